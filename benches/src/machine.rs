@@ -1,0 +1,60 @@
+//! What a figure was measured on.
+
+use serde::Serialize;
+
+/// The machine, in the words that a report needs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Machine {
+    /// Model of the processor.
+    pub processor: String,
+    /// Processors that this process may use.
+    pub cores: usize,
+    /// Instruction sets beyond the least that this architecture has.
+    pub instructions: Vec<&'static str>,
+    /// Operating system and its version.
+    pub system: String,
+}
+
+impl Machine {
+    /// The one that this runs on.
+    pub fn here() -> Self {
+        let uname = rustix::system::uname();
+        let system = [uname.sysname(), uname.release(), uname.machine()];
+        Self {
+            processor: processor().unwrap_or_else(|| "unknown processor".to_owned()),
+            cores: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            instructions: instructions(),
+            system: system.map(|part| part.to_string_lossy().into_owned()).join(" "),
+        }
+    }
+}
+
+impl std::fmt::Display for Machine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { processor, cores, instructions, system } = self;
+        write!(f, "{processor}, {cores} cores, {}, {system}", instructions.join(" "))
+    }
+}
+
+fn processor() -> Option<String> {
+    let text = std::fs::read_to_string("/proc/cpuinfo").ok()?;
+    let line = text.lines().find(|line| line.starts_with("model name"))?;
+    Some(line.split_once(':')?.1.trim().to_owned())
+}
+
+#[cfg(target_arch = "x86_64")]
+fn instructions() -> Vec<&'static str> {
+    let all = [
+        ("sse4.1", is_x86_feature_detected!("sse4.1")),
+        ("avx2", is_x86_feature_detected!("avx2")),
+        ("bmi2", is_x86_feature_detected!("bmi2")),
+        ("avx512bw", is_x86_feature_detected!("avx512bw")),
+        ("avx512vbmi", is_x86_feature_detected!("avx512vbmi")),
+    ];
+    all.into_iter().filter_map(|(name, there)| there.then_some(name)).collect()
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn instructions() -> Vec<&'static str> {
+    vec!["baseline"]
+}

@@ -1,0 +1,282 @@
+//! `meetpoint demo`: pictures, a dataset, an emulated device, and the strategies side by side.
+//!
+//! It does nothing that the other commands do not: it writes a recipe and a job file, and runs the
+//! job, so that `--keep` leaves everything that is needed to run it again.
+
+mod calibrate;
+
+use super::pack::pack_with_bar;
+use crate::generate::{self, Generated};
+use crate::runner::{self, Plan, StrategyName};
+use crate::surface::progress::Progress;
+use crate::surface::{Output, Stop, cores_allowed, output, units};
+use anyhow::{Context, bail};
+use calibrate::Calibration;
+use meetpoint_datasets::{Check, OnError, PackOptions};
+use meetpoint_format::batching::Batching;
+use meetpoint_format::recipe::Recipe;
+use meetpoint_host::JobFile;
+use meetpoint_prepare::Dataset;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What ResNet-like models train on: random crops of 224 x 224, half of them mirrored.
+const RECIPE: &str = r#"[[operation]]
+name = "decode"
+
+[[operation]]
+name = "random_resized_crop"
+size = 224
+
+[[operation]]
+name = "random_horizontal_flip"
+p = 0.5
+"#;
+
+/// Samples in a batch, where there are enough.
+const BATCH_SIZE: u32 = 8;
+/// Batches that an epoch should have at least, so that its ends weigh little.
+const BATCHES_WANTED: u64 = 60;
+
+/// See it work: make pictures, pack them, and run three strategies with an emulated device.
+///
+/// The device and the accelerator are emulated and chosen to suit this machine: the device takes
+/// twice as long for a batch as the host with its training step. Times are measured, samples
+/// are checked against those of the host alone, and the report says what was predicted.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  meetpoint demo
+  meetpoint demo --images holiday-photos --report out
+  meetpoint demo --keep kept     then again: meetpoint run kept/job.toml --strategy all")]
+pub(crate) struct Arguments {
+    /// Use the pictures in this folder instead of making some.
+    #[arg(long, value_name = "FOLDER")]
+    images: Option<PathBuf>,
+    /// Pictures to make.
+    #[arg(long, default_value_t = 960, value_name = "N", conflicts_with = "images",
+          value_parser = clap::value_parser!(u32).range(2..=100_000))]
+    pictures: u32,
+    /// Seed of the pictures, the order and the augmentation.
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    seed: u64,
+    /// Keep pictures, dataset, recipe and job in this folder, which must be new or empty.
+    #[arg(long, value_name = "FOLDER")]
+    keep: Option<PathBuf>,
+    /// Folder for report.json and report.html.
+    #[arg(long, default_value = "meetpoint-report", value_name = "FOLDER")]
+    report: PathBuf,
+}
+
+pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
+    crate::report::write::check_folder(&arguments.report)?;
+    let stop = Stop::install()?;
+    // Removed when it goes out of scope, on errors and signals too.
+    let temporary;
+    let folder = match &arguments.keep {
+        Some(folder) => {
+            make_empty(folder)?;
+            folder.as_path()
+        }
+        None => {
+            temporary = tempfile::Builder::new()
+                .prefix("meetpoint-demo-")
+                .tempdir()
+                .context("failed to make a temporary folder")?;
+            temporary.path()
+        }
+    };
+    let cores = cores_allowed();
+    let dataset = make_dataset(arguments, folder, cores, &stop, output)?;
+    let job = make_job(arguments, folder, &dataset, cores, output)?;
+    let job = JobFile::load(&job)?;
+    let plan = Plan::of(&[StrategyName::HostOnly, StrategyName::Mte, StrategyName::Wrr]);
+    let report = runner::run(&job, &plan, &stop, output)?;
+    runner::finish(&report, &arguments.report, output)?;
+    if let Some(folder) = &arguments.keep {
+        let job = folder.join("job.toml");
+        output.line(&format!("kept; again: meetpoint run {} --strategy all", job.display()))?;
+    }
+    Ok(())
+}
+
+fn make_empty(folder: &Path) -> anyhow::Result<()> {
+    let failed = || format!("failed to make folder {}", folder.display());
+    std::fs::create_dir_all(folder).with_context(failed)?;
+    if std::fs::read_dir(folder).with_context(failed)?.next().is_some() {
+        bail!("{} is not empty; name a new folder for --keep", folder.display());
+    }
+    Ok(())
+}
+
+/// Makes or takes the pictures and packs them.
+fn make_dataset(
+    arguments: &Arguments,
+    folder: &Path,
+    cores: usize,
+    stop: &Stop,
+    output: Output,
+) -> anyhow::Result<Arc<Dataset>> {
+    let options = |check, on_error| PackOptions {
+        check,
+        on_error,
+        threads: cores,
+        stop: stop.flag(),
+        ..PackOptions::default()
+    };
+    let packed = folder.join("photos.set");
+    match &arguments.images {
+        Some(images) => {
+            let options = options(Check::Decode, OnError::Skip);
+            let summary = pack_with_bar(images, &packed, &options)?;
+            for file in &summary.unreadable {
+                output::notice(&format!("left out {}: {}", file.path, file.reason));
+            }
+        }
+        None => {
+            let pictures = folder.join("pictures");
+            let made = make_pictures(arguments, &pictures, cores, stop)?;
+            output.line(&describe(&made))?;
+            pack_with_bar(&pictures, &packed, &options(Check::Header, OnError::Fail))?;
+            if arguments.keep.is_none() {
+                // The dataset has them; keeping both would double the space.
+                std::fs::remove_dir_all(&pictures)
+                    .with_context(|| format!("failed to remove {}", pictures.display()))?;
+            }
+        }
+    }
+    let dataset = Dataset::open(&packed)?;
+    if dataset.len() < 2 {
+        bail!("one picture makes no two batches; the demo needs at least 2 pictures that decode");
+    }
+    output.line(&format!("packed {} samples into {}", dataset.len(), packed.display()))?;
+    Ok(Arc::new(dataset))
+}
+
+fn make_pictures(
+    arguments: &Arguments,
+    folder: &Path,
+    cores: usize,
+    stop: &Stop,
+) -> anyhow::Result<Generated> {
+    let count = arguments.pictures;
+    let mut bar = Progress::new("drawing", "pictures", u64::from(count));
+    generate::generate(folder, count, arguments.seed, cores, stop, &mut |done| {
+        bar.set(u64::from(done), u64::from(count));
+    })
+}
+
+fn describe(made: &Generated) -> String {
+    format!(
+        "made {} pictures: {}, {:.1} bits a pixel, {} of them 4:2:0 and {} 4:4:4",
+        made.pictures,
+        units::bytes(made.bytes),
+        made.bits_per_pixel(),
+        made.subsampled,
+        made.pictures - made.subsampled
+    )
+}
+
+/// Measures this host, chooses device and accelerator, and writes recipe.toml and job.toml.
+fn make_job(
+    arguments: &Arguments,
+    folder: &Path,
+    dataset: &Arc<Dataset>,
+    cores: usize,
+    output: Output,
+) -> anyhow::Result<PathBuf> {
+    let recipe = Arc::new(Recipe::from_toml(RECIPE).expect("a test parses the recipe"));
+    let batch_size = batch_size(dataset.len());
+    let batching = Batching {
+        samples: dataset.len(),
+        batch_size,
+        drop_last: true,
+        shuffle: true,
+        seed: arguments.seed,
+    };
+    let chosen = calibrate::choose(calibrate::measure(dataset, &recipe, batching)?);
+    output.line(&format!(
+        "this host prepares a batch of {batch_size} in {}; so the accelerator's step is {} and the \
+         device gets {:.3} of a core (t_s = 2 t_c)",
+        units::seconds(chosen.prepare.as_secs_f64()),
+        units::seconds(chosen.step.as_secs_f64()),
+        chosen.cpu_ratio
+    ))?;
+    if cores == 1 {
+        output::notice(
+            "there is one core only: host and emulated device share it, so their times are less \
+             exact",
+        );
+    }
+    write(folder, "recipe.toml", RECIPE)?;
+    let text = job_text(batch_size, arguments.seed, chosen, cores == 1);
+    write(folder, "job.toml", &text)
+}
+
+/// Eight, or fewer where there are few pictures.
+fn batch_size(samples: u64) -> u32 {
+    u32::try_from(samples / BATCHES_WANTED).unwrap_or(BATCH_SIZE).clamp(1, BATCH_SIZE)
+}
+
+fn job_text(batch_size: u32, seed: u64, chosen: Calibration, share_core: bool) -> String {
+    let Calibration { step, cpu_ratio, .. } = chosen;
+    format!(
+        "dataset = \"photos.set\"\n\
+         recipe = \"recipe.toml\"\n\
+         batch_size = {batch_size}\n\
+         epochs = 1\n\
+         seed = {seed}\n\
+         drop_last = true\n\
+         strategy = \"wrr\"\n\
+         workers = 0\n\
+         profile_batches = 10\n\
+         \n\
+         [device]\n\
+         kind = \"emulated\"\n\
+         cpu_ratio = {cpu_ratio:.4}\n\
+         allow_shared = {share_core}\n\
+         \n\
+         [spool]\n\
+         kind = \"memory\"\n\
+         \n\
+         [accelerator]\n\
+         kind = \"emulated\"\n\
+         step = \"{}us\"\n",
+        step.as_micros()
+    )
+}
+
+fn write(folder: &Path, name: &str, text: &str) -> anyhow::Result<PathBuf> {
+    crate::report::write::place(folder, name, text.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{RECIPE, batch_size, calibrate, job_text, make_empty, write};
+    use meetpoint_format::recipe::Recipe;
+    use meetpoint_host::JobFile;
+    use std::time::Duration;
+
+    #[test]
+    fn the_recipe_and_the_job_that_are_written_can_be_read() {
+        assert!(Recipe::from_toml(RECIPE).unwrap().output().is_some());
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path(), "recipe.toml", RECIPE).unwrap();
+        let chosen = calibrate::choose(Duration::from_millis(61));
+        let path =
+            write(folder.path(), "job.toml", &job_text(8, u64::MAX / 2, chosen, true)).unwrap();
+        let job = JobFile::load(&path).unwrap();
+        assert_eq!(job.batch_size, 8);
+    }
+
+    #[test]
+    fn few_pictures_make_small_batches_and_always_two() {
+        assert_eq!([2, 59, 119, 120, 480, 100_000].map(batch_size), [1, 1, 1, 2, 8, 8]);
+    }
+
+    #[test]
+    fn a_folder_with_something_in_it_is_not_written_to() {
+        let folder = tempfile::tempdir().unwrap();
+        make_empty(&folder.path().join("new/deep")).unwrap();
+        assert!(make_empty(folder.path()).is_err());
+    }
+}

@@ -1,0 +1,185 @@
+//! `meetpoint device`: the storage-side process, and asking one what it is.
+
+use crate::surface::{Output, Stop, output, units};
+use clap::Subcommand;
+use meetpoint_device::{DeviceInfo, Emulation, Fault, Ready, ServeOptions, ServeSummary};
+use meetpoint_storage::EngineKind;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Run a storage-side device, or ask one what it is.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Serve(Box<Serve>),
+    Probe(Probe),
+}
+
+/// Serve datasets as a device: prepare batches near the data for hosts that connect.
+///
+/// Without knobs it is as fast as this machine. With knobs it is an emulation, slower on purpose:
+/// each knob is measured while it runs and the host's report sets achieved beside target.
+/// `run` and `demo` start one by themselves; start it by hand to share it, or on a drive's own
+/// processor.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  meetpoint device serve --socket /run/user/1000/csd.sock --root photos.set --cpu-ratio 0.3
+  meetpoint device serve --socket s --root photos.set --read-bandwidth 500MB/s --latency 100us
+  meetpoint device serve --socket s --root photos.set --fault stall@3:2s")]
+struct Serve {
+    /// Unix socket to listen on; made with mode 0600, removed at the end.
+    #[arg(long, value_name = "PATH")]
+    socket: PathBuf,
+    /// Folder whose datasets may be served; may be given several times.
+    #[arg(long = "root", required = true, value_name = "FOLDER")]
+    roots: Vec<PathBuf>,
+    /// Share of a core's time that it computes, over 0 and at most 1.
+    #[arg(long, value_name = "RATIO", help_heading = "Emulation")]
+    cpu_ratio: Option<f64>,
+    /// Most bytes read in a second, as 500MB/s.
+    #[arg(long, value_name = "RATE", value_parser = units::parse_rate, help_heading = "Emulation")]
+    read_bandwidth: Option<u64>,
+    /// Most bytes written in a second, as 500MB/s.
+    #[arg(long, value_name = "RATE", value_parser = units::parse_rate, help_heading = "Emulation")]
+    write_bandwidth: Option<u64>,
+    /// Latency of each command, as 100us.
+    #[arg(long, value_name = "TIME", value_parser = units::parse_duration,
+          help_heading = "Emulation")]
+    latency: Option<Duration>,
+    /// Core to which the preparing thread is pinned; the last one where nothing is given.
+    #[arg(long, value_name = "N", help_heading = "Emulation")]
+    core: Option<usize>,
+    /// Run even where host and device must share a core; what is measured then is less exact.
+    #[arg(long, help_heading = "Emulation")]
+    allow_shared: bool,
+    /// Most memory, as 512MiB.
+    #[arg(long, value_name = "SIZE", value_parser = units::parse_bytes,
+          help_heading = "Emulation")]
+    memory_max: Option<u64>,
+    /// Go wrong on purpose at batch N: die@N, stall@N, stall@N:2s, slow@N:x4, corrupt@N, tear@N,
+    /// enospc@N, drop-link@N. May be given several times.
+    #[arg(long = "fault", value_name = "FAULT", help_heading = "Faults")]
+    faults: Vec<Fault>,
+    /// How blocks are read and written.
+    #[arg(long, value_enum, default_value = "auto", value_name = "ENGINE")]
+    engine: EngineName,
+    /// Serve one host, then end; for a device that a host starts for itself.
+    #[arg(long)]
+    once: bool,
+    /// With --once: the process that started this one, so that an orphan ends at once.
+    #[arg(long, value_name = "PID", hide = true)]
+    parent: Option<u32>,
+    /// End after so long without a connection, as 10min.
+    #[arg(long, value_name = "TIME", value_parser = units::parse_duration)]
+    idle_timeout: Option<Duration>,
+}
+
+/// Ask a device what it is.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example: meetpoint device probe --socket /run/user/1000/csd.sock")]
+struct Probe {
+    /// Its Unix socket.
+    #[arg(long, value_name = "PATH")]
+    socket: PathBuf,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum EngineName {
+    /// io_uring where it works, else threads with a printed reason.
+    Auto,
+    /// io_uring, or an error.
+    #[value(name = "io_uring")]
+    Uring,
+    /// Blocking reads on a few threads.
+    Threads,
+}
+
+impl From<EngineName> for EngineKind {
+    fn from(name: EngineName) -> Self {
+        match name {
+            EngineName::Auto => Self::Auto,
+            EngineName::Uring => Self::Uring,
+            EngineName::Threads => Self::Threads,
+        }
+    }
+}
+
+pub(super) fn run(arguments: Arguments, output: Output) -> anyhow::Result<()> {
+    match arguments.command {
+        Command::Serve(serve) => serve_device(*serve, output),
+        Command::Probe(Probe { socket }) => {
+            let info = meetpoint_device::probe(&socket)?;
+            output.result(&info, || describe(&info))
+        }
+    }
+}
+
+fn serve_device(arguments: Serve, output: Output) -> anyhow::Result<()> {
+    let stop = Stop::install()?;
+    let options = ServeOptions {
+        emulation: Emulation {
+            cpu_ratio: arguments.cpu_ratio,
+            read_bytes_per_second: arguments.read_bandwidth,
+            write_bytes_per_second: arguments.write_bandwidth,
+            latency: arguments.latency,
+            core: arguments.core,
+            allow_shared: arguments.allow_shared,
+            memory_bytes_max: arguments.memory_max,
+        },
+        faults: arguments.faults,
+        engine: arguments.engine.into(),
+        once: arguments.once,
+        parent: arguments.parent,
+        idle_timeout: arguments.idle_timeout,
+        ..ServeOptions::new(arguments.socket, arguments.roots)
+    };
+    let ready = |ready: &Ready| {
+        ready.notices.iter().for_each(|text| output::notice(text));
+        let line = format!("listening on {}\n{}", ready.socket.display(), describe(&ready.device));
+        // Whoever reads this output may have gone; the device goes on.
+        let _ = output.line(line.trim_end());
+    };
+    let summary: ServeSummary = meetpoint_device::serve(options, ready, stop.flag())?;
+    output.result(&summary, || {
+        let ServeSummary { jobs, batches, connections_refused, loads_refused } = &summary;
+        format!(
+            "served {jobs} jobs, {batches} batches; refused {connections_refused} connections and \
+             {loads_refused} jobs"
+        )
+    })
+}
+
+fn describe(info: &DeviceInfo) -> String {
+    let mut text = format!(
+        "process {}, meetpoint {}, link version {}\n",
+        info.process_id, info.program_version, info.protocol_version
+    );
+    for root in &info.roots {
+        text.push_str(&format!("serves {}\n", root.display()));
+    }
+    text.push_str(&format!("storage engine {}", info.storage_engine));
+    if !info.storage_note.is_empty() {
+        text.push_str(&format!(" ({})", info.storage_note));
+    }
+    text.push('\n');
+    let Some(knobs) = &info.emulation else {
+        text.push_str("not slowed down\n");
+        return text;
+    };
+    let rate = |rate: u64| units::rate(rate as f64);
+    let knobs = [
+        ("CPU ratio", knobs.cpu_ratio.map(|ratio| ratio.to_string())),
+        ("read bandwidth", knobs.read_bytes_per_second.map(rate)),
+        ("write bandwidth", knobs.write_bytes_per_second.map(rate)),
+        ("latency", knobs.latency_ns.map(units::nanoseconds)),
+        ("core", knobs.core.map(|core| core.to_string())),
+    ];
+    let set = knobs.into_iter().filter_map(|(name, value)| Some(format!("{name} {}", value?)));
+    text.push_str(&format!("emulated: {}\n", set.collect::<Vec<_>>().join(", ")));
+    text
+}

@@ -1,0 +1,98 @@
+//! `meetpoint inspect`: what is in a dataset.
+
+use crate::surface::{Output, units};
+use meetpoint_datasets::Inspection;
+use std::path::PathBuf;
+
+/// Labels that the text lists; `--json` has them all.
+const LABELS_LISTED: usize = 20;
+
+/// Tell what is in a dataset: samples, labels, formats, sizes, parts, where it came from.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example: meetpoint inspect photos.set")]
+pub(crate) struct Arguments {
+    /// Folder of the dataset.
+    dataset: PathBuf,
+}
+
+pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
+    let inspection = meetpoint_datasets::inspect(&arguments.dataset)?;
+    output.result(&inspection, || text(&inspection))
+}
+
+fn text(inspection: &Inspection) -> String {
+    let mean = inspection.image_bytes / inspection.samples.max(1);
+    let provenance = &inspection.provenance;
+    let mut text = format!(
+        "dataset      {} (version {})\nsamples      {}, {} of images, mean {}, longest {}\n",
+        inspection.path.display(),
+        inspection.version,
+        inspection.samples,
+        units::bytes(inspection.image_bytes),
+        units::bytes(mean),
+        units::bytes(inspection.image_bytes_max)
+    );
+    text.push_str(&format!(
+        "packed by    {} from {}, {} left out\nidentity     {}\n",
+        provenance.tool, provenance.source, provenance.skipped, inspection.manifest_sha256
+    ));
+    text.push_str(&images(inspection));
+    match inspection.labels.len() {
+        0 => text.push_str("labels       none\n"),
+        count => text.push_str(&format!("labels       {count}\n")),
+    }
+    for label in inspection.labels.iter().take(LABELS_LISTED) {
+        text.push_str(&format!("  {:>8}  {}\n", label.samples, label.name));
+    }
+    if inspection.labels.len() > LABELS_LISTED {
+        let more = inspection.labels.len() - LABELS_LISTED;
+        text.push_str(&format!("  and {more} more; --json lists all\n"));
+    }
+    if !inspection.labels.is_empty() && inspection.unlabelled > 0 {
+        text.push_str(&format!("  {:>8}  without a label\n", inspection.unlabelled));
+    }
+    text.push_str(&format!(
+        "parts        {}, {} together\n",
+        inspection.parts.len(),
+        units::bytes(inspection.file_bytes)
+    ));
+    for part in &inspection.parts {
+        let bytes = units::bytes(part.bytes);
+        text.push_str(&format!("  {:>8}  {}, {bytes}\n", part.samples, part.file));
+    }
+    text
+}
+
+/// What the headers of the pictures say.
+fn images(inspection: &Inspection) -> String {
+    let images = &inspection.images;
+    let share = if images.is_complete { "all" } else { "of those looked at" };
+    let formats: Vec<String> =
+        images.formats.iter().map(|(format, count)| format!("{count} {format}")).collect();
+    let (width, height) = (images.width, images.height);
+    let sizes: Vec<String> = images
+        .megapixels
+        .iter()
+        .filter(|class| class.images > 0)
+        .map(|class| match class.below {
+            Some(limit) => format!("{} below {limit} MP", class.images),
+            None => format!("{} larger", class.images),
+        })
+        .collect();
+    format!(
+        "pictures     {} headers read ({share}): {}\n\
+         pixels       width {} to {}, mean {:.0}; height {} to {}, mean {:.0}\n\
+         {:13}{}; {:.2} bits a pixel\n",
+        images.probed,
+        formats.join(", "),
+        width.min,
+        width.max,
+        width.mean,
+        height.min,
+        height.max,
+        height.mean,
+        "",
+        sizes.join(", "),
+        images.bits_per_pixel
+    )
+}

@@ -1,0 +1,81 @@
+//! The commands, one file each: arguments, help and a call of the crate that does it.
+
+mod completions;
+mod demo;
+mod device;
+mod doctor;
+mod inspect;
+pub(crate) mod pack;
+mod recipe;
+mod run;
+mod show;
+mod verify;
+
+use crate::surface::Output;
+use clap::{Parser, Subcommand};
+
+const ABOUT: &str = "A deep-learning data loader that works a dataset from both ends";
+
+const LONG_ABOUT: &str = "A deep-learning data loader that works a dataset from both ends.
+
+The host prepares batches from the front, a computational storage device (a drive with its own
+processor, or the bundled emulation of one) prepares them from the back; they meet.
+
+Start with `meetpoint demo`: it makes pictures, packs them, and compares the strategies.";
+
+const AFTER_HELP: &str = "Exit codes: 0 done, 1 failed, 2 wrong usage.
+NO_COLOR=1 turns colours off.";
+
+/// What was typed.
+#[derive(Debug, Parser)]
+#[command(name = "meetpoint", version, about = ABOUT, long_about = LONG_ABOUT)]
+#[command(after_help = AFTER_HELP, propagate_version = true, max_term_width = 100)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+    /// Print one JSON document on standard output instead of text.
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Pack(pack::Arguments),
+    Inspect(inspect::Arguments),
+    Verify(verify::Arguments),
+    Show(show::Arguments),
+    Recipe(recipe::Arguments),
+    Run(run::Arguments),
+    Demo(demo::Arguments),
+    Device(device::Arguments),
+    Doctor(doctor::Arguments),
+    Completions(completions::Arguments),
+}
+
+/// Runs the command that was typed.
+pub(crate) fn dispatch(arguments: Arguments) -> anyhow::Result<()> {
+    let output = Output::new(arguments.json);
+    match arguments.command {
+        Command::Pack(arguments) => pack::run(&arguments, output),
+        Command::Inspect(arguments) => inspect::run(&arguments, output),
+        Command::Verify(arguments) => verify::run(&arguments, output),
+        Command::Show(arguments) => show::run(&arguments, output),
+        Command::Recipe(arguments) => recipe::run(&arguments, output),
+        Command::Run(arguments) => run::run(&arguments, output),
+        Command::Demo(arguments) => demo::run(&arguments, output),
+        Command::Device(arguments) => device::run(arguments, output),
+        Command::Doctor(arguments) => doctor::run(&arguments, output),
+        Command::Completions(arguments) => completions::run(&arguments, output),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Arguments;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_tree_of_commands_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+}

@@ -1,0 +1,198 @@
+//! `meetpoint show`: one sample as the model will see it, as a picture or an array.
+
+use crate::surface::Output;
+use crate::{npy, report};
+use anyhow::{Context, bail};
+use meetpoint_format::recipe::{Dtype, Layout, TensorSpec};
+use meetpoint_kernels::{Cpu, Picture, SampleId, SamplePreparer, Tensor, decode_into};
+use meetpoint_prepare::Dataset;
+use std::path::{Path, PathBuf};
+
+/// Write one sample as the model will see it, as a PNG or a NumPy array.
+///
+/// With a recipe, the sample is prepared exactly as in a run with this seed and epoch. Without
+/// one, it is the decoded picture, uint8, height x width x channel.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  meetpoint show photos.set 0 -o first.png
+  meetpoint show photos.set cats/12.jpg --recipe train.toml --epoch 3 -o seen.npy")]
+pub(crate) struct Arguments {
+    /// Folder of the dataset.
+    dataset: PathBuf,
+    /// Index of the sample, from 0, or its key (its path when it was packed).
+    #[arg(value_name = "INDEX|KEY")]
+    sample: String,
+    /// Recipe in TOML that is to be followed.
+    #[arg(long, value_name = "FILE")]
+    recipe: Option<PathBuf>,
+    /// Seed of the job, for random operations.
+    #[arg(long, default_value_t = 0, requires = "recipe", value_name = "N")]
+    seed: u64,
+    /// Epoch, from 0, for random operations.
+    #[arg(long, default_value_t = 0, requires = "recipe", value_name = "N")]
+    epoch: u32,
+    /// File to write: x.png or x.npy.
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Png,
+    Npy,
+}
+
+pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
+    let form = form_of(&arguments.output)?;
+    let dataset = Dataset::open(&arguments.dataset)?;
+    let sample = find(&dataset, &arguments.sample)?;
+    let key = dataset.key(sample)?;
+    let encoded = dataset.read_sample(sample)?;
+    let tensor = match &arguments.recipe {
+        Some(path) => {
+            let id = SampleId { seed: arguments.seed, epoch: arguments.epoch, sample };
+            let mut preparer = SamplePreparer::new(&super::recipe::read(path)?, Cpu::detect());
+            preparer.prepare_tensor(&encoded, id)
+        }
+        None => decoded(&encoded),
+    };
+    let tensor = tensor.with_context(|| format!("sample {sample} ({key}) cannot be prepared"))?;
+    let shape = shape_of(&tensor.spec);
+    let file = match form {
+        Form::Npy => npy::encode(&shape, tensor.spec.dtype, &tensor.data),
+        Form::Png => png(&tensor)?,
+    };
+    let (folder, name) = folder_and_name(&arguments.output)?;
+    report::write::place(folder, name, &file)?;
+    let dtype = tensor.spec.dtype.name();
+    let document = serde_json::json!({
+        "sample": sample, "key": key, "shape": shape, "dtype": dtype, "output": arguments.output,
+    });
+    output.result(&document, || {
+        let shape = shape.map(|axis| axis.to_string()).join(" x ");
+        format!("{}: sample {sample} ({key}), {dtype}, {shape}", arguments.output.display())
+    })
+}
+
+fn form_of(path: &Path) -> anyhow::Result<Form> {
+    match path.extension().and_then(|extension| extension.to_str()) {
+        Some("png") => Ok(Form::Png),
+        Some("npy") => Ok(Form::Npy),
+        _ => bail!("{} should end in .png or .npy, which says what to write", path.display()),
+    }
+}
+
+fn folder_and_name(path: &Path) -> anyhow::Result<(&Path, &str)> {
+    let name = path.file_name().and_then(|name| name.to_str());
+    let name = name.with_context(|| format!("{} is not the name of a file", path.display()))?;
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    Ok((folder, name))
+}
+
+/// A whole number is an index, everything else a key.
+fn find(dataset: &Dataset, wanted: &str) -> anyhow::Result<u64> {
+    let samples = dataset.len();
+    if let Ok(index) = wanted.parse::<u64>() {
+        if index >= samples {
+            bail!(
+                "{} has {samples} samples, 0 to {}; there is no sample {index}",
+                dataset.path().display(),
+                samples.saturating_sub(1)
+            );
+        }
+        return Ok(index);
+    }
+    dataset.find(wanted)?.with_context(|| {
+        format!(
+            "{} has no sample with key {wanted}; keys are paths relative to what was packed",
+            dataset.path().display()
+        )
+    })
+}
+
+fn decoded(encoded: &[u8]) -> Result<Tensor, meetpoint_kernels::Error> {
+    let mut picture = Picture::default();
+    decode_into(encoded, None, &mut picture)?;
+    let spec = TensorSpec {
+        height: picture.height,
+        width: picture.width,
+        channels: 3,
+        dtype: Dtype::Uint8,
+        layout: Layout::Nhwc,
+    };
+    Ok(Tensor { spec, data: picture.pixels })
+}
+
+/// The axes of one sample: a batch's without the first.
+fn shape_of(spec: &TensorSpec) -> [u32; 3] {
+    let [_, a, b, c] = spec.batch_shape(1);
+    [a, b, c]
+}
+
+/// A PNG of a uint8 tensor in either layout.
+fn png(tensor: &Tensor) -> anyhow::Result<Vec<u8>> {
+    let spec = &tensor.spec;
+    if spec.dtype != Dtype::Uint8 {
+        bail!(
+            "the recipe gives {}, which a PNG cannot hold; write x.npy, or leave to_dtype and \
+             normalize out of the recipe",
+            spec.dtype.name()
+        );
+    }
+    let pixels = match spec.layout {
+        Layout::Nhwc => tensor.data.clone(),
+        Layout::Nchw => interleave(&tensor.data),
+    };
+    let mut file = std::io::Cursor::new(Vec::new());
+    image::RgbImage::from_raw(spec.width, spec.height, pixels)
+        .context("the tensor has another size than its shape")?
+        .write_to(&mut file, image::ImageFormat::Png)
+        .context("failed to encode the PNG")?;
+    Ok(file.into_inner())
+}
+
+/// Three planes to pixels.
+fn interleave(planes: &[u8]) -> Vec<u8> {
+    let plane = planes.len() / 3;
+    (0..plane).flat_map(|i| [planes[i], planes[plane + i], planes[2 * plane + i]]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Form, folder_and_name, form_of, interleave, png};
+    use meetpoint_format::recipe::{Dtype, Layout, TensorSpec};
+    use meetpoint_kernels::Tensor;
+    use std::path::Path;
+
+    fn tensor(dtype: Dtype, layout: Layout, data: Vec<u8>) -> Tensor {
+        Tensor { spec: TensorSpec { height: 1, width: 2, channels: 3, dtype, layout }, data }
+    }
+
+    #[test]
+    fn both_layouts_give_the_same_png() {
+        let pixels = tensor(Dtype::Uint8, Layout::Nhwc, vec![1, 2, 3, 4, 5, 6]);
+        let planes = tensor(Dtype::Uint8, Layout::Nchw, vec![1, 4, 2, 5, 3, 6]);
+        assert_eq!(interleave(&planes.data), pixels.data);
+        let file = png(&pixels).unwrap();
+        assert_eq!(file, png(&planes).unwrap());
+        let read = image::load_from_memory(&file).unwrap().into_rgb8();
+        assert_eq!(read.into_raw(), pixels.data);
+    }
+
+    #[test]
+    fn floats_do_not_become_a_png_and_the_error_says_what_to_do() {
+        let error = png(&tensor(Dtype::Float32, Layout::Nhwc, vec![0; 24])).unwrap_err();
+        assert!(error.to_string().contains("write x.npy"), "{error}");
+    }
+
+    #[test]
+    fn the_name_decides_what_is_written() {
+        assert_eq!(form_of(Path::new("a/x.npy")).unwrap(), Form::Npy);
+        assert_eq!(form_of(Path::new("x.png")).unwrap(), Form::Png);
+        assert!(form_of(Path::new("x.jpg")).is_err());
+        assert_eq!(folder_and_name(Path::new("x.png")).unwrap(), (Path::new("."), "x.png"));
+    }
+}

@@ -1,0 +1,115 @@
+//! What this machine has, what Meetpoint uses of it, and the remedy for what is missing.
+//!
+//! Files are read below a root that tests replace; what only a system call can tell is gathered
+//! once in [`Probes`]. In reading order: [`system`], [`probes`], then one file per kind of thing.
+
+mod memory;
+mod probes;
+mod processor;
+mod sensors;
+mod storage;
+mod system;
+
+pub(crate) use probes::{Probes, folder_of};
+pub(crate) use processor::model as processor_model;
+pub(crate) use sensors::energy_meter;
+pub(crate) use system::System;
+
+use serde::Serialize;
+
+/// How well something serves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum State {
+    /// Fully there.
+    Ready,
+    /// There with a limit, or a slower way is used.
+    Limited,
+    /// Not there. Everything works without it, slower or with less to report.
+    Missing,
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Finding {
+    /// What was looked at.
+    pub topic: &'static str,
+    /// How well it serves.
+    pub state: State,
+    /// What is there.
+    pub found: String,
+    /// What Meetpoint does with it.
+    pub used: String,
+    /// How to have more of it.
+    pub remedy: Option<String>,
+}
+
+impl Finding {
+    fn ready(topic: &'static str, found: impl Into<String>, used: impl Into<String>) -> Self {
+        Self { topic, state: State::Ready, found: found.into(), used: used.into(), remedy: None }
+    }
+
+    fn limited(topic: &'static str, found: impl Into<String>, used: impl Into<String>) -> Self {
+        Self { state: State::Limited, ..Self::ready(topic, found, used) }
+    }
+
+    fn missing(topic: &'static str, found: impl Into<String>, used: impl Into<String>) -> Self {
+        Self { state: State::Missing, ..Self::ready(topic, found, used) }
+    }
+
+    fn remedy(self, remedy: impl Into<String>) -> Self {
+        Self { remedy: Some(remedy.into()), ..self }
+    }
+}
+
+/// Looks at everything.
+pub(crate) fn examine(system: &System, probes: &Probes) -> Vec<Finding> {
+    vec![
+        processor::cores(system, probes),
+        processor::instruction_set(),
+        processor::cgroup(system),
+        memory::huge_pages(system),
+        memory::memlock(probes),
+        storage::io_uring(system, probes),
+        storage::direct(probes),
+        storage::nvme(system),
+        storage::spdk(),
+        sensors::rapl(system),
+        sensors::gpu(system),
+        sensors::gpudirect(system),
+    ]
+}
+
+/// The findings as lines for a terminal.
+pub(crate) fn text(findings: &[Finding]) -> String {
+    let width = findings.iter().map(|finding| finding.topic.len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for finding in findings {
+        let mark = match finding.state {
+            State::Ready => "yes    ",
+            State::Limited => "limited",
+            State::Missing => "no     ",
+        };
+        let topic = finding.topic;
+        text.push_str(&format!("{topic:width$}  {mark}  {}\n", finding.found));
+        let indent = " ".repeat(width + 11);
+        text.push_str(&format!("{indent}uses: {}\n", finding.used));
+        if let Some(remedy) = &finding.remedy {
+            text.push_str(&format!("{indent}remedy: {remedy}\n"));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Finding, text};
+
+    #[test]
+    fn every_finding_says_what_is_there_what_is_used_and_the_remedy() {
+        let finding = Finding::missing("RAPL", "no counters", "a model").remedy("run on metal");
+        let expected = "RAPL  no       no counters\n               uses: a model\n               \
+                        remedy: run on metal\n";
+        assert_eq!(text(&[finding]), expected);
+    }
+}

@@ -1,0 +1,55 @@
+//! What only a system call can tell.
+
+use meetpoint_storage::probe::{
+    DirectSupport, UringSupport, probe_direct, probe_memlock, probe_uring,
+};
+use std::path::{Path, PathBuf};
+
+/// What was asked of the kernel.
+#[derive(Debug, Clone)]
+pub(crate) struct Probes {
+    /// What io_uring can do, or why a ring cannot be made.
+    pub io_uring: Result<UringSupport, String>,
+    /// The folder in which direct access was tried.
+    pub direct_path: PathBuf,
+    /// Direct reads and writes there, or why nothing could be tried.
+    pub direct: Result<DirectSupport, String>,
+    /// Limit of locked memory in bytes; `None`: no limit.
+    pub memlock_bytes: Option<u64>,
+    /// Cores that this process may run on.
+    pub cores_allowed: usize,
+}
+
+impl Probes {
+    /// Asks the kernel; `path` is the folder in which direct access is tried.
+    pub(crate) fn take(path: &Path) -> Self {
+        Self {
+            io_uring: probe_uring().map_err(|error| error.to_string()),
+            direct_path: path.to_path_buf(),
+            direct: probe_direct(path).map_err(|error| error.to_string()),
+            memlock_bytes: probe_memlock().current,
+            cores_allowed: crate::surface::cores_allowed(),
+        }
+    }
+}
+
+/// The folder that stands for `path`: itself, or the nearest one above that exists.
+pub(crate) fn folder_of(path: &Path) -> PathBuf {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+    absolute
+        .ancestors()
+        .find(|ancestor| ancestor.is_dir())
+        .map_or_else(|| PathBuf::from("/"), Path::to_path_buf)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::folder_of;
+
+    #[test]
+    fn a_folder_that_is_not_there_yet_is_judged_by_the_one_above() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(folder_of(&folder.path().join("new/deep")), folder.path());
+        assert_eq!(folder_of(folder.path()), folder.path());
+    }
+}

@@ -1,0 +1,132 @@
+//! How blocks can be read here: io_uring, O_DIRECT, NVMe drives, SPDK.
+
+use super::{Finding, Probes, System};
+use meetpoint_storage::probe::{DirectSupport, UringSupport};
+
+/// io_uring, by making a ring.
+pub(super) fn io_uring(system: &System, probes: &Probes) -> Finding {
+    let topic = "io_uring";
+    let reason = match &probes.io_uring {
+        Ok(support) => return ring(topic, support),
+        Err(reason) => reason,
+    };
+    let remedy = match system.read("proc/sys/kernel/io_uring_disabled").as_deref() {
+        Ok("2") => "sysctl kernel.io_uring_disabled=0 (it is disabled for everybody)",
+        Ok("1") => "sysctl kernel.io_uring_disabled=0, or run as a member of kernel.io_uring_group",
+        Ok(_) => "allow io_uring_setup in the container's seccomp profile",
+        Err(_) => "use Linux 5.6 or later, and allow io_uring_setup in the seccomp profile",
+    };
+    Finding::missing(topic, reason.clone(), "blocking reads on a few threads").remedy(remedy)
+}
+
+/// A ring that works, with registered buffers or without.
+fn ring(topic: &'static str, support: &UringSupport) -> Finding {
+    let found = format!("works ({})", support.features.join(", "));
+    match &support.registered_buffers {
+        Ok(()) => Finding::ready(topic, found, "with registered buffers, for samples and slots"),
+        Err(reason) => Finding::limited(
+            topic,
+            format!("{found}; buffers cannot be registered: {reason}"),
+            "without registered buffers, for samples and slots",
+        )
+        .remedy("raise the limit of locked memory: ulimit -l unlimited"),
+    }
+}
+
+/// O_DIRECT in the folder that was named.
+pub(super) fn direct(probes: &Probes) -> Finding {
+    let topic = "O_DIRECT";
+    let path = probes.direct_path.display();
+    let used = "direct reads of datasets and direct writes of file spools";
+    let reason = match &probes.direct {
+        Ok(DirectSupport::Yes { alignment: Some((memory, offset)) }) => {
+            let found =
+                format!("{path} takes it: memory aligned to {memory}, offsets to {offset} bytes");
+            return Finding::ready(topic, found, used);
+        }
+        Ok(DirectSupport::Yes { alignment: None }) => {
+            let found = format!("{path} takes it; the kernel does not tell the alignment");
+            return Finding::ready(topic, found, used);
+        }
+        Ok(DirectSupport::No(reason)) | Err(reason) => reason,
+    };
+    Finding::missing(topic, format!("{path}: {reason}"), "reads through the page cache")
+        .remedy("keep datasets and file spools on ext4 or XFS; --path looks at another folder")
+}
+
+/// NVMe drives.
+pub(super) fn nvme(system: &System) -> Finding {
+    let topic = "NVMe drives";
+    let drives: Vec<String> = system
+        .names("sys/class/nvme")
+        .into_iter()
+        .map(|name| {
+            let model = system.read(&format!("sys/class/nvme/{name}/model"));
+            model.map_or_else(|_| name.clone(), |model| format!("{name} ({model})"))
+        })
+        .collect();
+    if drives.is_empty() {
+        return Finding::missing(topic, "none", "whatever drive the dataset's folder is on");
+    }
+    Finding::ready(
+        topic,
+        drives.join(", "),
+        "as block storage; a drive with a processor of its own runs `meetpoint device serve`",
+    )
+}
+
+/// SPDK is no part of this program.
+pub(super) fn spdk() -> Finding {
+    Finding::missing("SPDK", "not built in", "the kernel's NVMe driver, through io_uring")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{direct, io_uring, nvme};
+    use crate::doctor::system::made_up;
+    use crate::doctor::{Probes, State};
+    use meetpoint_storage::probe::{DirectSupport, UringSupport};
+
+    fn probes(io_uring: Result<UringSupport, String>) -> Probes {
+        Probes {
+            io_uring,
+            direct_path: "/data".into(),
+            direct: Ok(DirectSupport::No("the file system refuses O_DIRECT".to_owned())),
+            memlock_bytes: None,
+            cores_allowed: 2,
+        }
+    }
+
+    fn ring(registered_buffers: Result<(), String>) -> Probes {
+        probes(Ok(UringSupport { features: vec!["ext_arg"], registered_buffers }))
+    }
+
+    #[test]
+    fn the_remedy_for_io_uring_follows_the_sysctl() {
+        let refused = probes(Err("Operation not permitted".to_owned()));
+        for (sysctl, word) in [("2", "everybody"), ("1", "group"), ("0", "seccomp")] {
+            let (_folder, system) = made_up(&[("proc/sys/kernel/io_uring_disabled", sysctl)]);
+            let finding = io_uring(&system, &refused);
+            assert_eq!(finding.state, State::Missing);
+            assert!(finding.remedy.unwrap().contains(word), "{sysctl}");
+        }
+        let (_folder, system) = made_up(&[]);
+        assert_eq!(io_uring(&system, &ring(Ok(()))).state, State::Ready);
+        assert_eq!(io_uring(&system, &ring(Err("no room".to_owned()))).state, State::Limited);
+    }
+
+    #[test]
+    fn a_folder_without_direct_access_is_named() {
+        let finding = direct(&ring(Ok(())));
+        assert_eq!(finding.state, State::Missing);
+        assert!(finding.found.starts_with("/data: "));
+    }
+
+    #[test]
+    fn drives_are_named_with_their_model() {
+        let (_folder, system) = made_up(&[("sys/class/nvme/nvme0/model", "FLASH 9000   ")]);
+        assert_eq!(nvme(&system).found, "nvme0 (FLASH 9000)");
+        let (_folder, system) = made_up(&[]);
+        assert_eq!(nvme(&system).state, State::Missing);
+    }
+}

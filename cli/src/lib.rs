@@ -1,0 +1,25 @@
+//! One program: `meetpoint`, as a library, so that tests and benches can build it too.
+//!
+//! It is thin: it reads arguments and job files, calls the other crates, and tells the result. In
+//! reading order: [`commands`] (one file per command), [`surface`] (how it meets its user),
+//! [`runner`] (a job under several strategies), [`report`], [`doctor`], [`generate`], [`npy`].
+
+mod commands;
+mod doctor;
+mod generate;
+mod npy;
+mod report;
+mod runner;
+mod surface;
+
+use clap::Parser;
+use std::process::ExitCode;
+
+/// What the binary does: reads the command line, runs the command, tells how it ended.
+pub fn main() -> ExitCode {
+    surface::failure::install_panic_hook();
+    let arguments = commands::Arguments::parse();
+    // The hook has said what happened; nobody continues with what the panic left behind.
+    let outcome = std::panic::catch_unwind(|| commands::dispatch(arguments));
+    outcome.map_or(ExitCode::FAILURE, |outcome| surface::failure::exit_code(&outcome))
+}

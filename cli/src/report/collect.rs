@@ -1,0 +1,143 @@
+//! From what the runtime measured to what a report holds: units, sums and peaks.
+
+use super::{Batch, Device, Epoch, Knob, Quantiles, Source, Totals, profile};
+use meetpoint_host::EmulationInfo;
+use meetpoint_host::stats::{self, EpochStats, Preparer};
+
+const NANOSECONDS: f64 = 1e9;
+
+fn seconds(nanoseconds: u64) -> f64 {
+    nanoseconds as f64 / NANOSECONDS
+}
+
+/// One epoch that the host ran with so many background threads.
+pub(crate) fn epoch(stats: &EpochStats, workers: u32) -> Epoch {
+    Epoch {
+        epoch: stats.epoch,
+        seconds: seconds(stats.duration_ns),
+        samples: stats.samples,
+        order_hash: format!("{:08x}", stats.order_crc32c),
+        split: stats.schedule.split,
+        wait: quantiles(&stats.wait),
+        prepare: quantiles(&stats.prepare),
+        read: quantiles(&stats.read),
+        fetch: quantiles(&stats.fetch),
+        step: quantiles(&stats.step),
+        profile: profile::measure(stats, workers),
+        batches: stats.records.iter().map(batch).collect(),
+    }
+}
+
+fn quantiles(quantiles: &stats::Quantiles) -> Quantiles {
+    Quantiles {
+        count: quantiles.count,
+        mean_seconds: quantiles.mean_ns / NANOSECONDS,
+        p50_seconds: seconds(quantiles.p50_ns),
+        p90_seconds: seconds(quantiles.p90_ns),
+        p99_seconds: seconds(quantiles.p99_ns),
+        max_seconds: seconds(quantiles.max_ns),
+    }
+}
+
+fn batch(record: &stats::BatchRecord) -> Batch {
+    Batch {
+        batch: record.batch,
+        source: match record.source {
+            Preparer::Host => Source::Host,
+            Preparer::Device => Source::Device,
+        },
+        prepare_start: seconds(record.prepare_start_ns),
+        prepare_end: seconds(record.prepare_end_ns),
+        ready: seconds(record.ready_ns),
+        consume: seconds(record.consume_ns),
+        step_end: seconds(record.step_end_ns),
+    }
+}
+
+/// Sums and peaks over the epochs.
+pub(crate) fn totals(epochs: &[EpochStats]) -> Totals {
+    let sum = |of: fn(&EpochStats) -> u64| epochs.iter().map(of).sum::<u64>();
+    let device = |of: fn(&stats::DeviceStats) -> u64| -> u64 {
+        epochs.iter().filter_map(|epoch| epoch.device.as_ref()).map(of).sum()
+    };
+    let time = seconds(sum(|epoch| epoch.duration_ns));
+    let samples = sum(|epoch| epoch.samples) as f64;
+    Totals {
+        seconds: time,
+        samples_per_second: if time > 0.0 { samples / time } else { 0.0 },
+        host_batches: sum(|epoch| epoch.schedule.host_batches.into()),
+        device_batches: sum(|epoch| epoch.schedule.device_batches.into()),
+        // The checksums that verification asked for are no part of loading.
+        host_core_seconds: seconds(sum(|epoch| epoch.host_cpu_ns.saturating_sub(epoch.verify_ns))),
+        verify_core_seconds: seconds(sum(|epoch| epoch.verify_ns)),
+        host_peak_memory_bytes: epochs
+            .iter()
+            .map(|epoch| epoch.host_peak_resident_bytes)
+            .max()
+            .unwrap_or(0),
+        host_bytes_read: sum(|epoch| epoch.host_bytes_read),
+        host_bytes_written: sum(|epoch| epoch.host_bytes_written),
+        device_bytes_read: device(|device| device.bytes_read),
+        device_bytes_written: device(|device| device.bytes_written),
+    }
+}
+
+/// The device's part, its knobs as they were at the end; `None` where no epoch used one.
+pub(crate) fn device(epochs: &[EpochStats], targets: Option<&EmulationInfo>) -> Option<Device> {
+    let parts: Vec<&stats::DeviceStats> =
+        epochs.iter().filter_map(|epoch| epoch.device.as_ref()).collect();
+    let last = parts.last()?;
+    Some(Device {
+        core_seconds: seconds(parts.iter().map(|part| part.cpu_ns).sum()),
+        busy_seconds: seconds(parts.iter().map(|part| part.busy_ns).sum()),
+        peak_memory_bytes: parts.iter().map(|part| part.peak_resident_bytes).max().unwrap_or(0),
+        knobs: targets.map_or_else(Vec::new, |targets| knobs(targets, last)),
+    })
+}
+
+/// Knobs that were set and measured; one that moved nothing has nothing to show.
+fn knobs(targets: &EmulationInfo, achieved: &stats::DeviceStats) -> Vec<Knob> {
+    let knob = |name: &str, unit: &str, target: Option<f64>, achieved: f64| {
+        let target = target.filter(|_| achieved > 0.0)?;
+        Some(Knob { name: name.to_owned(), unit: unit.to_owned(), target, achieved })
+    };
+    let rate = |bytes: Option<u64>| bytes.map(|bytes| bytes as f64);
+    let all = [
+        knob("cpu-ratio", "ratio", targets.cpu_ratio, achieved.cpu_ratio_achieved),
+        knob(
+            "read-bandwidth",
+            "bytes per second",
+            rate(targets.read_bytes_per_second),
+            achieved.read_bytes_per_second_achieved,
+        ),
+        knob(
+            "write-bandwidth",
+            "bytes per second",
+            rate(targets.write_bytes_per_second),
+            achieved.write_bytes_per_second_achieved,
+        ),
+        knob(
+            "latency",
+            "seconds",
+            targets.latency_ns.map(seconds),
+            seconds(achieved.latency_ns_achieved),
+        ),
+    ];
+    all.into_iter().flatten().collect()
+}
+
+/// Faults of all epochs as sentences with their time.
+pub(crate) fn events(epochs: &[EpochStats]) -> Vec<String> {
+    let sentence = |epoch: u32, event: &stats::Event| {
+        let at = crate::surface::units::nanoseconds(event.at_ns);
+        if epochs.len() > 1 {
+            format!("epoch {epoch}, at {at}: {}", event.text)
+        } else {
+            format!("at {at}: {}", event.text)
+        }
+    };
+    epochs
+        .iter()
+        .flat_map(|epoch| epoch.events.iter().map(move |event| sentence(epoch.epoch, event)))
+        .collect()
+}

@@ -1,0 +1,287 @@
+//! One self-contained page: figures, pictures, checks. It loads nothing and runs no script.
+
+use super::svg::escape;
+use super::table::{self, Grid};
+use super::{Report, Run, plots};
+use crate::surface::units;
+
+const STYLE: &str = include_str!("page.css");
+
+/// The page.
+pub(crate) fn page(report: &Report) -> String {
+    let mut body = String::new();
+    body.push_str(&header(report));
+    body.push_str(&section("Result", "", &grid(&table::comparison(report))));
+    body.push_str(&pictures(report));
+    body.push_str(&section(
+        "Consistency",
+        "What each strategy promises and what this run verified (C0 every batch once, C1 content \
+         by index, C2 samples bit-identical, C3 order reproducible, C4 the host's own order, C5 \
+         ranks agree, C6 epochs apart).",
+        &format!(
+            "{}<details><summary>How each was verified</summary>\n{}</details>\n",
+            grid(&table::levels(report)),
+            grid(&table::level_details(report))
+        ),
+    ));
+    body.push_str(&section(
+        "Measured profile and prediction",
+        "t_c: preparation and step of a batch of the host's; t_g: the step on a batch that the \
+         device had ready; t_s: a batch at the device. The closed form is evaluated with these.",
+        &grid(&table::profiles(report)),
+    ));
+    body.push_str(&devices(report));
+    body.push_str(&energies(report));
+    body.push_str(&events(report));
+    body.push_str(&setting(report));
+    let style = STYLE;
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src \
+         'unsafe-inline'\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n<title>Meetpoint report</title>\n\
+         <style>\n{style}</style>\n</head>\n<body>\n<main>\n{body}</main>\n</body>\n</html>\n"
+    )
+}
+
+fn section(title: &str, lead: &str, content: &str) -> String {
+    let title = escape(title);
+    let lead = if lead.is_empty() { String::new() } else { format!("<p>{}</p>\n", escape(lead)) };
+    format!("<section>\n<h2>{title}</h2>\n{lead}{content}</section>\n")
+}
+
+/// A table that scrolls by itself where the page is narrow.
+fn grid(grid: &Grid) -> String {
+    let mut html = String::from("<div class=\"scroll\"><table>\n<thead><tr>");
+    for (column, name) in grid.head.iter().enumerate() {
+        html.push_str(&format!("<th{}>{}</th>", alignment(grid, column), escape(name)));
+    }
+    html.push_str("</tr></thead>\n<tbody>\n");
+    for row in &grid.rows {
+        html.push_str("<tr>");
+        for (column, cell) in row.iter().enumerate() {
+            let class = tone(cell).map_or_else(|| alignment(grid, column), str::to_owned);
+            html.push_str(&format!("<td{class}>{}</td>", escape(cell)));
+        }
+        html.push_str("</tr>\n");
+    }
+    html.push_str("</tbody>\n</table></div>\n");
+    html
+}
+
+fn alignment(grid: &Grid, column: usize) -> String {
+    if grid.is_number(column) { " class=\"number\"".to_owned() } else { String::new() }
+}
+
+/// Cells that say good or bad are coloured as well as worded.
+fn tone(cell: &str) -> Option<&'static str> {
+    match cell {
+        "verified" => Some(" class=\"good\""),
+        "FAILED" => Some(" class=\"bad\""),
+        _ if cell.starts_with("INVALID") => Some(" class=\"bad\""),
+        _ => None,
+    }
+}
+
+fn header(report: &Report) -> String {
+    let mut cards = String::new();
+    for run in &report.runs {
+        let ratio = run.speed_up(report).map_or_else(String::new, |ratio| {
+            if run.strategy == "host-only" {
+                "the baseline".to_owned()
+            } else {
+                format!("{ratio:.2} × host-only's speed")
+            }
+        });
+        cards.push_str(&format!(
+            "<div class=\"card\"><h3>{}</h3><p class=\"big\">{}</p><p>{} samples/s</p><p>{}</p>\
+             </div>\n",
+            escape(&run.strategy),
+            escape(&units::seconds(run.totals.seconds)),
+            escape(&units::significant(run.totals.samples_per_second)),
+            escape(&ratio)
+        ));
+    }
+    let job = &report.job;
+    let lead = format!(
+        "{} samples in batches of {} ({} batches an epoch), {} under each strategy.",
+        job.samples,
+        job.batch_size,
+        job.batches,
+        if job.epochs == 1 { "one epoch".to_owned() } else { format!("{} epochs", job.epochs) }
+    );
+    let mut warnings = String::new();
+    for run in &report.runs {
+        for warning in run.invalid() {
+            let line = format!("{}: {warning}", run.strategy);
+            warnings.push_str(&format!("<p class=\"warning\">{}</p>\n", escape(&line)));
+        }
+        for level in run.failed_levels() {
+            let line = format!("{}: {} failed: {}", run.strategy, level.level, level.how);
+            warnings.push_str(&format!("<p class=\"warning\">{}</p>\n", escape(&line)));
+        }
+    }
+    format!(
+        "<header>\n<h1>Meetpoint report</h1>\n<p>{}</p>\n{warnings}<div class=\"cards\">\n{cards}\
+         </div>\n</header>\n",
+        escape(&lead)
+    )
+}
+
+fn pictures(report: &Report) -> String {
+    let runs: &[Run] = &report.runs;
+    let entries = [
+        (
+            "Who prepared and who consumed",
+            "One row for each end and one for the accelerator; a gap in the accelerator's row is \
+             a wait. Where batches are thinner than a line, height is the share of the time. All \
+             strategies share the time axis; the last epoch is shown.",
+            plots::timeline(runs),
+        ),
+        (
+            "Where both ends met",
+            "Each dot is a batch at its index and the time of its consumption: the host works \
+             from the left, the device from the right.",
+            plots::meeting(runs),
+        ),
+        ("Throughput", "Samples consumed per second.", plots::throughput(runs)),
+        (
+            "Waiting",
+            "Time from asking for a batch to having it. Without workers the host prepares in that \
+             time, so it counts as waiting.",
+            plots::waits(runs),
+        ),
+        ("Usage", "Sums over all epochs; memory is the highest seen.", plots::usage(runs)),
+    ];
+    let figures = entries.map(|(title, lead, svg)| {
+        section(title, lead, &format!("<figure class=\"scroll\">\n{svg}</figure>\n"))
+    });
+    figures.concat() + &grid(&table::usage(report))
+}
+
+fn devices(report: &Report) -> String {
+    let lead = "Each knob of the emulation is measured while it runs. More than 5 % off target, \
+                and the run does not count.";
+    let knobs = table::knobs(report);
+    if knobs.rows.is_empty() {
+        return String::new();
+    }
+    section("Emulated device: target and achieved", lead, &grid(&knobs))
+}
+
+fn energies(report: &Report) -> String {
+    let measured = escape(&report.machine.measured_energy);
+    let mut content = format!("<p>Measured energy: {measured}.</p>\n");
+    let modelled = table::energy(report);
+    if !modelled.rows.is_empty() {
+        content.push_str(&grid(&modelled));
+    }
+    let lead = "Modelled figures come from the times above and a file of watts, not from a meter.";
+    section("Energy", lead, &content)
+}
+
+fn events(report: &Report) -> String {
+    let mut items = String::new();
+    for notice in &report.notices {
+        items.push_str(&format!("<li>{}</li>\n", escape(notice)));
+    }
+    for run in &report.runs {
+        for event in &run.events {
+            items
+                .push_str(&format!("<li>{}</li>\n", escape(&format!("{}: {event}", run.strategy))));
+        }
+    }
+    if items.is_empty() {
+        items.push_str("<li>No fault and no fallback.</li>\n");
+    }
+    section("What happened", "", &format!("<ul>\n{items}</ul>\n"))
+}
+
+fn setting(report: &Report) -> String {
+    let (job, machine) = (&report.job, &report.machine);
+    let shuffle = if job.shuffle { "shuffled" } else { "as they lie" };
+    let last =
+        if job.drop_last { "a short last batch left out" } else { "a short last batch kept" };
+    let rows = [
+        ("dataset", format!("{} ({} samples)", job.dataset, job.samples)),
+        ("order", format!("{shuffle}, seed {}, {last}", job.seed)),
+        ("host", format!("{} workers, {} batches ahead each", job.workers, job.prefetch)),
+        ("memory budget", units::bytes(job.memory_budget_bytes)),
+        ("device", job.device.clone()),
+        ("mte", job.mte.clone()),
+        ("spool", job.spool.clone()),
+        ("accelerator", job.accelerator.clone()),
+        ("recipe", job.recipe_sha256.clone()),
+        ("processor", format!("{}, {} cores usable", machine.processor, machine.cores)),
+        ("memory", units::bytes(machine.memory_bytes)),
+        ("kernel", machine.kernel.clone()),
+        ("instruction set", machine.instruction_set.clone()),
+        ("program", report.tool.clone()),
+    ];
+    let rows: String = rows
+        .iter()
+        .map(|(name, value)| format!("<dt>{}</dt><dd>{}</dd>\n", escape(name), escape(value)))
+        .collect();
+    let recipe = escape(&job.recipe_toml);
+    section("Job and machine", "", &format!("<dl>\n{rows}</dl>\n<pre>{recipe}</pre>\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::page;
+    use crate::report::made_up;
+
+    /// Elements that stand open, in order; a page is well formed when none is left.
+    fn unclosed(html: &str) -> Vec<String> {
+        let mut open: Vec<String> = Vec::new();
+        for piece in html.split('<').skip(1) {
+            let tag = piece.split('>').next().unwrap();
+            let name = tag.split([' ', '/', '\n']).next().unwrap();
+            if let Some(closed) = tag.strip_prefix('/') {
+                assert_eq!(open.pop().as_deref(), Some(closed), "</{closed}>");
+            } else if !(tag.ends_with('/') || ["meta", "!doctype"].contains(&name)) {
+                open.push(name.to_owned());
+            }
+        }
+        open
+    }
+
+    #[test]
+    fn the_page_is_well_formed_and_loads_nothing() {
+        let html = page(&made_up::report(50));
+        assert_eq!(unclosed(&html), Vec::<String>::new());
+        let without_namespace = html.replace("http://www.w3.org/2000/svg", "");
+        for word in ["http://", "https://", "src=\"", "<script", "url(", "@import"] {
+            assert!(!without_namespace.contains(word), "{word}");
+        }
+    }
+
+    #[test]
+    fn names_from_outside_cannot_become_markup() {
+        let mut report = made_up::report(8);
+        let hostile = "<img src=x onerror=alert(1)>";
+        report.job.dataset = hostile.into();
+        report.notices.push(hostile.into());
+        report.runs[0].strategy = hostile.into();
+        report.runs[0].events.push(hostile.into());
+        report.runs[0].levels[0].how = hostile.into();
+        let html = page(&report);
+        assert!(!html.contains("<img"));
+        assert_eq!(unclosed(&html), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_knob_off_target_is_said_at_the_top() {
+        let html = page(&made_up::report(8));
+        let top = html.split("<section>").next().unwrap();
+        assert!(top.contains("INVALID: read-bandwidth is 8.0 % off target"));
+    }
+
+    #[test]
+    fn measured_and_modelled_energy_do_not_mix() {
+        let html = page(&made_up::report(8));
+        assert!(html.contains("Measured energy: no meter on this machine."));
+        assert!(html.contains("<th class=\"number\">modelled total</th>"));
+    }
+}

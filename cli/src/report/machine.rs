@@ -1,0 +1,22 @@
+//! What a report says of the machine.
+
+use super::Machine;
+use crate::doctor::{self, System};
+
+/// Describes this machine.
+pub(crate) fn describe() -> Machine {
+    let uname = rustix::system::uname();
+    let info = rustix::system::sysinfo();
+    Machine {
+        processor: doctor::processor_model(&System::this()),
+        cores: crate::surface::cores_allowed(),
+        memory_bytes: info.totalram * u64::from(info.mem_unit.max(1)),
+        kernel: format!(
+            "{} {}",
+            uname.sysname().to_string_lossy(),
+            uname.release().to_string_lossy()
+        ),
+        instruction_set: meetpoint_kernels::Cpu::detect().name().to_owned(),
+        measured_energy: doctor::energy_meter(&System::this()).to_owned(),
+    }
+}

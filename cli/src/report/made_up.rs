@@ -1,0 +1,181 @@
+//! A report of an invented run, for the tests of tables, pages and plots.
+
+use super::*;
+
+const HOST: f64 = 0.060;
+const STEP: f64 = 0.020;
+const DEVICE: f64 = 0.120;
+
+/// Three strategies over `count` batches, with round times.
+pub(crate) fn report(count: u32) -> Report {
+    let share = (f64::from(count) * 0.4) as u32;
+    let alone = epoch(count, |_| false);
+    let both = epoch(count, |place| place >= count - share);
+    let mixed = epoch(count, |place| place % 5 == 2 || place % 5 == 4);
+    Report {
+        version: VERSION,
+        tool: "meetpoint 0.1.0".into(),
+        created_unix_seconds: 1_700_000_000,
+        machine: Machine {
+            processor: "Example <CPU> & Sons".into(),
+            cores: 2,
+            memory_bytes: 8 << 30,
+            kernel: "Linux 6.1.0".into(),
+            instruction_set: "avx2".into(),
+            measured_energy: "no meter on this machine".into(),
+        },
+        job: Job {
+            dataset: "/data/photos.set".into(),
+            samples: u64::from(count) * 32,
+            recipe_toml: "[[operation]]\nname = \"decode\"\n".into(),
+            recipe_sha256: "ab".repeat(32),
+            batch_size: 32,
+            batches: count,
+            epochs: 1,
+            seed: 0,
+            shuffle: true,
+            drop_last: true,
+            workers: 0,
+            prefetch: 2,
+            memory_budget_bytes: 512 << 20,
+            mte: "both ends finish together, tail descending".into(),
+            spool: "memory".into(),
+            accelerator: "emulated, 20.0 ms a step".into(),
+            device: "emulated, CPU ratio 0.5".into(),
+        },
+        runs: vec![
+            run("host-only", alone, None),
+            run("mte", both, Some(device(1.02))),
+            run("wrr", mixed, Some(device(1.08))),
+        ],
+        notices: vec!["io_uring is not available: blocking reads are used".into()],
+    }
+}
+
+fn device(read_off: f64) -> Device {
+    let knob = |name: &str, unit: &str, target: f64, achieved: f64| Knob {
+        name: name.into(),
+        unit: unit.into(),
+        target,
+        achieved,
+    };
+    Device {
+        core_seconds: 3.1,
+        busy_seconds: 6.2,
+        peak_memory_bytes: 48 << 20,
+        knobs: vec![
+            knob("cpu-ratio", "ratio", 0.5, 0.502),
+            knob("read-bandwidth", "bytes per second", 5e8, 5e8 * read_off),
+        ],
+    }
+}
+
+fn run(name: &str, epoch: Epoch, device: Option<Device>) -> Run {
+    let of = |source| epoch.batches.iter().filter(|batch| batch.source == source).count() as u64;
+    let totals = Totals {
+        seconds: epoch.seconds,
+        samples_per_second: epoch.samples as f64 / epoch.seconds,
+        host_batches: of(Source::Host),
+        device_batches: of(Source::Device),
+        host_core_seconds: of(Source::Host) as f64 * HOST,
+        verify_core_seconds: 0.1,
+        host_peak_memory_bytes: 180 << 20,
+        host_bytes_read: of(Source::Host) * 32 * 110_000,
+        host_bytes_written: 0,
+        device_bytes_read: of(Source::Device) * 32 * 110_000,
+        device_bytes_written: of(Source::Device) * 32 * 150_528,
+    };
+    let level =
+        |level: &str, verdict, how: &str| Level { level: level.into(), verdict, how: how.into() };
+    let events =
+        if name == "wrr" { vec!["at 1.20 s: the device was stalled".into()] } else { Vec::new() };
+    Run {
+        strategy: name.into(),
+        prediction: Prediction {
+            seconds: Some(epoch.seconds * 0.98),
+            error_ratio: Some(1.0 / 0.98 - 1.0),
+            form: "T = N·t_c·t_s/(t_s+t_c−t_g)".into(),
+        },
+        levels: vec![
+            level("C0", Verdict::Verified, "every index once"),
+            level("C2", Verdict::Verified, "checksums of 3200 samples equal host-only's"),
+            level("C4", Verdict::NotClaimed, "the order depends on timing"),
+        ],
+        modelled_energy: Some(ModelledEnergy {
+            modelled_joules: 312.5,
+            source: "modelled(desktop@00ff)".into(),
+            unverified_watts: vec!["device.active_w".into()],
+            modelled_parts: vec![EnergyPart { name: "base".into(), modelled_joules: 200.0 }],
+        }),
+        device,
+        events,
+        totals,
+        epochs: vec![epoch],
+    }
+}
+
+/// Host batches from the front and device batches from the back; `is_device` tells by the place in
+/// the sequence who prepared.
+fn epoch(count: u32, is_device: impl Fn(u32) -> bool) -> Epoch {
+    let (mut now, mut front, mut back, mut device_free) = (0.0_f64, 0, count, 0.0_f64);
+    let mut batches = Vec::new();
+    for place in 0..count {
+        let batch = if is_device(place) {
+            back -= 1;
+            let (start, end) = (device_free, device_free + DEVICE);
+            device_free = end;
+            let begin = now.max(end);
+            now = begin + STEP;
+            Batch {
+                batch: back,
+                source: Source::Device,
+                prepare_start: start,
+                prepare_end: end,
+                ready: end,
+                consume: begin,
+                step_end: now,
+            }
+        } else {
+            let begin = now + HOST;
+            let start = now;
+            now = begin + STEP;
+            front += 1;
+            Batch {
+                batch: front - 1,
+                source: Source::Host,
+                prepare_start: start,
+                prepare_end: begin,
+                ready: begin,
+                consume: begin,
+                step_end: now,
+            }
+        };
+        batches.push(batch);
+    }
+    let quantiles = |p50: f64| Quantiles {
+        count: u64::from(count),
+        mean_seconds: p50,
+        p50_seconds: p50,
+        p90_seconds: p50 * 1.3,
+        p99_seconds: p50 * 2.0,
+        max_seconds: p50 * 4.0,
+    };
+    Epoch {
+        epoch: 0,
+        seconds: now,
+        samples: u64::from(count) * 32,
+        order_hash: "1234abcd".into(),
+        split: None,
+        wait: quantiles(if is_device(count - 1) { 0.000_02 } else { HOST }),
+        prepare: quantiles(HOST),
+        read: quantiles(0.001),
+        fetch: quantiles(0.000_1),
+        step: quantiles(STEP),
+        profile: Profile {
+            t_c_seconds: Some(HOST + STEP),
+            t_g_seconds: Some(STEP),
+            t_s_seconds: Some(DEVICE),
+        },
+        batches,
+    }
+}

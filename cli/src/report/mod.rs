@@ -1,0 +1,358 @@
+//! The result of a run: what `report.json` holds, and its table and page.
+//!
+//! Field names carry their units; docs/report-schema.md describes every one. Measured and modelled
+//! figures never share a field. In reading order: this file (the data), [`collect`] (from what the
+//! runtime measured), [`predict`] and [`energy`] (from what the models say), [`table`] (terminal),
+//! [`html`] (one self-contained page), [`plots`].
+
+pub(crate) mod collect;
+pub(crate) mod energy;
+pub(crate) mod html;
+pub(crate) mod machine;
+pub(crate) mod plots;
+pub(crate) mod predict;
+pub(crate) mod profile;
+mod svg;
+pub(crate) mod table;
+pub(crate) mod write;
+
+#[cfg(test)]
+pub(crate) mod made_up;
+
+use serde::{Deserialize, Serialize};
+
+/// Version of the schema; raised when a field changes its meaning or goes.
+pub(crate) const VERSION: u32 = 1;
+
+/// Most that a knob of the emulated device may be off its target, as a share.
+pub(crate) const KNOB_OFF_MAX: f64 = 0.05;
+
+/// One invocation of `run` or `demo`: a job, under one strategy or several.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Report {
+    /// [`VERSION`].
+    pub version: u32,
+    /// Program and version.
+    pub tool: String,
+    /// When the run ended, seconds since 1970-01-01 UTC.
+    pub created_unix_seconds: u64,
+    /// Where it ran.
+    pub machine: Machine,
+    /// What was run.
+    pub job: Job,
+    /// One entry per strategy, in the order in which they ran.
+    pub runs: Vec<Run>,
+    /// Fallbacks and other things worth knowing, as sentences.
+    pub notices: Vec<String>,
+}
+
+/// The machine.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Machine {
+    /// Processor model.
+    pub processor: String,
+    /// Cores that this process may use.
+    pub cores: usize,
+    /// Main memory.
+    pub memory_bytes: u64,
+    /// Kernel name and release.
+    pub kernel: String,
+    /// Instruction set of the kernels.
+    pub instruction_set: String,
+    /// Measured energy, as a sentence: this version reads no meter, and says whether there is one.
+    pub measured_energy: String,
+}
+
+/// The job, with every default filled in.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Job {
+    /// Folder.
+    pub dataset: String,
+    /// Samples in it.
+    pub samples: u64,
+    /// Canonical form.
+    pub recipe_toml: String,
+    /// SHA-256 of the canonical form.
+    pub recipe_sha256: String,
+    /// Samples in a batch.
+    pub batch_size: u32,
+    /// Batches in an epoch.
+    pub batches: u32,
+    /// Epochs under each strategy.
+    pub epochs: u32,
+    /// Seed of order and augmentation.
+    pub seed: u64,
+    /// Whether epochs are shuffled.
+    pub shuffle: bool,
+    /// Whether a short last batch is left out.
+    pub drop_last: bool,
+    /// Background threads of the host; 0: the consumer prepares.
+    pub workers: u32,
+    /// Batches prepared ahead per worker.
+    pub prefetch: u32,
+    /// Most memory of the ring of batches.
+    pub memory_budget_bytes: u64,
+    /// Split and tail of `mte`, as a sentence.
+    pub mte: String,
+    /// Where device batches land, as a sentence.
+    pub spool: String,
+    /// What consumes batches, as a sentence.
+    pub accelerator: String,
+    /// What prepares at the other end, as a sentence.
+    pub device: String,
+}
+
+/// The job under one strategy.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Run {
+    /// Name, with its options where it has any.
+    pub strategy: String,
+    /// Sums and peaks over the epochs.
+    pub totals: Totals,
+    /// One by one.
+    pub epochs: Vec<Epoch>,
+    /// Consistency levels C0-C6: claimed and verified.
+    pub levels: Vec<Level>,
+    /// What the closed form says the time should have been.
+    pub prediction: Prediction,
+    /// The device's part; `None` without a device.
+    pub device: Option<Device>,
+    /// Modelled energy, never measured.
+    pub modelled_energy: Option<ModelledEnergy>,
+    /// Faults and what was done about them, as sentences with their time.
+    pub events: Vec<String>,
+}
+
+/// Sums and peaks of a run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Totals {
+    /// Time of all epochs, verification left out.
+    pub seconds: f64,
+    /// Samples consumed in a second.
+    pub samples_per_second: f64,
+    /// Batches that the host prepared.
+    pub host_batches: u64,
+    /// Batches that the device prepared.
+    pub device_batches: u64,
+    /// CPU time of this process, all threads, without that of verification.
+    pub host_core_seconds: f64,
+    /// CPU time spent on the checksums that verification needs.
+    pub verify_core_seconds: f64,
+    /// Highest resident memory of this process.
+    pub host_peak_memory_bytes: u64,
+    /// Bytes of the dataset and of the spool that the host read from storage.
+    pub host_bytes_read: u64,
+    /// Bytes that the host wrote to storage.
+    pub host_bytes_written: u64,
+    /// Bytes of the dataset that the device read.
+    pub device_bytes_read: u64,
+    /// Bytes of slots that the device wrote.
+    pub device_bytes_written: u64,
+}
+
+/// One epoch.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Epoch {
+    /// From 0.
+    pub epoch: u32,
+    /// From the first request for a batch to the end of the last step.
+    pub seconds: f64,
+    /// Samples consumed.
+    pub samples: u64,
+    /// CRC-32C over the sequence of batch indices consumed, hexadecimal; equal sequences are equal.
+    pub order_hash: String,
+    /// The device's share, where the strategy fixes one.
+    pub split: Option<u32>,
+    /// Time that the consumer waited for a batch (with no workers: preparation included).
+    pub wait: Quantiles,
+    /// Time of the host to prepare a batch.
+    pub prepare: Quantiles,
+    /// Time within it that was spent waiting for reads.
+    pub read: Quantiles,
+    /// Time from a device's publish to its batch being ready in host memory.
+    pub fetch: Quantiles,
+    /// Time of a step of the accelerator.
+    pub step: Quantiles,
+    /// Mean times of a batch.
+    pub profile: Profile,
+    /// Every batch in the order of consumption; times are seconds since the epoch began.
+    pub batches: Vec<Batch>,
+}
+
+/// Quantiles of a time, in seconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Quantiles {
+    /// How many were recorded.
+    pub count: u64,
+    /// Arithmetic mean.
+    pub mean_seconds: f64,
+    /// Median.
+    pub p50_seconds: f64,
+    /// 90 of 100 are no longer.
+    pub p90_seconds: f64,
+    /// 99 of 100 are no longer.
+    pub p99_seconds: f64,
+    /// Longest.
+    pub max_seconds: f64,
+}
+
+/// Measured mean times of a batch; `None` where there was none of its kind.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Profile {
+    /// t_c: one step on a batch that the host prepared; with workers the interval between steps.
+    pub t_c_seconds: Option<f64>,
+    /// t_g: one step on a batch that the device had ready.
+    pub t_g_seconds: Option<f64>,
+    /// t_s: one batch at the device.
+    pub t_s_seconds: Option<f64>,
+}
+
+/// Who prepared a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Source {
+    /// The host.
+    Host,
+    /// The device.
+    Device,
+}
+
+/// The life of one batch; seconds since the epoch began.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Batch {
+    /// Index in the epoch.
+    pub batch: u32,
+    /// Who prepared it.
+    pub source: Source,
+    /// Preparation began.
+    pub prepare_start: f64,
+    /// Preparation ended (device: its publish was seen).
+    pub prepare_end: f64,
+    /// Could be consumed.
+    pub ready: f64,
+    /// Its step began.
+    pub consume: f64,
+    /// Its step ended.
+    pub step_end: f64,
+}
+
+/// One consistency level.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Level {
+    /// `C0` to `C6`.
+    pub level: String,
+    /// What became of it.
+    pub verdict: Verdict,
+    /// How it was verified, where it failed, or why it was not looked at.
+    pub how: String,
+}
+
+/// What became of a level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Verdict {
+    /// Claimed by the strategy and verified in this run.
+    Verified,
+    /// Claimed and not true in this run.
+    Failed,
+    /// Claimed, but this run did not look.
+    NotChecked,
+    /// Not claimed by the strategy.
+    NotClaimed,
+}
+
+/// The closed form beside the clock.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Prediction {
+    /// Predicted time of all epochs; `None` where no form applies.
+    pub seconds: Option<f64>,
+    /// measured / predicted - 1.
+    pub error_ratio: Option<f64>,
+    /// Which formula and regime, or why none applies.
+    pub form: String,
+}
+
+/// The device's part of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Device {
+    /// CPU time of its preparing thread.
+    pub core_seconds: f64,
+    /// Time while it had work.
+    pub busy_seconds: f64,
+    /// Highest resident memory of its process.
+    pub peak_memory_bytes: u64,
+    /// The emulation's knobs.
+    pub knobs: Vec<Knob>,
+}
+
+/// One knob of the emulation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Knob {
+    /// `cpu-ratio`, `read-bandwidth`, `write-bandwidth` or `latency`.
+    pub name: String,
+    /// `ratio`, `bytes per second` or `seconds`.
+    pub unit: String,
+    /// As asked for.
+    pub target: f64,
+    /// As measured.
+    pub achieved: f64,
+}
+
+impl Knob {
+    /// achieved / target - 1.
+    pub(crate) fn off_ratio(&self) -> f64 {
+        self.achieved / self.target - 1.0
+    }
+
+    /// Whether it is near enough to its target for the run to count.
+    pub(crate) fn is_valid(&self) -> bool {
+        self.off_ratio().abs() <= KNOB_OFF_MAX
+    }
+}
+
+/// Energy by the model; the watts and their sources are in the profile's file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ModelledEnergy {
+    /// Everything together.
+    pub modelled_joules: f64,
+    /// `modelled(PROFILE@HASH)`: name and hash of the file of watts.
+    pub source: String,
+    /// Parts of the sum.
+    pub modelled_parts: Vec<EnergyPart>,
+    /// Watts in the file that have no checked source.
+    pub unverified_watts: Vec<String>,
+}
+
+/// One part of the modelled energy.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct EnergyPart {
+    /// What draws it.
+    pub name: String,
+    /// By the model.
+    pub modelled_joules: f64,
+}
+
+impl Run {
+    /// Sentences for every knob that was too far off; the run does not count when there is one.
+    pub(crate) fn invalid(&self) -> Vec<String> {
+        let knobs = self.device.iter().flat_map(|device| &device.knobs);
+        knobs
+            .filter(|knob| !knob.is_valid())
+            .map(|knob| {
+                let off = knob.off_ratio().abs() * 100.0;
+                format!("INVALID: {} is {off:.1} % off target", knob.name)
+            })
+            .collect()
+    }
+
+    /// Time of this run as a share of the first `host-only` run's: speed-up over it.
+    pub(crate) fn speed_up(&self, report: &Report) -> Option<f64> {
+        let base = report.runs.iter().find(|run| run.strategy == "host-only")?;
+        Some(base.totals.seconds / self.totals.seconds)
+    }
+
+    /// Claimed levels that did not hold.
+    pub(crate) fn failed_levels(&self) -> Vec<&Level> {
+        self.levels.iter().filter(|level| level.verdict == Verdict::Failed).collect()
+    }
+}

@@ -1,0 +1,327 @@
+//! The tables of a report, as rows of text; drawn for a terminal here and for a page in `html`.
+
+use super::{Knob, Level, Report, Run, Verdict};
+use crate::surface::units::{bytes, rate, seconds, signed_percent, significant};
+use comfy_table::{Attribute, Cell, CellAlignment, ContentArrangement, Table, presets};
+
+/// Text in rows and columns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Grid {
+    /// Names of the columns.
+    pub head: Vec<String>,
+    /// Rows as long as the head.
+    pub rows: Vec<Vec<String>>,
+    /// Columns from this one on hold numbers and are set to the right.
+    numbers_from: usize,
+    /// Columns from this one on hold words again.
+    words_from: usize,
+}
+
+impl Grid {
+    fn new(head: &[&str], numbers: std::ops::Range<usize>) -> Self {
+        let head = head.iter().map(|&name| name.to_owned()).collect();
+        Self { head, rows: Vec::new(), numbers_from: numbers.start, words_from: numbers.end }
+    }
+
+    /// Whether a column holds numbers.
+    pub(crate) fn is_number(&self, column: usize) -> bool {
+        (self.numbers_from..self.words_from).contains(&column)
+    }
+
+    /// Drawn for a terminal.
+    pub(crate) fn text(&self) -> String {
+        let mut table = Table::new();
+        let mut style = presets::UTF8_HORIZONTAL_ONLY;
+        style.row_separator = presets::NOTHING.row_separator;
+        table.load_style(style);
+        table.set_content_arrangement(ContentArrangement::Dynamic);
+        if !crate::surface::output::colour_on_stdout() {
+            table.force_no_tty();
+        }
+        let bold = |name: &String| Cell::new(name).add_attribute(Attribute::Bold);
+        table.set_header(self.head.iter().map(bold));
+        for row in &self.rows {
+            table.add_row(row);
+        }
+        for (column, style) in table.column_iter_mut().enumerate() {
+            if self.is_number(column) {
+                style.set_cell_alignment(CellAlignment::Right);
+            }
+        }
+        format!("{table}\n")
+    }
+}
+
+/// Strategies side by side: times and who prepared what.
+pub(crate) fn comparison(report: &Report) -> Grid {
+    let head = [
+        "strategy",
+        "time",
+        "× host-only",
+        "samples/s",
+        "host batches",
+        "device batches",
+        "predicted",
+        "error",
+    ];
+    let mut grid = Grid::new(&head, 1..head.len());
+    for run in &report.runs {
+        let totals = &run.totals;
+        grid.rows.push(vec![
+            run.strategy.clone(),
+            seconds(totals.seconds),
+            run.speed_up(report).map_or_else(unknown, |ratio| format!("{ratio:.2}")),
+            significant(totals.samples_per_second),
+            totals.host_batches.to_string(),
+            totals.device_batches.to_string(),
+            run.prediction.seconds.map_or_else(unknown, seconds),
+            run.prediction.error_ratio.map_or_else(unknown, signed_percent),
+        ]);
+    }
+    grid
+}
+
+/// Strategies side by side: what they used.
+pub(crate) fn usage(report: &Report) -> Grid {
+    let head = [
+        "strategy",
+        "host core-s",
+        "peak memory",
+        "host read",
+        "host wrote",
+        "device core-s",
+        "device read",
+        "device wrote",
+    ];
+    let mut grid = Grid::new(&head, 1..head.len());
+    for run in &report.runs {
+        let totals = &run.totals;
+        let device = run.device.as_ref();
+        grid.rows.push(vec![
+            run.strategy.clone(),
+            significant(totals.host_core_seconds),
+            bytes(totals.host_peak_memory_bytes),
+            bytes(totals.host_bytes_read),
+            bytes(totals.host_bytes_written),
+            device.map_or_else(unknown, |device| significant(device.core_seconds)),
+            bytes(totals.device_bytes_read),
+            bytes(totals.device_bytes_written),
+        ]);
+    }
+    grid
+}
+
+fn unknown() -> String {
+    "–".to_owned()
+}
+
+/// Verdicts, a row per strategy and a column per level.
+pub(crate) fn levels(report: &Report) -> Grid {
+    let mut names: Vec<&str> = report.runs.iter().flat_map(|run| &run.levels).map(name).collect();
+    names.sort_unstable();
+    names.dedup();
+    let head: Vec<&str> = ["strategy"].into_iter().chain(names.iter().copied()).collect();
+    let mut grid = Grid::new(&head, 0..0);
+    for run in &report.runs {
+        let verdict_of = |wanted: &&str| {
+            let level = run.levels.iter().find(|level| level.level == **wanted);
+            level.map_or_else(unknown, |level| verdict(level.verdict).to_owned())
+        };
+        let verdicts = names.iter().map(verdict_of);
+        grid.rows.push([run.strategy.clone()].into_iter().chain(verdicts).collect());
+    }
+    grid
+}
+
+fn name(level: &Level) -> &str {
+    &level.level
+}
+
+/// How each verdict was come by, a row for each strategy and level.
+pub(crate) fn level_details(report: &Report) -> Grid {
+    let mut grid = Grid::new(&["strategy", "level", "verdict", "how"], 4..4);
+    for run in &report.runs {
+        for level in &run.levels {
+            grid.rows.push(vec![
+                run.strategy.clone(),
+                level.level.clone(),
+                verdict(level.verdict).to_owned(),
+                level.how.clone(),
+            ]);
+        }
+    }
+    grid
+}
+
+fn verdict(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Verified => "verified",
+        Verdict::Failed => "FAILED",
+        Verdict::NotChecked => "not checked",
+        Verdict::NotClaimed => "not claimed",
+    }
+}
+
+/// Levels of one run in a line: `C0 C1 C2 C6 verified; C4 not claimed`.
+pub(crate) fn levels_in_a_line(run: &Run) -> String {
+    let order = [Verdict::Failed, Verdict::Verified, Verdict::NotChecked, Verdict::NotClaimed];
+    let parts: Vec<String> = order
+        .into_iter()
+        .filter_map(|wanted| {
+            let names: Vec<&str> = run
+                .levels
+                .iter()
+                .filter(|level| level.verdict == wanted)
+                .map(|level| level.level.as_str())
+                .collect();
+            (!names.is_empty()).then(|| format!("{} {}", names.join(" "), verdict(wanted)))
+        })
+        .collect();
+    parts.join("; ")
+}
+
+/// Measured profile and prediction, a row per strategy, from the last epoch.
+pub(crate) fn profiles(report: &Report) -> Grid {
+    let head = ["strategy", "t_c", "t_g", "t_s", "wait p50", "wait p99", "step p50", "form"];
+    let mut grid = Grid::new(&head, 1..7);
+    for run in &report.runs {
+        let Some(epoch) = run.epochs.last() else { continue };
+        let profile = epoch.profile;
+        let time = |value: Option<f64>| value.map_or_else(unknown, seconds);
+        grid.rows.push(vec![
+            run.strategy.clone(),
+            time(profile.t_c_seconds),
+            time(profile.t_g_seconds),
+            time(profile.t_s_seconds),
+            seconds(epoch.wait.p50_seconds),
+            seconds(epoch.wait.p99_seconds),
+            seconds(epoch.step.p50_seconds),
+            run.prediction.form.clone(),
+        ]);
+    }
+    grid
+}
+
+/// Target and achieved for every knob that was set.
+pub(crate) fn knobs(report: &Report) -> Grid {
+    let mut grid = Grid::new(&["strategy", "knob", "target", "achieved", "off", "verdict"], 2..5);
+    for run in &report.runs {
+        for knob in run.device.iter().flat_map(|device| &device.knobs) {
+            let off = signed_percent(knob.off_ratio());
+            grid.rows.push(vec![
+                run.strategy.clone(),
+                knob.name.clone(),
+                knob_value(knob, knob.target),
+                knob_value(knob, knob.achieved),
+                off.clone(),
+                if knob.is_valid() {
+                    "within 5 %".to_owned()
+                } else {
+                    format!("INVALID: {off} off target")
+                },
+            ]);
+        }
+    }
+    grid
+}
+
+fn knob_value(knob: &Knob, value: f64) -> String {
+    match knob.unit.as_str() {
+        "bytes per second" => rate(value),
+        "seconds" => seconds(value),
+        _ => format!("{value:.3}"),
+    }
+}
+
+/// Modelled energy; its columns hold nothing measured.
+pub(crate) fn energy(report: &Report) -> Grid {
+    let head = ["strategy", "modelled total", "modelled parts", "watts from", "unverified watts"];
+    let mut grid = Grid::new(&head, 1..2);
+    for run in &report.runs {
+        let Some(energy) = &run.modelled_energy else { continue };
+        let parts: Vec<String> = energy
+            .modelled_parts
+            .iter()
+            .map(|part| format!("{} {} J", part.name, significant(part.modelled_joules)))
+            .collect();
+        grid.rows.push(vec![
+            run.strategy.clone(),
+            format!("{} J", significant(energy.modelled_joules)),
+            parts.join(", "),
+            energy.source.clone(),
+            energy.unverified_watts.join(", "),
+        ]);
+    }
+    grid
+}
+
+/// All that a terminal shows of a report.
+pub(crate) fn text(report: &Report) -> String {
+    let mut text = comparison(report).text();
+    text.push_str(&usage(report).text());
+    for run in &report.runs {
+        text.push_str(&format!("{}: {}\n", run.strategy, levels_in_a_line(run)));
+        for level in run.failed_levels() {
+            text.push_str(&format!("  {} FAILED: {}\n", level.level, level.how));
+        }
+        for line in run.invalid().iter().chain(&run.events) {
+            text.push_str(&format!("  {line}\n"));
+        }
+    }
+    text.push_str(&energy_line(report));
+    text
+}
+
+fn energy_line(report: &Report) -> String {
+    let modelled: Vec<String> = report
+        .runs
+        .iter()
+        .filter_map(|run| {
+            let energy = run.modelled_energy.as_ref()?;
+            Some(format!("{} {} J", run.strategy, significant(energy.modelled_joules)))
+        })
+        .collect();
+    if modelled.is_empty() {
+        return String::new();
+    }
+    format!("modelled energy (not measured): {}\n", modelled.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{comparison, knobs, levels_in_a_line, text};
+    use crate::report::made_up;
+
+    #[test]
+    fn strategies_are_compared_with_host_only() {
+        let grid = comparison(&made_up::report(100));
+        let ratios: Vec<&str> = grid.rows.iter().map(|row| row[2].as_str()).collect();
+        assert_eq!(ratios[0], "1.00");
+        assert!(ratios[1].parse::<f64>().unwrap() > 1.2, "{ratios:?}");
+        assert!(grid.rows.iter().all(|row| row.len() == grid.head.len()));
+    }
+
+    #[test]
+    fn a_terminal_shows_levels_faults_and_what_is_invalid() {
+        let text = text(&made_up::report(100));
+        assert!(text.contains("wrr: C0 C2 verified; C4 not claimed"));
+        assert!(text.contains("INVALID: read-bandwidth is 8.0 % off target"));
+        assert!(text.contains("at 1.20 s: the device was stalled"));
+        assert!(text.contains("modelled energy (not measured)"));
+    }
+
+    #[test]
+    fn a_failed_level_comes_first_in_its_line() {
+        let mut report = made_up::report(4);
+        report.runs[0].levels[1].verdict = super::Verdict::Failed;
+        assert!(levels_in_a_line(&report.runs[0]).starts_with("C2 FAILED; "));
+    }
+
+    #[test]
+    fn a_knob_is_judged_by_its_distance_from_the_target() {
+        let grid = knobs(&made_up::report(4));
+        let verdicts: Vec<&str> = grid.rows.iter().map(|row| row[5].as_str()).collect();
+        let invalid = "INVALID: +8.0 % off target";
+        assert_eq!(verdicts, ["within 5 %", "within 5 %", "within 5 %", invalid]);
+    }
+}

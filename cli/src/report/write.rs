@@ -1,0 +1,86 @@
+//! Puts `report.json` and `report.html` into a folder, each whole or not at all.
+
+use super::{Report, html};
+use anyhow::{Context, bail};
+use std::fs::Permissions;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// Writes both files and returns their paths (json, html).
+pub(crate) fn write(report: &Report, folder: &Path) -> anyhow::Result<(PathBuf, PathBuf)> {
+    std::fs::create_dir_all(folder)
+        .with_context(|| format!("failed to create report folder {}", folder.display()))?;
+    let mut json = serde_json::to_string_pretty(report)?;
+    json.push('\n');
+    let json_path = place(folder, "report.json", json.as_bytes())?;
+    let html_path = place(folder, "report.html", html::page(report).as_bytes())?;
+    Ok((json_path, html_path))
+}
+
+/// Fails where the report could not be written, before the work that it tells of; makes nothing.
+pub(crate) fn check_folder(folder: &Path) -> anyhow::Result<()> {
+    let above = crate::doctor::folder_of(folder);
+    if folder.exists() && !folder.is_dir() {
+        bail!("{} is not a folder; name another with --report", folder.display());
+    }
+    let access = rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
+    rustix::fs::access(&above, access).with_context(|| {
+        format!(
+            "the report cannot be written to {}: {} is not writable; name another folder with \
+             --report",
+            folder.display(),
+            above.display()
+        )
+    })
+}
+
+/// Writes under a temporary name and renames, so that a reader never sees half a file.
+pub(crate) fn place(folder: &Path, name: &str, content: &[u8]) -> anyhow::Result<PathBuf> {
+    let path = folder.join(name);
+    if !folder.is_dir() {
+        bail!(
+            "failed to write {}: there is no folder {}; make it first",
+            path.display(),
+            folder.display()
+        );
+    }
+    let failed = || format!("failed to write {}", path.display());
+    // Temporary files are private by default; results get what the user's umask leaves.
+    let mut file = tempfile::Builder::new()
+        .permissions(Permissions::from_mode(0o666))
+        .tempfile_in(folder)
+        .with_context(failed)?;
+    file.write_all(content).with_context(failed)?;
+    file.persist(&path).with_context(failed)?;
+    Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{check_folder, write};
+    use crate::report::{Report, made_up};
+
+    #[test]
+    fn the_json_file_reads_back_to_the_same_report() {
+        let folder = tempfile::tempdir().unwrap();
+        let report = made_up::report(5);
+        let (json, html) = write(&report, &folder.path().join("new")).unwrap();
+        let read: Report = serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap();
+        // The last digit of a decimal may differ; nothing before it.
+        assert_eq!(format!("{read:.9?}"), format!("{report:.9?}"));
+        assert!(html.is_file());
+        assert_eq!(std::fs::read_dir(folder.path().join("new")).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn a_report_that_could_not_be_written_is_refused_before_the_work() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        assert!(check_folder(&file).unwrap_err().to_string().contains("--report"));
+        let fresh = folder.path().join("fresh/deep");
+        check_folder(&fresh).unwrap();
+        assert!(!fresh.exists());
+    }
+}

@@ -1,0 +1,103 @@
+//! A job in words and numbers, every default filled in.
+
+use super::strategy::tail;
+use crate::report;
+use crate::surface::units;
+use meetpoint_host::stats::EpochStats;
+use meetpoint_host::{AcceleratorJob, DeviceJob, EmulatedDevice, JobFile, SpoolKind};
+use meetpoint_prepare::Job;
+use meetpoint_scheduler::Split;
+
+/// The job as a report holds it.
+pub(super) fn job(file: &JobFile, epoch: Option<&EpochStats>, job: &Job) -> report::Job {
+    report::Job {
+        dataset: file.dataset.display().to_string(),
+        samples: job.batching.samples,
+        recipe_toml: file.recipe.to_toml(),
+        recipe_sha256: file.recipe.hash().to_string(),
+        batch_size: file.batch_size,
+        batches: epoch.map_or(0, |epoch| epoch.batches),
+        epochs: file.epochs,
+        seed: file.seed,
+        shuffle: file.shuffle,
+        drop_last: file.drop_last,
+        workers: file.workers,
+        prefetch: file.prefetch,
+        memory_budget_bytes: file.memory_budget_bytes,
+        mte: mte(file),
+        spool: spool(file),
+        accelerator: match file.accelerator {
+            AcceleratorJob::Null => "none: what is measured is the loader alone".to_owned(),
+            AcceleratorJob::Emulated { step } => {
+                format!("emulated, {} a step, no CPU", units::seconds(step.as_secs_f64()))
+            }
+        },
+        device: match &file.device {
+            DeviceJob::None => "none".to_owned(),
+            DeviceJob::Connect { socket } => format!("at {}", socket.display()),
+            DeviceJob::Emulated(knobs) => emulated(knobs),
+        },
+    }
+}
+
+fn mte(file: &JobFile) -> String {
+    let split = match file.mte_split {
+        Split::EqualFinish => "both ends finish together".to_owned(),
+        Split::Fixed(batches) => format!("{batches} batches to the device"),
+    };
+    format!("{split}, tail {}", tail(file.mte_tail))
+}
+
+fn spool(file: &JobFile) -> String {
+    let quota = units::bytes(file.spool.quota_bytes);
+    match &file.spool.kind {
+        SpoolKind::Memory => format!("memory, at most {quota}"),
+        SpoolKind::File { directory } => {
+            format!("a file in {}, at most {quota}", directory.display())
+        }
+    }
+}
+
+fn emulated(knobs: &EmulatedDevice) -> String {
+    let rate = |bytes: u64| units::rate(bytes as f64);
+    let time = |time: std::time::Duration| units::seconds(time.as_secs_f64());
+    let faults = (!knobs.faults.is_empty()).then(|| knobs.faults.join(", "));
+    let set = [
+        ("CPU ratio", knobs.cpu_ratio.map(|ratio| ratio.to_string())),
+        ("reads", knobs.read_bytes_per_second.map(rate)),
+        ("writes", knobs.write_bytes_per_second.map(rate)),
+        ("latency", knobs.latency.map(time)),
+        ("core", knobs.core.map(|core| core.to_string())),
+        ("faults", faults),
+    ];
+    let set: Vec<String> =
+        set.into_iter().filter_map(|(name, value)| Some(format!("{name} {}", value?))).collect();
+    let shared = if knobs.allow_shared { ", may share its core" } else { "" };
+    if set.is_empty() {
+        return format!("emulated, not slowed down{shared}");
+    }
+    format!("emulated, {}{shared}", set.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::emulated;
+    use meetpoint_host::{DeviceJob, JobFile};
+    use std::path::Path;
+
+    /// The first TOML example of docs/jobs.md.
+    fn documented() -> &'static str {
+        let text = include_str!("../../../docs/jobs.md");
+        let example = text.split("```toml\n").nth(1).expect("there is an example");
+        example.split("```").next().expect("it ends")
+    }
+
+    #[test]
+    fn the_job_of_the_documentation_can_be_read_and_is_described() {
+        let job = JobFile::parse(documented(), Path::new("jobs/job.toml")).unwrap();
+        assert_eq!(job.dataset, Path::new("jobs/photos.set"));
+        let DeviceJob::Emulated(knobs) = &job.device else { panic!("{:?}", job.device) };
+        let text = "emulated, CPU ratio 0.33, reads 500 MB/s, latency 100 µs";
+        assert_eq!(emulated(knobs), text);
+    }
+}

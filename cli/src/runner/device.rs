@@ -1,0 +1,91 @@
+//! How the device of a job is started: this program again, as `device serve`.
+
+use anyhow::Context;
+use meetpoint_host::{DeviceJob, DeviceSource, EmulatedDevice, SpawnDevice};
+use meetpoint_storage::EngineKind;
+use std::ffi::OsString;
+
+/// Where the job's device comes from; `None` where the job has none.
+pub(super) fn source(
+    device: &DeviceJob,
+    engine: EngineKind,
+) -> anyhow::Result<Option<DeviceSource>> {
+    Ok(match device {
+        DeviceJob::None => None,
+        DeviceJob::Connect { socket } => Some(DeviceSource::Connect { socket: socket.clone() }),
+        DeviceJob::Emulated(knobs) => Some(DeviceSource::Spawn(SpawnDevice {
+            program: std::env::current_exe().context("failed to find this program's own file")?,
+            arguments: arguments(knobs, engine),
+        })),
+    })
+}
+
+/// The command line of `meetpoint device serve`, without what the loader adds.
+fn arguments(knobs: &EmulatedDevice, engine: EngineKind) -> Vec<OsString> {
+    let mut arguments: Vec<OsString> = vec!["device".into(), "serve".into()];
+    let mut add = |name: &str, value: Option<String>| {
+        if let Some(value) = value {
+            arguments.push(name.into());
+            arguments.push(value.into());
+        }
+    };
+    let rate = |bytes: u64| format!("{bytes}B/s");
+    add("--cpu-ratio", knobs.cpu_ratio.map(|ratio| ratio.to_string()));
+    add("--read-bandwidth", knobs.read_bytes_per_second.map(rate));
+    add("--write-bandwidth", knobs.write_bytes_per_second.map(rate));
+    add("--latency", knobs.latency.map(|time| format!("{}ns", time.as_nanos())));
+    add("--core", knobs.core.map(|core| core.to_string()));
+    knobs.faults.iter().for_each(|fault| add("--fault", Some(fault.clone())));
+    let engine = match engine {
+        EngineKind::Auto => "auto",
+        EngineKind::Uring => "io_uring",
+        EngineKind::Threads => "threads",
+    };
+    add("--engine", Some(engine.to_owned()));
+    if knobs.allow_shared {
+        arguments.push("--allow-shared".into());
+    }
+    arguments
+}
+
+#[cfg(test)]
+mod tests {
+    use super::arguments;
+    use crate::commands::Arguments;
+    use clap::Parser;
+    use meetpoint_host::EmulatedDevice;
+    use meetpoint_storage::EngineKind;
+    use std::ffi::OsString;
+    use std::time::Duration;
+
+    #[test]
+    fn every_knob_becomes_an_argument_that_the_program_takes() {
+        let knobs = EmulatedDevice {
+            cpu_ratio: Some(0.3125),
+            read_bytes_per_second: Some(500_000_000),
+            write_bytes_per_second: Some(1),
+            latency: Some(Duration::from_micros(100)),
+            core: Some(1),
+            allow_shared: true,
+            faults: vec!["stall@3:2s".to_owned(), "die@9".to_owned()],
+        };
+        let mut line: Vec<OsString> = vec!["meetpoint".into()];
+        line.extend(arguments(&knobs, EngineKind::Threads));
+        line.extend(["--socket", "s", "--root", "r", "--once"].map(OsString::from));
+        let parsed = Arguments::try_parse_from(line).unwrap();
+        let shown = format!("{parsed:?}");
+        for part in [
+            "cpu_ratio: Some(0.3125)",
+            "read_bandwidth: Some(500000000)",
+            "write_bandwidth: Some(1)",
+            "latency: Some(100µs)",
+            "core: Some(1)",
+            "allow_shared: true",
+            "faults: [StallAt { n: 3, duration: Some(2s) }, DieAt(9)]",
+            "engine: Threads",
+            "once: true",
+        ] {
+            assert!(shown.contains(part), "{part} in {shown}");
+        }
+    }
+}

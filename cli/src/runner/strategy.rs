@@ -1,0 +1,128 @@
+//! Which strategies are run, and which one is left out for taking absurdly long.
+
+use crate::surface::units;
+use meetpoint_host::JobFile;
+use meetpoint_scheduler::{Strategy, Tail};
+
+/// `all` leaves out `device-only` when it would take more than this many times as long as
+/// `host-only`.
+const ABSURD: f64 = 6.0;
+
+/// A strategy by its name; its options come from the job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StrategyName {
+    HostOnly,
+    DeviceOnly,
+    Mte,
+    Wrr,
+}
+
+impl StrategyName {
+    /// The strategy with the job's options.
+    pub(super) fn of(self, job: &JobFile) -> Strategy {
+        match self {
+            Self::HostOnly => Strategy::HostOnly,
+            Self::DeviceOnly => Strategy::DeviceOnly,
+            Self::Mte => Strategy::Mte { split: job.mte_split, tail: job.mte_tail },
+            Self::Wrr => Strategy::Wrr,
+        }
+    }
+
+    /// The name of the job's own strategy.
+    fn of_job(job: &JobFile) -> Self {
+        match job.strategy {
+            Strategy::HostOnly => Self::HostOnly,
+            Strategy::DeviceOnly => Self::DeviceOnly,
+            Strategy::Mte { .. } => Self::Mte,
+            Strategy::Wrr => Self::Wrr,
+        }
+    }
+}
+
+/// What is to be run, in this order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Plan {
+    /// The strategies.
+    pub(super) strategies: Vec<StrategyName>,
+    /// Whether one may be left out.
+    may_skip: bool,
+}
+
+/// What a strategy that has run took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Times {
+    pub(super) name: &'static str,
+    pub(super) epoch_ns: u64,
+    pub(super) t_s_ns: u64,
+    pub(super) batches: u32,
+}
+
+impl Plan {
+    /// These strategies.
+    pub(crate) fn of(strategies: &[StrategyName]) -> Self {
+        Self { strategies: strategies.to_vec(), may_skip: false }
+    }
+
+    /// The strategy of the job itself.
+    pub(crate) fn of_job(job: &JobFile) -> Self {
+        Self::of(&[StrategyName::of_job(job)])
+    }
+
+    /// Every strategy; `device-only` last, because what the others measured tells how long it
+    /// would take.
+    pub(crate) fn all() -> Self {
+        use StrategyName::{DeviceOnly, HostOnly, Mte, Wrr};
+        Self { strategies: vec![HostOnly, Mte, Wrr, DeviceOnly], may_skip: true }
+    }
+
+    /// Why a strategy is left out after what was measured; `None`: it is run.
+    pub(super) fn reason_to_skip(&self, name: StrategyName, measured: &[Times]) -> Option<String> {
+        if !self.may_skip || name != StrategyName::DeviceOnly {
+            return None;
+        }
+        let host = measured.iter().find(|times| times.name == Strategy::HostOnly.name())?;
+        let device = measured.iter().rev().find(|times| times.t_s_ns > 0)?;
+        let expected_ns = device.t_s_ns.saturating_mul(device.batches.into());
+        let ratio = expected_ns as f64 / host.epoch_ns.max(1) as f64;
+        (ratio > ABSURD).then(|| {
+            format!(
+                "device-only is left out: it would take {} an epoch, {ratio:.0} times as long as \
+                 host-only (ask for it with --strategy device-only)",
+                units::nanoseconds(expected_ns)
+            )
+        })
+    }
+}
+
+/// How `mte` drains the device's part, in words.
+pub(super) fn tail(tail: Tail) -> &'static str {
+    match tail {
+        Tail::Descending => "descending",
+        Tail::Ascending => "ascending",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Plan, StrategyName, Times};
+
+    fn measured(t_s_ns: u64) -> Vec<Times> {
+        let times = |name, t_s_ns| Times { name, epoch_ns: 1_000, t_s_ns, batches: 10 };
+        vec![times("host-only", 0), times("wrr", t_s_ns)]
+    }
+
+    #[test]
+    fn device_only_is_left_out_of_all_when_it_would_take_absurdly_long() {
+        let all = Plan::all();
+        assert_eq!(all.reason_to_skip(StrategyName::DeviceOnly, &measured(200)), None);
+        let reason = all.reason_to_skip(StrategyName::DeviceOnly, &measured(2_000)).unwrap();
+        assert!(reason.contains("20 times as long"), "{reason}");
+        assert_eq!(all.reason_to_skip(StrategyName::Wrr, &measured(2_000)), None);
+    }
+
+    #[test]
+    fn what_was_asked_for_by_name_is_always_run() {
+        let plan = Plan::of(&[StrategyName::DeviceOnly]);
+        assert_eq!(plan.reason_to_skip(StrategyName::DeviceOnly, &measured(2_000)), None);
+    }
+}

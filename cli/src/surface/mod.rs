@@ -1,0 +1,19 @@
+//! How the program meets its user: what it prints, how it fails, how it is stopped.
+//!
+//! In reading order: [`output`] (standard output), [`failure`] (errors and exit codes),
+//! [`stop`] (signals), [`progress`] (bars on a terminal), [`units`] (quantities as people write
+//! them).
+
+pub(crate) mod failure;
+pub(crate) mod output;
+pub(crate) mod progress;
+pub(crate) mod stop;
+pub(crate) mod units;
+
+pub(crate) use output::Output;
+pub(crate) use stop::Stop;
+
+/// Cores that this process may run on; 1 where the kernel does not tell.
+pub(crate) fn cores_allowed() -> usize {
+    rustix::thread::sched_getaffinity(None).map_or(1, |set| set.count() as usize).max(1)
+}

@@ -1,0 +1,73 @@
+//! Standard output: text for people or one JSON document, and a reader that may leave early.
+
+use serde::Serialize;
+use std::io::{IsTerminal, Write};
+
+/// Where a command's result goes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Output {
+    json: bool,
+}
+
+impl Output {
+    /// Text, or one JSON document under `--json`.
+    pub(crate) fn new(json: bool) -> Self {
+        Self { json }
+    }
+
+    /// Prints the command's result: `document` under `--json`, else `text`.
+    pub(crate) fn result(
+        self,
+        document: &impl Serialize,
+        text: impl FnOnce() -> String,
+    ) -> anyhow::Result<()> {
+        let mut text = if self.json { serde_json::to_string_pretty(document)? } else { text() };
+        if !text.ends_with('\n') {
+            text.push('\n');
+        }
+        write_all(&text)
+    }
+
+    /// Prints a line while the work goes on; nothing under `--json`.
+    pub(crate) fn line(self, text: &str) -> anyhow::Result<()> {
+        if self.json { Ok(()) } else { write_all(&format!("{text}\n")) }
+    }
+}
+
+/// Tells the user something beside the result, on standard error.
+pub(crate) fn notice(text: &str) {
+    // A closed standard error leaves nobody to tell.
+    let _ = writeln!(std::io::stderr().lock(), "note: {text}");
+}
+
+/// Whether colour may be used on standard error.
+pub(crate) fn colour_on_stderr() -> bool {
+    std::io::stderr().is_terminal() && colour_is_welcome()
+}
+
+/// Whether colour may be used on standard output.
+pub(crate) fn colour_on_stdout() -> bool {
+    std::io::stdout().is_terminal() && colour_is_welcome()
+}
+
+/// See <https://no-color.org>.
+fn colour_is_welcome() -> bool {
+    let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
+    !refused && !dumb
+}
+
+/// Standard output was closed by its reader, as `head` does. Ends the program quietly.
+#[derive(Debug, thiserror::Error)]
+#[error("standard output was closed")]
+pub(crate) struct Closed;
+
+fn write_all(text: &str) -> anyhow::Result<()> {
+    let mut stdout = std::io::stdout().lock();
+    let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+    match written {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Err(Closed.into()),
+        Err(error) => Err(anyhow::Error::new(error).context("failed to write to standard output")),
+    }
+}

@@ -1,0 +1,173 @@
+//! Quantities as people read and write them: bytes, rates and times, with their units.
+
+use std::time::Duration;
+
+/// `1.4 GiB`, `512 MiB`, `17 B`.
+pub(crate) fn bytes(count: u64) -> String {
+    const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
+    if count < 1024 {
+        return format!("{count} B");
+    }
+    let mut value = count as f64;
+    let mut unit = "B";
+    for next in UNITS {
+        // What would print as 1024 of a unit belongs to the next one.
+        if value < 1023.95 {
+            break;
+        }
+        value /= 1024.0;
+        unit = next;
+    }
+    format!("{} {unit}", significant(value))
+}
+
+/// `500 MB/s`, in powers of 1000 as drives are sold.
+pub(crate) fn rate(bytes_per_second: f64) -> String {
+    let units = [("GB/s", 1e9), ("MB/s", 1e6), ("kB/s", 1e3)];
+    let fitting = units.into_iter().find(|(_, factor)| bytes_per_second >= factor * 0.9995);
+    let (unit, factor) = fitting.unwrap_or(("B/s", 1.0));
+    format!("{} {unit}", significant(bytes_per_second / factor))
+}
+
+/// `1.52 s`, `20.3 ms`, `140 µs`, `2 min 05 s`.
+pub(crate) fn seconds(value: f64) -> String {
+    let magnitude = value.abs();
+    if magnitude >= 119.5 {
+        let whole = value.round() as i64;
+        return format!("{} min {:02} s", whole / 60, whole % 60);
+    }
+    let (scale, unit) = match magnitude {
+        m if m == 0.0 || m >= 0.9995 => (1.0, "s"),
+        m if m >= 0.9995e-3 => (1e3, "ms"),
+        m if m >= 0.9995e-6 => (1e6, "µs"),
+        _ => (1e9, "ns"),
+    };
+    format!("{} {unit}", significant(value * scale))
+}
+
+/// Nanoseconds as [`seconds`].
+pub(crate) fn nanoseconds(value: u64) -> String {
+    seconds(value as f64 / 1e9)
+}
+
+/// Three significant digits, no exponent: `0.12`, `4.31`, `20.3`, `512`, `12800`.
+pub(crate) fn significant(value: f64) -> String {
+    let magnitude = value.abs();
+    let decimals = match magnitude {
+        m if m == 0.0 || m >= 99.95 => 0,
+        m if m >= 9.995 => 1,
+        _ => 2,
+    };
+    format!("{value:.decimals$}")
+}
+
+/// `+3.1 %`, `-0.4 %`.
+pub(crate) fn signed_percent(ratio: f64) -> String {
+    format!("{:+.1} %", ratio * 100.0)
+}
+
+/// Splits `12.5ms` into number and unit; the number must be finite and not negative.
+fn number_and_unit(text: &str) -> Option<(f64, &str)> {
+    let text = text.trim();
+    let end = text.find(|letter: char| letter.is_alphabetic()).unwrap_or(text.len());
+    let number: f64 = text[..end].trim().parse().ok()?;
+    (number.is_finite() && number >= 0.0).then_some((number, &text[end..]))
+}
+
+/// Reads `500MB/s`, `1.5GiB/s`, `2000000B/s`: bytes in a second, at least 1.
+pub(crate) fn parse_rate(text: &str) -> Result<u64, String> {
+    let wrong = || format!("\"{text}\" is no rate; write 500MB/s, 1.5GiB/s or the like");
+    let amount = text.trim().strip_suffix("/s").ok_or_else(wrong)?;
+    parse_bytes(amount).map_err(|_| wrong())
+}
+
+/// Reads `512MiB`, `2GB`, `4096B`: bytes, at least 1.
+pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
+    let wrong = || format!("\"{text}\" is no size; write 512MiB, 2GB, 4096B or the like");
+    let (number, unit) = number_and_unit(text).ok_or_else(wrong)?;
+    let factor = match unit {
+        "B" => 1.0,
+        "kB" | "KB" => 1e3,
+        "MB" => 1e6,
+        "GB" => 1e9,
+        "TB" => 1e12,
+        "KiB" => 1024.0,
+        "MiB" => 1_048_576.0,
+        "GiB" => 1_073_741_824.0,
+        "TiB" => 1_099_511_627_776.0,
+        _ => return Err(wrong()),
+    };
+    let count = number * factor;
+    // 2^63: beyond it nothing is meant, and the conversion stays exact enough.
+    if (1.0..9.2e18).contains(&count) { Ok(count as u64) } else { Err(wrong()) }
+}
+
+/// Reads `20ms`, `100us`, `1.5s`: a time of at most a day.
+pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("\"{text}\" is no time; write 20ms, 100us, 1.5s or the like");
+    let (number, unit) = number_and_unit(text).ok_or_else(wrong)?;
+    let seconds = match unit {
+        "ns" => number * 1e-9,
+        "us" | "µs" | "μs" => number * 1e-6,
+        "ms" => number * 1e-3,
+        "s" => number,
+        "min" => number * 60.0,
+        _ => return Err(wrong()),
+    };
+    if seconds <= 86_400.0 { Ok(Duration::from_secs_f64(seconds)) } else { Err(wrong()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{bytes, parse_bytes, parse_duration, parse_rate, rate, seconds, signed_percent};
+    use std::time::Duration;
+
+    #[test]
+    fn bytes_change_unit_where_people_do() {
+        assert_eq!(bytes(1023), "1023 B");
+        assert_eq!(bytes(1024), "1.00 KiB");
+        assert_eq!(bytes(1024 * 1024 - 1), "1.00 MiB");
+        assert_eq!(bytes(512 << 20), "512 MiB");
+        assert_eq!(bytes(u64::MAX), "16384 PiB");
+        assert_eq!(rate(5e8), "500 MB/s");
+        assert_eq!(rate(999_900.0), "1.00 MB/s");
+    }
+
+    #[test]
+    fn times_change_unit_where_people_do() {
+        assert_eq!(seconds(0.0), "0 s");
+        assert_eq!(seconds(0.0203), "20.3 ms");
+        assert_eq!(seconds(0.99996), "1.00 s");
+        assert_eq!(seconds(140e-6), "140 µs");
+        assert_eq!(seconds(125.2), "2 min 05 s");
+    }
+
+    #[test]
+    fn a_percentage_always_has_its_sign() {
+        assert_eq!(signed_percent(-0.0312), "-3.1 %");
+        assert_eq!(signed_percent(0.05), "+5.0 %");
+    }
+
+    #[test]
+    fn quantities_are_read_with_their_unit() {
+        assert_eq!(parse_bytes("512MiB"), Ok(512 << 20));
+        assert_eq!(parse_bytes("1.5 GB"), Ok(1_500_000_000));
+        assert_eq!(parse_rate("500MB/s"), Ok(500_000_000));
+        assert_eq!(parse_duration("100us"), Ok(Duration::from_micros(100)));
+        assert_eq!(parse_duration("1.5s"), Ok(Duration::from_millis(1500)));
+    }
+
+    #[test]
+    fn quantities_without_sense_are_refused_with_an_example() {
+        for text in ["", "MB", "500", "-1MB", "NaNMB", "infB", "1e300GB", "0B", "5XB", "1 000MB"] {
+            let error = parse_bytes(text).unwrap_err();
+            assert!(error.contains("512MiB"), "{error}");
+        }
+        for text in ["500MB", "500/s", "0MB/s"] {
+            assert!(parse_rate(text).unwrap_err().contains("500MB/s"));
+        }
+        for text in ["20", "-1s", "999999s", "s"] {
+            assert!(parse_duration(text).unwrap_err().contains("20ms"));
+        }
+    }
+}

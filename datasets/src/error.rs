@@ -1,0 +1,157 @@
+//! What can go wrong when a dataset is made or looked at.
+
+use crate::LeftOut;
+use std::path::PathBuf;
+
+/// How many unreadable files an error names.
+const NAMED_MAX: usize = 10;
+
+/// A folder that does not become a dataset, or a dataset that does not read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The source does not read.
+    #[error("failed to read {}: {source}", path.display())]
+    Source {
+        /// File or folder.
+        path: PathBuf,
+        /// Cause.
+        source: std::io::Error,
+    },
+    /// The source is something else than a folder.
+    #[error("{} is no folder; name the folder that holds the images", path.display())]
+    NotAFolder {
+        /// What was named.
+        path: PathBuf,
+    },
+    /// No image in the source.
+    #[error(
+        "no images in {} ({others} other files); expected JPEG, PNG, WebP, BMP, GIF or TIFF, flat \
+         or in one sub-folder a class",
+        path.display()
+    )]
+    NoImages {
+        /// Source.
+        path: PathBuf,
+        /// Files that are something else.
+        others: u64,
+    },
+    /// A name that cannot be a key.
+    #[error("the name {path:?} is not UTF-8, as keys are; rename it")]
+    NotUtf8 {
+        /// File or folder.
+        path: PathBuf,
+    },
+    /// Images beside class sub-folders.
+    #[error(
+        "{} has images at the top ({file}) and in sub-folders ({folder}); move the first into a \
+         class sub-folder, or pack the sub-folders apart",
+        path.display()
+    )]
+    MixedLayout {
+        /// Source.
+        path: PathBuf,
+        /// An image at the top.
+        file: String,
+        /// An image in a sub-folder.
+        folder: String,
+    },
+    /// A class without images.
+    #[error(
+        "class sub-folder {class} of {} has no images; remove it or fill it, since its place \
+         among the labels would stay empty",
+        path.display()
+    )]
+    EmptyClass {
+        /// Source.
+        path: PathBuf,
+        /// Sub-folder.
+        class: String,
+    },
+    /// Files that do not decode, where that is to be an error.
+    #[error("{} of {checked} images do not read; nothing was written:{}\
+             \nrepair or remove them, or leave them out with --on-error skip",
+            files.len(), named(files))]
+    Unreadable {
+        /// All of them.
+        files: Vec<LeftOut>,
+        /// Images looked at.
+        checked: u64,
+    },
+    /// A file that was written to while it was packed.
+    #[error("{} changed while it was read; pack again when nothing writes to it", path.display())]
+    SourceChanged {
+        /// File.
+        path: PathBuf,
+    },
+    /// The destination is there already.
+    #[error("{} exists; choose another name or replace it with --force", path.display())]
+    Exists {
+        /// Destination.
+        path: PathBuf,
+    },
+    /// The destination holds what no dataset holds, so it is not replaced.
+    #[error(
+        "{} is not replaced, since it is no dataset: it holds {entry}; choose another name",
+        path.display()
+    )]
+    NotReplaced {
+        /// Destination.
+        path: PathBuf,
+        /// A file in it, or what it is.
+        entry: String,
+    },
+    /// Source and destination contain one another.
+    #[error(
+        "source {} and destination {} are one inside the other; choose a destination elsewhere",
+        from.display(), to.display()
+    )]
+    Overlap {
+        /// Source.
+        from: PathBuf,
+        /// Destination.
+        to: PathBuf,
+    },
+    /// The dataset cannot be written.
+    #[error("failed to write {}: {source}{}", path.display(), remedy(source))]
+    Write {
+        /// File or folder.
+        path: PathBuf,
+        /// Cause.
+        source: std::io::Error,
+    },
+    /// An image that a dataset cannot hold.
+    #[error(transparent)]
+    Row(meetpoint_format::dataset::DatasetError),
+    /// Stopped on request.
+    #[error("interrupted; nothing was written")]
+    Interrupted,
+    /// A dataset that does not read.
+    #[error(transparent)]
+    Dataset(#[from] meetpoint_prepare::Error),
+}
+
+fn named(files: &[LeftOut]) -> String {
+    let mut text: String = files
+        .iter()
+        .take(NAMED_MAX)
+        .map(|file| format!("\n  {}: {}", file.path, file.reason))
+        .collect();
+    if files.len() > NAMED_MAX {
+        text.push_str(&format!("\n  and {} more", files.len() - NAMED_MAX));
+    }
+    text
+}
+
+fn remedy(source: &std::io::Error) -> &'static str {
+    use std::io::ErrorKind;
+    match source.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            "; a dataset is about as large as its images: free space or choose another place"
+        }
+        ErrorKind::PermissionDenied => "; choose a place that you may write to",
+        ErrorKind::ReadOnlyFilesystem => "; choose a place that can be written to",
+        ErrorKind::NotFound => "; make the folder that it is to lie in first",
+        _ => "",
+    }
+}

@@ -1,0 +1,221 @@
+//! A folder of images into a dataset, whole or not at all.
+//!
+//! In reading order: `scan` (which files, in which order, with which label), `check` (does a
+//! file read and decode), `pipeline` (many checks at once, results in order, memory bounded),
+//! `parts` (rows into part files), `place` (where it is written, and the rename).
+
+mod check;
+mod parts;
+mod pipeline;
+mod place;
+mod scan;
+
+use crate::Error;
+use check::Verdict;
+use meetpoint_format::dataset::{Manifest, Provenance, Row, schema};
+use parts::{Parts, Written};
+use place::Staging;
+use scan::Source;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What to do about a file that does not read or decode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnError {
+    /// Look at all files, write nothing, and name those that do not read.
+    #[default]
+    Fail,
+    /// Leave them out, and name them.
+    Skip,
+}
+
+/// How far a file is looked into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Check {
+    /// It is decoded whole.
+    #[default]
+    Decode,
+    /// Its header is read.
+    Header,
+}
+
+/// How to pack.
+#[derive(Debug, Clone)]
+pub struct PackOptions {
+    /// Replace a dataset at the destination.
+    pub force: bool,
+    /// What to do about unreadable files.
+    pub on_error: OnError,
+    /// What makes a file unreadable.
+    pub check: Check,
+    /// Bytes after which the next part begins.
+    pub part_bytes_target: u64,
+    /// Threads that read and check; 0 for as many as the machine has.
+    pub threads: usize,
+    /// Set from elsewhere to stop: nothing is left behind.
+    pub stop: Arc<AtomicBool>,
+}
+
+impl Default for PackOptions {
+    fn default() -> Self {
+        Self {
+            force: false,
+            on_error: OnError::default(),
+            check: Check::default(),
+            part_bytes_target: 256 << 20,
+            threads: 0,
+            stop: Arc::default(),
+        }
+    }
+}
+
+/// How far it is. Bytes are those of the source files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PackProgress {
+    /// Files that are packed or left out.
+    pub files_done: u64,
+    /// Files to look at.
+    pub files: u64,
+    /// Bytes of the files that are done.
+    pub bytes_done: u64,
+    /// Bytes of all files.
+    pub bytes: u64,
+}
+
+/// A file that is not in the dataset.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct LeftOut {
+    /// Path relative to the source, `/`-separated.
+    pub path: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// What was packed.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct PackSummary {
+    /// The dataset.
+    pub destination: PathBuf,
+    /// Samples in it.
+    pub samples: u64,
+    /// Bytes of all images.
+    pub image_bytes: u64,
+    /// Bytes of the dataset's files.
+    pub file_bytes: u64,
+    /// Part files.
+    pub parts: u64,
+    /// Label names; empty for a flat folder.
+    pub labels: Vec<String>,
+    /// Images that do not read or decode, left out by [`OnError::Skip`].
+    pub unreadable: Vec<LeftOut>,
+    /// Files that are images neither by name nor by content.
+    pub not_images: Vec<LeftOut>,
+    /// Hidden files and side files of desktops (`.DS_Store`, `Thumbs.db`, …), not looked at.
+    pub ignored: u64,
+    /// Remains of packs that were killed, removed.
+    pub cleaned: Vec<PathBuf>,
+    /// Whether a dataset was replaced.
+    pub replaced: bool,
+}
+
+/// Packs the images in the folder `from` into the dataset `to`.
+///
+/// Sub-folders of the first level are classes, as in torchvision's `ImageFolder`; a folder with
+/// images at the top and no sub-folders has no labels. Keys are relative paths and come in
+/// [natural order](crate::natural_order). A dataset of that name is there whole or not at all:
+/// parts and manifest are written and synced under another name, then renamed.
+pub fn pack(
+    from: &Path,
+    to: &Path,
+    options: &PackOptions,
+    progress: &mut dyn FnMut(PackProgress),
+) -> Result<PackSummary, Error> {
+    let destination = place::Destination::resolve(from, to, options.force)?;
+    let source = scan::scan(from)?;
+    let mut staging = Staging::create(&destination)?;
+    let mut unreadable = Vec::new();
+    let written = write_parts(from, &source, staging.path(), options, &mut unreadable, progress)?;
+    let manifest = Manifest {
+        format: schema::FORMAT.to_owned(),
+        version: schema::VERSION,
+        samples: written.samples,
+        image_bytes: written.image_bytes,
+        image_bytes_max: written.image_bytes_max,
+        labels: source.labels,
+        parts: written.entries,
+        provenance: Provenance {
+            tool: concat!("meetpoint ", env!("CARGO_PKG_VERSION")).to_owned(),
+            source: from.display().to_string(),
+            skipped: unreadable.len() as u64,
+        },
+    };
+    let text = manifest.to_json();
+    staging.write_manifest(text.as_bytes())?;
+    let replaced = staging.commit(&destination)?;
+    Ok(PackSummary {
+        destination: to.to_path_buf(),
+        samples: manifest.samples,
+        image_bytes: manifest.image_bytes,
+        file_bytes: manifest.parts.iter().map(|part| part.bytes).sum::<u64>() + text.len() as u64,
+        parts: manifest.parts.len() as u64,
+        labels: manifest.labels,
+        unreadable,
+        not_images: source.not_images,
+        ignored: source.ignored,
+        cleaned: destination.cleaned,
+        replaced,
+    })
+}
+
+/// Checks every file and writes the sound ones; the others are appended to `unreadable`.
+fn write_parts(
+    from: &Path,
+    source: &Source,
+    to: &Path,
+    options: &PackOptions,
+    unreadable: &mut Vec<LeftOut>,
+    progress: &mut dyn FnMut(PackProgress),
+) -> Result<Written, Error> {
+    let mut parts = Parts::new(to, options.part_bytes_target);
+    let mut done = PackProgress {
+        files: source.files.len() as u64,
+        bytes: source.files.iter().map(|file| file.bytes).sum(),
+        ..PackProgress::default()
+    };
+    progress(done);
+    let threads = match options.threads {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        threads => threads,
+    };
+    pipeline::check_all(from, &source.files, options.check, threads, &mut |index, verdict| {
+        if options.stop.load(Ordering::Relaxed) {
+            return Err(Error::Interrupted);
+        }
+        let file = &source.files[index];
+        match verdict {
+            Verdict::Sound(image) => {
+                // After a file that does not read, the others are only looked at.
+                if options.on_error == OnError::Skip || unreadable.is_empty() {
+                    parts.push(Row { key: file.key.clone(), image, label: file.label })?;
+                }
+            }
+            Verdict::Unreadable(reason) => {
+                unreadable.push(LeftOut { path: file.key.clone(), reason });
+            }
+            Verdict::Changed => {
+                return Err(Error::SourceChanged { path: from.join(&file.key) });
+            }
+        }
+        done.files_done += 1;
+        done.bytes_done += file.bytes;
+        progress(done);
+        Ok(())
+    })?;
+    let all_failed = parts.samples() == 0;
+    if all_failed || options.on_error == OnError::Fail && !unreadable.is_empty() {
+        let files = std::mem::take(unreadable);
+        return Err(Error::Unreadable { files, checked: done.files });
+    }
+    parts.finish()
+}

@@ -1,0 +1,125 @@
+//! Rows into part files, each synced and with its SHA-256 when it is full.
+
+use crate::Error;
+use meetpoint_format::dataset::{DatasetError, PartEncoder, PartEntry, Row, part_name};
+use sha2::{Digest, Sha256};
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+/// Bytes that are gathered before they are written.
+const WRITE_BUFFER_BYTES: usize = 1 << 20;
+
+/// What was written.
+#[derive(Debug, Default)]
+pub(super) struct Written {
+    pub(super) entries: Vec<PartEntry>,
+    pub(super) samples: u64,
+    pub(super) image_bytes: u64,
+    pub(super) image_bytes_max: u64,
+}
+
+/// The part files of a dataset being written.
+pub(super) struct Parts {
+    folder: PathBuf,
+    bytes_target: u64,
+    open: Option<PartEncoder<BufWriter<Hashing>>>,
+    written: Written,
+}
+
+impl Parts {
+    /// Parts of about `bytes_target` bytes in `folder`.
+    pub(super) fn new(folder: &Path, bytes_target: u64) -> Self {
+        let folder = folder.to_path_buf();
+        Self { folder, bytes_target, open: None, written: Written::default() }
+    }
+
+    /// Adds a row, to the next part when this one is full.
+    pub(super) fn push(&mut self, row: Row) -> Result<(), Error> {
+        let bytes = row.image.len() as u64;
+        let is_full = |part: &PartEncoder<_>| part.bytes() + bytes > self.bytes_target;
+        if self.open.as_ref().is_some_and(|part| part.samples() > 0 && is_full(part)) {
+            self.finish_part()?;
+        }
+        let path = self.path();
+        let failed = |error| failure(&path, error);
+        let mut part = match self.open.take() {
+            Some(part) => part,
+            None => {
+                let file = File::create_new(&path)
+                    .map_err(|source| Error::Write { path: path.clone(), source })?;
+                let sink = Hashing { file, hasher: Sha256::new() };
+                PartEncoder::new(BufWriter::with_capacity(WRITE_BUFFER_BYTES, sink))
+                    .map_err(failed)?
+            }
+        };
+        part.push(row).map_err(failed)?;
+        self.open = Some(part);
+        self.written.samples += 1;
+        self.written.image_bytes += bytes;
+        self.written.image_bytes_max = self.written.image_bytes_max.max(bytes);
+        Ok(())
+    }
+
+    /// Rows so far.
+    pub(super) fn samples(&self) -> u64 {
+        self.written.samples
+    }
+
+    /// Finishes the last part.
+    pub(super) fn finish(mut self) -> Result<Written, Error> {
+        self.finish_part()?;
+        Ok(self.written)
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.join(part_name(self.written.entries.len()))
+    }
+
+    fn finish_part(&mut self) -> Result<(), Error> {
+        let Some(part) = self.open.take() else { return Ok(()) };
+        let path = self.path();
+        let written = |source: std::io::Error| Error::Write { path: path.clone(), source };
+        let finished = part.finish().map_err(|error| failure(&path, error))?;
+        let sink = finished.sink.into_inner().map_err(|error| written(error.into_error()))?;
+        sink.file.sync_all().map_err(written)?;
+        let mut sha256 = String::new();
+        for byte in sink.hasher.finalize() {
+            write!(sha256, "{byte:02x}").expect("writing to a string never fails");
+        }
+        self.written.entries.push(PartEntry {
+            file: part_name(self.written.entries.len()),
+            samples: finished.samples,
+            bytes: finished.bytes,
+            tail_crc32c: finished.tail_crc32c,
+            sha256,
+        });
+        Ok(())
+    }
+}
+
+fn failure(path: &Path, error: DatasetError) -> Error {
+    match error {
+        DatasetError::Write(source) => Error::Write { path: path.to_path_buf(), source },
+        error => Error::Row(error),
+    }
+}
+
+/// A file that knows the SHA-256 of what was written to it.
+struct Hashing {
+    file: File,
+    hasher: Sha256,
+}
+
+impl Write for Hashing {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let count = self.file.write(bytes)?;
+        self.hasher.update(&bytes[..count]);
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.file.flush()
+    }
+}

@@ -1,0 +1,231 @@
+//! A place beside the destination to write in, and the rename that makes the dataset appear.
+//!
+//! The place is a folder `NAME.partial-PID-N` whose descriptor is locked for as long as the pack
+//! lives. One that nobody has locked is what a killed pack left, and the next pack removes it.
+
+use crate::Error;
+use meetpoint_format::dataset::MANIFEST_NAME;
+use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
+use rustix::io::Errno;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// What follows the dataset's name in the name of a place to write in.
+const PARTIAL: &str = ".partial-";
+/// Attempts at a name that is free.
+const NAMES_MAX: u32 = 1000;
+
+/// Where the dataset is to lie.
+#[derive(Debug)]
+pub(super) struct Destination {
+    /// Absolute, links resolved.
+    path: PathBuf,
+    /// Whether a dataset is there, to be replaced.
+    exists: bool,
+    /// Remains that were removed.
+    pub(super) cleaned: Vec<PathBuf>,
+}
+
+impl Destination {
+    /// Checks that `to` can be made or replaced, and removes the remains of killed packs.
+    pub(super) fn resolve(from: &Path, to: &Path, force: bool) -> Result<Self, Error> {
+        let read = |source| Error::Source { path: from.to_path_buf(), source };
+        let from = from.canonicalize().map_err(read)?;
+        let failed = |source| Error::Write { path: to.to_path_buf(), source };
+        let exists = to.symlink_metadata().is_ok();
+        let path = if exists {
+            to.canonicalize().map_err(failed)?
+        } else {
+            let name = to.file_name().ok_or(Errno::INVAL.into()).map_err(failed)?;
+            let parent = to.parent().filter(|parent| *parent != Path::new(""));
+            parent.unwrap_or(Path::new(".")).canonicalize().map_err(failed)?.join(name)
+        };
+        if path.starts_with(&from) || from.starts_with(&path) {
+            return Err(Error::Overlap { from, to: path });
+        }
+        if exists && !force {
+            return Err(Error::Exists { path });
+        }
+        if exists {
+            match foreign_entry(&path).map_err(failed)? {
+                None => {}
+                Some(entry) => return Err(Error::NotReplaced { path, entry }),
+            }
+        }
+        let cleaned = remove_remains(&path).map_err(failed)?;
+        Ok(Self { path, exists, cleaned })
+    }
+}
+
+/// A locked folder to write a dataset in; removed when it is dropped before it is committed.
+#[derive(Debug)]
+pub(super) struct Staging {
+    path: PathBuf,
+    folder: File,
+    is_committed: bool,
+}
+
+impl Staging {
+    /// Makes and locks a folder beside the destination.
+    pub(super) fn create(destination: &Destination) -> Result<Self, Error> {
+        let failed = |path: &Path, source| Error::Write { path: path.to_path_buf(), source };
+        for number in 0..NAMES_MAX {
+            let mut name = OsString::from(destination.path.as_os_str());
+            name.push(format!("{PARTIAL}{}-{number}", std::process::id()));
+            let path = PathBuf::from(name);
+            match std::fs::create_dir(&path) {
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => continue,
+                made => made.map_err(|source| failed(&path, source))?,
+            }
+            // Another pack that looks for remains may take the folder before it is locked; then
+            // it is gone, and the next name is tried.
+            if let Some(folder) = lock(&path).map_err(|source| failed(&path, source))? {
+                return Ok(Self { path, folder, is_committed: false });
+            }
+        }
+        Err(failed(&destination.path, Errno::EXIST.into()))
+    }
+
+    /// The folder.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes the manifest: the last file, since a folder without it is no dataset.
+    pub(super) fn write_manifest(&mut self, text: &[u8]) -> Result<(), Error> {
+        let path = self.path.join(MANIFEST_NAME);
+        let write = || {
+            let mut file = File::create_new(&path)?;
+            file.write_all(text)?;
+            file.sync_all()
+        };
+        write().map_err(|source| Error::Write { path: path.clone(), source })
+    }
+
+    /// Renames the folder to the destination; tells whether it replaced a dataset.
+    pub(super) fn commit(mut self, destination: &Destination) -> Result<bool, Error> {
+        let to = &destination.path;
+        let failed = |source: std::io::Error| Error::Write { path: to.clone(), source };
+        self.folder.sync_all().map_err(failed)?;
+        if destination.exists {
+            exchange(&self.path, to).map_err(failed)?;
+        } else {
+            match renameat_with(CWD, &self.path, CWD, to, RenameFlags::NOREPLACE) {
+                Err(Errno::EXIST) => return Err(Error::Exists { path: to.clone() }),
+                // File systems without the flag; what appeared meanwhile is replaced only if it is
+                // an empty folder.
+                Err(Errno::INVAL | Errno::NOSYS) => {
+                    std::fs::rename(&self.path, to).map_err(failed)?;
+                }
+                renamed => renamed.map_err(|errno| failed(errno.into()))?,
+            }
+            self.is_committed = true;
+        }
+        let parent = to.parent().expect("a destination has a name, so a parent");
+        File::open(parent).and_then(|parent| parent.sync_all()).map_err(failed)?;
+        // After an exchange the old dataset is in the place, and goes with it.
+        Ok(destination.exists)
+    }
+}
+
+impl Drop for Staging {
+    fn drop(&mut self) {
+        if !self.is_committed {
+            // What cannot be removed here is unlocked now, and the next pack removes it.
+            let _ = std::fs::remove_dir_all(&self.path);
+        }
+    }
+}
+
+/// Puts the folder `new` where `old` is and the other way round.
+fn exchange(new: &Path, old: &Path) -> std::io::Result<()> {
+    match renameat_with(CWD, new, CWD, old, RenameFlags::EXCHANGE) {
+        // File systems without the flag: for a moment there is no dataset, but both are whole.
+        Err(Errno::INVAL | Errno::NOSYS) => {
+            let mut aside = new.as_os_str().to_owned();
+            aside.push("-old");
+            std::fs::rename(old, &aside)?;
+            if let Err(error) = std::fs::rename(new, old) {
+                std::fs::rename(&aside, old)?;
+                return Err(error);
+            }
+            std::fs::rename(&aside, new)
+        }
+        exchanged => exchanged.map_err(Into::into),
+    }
+}
+
+/// Opens and locks a folder; `None` when another has it, or it is no longer there.
+fn lock(path: &Path) -> std::io::Result<Option<File>> {
+    let folder = match File::open(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        opened => opened?,
+    };
+    match flock(&folder, FlockOperation::NonBlockingLockExclusive) {
+        Err(Errno::WOULDBLOCK) => return Ok(None),
+        locked => locked?,
+    }
+    let (locked, named) = (folder.metadata()?, path.symlink_metadata());
+    let is_same =
+        named.is_ok_and(|named| (named.dev(), named.ino()) == (locked.dev(), locked.ino()));
+    Ok(is_same.then_some(folder))
+}
+
+/// Removes the places of packs that are no more; returns their names.
+fn remove_remains(destination: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let parent = destination.parent().expect("a destination has a name, so a parent");
+    let name = destination.file_name().expect("a destination has a name");
+    let mut removed = Vec::new();
+    for entry in std::fs::read_dir(parent)? {
+        let entry = entry?;
+        let path = entry.path();
+        if !is_partial_of(&entry.file_name(), name) || !entry.file_type()?.is_dir() {
+            continue;
+        }
+        // Only what a pack writes is removed, whatever the folder is called.
+        let Some(_locked) = lock(&path)? else { continue };
+        if foreign_entry(&path)?.is_none() {
+            std::fs::remove_dir_all(&path)?;
+            removed.push(path);
+        }
+    }
+    removed.sort();
+    Ok(removed)
+}
+
+/// Whether a name is `NAME.partial-PID-N`.
+fn is_partial_of(candidate: &OsStr, name: &OsStr) -> bool {
+    let rest = candidate.as_encoded_bytes().strip_prefix(name.as_encoded_bytes());
+    let numbers = rest.and_then(|rest| rest.strip_prefix(PARTIAL.as_bytes()));
+    numbers.is_some_and(|numbers| {
+        let mut pieces = numbers.split(|byte| *byte == b'-');
+        let mut is_number =
+            || pieces.next().is_some_and(|p| !p.is_empty() && p.iter().all(u8::is_ascii_digit));
+        is_number() && is_number() && pieces.next().is_none()
+    })
+}
+
+/// Something in the folder that no dataset has; `None` when it may be removed as a dataset.
+fn foreign_entry(path: &Path) -> std::io::Result<Option<String>> {
+    if !path.symlink_metadata()?.is_dir() {
+        return Ok(Some("no files, being one itself".to_owned()));
+    }
+    for entry in std::fs::read_dir(path)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let is_ours = entry.file_type()?.is_file()
+            && name.to_str().is_some_and(|name| name == MANIFEST_NAME || is_part_name(name));
+        if !is_ours {
+            return Ok(Some(name.display().to_string()));
+        }
+    }
+    Ok(None)
+}
+
+fn is_part_name(name: &str) -> bool {
+    let number = name.strip_prefix("part-").and_then(|rest| rest.strip_suffix(".arrow"));
+    number.is_some_and(|digits| digits.len() >= 5 && digits.bytes().all(|b| b.is_ascii_digit()))
+}

@@ -1,0 +1,257 @@
+//! A part that differs from its SHA-256: which of the checksums inside it differ, and so where.
+
+use super::Place;
+use super::locate::changed_byte;
+use meetpoint_format::checksum::crc32c;
+use meetpoint_format::dataset::{
+    BufferRole, DatasetError, PartBytes, PartEntry, PartLayout, RecordBatchMetadata,
+    RecordBatchPlace, RowTable,
+};
+use std::ops::Range;
+
+/// Longest head or footer that is read for a diagnosis.
+const REGION_BYTES_MAX: u64 = 1 << 24;
+
+/// Tells what is wrong with a part whose length is right and whose SHA-256 is not.
+pub(super) fn diagnose(part: &dyn PartBytes, entry: &PartEntry) -> Vec<(Place, String)> {
+    let layout = match PartLayout::read(0, entry, part) {
+        Ok(layout) => layout,
+        Err(error) => return vec![footer_place(part, entry, error)],
+    };
+    let mut found = Vec::new();
+    if let Some(place) = region(part, layout.head.clone(), layout.head_crc32c, "Arrow schema") {
+        found.push((place, damaged("the schema at its beginning")));
+    }
+    let mut first_row = 0;
+    for batch in &layout.record_batches {
+        Rows { part, entry, batch, first_row }.diagnose(&mut found);
+        first_row += u64::from(batch.rows);
+    }
+    if found.is_empty() {
+        let problem = "its SHA-256 is not that of dataset.json, though every checksum in it is \
+                       right; it is another file than the one that was packed: restore it";
+        found.push((Place::File, problem.to_owned()));
+    }
+    found
+}
+
+/// The footer is damaged: the length before the last magic number may still tell where it begins.
+fn footer_place(part: &dyn PartBytes, entry: &PartEntry, error: DatasetError) -> (Place, String) {
+    let mut last = [0; 10];
+    let tail_bytes = part
+        .read_exact_at(0, entry.bytes.saturating_sub(10), &mut last)
+        .ok()
+        .and_then(|()| {
+            let length: [u8; 4] = last[..4].try_into().expect("4 of 10 bytes");
+            u64::try_from(i32::from_le_bytes(length)).ok()
+        })
+        .map(|length| length + 18)
+        .filter(|bytes| (18..=entry.bytes.min(REGION_BYTES_MAX)).contains(bytes));
+    let start = entry.bytes - tail_bytes.unwrap_or(entry.bytes.min(10));
+    let place = region(part, start..entry.bytes, entry.tail_crc32c, "Arrow footer")
+        .unwrap_or(Place::Bytes { start, end: entry.bytes, region: "Arrow footer".to_owned() });
+    let cause = cause_of(error);
+    (
+        place,
+        format!("{cause}; its rows cannot be checked without it: restore the part or pack again"),
+    )
+}
+
+/// Where in a region its checksum points to; `None` when it is sound.
+fn region(part: &dyn PartBytes, range: Range<u64>, expected: u32, name: &str) -> Option<Place> {
+    let whole = Place::Bytes { start: range.start, end: range.end, region: name.to_owned() };
+    let length = range.end - range.start;
+    if length > REGION_BYTES_MAX {
+        return Some(whole);
+    }
+    let length = usize::try_from(length).expect("at most REGION_BYTES_MAX");
+    let mut bytes = vec![0; length];
+    if part.read_exact_at(0, range.start, &mut bytes).is_err() {
+        return Some(whole);
+    }
+    let got = crc32c(&bytes);
+    if got == expected {
+        return None;
+    }
+    Some(match changed_byte(length, got, expected) {
+        Some(byte) => {
+            let start = range.start + byte.index as u64;
+            Place::Bytes { start, end: start + 1, region: name.to_owned() }
+        }
+        None => whole,
+    })
+}
+
+/// A part as it was before one byte changed.
+struct Repaired<'a> {
+    part: &'a dyn PartBytes,
+    offset: u64,
+    xor: u8,
+}
+
+impl PartBytes for Repaired<'_> {
+    fn part_bytes(&self, part: usize) -> std::io::Result<u64> {
+        self.part.part_bytes(part)
+    }
+
+    fn read_exact_at(&self, part: usize, offset: u64, into: &mut [u8]) -> std::io::Result<()> {
+        self.part.read_exact_at(part, offset, into)?;
+        let index = self.offset.checked_sub(offset).and_then(|index| usize::try_from(index).ok());
+        if let Some(byte) = index.and_then(|index| into.get_mut(index)) {
+            *byte ^= self.xor;
+        }
+        Ok(())
+    }
+}
+
+/// A record batch that is looked through.
+struct Rows<'a> {
+    part: &'a dyn PartBytes,
+    entry: &'a PartEntry,
+    batch: &'a RecordBatchPlace,
+    first_row: u64,
+}
+
+impl Rows<'_> {
+    fn diagnose(&self, found: &mut Vec<(Place, String)>) {
+        let read = RecordBatchMetadata::read(0, &self.entry.file, self.batch, self.part);
+        let mut metadata = match read {
+            Ok(metadata) => metadata,
+            Err(error) => {
+                let start = self.batch.offset;
+                let end = start + self.batch.metadata_bytes;
+                found.push((
+                    Place::Bytes { start, end, region: self.words("header") },
+                    format!("{}; restore the part or pack again", cause_of(error)),
+                ));
+                return;
+            }
+        };
+        let got = metadata.crc32c();
+        if got != self.batch.rest_crc32c {
+            let length = metadata.bytes().len();
+            let Some(byte) = changed_byte(length, got, self.batch.rest_crc32c) else {
+                let Range { start, end } = self.batch.range();
+                let region = self.words("header, keys, labels or offsets");
+                found.push((
+                    Place::Bytes { start, end, region },
+                    damaged("the header or several bytes (so that its rows cannot be checked)"),
+                ));
+                return;
+            };
+            let offset = metadata.part_offset(byte.index);
+            // With the byte put right, the tables read and the images can be checked as well.
+            let repaired = Repaired { part: self.part, offset, xor: byte.xor };
+            match RecordBatchMetadata::read(0, &self.entry.file, self.batch, &repaired) {
+                Ok(repaired) => metadata = repaired,
+                Err(error) => {
+                    let region = self.words("header");
+                    let place = Place::Bytes { start: offset, end: offset + 1, region };
+                    let problem = format!("{}; restore the part or pack again", cause_of(error));
+                    found.push((place, problem));
+                    return;
+                }
+            }
+            found.push(self.place_of_byte(&metadata, offset));
+        }
+        match metadata.rows() {
+            Ok(table) => self.check_images(&metadata, &table, found),
+            Err(problem) => {
+                let Range { start, end } = self.batch.range();
+                found.push((
+                    Place::Bytes { start, end, region: self.words("tables") },
+                    format!("{problem}; restore the part or pack again"),
+                ));
+            }
+        }
+    }
+
+    fn check_images(
+        &self,
+        metadata: &RecordBatchMetadata,
+        table: &RowTable,
+        found: &mut Vec<(Place, String)>,
+    ) {
+        let mut image = Vec::new();
+        let pairs = table.image_offsets.windows(2);
+        for ((row, pair), expected) in (0..self.batch.rows).zip(pairs).zip(&table.crc32c) {
+            let bytes = usize::try_from(pair[1] - pair[0]).expect("at most IMAGE_BYTES_MAX");
+            image.resize(bytes, 0);
+            let problem = match self.part.read_exact_at(0, pair[0], &mut image) {
+                Err(error) => format!("the image does not read: {error}"),
+                Ok(()) if crc32c(&image) == *expected => continue,
+                Ok(()) => match changed_byte(bytes, crc32c(&image), *expected) {
+                    Some(byte) => format!("the image (byte {} of {bytes})", byte.index),
+                    None => format!("the image ({bytes} bytes)"),
+                },
+            };
+            found.push((self.row(metadata, row), damaged(&problem)));
+        }
+        let images = metadata.buffer(BufferRole::ImageData);
+        let (first, last) = (table.image_offsets.first(), table.image_offsets.last());
+        if first != Some(&images.start) || last != Some(&images.end) {
+            let region = self.words("images, beyond those of the rows");
+            let place = Place::Bytes { start: images.start, end: images.end, region };
+            found.push((place, damaged("bytes that no row names")));
+        }
+    }
+
+    /// What a damaged byte beside the images belongs to. The metadata is the repaired one.
+    fn place_of_byte(&self, metadata: &RecordBatchMetadata, offset: u64) -> (Place, String) {
+        let role =
+            BufferRole::ALL.into_iter().find(|role| metadata.buffer(*role).contains(&offset));
+        let element = |role: BufferRole, width: u64| {
+            let index = (offset - metadata.buffer(role).start) / width;
+            u32::try_from(index).ok().filter(|row| *row < self.batch.rows)
+        };
+        let (row, what) = match role {
+            Some(BufferRole::KeyData) => {
+                let holds =
+                    |row: &u32| metadata.key_range(*row).is_ok_and(|range| range.contains(&offset));
+                ((0..self.batch.rows).find(holds), "the key")
+            }
+            Some(role @ BufferRole::KeyOffsets) => (element(role, 4), "the key's offset"),
+            Some(role @ BufferRole::ImageOffsets) => (element(role, 8), "the image's offset"),
+            Some(role @ BufferRole::LabelData) => (element(role, 4), "the label"),
+            Some(role @ BufferRole::CrcData) => (element(role, 4), "the image's checksum"),
+            Some(BufferRole::LabelValidity) => (None, "marks of rows without a label"),
+            Some(_) => (None, "a validity bitmap"),
+            None if offset < self.batch.offset + self.batch.metadata_bytes => (None, "header"),
+            None => (None, "padding or a column that is not known here"),
+        };
+        match row {
+            Some(row) => (self.row(metadata, row), damaged(&format!("{what} (byte {offset})"))),
+            None => {
+                let region = self.words(what);
+                (Place::Bytes { start: offset, end: offset + 1, region }, damaged("one byte"))
+            }
+        }
+    }
+
+    fn row(&self, metadata: &RecordBatchMetadata, row: u32) -> Place {
+        let key = match metadata.key(row) {
+            Ok(key) => key.to_owned(),
+            Err(problem) => format!("(unreadable: {problem})"),
+        };
+        Place::Row { row: self.first_row + u64::from(row), key }
+    }
+
+    /// A region of this record batch, with the rows that it is about.
+    fn words(&self, region: &str) -> String {
+        let last = self.first_row + u64::from(self.batch.rows) - 1;
+        format!("{region} of rows {} to {last}", self.first_row)
+    }
+}
+
+/// What an error says beside the name of the part, which every problem has anyway.
+fn cause_of(error: DatasetError) -> String {
+    match error {
+        DatasetError::Part { problem, .. } => problem,
+        DatasetError::Io { source, .. } => format!("does not read: {source}"),
+        error => error.to_string(),
+    }
+}
+
+fn damaged(what: &str) -> String {
+    format!("{what} changed since it was packed; restore the part or pack again")
+}

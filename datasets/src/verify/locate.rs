@@ -1,0 +1,95 @@
+//! Which single byte changed, when a CRC-32C tells that something did.
+//!
+//! A CRC is linear: the difference between two checksums of equally long texts is the checksum
+//! (without its initial and final inversion) of the difference between the texts. When that is one
+//! byte followed by zeros, taking the zeros back one by one leads to the byte's own table entry.
+
+/// The reflected Castagnoli polynomial.
+const POLYNOMIAL: u32 = 0x82f6_3b78;
+
+/// A byte that changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ChangedByte {
+    /// Where.
+    pub(super) index: usize,
+    /// The bits that changed.
+    pub(super) xor: u8,
+}
+
+/// Finds the one byte of `length` that explains two different checksums; `None` when more than one
+/// byte changed, or when two single bytes explain them (beyond some megabytes that gets likely).
+pub(super) fn changed_byte(length: usize, got: u32, expected: u32) -> Option<ChangedByte> {
+    let table = table();
+    // Every entry has another high byte, which names it.
+    let mut by_high_byte = [0_u8; 256];
+    for (index, entry) in (0_u8..=255).zip(table) {
+        by_high_byte[(entry >> 24) as usize] = index;
+    }
+    let mut rest = got ^ expected;
+    if rest == 0 {
+        return None;
+    }
+    let mut found = None;
+    for index in (0..length).rev() {
+        let byte = by_high_byte[(rest >> 24) as usize];
+        let entry = table[byte as usize];
+        if rest == entry {
+            if found.is_some() {
+                return None;
+            }
+            found = Some(ChangedByte { index, xor: byte });
+        }
+        // One zero byte less: undo `rest = (before >> 8) ^ table[before & 0xff]`.
+        rest = ((rest ^ entry) << 8) | u32::from(byte);
+    }
+    found
+}
+
+fn table() -> [u32; 256] {
+    let mut table = [0; 256];
+    for (byte, entry) in (0_u32..).zip(&mut table) {
+        *entry = (0..8).fold(
+            byte,
+            |crc, _| {
+                if crc & 1 == 1 { (crc >> 1) ^ POLYNOMIAL } else { crc >> 1 }
+            },
+        );
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use meetpoint_format::checksum::crc32c;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn one_changed_byte_is_found(
+            text in proptest::collection::vec(any::<u8>(), 1..2000), at: usize, xor in 1_u8..,
+        ) {
+            let index = at % text.len();
+            let mut changed = text.clone();
+            changed[index] ^= xor;
+            let found = changed_byte(text.len(), crc32c(&changed), crc32c(&text));
+            prop_assert_eq!(found, Some(ChangedByte { index, xor }));
+        }
+    }
+
+    #[test]
+    fn two_changed_bytes_are_not_blamed_on_one() {
+        let text = [7_u8; 500];
+        for second in 1..500 {
+            let mut changed = text;
+            changed[0] ^= 1;
+            changed[second] ^= 0x80;
+            assert_eq!(changed_byte(500, crc32c(&changed), crc32c(&text)), None, "{second}");
+        }
+    }
+
+    #[test]
+    fn equal_checksums_have_nothing_to_find() {
+        assert_eq!(changed_byte(100, 5, 5), None);
+    }
+}

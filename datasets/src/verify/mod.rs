@@ -1,0 +1,217 @@
+//! Whether every bit of a dataset is as it was packed; where not, which part, row and key.
+//!
+//! In reading order: [`verify`] (each file against its SHA-256), `diagnose` (a part that differs:
+//! which of its checksums do), `locate` (which byte a checksum points to).
+
+mod diagnose;
+mod locate;
+
+use crate::Error;
+use meetpoint_format::dataset::{MANIFEST_NAME, Manifest, PartBytes, PartEntry};
+use sha2::{Digest, Sha256};
+use std::fmt;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// Bytes that are read at once.
+const READ_BYTES: usize = 1 << 20;
+
+/// How far it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct VerifyProgress {
+    /// Bytes of part files read.
+    pub bytes_done: u64,
+    /// Bytes of all part files.
+    pub bytes: u64,
+}
+
+/// What was found.
+#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize)]
+pub struct VerifyReport {
+    /// Samples that the manifest lists.
+    pub samples: u64,
+    /// Part files that were looked at.
+    pub parts: u64,
+    /// Bytes that were looked at.
+    pub bytes: u64,
+    /// What is wrong; empty for a sound dataset.
+    pub problems: Vec<Problem>,
+}
+
+impl VerifyReport {
+    /// Whether every bit is as it was packed.
+    pub fn is_sound(&self) -> bool {
+        self.problems.is_empty()
+    }
+}
+
+/// A damage.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Problem {
+    /// File name in the dataset's folder.
+    pub file: String,
+    /// Where in the file.
+    pub place: Place,
+    /// What is wrong, and what can be done.
+    pub problem: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.place {
+            Place::File => write!(f, "{}: {}", self.file, self.problem),
+            place => write!(f, "{}, {place}: {}", self.file, self.problem),
+        }
+    }
+}
+
+/// Where a damage is.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum Place {
+    /// The file as a whole.
+    File,
+    /// A row.
+    Row {
+        /// Index of the row in the part.
+        row: u64,
+        /// Its key, where it is not the key that is damaged.
+        key: String,
+    },
+    /// Bytes from `start` up to but without `end` that belong to no single row.
+    Bytes {
+        /// First byte.
+        start: u64,
+        /// After the last byte.
+        end: u64,
+        /// What they are.
+        region: String,
+    },
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File => write!(f, "whole file"),
+            Self::Row { row, key } => write!(f, "row {row}, key {key}"),
+            Self::Bytes { start, end, region } if end - start == 1 => {
+                write!(f, "byte {start} ({region})")
+            }
+            Self::Bytes { start, end, region } => {
+                write!(f, "bytes {start} to {} ({region})", end - 1)
+            }
+        }
+    }
+}
+
+/// Reads a dataset whole and compares it with its checksums.
+///
+/// Damage is reported, not returned as an error; an error is a folder that cannot be looked at.
+pub fn verify(
+    path: &Path,
+    progress: &mut dyn FnMut(VerifyProgress),
+) -> Result<VerifyReport, Error> {
+    let failed = |source| meetpoint_prepare::Error::Open { path: path.to_path_buf(), source };
+    let text = match std::fs::read(path.join(MANIFEST_NAME)) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && path.is_dir() => {
+            let problem = "it holds no dataset.json";
+            let path = path.to_path_buf();
+            return Err(meetpoint_prepare::Error::NotADataset { path, problem }.into());
+        }
+        read => read.map_err(failed)?,
+    };
+    let mut report = VerifyReport::default();
+    let manifest = match Manifest::from_json(&text) {
+        Ok(manifest) => manifest,
+        Err(error) => {
+            report.problems.push(Problem {
+                file: MANIFEST_NAME.to_owned(),
+                place: Place::File,
+                problem: format!("{error}; restore it: without it the parts cannot be checked"),
+            });
+            return Ok(report);
+        }
+    };
+    report.samples = manifest.samples;
+    let mut done =
+        VerifyProgress { bytes_done: 0, bytes: manifest.parts.iter().map(|part| part.bytes).sum() };
+    progress(done);
+    for entry in &manifest.parts {
+        let before = done.bytes_done;
+        let mut advance = |bytes| {
+            done.bytes_done += bytes;
+            progress(done);
+        };
+        let part = PartFile { path: path.join(&entry.file) };
+        let problems = verify_part(&part, entry, &mut advance);
+        report.problems.extend(problems.into_iter().map(|(place, problem)| Problem {
+            file: entry.file.clone(),
+            place,
+            problem,
+        }));
+        report.parts += 1;
+        report.bytes += done.bytes_done - before;
+        done.bytes_done = before + entry.bytes;
+    }
+    Ok(report)
+}
+
+/// What is wrong with a part.
+fn verify_part(
+    part: &PartFile,
+    entry: &PartEntry,
+    advance: &mut dyn FnMut(u64),
+) -> Vec<(Place, String)> {
+    let bytes = match part.part_bytes(0) {
+        Err(error) => return vec![(Place::File, format!("does not open: {error}; restore it"))],
+        Ok(bytes) => bytes,
+    };
+    if bytes != entry.bytes {
+        let problem =
+            format!("{bytes} bytes long, packed with {}; restore it or pack again", entry.bytes);
+        return vec![(Place::File, problem)];
+    }
+    match sha256_of(part, bytes, advance) {
+        Err(error) => vec![(Place::File, format!("does not read: {error}; restore it"))],
+        Ok(sha256) if sha256 == entry.sha256 => Vec::new(),
+        Ok(_) => diagnose::diagnose(part, entry),
+    }
+}
+
+fn sha256_of(part: &PartFile, bytes: u64, advance: &mut dyn FnMut(u64)) -> std::io::Result<String> {
+    let file = part.open()?;
+    let mut hasher = Sha256::new();
+    let mut buffer = vec![0; READ_BYTES];
+    let mut offset = 0;
+    while offset < bytes {
+        let wanted = (bytes - offset).min(READ_BYTES as u64);
+        let buffer = &mut buffer[..usize::try_from(wanted).expect("at most READ_BYTES")];
+        file.read_exact_at(buffer, offset)?;
+        hasher.update(&*buffer);
+        offset += wanted;
+        advance(wanted);
+    }
+    Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// One part's file, opened for each access: what is looked at may be failing.
+struct PartFile {
+    path: PathBuf,
+}
+
+impl PartFile {
+    fn open(&self) -> std::io::Result<File> {
+        File::open(&self.path)
+    }
+}
+
+impl PartBytes for PartFile {
+    fn part_bytes(&self, _part: usize) -> std::io::Result<u64> {
+        Ok(self.open()?.metadata()?.len())
+    }
+
+    fn read_exact_at(&self, _part: usize, offset: u64, into: &mut [u8]) -> std::io::Result<()> {
+        self.open()?.read_exact_at(into, offset)
+    }
+}

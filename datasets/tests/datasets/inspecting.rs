@@ -1,0 +1,49 @@
+//! What `inspect` says of a dataset.
+
+use crate::support::{Bench, jpeg, picture};
+use meetpoint_datasets::{Check, PackOptions, inspect};
+
+#[test]
+fn counts_labels_formats_and_dimensions_are_told() {
+    let bench = Bench::new();
+    bench.put("cat/a.jpg", &jpeg(400, 300, 1));
+    bench.put("cat/b.jpg", &jpeg(10, 20, 2));
+    bench.put("dog/c.png", &picture(image::ImageFormat::Png));
+    bench.pack().unwrap();
+    let found = inspect(&bench.to()).unwrap();
+    assert_eq!((found.samples, found.unlabelled, found.version), (3, 0, 1));
+    let labels: Vec<_> = found.labels.iter().map(|l| (l.name.as_str(), l.samples)).collect();
+    assert_eq!(labels, [("cat", 2), ("dog", 1)]);
+    assert_eq!((found.images.formats["JPEG"], found.images.formats["PNG"]), (2, 1));
+    assert!(found.images.is_complete);
+    let (width, height) = (found.images.width, found.images.height);
+    assert_eq!((width.min, width.max, height.min, height.max), (5, 400, 4, 300));
+    assert!((width.mean - 415.0 / 3.0).abs() < 1e-9);
+    let classes: Vec<u64> = found.images.megapixels.iter().map(|class| class.images).collect();
+    assert_eq!(classes, [2, 1, 0, 0, 0, 0]);
+    let bits = found.image_bytes as f64 * 8.0 / f64::from(400 * 300 + 200 + 20);
+    assert!((found.images.bits_per_pixel - bits).abs() < 1e-9);
+    assert_eq!(found.manifest_sha256.len(), 64);
+    assert_eq!(found.provenance.source, bench.from().display().to_string());
+}
+
+#[test]
+fn images_without_a_readable_header_are_counted() {
+    let bench = Bench::with_images(&["a.jpg"]);
+    let options = PackOptions { check: Check::Header, ..PackOptions::default() };
+    bench.pack_with(&options).unwrap();
+    let found = inspect(&bench.to()).unwrap();
+    assert_eq!((found.unlabelled, found.labels.len()), (1, 0));
+    assert!(!found.images.formats.contains_key("unreadable"));
+}
+
+#[test]
+fn a_damaged_dataset_is_an_error_that_names_the_part() {
+    let bench = Bench::with_images(&["a.jpg"]);
+    bench.pack().unwrap();
+    let path = bench.to().join("part-00000.arrow");
+    let bytes = std::fs::read(&path).unwrap();
+    std::fs::write(&path, &bytes[..bytes.len() - 1]).unwrap();
+    let error = inspect(&bench.to()).unwrap_err().to_string();
+    assert!(error.contains("part-00000.arrow"), "{error}");
+}

@@ -1,0 +1,160 @@
+//! The service: tells what the device is, takes jobs on, runs them.
+
+use crate::options::{DeviceInfo, ServeOptions};
+use crate::owner::{Denied, Owner, Peer};
+use crate::session::{Means, Refusal, check_version, load};
+use crate::stream::{self, Scene};
+use crate::worker::Outgoing;
+use meetpoint_format::wire::{
+    DescribeReply, DescribeRequest, Emulation, HostMessage, LoadReply, LoadRequest,
+    PROTOCOL_VERSION, device_server::Device,
+};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Request, Response, Status, Streaming};
+
+/// How long a job waits for the worker of the one before to end.
+const ENDING_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How often it looks; it is also told.
+const LOOK_INTERVAL: Duration = Duration::from_millis(20);
+
+/// Counts for the summary.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) jobs: AtomicU64,
+    pub(crate) loads_refused: AtomicU64,
+}
+
+/// The service of one process.
+pub(crate) struct Agent {
+    means: Arc<Means>,
+    scene: Scene,
+    describe: DescribeReply,
+    counts: Arc<Counts>,
+}
+
+impl Agent {
+    pub(crate) fn new(means: Means, scene: Scene, info: &DeviceInfo, counts: Arc<Counts>) -> Self {
+        let describe = describe(info, &scene.options);
+        Self { means: Arc::new(means), scene, describe, counts }
+    }
+
+    fn owner(&self) -> &Owner {
+        &self.scene.owner
+    }
+
+    /// Tries until the worker of the job before has ended, for a bounded time.
+    async fn once_ended<T>(
+        &self,
+        attempt: impl Fn(&Owner) -> Result<T, Denied>,
+    ) -> Result<T, Status> {
+        let start = Instant::now();
+        loop {
+            match attempt(self.owner()) {
+                Err(Denied::Ending) if start.elapsed() < ENDING_TIMEOUT => {
+                    self.owner().change(LOOK_INTERVAL).await;
+                }
+                outcome => return outcome.map_err(|denied| status_of(&denied)),
+            }
+        }
+    }
+
+    async fn load_for(&self, peer: &Peer, request: LoadRequest) -> Result<LoadReply, Status> {
+        check_version(&request).map_err(|refusal| refusal.status())?;
+        self.once_ended(|owner| owner.claim(peer)).await?;
+        // Lets go again should this call be given up, by a host that was tired of waiting.
+        let claim = Claim { owner: Arc::clone(&self.scene.owner), peer: peer.clone() };
+        let token = request.spool_token;
+        let spool = self.owner().spool(peer, token);
+        let (means, handed_over) = (Arc::clone(&self.means), spool.clone());
+        let loading =
+            tokio::task::spawn_blocking(move || load(&request, handed_over.as_ref(), &means));
+        let job = loading
+            .await
+            .map_err(|error| Status::internal(format!("loading ended by a defect: {error}")))?
+            .map_err(|refusal| refusal.status())?;
+        let spool = spool.ok_or_else(|| Refusal::NoSpool { token }.status())?;
+        let reply = LoadReply { samples: job.batching.samples, batches: job.batches };
+        self.owner().loaded(peer, job, (token, spool));
+        drop(claim);
+        Ok(reply)
+    }
+}
+
+/// Held while a job is loaded: the device goes free again unless one was.
+struct Claim {
+    owner: Arc<Owner>,
+    peer: Peer,
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        self.owner.release_unless_loaded(&self.peer);
+    }
+}
+
+#[tonic::async_trait]
+impl Device for Agent {
+    type RunStream = ReceiverStream<Outgoing>;
+
+    async fn describe(
+        &self,
+        _: Request<DescribeRequest>,
+    ) -> Result<Response<DescribeReply>, Status> {
+        Ok(Response::new(self.describe.clone()))
+    }
+
+    async fn load(&self, request: Request<LoadRequest>) -> Result<Response<LoadReply>, Status> {
+        let peer = peer_of(&request)?;
+        let loaded = self.load_for(&peer, request.into_inner()).await;
+        let count = if loaded.is_ok() { &self.counts.jobs } else { &self.counts.loads_refused };
+        count.fetch_add(1, Ordering::Relaxed);
+        loaded.map(Response::new)
+    }
+
+    async fn run(
+        &self,
+        request: Request<Streaming<HostMessage>>,
+    ) -> Result<Response<Self::RunStream>, Status> {
+        let peer = peer_of(&request)?;
+        let job = self.once_ended(|owner| owner.begin_run(&peer)).await?;
+        let to_host = stream::start(&self.scene, &peer, job, request.into_inner())?;
+        Ok(Response::new(ReceiverStream::new(to_host)))
+    }
+}
+
+fn peer_of<T>(request: &Request<T>) -> Result<Peer, Status> {
+    let peer = request.extensions().get::<Peer>().cloned();
+    peer.ok_or_else(|| Status::internal("the connection does not say who is at its end"))
+}
+
+fn status_of(denied: &Denied) -> Status {
+    let code = match denied {
+        Denied::Taken(_) => tonic::Code::ResourceExhausted,
+        Denied::NothingLoaded | Denied::Running | Denied::Ending => tonic::Code::FailedPrecondition,
+    };
+    Status::new(code, denied.to_string())
+}
+
+fn describe(info: &DeviceInfo, options: &ServeOptions) -> DescribeReply {
+    let knobs = &options.emulation;
+    let emulation = knobs.is_on().then(|| Emulation {
+        cpu_ratio: knobs.cpu_ratio.unwrap_or(0.0),
+        read_bytes_per_second: knobs.read_bytes_per_second.unwrap_or(0),
+        write_bytes_per_second: knobs.write_bytes_per_second.unwrap_or(0),
+        latency_ns: knobs.latency.map_or(0, crate::meters::nanoseconds),
+        core: info.emulation.as_ref().and_then(|emulation| emulation.core),
+    });
+    DescribeReply {
+        protocol_version: PROTOCOL_VERSION,
+        program_version: info.program_version.clone(),
+        process_id: info.process_id,
+        roots: info.roots.iter().map(|root| root.display().to_string()).collect(),
+        emulation,
+        storage_engine: info.storage_engine.clone(),
+        storage_note: info.storage_note.clone(),
+    }
+}

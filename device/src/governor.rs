@@ -1,0 +1,282 @@
+//! Makes a core slow: the thread sleeps in proportion to the CPU time that it used.
+//!
+//! The kernels call back between stages, some 0.5 to 2 ms apart, so a slice of the duty cycle is a
+//! stage and the sleep that pays for it. [`Governor`] computes and touches no clock; [`Brake`]
+//! reads the thread's clocks and sleeps.
+
+use crate::waits::{CoreWaits, StorageWaits};
+use rustix::time::{ClockId, clock_gettime};
+use std::num::NonZeroU64;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Less than this is not worth a sleep: it is owed until more has come together.
+const SLEEP_MIN: Duration = Duration::from_micros(200);
+
+/// How much oversleeping is made up for; more than that is lost and shows in what was achieved.
+const CREDIT_MAX: Duration = Duration::from_millis(20);
+
+/// Longest sleep between two questions whether to go on.
+const SLICE_MAX: Duration = Duration::from_millis(20);
+
+/// The duty cycle in virtual time: CPU time in, time to sleep out.
+///
+/// A core of ratio r needs t / r for what takes t here, so each t of CPU time owes t · (1/r − 1) of
+/// sleep. What was slept too long is credited, so errors of single sleeps do not add up.
+#[derive(Debug, Clone)]
+pub(crate) struct Governor {
+    /// 1/r − 1.
+    sleep_per_cpu: f64,
+    cpu_ns: u64,
+    slept_ns: u64,
+}
+
+impl Governor {
+    /// A core of which `ratio` (above 0, at most 1) is used.
+    pub(crate) fn new(ratio: f64) -> Self {
+        Self { sleep_per_cpu: 1.0 / ratio - 1.0, cpu_ns: 0, slept_ns: 0 }
+    }
+
+    /// Enters CPU time that was used and says how long to sleep now; often not at all.
+    pub(crate) fn charge(&mut self, cpu: Duration) -> Duration {
+        self.cpu_ns += nanoseconds(cpu);
+        let sleep = Duration::from_nanos(self.owed_ns().saturating_sub(self.slept_ns));
+        if sleep < SLEEP_MIN { Duration::ZERO } else { sleep }
+    }
+
+    /// Enters time off the core: a sleep as long as it really was, or a wait for the core while
+    /// another thread had it.
+    pub(crate) fn slept(&mut self, time: Duration) {
+        let most = self.owed_ns().saturating_add(nanoseconds(CREDIT_MAX));
+        self.slept_ns = self.slept_ns.saturating_add(nanoseconds(time)).min(most);
+    }
+
+    /// All sleep that the CPU time used so far asks for.
+    fn owed_ns(&self) -> u64 {
+        // 2^53 ns are 104 days of CPU time; until then the product is exact to the nanosecond.
+        (self.cpu_ns as f64 * self.sleep_per_cpu).round() as u64
+    }
+}
+
+/// Slows the thread that it was made on down; belongs to that thread.
+#[derive(Debug)]
+pub(crate) struct Brake {
+    governor: Option<Governor>,
+    cpu_seen: Duration,
+    core_waits: CoreWaits,
+    storage_waits: Arc<StorageWaits>,
+    waited_seen: Duration,
+    /// Times as long as everything is to take, by a fault; 1 is none.
+    stretch: f64,
+    wall_seen: Instant,
+    stretched: Duration,
+}
+
+impl Brake {
+    /// A brake for the calling thread; without a ratio it does nothing but [`Brake::stretch`].
+    /// `storage_waits` are this thread's.
+    pub(crate) fn new(ratio: Option<f64>, storage_waits: Arc<StorageWaits>) -> Self {
+        // Sleeps are then too long by a wake-up and not by the usual 50 µs more. Where it is not
+        // allowed sleeps are longer, and credited like any.
+        let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+        let mut brake = Self {
+            governor: ratio.map(Governor::new),
+            cpu_seen: thread_cpu_time(),
+            core_waits: CoreWaits::of_this_thread(),
+            storage_waits,
+            waited_seen: Duration::ZERO,
+            stretch: 1.0,
+            wall_seen: Instant::now(),
+            stretched: Duration::ZERO,
+        };
+        brake.waited_seen = brake.waited();
+        brake
+    }
+
+    /// Time until now that the thread was kept from its core while it would have computed.
+    fn waited(&self) -> Duration {
+        self.core_waits.total().saturating_sub(self.storage_waits.core_waits())
+    }
+
+    /// From now on everything takes `factor` times as long.
+    pub(crate) fn stretch(&mut self, factor: f64) {
+        self.stretch = factor;
+        self.wall_seen = Instant::now();
+    }
+
+    /// Leaves out of the account what passed since the last call of any method.
+    pub(crate) fn skip(&mut self) {
+        self.wall_seen = Instant::now();
+        self.waited_seen = self.waited();
+    }
+
+    /// The thread's waits for its core.
+    pub(crate) fn core_waits(&self) -> &CoreWaits {
+        &self.core_waits
+    }
+
+    /// Sleeps what is owed, asking `go_on` at least every 20 ms; `false` as soon as it says so.
+    pub(crate) fn pay(&mut self, go_on: &mut dyn FnMut() -> bool) -> bool {
+        let mut whole = true;
+        let waited = self.waited();
+        if let Some(governor) = &mut self.governor {
+            // Being kept from the core is as good as a sleep.
+            governor.slept(waited.saturating_sub(self.waited_seen));
+            let cpu = thread_cpu_time();
+            let sleep = governor.charge(cpu.saturating_sub(self.cpu_seen));
+            self.cpu_seen = cpu;
+            if !sleep.is_zero() {
+                let start = Instant::now();
+                whole = sleep_until(start + sleep, go_on);
+                governor.slept(start.elapsed());
+            }
+        }
+        if self.stretch > 1.0 {
+            let start = Instant::now();
+            let took = start - self.wall_seen;
+            whole &= sleep_until(start + took.mul_f64(self.stretch - 1.0), go_on);
+            self.stretched += start.elapsed();
+        }
+        // What a sleep took too long for want of the core is in its length already.
+        self.skip();
+        whole
+    }
+
+    /// Time slept by [`Brake::stretch`], which no knob asked for.
+    pub(crate) fn stretched(&self) -> Duration {
+        self.stretched
+    }
+}
+
+fn sleep_until(end: Instant, go_on: &mut dyn FnMut() -> bool) -> bool {
+    loop {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return true;
+        }
+        std::thread::sleep(left.min(SLICE_MAX));
+        if !go_on() {
+            return false;
+        }
+    }
+}
+
+/// CPU time of the calling thread.
+pub(crate) fn thread_cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    let seconds = u64::try_from(time.tv_sec).expect("CPU time is not negative");
+    let nanoseconds = u32::try_from(time.tv_nsec).expect("nanoseconds are below a second");
+    Duration::new(seconds, nanoseconds)
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).expect("a run is shorter than 584 years")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const US: Duration = Duration::from_micros(1);
+    const MS: Duration = Duration::from_millis(1);
+
+    /// Works in stages of `stage` on a clock whose sleeps are `late` too long.
+    fn work(ratio: f64, stage: Duration, stages: u32, late: Duration) -> (Duration, u32) {
+        let mut governor = Governor::new(ratio);
+        let (mut clock, mut sleeps) = (Duration::ZERO, 0);
+        for _ in 0..stages {
+            clock += stage;
+            let sleep = governor.charge(stage);
+            if !sleep.is_zero() {
+                clock += sleep + late;
+                governor.slept(sleep + late);
+                sleeps += 1;
+            }
+        }
+        (clock, sleeps)
+    }
+
+    #[test]
+    fn in_virtual_time_work_takes_exactly_one_over_the_ratio_as_long() {
+        for (ratio, times) in [(1.0, 1), (0.5, 2), (0.25, 4), (0.125, 8), (0.1, 10), (0.01, 100)] {
+            let (took, _) = work(ratio, MS, 1000, Duration::ZERO);
+            assert_eq!(took, 1000 * times * MS, "ratio {ratio}");
+        }
+    }
+
+    #[test]
+    fn late_sleeps_do_not_add_up() {
+        for late in [10 * US, 70 * US, 900 * US] {
+            let (took, _) = work(0.5, MS, 10_000, late);
+            let wanted = 20_000 * MS;
+            assert!(took.abs_diff(wanted) <= MS + late, "{took:?}, {late:?} late");
+        }
+    }
+
+    #[test]
+    fn short_stages_share_a_sleep() {
+        let (took, sleeps) = work(0.5, 10 * US, 10_000, Duration::ZERO);
+        assert_eq!((took, sleeps), (20_000 * 10 * US, 500));
+    }
+
+    #[test]
+    fn a_core_at_full_ratio_never_sleeps() {
+        assert_eq!(work(1.0, 7 * MS, 1000, Duration::ZERO), (7000 * MS, 0));
+    }
+
+    #[test]
+    fn a_very_late_sleep_is_made_up_for_only_in_part() {
+        let mut governor = Governor::new(0.5);
+        assert_eq!(governor.charge(MS), MS);
+        governor.slept(1000 * MS);
+        assert_eq!(governor.charge(CREDIT_MAX), Duration::ZERO);
+        // 999 ms too long were slept; 20 ms of that are credited and now used up.
+        assert_eq!(governor.charge(5 * MS), 5 * MS);
+    }
+
+    /// CPU time, wall time and time kept from the core of a braked thread.
+    fn measure(ratio: f64) -> [f64; 3] {
+        let mut brake = Brake::new(Some(ratio), Arc::default());
+        let waits = CoreWaits::of_this_thread();
+        let (start, start_cpu, start_waits) = (Instant::now(), thread_cpu_time(), waits.total());
+        let mut sum = 0_u64;
+        for stage in 0..200_u64 {
+            // Some 0.3 to 1.2 ms of real work, as kernels take between two stages.
+            for step in 0..100_000 * (1 + stage % 4) {
+                sum = std::hint::black_box(sum.rotate_left(5) ^ step);
+            }
+            assert!(brake.pay(&mut || true));
+        }
+        let times = [thread_cpu_time() - start_cpu, start.elapsed(), waits.total() - start_waits];
+        times.map(|time| time.as_secs_f64())
+    }
+
+    /// A neighbour may have the core for longer than the thread would have slept, and the whole
+    /// machine may stand still: one of several attempts has to do. Never is it faster.
+    #[test]
+    fn a_braked_thread_gets_its_share_of_a_core_to_five_percent() {
+        for ratio in [0.5, 0.25] {
+            let is_right =
+                |[cpu, wall, waits]: &[f64; 3]| wall * ratio <= cpu * 1.05 + waits * ratio;
+            let mut attempts = vec![measure(ratio)];
+            while attempts.len() < 5 && !attempts.iter().any(is_right) {
+                attempts.push(measure(ratio));
+            }
+            assert!(attempts.iter().any(is_right), "CPU, wall, waits at {ratio}: {attempts:?}");
+            for [cpu, wall, _] in &attempts {
+                assert!(wall * ratio >= cpu * 0.95, "{cpu} s of CPU time in {wall} s at {ratio}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_brake_gives_up_when_told_to() {
+        let mut brake = Brake::new(Some(0.001), Arc::default());
+        let start = thread_cpu_time();
+        while thread_cpu_time() - start < 10 * MS {
+            std::hint::black_box(start);
+        }
+        // Ten seconds are owed.
+        assert!(!brake.pay(&mut || false));
+    }
+}

@@ -1,0 +1,37 @@
+//! The storage-side process: an agent that prepares batches near the data, and the emulation that
+//! makes it as slow as a real one.
+//!
+//! In reading order: [`ServeOptions`] (what it is told), [`serve()`] (the process), `socket` and
+//! `link` (who may connect), `agent` (the service), `session` (what a job is checked for), `queue`
+//! (work, slots and the fence), `worker` (the preparing thread), `spool` (where batches go),
+//! `governor` and `waits` (how a core is made slow), [`Fault`] (what can be made to go wrong),
+//! [`probe()`].
+
+mod agent;
+mod cores;
+mod emulation;
+mod error;
+mod fault;
+mod fd_channel;
+mod governor;
+mod link;
+mod mapping;
+mod meters;
+mod options;
+mod owner;
+mod probe;
+mod queue;
+mod serve;
+mod session;
+mod socket;
+mod spool;
+mod stream;
+mod waits;
+mod worker;
+
+pub use emulation::Emulation;
+pub use error::Error;
+pub use fault::{Fault, FaultSyntax};
+pub use options::{DeviceInfo, EmulationInfo, Ready, ServeOptions, ServeSummary};
+pub use probe::probe;
+pub use serve::serve;

@@ -1,0 +1,195 @@
+//! What a worker used, and how well the knobs were kept.
+
+use crate::Emulation;
+use crate::governor::thread_cpu_time;
+use crate::session::Job;
+use meetpoint_format::wire::Meters;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Sums over the batches of a job.
+#[derive(Debug, Default)]
+pub(crate) struct Totals {
+    /// Time from beginning a batch to its publish, waits for a slot left out.
+    pub(crate) busy: Duration,
+    /// CPU time in it.
+    pub(crate) busy_cpu: Duration,
+    /// Time in it in which the worker waited for storage, or was held up by a fault.
+    pub(crate) not_computing: Duration,
+    /// Batches published.
+    pub(crate) batches: u64,
+}
+
+impl Totals {
+    /// The share of its computing time that the thread had the core.
+    ///
+    /// Time in which another thread had it counts, so a core that is not the worker's own shows.
+    fn cpu_ratio(&self) -> f64 {
+        let computing = self.busy.saturating_sub(self.not_computing).as_secs_f64();
+        if computing > 0.0 { self.busy_cpu.as_secs_f64() / computing } else { 0.0 }
+    }
+
+    /// The message. Figures of knobs that are not set are 0.
+    pub(crate) fn message(&self, job: &Job, emulation: &Emulation) -> Meters {
+        let read = job.read_meter.as_ref().map(|meter| meter.achieved().read);
+        let write = job.spool.achieved();
+        let rate = |limit: Option<u64>, figures: Option<meetpoint_storage::slow::Figures>| {
+            limit.and(figures).and_then(|figures| figures.bytes_per_second()).unwrap_or(0.0)
+        };
+        let latency = emulation.latency.and(read).and_then(|figures| figures.latency_mean());
+        Meters {
+            cpu_ns: nanoseconds(thread_cpu_time()),
+            busy_ns: nanoseconds(self.busy),
+            dataset_bytes_read: job.preparer.counters().bytes_read,
+            spool_bytes_written: job.spool.bytes_written(),
+            batches: self.batches,
+            cpu_ratio_achieved: emulation.cpu_ratio.map_or(0.0, |_| self.cpu_ratio()),
+            read_bytes_per_second_achieved: rate(emulation.read_bytes_per_second, read),
+            write_bytes_per_second_achieved: rate(emulation.write_bytes_per_second, write),
+            latency_ns_achieved: latency.map_or(0, nanoseconds),
+            memory_bytes_max: peak_memory_bytes(),
+        }
+    }
+}
+
+/// Signs of life of a worker, seen from another thread.
+///
+/// A worker that stands still gives none, which is how a host tells dead from slow.
+#[derive(Debug, Default)]
+pub(crate) struct Signs {
+    count: AtomicU64,
+    samples_done: AtomicU32,
+    thread: AtomicU32,
+    at: Mutex<Option<(u32, u32, u32)>>,
+}
+
+impl Signs {
+    /// Begins a batch: epoch, batch and generation.
+    pub(crate) fn begin(&self, at: (u32, u32, u32)) {
+        self.samples_done.store(0, Ordering::Relaxed);
+        *self.at.lock().unwrap_or_else(PoisonError::into_inner) = Some(at);
+        self.give();
+    }
+
+    /// Ends a batch.
+    pub(crate) fn end(&self) {
+        *self.at.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// Gives a sign.
+    pub(crate) fn give(&self) {
+        self.count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Tells how far a batch is; more samples than before are a sign.
+    pub(crate) fn samples(&self, done: u32) {
+        if self.samples_done.swap(done, Ordering::Relaxed) != done {
+            self.give();
+        }
+    }
+
+    /// Says that the calling thread is the worker.
+    pub(crate) fn this_thread(&self) {
+        let thread = rustix::thread::gettid().as_raw_nonzero().get();
+        self.thread.store(thread.unsigned_abs(), Ordering::Relaxed);
+    }
+}
+
+/// Looks at the signs of a worker from time to time.
+#[derive(Debug, Default)]
+pub(crate) struct Watch {
+    count: u64,
+    cpu: Duration,
+}
+
+/// A worker that used less since the last look only waits.
+const CPU_SIGN: Duration = Duration::from_millis(1);
+
+impl Watch {
+    /// Epoch, batch, generation and samples done, if there is a batch and there was any sign since
+    /// the last look. CPU time is one: a stage may take long and says nothing meanwhile.
+    pub(crate) fn look(&mut self, signs: &Signs) -> Option<((u32, u32, u32), u32)> {
+        let count = signs.count.load(Ordering::Relaxed);
+        let cpu = cpu_time_of(signs.thread.load(Ordering::Relaxed));
+        let lives = count != self.count || cpu.saturating_sub(self.cpu) >= CPU_SIGN;
+        (self.count, self.cpu) = (count, cpu);
+        let at = *signs.at.lock().unwrap_or_else(PoisonError::into_inner);
+        at.filter(|_| lives).map(|at| (at, signs.samples_done.load(Ordering::Relaxed)))
+    }
+}
+
+/// CPU time of a thread of this process; zero where the kernel does not tell (schedstat, see
+/// "Scheduler statistics" in the kernel's documentation).
+fn cpu_time_of(thread: u32) -> Duration {
+    let text = std::fs::read_to_string(format!("/proc/self/task/{thread}/schedstat"));
+    let ns = text.ok().and_then(|text| text.split(' ').next()?.parse().ok());
+    Duration::from_nanos(ns.unwrap_or(0))
+}
+
+/// Most memory this process ever had in use, the spool's included.
+fn peak_memory_bytes() -> u64 {
+    status_bytes("VmHWM:")
+}
+
+/// Memory of this process alone, the spool's left out.
+pub(crate) fn own_memory_bytes() -> u64 {
+    status_bytes("RssAnon:")
+}
+
+/// A figure of /proc/self/status (proc(5)), which gives them in kB; 0 where it is not there.
+fn status_bytes(name: &str) -> u64 {
+    let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
+    let number = line.and_then(|line| line.trim().strip_suffix(" kB"));
+    number.and_then(|number| number.trim().parse::<u64>().ok()).unwrap_or(0) * 1024
+}
+
+pub(crate) fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).expect("a run is shorter than 584 years")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_worker_that_does_nothing_gives_no_sign_and_one_that_does_gives_one() {
+        let (signs, mut watch) = (Signs::default(), Watch::default());
+        assert_eq!(watch.look(&signs), None);
+        signs.begin((1, 2, 3));
+        signs.samples(5);
+        assert_eq!(watch.look(&signs), Some(((1, 2, 3), 5)));
+        assert_eq!(watch.look(&signs), None);
+        signs.samples(5);
+        assert_eq!(watch.look(&signs), None);
+        signs.samples(6);
+        assert_eq!(watch.look(&signs), Some(((1, 2, 3), 6)));
+        signs.give();
+        signs.end();
+        assert_eq!(watch.look(&signs), None);
+    }
+
+    #[test]
+    fn a_worker_that_computes_and_says_nothing_gives_a_sign() {
+        let (signs, mut watch) = (Signs::default(), Watch::default());
+        signs.begin((0, 0, 0));
+        signs.this_thread();
+        watch.look(&signs);
+        if cpu_time_of(rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()).is_zero() {
+            eprintln!("skipped: this kernel does not tell a thread's CPU time");
+            return;
+        }
+        let start = thread_cpu_time();
+        while thread_cpu_time() - start < 30 * CPU_SIGN {
+            std::hint::black_box(start);
+        }
+        assert!(watch.look(&signs).is_some());
+    }
+
+    #[test]
+    fn this_process_has_memory() {
+        assert!(own_memory_bytes() > 0 && peak_memory_bytes() >= own_memory_bytes());
+    }
+}

@@ -1,0 +1,109 @@
+//! What a device is told at its start, and what it tells of itself.
+
+use crate::{Emulation, Fault};
+use meetpoint_storage::EngineKind;
+use serde::Serialize;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Everything that [`crate::serve()`] needs.
+#[derive(Debug, Clone)]
+pub struct ServeOptions {
+    /// Unix socket to listen on; made with mode 0600.
+    pub socket: PathBuf,
+    /// Folders whose datasets may be served; a dataset elsewhere does not exist for a host.
+    pub roots: Vec<PathBuf>,
+    /// How slow to be.
+    pub emulation: Emulation,
+    /// What to do wrong, and when.
+    pub faults: Vec<Fault>,
+    /// How datasets are read and file spools written.
+    pub engine: EngineKind,
+    /// Serve one host, then end: for a device that a host starts for itself. It then also ends with
+    /// the thread that started it (`PR_SET_PDEATHSIG`, as SIGTERM), ends when no host has come for
+    /// [`ServeOptions::FIRST_HOST_TIMEOUT`], and takes the socket's folder with it where that is
+    /// empty and named `meetpoint-…`: a host that was killed cannot.
+    pub once: bool,
+    /// With `once`: the process that started this one. A device whose parent is another by the time
+    /// it has asked to be told of the parent's end is too late, and ends at once.
+    pub parent: Option<u32>,
+    /// End after so long without any connection; `None` is never.
+    pub idle_timeout: Option<Duration>,
+}
+
+impl ServeOptions {
+    /// How long a device with `once` waits for its host.
+    pub const FIRST_HOST_TIMEOUT: Duration = Duration::from_secs(30);
+
+    /// A device at a socket that serves some folders, neither slow nor faulty.
+    pub fn new(socket: impl Into<PathBuf>, roots: Vec<PathBuf>) -> Self {
+        Self {
+            socket: socket.into(),
+            roots,
+            emulation: Emulation::default(),
+            faults: Vec::new(),
+            engine: EngineKind::Auto,
+            once: false,
+            parent: None,
+            idle_timeout: None,
+        }
+    }
+}
+
+/// What a device is, as it tells every host.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct DeviceInfo {
+    /// Version of the device link.
+    pub protocol_version: u32,
+    /// Version of the program.
+    pub program_version: String,
+    /// Process.
+    pub process_id: u32,
+    /// Folders whose datasets it serves.
+    pub roots: Vec<PathBuf>,
+    /// Its knobs; `None` for a device that is not slowed down.
+    pub emulation: Option<EmulationInfo>,
+    /// Storage engine in use.
+    pub storage_engine: String,
+    /// Why it is not io_uring; empty where it is.
+    pub storage_note: String,
+}
+
+/// The knobs of an emulated device; `None` is "not limited".
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct EmulationInfo {
+    /// Share of a core's time that it computes.
+    pub cpu_ratio: Option<f64>,
+    /// Read bandwidth in bytes a second.
+    pub read_bytes_per_second: Option<u64>,
+    /// Write bandwidth in bytes a second.
+    pub write_bytes_per_second: Option<u64>,
+    /// Latency of each command in nanoseconds.
+    pub latency_ns: Option<u64>,
+    /// Core that the worker is pinned to.
+    pub core: Option<u32>,
+}
+
+/// What [`crate::serve()`] says once hosts can connect.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Ready {
+    /// The socket.
+    pub socket: PathBuf,
+    /// What the device is.
+    pub device: DeviceInfo,
+    /// Sentences that a user should see: what it had to do without, and why.
+    pub notices: Vec<String>,
+}
+
+/// What a device did until it ended.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct ServeSummary {
+    /// Jobs that were loaded.
+    pub jobs: u64,
+    /// Batches that were published.
+    pub batches: u64,
+    /// Connections that were closed because they were no host's.
+    pub connections_refused: u64,
+    /// Jobs that were refused.
+    pub loads_refused: u64,
+}

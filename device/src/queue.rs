@@ -1,0 +1,380 @@
+//! What a worker has to do, which slots are free, and the fence that voids what it is at.
+//!
+//! The link's side puts messages in, the worker's side takes work out. Every wait is bounded.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Most ranges of batches that wait in a queue; a host grants a few at a time.
+const RANGES_MAX: usize = 1 << 16;
+
+/// A batch to prepare.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Assignment {
+    pub(crate) epoch: u32,
+    pub(crate) generation: u32,
+    pub(crate) batch: u32,
+    /// The fence under which it was handed out.
+    pub(crate) fence: u64,
+}
+
+/// What a worker is to do next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// Prepare this.
+    Batch(Assignment),
+    /// Nothing yet: ask again.
+    Nothing,
+    /// The host has said that no more comes: told once.
+    Stopped,
+    /// The job is over.
+    Closed,
+}
+
+/// Whether a slot can be had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// This one; it is the worker's until it is published or given back.
+    Slot(u32),
+    /// All are taken: ask again.
+    Full,
+    /// The batch is void.
+    Void,
+}
+
+/// Whose a slot is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Slot {
+    Free,
+    /// The worker's.
+    Writing,
+    /// The host's, until it releases it.
+    Published,
+}
+
+/// A message that makes no sense.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Nonsense {
+    #[error("work for {count} batches from {first}, but an epoch has batches 0..{batches}")]
+    Range { first: u32, count: u32, batches: u64 },
+    #[error("work for epoch {epoch}, generation {generation}, which have not begun")]
+    Future { epoch: u32, generation: u32 },
+    #[error("slot {slot} released, but the spool has slots 0..{slots}")]
+    Slot { slot: u32, slots: usize },
+    #[error("more than {RANGES_MAX} ranges of work are waiting")]
+    TooMuch,
+}
+
+/// Batches first, first ± 1, …
+#[derive(Debug, Clone, Copy)]
+struct Range {
+    next: u32,
+    left: u32,
+    descending: bool,
+}
+
+#[derive(Debug)]
+struct State {
+    /// Epoch and generation; `None` before the first epoch.
+    now: Option<(u32, u32)>,
+    ranges: VecDeque<Range>,
+    slots: Vec<Slot>,
+    stopped: bool,
+    closed: bool,
+}
+
+/// The queue of one job.
+#[derive(Debug)]
+pub(crate) struct Queue {
+    batches: u64,
+    state: Mutex<State>,
+    changed: Condvar,
+    /// Rises whenever work handed out before becomes void.
+    fence: AtomicU64,
+}
+
+impl Queue {
+    /// An empty queue for epochs of `batches` and a spool of `slots`, all free.
+    pub(crate) fn new(batches: u64, slots: u32) -> Self {
+        let state = State {
+            now: None,
+            ranges: VecDeque::new(),
+            slots: vec![Slot::Free; slots as usize],
+            stopped: false,
+            closed: false,
+        };
+        let (state, changed) = (Mutex::new(state), Condvar::new());
+        Self { batches, state, changed, fence: AtomicU64::new(0) }
+    }
+
+    /// Voids everything and begins an epoch. A slot that the host has not released stays its own.
+    pub(crate) fn start_epoch(&self, epoch: u32, generation: u32) {
+        self.fence_off(|state| {
+            state.now = Some((epoch, generation));
+            state.stopped = false;
+        });
+    }
+
+    /// Voids everything of the epoch and goes on under another generation.
+    pub(crate) fn revoke(&self, epoch: u32, generation: u32) {
+        self.fence_off(|state| state.now = Some((epoch, generation)));
+    }
+
+    /// Voids everything; no more work comes before another epoch begins.
+    pub(crate) fn stop(&self) {
+        self.fence_off(|state| state.stopped = true);
+    }
+
+    /// Ends the job.
+    pub(crate) fn close(&self) {
+        self.fence_off(|state| state.closed = true);
+    }
+
+    /// Appends batches. Work of an earlier epoch or generation was overtaken by a revoke and is
+    /// dropped; work of a later one makes no sense.
+    pub(crate) fn work(
+        &self,
+        (epoch, generation): (u32, u32),
+        first: u32,
+        count: u32,
+        descending: bool,
+    ) -> Result<(), Nonsense> {
+        let reaches = u64::from(first) + if descending { 1 } else { u64::from(count) };
+        if reaches > self.batches || (descending && u64::from(first) + 1 < u64::from(count)) {
+            return Err(Nonsense::Range { first, count, batches: self.batches });
+        }
+        let mut state = self.lock();
+        if state.now < Some((epoch, generation)) {
+            return Err(Nonsense::Future { epoch, generation });
+        }
+        if state.now != Some((epoch, generation)) || state.stopped || count == 0 {
+            return Ok(());
+        }
+        if state.ranges.len() >= RANGES_MAX {
+            return Err(Nonsense::TooMuch);
+        }
+        state.ranges.push_back(Range { next: first, left: count, descending });
+        self.changed.notify_all();
+        Ok(())
+    }
+
+    /// Takes a slot back from the host. One that is not the host's is left alone: a release may
+    /// come twice.
+    pub(crate) fn release(&self, slot: u32) -> Result<(), Nonsense> {
+        let mut state = self.lock();
+        let slots = state.slots.len();
+        let place = state.slots.get_mut(slot as usize).ok_or(Nonsense::Slot { slot, slots })?;
+        if *place == Slot::Published {
+            *place = Slot::Free;
+            self.changed.notify_all();
+        }
+        Ok(())
+    }
+
+    /// Takes the next batch, waiting for one at most `timeout`.
+    pub(crate) fn next(&self, timeout: Duration) -> Next {
+        let mut state = self.lock();
+        if !state.closed && !state.stopped && state.ranges.is_empty() {
+            state = self.wait(state, timeout);
+        }
+        if state.closed {
+            return Next::Closed;
+        }
+        if state.stopped {
+            state.stopped = false;
+            return Next::Stopped;
+        }
+        let fence = self.fence.load(Ordering::Acquire);
+        let Some(((epoch, generation), range)) = state.now.zip(state.ranges.front_mut()) else {
+            return Next::Nothing;
+        };
+        let batch = range.next;
+        range.left -= 1;
+        if range.left == 0 {
+            state.ranges.pop_front();
+        } else if range.descending {
+            range.next -= 1;
+        } else {
+            range.next += 1;
+        }
+        Next::Batch(Assignment { epoch, generation, batch, fence })
+    }
+
+    /// Whether what was handed out under `fence` is void.
+    pub(crate) fn is_void(&self, fence: u64) -> bool {
+        self.fence.load(Ordering::Acquire) != fence
+    }
+
+    /// Whether the job is over.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.lock().closed
+    }
+
+    /// Waits until the job is over, at most `timeout`; whether it is.
+    pub(crate) fn wait_closed(&self, timeout: Duration) -> bool {
+        let state = self.lock();
+        let (state, _) = self
+            .changed
+            .wait_timeout_while(state, timeout, |state| !state.closed)
+            .unwrap_or_else(PoisonError::into_inner);
+        state.closed
+    }
+
+    /// Takes a free slot for a batch, waiting for one at most `timeout`.
+    pub(crate) fn take_slot(&self, fence: u64, timeout: Duration) -> Place {
+        let mut state = self.lock();
+        let free = |state: &State| state.slots.iter().position(|slot| *slot == Slot::Free);
+        if free(&state).is_none() && !self.is_void(fence) {
+            state = self.wait(state, timeout);
+        }
+        if self.is_void(fence) {
+            return Place::Void;
+        }
+        let Some(slot) = free(&state) else { return Place::Full };
+        state.slots[slot] = Slot::Writing;
+        Place::Slot(u32::try_from(slot).expect("a spool has fewer slots than 2^32"))
+    }
+
+    /// Hands a written slot to the host.
+    pub(crate) fn publish(&self, slot: u32) {
+        self.lock().slots[slot as usize] = Slot::Published;
+    }
+
+    /// Frees a slot that was taken and not published.
+    pub(crate) fn give_back(&self, slot: u32) {
+        self.lock().slots[slot as usize] = Slot::Free;
+    }
+
+    fn fence_off(&self, change: impl FnOnce(&mut State)) {
+        let mut state = self.lock();
+        state.ranges.clear();
+        change(&mut state);
+        self.fence.fetch_add(1, Ordering::Release);
+        self.changed.notify_all();
+    }
+
+    fn wait<'a>(&self, state: MutexGuard<'a, State>, timeout: Duration) -> MutexGuard<'a, State> {
+        self.changed.wait_timeout(state, timeout).unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // No change of state can stop half-way.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Duration = Duration::ZERO;
+
+    fn batch(queue: &Queue) -> Option<u32> {
+        match queue.next(NOW) {
+            Next::Batch(assignment) => Some(assignment.batch),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn batches_come_in_the_order_they_were_granted() {
+        let queue = Queue::new(100, 1);
+        assert_eq!(queue.next(NOW), Next::Nothing);
+        queue.start_epoch(0, 1);
+        queue.work((0, 1), 99, 3, true).unwrap();
+        queue.work((0, 1), 10, 2, false).unwrap();
+        queue.work((0, 1), 0, 1, true).unwrap();
+        let got: Vec<_> = std::iter::from_fn(|| batch(&queue)).collect();
+        assert_eq!(got, [99, 98, 97, 10, 11, 0]);
+        assert_eq!(queue.next(NOW), Next::Nothing);
+    }
+
+    #[test]
+    fn a_revoke_empties_the_queue_and_voids_what_was_handed_out() {
+        let queue = Queue::new(100, 1);
+        queue.start_epoch(3, 1);
+        queue.work((3, 1), 50, 2, true).unwrap();
+        let Next::Batch(old) = queue.next(NOW) else { panic!("there is work") };
+        assert!(!queue.is_void(old.fence));
+        queue.revoke(3, 2);
+        assert!(queue.is_void(old.fence));
+        assert_eq!(queue.next(NOW), Next::Nothing);
+        assert_eq!(queue.take_slot(old.fence, NOW), Place::Void);
+        // Sent before the revoke, but come after it.
+        queue.work((3, 1), 50, 2, true).unwrap();
+        assert_eq!(queue.next(NOW), Next::Nothing);
+        queue.work((3, 2), 40, 1, true).unwrap();
+        let Next::Batch(new) = queue.next(NOW) else { panic!("there is work") };
+        assert_eq!((new.batch, new.generation, queue.is_void(new.fence)), (40, 2, false));
+    }
+
+    #[test]
+    fn a_slot_is_the_hosts_until_it_releases_it_even_over_the_end_of_an_epoch() {
+        let queue = Queue::new(10, 2);
+        queue.start_epoch(0, 1);
+        let fence = 1;
+        assert_eq!(queue.take_slot(fence, NOW), Place::Slot(0));
+        assert_eq!(queue.take_slot(fence, NOW), Place::Slot(1));
+        queue.publish(0);
+        queue.give_back(1);
+        assert_eq!(queue.take_slot(fence, NOW), Place::Slot(1));
+        queue.publish(1);
+        assert_eq!(queue.take_slot(fence, NOW), Place::Full);
+        queue.start_epoch(1, 2);
+        assert_eq!(queue.take_slot(2, NOW), Place::Full);
+        queue.release(0).unwrap();
+        queue.release(0).unwrap();
+        assert_eq!(queue.take_slot(2, NOW), Place::Slot(0));
+        // The worker writes to it: a late second release does not take it away.
+        queue.release(0).unwrap();
+        assert_eq!(queue.take_slot(2, NOW), Place::Full);
+    }
+
+    #[test]
+    fn messages_that_make_no_sense_are_refused() {
+        let queue = Queue::new(10, 2);
+        assert!(matches!(queue.work((0, 0), 0, 1, false), Err(Nonsense::Future { .. })));
+        queue.start_epoch(0, 1);
+        for (first, count, descending) in
+            [(10, 1, true), (10, 1, false), (9, 2, false), (3, 5, true), (u32::MAX, 1, true)]
+        {
+            let refused = queue.work((0, 1), first, count, descending);
+            assert!(matches!(refused, Err(Nonsense::Range { .. })), "{first} {count}");
+        }
+        assert!(matches!(queue.work((0, 2), 0, 1, false), Err(Nonsense::Future { .. })));
+        assert!(matches!(queue.work((1, 0), 0, 1, false), Err(Nonsense::Future { .. })));
+        assert_eq!(queue.release(2), Err(Nonsense::Slot { slot: 2, slots: 2 }));
+        queue.work((0, 1), 3, 4, true).unwrap();
+        queue.work((0, 1), 0, 10, false).unwrap();
+        queue.work((0, 1), 5, 0, false).unwrap();
+    }
+
+    #[test]
+    fn a_stop_is_told_once_and_a_close_for_good() {
+        let queue = Queue::new(10, 1);
+        queue.start_epoch(0, 1);
+        queue.work((0, 1), 0, 10, false).unwrap();
+        queue.stop();
+        assert_eq!(queue.next(NOW), Next::Stopped);
+        assert_eq!(queue.next(NOW), Next::Nothing);
+        assert!(!queue.wait_closed(NOW));
+        queue.close();
+        assert!(queue.is_closed() && queue.wait_closed(Duration::from_secs(60)));
+        assert_eq!(queue.next(Duration::from_secs(60)), Next::Closed);
+        assert_eq!(queue.next(NOW), Next::Closed);
+    }
+
+    #[test]
+    fn a_worker_that_waits_is_woken_by_a_release() {
+        let queue = Queue::new(10, 1);
+        assert_eq!(queue.take_slot(0, NOW), Place::Slot(0));
+        queue.publish(0);
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| queue.take_slot(0, Duration::from_secs(60)));
+            queue.release(0).unwrap();
+            assert_eq!(waiting.join().unwrap(), Place::Slot(0));
+        });
+    }
+}

@@ -1,0 +1,219 @@
+//! The process: sets itself up, listens, and ends when it is told to.
+
+use crate::agent::{Agent, Counts};
+use crate::link::Gate;
+use crate::owner::Owner;
+use crate::session::Means;
+use crate::socket::{Socket, remove_private_folder};
+use crate::stream::Scene;
+use crate::{DeviceInfo, EmulationInfo, Error, Ready, ServeOptions, ServeSummary, cores};
+use meetpoint_format::wire::device_server::DeviceServer;
+use meetpoint_format::wire::{MESSAGE_BYTES_MAX, PROTOCOL_VERSION};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use tokio::net::UnixListener;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::transport::Server;
+
+/// How often the process looks whether to end.
+const LOOK_INTERVAL: Duration = Duration::from_millis(50);
+
+/// How long a worker may take to end at the end of the process; storage that hangs takes longer.
+const ENDING_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// How long a connection may be silent before it is asked, and may then take to answer: a host
+/// that hangs for longer loses the device.
+const KEEPALIVE: Duration = Duration::from_secs(10);
+
+/// Calls that one connection may have open.
+const CALLS_MAX: u32 = 16;
+
+fn pid_number(pid: rustix::process::Pid) -> u32 {
+    pid.as_raw_nonzero().get().unsigned_abs()
+}
+
+/// Serves until `stop` is set, the one host has gone ([`ServeOptions::once`]), or nobody came.
+///
+/// Blocks; prints nothing. `ready` is called once, when hosts can connect. The socket is removed at
+/// the end.
+pub fn serve(
+    options: ServeOptions,
+    ready: impl FnOnce(&Ready),
+    stop: Arc<AtomicBool>,
+) -> Result<ServeSummary, Error> {
+    options.emulation.check()?;
+    let roots = find_roots(&options.roots)?;
+    let choice = cores::choose(&options.emulation)?;
+    let (device, mut notices) = describe(&options, &roots, choice.core)?;
+    notices.extend(choice.notice);
+    if options.once {
+        rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM))
+            .map_err(|error| Error::Process {
+                action: "ask to be told of the end of the process that started this one",
+                source: error.into(),
+            })?;
+        let is_orphan = |parent| rustix::process::getppid().map(pid_number) != Some(parent);
+        if options.parent.is_some_and(is_orphan) {
+            remove_private_folder(&options.socket);
+            return Err(Error::Orphan);
+        }
+    }
+    let socket = Socket::bind(&options.socket, options.once)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|source| Error::Process { action: "start the network runtime", source })?;
+    let ready_now = Ready { socket: options.socket.clone(), device, notices };
+    let process = Process {
+        owner: Arc::new(Owner::new()),
+        means: Means::new(&options, roots),
+        core: choice.core,
+        options: Arc::new(options),
+        stop,
+    };
+    let summary = runtime.block_on(process.run(&socket, &ready_now, ready));
+    // What still runs is a call that waits for storage; it is not waited for.
+    runtime.shutdown_background();
+    summary
+}
+
+struct Process {
+    owner: Arc<Owner>,
+    means: Means,
+    core: Option<usize>,
+    options: Arc<ServeOptions>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Process {
+    async fn run(
+        self,
+        socket: &Socket,
+        ready_now: &Ready,
+        ready: impl FnOnce(&Ready),
+    ) -> Result<ServeSummary, Error> {
+        let listener = socket.listener().and_then(UnixListener::from_std).map_err(|source| {
+            Error::Socket { action: "listen on", path: self.options.socket.clone(), source }
+        })?;
+        let (hosts, incoming) = mpsc::channel(1);
+        let gate = Gate::new(listener, Arc::clone(&self.owner), hosts);
+        let refused = gate.refused();
+        let (counts, batches) = (Arc::new(Counts::default()), Arc::new(AtomicU64::new(0)));
+        let scene = Scene {
+            owner: Arc::clone(&self.owner),
+            options: Arc::clone(&self.options),
+            core: self.core,
+            batches: Arc::clone(&batches),
+        };
+        let agent = Agent::new(self.means.clone(), scene, &ready_now.device, Arc::clone(&counts));
+        let service = DeviceServer::new(agent)
+            .max_decoding_message_size(MESSAGE_BYTES_MAX)
+            .max_encoding_message_size(MESSAGE_BYTES_MAX);
+        let (health, health_service) = tonic_health::server::health_reporter();
+        health.set_serving::<DeviceServer<Agent>>().await;
+        let server = Server::builder()
+            .http2_keepalive_interval(Some(KEEPALIVE))
+            .http2_keepalive_timeout(Some(KEEPALIVE))
+            .max_concurrent_streams(CALLS_MAX)
+            .add_service(service)
+            .add_service(health_service)
+            .serve_with_incoming(ReceiverStream::new(incoming));
+        ready(ready_now);
+        tokio::select! {
+            () = gate.run() => {}
+            ended = server => if let Err(error) = ended {
+                let source = std::io::Error::other(error);
+                return Err(Error::Process { action: "serve hosts", source });
+            },
+            () = self.until_end() => {}
+        }
+        self.end_worker().await;
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Ok(ServeSummary {
+            jobs: count(&counts.jobs),
+            batches: count(&batches),
+            connections_refused: count(&refused),
+            loads_refused: count(&counts.loads_refused),
+        })
+    }
+
+    /// Returns when the process is to end, for whatever reason.
+    async fn until_end(&self) {
+        let start = Instant::now();
+        loop {
+            let over = self.stop.load(Ordering::Acquire)
+                || (self.options.once && self.once_is_over(start))
+                || self
+                    .options
+                    .idle_timeout
+                    .is_some_and(|limit| self.owner.idle_for().is_some_and(|idle| idle >= limit));
+            if over {
+                return;
+            }
+            self.owner.forget_old_offers();
+            self.owner.change(LOOK_INTERVAL).await;
+        }
+    }
+
+    fn once_is_over(&self, start: Instant) -> bool {
+        let first_is_late = start.elapsed() >= ServeOptions::FIRST_HOST_TIMEOUT;
+        self.owner.first_host_gone() || (first_is_late && !self.owner.had_host())
+    }
+
+    /// Ends a running job and waits for its worker, for a bounded time.
+    async fn end_worker(&self) {
+        self.owner.close();
+        let start = Instant::now();
+        while self.owner.is_running() && start.elapsed() < ENDING_TIMEOUT {
+            self.owner.change(LOOK_INTERVAL).await;
+        }
+    }
+}
+
+/// The folders with all links resolved, so that what a host names can be compared.
+fn find_roots(roots: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
+    if roots.is_empty() {
+        return Err(Error::NoRoots);
+    }
+    let find = |root: &PathBuf| {
+        let path = std::fs::canonicalize(root)?;
+        // Opening tells whether it is a folder that may be read.
+        std::fs::read_dir(&path).map(|_| path)
+    };
+    roots
+        .iter()
+        .map(|root| find(root).map_err(|source| Error::Root { path: root.clone(), source }))
+        .collect()
+}
+
+/// What the device is, and what it has to do without.
+fn describe(
+    options: &ServeOptions,
+    roots: &[PathBuf],
+    core: Option<usize>,
+) -> Result<(DeviceInfo, Vec<String>), Error> {
+    let chosen = meetpoint_storage::open_engine(options.engine, 1)?;
+    let mut notices: Vec<String> = chosen.engine.notes().to_vec();
+    notices.extend(chosen.note.clone());
+    let knobs = &options.emulation;
+    let emulation = knobs.is_on().then(|| EmulationInfo {
+        cpu_ratio: knobs.cpu_ratio,
+        read_bytes_per_second: knobs.read_bytes_per_second,
+        write_bytes_per_second: knobs.write_bytes_per_second,
+        latency_ns: knobs.latency.map(crate::meters::nanoseconds),
+        core: core.map(|core| u32::try_from(core).expect("a machine has fewer cores than 2^32")),
+    });
+    let info = DeviceInfo {
+        protocol_version: PROTOCOL_VERSION,
+        program_version: env!("CARGO_PKG_VERSION").to_owned(),
+        process_id: std::process::id(),
+        roots: roots.to_vec(),
+        emulation,
+        storage_engine: chosen.engine.name().to_owned(),
+        storage_note: chosen.note.unwrap_or_default(),
+    };
+    Ok((info, notices))
+}

@@ -1,0 +1,246 @@
+//! What a job is checked for before the device takes it on.
+
+use crate::spool::{Geometry, SLOTS_MAX, Spool, SpoolError, slowed};
+use crate::waits::{StorageWaits, WatchedEngine};
+use crate::{Emulation, ServeOptions, meters};
+use meetpoint_format::batching::Batching;
+use meetpoint_format::recipe::{Recipe, RecipeHash, TensorSpec};
+use meetpoint_format::slot::slot_bytes;
+use meetpoint_format::wire::{LoadRequest, PROTOCOL_VERSION};
+use meetpoint_kernels::Cpu;
+use meetpoint_prepare::{BatchPreparer, Dataset};
+use meetpoint_storage::slow::{Meter, Pace};
+use meetpoint_storage::{BLOCK_BYTES, EngineKind, open_engine};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Reads that a worker keeps in flight.
+const READ_DEPTH: usize = 32;
+
+/// Longest recipe, in bytes of TOML.
+const RECIPE_BYTES_MAX: usize = 256 << 10;
+
+/// A job ready to be run: everything that its worker needs.
+pub(crate) struct Job {
+    pub(crate) batching: Batching,
+    pub(crate) batches: u64,
+    pub(crate) recipe: RecipeHash,
+    pub(crate) spec: TensorSpec,
+    pub(crate) slots: u32,
+    pub(crate) preparer: BatchPreparer,
+    pub(crate) read_meter: Option<Meter>,
+    /// The worker's, in which reads are entered.
+    pub(crate) waits: Arc<StorageWaits>,
+    pub(crate) spool: Spool,
+}
+
+/// Why a job is not taken on. Each sentence goes to the host.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Refusal {
+    #[error(
+        "the host speaks version {host} of the device link, this device ({}) version {}: \
+         run the same release of meetpoint on both ends",
+        env!("CARGO_PKG_VERSION"), PROTOCOL_VERSION
+    )]
+    Version { host: u32 },
+    #[error(
+        "\"{dataset}\" is not within the folders that this device serves ({roots}), or is not \
+         there: start the device with --root for it"
+    )]
+    OutsideRoots { dataset: String, roots: String },
+    #[error(transparent)]
+    Dataset(#[from] meetpoint_prepare::Error),
+    #[error(
+        "the device serves another version of this dataset: its dataset.json has SHA-256 {own}, \
+         the host's {host}; give both the same folder, or copy it again"
+    )]
+    OtherDataset { own: String, host: String },
+    #[error("the recipe does not parse on the device: {0}")]
+    Recipe(#[from] meetpoint_format::recipe::RecipeError),
+    #[error("the recipe is {bytes} bytes long, more than {RECIPE_BYTES_MAX}")]
+    RecipeTooLong { bytes: usize },
+    #[error(
+        "the recipe's hash is {own} on the device and {host} on the host: \
+         run the same release of meetpoint on both ends"
+    )]
+    OtherRecipe { own: RecipeHash, host: String },
+    #[error("batches of {batch_size} cannot be made of {samples} samples: {problem}")]
+    Batches { batch_size: u32, samples: u64, problem: &'static str },
+    #[error("no spool was handed over under token {token:#x}: offer it before Load")]
+    NoSpool { token: u64 },
+    #[error("{slots} slots: a spool has from 1 to {SLOTS_MAX}")]
+    Slots { slots: u32 },
+    #[error("slots of {got} bytes: they must be whole blocks of 4096 and hold {needed}")]
+    SlotBytes { got: u64, needed: u64 },
+    #[error(transparent)]
+    Spool(#[from] SpoolError),
+    #[error(transparent)]
+    Storage(#[from] meetpoint_storage::Error),
+    #[error("a batch takes the device to {needed} bytes of memory, more than its limit of {limit}")]
+    Memory { needed: u64, limit: u64 },
+}
+
+impl Refusal {
+    /// The status with the sentence.
+    pub(crate) fn status(&self) -> tonic::Status {
+        let code = match self {
+            Self::OutsideRoots { .. } => tonic::Code::PermissionDenied,
+            Self::Memory { .. } => tonic::Code::ResourceExhausted,
+            Self::RecipeTooLong { .. }
+            | Self::Batches { .. }
+            | Self::Slots { .. }
+            | Self::SlotBytes { .. } => tonic::Code::InvalidArgument,
+            _ => tonic::Code::FailedPrecondition,
+        };
+        tonic::Status::new(code, self.to_string())
+    }
+}
+
+/// What of the options matters to a job.
+#[derive(Debug, Clone)]
+pub(crate) struct Means {
+    /// Canonical.
+    pub(crate) roots: Vec<PathBuf>,
+    pub(crate) engine: EngineKind,
+    pub(crate) emulation: Emulation,
+}
+
+impl Means {
+    pub(crate) fn new(options: &ServeOptions, roots: Vec<PathBuf>) -> Self {
+        Self { roots, engine: options.engine, emulation: options.emulation.clone() }
+    }
+
+    /// The pace of reading the dataset.
+    fn read_pace(&self) -> Pace {
+        Pace {
+            latency: self.emulation.latency.unwrap_or_default(),
+            read_bytes_per_second: self.emulation.read_bytes_per_second,
+            write_bytes_per_second: None,
+        }
+    }
+
+    /// The pace of writing to the spool.
+    fn write_pace(&self) -> Pace {
+        Pace {
+            write_bytes_per_second: self.emulation.write_bytes_per_second,
+            read_bytes_per_second: None,
+            ..self.read_pace()
+        }
+    }
+}
+
+/// Checks a job and opens everything that it needs. Blocks on files.
+pub(crate) fn load(
+    request: &LoadRequest,
+    spool: Option<&Arc<OwnedFd>>,
+    means: &Means,
+) -> Result<Job, Refusal> {
+    let dataset = open_dataset(request, means)?;
+    let recipe = parse_recipe(request)?;
+    let spec = recipe.output().ok_or(meetpoint_prepare::Error::NoFixedShape)?;
+    let batching = Batching {
+        samples: dataset.len(),
+        batch_size: request.batch_size,
+        drop_last: request.drop_last,
+        shuffle: request.shuffle,
+        seed: request.seed,
+    };
+    let batches = count_batches(&batching)?;
+    let payload = u64::from(request.batch_size).saturating_mul(spec.bytes() as u64);
+    check_memory(payload, means)?;
+    let geometry = check_geometry(request, payload)?;
+    let fd = spool.ok_or(Refusal::NoSpool { token: request.spool_token })?;
+    let spool = Spool::open(fd.as_fd(), geometry, means.write_pace(), means.engine)?;
+    let hash = recipe.hash();
+    let engine = open_engine(means.engine, READ_DEPTH)?.engine;
+    let (engine, read_meter) = slowed(engine, means.read_pace());
+    let job =
+        meetpoint_prepare::Job { dataset: Arc::new(dataset), recipe: Arc::new(recipe), batching };
+    let engine = WatchedEngine::new(engine);
+    let waits = engine.waits();
+    let preparer = BatchPreparer::new(job, Box::new(engine), Cpu::detect())?;
+    let slots = geometry.slots;
+    Ok(Job { batching, batches, recipe: hash, spec, slots, preparer, read_meter, waits, spool })
+}
+
+/// Refuses another version of the link, before anything else is looked at.
+pub(crate) fn check_version(request: &LoadRequest) -> Result<(), Refusal> {
+    let host = request.protocol_version;
+    if host == PROTOCOL_VERSION { Ok(()) } else { Err(Refusal::Version { host }) }
+}
+
+/// Opens a dataset inside the roots. Whether anything is there outside of them is not told.
+fn open_dataset(request: &LoadRequest, means: &Means) -> Result<Dataset, Refusal> {
+    let path = std::fs::canonicalize(Path::new(&request.dataset)).ok();
+    let inside = path.filter(|path| means.roots.iter().any(|root| path.starts_with(root)));
+    let Some(path) = inside else {
+        let roots: Vec<_> = means.roots.iter().map(|root| root.display().to_string()).collect();
+        let (dataset, roots) = (request.dataset.clone(), roots.join(", "));
+        return Err(Refusal::OutsideRoots { dataset, roots });
+    };
+    let dataset = Dataset::open(&path)?;
+    let own = dataset.manifest_sha256();
+    if own[..] != request.manifest_sha256[..] {
+        let (own, host) = (hex(&own), hex(&request.manifest_sha256));
+        return Err(Refusal::OtherDataset { own, host });
+    }
+    Ok(dataset)
+}
+
+fn parse_recipe(request: &LoadRequest) -> Result<Recipe, Refusal> {
+    let bytes = request.recipe_toml.len();
+    if bytes > RECIPE_BYTES_MAX {
+        return Err(Refusal::RecipeTooLong { bytes });
+    }
+    let recipe = Recipe::from_toml(&request.recipe_toml)?;
+    let own = recipe.hash();
+    if own.0[..] != request.recipe_hash[..] {
+        return Err(Refusal::OtherRecipe { own, host: hex(&request.recipe_hash) });
+    }
+    Ok(recipe)
+}
+
+fn count_batches(batching: &Batching) -> Result<u64, Refusal> {
+    let refuse = |problem| {
+        let Batching { batch_size, samples, .. } = *batching;
+        Err(Refusal::Batches { batch_size, samples, problem })
+    };
+    if batching.batch_size == 0 {
+        return refuse("a batch has at least one sample");
+    }
+    match batching.batches() {
+        0 => refuse("not even one is full"),
+        batches if batches > 1 << 32 => refuse("an epoch has at most 2^32"),
+        batches => Ok(batches),
+    }
+}
+
+/// Refuses batches that memory cannot hold, the emulated device's or this machine's.
+fn check_memory(payload: u64, means: &Means) -> Result<(), Refusal> {
+    let present = rustix::system::sysinfo();
+    let present = present.totalram.saturating_mul(u64::from(present.mem_unit));
+    let limit = means.emulation.memory_bytes_max.map_or(present, |limit| limit.min(present));
+    let needed = meters::own_memory_bytes().saturating_add(payload);
+    if needed > limit { Err(Refusal::Memory { needed, limit }) } else { Ok(()) }
+}
+
+fn check_geometry(request: &LoadRequest, payload: u64) -> Result<Geometry, Refusal> {
+    let (slots, got) = (request.spool_slots, request.spool_slot_bytes);
+    if !(1..=SLOTS_MAX).contains(&slots) {
+        return Err(Refusal::Slots { slots });
+    }
+    let needed = slot_bytes(payload);
+    if got < needed || !got.is_multiple_of(BLOCK_BYTES as u64) {
+        return Err(Refusal::SlotBytes { got, needed });
+    }
+    Ok(Geometry { kind: request.spool_kind(), slots, slot_bytes: got })
+}
+
+fn hex(bytes: &[u8]) -> String {
+    if bytes.is_empty() {
+        return "(none)".to_owned();
+    }
+    // Longer than any hash is nothing that a host of ours sends.
+    bytes.iter().take(32).map(|byte| format!("{byte:02x}")).collect()
+}

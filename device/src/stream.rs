@@ -1,0 +1,169 @@
+//! One Run stream: the host's messages go to the queue, the worker's go to the host.
+
+use crate::ServeOptions;
+use crate::meters::{Signs, Watch};
+use crate::owner::{Owner, Peer};
+use crate::queue::{Nonsense, Queue};
+use crate::session::Job;
+use crate::worker::{self, Outgoing, Surroundings};
+use meetpoint_format::wire::{
+    DeviceMessage, HostMessage, PROGRESS_INTERVAL_MS, Progress, device_message, host_message,
+};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::MissedTickBehavior;
+use tonic::{Status, Streaming};
+
+/// Messages that wait for the connection; a worker waits when there are so many.
+const MESSAGES_MAX: usize = 256;
+
+/// How often the worker is looked at: twice in the longest silence that is allowed.
+const LOOK_INTERVAL: Duration = Duration::from_millis(PROGRESS_INTERVAL_MS / 2);
+
+/// What a stream needs of the process.
+pub(crate) struct Scene {
+    pub(crate) owner: Arc<Owner>,
+    pub(crate) options: Arc<ServeOptions>,
+    pub(crate) core: Option<usize>,
+    /// Batches published, over all jobs.
+    pub(crate) batches: Arc<AtomicU64>,
+}
+
+/// Starts the worker and the task that speaks for it; returns what is to be sent to the host.
+pub(crate) fn start(
+    scene: &Scene,
+    peer: &Peer,
+    (job, queue): (Job, Arc<Queue>),
+    from_host: Streaming<HostMessage>,
+) -> Result<mpsc::Receiver<Outgoing>, Status> {
+    let (messages, to_host) = mpsc::channel(MESSAGES_MAX);
+    let (ended, worker_ended) = oneshot::channel();
+    let signs = Arc::new(Signs::default());
+    let surroundings = Surroundings {
+        queue: Arc::clone(&queue),
+        signs: Arc::clone(&signs),
+        messages: messages.clone(),
+        emulation: scene.options.emulation.clone(),
+        core: scene.core,
+        faults: scene.options.faults.clone(),
+        cut: Arc::clone(&peer.cut),
+    };
+    let thread = std::thread::Builder::new().name("prepare".to_owned()).spawn(move || {
+        let batches = worker::run(job, surroundings);
+        // The task has gone only with the whole process.
+        let _ = ended.send(batches);
+    });
+    if let Err(error) = thread {
+        scene.owner.end_run(&queue);
+        let reason = format!("failed to start a thread for the job: {error}");
+        return Err(Status::resource_exhausted(reason));
+    }
+    let stream = Stream { queue, signs, messages, watch: Watch::default() };
+    let (owner, batches) = (Arc::clone(&scene.owner), Arc::clone(&scene.batches));
+    tokio::spawn(async move {
+        let queue = Arc::clone(&stream.queue);
+        let _closing = Closing(Arc::clone(&queue));
+        let published = stream.drive(from_host, worker_ended).await;
+        batches.fetch_add(published, Ordering::Relaxed);
+        owner.end_run(&queue);
+    });
+    Ok(to_host)
+}
+
+/// Ends the job however its task ends: by itself, or with the whole runtime.
+struct Closing(Arc<Queue>);
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+struct Stream {
+    queue: Arc<Queue>,
+    signs: Arc<Signs>,
+    messages: mpsc::Sender<Outgoing>,
+    watch: Watch,
+}
+
+impl Stream {
+    /// Carries messages until either side ends, then ends the worker; returns what it published.
+    async fn drive(
+        mut self,
+        mut from_host: Streaming<HostMessage>,
+        mut worker_ended: oneshot::Receiver<u64>,
+    ) -> u64 {
+        let mut looks = tokio::time::interval(LOOK_INTERVAL);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let status = loop {
+            tokio::select! {
+                message = from_host.message() => match message {
+                    Ok(Some(message)) => if let Err(status) = self.take(message) {
+                        break Some(status);
+                    },
+                    // The host has ended the stream, or its connection has.
+                    Ok(None) | Err(_) => break None,
+                },
+                _ = looks.tick() => self.look(),
+                () = self.messages.closed() => break None,
+                ended = &mut worker_ended => {
+                    let published = ended.unwrap_or(0);
+                    if !self.queue.is_closed() {
+                        let status = Status::internal("the device's worker has ended by a defect");
+                        let _ = self.messages.try_send(Err(status));
+                    }
+                    return published;
+                }
+            }
+        };
+        self.queue.close();
+        if let Some(status) = status {
+            // When there is no room the host does not listen anyway.
+            let _ = self.messages.try_send(Err(status));
+        }
+        drop(self.messages);
+        worker_ended.await.unwrap_or(0)
+    }
+
+    /// Does what the host says.
+    fn take(&self, message: HostMessage) -> Result<(), Status> {
+        use host_message::Message;
+        let Some(message) = message.message else {
+            return Err(Status::invalid_argument("a message of an unknown kind"));
+        };
+        let queue = &self.queue;
+        let done = match message {
+            Message::StartEpoch(start) => {
+                queue.start_epoch(start.epoch, start.generation);
+                Ok(())
+            }
+            Message::Work(work) => {
+                let now = (work.epoch, work.generation);
+                queue.work(now, work.first, work.count, work.descending)
+            }
+            Message::Revoke(revoke) => {
+                queue.revoke(revoke.epoch, revoke.generation);
+                Ok(())
+            }
+            Message::Release(release) => queue.release(release.slot),
+            Message::Stop(_) => {
+                queue.stop();
+                Ok(())
+            }
+        };
+        done.map_err(|nonsense: Nonsense| Status::invalid_argument(nonsense.to_string()))
+    }
+
+    /// Tells the host how far the worker is, if it has moved at all.
+    fn look(&mut self) {
+        let Some(((epoch, batch, generation), samples_done)) = self.watch.look(&self.signs) else {
+            return;
+        };
+        let progress = Progress { epoch, batch, generation, samples_done };
+        let message = Some(device_message::Message::Progress(progress));
+        // When there is no room the host has other messages to see that the device lives.
+        let _ = self.messages.try_send(Ok(DeviceMessage { message }));
+    }
+}

@@ -1,0 +1,359 @@
+//! The preparing thread: takes batches from the queue, prepares them, publishes them.
+//!
+//! A batch that cannot be prepared or written is reported and left to the host; it never ends the
+//! worker.
+
+use crate::fault::{Fault, Plan};
+use crate::governor::{Brake, thread_cpu_time};
+use crate::meters::{Signs, Totals, nanoseconds, own_memory_bytes};
+use crate::owner::Cut;
+use crate::queue::{Assignment, Next, Place, Queue};
+use crate::session::Job;
+use crate::spool::SpoolError;
+use crate::{Emulation, cores};
+use meetpoint_format::checksum::crc32c;
+use meetpoint_format::slot::{HEADER_BYTES, SlotHeader};
+use meetpoint_format::wire::{DeviceMessage, Failed, Published, device_message::Message};
+use meetpoint_storage::AlignedBuffer;
+use rustix::time::{ClockId, clock_gettime};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc::Sender;
+use tonic::Status;
+
+/// How long a wait for work or for a slot lasts before the worker gives a sign of life.
+const WAIT_SLICE: Duration = Duration::from_millis(50);
+
+/// Longest reason that is told for a batch that failed.
+const REASON_CHARS_MAX: usize = 2000;
+
+/// What the link carries to the host.
+pub(crate) type Outgoing = Result<DeviceMessage, Status>;
+
+/// Everything that the worker of one Run stream needs besides its job.
+pub(crate) struct Surroundings {
+    pub(crate) queue: Arc<Queue>,
+    pub(crate) signs: Arc<Signs>,
+    pub(crate) messages: Sender<Outgoing>,
+    pub(crate) emulation: Emulation,
+    pub(crate) core: Option<usize>,
+    pub(crate) faults: Vec<Fault>,
+    pub(crate) cut: Arc<Cut>,
+}
+
+/// The thread's state.
+struct Worker {
+    job: Job,
+    around: Surroundings,
+    brake: Brake,
+    payload: AlignedBuffer,
+    header: AlignedBuffer,
+    totals: Totals,
+    /// Batches begun.
+    begun: u64,
+}
+
+/// Why a batch was not published.
+enum Lost {
+    /// It became void, or the job is over.
+    Void,
+    /// To be told to the host.
+    Failed(String),
+}
+
+impl<E: std::error::Error> From<E> for Lost {
+    fn from(error: E) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
+/// Times of one batch.
+struct Clock {
+    start: Instant,
+    start_cpu: Duration,
+    start_ns: u64,
+    /// Waiting for a free slot, which is the host's time and not the batch's.
+    slot_wait: Duration,
+    /// Stalled by a fault.
+    stalled: Duration,
+    /// What a fault had added, and what was waited for storage, before this batch.
+    stretched_before: Duration,
+    idle_before: Duration,
+}
+
+/// Prepares batches until the queue is closed and returns how many it published. To be called on a
+/// thread of its own.
+pub(crate) fn run(job: Job, around: Surroundings) -> u64 {
+    around.signs.this_thread();
+    if let Some(core) = around.core
+        && let Err(error) = cores::pin(core)
+    {
+        let reason = format!("failed to keep the device's worker on core {core}: {error}");
+        // When the host has gone there is nobody to tell.
+        let _ = around.messages.blocking_send(Err(Status::internal(reason)));
+        return 0;
+    }
+    let bytes = job.batching.batch_size as usize * job.spec.bytes();
+    let mut worker = Worker {
+        brake: Brake::new(around.emulation.cpu_ratio, Arc::clone(&job.waits)),
+        payload: AlignedBuffer::zeroed(bytes),
+        header: AlignedBuffer::zeroed(HEADER_BYTES),
+        totals: Totals::default(),
+        begun: 0,
+        job,
+        around,
+    };
+    worker.work();
+    worker.totals.batches
+}
+
+impl Worker {
+    fn work(&mut self) {
+        loop {
+            let goes_on = match self.around.queue.next(WAIT_SLICE) {
+                Next::Nothing => true,
+                Next::Batch(assignment) => self.batch(assignment),
+                Next::Stopped => self.send_meters(),
+                Next::Closed => false,
+            };
+            if !goes_on {
+                return;
+            }
+        }
+    }
+
+    /// One batch from taking it to telling of it; `false` when nobody listens any more.
+    fn batch(&mut self, at: Assignment) -> bool {
+        self.begun += 1;
+        let plan = Plan::at(&self.around.faults, self.begun);
+        let mut clock = self.start_clock(&plan);
+        self.around.signs.begin((at.epoch, at.batch, at.generation));
+        let done = self.prepare_and_write(at, &plan, &mut clock);
+        let busy = self.enter(&clock, done.is_ok());
+        let told = match done {
+            Ok(slot) => {
+                self.around.queue.publish(slot);
+                self.send(Message::Published(Published {
+                    epoch: at.epoch,
+                    batch: at.batch,
+                    generation: at.generation,
+                    slot,
+                    busy_ns: nanoseconds(busy),
+                    started_ns: clock.start_ns,
+                    published_ns: monotonic_ns(),
+                })) && self.send_meters()
+            }
+            Err(Lost::Void) => true,
+            Err(Lost::Failed(reason)) => self.send(Message::Failed(Failed {
+                epoch: at.epoch,
+                batch: at.batch,
+                generation: at.generation,
+                reason: reason.chars().take(REASON_CHARS_MAX).collect(),
+            })),
+        };
+        self.around.signs.end();
+        told
+    }
+
+    fn start_clock(&mut self, plan: &Plan) -> Clock {
+        if let Some(factor) = plan.slow {
+            self.brake.stretch(factor);
+        }
+        self.brake.skip();
+        Clock {
+            start: Instant::now(),
+            start_cpu: thread_cpu_time(),
+            start_ns: monotonic_ns(),
+            slot_wait: Duration::ZERO,
+            stalled: Duration::ZERO,
+            stretched_before: self.brake.stretched(),
+            idle_before: self.job.waits.idle(),
+        }
+    }
+
+    /// Prepares a batch and writes payload and header; returns the slot, still unpublished.
+    fn prepare_and_write(
+        &mut self,
+        at: Assignment,
+        plan: &Plan,
+        clock: &mut Clock,
+    ) -> Result<u32, Lost> {
+        let samples = self.job.batching.batch_len(at.batch);
+        let bytes = samples as usize * self.job.spec.bytes();
+        self.prepare(at, samples, plan, clock)?;
+        self.check_memory()?;
+        let header = self.encode_header(at, samples, bytes);
+        if plan.corrupt {
+            self.payload.as_mut_slice()[bytes / 2] ^= 1;
+        }
+        self.pay(at)?;
+        if plan.spool_full {
+            let error = std::io::Error::from_raw_os_error(rustix::io::Errno::NOSPC.raw_os_error());
+            return Err(SpoolError::NoSpace(error).into());
+        }
+        let slot = self.wait_for_slot(at, clock)?;
+        self.header.as_mut_slice()[..HEADER_BYTES].copy_from_slice(&header[..]);
+        let written = if plan.tear { bytes / 2 } else { bytes };
+        match self.write(at, slot, written) {
+            Ok(()) => Ok(slot),
+            Err(lost) => {
+                self.around.queue.give_back(slot);
+                Err(lost)
+            }
+        }
+    }
+
+    fn prepare(
+        &mut self,
+        at: Assignment,
+        samples: u32,
+        plan: &Plan,
+        clock: &mut Clock,
+    ) -> Result<(), Lost> {
+        let Self { job, around, brake, payload, .. } = self;
+        let (queue, signs) = (&around.queue, &around.signs);
+        let reads_are_paced =
+            around.emulation.read_bytes_per_second.is_some() || around.emulation.latency.is_some();
+        let mut trap_is_set = plan.has_trap();
+        let mut pace = |done: u32| {
+            signs.samples(done);
+            if reads_are_paced {
+                // An emulated drive is slow, not dead; a real one that hangs gives no sign here.
+                signs.give();
+            }
+            if trap_is_set && u64::from(done) * 2 >= u64::from(samples) {
+                trap_is_set = false;
+                let started = Instant::now();
+                spring(plan, queue, &around.cut);
+                clock.stalled += started.elapsed();
+            }
+            let mut go_on = || {
+                signs.give();
+                !queue.is_void(at.fence)
+            };
+            !queue.is_void(at.fence) && brake.pay(&mut go_on)
+        };
+        let stats = job.preparer.prepare(at.epoch, at.batch, payload.as_mut_slice(), &mut pace)?;
+        if stats.samples == samples {
+            // A batch may end without a last question.
+            pace(samples);
+        }
+        if queue.is_void(at.fence) { Err(Lost::Void) } else { Ok(()) }
+    }
+
+    fn encode_header(&self, at: Assignment, samples: u32, bytes: usize) -> Box<[u8; HEADER_BYTES]> {
+        SlotHeader {
+            epoch: at.epoch,
+            batch: at.batch,
+            generation: at.generation,
+            seed: self.job.batching.seed,
+            recipe: self.job.recipe,
+            dtype: self.job.spec.dtype,
+            shape: self.job.spec.batch_shape(samples),
+            payload_bytes: bytes as u64,
+            payload_crc32c: crc32c(&self.payload.as_slice()[..bytes]),
+        }
+        .encode()
+    }
+
+    fn check_memory(&self) -> Result<(), Lost> {
+        let Some(limit) = self.around.emulation.memory_bytes_max else { return Ok(()) };
+        let used = own_memory_bytes();
+        if used <= limit {
+            return Ok(());
+        }
+        Err(Lost::Failed(format!(
+            "it took {used} bytes of memory, the device is limited to {limit}"
+        )))
+    }
+
+    /// Pays for what was computed since the last stage.
+    fn pay(&mut self, at: Assignment) -> Result<(), Lost> {
+        let Self { around, brake, .. } = self;
+        let whole = brake.pay(&mut || {
+            around.signs.give();
+            !around.queue.is_void(at.fence)
+        });
+        if whole && !around.queue.is_void(at.fence) { Ok(()) } else { Err(Lost::Void) }
+    }
+
+    fn wait_for_slot(&mut self, at: Assignment, clock: &mut Clock) -> Result<u32, Lost> {
+        let started = Instant::now();
+        let slot = loop {
+            match self.around.queue.take_slot(at.fence, WAIT_SLICE) {
+                Place::Slot(slot) => break Ok(slot),
+                Place::Void => break Err(Lost::Void),
+                // The host is slow, not the device: it shows all samples done and waits.
+                Place::Full => self.around.signs.give(),
+            }
+        };
+        clock.slot_wait += started.elapsed();
+        self.brake.skip();
+        slot
+    }
+
+    /// Writes the first bytes of the payload, then the header.
+    fn write(&mut self, at: Assignment, slot: u32, bytes: usize) -> Result<(), Lost> {
+        let Self { job: Job { spool, waits, .. }, around, brake, payload, header, .. } = self;
+        let mut go_on = || {
+            around.signs.give();
+            !around.queue.is_void(at.fence)
+        };
+        let moved = waits
+            .during(brake.core_waits(), || spool.write_payload(slot, payload, bytes, &mut go_on));
+        // What copying cost is paid before the batch counts as ready.
+        let whole = moved? && go_on() && brake.pay(&mut go_on) && go_on() && {
+            waits.during(brake.core_waits(), || spool.write_header(slot, header, &mut go_on))?
+        };
+        if whole { Ok(()) } else { Err(Lost::Void) }
+    }
+
+    /// Enters a batch in the books, whatever became of it, and returns how long it took.
+    fn enter(&mut self, clock: &Clock, is_published: bool) -> Duration {
+        let busy = clock.start.elapsed().saturating_sub(clock.slot_wait);
+        let stretched = self.brake.stretched() - clock.stretched_before;
+        let idle = self.job.waits.idle() - clock.idle_before;
+        self.totals.busy += busy;
+        self.totals.busy_cpu += thread_cpu_time() - clock.start_cpu;
+        self.totals.not_computing += idle + clock.stalled + stretched;
+        self.totals.batches += u64::from(is_published);
+        busy
+    }
+
+    fn send_meters(&self) -> bool {
+        self.send(Message::Meters(self.totals.message(&self.job, &self.around.emulation)))
+    }
+
+    /// Tells the host, waiting while its connection is full; `false` when it has gone.
+    fn send(&self, message: Message) -> bool {
+        let message = DeviceMessage { message: Some(message) };
+        self.around.messages.blocking_send(Ok(message)).is_ok()
+    }
+}
+
+/// Does the faults that strike half-way through a batch.
+fn spring(plan: &Plan, queue: &Queue, cut: &Cut) {
+    if plan.die {
+        let own = rustix::process::getpid();
+        // It cannot fail: a process may always kill itself.
+        let _ = rustix::process::kill_process(own, rustix::process::Signal::KILL);
+    }
+    if plan.drop_link {
+        cut.cut();
+    }
+    if let Some(stall) = plan.stall {
+        let start = Instant::now();
+        while stall.is_none_or(|duration| start.elapsed() < duration) {
+            let left = stall.map_or(WAIT_SLICE, |duration| duration - start.elapsed());
+            if queue.wait_closed(left.min(WAIT_SLICE)) {
+                return;
+            }
+        }
+    }
+}
+
+fn monotonic_ns() -> u64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    let seconds = u64::try_from(time.tv_sec).expect("a monotonic clock is not negative");
+    seconds * 1_000_000_000 + u64::try_from(time.tv_nsec).expect("nanoseconds are not negative")
+}

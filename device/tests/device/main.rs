@@ -1,0 +1,9 @@
+//! A whole device in this process, spoken to over its socket as a host would.
+
+#![expect(clippy::unwrap_used, reason = "a helper fails its test by panicking")]
+
+mod faults;
+mod garbage;
+mod refusals;
+mod running;
+mod support;

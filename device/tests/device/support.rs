@@ -1,0 +1,385 @@
+//! A small dataset, a device that serves it, and a host that speaks to it by hand.
+
+use hyper_util::rt::TokioIo;
+use meetpoint_device::{Error, Ready, ServeOptions, ServeSummary, serve};
+use meetpoint_format::dataset::{MANIFEST_NAME, Manifest, PartEncoder, PartEntry, Provenance, Row};
+use meetpoint_format::recipe::Recipe;
+use meetpoint_format::slot::{SlotExpectation, SlotHeader, slot_bytes};
+use meetpoint_format::wire::device_client::DeviceClient;
+use meetpoint_format::wire::{
+    DeviceMessage, Failed, FdOffer, HostMessage, LoadReply, LoadRequest, Meters, PROTOCOL_VERSION,
+    Progress, Published, SpoolKind, StartEpoch, Work, device_message, host_message,
+};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+use sha2::{Digest, Sha256};
+use std::fs::File;
+use std::io::{IoSlice, Read};
+use std::mem::MaybeUninit;
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Status, Streaming};
+
+/// Longest wait for anything in a test; only a defect takes so long.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Decode, a random crop to 48 by 48, a random flip.
+pub(crate) const RECIPE: &str = r#"
+[[operation]]
+name = "decode"
+
+[[operation]]
+name = "random_resized_crop"
+size = 48
+
+[[operation]]
+name = "random_horizontal_flip"
+p = 0.5
+"#;
+
+/// Bytes of a sample that [`RECIPE`] makes.
+pub(crate) const SAMPLE_BYTES: u64 = 48 * 48 * 3;
+
+/// A picture with some structure and some grain.
+pub(crate) fn jpeg(index: u32, side: u16) -> Vec<u8> {
+    let mut state = index.wrapping_mul(2_654_435_761) | 1;
+    let pixels: Vec<u8> = (0..u32::from(side) * u32::from(side) * 3)
+        .map(|at| {
+            state ^= state << 13;
+            state ^= state >> 17;
+            state ^= state << 5;
+            ((at / 7 + index) as u8) / 2 + (state >> 26) as u8
+        })
+        .collect();
+    let mut bytes = Vec::new();
+    let encoder = jpeg_encoder::Encoder::new(&mut bytes, 90);
+    encoder.encode(&pixels, side, side, jpeg_encoder::ColorType::Rgb).unwrap();
+    bytes
+}
+
+/// Writes a dataset of one part.
+pub(crate) fn write_dataset(folder: &Path, images: Vec<Vec<u8>>) {
+    let image_bytes: Vec<u64> = images.iter().map(|image| image.len() as u64).collect();
+    let mut encoder = PartEncoder::new(Vec::new()).unwrap();
+    for (index, image) in images.into_iter().enumerate() {
+        encoder.push(Row { key: format!("{index}.jpg"), image, label: None }).unwrap();
+    }
+    let part = encoder.finish().unwrap();
+    let sha256 = Sha256::digest(&part.sink).iter().map(|byte| format!("{byte:02x}")).collect();
+    let file = "part-00000.arrow".to_owned();
+    std::fs::create_dir_all(folder).unwrap();
+    std::fs::write(folder.join(&file), &part.sink).unwrap();
+    let (samples, bytes, tail_crc32c) = (part.samples, part.bytes, part.tail_crc32c);
+    let manifest = Manifest {
+        format: "meetpoint-dataset".to_owned(),
+        version: 1,
+        samples,
+        image_bytes: image_bytes.iter().sum(),
+        image_bytes_max: image_bytes.iter().max().copied().unwrap_or(0),
+        labels: Vec::new(),
+        parts: vec![PartEntry { file, samples, bytes, tail_crc32c, sha256 }],
+        provenance: Provenance {
+            tool: "test".to_owned(),
+            source: "made up".to_owned(),
+            skipped: 0,
+        },
+    };
+    std::fs::write(folder.join(MANIFEST_NAME), manifest.to_json()).unwrap();
+}
+
+/// A device on a thread of this process, and the folder that its socket and dataset are in.
+pub(crate) struct Device {
+    pub(crate) ready: Ready,
+    pub(crate) folder: TempDir,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Result<ServeSummary, Error>>>,
+}
+
+impl Device {
+    /// Twenty samples, served by a device with these options.
+    pub(crate) fn start(change: impl FnOnce(&mut ServeOptions)) -> Self {
+        Self::start_with((0..20).map(|index| jpeg(index, 64)).collect(), change)
+    }
+
+    pub(crate) fn start_with(images: Vec<Vec<u8>>, change: impl FnOnce(&mut ServeOptions)) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        write_dataset(&folder.path().join("root/set"), images);
+        let roots = vec![folder.path().join("root")];
+        let mut options = ServeOptions::new(folder.path().join("socket"), roots);
+        // A machine with one core runs the tests as well.
+        options.emulation.allow_shared = true;
+        change(&mut options);
+        let stop = Arc::new(AtomicBool::new(false));
+        let (told, hear) = std::sync::mpsc::channel();
+        let stop_it = Arc::clone(&stop);
+        let thread = std::thread::spawn(move || {
+            serve(options, |ready| told.send(ready.clone()).unwrap(), stop_it)
+        });
+        match hear.recv_timeout(PATIENCE) {
+            Ok(ready) => Self { ready, folder, stop, thread: Some(thread) },
+            Err(_) => panic!("the device did not start: {:?}", thread.join()),
+        }
+    }
+
+    pub(crate) fn dataset(&self) -> PathBuf {
+        self.folder.path().join("root/set")
+    }
+
+    pub(crate) fn socket(&self) -> &Path {
+        &self.ready.socket
+    }
+
+    /// Tells it to end and waits for it.
+    pub(crate) fn stop(mut self) -> ServeSummary {
+        self.stop.store(true, Ordering::Release);
+        self.join()
+    }
+
+    /// Waits for it to end by itself.
+    pub(crate) fn end(mut self) -> ServeSummary {
+        self.join()
+    }
+
+    fn join(&mut self) -> ServeSummary {
+        let thread = self.thread.take().unwrap();
+        let (told, hear) = std::sync::mpsc::channel();
+        std::thread::spawn(move || told.send(thread.join()));
+        hear.recv_timeout(PATIENCE).expect("the device ends").unwrap().unwrap()
+    }
+}
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+    }
+}
+
+/// A spool of a host.
+pub(crate) struct Spool {
+    pub(crate) file: File,
+    pub(crate) kind: SpoolKind,
+    pub(crate) slots: u32,
+    pub(crate) slot_bytes: u64,
+    pub(crate) token: u64,
+}
+
+impl Spool {
+    pub(crate) fn new(kind: SpoolKind, slots: u32, payload: u64) -> Self {
+        static TOKENS: AtomicU64 = AtomicU64::new(1);
+        let slot_bytes = slot_bytes(payload);
+        let bytes = u64::from(slots) * slot_bytes;
+        let token = TOKENS.fetch_add(1, Ordering::Relaxed);
+        let file = if kind == SpoolKind::Memory {
+            let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+            File::from(memfd_create(format!("spool-of-test-{token}"), flags).unwrap())
+        } else {
+            tempfile::tempfile().unwrap()
+        };
+        ftruncate(&file, bytes).unwrap();
+        if kind == SpoolKind::Memory {
+            fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW).unwrap();
+        }
+        Self { file, kind, slots, slot_bytes, token }
+    }
+
+    /// Hands it over as a host does; panics unless the device confirms it.
+    pub(crate) fn offer(&self, socket: &Path) {
+        let mut stream = UnixStream::connect(socket).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let offer = FdOffer { token: self.token }.encode();
+        send_with_fds(&stream, &offer, &[self.file.as_fd()]);
+        let mut answer = [0; 16];
+        stream.read_exact(&mut answer).unwrap();
+        assert_eq!(answer, offer);
+    }
+
+    /// Header and payload of a slot.
+    pub(crate) fn read(&self, slot: u32) -> (Vec<u8>, Vec<u8>) {
+        let mut bytes = vec![0; usize::try_from(self.slot_bytes).unwrap()];
+        self.file.read_exact_at(&mut bytes, u64::from(slot) * self.slot_bytes).unwrap();
+        let payload = bytes.split_off(4096);
+        (bytes, payload)
+    }
+}
+
+pub(crate) fn send_with_fds(
+    stream: &UnixStream,
+    bytes: &[u8],
+    fds: &[std::os::fd::BorrowedFd<'_>],
+) {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !fds.is_empty() {
+        assert!(control.push(SendAncillaryMessage::ScmRights(fds)));
+    }
+    let sent = sendmsg(stream, &[IoSlice::new(bytes)], &mut control, SendFlags::empty()).unwrap();
+    assert_eq!(sent, bytes.len());
+}
+
+/// Runs a test's conversation with a device, and no longer than [`PATIENCE`].
+pub(crate) fn talk<T>(conversation: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        tokio::time::timeout(PATIENCE, conversation).await.expect("the conversation ends")
+    })
+}
+
+/// A host's connection.
+pub(crate) struct Host {
+    pub(crate) client: DeviceClient<Channel>,
+}
+
+impl Host {
+    pub(crate) async fn connect(socket: &Path) -> Self {
+        let mut stream = Some(tokio::net::UnixStream::connect(socket).await.unwrap());
+        let connector = tower::service_fn(move |_| {
+            let stream = stream.take().map(TokioIo::new);
+            async move { stream.ok_or_else(|| std::io::Error::other("connected once already")) }
+        });
+        let endpoint = Endpoint::from_static("http://device.invalid");
+        let channel = endpoint.connect_with_connector(connector).await.unwrap();
+        Self { client: DeviceClient::new(channel) }
+    }
+
+    /// Offers a spool and loads a job for it.
+    pub(crate) async fn load(
+        &mut self,
+        device: &Device,
+        spool: &Spool,
+        change: impl FnOnce(&mut LoadRequest),
+    ) -> Result<LoadReply, Status> {
+        spool.offer(device.socket());
+        let mut request = load_request(device, spool);
+        change(&mut request);
+        self.client.load(request).await.map(tonic::Response::into_inner)
+    }
+
+    pub(crate) async fn run(&mut self) -> Result<Link, Status> {
+        let (say, messages) = mpsc::channel(64);
+        let hear = self.client.run(ReceiverStream::new(messages)).await?.into_inner();
+        Ok(Link { say, hear, progress: Vec::new(), meters: None })
+    }
+}
+
+/// A right request for batches of five, unshuffled.
+pub(crate) fn load_request(device: &Device, spool: &Spool) -> LoadRequest {
+    let manifest = std::fs::read(device.dataset().join(MANIFEST_NAME)).unwrap();
+    LoadRequest {
+        protocol_version: PROTOCOL_VERSION,
+        dataset: device.dataset().display().to_string(),
+        manifest_sha256: Sha256::digest(&manifest).to_vec(),
+        recipe_toml: RECIPE.to_owned(),
+        recipe_hash: Recipe::from_toml(RECIPE).unwrap().hash().0.to_vec(),
+        seed: 7,
+        batch_size: 5,
+        drop_last: false,
+        shuffle: true,
+        spool_token: spool.token,
+        spool_slots: spool.slots,
+        spool_slot_bytes: spool.slot_bytes,
+        spool_kind: spool.kind.into(),
+    }
+}
+
+/// What a test waits for.
+#[derive(Debug)]
+pub(crate) enum Heard {
+    Published(Published),
+    Failed(Failed),
+    Ended(Option<Status>),
+}
+
+/// A Run stream.
+pub(crate) struct Link {
+    pub(crate) say: mpsc::Sender<HostMessage>,
+    pub(crate) hear: Streaming<DeviceMessage>,
+    /// Everything heard of it so far.
+    pub(crate) progress: Vec<Progress>,
+    /// The last.
+    pub(crate) meters: Option<Meters>,
+}
+
+impl Link {
+    pub(crate) async fn say(&self, message: host_message::Message) {
+        self.say.send(HostMessage { message: Some(message) }).await.unwrap();
+    }
+
+    /// Starts an epoch and gives it work.
+    pub(crate) async fn grant(&self, epoch: u32, generation: u32, first: u32, count: u32) {
+        let start = StartEpoch { epoch, generation };
+        self.say(host_message::Message::StartEpoch(start)).await;
+        let work = Work { epoch, generation, first, count, descending: true };
+        self.say(host_message::Message::Work(work)).await;
+    }
+
+    /// The next message that is not progress or meters, which are kept.
+    pub(crate) async fn next(&mut self) -> Heard {
+        use device_message::Message;
+        loop {
+            match self.hear.message().await {
+                Ok(Some(message)) => match message.message.unwrap() {
+                    Message::Published(published) => return Heard::Published(published),
+                    Message::Failed(failed) => return Heard::Failed(failed),
+                    Message::Progress(progress) => self.progress.push(progress),
+                    Message::Meters(meters) => self.meters = Some(meters),
+                },
+                Ok(None) => return Heard::Ended(None),
+                Err(status) => return Heard::Ended(Some(status)),
+            }
+        }
+    }
+
+    pub(crate) async fn published(&mut self) -> Published {
+        match self.next().await {
+            Heard::Published(published) => published,
+            other => panic!("{other:?} instead of a published batch"),
+        }
+    }
+
+    /// Waits for meters that count so many batches.
+    pub(crate) async fn meters_at(&mut self, batches: u64) -> Meters {
+        while self.meters.is_none_or(|meters| meters.batches < batches) {
+            match self.hear.message().await.unwrap().unwrap().message.unwrap() {
+                device_message::Message::Meters(meters) => self.meters = Some(meters),
+                device_message::Message::Progress(progress) => self.progress.push(progress),
+                other => panic!("{other:?} instead of meters"),
+            }
+        }
+        self.meters.unwrap()
+    }
+}
+
+/// What a host expects of a batch of the request that [`load_request`] makes.
+pub(crate) fn expectation(published: &Published, samples: u32) -> SlotExpectation {
+    let recipe = Recipe::from_toml(RECIPE).unwrap();
+    let spec = recipe.output().unwrap();
+    SlotExpectation {
+        epoch: published.epoch,
+        batch: published.batch,
+        generation: published.generation,
+        seed: 7,
+        recipe: recipe.hash(),
+        dtype: spec.dtype,
+        shape: spec.batch_shape(samples),
+    }
+}
+
+/// Reads a published slot, checks it as a host does, and returns its payload.
+pub(crate) fn take(spool: &Spool, published: &Published, samples: u32) -> Vec<u8> {
+    let (header, mut payload) = spool.read(published.slot);
+    let header = SlotHeader::decode(&header).unwrap();
+    header.check(&expectation(published, samples)).unwrap();
+    payload.truncate(usize::try_from(header.payload_bytes).unwrap());
+    header.check_payload(&payload).unwrap();
+    payload
+}

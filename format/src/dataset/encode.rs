@@ -1,0 +1,334 @@
+//! Rows to the bytes of a part: an Arrow IPC file of uncompressed record batches.
+//!
+//! Bytes go to any `std::io::Write`; opening, syncing and renaming belong to the caller. Images are
+//! written from where they lie, without a copy.
+
+use super::DatasetError;
+use super::layout::{self, RecordBatchPlace};
+use super::schema::{
+    ALIGNMENT, IMAGE_BYTES_MAX, KEY_BYTES_MAX, RECORD_BATCH_BYTES, ROWS_PER_RECORD_BATCH, schema,
+};
+use crate::checksum::crc32c;
+use crc_fast::{CrcAlgorithm, Digest};
+use flatbuffers::{FlatBufferBuilder, UnionWIPOffset, WIPOffset};
+use std::io::Write;
+
+/// One sample on its way into a part.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// Unique name.
+    pub key: String,
+    /// Encoded image.
+    pub image: Vec<u8>,
+    /// Index into the labels.
+    pub label: Option<i32>,
+}
+
+/// A part that is written whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FinishedPart<W> {
+    /// Where the bytes went; flushed.
+    pub sink: W,
+    /// Rows.
+    pub samples: u64,
+    /// Bytes of the file.
+    pub bytes: u64,
+    /// For [`PartEntry::tail_crc32c`](super::PartEntry::tail_crc32c).
+    pub tail_crc32c: u32,
+}
+
+/// Writes one part.
+pub struct PartEncoder<W: Write> {
+    sink: Metered<W>,
+    head_crc32c: u32,
+    record_batches: Vec<RecordBatchPlace>,
+    pending: Vec<Row>,
+    pending_bytes: u64,
+    samples: u64,
+}
+
+impl<W: Write> PartEncoder<W> {
+    /// Starts a part: writes the magic number and the schema.
+    pub fn new(sink: W) -> Result<Self, DatasetError> {
+        let mut sink = Metered { sink, position: 0, crc: None };
+        sink.start_crc();
+        sink.put(layout::HEAD_MAGIC)?;
+        let message = {
+            let mut builder = FlatBufferBuilder::new();
+            let schema = arrow_ipc::convert::IpcSchemaEncoder::new()
+                .schema_to_fb_offset(&mut builder, &schema());
+            finish_message(builder, arrow_ipc::MessageHeader::Schema, schema.as_union_value(), 0)
+        };
+        sink.put_message(&message)?;
+        let head_crc32c = sink.end_crc();
+        Ok(Self {
+            sink,
+            head_crc32c,
+            record_batches: Vec::new(),
+            pending: Vec::new(),
+            pending_bytes: 0,
+            samples: 0,
+        })
+    }
+
+    /// Bytes of the part so far, rows that wait for their record batch included.
+    pub fn bytes(&self) -> u64 {
+        self.sink.position + self.pending_bytes
+    }
+
+    /// Rows so far.
+    pub fn samples(&self) -> u64 {
+        self.samples
+    }
+
+    /// Adds a row; a full record batch is written out.
+    pub fn push(&mut self, row: Row) -> Result<(), DatasetError> {
+        check_row(&row)?;
+        let bytes = row.image.len() as u64;
+        let is_full = self.pending.len() == ROWS_PER_RECORD_BATCH
+            || self.pending_bytes + bytes > RECORD_BATCH_BYTES;
+        if is_full && !self.pending.is_empty() {
+            self.write_record_batch()?;
+        }
+        self.pending_bytes += bytes;
+        self.samples += 1;
+        self.pending.push(row);
+        Ok(())
+    }
+
+    /// Writes what is left and the footer, and gives the sink back.
+    pub fn finish(mut self) -> Result<FinishedPart<W>, DatasetError> {
+        if !self.pending.is_empty() {
+            self.write_record_batch()?;
+        }
+        self.sink.start_crc();
+        self.sink.put(layout::END_OF_STREAM)?;
+        let footer = layout::footer(self.head_crc32c, &self.record_batches);
+        self.sink.put(&footer)?;
+        let length = i32::try_from(footer.len())
+            .expect("a footer is 40 bytes a record batch, and a part has fewer than 50 million");
+        self.sink.put(&length.to_le_bytes())?;
+        self.sink.put(layout::TAIL_MAGIC)?;
+        let tail_crc32c = self.sink.end_crc();
+        self.sink.sink.flush().map_err(DatasetError::Write)?;
+        Ok(FinishedPart {
+            bytes: self.sink.position,
+            samples: self.samples,
+            tail_crc32c,
+            sink: self.sink.sink,
+        })
+    }
+
+    fn write_record_batch(&mut self) -> Result<(), DatasetError> {
+        let rows = std::mem::take(&mut self.pending);
+        self.pending_bytes = 0;
+        let columns = Columns::of(&rows);
+        let body_bytes = columns.body_bytes();
+        let offset = self.sink.position;
+        self.sink.start_crc();
+        self.sink.put_message(&columns.message(rows.len()))?;
+        let metadata_bytes = self.sink.position - offset;
+        for buffer in &columns.buffers {
+            match buffer {
+                Buffer::Bytes(bytes) => self.sink.put(bytes)?,
+                Buffer::Images(_) => {
+                    for row in &rows {
+                        self.sink.put_unchecked(&row.image)?;
+                    }
+                }
+            }
+            self.sink.pad()?;
+        }
+        self.record_batches.push(RecordBatchPlace {
+            offset,
+            metadata_bytes,
+            body_bytes,
+            rows: u32::try_from(rows.len()).expect("at most ROWS_PER_RECORD_BATCH rows"),
+            rest_crc32c: self.sink.end_crc(),
+        });
+        Ok(())
+    }
+}
+
+fn check_row(row: &Row) -> Result<(), DatasetError> {
+    let problem = if row.key.is_empty() {
+        "the key is empty".to_owned()
+    } else if row.key.len() > KEY_BYTES_MAX {
+        format!("the key has {} bytes, the limit is {KEY_BYTES_MAX}", row.key.len())
+    } else if row.image.is_empty() {
+        "the image has no bytes".to_owned()
+    } else if row.image.len() as u64 > IMAGE_BYTES_MAX {
+        format!("the image has {} bytes, the limit is {IMAGE_BYTES_MAX}", row.image.len())
+    } else if row.label.is_some_and(i32::is_negative) {
+        "the label is negative".to_owned()
+    } else {
+        return Ok(());
+    };
+    Err(DatasetError::Row { key: row.key.clone(), problem })
+}
+
+/// A buffer of a record batch's body.
+enum Buffer {
+    Bytes(Vec<u8>),
+    /// The images of the rows, one after another: so many bytes.
+    Images(u64),
+}
+
+impl Buffer {
+    fn bytes(&self) -> u64 {
+        match self {
+            Self::Bytes(bytes) => bytes.len() as u64,
+            Self::Images(bytes) => *bytes,
+        }
+    }
+}
+
+/// The buffers of a record batch in the order of `BufferRole`.
+struct Columns {
+    buffers: [Buffer; 10],
+    label_nulls: usize,
+}
+
+impl Columns {
+    fn of(rows: &[Row]) -> Self {
+        let mut key_offsets = 0_i32.to_le_bytes().to_vec();
+        let mut keys = Vec::new();
+        let mut image_offsets = 0_i64.to_le_bytes().to_vec();
+        let mut image_bytes = 0_u64;
+        let (mut labels, mut crcs) = (Vec::new(), Vec::new());
+        let mut label_validity = vec![0_u8; rows.len().div_ceil(8)];
+        let mut label_nulls = 0;
+        for (index, row) in rows.iter().enumerate() {
+            keys.extend_from_slice(row.key.as_bytes());
+            let end = i32::try_from(keys.len()).expect("rows and keys are bounded to 1 MiB");
+            key_offsets.extend_from_slice(&end.to_le_bytes());
+            image_bytes += row.image.len() as u64;
+            let end = i64::try_from(image_bytes).expect("images are in memory, so below 2^63");
+            image_offsets.extend_from_slice(&end.to_le_bytes());
+            match row.label {
+                Some(_) => label_validity[index / 8] |= 1 << (index % 8),
+                None => label_nulls += 1,
+            }
+            labels.extend_from_slice(&row.label.unwrap_or(0).to_le_bytes());
+            crcs.extend_from_slice(&crc32c(&row.image).to_le_bytes());
+        }
+        if label_nulls == 0 {
+            label_validity.clear();
+        }
+        let no_validity = || Buffer::Bytes(Vec::new());
+        let buffers = [
+            no_validity(),
+            Buffer::Bytes(key_offsets),
+            Buffer::Bytes(keys),
+            no_validity(),
+            Buffer::Bytes(image_offsets),
+            Buffer::Images(image_bytes),
+            Buffer::Bytes(label_validity),
+            Buffer::Bytes(labels),
+            no_validity(),
+            Buffer::Bytes(crcs),
+        ];
+        Self { buffers, label_nulls }
+    }
+
+    fn body_bytes(&self) -> u64 {
+        self.buffers.iter().map(|buffer| buffer.bytes().next_multiple_of(ALIGNMENT)).sum()
+    }
+
+    /// The flatbuffer that describes the record batch.
+    fn message(&self, rows: usize) -> Vec<u8> {
+        let signed = |value: u64| i64::try_from(value).expect("lengths are below 2^63");
+        let mut offset = 0;
+        let buffers: Vec<_> = self
+            .buffers
+            .iter()
+            .map(|buffer| {
+                let start = offset;
+                offset += buffer.bytes().next_multiple_of(ALIGNMENT);
+                arrow_ipc::Buffer::new(signed(start), signed(buffer.bytes()))
+            })
+            .collect();
+        let nodes = [0, 0, self.label_nulls, 0]
+            .map(|nulls| arrow_ipc::FieldNode::new(signed(rows as u64), signed(nulls as u64)));
+        let mut builder = FlatBufferBuilder::new();
+        let buffers = builder.create_vector(&buffers);
+        let nodes = builder.create_vector(&nodes);
+        let batch = {
+            let mut batch = arrow_ipc::RecordBatchBuilder::new(&mut builder);
+            batch.add_length(signed(rows as u64));
+            batch.add_nodes(nodes);
+            batch.add_buffers(buffers);
+            batch.finish()
+        };
+        let header = arrow_ipc::MessageHeader::RecordBatch;
+        finish_message(builder, header, batch.as_union_value(), signed(self.body_bytes()))
+    }
+}
+
+fn finish_message(
+    mut builder: FlatBufferBuilder<'_>,
+    header_type: arrow_ipc::MessageHeader,
+    header: WIPOffset<UnionWIPOffset>,
+    body_bytes: i64,
+) -> Vec<u8> {
+    let message = {
+        let mut message = arrow_ipc::MessageBuilder::new(&mut builder);
+        message.add_version(arrow_ipc::MetadataVersion::V5);
+        message.add_header_type(header_type);
+        message.add_header(header);
+        message.add_bodyLength(body_bytes);
+        message.finish()
+    };
+    builder.finish(message, None);
+    builder.finished_data().to_vec()
+}
+
+/// A sink that knows its position and, between start and end, a running checksum.
+struct Metered<W> {
+    sink: W,
+    position: u64,
+    crc: Option<Digest>,
+}
+
+impl<W: Write> Metered<W> {
+    fn start_crc(&mut self) {
+        self.crc = Some(Digest::new(CrcAlgorithm::Crc32Iscsi));
+    }
+
+    fn end_crc(&mut self) -> u32 {
+        let digest = self.crc.take().expect("end_crc follows start_crc");
+        u32::try_from(digest.finalize()).expect("a CRC-32 fits 32 bits")
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> Result<(), DatasetError> {
+        if let Some(crc) = &mut self.crc {
+            crc.update(bytes);
+        }
+        self.put_unchecked(bytes)
+    }
+
+    /// Writes bytes that are not part of the running checksum.
+    fn put_unchecked(&mut self, bytes: &[u8]) -> Result<(), DatasetError> {
+        self.sink.write_all(bytes).map_err(DatasetError::Write)?;
+        self.position += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Writes zeros up to the next aligned position.
+    fn pad(&mut self) -> Result<(), DatasetError> {
+        let missing = self.position.next_multiple_of(ALIGNMENT) - self.position;
+        let zeros = [0; ALIGNMENT as usize];
+        self.put(&zeros[..usize::try_from(missing).expect("less than ALIGNMENT")])
+    }
+
+    /// Writes an encapsulated message: continuation marker, length, flatbuffer, padding.
+    fn put_message(&mut self, message: &[u8]) -> Result<(), DatasetError> {
+        let start = self.position + layout::MESSAGE_PREFIX_BYTES;
+        let end = (start + message.len() as u64).next_multiple_of(ALIGNMENT);
+        let length = i32::try_from(end - start).expect("a message is a few kilobytes");
+        self.put(&layout::CONTINUATION)?;
+        self.put(&length.to_le_bytes())?;
+        self.put(message)?;
+        self.pad()
+    }
+}

@@ -1,0 +1,48 @@
+//! What can be wrong with a dataset.
+
+/// A dataset that does not read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DatasetError {
+    /// `dataset.json` is not what it should be.
+    #[error("manifest dataset.json: {problem}")]
+    Manifest {
+        /// What is wrong, with line and column where the text does not parse.
+        problem: String,
+    },
+    /// A part is not the Arrow IPC file that the manifest promises.
+    #[error("part {part}: {problem}")]
+    Part {
+        /// File name.
+        part: String,
+        /// What is wrong, with the byte offset.
+        problem: String,
+    },
+    /// Bytes of a part could not be read.
+    #[error("part {part}: {source}")]
+    Io {
+        /// File name.
+        part: String,
+        /// Cause.
+        source: std::io::Error,
+    },
+    /// Bytes of a part could not be written.
+    #[error("failed to write: {0}")]
+    Write(#[source] std::io::Error),
+    /// A row that a part cannot hold.
+    #[error("row {key:?}: {problem}")]
+    Row {
+        /// Its key.
+        key: String,
+        /// Which limit it breaks.
+        problem: String,
+    },
+    /// No such sample.
+    #[error("sample {index} of a dataset of {samples}")]
+    OutOfRange {
+        /// Asked for.
+        index: u64,
+        /// There are.
+        samples: u64,
+    },
+}

@@ -1,0 +1,243 @@
+//! The footer of a part: where its record batches lie and what their checksums are.
+//!
+//! ```text
+//! 0            "ARROW1\0\0", schema message                 head: CRC-32C in the footer
+//!              record batch 0: message, body                images: CRC-32C in their rows
+//!              record batch 1 ...                           the rest: CRC-32C in the footer
+//!              end-of-stream marker, footer flatbuffer,     tail: CRC-32C in dataset.json
+//! bytes of     footer length (int32), "ARROW1"
+//! the file
+//! ```
+//!
+//! There are no gaps: each record batch begins where the one before it ends.
+
+use super::schema::{self, ROWS_PER_RECORD_BATCH_MAX, schema};
+use super::{DatasetError, PartBytes, PartEntry};
+use crate::checksum::crc32c;
+use std::ops::Range;
+
+/// The first bytes of a part.
+pub(super) const HEAD_MAGIC: &[u8] = b"ARROW1\0\0";
+/// The last bytes of a part.
+pub(super) const TAIL_MAGIC: &[u8] = b"ARROW1";
+/// What precedes the length of a message.
+pub(super) const CONTINUATION: [u8; 4] = [0xff; 4];
+/// A message of length 0: what follows the last record batch.
+pub(super) const END_OF_STREAM: &[u8] = &[0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0];
+/// Continuation marker and length of a message.
+pub(super) const MESSAGE_PREFIX_BYTES: u64 = 8;
+
+/// Key of the footer's metadata: CRC-32C of the head, eight hexadecimal digits.
+const HEAD_CRC32C_KEY: &str = "meetpoint.head_crc32c";
+/// Key of the footer's metadata: `rows:crc32c` of each record batch, comma-separated.
+const RECORD_BATCHES_KEY: &str = "meetpoint.record_batches";
+/// Longest footer that is read: room for some 400,000 record batches.
+const FOOTER_BYTES_MAX: u64 = 1 << 24;
+/// Length and magic number after the footer.
+const FOOTER_SUFFIX_BYTES: u64 = 10;
+
+/// Where a record batch lies in its part.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordBatchPlace {
+    /// First byte of its message.
+    pub offset: u64,
+    /// Bytes of the message, prefix and padding included.
+    pub metadata_bytes: u64,
+    /// Bytes of the body that follows.
+    pub body_bytes: u64,
+    /// Rows.
+    pub rows: u32,
+    /// CRC-32C of message and body without the data buffer of the images.
+    pub rest_crc32c: u32,
+}
+
+impl RecordBatchPlace {
+    /// Where its message and body lie in the part.
+    pub fn range(&self) -> Range<u64> {
+        self.offset..self.offset + self.metadata_bytes + self.body_bytes
+    }
+}
+
+/// What the footer of a part says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartLayout {
+    /// Magic number and schema message.
+    pub head: Range<u64>,
+    /// CRC-32C of the head.
+    pub head_crc32c: u32,
+    /// The record batches in order.
+    pub record_batches: Vec<RecordBatchPlace>,
+    /// End-of-stream marker, footer, its length and the magic number.
+    pub tail: Range<u64>,
+}
+
+impl PartLayout {
+    /// Reads the footer of part `index` and holds it against its entry in the manifest.
+    pub fn read(
+        index: usize,
+        entry: &PartEntry,
+        parts: &dyn PartBytes,
+    ) -> Result<Self, DatasetError> {
+        let read = |offset: u64, into: &mut [u8]| {
+            parts
+                .read_exact_at(index, offset, into)
+                .map_err(|source| DatasetError::Io { part: entry.file.clone(), source })
+        };
+        let bytes = parts
+            .part_bytes(index)
+            .map_err(|source| DatasetError::Io { part: entry.file.clone(), source })?;
+        let broken = |problem: String| DatasetError::Part { part: entry.file.clone(), problem };
+        if bytes != entry.bytes {
+            return Err(broken(format!(
+                "{bytes} bytes long, dataset.json says {}; restore it or pack again",
+                entry.bytes
+            )));
+        }
+        let least = HEAD_MAGIC.len() as u64 + END_OF_STREAM.len() as u64 + FOOTER_SUFFIX_BYTES;
+        if bytes < least {
+            return Err(broken(format!("{bytes} bytes are too few for an Arrow IPC file")));
+        }
+        let mut suffix = [0; FOOTER_SUFFIX_BYTES as usize];
+        read(bytes - FOOTER_SUFFIX_BYTES, &mut suffix)?;
+        let (length, magic) = suffix.split_at(4);
+        if magic != TAIL_MAGIC {
+            return Err(broken("does not end as an Arrow IPC file does".to_owned()));
+        }
+        let length = i32::from_le_bytes(length.try_into().expect("split at 4"));
+        let footer_bytes = u64::try_from(length)
+            .ok()
+            .filter(|length| (1..=(bytes - least).min(FOOTER_BYTES_MAX)).contains(length))
+            .ok_or_else(|| broken(format!("a footer of {length} bytes at the end of {bytes}")))?;
+        let tail_start = bytes - FOOTER_SUFFIX_BYTES - footer_bytes - END_OF_STREAM.len() as u64;
+        let mut tail =
+            vec![0; usize::try_from(bytes - tail_start).expect("bounded by FOOTER_BYTES_MAX")];
+        read(tail_start, &mut tail)?;
+        let got = crc32c(&tail);
+        if got != entry.tail_crc32c {
+            return Err(broken(format!(
+                "the footer (bytes {tail_start} to {bytes}) has checksum {got:#010x}, \
+                 dataset.json says {:#010x}",
+                entry.tail_crc32c
+            )));
+        }
+        parse(&tail, tail_start..bytes, entry).map_err(broken)
+    }
+}
+
+fn parse(tail: &[u8], place: Range<u64>, entry: &PartEntry) -> Result<PartLayout, String> {
+    let flatbuffer = tail
+        .strip_prefix(END_OF_STREAM)
+        .and_then(|rest| rest.get(..rest.len().checked_sub(FOOTER_SUFFIX_BYTES as usize)?))
+        .ok_or("no end-of-stream marker before the footer")?;
+    let footer = arrow_ipc::root_as_footer(flatbuffer)
+        .map_err(|error| format!("the footer does not parse: {error}"))?;
+    if footer.dictionaries().is_some_and(|list| !list.is_empty()) {
+        return Err("it has dictionaries, which these conventions do not know".to_owned());
+    }
+    schema::check(footer.schema().ok_or("the footer has no schema")?)?;
+    let pair = |key: &str| {
+        let mut pairs = footer.custom_metadata().into_iter().flatten();
+        let found = pairs.find(|pair| pair.key() == Some(key)).and_then(|pair| pair.value());
+        found.ok_or_else(|| format!("the footer has no `{key}`"))
+    };
+    let head_crc32c = parse_crc32c(pair(HEAD_CRC32C_KEY)?)
+        .ok_or_else(|| format!("`{HEAD_CRC32C_KEY}` is not eight hexadecimal digits"))?;
+    let text = pair(RECORD_BATCHES_KEY)?;
+    let mut described = text.split(',').filter(|item| !item.is_empty()).map(parse_described);
+    let blocks = footer.recordBatches().ok_or("the footer lists no record batches")?;
+    let mut record_batches = Vec::with_capacity(blocks.len());
+    let mut samples = 0;
+    let mut expected_offset = None;
+    for (number, block) in blocks.iter().enumerate() {
+        let (rows, rest_crc32c) = described
+            .next()
+            .flatten()
+            .ok_or_else(|| format!("`{RECORD_BATCHES_KEY}` does not describe batch {number}"))?;
+        let batch = place_of(block, rows, rest_crc32c, &place, expected_offset)
+            .ok_or_else(|| format!("record batch {number} lies outside its place in the file"))?;
+        samples += u64::from(rows);
+        expected_offset = Some(batch.range().end);
+        record_batches.push(batch);
+    }
+    if described.next().is_some() {
+        return Err(format!("`{RECORD_BATCHES_KEY}` describes more batches than there are"));
+    }
+    if expected_offset.is_some_and(|end| end != place.start) {
+        return Err("bytes between the last record batch and the footer".to_owned());
+    }
+    if samples != entry.samples {
+        return Err(format!("{samples} rows, dataset.json says {}", entry.samples));
+    }
+    let head = 0..record_batches.first().map_or(place.start, |batch| batch.offset);
+    Ok(PartLayout { head, head_crc32c, record_batches, tail: place })
+}
+
+/// Checks one block of the footer; `None` for one that is not where it must be.
+fn place_of(
+    block: &arrow_ipc::Block,
+    rows: u32,
+    rest_crc32c: u32,
+    tail: &Range<u64>,
+    expected: Option<u64>,
+) -> Option<RecordBatchPlace> {
+    let offset = u64::try_from(block.offset()).ok()?;
+    let metadata_bytes = u64::try_from(block.metaDataLength()).ok()?;
+    let body_bytes = u64::try_from(block.bodyLength()).ok()?;
+    let end = offset.checked_add(metadata_bytes)?.checked_add(body_bytes)?;
+    let fits = offset >= HEAD_MAGIC.len() as u64
+        && expected.is_none_or(|expected| offset == expected)
+        && metadata_bytes > MESSAGE_PREFIX_BYTES
+        && end <= tail.start
+        && (1..=ROWS_PER_RECORD_BATCH_MAX).contains(&rows);
+    fits.then_some(RecordBatchPlace { offset, metadata_bytes, body_bytes, rows, rest_crc32c })
+}
+
+fn parse_described(item: &str) -> Option<(u32, u32)> {
+    let (rows, crc) = item.split_once(':')?;
+    Some((rows.parse().ok()?, parse_crc32c(crc)?))
+}
+
+fn parse_crc32c(digits: &str) -> Option<u32> {
+    let plain = digits.len() == 8 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    plain.then(|| u32::from_str_radix(digits, 16).ok()).flatten()
+}
+
+/// The flatbuffer of a footer.
+pub(super) fn footer(head_crc32c: u32, record_batches: &[RecordBatchPlace]) -> Vec<u8> {
+    let mut builder = flatbuffers::FlatBufferBuilder::new();
+    let signed = |value: u64| i64::try_from(value).expect("offsets in a file are below 2^63");
+    let blocks: Vec<_> = record_batches
+        .iter()
+        .map(|batch| {
+            let metadata = i32::try_from(batch.metadata_bytes).expect("messages are small");
+            arrow_ipc::Block::new(signed(batch.offset), metadata, signed(batch.body_bytes))
+        })
+        .collect();
+    let described: Vec<String> = record_batches
+        .iter()
+        .map(|batch| format!("{}:{:08x}", batch.rows, batch.rest_crc32c))
+        .collect();
+    let pairs = [
+        (HEAD_CRC32C_KEY, format!("{head_crc32c:08x}")),
+        (RECORD_BATCHES_KEY, described.join(",")),
+    ];
+    let dictionaries = builder.create_vector::<arrow_ipc::Block>(&[]);
+    let blocks = builder.create_vector(&blocks);
+    let schema =
+        arrow_ipc::convert::IpcSchemaEncoder::new().schema_to_fb_offset(&mut builder, &schema());
+    let metadata = arrow_ipc::convert::metadata_to_fb(
+        &mut builder,
+        &pairs.map(|(key, value)| (key.to_owned(), value)).into_iter().collect(),
+    );
+    let footer = {
+        let mut footer = arrow_ipc::FooterBuilder::new(&mut builder);
+        footer.add_version(arrow_ipc::MetadataVersion::V5);
+        footer.add_schema(schema);
+        footer.add_dictionaries(dictionaries);
+        footer.add_recordBatches(blocks);
+        footer.add_custom_metadata(metadata);
+        footer.finish()
+    };
+    builder.finish(footer, None);
+    builder.finished_data().to_vec()
+}

@@ -1,0 +1,187 @@
+//! `dataset.json`: counts, schema version, labels, checksums and provenance.
+
+use super::DatasetError;
+use super::schema::{FORMAT, IMAGE_BYTES_MAX, VERSION};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::collections::HashSet;
+use std::fmt::Write as _;
+
+/// File name of the manifest in a dataset's folder.
+pub const MANIFEST_NAME: &str = "dataset.json";
+
+/// Name of the last member of the manifest: SHA-256 of everything before it.
+pub const SELF_SHA256: &str = "self_sha256";
+
+/// File name of part `index`.
+pub fn part_name(index: usize) -> String {
+    format!("part-{index:05}.arrow")
+}
+
+/// The manifest of a dataset.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Manifest {
+    /// Always `meetpoint-dataset`.
+    pub format: String,
+    /// Version of these conventions.
+    pub version: u32,
+    /// Samples in all parts.
+    pub samples: u64,
+    /// Bytes of all images as they were.
+    pub image_bytes: u64,
+    /// Longest image in bytes: what a reader's buffer must hold.
+    pub image_bytes_max: u64,
+    /// Label names in label order; empty when the source was flat.
+    pub labels: Vec<String>,
+    /// The parts in order.
+    pub parts: Vec<PartEntry>,
+    /// Where it came from.
+    pub provenance: Provenance,
+}
+
+/// One part in the manifest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PartEntry {
+    /// File name in the dataset's folder.
+    pub file: String,
+    /// Samples.
+    pub samples: u64,
+    /// Bytes of the file.
+    pub bytes: u64,
+    /// CRC-32C of the file's end, from the end-of-stream marker on.
+    pub tail_crc32c: u32,
+    /// SHA-256 of the file, lower-case hexadecimal.
+    pub sha256: String,
+}
+
+/// Where a dataset came from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Provenance {
+    /// Program and version.
+    pub tool: String,
+    /// What was packed, as the user named it.
+    pub source: String,
+    /// Files that were left out as unreadable.
+    pub skipped: u64,
+}
+
+/// What every version of a manifest says.
+#[derive(Deserialize)]
+struct Head {
+    format: String,
+    version: u32,
+}
+
+impl Manifest {
+    /// Reads and checks a manifest: format, version, its own checksum, sums, part names without
+    /// path separators.
+    pub fn from_json(bytes: &[u8]) -> Result<Self, DatasetError> {
+        let broken = |problem: String| DatasetError::Manifest { problem };
+        let text = std::str::from_utf8(bytes)
+            .map_err(|error| broken(format!("not UTF-8 from byte {}", error.valid_up_to())))?;
+        let head: Head = serde_json::from_str(text).map_err(|error| broken(error.to_string()))?;
+        if head.format != FORMAT {
+            return Err(broken(format!("format is {:?}, expected {FORMAT:?}", head.format)));
+        }
+        if head.version != VERSION {
+            return Err(broken(format!(
+                "version is {}, this program reads version {VERSION}; pack the source again with \
+                 it or use the program that packed it",
+                head.version
+            )));
+        }
+        let (body, stated) = split_self_sha256(text).ok_or_else(|| {
+            broken(format!("does not end with `{SELF_SHA256}`; it was changed or cut short"))
+        })?;
+        let got = hexadecimal(&Sha256::digest(body.as_bytes()));
+        if got != stated {
+            return Err(broken(format!(
+                "changed since it was written: its SHA-256 is {got}, `{SELF_SHA256}` says {stated}"
+            )));
+        }
+        let body = format!("{body}\n}}\n");
+        let manifest: Self =
+            serde_json::from_str(&body).map_err(|error| broken(error.to_string()))?;
+        manifest.check().map_err(broken)?;
+        Ok(manifest)
+    }
+
+    /// The manifest's text, ending in its own checksum and a newline.
+    pub fn to_json(&self) -> String {
+        let text = serde_json::to_string_pretty(self)
+            .expect("strings, integers and lists of them always serialise");
+        let body = text.strip_suffix("\n}").expect("a pretty-printed object ends in a brace");
+        let sha256 = hexadecimal(&Sha256::digest(body.as_bytes()));
+        format!("{body},\n  \"{SELF_SHA256}\": \"{sha256}\"\n}}\n")
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let mut names = HashSet::new();
+        let (mut samples, mut bytes) = (0_u64, 0_u64);
+        for part in &self.parts {
+            let name = &part.file;
+            if !is_plain_name(name) {
+                return Err(format!("part file {name:?} is not a plain file name"));
+            }
+            if !names.insert(name) {
+                return Err(format!("part file {name:?} is listed twice"));
+            }
+            if part.samples == 0 {
+                return Err(format!("part {name} has no samples"));
+            }
+            let digits = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+            if part.sha256.len() != 64 || !part.sha256.bytes().all(digits) {
+                return Err(format!("sha256 of part {name} is not 64 hexadecimal digits"));
+            }
+            samples = samples.checked_add(part.samples).ok_or("samples overflow")?;
+            bytes = bytes.checked_add(part.bytes).ok_or("bytes overflow")?;
+        }
+        if samples != self.samples {
+            return Err(format!("samples is {}, the parts add up to {samples}", self.samples));
+        }
+        if self.image_bytes > bytes {
+            return Err(format!(
+                "image_bytes is {}, the parts have only {bytes} bytes",
+                self.image_bytes
+            ));
+        }
+        if self.image_bytes_max > self.image_bytes.min(IMAGE_BYTES_MAX) {
+            return Err(format!(
+                "image_bytes_max is {}, more than image_bytes or the limit of {IMAGE_BYTES_MAX}",
+                self.image_bytes_max
+            ));
+        }
+        let mut labels = HashSet::new();
+        match self.labels.iter().find(|label| label.is_empty() || !labels.insert(*label)) {
+            Some(label) => Err(format!("label {label:?} is empty or listed twice")),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Splits off the last member; `None` where the text does not end with it exactly.
+fn split_self_sha256(text: &str) -> Option<(&str, &str)> {
+    let rest = text.strip_suffix("\"\n}\n")?;
+    let (body, stated) = rest.split_at_checked(rest.len().checked_sub(64)?)?;
+    let body = body.strip_suffix(&format!(",\n  \"{SELF_SHA256}\": \""))?;
+    Some((body, stated))
+}
+
+/// Whether a name stays in its folder and is not the manifest's.
+fn is_plain_name(name: &str) -> bool {
+    !name.is_empty()
+        && !name.starts_with('.')
+        && name != MANIFEST_NAME
+        && name.len() <= 255
+        && !name.contains(['/', '\\', '\0'])
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        write!(text, "{byte:02x}").expect("writing to a string never fails");
+        text
+    })
+}

@@ -1,0 +1,22 @@
+//! Every byte that host and device must agree on: recipes, orders, random draws, datasets, slots,
+//! messages.
+//!
+//! It opens no file and no socket, reads no clock and starts no thread.
+//!
+//! In reading order: [`recipe`] (operations as data), [`order`] and [`random`] (who sees which
+//! sample with which draw), [`batching`] (which samples make a batch), `dataset` (Arrow
+//! conventions on disk), [`slot`] (a prepared batch in the spool), `wire` (messages of the device
+//! link), [`checksum`].
+
+pub mod batching;
+pub mod checksum;
+#[cfg(feature = "dataset")]
+pub mod dataset;
+#[cfg(test)]
+mod golden;
+pub mod order;
+pub mod random;
+pub mod recipe;
+pub mod slot;
+#[cfg(feature = "wire")]
+pub mod wire;

@@ -1,0 +1,258 @@
+//! The order of an epoch: a seeded permutation with random access in O(1) memory.
+//!
+//! A Feistel network on pairs (left, right) of digits in base `side`, the smallest whole number
+//! whose square reaches the length. A round maps (left, right) to
+//! (right, (left + f(round, right)) mod side), where f is 64 bits of Philox scaled to the side.
+//! Pairs beyond the length are mapped again until one lies within ("cycle walking"; Black and
+//! Rogaway, "Ciphers with arbitrary finite domains", 2002); fewer than 2 * side pairs do, so hardly
+//! any walk takes a second step.
+
+use crate::random::{ORDER_DOMAIN, halves, join, philox4x32_10};
+
+/// Rounds of the network. Four make it a strong pseudo-random permutation for large sides
+/// (Luby and Rackoff, 1988); small sides need more to come near every order.
+const ROUNDS: u32 = 12;
+
+/// A permutation of `0..len`, a function of (seed, epoch, len) alone.
+///
+/// `Order::sequential` is the identity; `Order::shuffled` a keyed Feistel network with cycle
+/// walking, so both directions take O(1) time and memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Order {
+    len: u64,
+    shuffle: Option<Shuffle>,
+}
+
+/// The keyed network.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Shuffle {
+    seed: u64,
+    epoch: u32,
+    /// Base of the digits: the square root of the length, rounded up.
+    side: u64,
+}
+
+impl Order {
+    /// The samples as they lie.
+    pub fn sequential(len: u64) -> Self {
+        Self { len, shuffle: None }
+    }
+
+    /// A permutation drawn from (seed, epoch).
+    pub fn shuffled(len: u64, seed: u64, epoch: u32) -> Self {
+        Self { len, shuffle: Some(Shuffle { seed, epoch, side: square_root_up(len) }) }
+    }
+
+    /// Number of samples.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The sample at a position. Panics when `position >= len`.
+    pub fn sample_at(&self, position: u64) -> u64 {
+        self.walk(position, Shuffle::forward)
+    }
+
+    /// The position of a sample: the inverse of [`Order::sample_at`]. Panics when `sample >= len`.
+    pub fn position_of(&self, sample: u64) -> u64 {
+        self.walk(sample, Shuffle::backward)
+    }
+
+    /// Maps `start` until the result lies below `len`. It ends: the network is a permutation, so
+    /// the walk runs along a cycle that holds `start` itself.
+    fn walk(&self, start: u64, step: fn(&Shuffle, u64) -> u64) -> u64 {
+        assert!(start < self.len, "{start} is not below the {} samples", self.len);
+        let Some(shuffle) = &self.shuffle else {
+            return start;
+        };
+        let mut value = step(shuffle, start);
+        while value >= self.len {
+            value = step(shuffle, value);
+        }
+        value
+    }
+}
+
+impl Shuffle {
+    /// The network, on values below side².
+    fn forward(&self, value: u64) -> u64 {
+        let (mut left, mut right) = (value / self.side, value % self.side);
+        for round in 0..ROUNDS {
+            let sum = left + self.offset(round, right);
+            let next = if sum >= self.side { sum - self.side } else { sum };
+            (left, right) = (right, next);
+        }
+        left * self.side + right
+    }
+
+    /// The network's inverse.
+    fn backward(&self, value: u64) -> u64 {
+        let (mut left, mut right) = (value / self.side, value % self.side);
+        for round in (0..ROUNDS).rev() {
+            let offset = self.offset(round, left);
+            let previous =
+                if right >= offset { right - offset } else { right + self.side - offset };
+            (left, right) = (previous, left);
+        }
+        left * self.side + right
+    }
+
+    /// f(round, digit): pseudo-random, below the side.
+    fn offset(&self, round: u32, digit: u64) -> u64 {
+        let digit = u32::try_from(digit).expect("a digit is below the side, at most 2^32");
+        let counter = [digit, round, self.epoch, ORDER_DOMAIN << 24];
+        let [low, high, ..] = philox4x32_10(counter, halves(self.seed));
+        let scaled = u128::from(join(low, high)) * u128::from(self.side);
+        (scaled >> 64) as u64
+    }
+}
+
+/// The smallest whole number whose square is at least `value`: at most 2^32.
+fn square_root_up(value: u64) -> u64 {
+    let root = value.isqrt();
+    if root * root < value { root + 1 } else { root }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Order, Shuffle, square_root_up};
+    use crate::golden;
+
+    #[test]
+    fn the_order_equals_the_one_computed_from_the_documentation() {
+        for (key, samples) in golden::lines("order") {
+            let number = |at: usize| key[at].parse::<u64>().unwrap();
+            let epoch = u32::try_from(number(2)).unwrap();
+            let order = Order::shuffled(number(0), number(1), epoch);
+            for (position, sample) in samples.into_iter().map(golden::pair) {
+                assert_eq!(order.sample_at(position), sample, "{key:?} {position}");
+                assert_eq!(order.position_of(sample), position, "{key:?} {position}");
+            }
+        }
+    }
+
+    /// All lengths of one side share a network, so it is tabled once and every length walks in the
+    /// table as `Order` walks in the network.
+    #[test]
+    fn every_length_up_to_10000_gives_a_permutation() {
+        let mut seen = vec![0; 10_001];
+        for side in 1..=100u64 {
+            let shuffle = Shuffle { seed: side, epoch: 1, side };
+            let table: Vec<u64> = (0..side * side).map(|value| shuffle.forward(value)).collect();
+            for (value, image) in table.iter().enumerate() {
+                assert_eq!(shuffle.backward(*image), value as u64, "side {side}");
+            }
+            for len in (side - 1) * (side - 1) + 1..=side * side {
+                assert_eq!(square_root_up(len), side);
+                for position in 0..len {
+                    let mut sample = table[position as usize];
+                    while sample >= len {
+                        sample = table[sample as usize];
+                    }
+                    assert_ne!(seen[sample as usize], len, "len {len}: {sample} comes twice");
+                    seen[sample as usize] = len;
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn short_orders_are_permutations_both_ways() {
+        for len in 0..300 {
+            let order = Order::shuffled(len, 9, 4);
+            let mut samples: Vec<u64> = (0..len).map(|at| order.sample_at(at)).collect();
+            for (position, sample) in samples.iter().enumerate() {
+                assert_eq!(order.position_of(*sample), position as u64);
+            }
+            samples.sort_unstable();
+            assert_eq!(samples, (0..len).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn the_inverse_holds_for_lengths_near_powers_of_two() {
+        let lens = [1u64 << 32, 1 << 40, u64::MAX - 1];
+        for len in lens.into_iter().flat_map(|len| [len - 1, len, len + 1]) {
+            let order = Order::shuffled(len, 77, 2);
+            let positions = (0..50u64).map(|step| len / 50 * step + step);
+            for position in positions.chain([len - 1]) {
+                let sample = order.sample_at(position);
+                assert!(sample < len);
+                assert_eq!(order.position_of(sample), position, "len {len}");
+            }
+        }
+    }
+
+    /// How often each sample lies at each position, over many epochs, is even: chi-square with
+    /// 19 * 19 degrees of freedom, refused beyond five standard deviations.
+    #[test]
+    fn every_sample_comes_to_every_position_equally_often() {
+        const LEN: usize = 20;
+        const EPOCHS: u32 = 2000;
+        let mut counts = [[0u32; LEN]; LEN];
+        for epoch in 0..EPOCHS {
+            let order = Order::shuffled(LEN as u64, 1, epoch);
+            for (position, row) in counts.iter_mut().enumerate() {
+                row[order.sample_at(position as u64) as usize] += 1;
+            }
+        }
+        let expected = f64::from(EPOCHS) / LEN as f64;
+        let chi_square: f64 = counts
+            .iter()
+            .flatten()
+            .map(|count| (f64::from(*count) - expected).powi(2) / expected)
+            .sum();
+        let freedom = (LEN as f64 - 1.0).powi(2);
+        assert!((chi_square - freedom).abs() < 5.0 * (2.0 * freedom).sqrt(), "{chi_square}");
+    }
+
+    /// Chi-square over the 24 orders of four samples, 23 degrees of freedom; 49.73 is passed by 999
+    /// of 1000 fair shuffles.
+    #[test]
+    fn every_order_of_four_samples_is_equally_frequent() {
+        let mut counts = std::collections::BTreeMap::new();
+        for seed in 0..4800 {
+            let order = Order::shuffled(4, seed, 0);
+            *counts.entry([0, 1, 2, 3].map(|at| order.sample_at(at))).or_insert(0u32) += 1;
+        }
+        assert_eq!(counts.len(), 24);
+        let chi_square: f64 =
+            counts.values().map(|count| (f64::from(*count) - 200.0).powi(2) / 200.0).sum();
+        assert!(chi_square < 49.73, "{chi_square}");
+    }
+
+    #[test]
+    fn seeds_and_epochs_give_different_orders() {
+        let samples = |seed, epoch| {
+            let order = Order::shuffled(1000, seed, epoch);
+            (0..1000).map(|at| order.sample_at(at)).collect::<Vec<_>>()
+        };
+        let base = samples(1, 0);
+        assert_eq!(base, samples(1, 0));
+        for other in [samples(2, 0), samples(1, 1), samples(1 << 32 | 1, 0)] {
+            // A fair permutation keeps one sample in place on average.
+            let kept = base.iter().zip(&other).filter(|(a, b)| a == b).count();
+            assert!(kept < 10, "{kept} of 1000 samples keep their position");
+        }
+    }
+
+    #[test]
+    fn a_sequential_order_is_the_identity() {
+        let order = Order::sequential(5);
+        assert_eq!((0..5).map(|at| order.sample_at(at)).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
+        assert_eq!(order.position_of(3), 3);
+        assert!(Order::sequential(0).is_empty());
+        assert!(Order::shuffled(0, 1, 1).is_empty());
+    }
+
+    #[test]
+    #[should_panic(expected = "5 is not below the 5 samples")]
+    fn a_position_past_the_end_panics() {
+        Order::shuffled(5, 0, 0).sample_at(5);
+    }
+}

@@ -1,0 +1,176 @@
+//! The texts of a recipe: TOML reads back, the canonical form and its hash never move.
+
+use crate::golden;
+use crate::recipe::{Dtype, Interpolation, Layout, Operation, Recipe, Size};
+use proptest::prelude::*;
+
+const TRAIN: &str = "
+    [[operation]] # comments and spacing don't count
+    name = 'decode'
+    [[operation]]
+    name = 'random_resized_crop'
+    size = 224
+    [[operation]]
+    p = 0.5
+    name = 'random_horizontal_flip'
+";
+
+const EVALUATE: &str = "
+    [[operation]]
+    name = 'decode'
+    [[operation]]
+    name = 'resize'
+    size = 256
+    interpolation = 'bicubic'
+    antialias = false
+    [[operation]]
+    name = 'center_crop'
+    size = [224, 192]
+    [[operation]]
+    name = 'to_dtype'
+    dtype = 'float32'
+    scale = true
+    [[operation]]
+    name = 'normalize'
+    mean = [0.485, 0.456, 0.406]
+    std = [1e-7, 1e22, 1.5e-40]
+    [[operation]]
+    name = 'layout'
+    layout = 'NCHW'
+";
+
+#[test]
+fn form_and_hash_equal_those_computed_from_the_documentation() {
+    for (name, words) in golden::lines("recipe") {
+        let text = match name[0] {
+            "train" => TRAIN,
+            "evaluate" => EVALUATE,
+            other => panic!("no recipe called {other}"),
+        };
+        let recipe = Recipe::from_toml(text).unwrap();
+        assert_eq!(recipe.canonical(), words[1], "{name:?}");
+        assert_eq!(recipe.hash().to_string(), words[0], "{name:?}");
+    }
+}
+
+#[test]
+fn the_hash_tells_every_value_apart() {
+    let base = Recipe::from_toml(EVALUATE).unwrap().hash();
+    let changes = [
+        ("256", "257"),
+        ("bicubic", "bilinear"),
+        ("antialias = false", "antialias = true"),
+        ("[224, 192]", "[192, 224]"),
+        ("float32", "float16"),
+        ("scale = true", "scale = false"),
+        ("0.485", "0.4850000000000001"),
+        ("1.5e-40", "1.0"),
+        ("NCHW", "NHWC"),
+    ];
+    for (from, to) in changes {
+        assert!(EVALUATE.contains(from));
+        // The smallest and largest numbers of EVALUATE exist in float32 alone.
+        let text = EVALUATE.replace(from, to);
+        let text =
+            if to == "float16" { text.replace("[1e-7, 1e22, 1.5e-40]", "[1, 1, 1]") } else { text };
+        let hash = Recipe::from_toml(&text).unwrap().hash();
+        assert_ne!(hash, base, "{from} -> {to}");
+    }
+}
+
+#[test]
+fn both_zeros_are_one_recipe() {
+    let normalize = |zero: f64| {
+        Recipe::new(vec![
+            Operation::Decode,
+            Operation::ToDtype { dtype: Dtype::Float32, scale: true },
+            Operation::Normalize { mean: [zero; 3], std: [1.0; 3] },
+        ])
+        .unwrap()
+    };
+    assert_eq!(normalize(0.0), normalize(-0.0));
+    assert_eq!(normalize(0.0).hash(), normalize(-0.0).hash());
+}
+
+fn interpolation() -> impl Strategy<Value = Interpolation> {
+    proptest::sample::select(vec![Interpolation::Bilinear, Interpolation::Bicubic])
+}
+
+/// Two numbers of a range, the smaller first.
+fn ordered(range: std::ops::RangeInclusive<f64>) -> impl Strategy<Value = (f64, f64)> {
+    (range.clone(), range).prop_map(|(a, b)| (a.min(b), a.max(b)))
+}
+
+fn pixels() -> impl Strategy<Value = Operation> {
+    let side = 1u32..=65535;
+    let sides = (side.clone(), side.clone());
+    let size = prop_oneof![
+        side.prop_map(Size::ShorterSide),
+        sides.clone().prop_map(|(height, width)| Size::Exact { height, width }),
+    ];
+    prop_oneof![
+        (size, interpolation(), any::<bool>()).prop_map(|(size, interpolation, antialias)| {
+            Operation::Resize { size, interpolation, antialias }
+        }),
+        sides.clone().prop_map(|(height, width)| Operation::CenterCrop { height, width }),
+        (
+            sides,
+            ordered(f64::MIN_POSITIVE..=1.0),
+            ordered(f64::MIN_POSITIVE..=f64::MAX),
+            interpolation(),
+            any::<bool>(),
+        )
+            .prop_map(|((height, width), scale, ratio, interpolation, antialias)| {
+                Operation::RandomResizedCrop {
+                    height,
+                    width,
+                    scale,
+                    ratio,
+                    interpolation,
+                    antialias,
+                }
+            }),
+        (0.0..=1.0).prop_map(|p| Operation::RandomHorizontalFlip { p }),
+    ]
+}
+
+fn tail() -> impl Strategy<Value = Vec<Operation>> {
+    let number =
+        (1e-40f64..1e37, any::<bool>()).prop_map(|(it, minus)| if minus { -it } else { it });
+    let three = proptest::array::uniform3(number);
+    let layout = proptest::sample::select(vec![Layout::Nhwc, Layout::Nchw]);
+    (three.clone(), three, any::<bool>(), layout).prop_map(|(mean, std, scale, layout)| {
+        vec![
+            Operation::ToDtype { dtype: Dtype::Float32, scale },
+            Operation::Normalize { mean, std },
+            Operation::ToDtype { dtype: Dtype::Float16, scale },
+            Operation::Layout { layout },
+        ]
+    })
+}
+
+fn any_recipe() -> impl Strategy<Value = Recipe> {
+    (proptest::collection::vec(pixels(), 0..6), tail(), 0usize..5).prop_map(
+        |(pixels, tail, kept)| {
+            let tail = tail.into_iter().take(kept);
+            let operations = [Operation::Decode].into_iter().chain(pixels).chain(tail).collect();
+            Recipe::new(operations).unwrap()
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn toml_reads_back_to_an_equal_recipe(recipe in any_recipe()) {
+        let text = recipe.to_toml();
+        let read = Recipe::from_toml(&text);
+        prop_assert_eq!(read.as_ref(), Ok(&recipe), "{}", text);
+        prop_assert_eq!(read.unwrap().hash(), recipe.hash());
+    }
+
+    /// The canonical form says all there is: different recipes have different forms.
+    #[test]
+    fn only_equal_recipes_have_equal_forms(one in any_recipe(), other in any_recipe()) {
+        prop_assert_eq!(one == other, one.canonical() == other.canonical());
+    }
+}

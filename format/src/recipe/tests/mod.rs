@@ -1,0 +1,5 @@
+//! Recipes that are read, recipes that are refused, and the texts they are written back to.
+
+mod forms;
+mod reading;
+mod refusals;

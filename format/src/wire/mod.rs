@@ -1,0 +1,21 @@
+//! Messages and service of the device link, from `format/proto/device.proto`.
+//!
+//! `generated.rs` is made by `tonic-prost-build`; a test makes it anew and compares, so a build
+//! needs no protobuf compiler.
+
+mod fd_channel;
+#[rustfmt::skip]
+#[expect(missing_docs, clippy::allow_attributes, reason = "generated; the .proto has the docs")]
+mod generated;
+
+pub use fd_channel::{FD_CHANNEL_MAGIC, FdOffer};
+pub use generated::*;
+
+/// Version of the device link. Host and device must have the same.
+pub const PROTOCOL_VERSION: u32 = 1;
+
+/// Longest time without a message while a device has work, in milliseconds.
+pub const PROGRESS_INTERVAL_MS: u64 = 200;
+
+/// Most bytes in one message of the link.
+pub const MESSAGE_BYTES_MAX: usize = 1 << 20;

@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+"""Writes formats.txt: what docs/formats.md says, computed by other means than the crate.
+
+Philox is held against the known answers of Random123 (kat_vectors) before it is used; SHA-256,
+struct packing and number formatting are Python's own. Needs nothing but Python 3.9.
+
+    python3 formats.py > formats.txt
+"""
+
+import decimal
+import hashlib
+import json
+import math
+import struct
+
+MASK = 0xFFFFFFFF
+
+
+def philox(counter, key):
+    """Philox4x32-10, in the notation of the paper: rounds, each but the first bumping the key."""
+    L0, R0, L1, R1 = counter
+    k0, k1 = key
+    for round_number in range(10):
+        if round_number:
+            k0, k1 = (k0 + 0x9E3779B9) & MASK, (k1 + 0xBB67AE85) & MASK
+        product0, product1 = 0xD2511F53 * L0, 0xCD9E8D57 * L1
+        L0, R0, L1, R1 = (
+            (product1 >> 32) ^ R0 ^ k0,
+            product1 & MASK,
+            (product0 >> 32) ^ R1 ^ k1,
+            product0 & MASK,
+        )
+    return [L0, R0, L1, R1]
+
+
+KAT = """
+00000000 00000000 00000000 00000000 00000000 00000000 6627e8d5 e169c58d bc57ac4c 9b00dbd8
+ffffffff ffffffff ffffffff ffffffff ffffffff ffffffff 408f276d 41c83b0e a20bc7c6 6d5451fd
+243f6a88 85a308d3 13198a2e 03707344 a4093822 299f31d0 d16cfe09 94fdcceb 5001e420 24126ea1
+"""
+for line in KAT.strip().splitlines():
+    words = [int(word, 16) for word in line.split()]
+    assert philox(words[0:4], words[4:6]) == words[6:10], line
+
+
+def key_of(seed):
+    return (seed & MASK, seed >> 32)
+
+
+class Draws:
+    def __init__(self, seed, epoch, sample, operation):
+        self.seed, self.epoch, self.sample, self.operation = seed, epoch, sample, operation
+        self.count = 0
+
+    def word(self):
+        block, place = divmod(self.count, 4)
+        self.count += 1
+        counter = (
+            self.sample & MASK,
+            self.sample >> 32,
+            self.epoch,
+            (self.operation << 24) + block,
+        )
+        return philox(counter, key_of(self.seed))[place]
+
+    def uniform(self):
+        value = self.word() + (self.word() << 32)
+        return math.ldexp(value >> 11, -53)
+
+    def uniform_in(self, low, high):
+        return low + (high - low) * self.uniform()
+
+    def up_to(self, high):
+        count = high + 1
+        while True:
+            upper, lower = divmod(self.word() * count, 1 << 32)
+            if lower >= (1 << 32) % count:
+                return upper
+
+
+def order(length, seed, epoch):
+    """The samples of an epoch, position by position."""
+    side = math.isqrt(length - 1) + 1
+
+    def network(value):
+        left, right = divmod(value, side)
+        for round_number in range(12):
+            low, high, _, _ = philox((right, round_number, epoch, 255 << 24), key_of(seed))
+            offset = ((low + (high << 32)) * side) >> 64
+            left, right = right, (left + offset) % side
+        return left * side + right
+
+    def sample_at(position):
+        value = network(position)
+        while value >= length:
+            value = network(value)
+        return value
+
+    return sample_at
+
+
+def crc32c(data):
+    crc = MASK
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = (crc >> 1) ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ MASK
+
+
+assert crc32c(b"123456789") == 0xE3069283
+
+
+def slot_header(dtype, epoch, batch, generation, payload_crc, seed, payload_bytes, recipe, shape):
+    head = struct.pack(
+        "<8sIIIIIIQQ32s4I",
+        b"MEETSLOT", 1, dtype, epoch, batch, generation, payload_crc, seed, payload_bytes,
+        recipe, *shape,
+    )
+    head = head.ljust(4092, b"\0")
+    return head + struct.pack("<I", crc32c(head))
+
+
+def canonical(value):
+    """RFC 8259 JSON, keys sorted, floats as plain decimals."""
+    if isinstance(value, dict):
+        members = (json.dumps(key) + ":" + canonical(value[key]) for key in sorted(value))
+        return "{" + ",".join(members) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(canonical, value)) + "]"
+    if isinstance(value, float):
+        text = format(decimal.Decimal(repr(value)), "f")
+        return text[:-2] if text.endswith(".0") else text
+    return json.dumps(value)
+
+
+RECIPES = {
+    "train": [
+        {"name": "decode"},
+        {
+            "name": "random_resized_crop", "size": [224, 224], "scale": [0.08, 1.0],
+            "ratio": [3 / 4, 4 / 3], "interpolation": "bilinear", "antialias": True,
+        },
+        {"name": "random_horizontal_flip", "p": 0.5},
+    ],
+    "evaluate": [
+        {"name": "decode"},
+        {"name": "resize", "size": 256, "interpolation": "bicubic", "antialias": False},
+        {"name": "center_crop", "size": [224, 192]},
+        {"name": "to_dtype", "dtype": "float32", "scale": True},
+        {"name": "normalize", "mean": [0.485, 0.456, 0.406], "std": [1e-7, 1e22, 1.5e-40]},
+        {"name": "layout", "layout": "NCHW"},
+    ],
+}
+
+
+def main():
+    for seed, epoch, sample, operation in [
+        (0, 0, 0, 0),
+        (42, 3, 7, 1),
+        (0xFEDCBA9876543210, 0xFFFFFFFF, 0x123456789ABCDEF0, 254),
+    ]:
+        key = f"{seed} {epoch} {sample} {operation}"
+        draws = Draws(seed, epoch, sample, operation)
+        print("words", key, ":", *(draws.word() for _ in range(10)))
+        draws = Draws(seed, epoch, sample, operation)
+        print("uniform", key, ":", *(struct.pack(">d", draws.uniform()).hex() for _ in range(5)))
+        draws = Draws(seed, epoch, sample, operation)
+        values = (draws.uniform_in(0.08, 1.0) for _ in range(5))
+        print("uniform_in", key, ":", *(struct.pack(">d", value).hex() for value in values))
+        draws = Draws(seed, epoch, sample, operation)
+        highs = [0, 1, 9, 223, 2**31 - 1, 2**31, 2**31 + 2**30, MASK - 1, MASK]
+        print("up_to", key, ":", *(f"{high}={draws.up_to(high)}" for high in highs * 3))
+    for length, seed, epoch in [(1, 5, 0), (2, 5, 0), (10, 0, 0), (10, 0, 1), (101, 2**63, 9)]:
+        sample_at = order(length, seed, epoch)
+        samples = [sample_at(position) for position in range(length)]
+        assert sorted(samples) == list(range(length))
+        print("order", length, seed, epoch, ":", *(f"{i}={s}" for i, s in enumerate(samples)))
+    for length, seed, epoch in [(1_281_167, 42, 0), (2**40 + 1, 42, 89), (2**64 - 1, 1, MASK)]:
+        sample_at = order(length, seed, epoch)
+        positions = [0, 1, 2, length // 3, length - 1]
+        print("order", length, seed, epoch, ":", *(f"{i}={sample_at(i)}" for i in positions))
+    header = slot_header(
+        3, 5, 4711, 2, 0xDEADBEEF, 0x0123456789ABCDEF, 2 * 3 * 224 * 192 * 4,
+        bytes(range(32)), (2, 3, 224, 192),
+    )
+    print("slot :", header[:96].hex(), header[-4:].hex())
+    for name, operations in RECIPES.items():
+        text = canonical(operations)
+        digest = hashlib.sha256(b"meetpoint recipe 1\n" + text.encode()).hexdigest()
+        print("recipe", name, ":", digest, text)
+
+
+main()

@@ -1,0 +1,175 @@
+//! Parts that the Arrow implementation wrote by the documented rules, not our encoder.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use arrow_array::{ArrayRef, Int32Array, LargeBinaryArray, RecordBatch, StringArray, UInt32Array};
+use arrow_ipc::writer::{FileWriter, IpcWriteOptions};
+use arrow_schema::{DataType, Field, Schema};
+use meetpoint_format::checksum::crc32c;
+use meetpoint_format::dataset::{
+    Index, Manifest, PartBytes, PartEntry, PartLayout, Provenance, RecordBatchMetadata, part_name,
+    schema,
+};
+use std::sync::Arc;
+
+const IMAGES: [&[u8]; 3] = [b"first image", b"second", b"the third image"];
+const KEYS: [&str; 3] = ["a/1", "a/2", "b/1"];
+const LABELS: [Option<i32>; 3] = [Some(1), None, Some(0)];
+
+struct Memory(Vec<u8>);
+
+impl PartBytes for Memory {
+    fn part_bytes(&self, _part: usize) -> std::io::Result<u64> {
+        Ok(self.0.len() as u64)
+    }
+
+    fn read_exact_at(&self, _part: usize, offset: u64, into: &mut [u8]) -> std::io::Result<()> {
+        let start = usize::try_from(offset).unwrap();
+        into.copy_from_slice(&self.0[start..start + into.len()]);
+        Ok(())
+    }
+}
+
+/// The four columns, and after them what `extra` gives.
+fn batch(extra: Vec<(Field, ArrayRef)>) -> RecordBatch {
+    let mut fields: Vec<_> = schema::schema().fields().iter().map(|f| (**f).clone()).collect();
+    let crcs = IMAGES.map(crc32c);
+    let mut columns: Vec<ArrayRef> = vec![
+        Arc::new(StringArray::from_iter_values(KEYS)),
+        Arc::new(LargeBinaryArray::from_iter_values(IMAGES)),
+        Arc::new(Int32Array::from_iter(LABELS)),
+        Arc::new(UInt32Array::from_iter_values(crcs)),
+    ];
+    for (field, column) in extra {
+        fields.push(field);
+        columns.push(column);
+    }
+    let metadata = schema::schema().metadata().clone();
+    let schema = Schema::new(fields).with_metadata(metadata);
+    RecordBatch::try_new(Arc::new(schema), columns).unwrap()
+}
+
+/// Writes a part with the given checksums in its footer.
+fn write(batch: &RecordBatch, alignment: usize, head_crc32c: u32, rest_crc32c: u32) -> Memory {
+    let options =
+        IpcWriteOptions::try_new(alignment, false, arrow_ipc::MetadataVersion::V5).unwrap();
+    let mut writer =
+        FileWriter::try_new_with_options(Vec::new(), &batch.schema(), options).unwrap();
+    writer.write(batch).unwrap();
+    writer.write_metadata("meetpoint.head_crc32c", format!("{head_crc32c:08x}"));
+    let described = format!("{}:{rest_crc32c:08x}", batch.num_rows());
+    writer.write_metadata("meetpoint.record_batches", described);
+    Memory(writer.into_inner().unwrap())
+}
+
+fn entry(part: &Memory) -> PartEntry {
+    let footer = i32::from_le_bytes(part.0[part.0.len() - 10..][..4].try_into().unwrap());
+    let tail = part.0.len() - 10 - usize::try_from(footer).unwrap() - 8;
+    PartEntry {
+        file: part_name(0),
+        samples: 3,
+        bytes: part.0.len() as u64,
+        tail_crc32c: crc32c(&part.0[tail..]),
+        sha256: "0".repeat(64),
+    }
+}
+
+/// Writes twice: the checksums have to be known before the footer is written.
+fn part(batch: &RecordBatch, alignment: usize) -> Memory {
+    let draft = write(batch, alignment, 0, 0);
+    let layout = PartLayout::read(0, &entry(&draft), &draft).unwrap();
+    let place = &layout.record_batches[0];
+    let rest = RecordBatchMetadata::read(0, "draft", place, &draft).unwrap().crc32c();
+    let head = &draft.0[..usize::try_from(layout.head.end).unwrap()];
+    write(batch, alignment, crc32c(head), rest)
+}
+
+fn open(part: &Memory) -> Result<Index, meetpoint_format::dataset::DatasetError> {
+    let lengths = IMAGES.map(|image| image.len() as u64);
+    let manifest = Manifest {
+        format: schema::FORMAT.to_owned(),
+        version: schema::VERSION,
+        samples: 3,
+        image_bytes: lengths.iter().sum(),
+        image_bytes_max: 15,
+        labels: ["x", "y"].map(str::to_owned).to_vec(),
+        parts: vec![entry(part)],
+        provenance: Provenance { tool: "test".into(), source: "none".into(), skipped: 0 },
+    };
+    Index::open(manifest, part)
+}
+
+fn reads_right(part: &Memory) {
+    let index = open(part).unwrap();
+    for sample in 0..3 {
+        let location = index.locate(sample as u64, part).unwrap();
+        let start = usize::try_from(location.offset).unwrap();
+        assert_eq!(&part.0[start..start + IMAGES[sample].len()], IMAGES[sample]);
+        assert_eq!((location.crc32c, location.label), (crc32c(IMAGES[sample]), LABELS[sample]));
+        assert_eq!(index.key(sample as u64, part).unwrap(), KEYS[sample]);
+    }
+}
+
+#[test]
+fn a_part_by_another_writer_reads() {
+    for alignment in [8, 16, 32, 64] {
+        reads_right(&part(&batch(Vec::new()), alignment));
+    }
+}
+
+#[test]
+fn further_columns_of_any_type_are_let_pass() {
+    let numbers = Int32Array::from(vec![7, 8, 9]);
+    let texts = StringArray::from(vec![Some("x"), None, Some("z")]);
+    let extra: Vec<(Field, ArrayRef)> = vec![
+        (Field::new("width", DataType::Int32, false), Arc::new(numbers)),
+        (Field::new("caption", DataType::Utf8, true), Arc::new(texts)),
+    ];
+    reads_right(&part(&batch(extra), 64));
+}
+
+#[test]
+fn columns_of_another_name_type_or_order_are_refused_by_name() {
+    let full = batch(Vec::new());
+    let refused = |change: &dyn Fn(&mut Vec<Field>, &mut Vec<ArrayRef>)| {
+        let mut fields: Vec<_> = full.schema().fields().iter().map(|f| (**f).clone()).collect();
+        let mut columns = full.columns().to_vec();
+        change(&mut fields, &mut columns);
+        let schema = Schema::new(fields).with_metadata(full.schema().metadata().clone());
+        let batch = RecordBatch::try_new(Arc::new(schema), columns).unwrap();
+        open(&write(&batch, 64, 0, 0)).unwrap_err().to_string()
+    };
+    let renamed = refused(&|fields, _| fields[0] = fields[0].clone().with_name("name"));
+    assert!(renamed.contains("column 0 is `name` Utf8, expected `key` Utf8"), "{renamed}");
+    let nullable = refused(&|fields, _| fields[3] = fields[3].clone().with_nullable(true));
+    assert!(nullable.contains("`crc32c` UInt32 nullable"), "{nullable}");
+    let swapped = refused(&|fields, columns| {
+        fields.swap(2, 3);
+        columns.swap(2, 3);
+    });
+    assert!(swapped.contains("column 2 is `crc32c` UInt32, expected `label` Int32"), "{swapped}");
+    let missing = refused(&|fields, columns| {
+        fields.truncate(3);
+        columns.truncate(3);
+    });
+    assert!(missing.contains("column 3 is missing, expected `crc32c`"), "{missing}");
+    let retyped = refused(&|fields, columns| {
+        fields[2] = Field::new("label", DataType::UInt32, true);
+        columns[2] = columns[3].clone();
+    });
+    assert!(retyped.contains("column 2 is `label` UInt32 nullable, expected"), "{retyped}");
+}
+
+#[test]
+fn a_part_of_another_version_or_without_one_is_refused() {
+    let refused = |pairs: &[(&str, &str)]| {
+        let pairs = pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+        let metadata: std::collections::BTreeMap<_, _> = pairs.collect();
+        let full = batch(Vec::new());
+        let schema = (*full.schema()).clone().with_metadata(metadata);
+        let batch = RecordBatch::try_new(Arc::new(schema), full.columns().to_vec()).unwrap();
+        open(&write(&batch, 64, 0, 0)).unwrap_err().to_string()
+    };
+    assert!(refused(&[]).contains("schema has no `meetpoint.format`"));
+    let later = refused(&[("meetpoint.format", schema::FORMAT), ("meetpoint.version", "2")]);
+    assert!(later.contains("schema version is 2, this program reads 1"), "{later}");
+}

@@ -1,0 +1,82 @@
+//! What consumes batches: an emulated accelerator, or none.
+
+use crate::clock::{duration_ns, monotonic_ns, sleep_until};
+use crate::stop::WAIT_SLICE;
+use crate::{Batch, StopHandle};
+use std::num::NonZero;
+use std::time::Duration;
+
+/// Something that trains on batches, one step at a time.
+pub trait Accelerator {
+    /// One step; returns when it is done.
+    fn step(&mut self, batch: &Batch);
+}
+
+/// Takes no time: what is measured is the loader alone.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Null;
+
+impl Accelerator for Null {
+    fn step(&mut self, _batch: &Batch) {}
+}
+
+/// Takes a given time and no CPU, as a GPU does from its host's point of view.
+#[derive(Debug, Clone)]
+pub struct Emulated {
+    step: Duration,
+    stop: StopHandle,
+}
+
+impl Emulated {
+    /// An accelerator whose steps take `step`; `stop` cuts one short.
+    ///
+    /// The timer slack of the calling thread, by which the kernel may be late, is set to 1 ns.
+    pub fn new(step: Duration, stop: StopHandle) -> Self {
+        // A thread that keeps its slack is late by 50 µs a step; nothing else changes.
+        let _ = rustix::thread::set_current_timer_slack(NonZero::new(1));
+        Self { step, stop }
+    }
+}
+
+impl Accelerator for Emulated {
+    fn step(&mut self, _batch: &Batch) {
+        sleep_for(self.step, &self.stop);
+    }
+}
+
+/// Sleeps in slices until the deadline or the stop.
+fn sleep_for(time: Duration, stop: &StopHandle) {
+    let deadline = monotonic_ns().saturating_add(duration_ns(time));
+    loop {
+        let now = monotonic_ns();
+        if now >= deadline || stop.is_stopped() {
+            return;
+        }
+        sleep_until(deadline.min(now + duration_ns(WAIT_SLICE)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::time::{ClockId, clock_gettime};
+
+    #[test]
+    fn a_step_takes_its_time_and_no_cpu() {
+        let thread_cpu = || clock_gettime(ClockId::ThreadCPUTime);
+        let (before, cpu_before) = (monotonic_ns(), thread_cpu());
+        sleep_for(Duration::from_millis(150), &StopHandle::new());
+        let (after, cpu_after) = (monotonic_ns(), thread_cpu());
+        assert!(after - before >= 150_000_000);
+        let cpu_ns = (cpu_after.tv_sec - cpu_before.tv_sec) * 1_000_000_000
+            + (cpu_after.tv_nsec - cpu_before.tv_nsec);
+        assert!(cpu_ns < 75_000_000, "{cpu_ns} ns of CPU");
+    }
+
+    #[test]
+    fn a_stop_cuts_a_step_short() {
+        let stop = StopHandle::new();
+        stop.stop();
+        sleep_for(Duration::from_secs(3600), &stop);
+    }
+}

@@ -1,0 +1,144 @@
+//! What a loader is to be run with.
+
+use crate::StopHandle;
+use meetpoint_format::recipe::Recipe;
+use meetpoint_scheduler::{Profile, Strategy};
+use meetpoint_storage::EngineKind;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Everything that [`crate::Loader::open`] needs. [`LoaderConfig::new`] gives the defaults.
+#[derive(Debug, Clone)]
+pub struct LoaderConfig {
+    /// Folder of the dataset.
+    pub dataset: PathBuf,
+    /// What is done to every sample.
+    pub recipe: Arc<Recipe>,
+    /// Samples in a batch.
+    pub batch_size: u32,
+    /// Whether a last batch that is not full is left out. Default: false.
+    pub drop_last: bool,
+    /// Whether each epoch is shuffled. Default: true.
+    pub shuffle: bool,
+    /// Seed of order and augmentation. Default: 0.
+    pub seed: u64,
+    /// Who decides which end prepares what. Default: `host-only`.
+    pub strategy: Strategy,
+    /// Background threads that prepare; 0: the consumer's thread does, inside
+    /// [`crate::Epoch::next_batch`]. Default: 0.
+    pub workers: u32,
+    /// Batches prepared ahead per worker, as PyTorch's `prefetch_factor`. Default: 2.
+    pub prefetch: u32,
+    /// Most memory of the ring of batches. A spool in memory has its own limit,
+    /// [`SpoolConfig::quota_bytes`]. Default: 512 MiB.
+    pub memory_budget_bytes: u64,
+    /// How blocks are read. Default: `Auto`.
+    pub engine: EngineKind,
+    /// Reads in flight per worker. Default: 32.
+    pub read_depth: usize,
+    /// The device; a strategy that uses none does not even start it. Default: none.
+    pub device: Option<DeviceSource>,
+    /// Where device batches land. Default: memory, 256 MiB.
+    pub spool: SpoolConfig,
+    /// A device with work that says nothing for this long is fenced off. Default: 2 s.
+    pub stall_timeout: Duration,
+    /// How long to wait for memory when the consumer keeps every batch alive, before that is an
+    /// error. Default: 5 s.
+    pub place_timeout: Duration,
+    /// Times known from before, for strategies that split an epoch by them. Default: none.
+    pub profile: Option<Profile>,
+    /// Batches of each source that `mte` measures when it has no profile. Default: 3.
+    pub profile_batches: u32,
+    /// Cores for the threads of the host; the consumer's thread too while an epoch runs without
+    /// workers. Default: all that the process may use.
+    pub host_cores: Option<Vec<usize>>,
+    /// Whether the checksum of every sample of every consumed batch is kept, for
+    /// [`crate::verify`]. Default: false.
+    pub verify_samples: bool,
+    /// Ends every wait; share a clone to be able to interrupt even [`crate::Loader::open`].
+    pub stop: StopHandle,
+}
+
+impl LoaderConfig {
+    /// A configuration with defaults: host only, no workers.
+    pub fn new(dataset: impl Into<PathBuf>, recipe: Arc<Recipe>, batch_size: u32) -> Self {
+        Self {
+            dataset: dataset.into(),
+            recipe,
+            batch_size,
+            drop_last: false,
+            shuffle: true,
+            seed: 0,
+            strategy: Strategy::HostOnly,
+            workers: 0,
+            prefetch: 2,
+            memory_budget_bytes: 512 << 20,
+            engine: EngineKind::Auto,
+            read_depth: 32,
+            device: None,
+            spool: SpoolConfig::default(),
+            stall_timeout: Duration::from_secs(2),
+            place_timeout: Duration::from_secs(5),
+            profile: None,
+            profile_batches: 3,
+            host_cores: None,
+            verify_samples: false,
+            stop: StopHandle::new(),
+        }
+    }
+
+    /// Whether the strategy uses a device.
+    pub fn needs_device(&self) -> bool {
+        self.strategy != Strategy::HostOnly
+    }
+}
+
+/// Where a device comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DeviceSource {
+    /// A process of our own, started with the loader and gone with it.
+    Spawn(SpawnDevice),
+    /// One that somebody else started.
+    Connect {
+        /// Its socket.
+        socket: PathBuf,
+    },
+}
+
+/// A device process: `program arguments… --socket S --root DATASET --once`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SpawnDevice {
+    /// Program.
+    pub program: PathBuf,
+    /// What comes before the arguments that the loader adds.
+    pub arguments: Vec<OsString>,
+}
+
+/// Where device batches land.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SpoolConfig {
+    /// In what.
+    pub kind: SpoolKind,
+    /// Most bytes of slots.
+    pub quota_bytes: u64,
+}
+
+impl Default for SpoolConfig {
+    fn default() -> Self {
+        Self { kind: SpoolKind::Memory, quota_bytes: 256 << 20 }
+    }
+}
+
+/// What a spool is made of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SpoolKind {
+    /// An anonymous memory file that both processes map: batches are used in place.
+    Memory,
+    /// A preallocated file without a name: batches are read into the ring.
+    File {
+        /// On whose file system.
+        directory: PathBuf,
+    },
+}

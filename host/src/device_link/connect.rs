@@ -1,0 +1,225 @@
+//! The calls that open a link: connect, describe, load, run; each within a limit.
+
+use crate::{Error, StopHandle};
+use hyper_util::rt::TokioIo;
+use meetpoint_format::wire::device_client::DeviceClient;
+use meetpoint_format::wire::{
+    DescribeReply, DescribeRequest, DeviceMessage, HostMessage, LoadRequest, MESSAGE_BYTES_MAX,
+    PROTOCOL_VERSION,
+};
+use serde::Serialize;
+use std::future::Future;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio::net::UnixStream;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Code, Status, Streaming};
+
+/// How long a device may take to answer a call.
+pub(crate) const CALL_LIMIT: Duration = Duration::from_secs(5);
+
+/// How long loading a job may take: the device opens the dataset.
+const LOAD_LIMIT: Duration = Duration::from_secs(20);
+
+/// How often the stop switch is looked at meanwhile.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// What a device says of itself.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct DeviceInfo {
+    /// Version of the link's protocol.
+    pub protocol_version: u32,
+    /// Version of its program.
+    pub program_version: String,
+    /// Its process.
+    pub process_id: u32,
+    /// Where it listens; `None` for a process of the loader's own, whose socket has no name left.
+    pub socket: Option<PathBuf>,
+    /// Folders of datasets that it serves.
+    pub roots: Vec<String>,
+    /// Its knobs; `None` for a real device.
+    pub emulation: Option<EmulationInfo>,
+    /// Its storage engine.
+    pub storage_engine: String,
+    /// Why that is not io_uring; empty where it is.
+    pub storage_note: String,
+}
+
+/// The knobs of an emulated device; `None` where not limited.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct EmulationInfo {
+    /// Share of a core.
+    pub cpu_ratio: Option<f64>,
+    /// Bandwidth of reads.
+    pub read_bytes_per_second: Option<u64>,
+    /// Bandwidth of writes.
+    pub write_bytes_per_second: Option<u64>,
+    /// Latency of a command.
+    pub latency_ns: Option<u64>,
+    /// Core that it is bound to.
+    pub core: Option<u32>,
+}
+
+impl From<DescribeReply> for DeviceInfo {
+    fn from(reply: DescribeReply) -> Self {
+        let set = |number: u64| (number != 0).then_some(number);
+        Self {
+            protocol_version: reply.protocol_version,
+            program_version: reply.program_version,
+            process_id: reply.process_id,
+            socket: None,
+            roots: reply.roots,
+            emulation: reply.emulation.map(|knobs| EmulationInfo {
+                cpu_ratio: (knobs.cpu_ratio != 0.0).then_some(knobs.cpu_ratio),
+                read_bytes_per_second: set(knobs.read_bytes_per_second),
+                write_bytes_per_second: set(knobs.write_bytes_per_second),
+                latency_ns: set(knobs.latency_ns),
+                core: knobs.core,
+            }),
+            storage_engine: reply.storage_engine,
+            storage_note: reply.storage_note,
+        }
+    }
+}
+
+/// An open connection to a device, before it has a job.
+pub(crate) struct Connection<'a> {
+    client: DeviceClient<Channel>,
+    socket: &'a Path,
+    stop: &'a StopHandle,
+}
+
+impl<'a> Connection<'a> {
+    /// Connects to the socket.
+    pub(crate) async fn open(socket: &'a Path, stop: &'a StopHandle) -> Result<Self, Error> {
+        let unreachable = |error: &dyn std::fmt::Display| Error::DeviceUnreachable {
+            socket: socket.to_path_buf(),
+            problem: error.to_string(),
+        };
+        let limits = Limits { socket, stop, step: "connect", limit: CALL_LIMIT };
+        let stream = limits.apply(UnixStream::connect(socket)).await?;
+        let stream = stream.map_err(|error| match error.kind() {
+            ErrorKind::NotFound => unreachable(&"there is no such socket"),
+            ErrorKind::ConnectionRefused => unreachable(&"nobody listens there"),
+            _ => unreachable(&error),
+        })?;
+        let channel = limits.apply(channel_over(stream)).await?;
+        let channel = channel.map_err(|error| unreachable(&error))?;
+        let client = DeviceClient::new(channel)
+            .max_decoding_message_size(MESSAGE_BYTES_MAX)
+            .max_encoding_message_size(MESSAGE_BYTES_MAX);
+        Ok(Self { client, socket, stop })
+    }
+
+    /// Asks what it is, and checks that it speaks our version.
+    pub(crate) async fn describe(&mut self) -> Result<DeviceInfo, Error> {
+        let limits = self.limits("describe", CALL_LIMIT);
+        let reply = limits.apply(self.client.describe(DescribeRequest {})).await?;
+        let info = DeviceInfo::from(reply.map_err(|status| limits.failed(&status))?.into_inner());
+        if info.protocol_version != PROTOCOL_VERSION {
+            return Err(Error::DeviceVersion {
+                socket: self.socket.to_path_buf(),
+                got: info.protocol_version,
+                expected: PROTOCOL_VERSION,
+                program_version: info.program_version,
+            });
+        }
+        Ok(info)
+    }
+
+    /// Gives it a job; `batches` is what the host makes of the same numbers.
+    pub(crate) async fn load(&mut self, request: LoadRequest, batches: u32) -> Result<(), Error> {
+        let limits = self.limits("load", LOAD_LIMIT);
+        let reply = limits.apply(self.client.load(request)).await?;
+        let reply = reply.map_err(|status| limits.failed(&status))?.into_inner();
+        if reply.batches != u64::from(batches) {
+            return Err(Error::DeviceRefused {
+                socket: self.socket.to_path_buf(),
+                step: "load",
+                reason: format!(
+                    "it finds {} batches in the dataset where the host finds {batches}",
+                    reply.batches
+                ),
+            });
+        }
+        Ok(())
+    }
+
+    /// Opens the stream of work and results.
+    pub(crate) async fn run(
+        &mut self,
+        outbound: mpsc::Receiver<HostMessage>,
+    ) -> Result<Streaming<DeviceMessage>, Error> {
+        let limits = self.limits("run", CALL_LIMIT);
+        let reply = limits.apply(self.client.run(ReceiverStream::new(outbound))).await?;
+        Ok(reply.map_err(|status| limits.failed(&status))?.into_inner())
+    }
+
+    fn limits(&self, step: &'static str, limit: Duration) -> Limits<'a> {
+        Limits { socket: self.socket, stop: self.stop, step, limit }
+    }
+}
+
+/// Bounds of one call.
+#[derive(Clone, Copy)]
+struct Limits<'a> {
+    socket: &'a Path,
+    stop: &'a StopHandle,
+    step: &'static str,
+    limit: Duration,
+}
+
+impl Limits<'_> {
+    /// Waits for `call`, but no longer than the limit or until everything is stopped.
+    async fn apply<T>(&self, call: impl Future<Output = T>) -> Result<T, Error> {
+        let stopped = async {
+            while !self.stop.is_stopped() {
+                tokio::time::sleep(LOOK_EVERY).await;
+            }
+        };
+        let (socket, step, limit) = (self.socket.to_path_buf(), self.step, self.limit);
+        tokio::select! {
+            done = call => Ok(done),
+            () = stopped => Err(Error::Interrupted),
+            () = tokio::time::sleep(limit) => Err(Error::DeviceTimeout { socket, step, limit }),
+        }
+    }
+
+    /// What a failed call means: the device's own refusal, or that nobody serves there.
+    fn failed(&self, status: &Status) -> Error {
+        let (socket, step) = (self.socket.to_path_buf(), self.step);
+        let reason = status.message().to_owned();
+        match status.code() {
+            Code::FailedPrecondition
+            | Code::InvalidArgument
+            | Code::NotFound
+            | Code::PermissionDenied
+            | Code::ResourceExhausted
+            | Code::AlreadyExists
+            | Code::OutOfRange => Error::DeviceRefused { socket, step, reason },
+            Code::Unimplemented => {
+                let problem = "something else than a device listens there".to_owned();
+                Error::DeviceUnreachable { socket, problem }
+            }
+            code => {
+                let problem = format!("`{step}` failed ({code}: {reason})");
+                Error::DeviceUnreachable { socket, problem }
+            }
+        }
+    }
+}
+
+/// A channel over one connection; it never connects again.
+async fn channel_over(stream: UnixStream) -> Result<Channel, tonic::transport::Error> {
+    let mut stream = Some(stream);
+    // The address is never looked at: the connector gives the stream, once.
+    Endpoint::from_static("http://device.invalid")
+        .connect_with_connector(tower::service_fn(move |_| {
+            let taken = stream.take().map(TokioIo::new);
+            async move { taken.ok_or_else(|| std::io::Error::from(ErrorKind::NotConnected)) }
+        }))
+        .await
+}

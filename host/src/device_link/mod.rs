@@ -1,0 +1,257 @@
+//! The link to a device: one thread that opens it, keeps it, and says when it is lost.
+//!
+//! In reading order: this file (opening and closing), `session` (what the rest of the host sees of
+//! it), `spawn` (a process of our own), `connect` (the calls), `fd_channel` (the spool's
+//! descriptor), `stream` (messages to events), `fetch` (slots into host memory).
+
+mod connect;
+mod fd_channel;
+pub(crate) mod fetch;
+mod session;
+mod spawn;
+mod stream;
+
+pub use connect::{DeviceInfo, EmulationInfo};
+pub(crate) use session::{Session, SlotLease};
+
+use crate::config::{DeviceSource, SpoolConfig};
+use crate::driver::Driver;
+use crate::places::SpoolLimits;
+use crate::spool::Spool;
+use crate::stop::WAIT_SLICE;
+use crate::{Error, StopHandle};
+use connect::Connection;
+use meetpoint_format::wire::{LoadRequest, PROTOCOL_VERSION, SpoolKind};
+use meetpoint_prepare::Job;
+use spawn::DeviceProcess;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use tokio::runtime::Runtime;
+
+/// How long a device process may take until it listens.
+const START_LIMIT: Duration = Duration::from_secs(10);
+
+/// How often it is tried meanwhile.
+const TRY_EVERY: Duration = Duration::from_millis(5);
+
+/// How long the process of a lost link may take to end, for the report to say how it did.
+const ENDING_LIMIT: Duration = Duration::from_millis(300);
+
+/// What a link needs, now and when it is opened again.
+#[derive(Debug, Clone)]
+pub(crate) struct LinkSetup {
+    pub(crate) source: DeviceSource,
+    pub(crate) job: Job,
+    /// Batches that the host finds in an epoch.
+    pub(crate) batches: u32,
+    pub(crate) spool: SpoolConfig,
+    pub(crate) limits: SpoolLimits,
+    pub(crate) stop: StopHandle,
+    /// Cores for the link's thread; a device process that it starts is not bound to them.
+    pub(crate) cores: Option<Vec<usize>>,
+}
+
+/// A link that stands. Dropping it ends it, and the device process if that is ours.
+#[derive(Debug)]
+pub(crate) struct DeviceLink {
+    session: Arc<Session>,
+    info: DeviceInfo,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What the thread sends when the link stands.
+struct Opened {
+    session: Arc<Session>,
+    info: DeviceInfo,
+}
+
+impl DeviceLink {
+    /// Opens a link and hands over the job; blocks until it stands, within limits.
+    pub(crate) fn open(setup: LinkSetup, driver: Arc<Driver>) -> Result<Self, Error> {
+        let stop = setup.stop.clone();
+        let (sender, receiver) = sync_channel(1);
+        let thread = std::thread::Builder::new()
+            .name("device-link".to_owned())
+            .spawn(move || keep(&setup, &driver, &sender))
+            .map_err(Error::Thread)?;
+        // The thread bounds each of its own waits and answers in any case.
+        let opened = loop {
+            match receiver.recv_timeout(WAIT_SLICE) {
+                Ok(opened) => break opened,
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break Err(Error::Panicked),
+            }
+            if stop.is_stopped() && thread.is_finished() {
+                break Err(Error::Interrupted);
+            }
+        };
+        match opened {
+            Ok(Opened { session, info }) => Ok(Self { session, info, thread: Some(thread) }),
+            Err(error) => {
+                // It ends by itself; a panic of its own was reported where it happened.
+                let _ = thread.join();
+                Err(error)
+            }
+        }
+    }
+
+    pub(crate) fn session(&self) -> &Arc<Session> {
+        &self.session
+    }
+
+    pub(crate) fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    /// Whether it still stands, as far as is known.
+    pub(crate) fn is_alive(&self) -> bool {
+        !self.session.is_closed() && self.thread.as_ref().is_some_and(|it| !it.is_finished())
+    }
+}
+
+impl Drop for DeviceLink {
+    fn drop(&mut self) {
+        self.session.close();
+        if let Some(thread) = self.thread.take() {
+            // Its waits are bounded; a panic of its own was reported where it happened.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The thread: opens the link, keeps it until it ends, ends the process.
+fn keep(setup: &LinkSetup, driver: &Driver, opened: &SyncSender<Result<Opened, Error>>) {
+    let mut process = None;
+    let answer = |result| {
+        // The opener waits for exactly one answer.
+        let _ = opened.send(result);
+    };
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return answer(Err(Error::Thread(error))),
+    };
+    let (session, inbound) = match open(setup, &runtime, &mut process) {
+        Ok((session, info, inbound)) => {
+            answer(Ok(Opened { session: Arc::clone(&session), info }));
+            (session, inbound)
+        }
+        Err(error) => {
+            // Gone before the opener goes on, so that nothing is left when it reports the error.
+            drop(process);
+            return answer(Err(error));
+        }
+    };
+    if let Some(cores) = &setup.cores {
+        // They were tried when the loader was opened; a core may have gone since.
+        let _ = crate::cores::bind(cores);
+    }
+    let ending = runtime.block_on(stream::serve(inbound, &session, driver));
+    session.close();
+    // Ends the connection, whoever still holds a lease: the device hears it and goes.
+    drop(runtime);
+    if let Some(why) = ending {
+        let process_ending = process.as_mut().and_then(|it| it.ending(ENDING_LIMIT));
+        let ending = process_ending.map(|ending| format!("; {ending}"));
+        driver.lost(&session, &format!("{why}{}", ending.unwrap_or_default()));
+    }
+    if let Some(mut process) = process {
+        process.end(&setup.stop);
+    }
+}
+
+type Inbound = tonic::Streaming<meetpoint_format::wire::DeviceMessage>;
+
+/// Starts or finds the device and goes through the calls.
+fn open(
+    setup: &LinkSetup,
+    runtime: &Runtime,
+    process: &mut Option<DeviceProcess>,
+) -> Result<(Arc<Session>, DeviceInfo, Inbound), Error> {
+    let stop = &setup.stop;
+    let spool = Spool::create(&setup.spool, setup.limits)?;
+    let dataset = absolute(setup.job.dataset.path())?;
+    let socket = match &setup.source {
+        DeviceSource::Connect { socket } => socket.clone(),
+        DeviceSource::Spawn(spawn) => {
+            process.insert(DeviceProcess::start(spawn, &dataset)?).socket().to_path_buf()
+        }
+    };
+    let opened = runtime.block_on(async {
+        let mut connection = match process.as_mut() {
+            None => Connection::open(&socket, stop).await?,
+            Some(process) => first_connection(process, &socket, stop).await?,
+        };
+        let mut info = connection.describe().await?;
+        let (token, file) = (spool.token(), spool.file().as_fd());
+        fd_channel::hand_over(&socket, token, file, connect::CALL_LIMIT, stop)?;
+        let request = load_request(setup, &dataset, &spool);
+        let (session, outbound) = Session::new(spool);
+        connection.load(request, setup.batches).await?;
+        let inbound = connection.run(outbound).await?;
+        info.socket = process.is_none().then(|| socket.clone());
+        Ok((session, info, inbound))
+    });
+    if let Some(process) = process {
+        if matches!(opened, Err(Error::DeviceUnreachable { .. })) {
+            // A device that died of what it was asked says why better than the call that failed.
+            process.wait(ENDING_LIMIT);
+            process.check_alive()?;
+        }
+        process.forget_socket();
+    }
+    opened
+}
+
+/// Waits until a process that was just started listens.
+async fn first_connection<'a>(
+    process: &mut DeviceProcess,
+    socket: &'a Path,
+    stop: &'a StopHandle,
+) -> Result<Connection<'a>, Error> {
+    let deadline = Instant::now() + START_LIMIT;
+    loop {
+        process.check_alive()?;
+        match Connection::open(socket, stop).await {
+            Err(Error::DeviceUnreachable { .. }) if Instant::now() < deadline => {
+                stop.check()?;
+                tokio::time::sleep(TRY_EVERY).await;
+            }
+            outcome => return outcome,
+        }
+    }
+}
+
+fn load_request(setup: &LinkSetup, dataset: &Path, spool: &Spool) -> LoadRequest {
+    let Job { dataset: opened, recipe, batching } = &setup.job;
+    let limits = spool.limits();
+    let kind = match setup.spool.kind {
+        crate::SpoolKind::Memory => SpoolKind::Memory,
+        crate::SpoolKind::File { .. } => SpoolKind::File,
+    };
+    LoadRequest {
+        protocol_version: PROTOCOL_VERSION,
+        dataset: dataset.to_string_lossy().into_owned(),
+        manifest_sha256: opened.manifest_sha256().to_vec(),
+        recipe_toml: recipe.to_toml(),
+        recipe_hash: recipe.hash().0.to_vec(),
+        seed: batching.seed,
+        batch_size: batching.batch_size,
+        drop_last: batching.drop_last,
+        shuffle: batching.shuffle,
+        spool_token: spool.token(),
+        spool_slots: limits.slots,
+        spool_slot_bytes: limits.slot_bytes,
+        spool_kind: kind.into(),
+    }
+}
+
+/// The dataset's folder as the device, in whatever folder it runs, finds it too.
+fn absolute(path: &Path) -> Result<PathBuf, Error> {
+    path.canonicalize().map_err(|source| {
+        meetpoint_prepare::Error::Open { path: path.to_path_buf(), source }.into()
+    })
+}

@@ -1,0 +1,230 @@
+//! One connection to a device: what is said to it, and which slots it has given away.
+
+use crate::spool::Spool;
+use meetpoint_format::wire::{
+    HostMessage, Meters, Release, Revoke, StartEpoch, Work, host_message,
+};
+use meetpoint_scheduler::{Generation, WorkRun};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::{Notify, mpsc};
+
+/// Messages that wait to be sent, besides one release for each slot. A device that leaves more
+/// unread is taken for dead.
+const UNREAD_MAX: usize = 256;
+
+/// A connection, shared by everybody who speaks to the device or holds one of its slots.
+#[derive(Debug)]
+pub(crate) struct Session {
+    spool: Spool,
+    outbound: Mutex<Option<mpsc::Sender<HostMessage>>>,
+    /// Slots that the device gave away and that were not released.
+    leased: Mutex<Vec<bool>>,
+    /// Leases in the consumer's hands.
+    kept: AtomicU32,
+    /// Nothing is sent any more.
+    is_closed: AtomicBool,
+    /// Why this side broke it off; `None` while open, and where it was closed as planned.
+    breach: Mutex<Option<String>>,
+    /// Wakes the link's thread when this side closed it.
+    closing: Notify,
+    meters: Mutex<Meters>,
+}
+
+impl Session {
+    /// A session over `spool`, and the messages that are to be sent.
+    pub(crate) fn new(spool: Spool) -> (Arc<Self>, mpsc::Receiver<HostMessage>) {
+        let slots = spool.limits().slots as usize;
+        let (sender, receiver) = mpsc::channel(slots + UNREAD_MAX);
+        let session = Self {
+            spool,
+            outbound: Mutex::new(Some(sender)),
+            leased: Mutex::new(vec![false; slots]),
+            kept: AtomicU32::new(0),
+            is_closed: AtomicBool::new(false),
+            breach: Mutex::new(None),
+            closing: Notify::new(),
+            meters: Mutex::new(Meters::default()),
+        };
+        (Arc::new(session), receiver)
+    }
+
+    pub(crate) fn spool(&self) -> &Spool {
+        &self.spool
+    }
+
+    pub(crate) fn start_epoch(&self, epoch: u32, generation: u32) {
+        self.send(host_message::Message::StartEpoch(StartEpoch { epoch, generation }));
+    }
+
+    pub(crate) fn work(&self, epoch: u32, run: WorkRun, generation: Generation) {
+        self.send(host_message::Message::Work(Work {
+            epoch,
+            generation: generation.0,
+            first: run.first.0,
+            count: run.count,
+            descending: run.descending,
+        }));
+    }
+
+    pub(crate) fn revoke(&self, epoch: u32, generation: u32) {
+        self.send(host_message::Message::Revoke(Revoke { epoch, generation }));
+    }
+
+    /// Queues a message; never waits.
+    pub(crate) fn send(&self, message: host_message::Message) {
+        let outbound = lock(&self.outbound);
+        let Some(sender) = outbound.as_ref() else { return };
+        if sender.try_send(HostMessage { message: Some(message) }).is_err() {
+            drop(outbound);
+            self.break_off("it does not read what it is told".to_owned());
+        }
+    }
+
+    /// The device cannot be worked with, for this reason.
+    pub(crate) fn break_off(&self, why: String) {
+        lock(&self.breach).get_or_insert(why);
+        self.close();
+    }
+
+    /// Nothing more is sent; the link's thread ends the connection.
+    pub(crate) fn close(&self) {
+        // Known before the device can hear of it and end the link from its side.
+        self.is_closed.store(true, Ordering::SeqCst);
+        lock(&self.outbound).take();
+        self.closing.notify_one();
+    }
+
+    /// Returns once this side closed the session.
+    pub(crate) async fn closed(&self) {
+        self.closing.notified().await;
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::SeqCst)
+    }
+
+    /// Why this side broke the session off, if it did.
+    pub(crate) fn breach(&self) -> Option<String> {
+        lock(&self.breach).clone()
+    }
+
+    /// Takes over a slot that the device says it published; `None` if it is not the device's to
+    /// give away.
+    pub(crate) fn lease(self: &Arc<Self>, slot: u32) -> Option<SlotLease> {
+        let mut leased = lock(&self.leased);
+        let entry = leased.get_mut(slot as usize).filter(|is_leased| !**is_leased)?;
+        *entry = true;
+        Some(SlotLease { session: Arc::clone(self), slot, is_kept: false })
+    }
+
+    /// Leases in the consumer's hands.
+    pub(crate) fn kept(&self) -> u32 {
+        self.kept.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn set_meters(&self, meters: Meters) {
+        *lock(&self.meters) = meters;
+    }
+
+    pub(crate) fn meters(&self) -> Meters {
+        *lock(&self.meters)
+    }
+}
+
+/// A published slot. Dropping it releases the slot to the device.
+#[derive(Debug)]
+pub(crate) struct SlotLease {
+    session: Arc<Session>,
+    slot: u32,
+    is_kept: bool,
+}
+
+impl SlotLease {
+    /// Number of the slot.
+    pub(crate) fn slot(&self) -> u32 {
+        self.slot
+    }
+
+    pub(crate) fn session(&self) -> &Arc<Session> {
+        &self.session
+    }
+
+    /// The slot's bytes where the spool is memory.
+    pub(crate) fn bytes(&self) -> Option<&[u8]> {
+        self.session.spool.slot(self.slot)
+    }
+
+    /// The consumer has it from here on.
+    pub(crate) fn keep(&mut self) {
+        if !std::mem::replace(&mut self.is_kept, true) {
+            self.session.kept.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+}
+
+impl Drop for SlotLease {
+    fn drop(&mut self) {
+        if self.is_kept {
+            self.session.kept.fetch_sub(1, Ordering::SeqCst);
+        }
+        // Ours no longer before the device can hear that it is its own again.
+        lock(&self.session.leased)[self.slot as usize] = false;
+        self.session.send(host_message::Message::Release(Release { slot: self.slot }));
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing is left half done by a panic while one of these is held.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{SpoolConfig, SpoolKind};
+    use crate::places::SpoolLimits;
+
+    fn session(slots: u32) -> (Arc<Session>, mpsc::Receiver<HostMessage>) {
+        let limits = SpoolLimits { slots, slot_bytes: 8192, slots_scheduled: slots };
+        let config = SpoolConfig { kind: SpoolKind::Memory, quota_bytes: 1 << 20 };
+        Session::new(Spool::create(&config, limits).unwrap())
+    }
+
+    #[test]
+    fn a_slot_is_given_away_once_and_released_when_its_lease_is_dropped() {
+        let (session, mut sent) = session(2);
+        let mut lease = session.lease(1).unwrap();
+        assert!(session.lease(1).is_none(), "it was given away already");
+        assert!(session.lease(2).is_none(), "there is no such slot");
+        lease.keep();
+        lease.keep();
+        assert_eq!(session.kept(), 1);
+        drop(lease);
+        assert_eq!(session.kept(), 0);
+        let released = host_message::Message::Release(Release { slot: 1 });
+        assert_eq!(sent.try_recv().unwrap().message, Some(released));
+        assert!(session.lease(1).is_some());
+    }
+
+    #[test]
+    fn a_device_that_reads_nothing_breaks_the_session_and_nobody_waits() {
+        let (session, _sent) = session(1);
+        for _ in 0..=UNREAD_MAX + 1 {
+            assert!(!session.is_closed());
+            session.revoke(0, 1);
+        }
+        assert!(session.is_closed());
+        assert_eq!(session.breach().as_deref(), Some("it does not read what it is told"));
+        session.revoke(0, 1);
+    }
+
+    #[test]
+    fn leases_outlive_a_session_that_ended() {
+        let (session, sent) = session(1);
+        let lease = session.lease(0).unwrap();
+        session.close();
+        drop((session, sent));
+        assert_eq!(lease.bytes().unwrap().len(), 8192);
+    }
+}

@@ -1,0 +1,221 @@
+//! A device process of our own: started with the link, gone with it, and nothing left.
+
+use crate::{Error, SpawnDevice, StopHandle};
+use std::collections::VecDeque;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How much of the end of what the process writes to standard error is kept.
+const STDERR_BYTES_MAX: usize = 4096;
+
+/// How long the process may take to go by itself once its link has ended.
+const GOING_LIMIT: Duration = Duration::from_secs(1);
+
+/// How often it is looked at meanwhile.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+
+/// A running device process and the folder of its socket. Dropping it ends the process.
+///
+/// The process asks the kernel to be killed when the thread that started it ends, so it must be
+/// started, and this must be dropped, in the thread that keeps the link.
+#[derive(Debug)]
+pub(crate) struct DeviceProcess {
+    child: Child,
+    program: PathBuf,
+    socket: PathBuf,
+    /// Removed as soon as the link stands.
+    folder: Option<tempfile::TempDir>,
+    said: Arc<Mutex<VecDeque<u8>>>,
+    listener: Option<JoinHandle<()>>,
+}
+
+impl DeviceProcess {
+    /// Starts `program arguments… --socket S --root DATASET --once --parent PID`.
+    pub(crate) fn start(spawn: &SpawnDevice, dataset: &Path) -> Result<Self, Error> {
+        let failed = |source| Error::DeviceStart { program: spawn.program.clone(), source };
+        let folder = socket_folder().map_err(failed)?;
+        let socket = folder.path().join("device.sock");
+        let mut command = Command::new(&spawn.program);
+        command.args(&spawn.arguments).arg("--socket").arg(&socket);
+        command.arg("--root").arg(dataset).arg("--once");
+        command.arg("--parent").arg(std::process::id().to_string());
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(failed)?;
+        let said = Arc::new(Mutex::new(VecDeque::new()));
+        let mut stderr = child.stderr.take().expect("standard error was asked for as a pipe");
+        let kept = Arc::clone(&said);
+        let listener = std::thread::Builder::new()
+            .name("device-stderr".to_owned())
+            .spawn(move || keep_end(&mut stderr, &kept));
+        let mut process = Self {
+            child,
+            program: spawn.program.clone(),
+            socket,
+            folder: Some(folder),
+            said,
+            listener: None,
+        };
+        // On failure the process is dropped, and so ended.
+        process.listener = Some(listener.map_err(Error::Thread)?);
+        Ok(process)
+    }
+
+    /// Where it listens.
+    pub(crate) fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    /// The link stands: nobody needs the socket's name any more, so none is left behind if this
+    /// process is killed.
+    pub(crate) fn forget_socket(&mut self) {
+        self.folder.take();
+    }
+
+    /// An error that says how it ended, once it has.
+    pub(crate) fn check_alive(&mut self) -> Result<(), Error> {
+        match self.child.try_wait() {
+            Ok(Some(status)) => {
+                let said = self.last_words();
+                let said = if said.is_empty() { said } else { format!(": {said}") };
+                let program = self.program.clone();
+                Err(Error::DeviceEnded { program, status: status.to_string(), said })
+            }
+            Ok(None) => Ok(()),
+            Err(source) => Err(Error::DeviceStart { program: self.program.clone(), source }),
+        }
+    }
+
+    /// How it ended, when it did so within `limit`: `signal: 9 (SIGKILL)` and its last words.
+    pub(crate) fn ending(&mut self, limit: Duration) -> Option<String> {
+        let status = self.wait(limit)?;
+        let said = self.last_words();
+        let said = if said.is_empty() { said } else { format!(" after saying: {said}") };
+        Some(format!("its process ended with {status}{said}"))
+    }
+
+    /// How it ended, when it did so within `limit`.
+    pub(crate) fn wait(&mut self, limit: Duration) -> Option<ExitStatus> {
+        let deadline = Instant::now() + limit;
+        loop {
+            if let Ok(Some(status)) = self.child.try_wait() {
+                return Some(status);
+            }
+            if Instant::now() >= deadline {
+                return None;
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    /// The end of what it wrote to standard error, in one line. Only for a process that has ended.
+    fn last_words(&mut self) -> String {
+        // The pipe is empty a moment after the process ended, unless a child of it holds it open.
+        let deadline = Instant::now() + Duration::from_millis(200);
+        while let Some(listener) = &self.listener
+            && !listener.is_finished()
+            && Instant::now() < deadline
+        {
+            std::thread::sleep(LOOK_EVERY);
+        }
+        let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes: Vec<u8> = said.iter().copied().collect();
+        let lines = String::from_utf8_lossy(&bytes);
+        lines.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ")
+    }
+
+    /// Lets it go by itself for a while, then kills it; reaps it in any case.
+    pub(crate) fn end(&mut self, stop: &StopHandle) {
+        let limit = if stop.is_stopped() { GOING_LIMIT / 4 } else { GOING_LIMIT };
+        if self.wait(limit).is_none() {
+            // It may have gone just now; then there is nothing to kill.
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+impl Drop for DeviceProcess {
+    fn drop(&mut self) {
+        // A process that already ended is only reaped by this.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A fresh folder that only this user can enter.
+fn socket_folder() -> std::io::Result<tempfile::TempDir> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix("meetpoint-");
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR").filter(|path| !path.is_empty());
+    if let Some(folder) = runtime.and_then(|path| builder.tempdir_in(path).ok()) {
+        return Ok(folder);
+    }
+    // Names of sockets are limited to 107 bytes, so not the temporary folder that a user may set.
+    builder.tempdir_in("/tmp")
+}
+
+/// Reads to the end and keeps the last bytes.
+fn keep_end(stream: &mut impl Read, kept: &Mutex<VecDeque<u8>>) {
+    let mut buffer = [0; 1024];
+    while let Ok(bytes @ 1..) = stream.read(&mut buffer) {
+        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.extend(&buffer[..bytes]);
+        let surplus = kept.len().saturating_sub(STDERR_BYTES_MAX);
+        kept.drain(..surplus);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> SpawnDevice {
+        let arguments = ["-c", script].map(std::ffi::OsString::from).to_vec();
+        SpawnDevice { program: "/bin/sh".into(), arguments }
+    }
+
+    #[test]
+    fn a_program_that_ends_is_reported_with_its_last_words() {
+        let spawn = shell("echo first >&2; echo no such knob >&2; exit 3");
+        let mut process = DeviceProcess::start(&spawn, Path::new("/data")).unwrap();
+        assert!(process.wait(Duration::from_secs(60)).is_some());
+        let error = process.check_alive().unwrap_err().to_string();
+        assert!(error.contains("exit status: 3"), "{error}");
+        assert!(error.ends_with("first; no such knob"), "{error}");
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_is_an_error_that_names_it() {
+        let spawn = SpawnDevice { program: "/no/such/program".into(), arguments: vec![] };
+        let error = DeviceProcess::start(&spawn, Path::new("/data")).unwrap_err().to_string();
+        assert!(error.contains("/no/such/program"), "{error}");
+    }
+
+    #[test]
+    fn a_process_that_does_not_go_is_killed_and_its_folder_removed() {
+        let spawn = shell("trap '' TERM; while :; do sleep 1; done");
+        let mut process = DeviceProcess::start(&spawn, Path::new("/data")).unwrap();
+        let folder = process.socket().parent().unwrap().to_path_buf();
+        assert!(folder.is_dir());
+        let stop = StopHandle::new();
+        stop.stop();
+        process.end(&stop);
+        assert!(process.ending(Duration::ZERO).unwrap().contains("SIGKILL"));
+        drop(process);
+        assert!(!folder.exists());
+    }
+
+    #[test]
+    fn only_the_end_of_a_flood_is_kept() {
+        let kept = Mutex::new(VecDeque::new());
+        let flood: Vec<u8> = (0..100_000u32).map(|number| b'0' + (number % 10) as u8).collect();
+        keep_end(&mut &flood[..], &kept);
+        let kept = kept.into_inner().unwrap();
+        assert_eq!(kept.len(), STDERR_BYTES_MAX);
+        assert_eq!(kept.back(), Some(&b'9'));
+    }
+}

@@ -1,0 +1,45 @@
+//! Messages of a device to events of the driver, until the link ends.
+
+use super::{Inbound, Session};
+use crate::driver::Driver;
+use meetpoint_format::wire::device_message::Message;
+use std::sync::Arc;
+
+/// Serves the stream. `None` when this side closed it, else why it ended.
+pub(crate) async fn serve(
+    mut inbound: Inbound,
+    session: &Arc<Session>,
+    driver: &Driver,
+) -> Option<String> {
+    loop {
+        let received = tokio::select! {
+            // What has arrived counts, even if the link is to be closed.
+            biased;
+            received = inbound.message() => received,
+            () = session.closed() => return session.breach(),
+        };
+        match received {
+            Ok(Some(message)) => {
+                if let Some(message) = message.message {
+                    handle(message, session, driver);
+                }
+            }
+            // The device answers the end of our stream with the end of its own.
+            _ if session.is_closed() => return session.breach(),
+            Ok(None) => return Some("it ended the link".to_owned()),
+            Err(status) => return Some(format!("its link broke ({})", status.message())),
+        }
+    }
+}
+
+fn handle(message: Message, session: &Arc<Session>, driver: &Driver) {
+    match message {
+        Message::Published(published) => driver.published(session, &published),
+        Message::Progress(_) => driver.progress(session),
+        Message::Failed(failed) => driver.failed(session, &failed),
+        Message::Meters(meters) => {
+            session.set_meters(meters);
+            driver.meters_arrived();
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! What the consumer's thread asks: the next batch, and what to do until it is there.
+
+use super::{Driver, Prepared};
+use crate::Error;
+use crate::clock::monotonic_ns;
+use crate::device_link::Session;
+use crate::stop::WAIT_SLICE;
+use meetpoint_scheduler::{AcceleratorDecision, BatchIndex, HostDecision, Source};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// What the consumer's thread is to do.
+pub(crate) enum Step {
+    /// Use this batch.
+    Consume(BatchIndex, Source, Prepared),
+    /// Prepare this batch itself, then ask again.
+    Prepare(BatchIndex),
+    /// Every batch of the epoch was consumed.
+    Done,
+}
+
+/// Marks the time during which the consumer waits for a batch.
+pub(crate) struct Awaiting<'d>(&'d Driver);
+
+impl Drop for Awaiting<'_> {
+    fn drop(&mut self) {
+        self.0.is_awaited.store(false, Ordering::SeqCst);
+    }
+}
+
+impl Driver {
+    /// The consumer is done with a step and wants the next batch.
+    pub(crate) fn step_ended(&self) -> Awaiting<'_> {
+        self.is_awaited.store(true, Ordering::SeqCst);
+        let mut state = self.lock();
+        if let Some(run) = &mut state.run {
+            let now = run.now();
+            if let Some(record) = run.records.last_mut().filter(|it| it.step_end_ns == 0) {
+                record.step_end_ns = now;
+                run.meters.step.add(now - record.consume_ns);
+            }
+            if run.ended_ns.is_none() {
+                run.scheduler.accelerator_ready(now);
+            }
+            run.pump();
+        }
+        drop(state);
+        self.wake_all();
+        Awaiting(self)
+    }
+
+    /// Waits until there is something for the consumer's thread to do. `prepares`: it prepares
+    /// batches itself.
+    pub(crate) fn next_step(&self, prepares: bool) -> Result<Step, Error> {
+        let mut state = self.lock();
+        loop {
+            self.stop.check()?;
+            let run = state.run.as_mut().expect("an epoch is under way while it is asked");
+            run.check_failure()?;
+            let now = run.now();
+            let decision = run.scheduler.accelerator(now);
+            run.pump();
+            let until = match decision {
+                AcceleratorDecision::Consume(batch, source) => {
+                    let ready = run.ready.remove(&batch.0);
+                    let mut ready = ready.expect("what the scheduler calls ready is here");
+                    run.note_consumed(batch, source, &mut ready);
+                    drop(state);
+                    self.work.notify_all();
+                    return Ok(Step::Consume(batch, source, ready.prepared));
+                }
+                AcceleratorDecision::Done => {
+                    let ended = run.records.last().map_or(0, |record| record.step_end_ns);
+                    run.ended_ns.get_or_insert(ended);
+                    return Ok(Step::Done);
+                }
+                AcceleratorDecision::WaitUntil(until) => until,
+            };
+            if prepares && let HostDecision::Prepare(batch) = run.host() {
+                return Ok(Step::Prepare(batch));
+            }
+            // Claims may have been taken back: workers look again.
+            self.work.notify_all();
+            let limit = Duration::from_nanos(until.saturating_sub(now)).min(WAIT_SLICE);
+            let waited = self.ready.wait_timeout(state, limit);
+            state = waited.expect("no thread panics while it holds the driver").0;
+            if let Some(run) = &mut state.run {
+                let now = run.now();
+                run.scheduler.tick(now);
+                run.pump();
+            }
+        }
+    }
+
+    /// How long the consumer waited for the batch that it just got.
+    pub(crate) fn note_wait(&self, since_ns: u64) {
+        if let Some(run) = &mut self.lock().run {
+            run.meters.wait.add(monotonic_ns().saturating_sub(since_ns));
+        }
+    }
+
+    /// Waits, at most `limit`, until the device has reported on every slot that it published.
+    pub(crate) fn await_meters(&self, session: &Arc<Session>, batches: u64, limit: Duration) {
+        let deadline = Instant::now() + limit;
+        let mut state = self.lock();
+        while session.meters().batches < batches
+            && !session.is_closed()
+            && let Some(left) = deadline.checked_duration_since(Instant::now())
+        {
+            let waited = self.ready.wait_timeout(state, left.min(WAIT_SLICE));
+            state = waited.expect("no thread panics while it holds the driver").0;
+        }
+    }
+}

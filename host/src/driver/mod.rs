@@ -1,0 +1,299 @@
+//! The scheduler behind a lock, told what really happened and when.
+//!
+//! Decisions and reports are made under the lock; preparing, reading and checking are not. In
+//! reading order: this file (who waits for what), `run` (one epoch: events in, decisions out),
+//! `consumer` (what the consumer's thread asks).
+
+mod consumer;
+mod run;
+
+pub(crate) use consumer::Step;
+pub(crate) use run::{FetchTask, Prepared, Run, RunSetup};
+
+use crate::device_link::Session;
+use crate::ring::{Place, Ring};
+use crate::stop::WAIT_SLICE;
+use crate::{Error, StopHandle};
+use meetpoint_format::wire;
+use meetpoint_scheduler::{BatchIndex, HostDecision};
+use meetpoint_storage::Counters;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// What the threads of a loader share.
+#[derive(Debug)]
+pub(crate) struct Driver {
+    state: Mutex<State>,
+    /// Workers and the fetching thread wait here for something to do.
+    work: Condvar,
+    /// The consumer waits here for a batch.
+    ready: Condvar,
+    stop: StopHandle,
+    /// Number of the run under way; 0 when there is none. Read without the lock, so that a
+    /// thread deep in preparation notices that its batch is not wanted any more.
+    current: AtomicU64,
+    /// Whether the consumer waits for a batch.
+    is_awaited: AtomicBool,
+    /// How long a thread waits for memory while the consumer waits for a batch.
+    place_timeout: Duration,
+    /// Each batch in the consumer's hands holds a clone.
+    kept: Arc<()>,
+}
+
+#[derive(Debug)]
+struct State {
+    run: Option<Run>,
+    runs_begun: u64,
+    is_closing: bool,
+    /// Why the device was lost while no epoch was under way.
+    lost_between: Option<String>,
+}
+
+/// A batch that a worker is to prepare.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct HostTask {
+    pub(crate) serial: u64,
+    pub(crate) epoch: u32,
+    pub(crate) batch: BatchIndex,
+}
+
+impl Driver {
+    pub(crate) fn new(stop: StopHandle, place_timeout: Duration) -> Self {
+        let state = State { run: None, runs_begun: 0, is_closing: false, lost_between: None };
+        Self {
+            state: Mutex::new(state),
+            work: Condvar::new(),
+            ready: Condvar::new(),
+            stop,
+            current: AtomicU64::new(0),
+            is_awaited: AtomicBool::new(false),
+            place_timeout,
+            kept: Arc::new(()),
+        }
+    }
+
+    /// Begins an epoch; returns the number of the run.
+    pub(crate) fn begin(&self, setup: RunSetup) -> Result<u64, Error> {
+        let mut state = self.lock();
+        assert!(state.run.is_none(), "the epoch before was ended: it borrowed the loader");
+        let serial = state.runs_begun + 1;
+        let mut run = Run::new(serial, setup)?;
+        run.begin();
+        state.runs_begun = serial;
+        state.run = Some(run);
+        self.current.store(serial, Ordering::SeqCst);
+        drop(state);
+        self.wake_all();
+        Ok(serial)
+    }
+
+    /// Ends the epoch, finished or not. What is still being done for it comes to nothing.
+    pub(crate) fn end(&self) -> Option<Run> {
+        self.current.store(0, Ordering::SeqCst);
+        // Also reached while unwinding.
+        let run = self.state.lock().unwrap_or_else(PoisonError::into_inner).run.take();
+        self.wake_all();
+        run
+    }
+
+    /// Sends every thread home.
+    pub(crate) fn close(&self) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).is_closing = true;
+        self.current.store(0, Ordering::SeqCst);
+        self.wake_all();
+    }
+
+    /// Whether what is done for a run is still wanted.
+    pub(crate) fn is_current(&self, serial: u64) -> bool {
+        self.current.load(Ordering::SeqCst) == serial && !self.stop.is_stopped()
+    }
+
+    /// A token for a batch that is handed to the consumer.
+    pub(crate) fn keep(&self) -> Arc<()> {
+        Arc::clone(&self.kept)
+    }
+
+    // What workers do.
+
+    /// Waits for a batch to prepare; `None` when the loader closes.
+    pub(crate) fn next_for_host(&self) -> Option<HostTask> {
+        self.wait_for_work(|run| match run.host() {
+            HostDecision::Prepare(batch) => {
+                Some(HostTask { serial: run.serial, epoch: run.epoch, batch })
+            }
+            HostDecision::Idle | HostDecision::Done => None,
+        })
+    }
+
+    /// A worker is done with a batch; `None`: it was given up because the run is over.
+    pub(crate) fn host_finished(
+        &self,
+        serial: u64,
+        batch: BatchIndex,
+        result: Result<Option<Prepared>, Error>,
+        read: Counters,
+    ) {
+        self.tell(serial, |run| {
+            run.read(read);
+            match result {
+                Ok(Some(prepared)) => run.host_finished(batch, prepared),
+                Ok(None) => {}
+                Err(error) => run.fail(error),
+            }
+        });
+    }
+
+    /// The run cannot go on. Also called while unwinding.
+    pub(crate) fn fail(&self, serial: u64, error: Error) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(run) = state.run.as_mut().filter(|run| run.serial == serial) {
+            run.fail(error);
+        }
+        drop(state);
+        self.wake_all();
+    }
+
+    /// Waits for memory for a batch of a run; `None` when the run is over, or has failed because
+    /// the consumer keeps everything while it waits for more.
+    pub(crate) fn wait_for_place(&self, ring: &Ring, serial: u64) -> Option<Place> {
+        let mut short_since = None;
+        loop {
+            if let Some(place) = ring.wait(WAIT_SLICE.min(self.place_timeout)) {
+                return Some(place);
+            }
+            if !self.is_current(serial) {
+                return None;
+            }
+            // The token of the driver itself is none of the consumer's.
+            let kept = Arc::strong_count(&self.kept) - 1;
+            if kept == 0 || !self.is_awaited.load(Ordering::SeqCst) {
+                short_since = None;
+                continue;
+            }
+            let since: Instant = *short_since.get_or_insert_with(Instant::now);
+            if since.elapsed() >= self.place_timeout {
+                let (places, waited) = (ring.places(), self.place_timeout);
+                self.fail(serial, Error::AllBatchesKept { kept, places, waited });
+                return None;
+            }
+        }
+    }
+
+    // What the fetching thread does.
+
+    /// Waits for a published slot that is to be fetched; `None` when the loader closes.
+    pub(crate) fn next_fetch(&self) -> Option<FetchTask> {
+        self.wait_for_work(Run::fetch)
+    }
+
+    /// A slot was fetched and checked, or refused for a reason.
+    pub(crate) fn fetched(
+        &self,
+        task: &FetchTask,
+        result: Result<Prepared, String>,
+        read: Counters,
+    ) {
+        self.tell(task.serial, |run| {
+            run.read(read);
+            match result {
+                Ok(prepared) => run.fetched(task, prepared),
+                Err(why) => run.refused(task, &why),
+            }
+        });
+    }
+
+    // What the link's thread does.
+
+    /// The device announced a slot.
+    pub(crate) fn published(&self, session: &Arc<Session>, published: &wire::Published) {
+        let Some(lease) = session.lease(published.slot) else {
+            let slot = published.slot;
+            session.break_off(format!("it published slot {slot}, which is not its own to give"));
+            return;
+        };
+        // Without a run the lease is dropped, and so the slot released.
+        self.tell_about(session, |run| run.published(published, lease));
+    }
+
+    /// The device gave a sign of life.
+    pub(crate) fn progress(&self, session: &Arc<Session>) {
+        self.tell_about(session, Run::progress);
+    }
+
+    /// The device cannot prepare a batch.
+    pub(crate) fn failed(&self, session: &Arc<Session>, failed: &wire::Failed) {
+        self.tell_about(session, |run| run.failed(failed));
+    }
+
+    /// The session has new meters.
+    pub(crate) fn meters_arrived(&self) {
+        self.ready.notify_all();
+    }
+
+    /// The link is gone.
+    pub(crate) fn lost(&self, session: &Arc<Session>, why: &str) {
+        let mut state = self.lock();
+        match state.run.as_mut().filter(|run| run.uses(session)) {
+            Some(run) => run.lost(why),
+            None => state.lost_between = Some(why.to_owned()),
+        }
+        drop(state);
+        self.wake_all();
+    }
+
+    /// Why the device was lost since the last epoch, if it was.
+    pub(crate) fn take_lost_between(&self) -> Option<String> {
+        self.lock().lost_between.take()
+    }
+
+    // How they wait.
+
+    fn wait_for_work<T>(&self, mut ask: impl FnMut(&mut Run) -> Option<T>) -> Option<T> {
+        let mut state = self.lock();
+        loop {
+            if state.is_closing {
+                return None;
+            }
+            let is_stopped = self.stop.is_stopped();
+            if let Some(run) = state.run.as_mut().filter(|run| !run.has_failed() && !is_stopped)
+                && let Some(task) = ask(run)
+            {
+                return Some(task);
+            }
+            let waited = self.work.wait_timeout(state, WAIT_SLICE);
+            state = waited.expect("no thread panics while it holds the driver").0;
+        }
+    }
+
+    /// Tells the run with this number something; drops it when that is over.
+    fn tell(&self, serial: u64, event: impl FnOnce(&mut Run)) {
+        self.tell_if(|run| run.serial == serial, event);
+    }
+
+    /// Tells the run that uses this session something.
+    fn tell_about(&self, session: &Arc<Session>, event: impl FnOnce(&mut Run)) {
+        self.tell_if(|run| run.uses(session), event);
+    }
+
+    fn tell_if(&self, is_meant: impl FnOnce(&Run) -> bool, event: impl FnOnce(&mut Run)) {
+        let mut state = self.lock();
+        if state.run.as_ref().is_some_and(is_meant)
+            && let Some(run) = &mut state.run
+        {
+            event(run);
+            run.pump();
+        }
+        drop(state);
+        self.wake_all();
+    }
+
+    fn wake_all(&self) {
+        self.work.notify_all();
+        self.ready.notify_all();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no thread panics while it holds the driver")
+    }
+}

@@ -1,0 +1,214 @@
+//! What can go wrong in the runtime, each with its remedy.
+
+use crate::job::JobError;
+use crate::units::show_bytes;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A loader that cannot be opened, or an epoch that cannot go on.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The dataset or one of its samples.
+    #[error(transparent)]
+    Prepare(#[from] meetpoint_prepare::Error),
+    /// Blocks.
+    #[error(transparent)]
+    Storage(#[from] meetpoint_storage::Error),
+    /// The job file.
+    #[error(transparent)]
+    Job(#[from] JobError),
+    /// Numbers that no epoch can be run with.
+    #[error("failed to plan the epoch: {0}")]
+    Plan(#[from] meetpoint_scheduler::Error),
+    /// A setting out of its range.
+    #[error("{field} is {got}, must be {expected}")]
+    Setting {
+        /// Its name.
+        field: &'static str,
+        /// As given.
+        got: u64,
+        /// What would be right.
+        expected: &'static str,
+    },
+    /// Not one batch.
+    #[error(
+        "a batch of {batch_size} does not fit dataset {}, which has {samples} samples; \
+         set batch_size to {samples} or less", dataset.display()
+    )]
+    BatchLargerThanDataset {
+        /// Asked for.
+        batch_size: u32,
+        /// There are.
+        samples: u64,
+        /// Folder.
+        dataset: PathBuf,
+    },
+    /// A dataset without samples.
+    #[error("dataset {} has no samples", dataset.display())]
+    EmptyDataset {
+        /// Folder.
+        dataset: PathBuf,
+    },
+    /// More batches than an index holds.
+    #[error("{batches} batches are more than the {limit} that an epoch can have; use larger ones")]
+    TooManyBatches {
+        /// There would be.
+        batches: u64,
+        /// Most.
+        limit: u32,
+    },
+    /// A strategy that needs a device, without one.
+    #[error("strategy {strategy} needs a device; add one, or use host-only")]
+    NoDevice {
+        /// Its name.
+        strategy: &'static str,
+    },
+    /// The ring cannot hold what is needed at the least.
+    #[error(
+        "memory budget of {} is too small: a batch takes {} and {least} are needed at the least; \
+         set memory_budget to {} or more, or make batches smaller",
+        show_bytes(*budget_bytes), show_bytes(*place_bytes), show_bytes(least * place_bytes)
+    )]
+    BudgetTooSmall {
+        /// As given.
+        budget_bytes: u64,
+        /// Bytes of a batch, rounded up to huge pages.
+        place_bytes: u64,
+        /// Batches that must fit.
+        least: u64,
+    },
+    /// The machine does not give the memory of the ring.
+    #[error("failed to reserve {} for batches: {source}", show_bytes(*bytes))]
+    RingMemory {
+        /// Asked for.
+        bytes: u64,
+        /// Cause.
+        source: std::io::Error,
+    },
+    /// The consumer keeps every batch alive.
+    #[error(
+        "no memory for the next batch after waiting {waited:?}: the consumer keeps {kept} batches \
+         alive and the memory budget holds {places}; drop batches after use or raise memory_budget"
+    )]
+    AllBatchesKept {
+        /// Alive in the consumer's hands.
+        kept: usize,
+        /// Places of the ring.
+        places: usize,
+        /// How long was waited.
+        waited: Duration,
+    },
+    /// The spool cannot hold what is needed at the least.
+    #[error(
+        "spool quota of {} is too small: a slot takes {} and {least} are needed at the least; \
+         set the quota to {} or more, or make batches smaller",
+        show_bytes(*quota_bytes), show_bytes(*slot_bytes), show_bytes(least * slot_bytes)
+    )]
+    QuotaTooSmall {
+        /// As given.
+        quota_bytes: u64,
+        /// Bytes of a slot.
+        slot_bytes: u64,
+        /// Slots that must fit.
+        least: u64,
+    },
+    /// The spool cannot be made.
+    #[error("failed to make a spool of {} in {place}: {source}", show_bytes(*bytes))]
+    Spool {
+        /// Its size.
+        bytes: u64,
+        /// Directory, or "memory".
+        place: String,
+        /// Cause.
+        source: std::io::Error,
+    },
+    /// Threads cannot be bound to these cores.
+    #[error("failed to bind threads to cores {cores:?}: {source}; `meetpoint doctor` lists them")]
+    Cores {
+        /// As given.
+        cores: Vec<usize>,
+        /// Cause.
+        source: std::io::Error,
+    },
+    /// The system gives no thread.
+    #[error("failed to start a thread: {0}")]
+    Thread(std::io::Error),
+    /// A thread of the loader panicked.
+    #[error("a preparing thread panicked; this is a defect of Meetpoint, please report it")]
+    Panicked,
+    /// The device program cannot be started.
+    #[error("failed to start device program {}: {source}", program.display())]
+    DeviceStart {
+        /// Program.
+        program: PathBuf,
+        /// Cause.
+        source: std::io::Error,
+    },
+    /// The device program ended before it served.
+    #[error("device program {} ended with {status} before it served{said}", program.display())]
+    DeviceEnded {
+        /// Program.
+        program: PathBuf,
+        /// How it ended.
+        status: String,
+        /// `: ` and the end of what it wrote to standard error; empty when that was nothing.
+        said: String,
+    },
+    /// Nobody answers at the socket.
+    #[error(
+        "no device answers at {}: {problem}; start one with \
+         `meetpoint device serve --socket {} --root …`, or correct the path",
+        socket.display(), socket.display()
+    )]
+    DeviceUnreachable {
+        /// Socket.
+        socket: PathBuf,
+        /// What happened.
+        problem: String,
+    },
+    /// The device took too long.
+    #[error(
+        "the device at {} did not finish `{step}` within {limit:?}; see what `meetpoint device \
+         probe --socket {}` says, or start it anew", socket.display(), socket.display()
+    )]
+    DeviceTimeout {
+        /// Socket.
+        socket: PathBuf,
+        /// What was asked of it.
+        step: &'static str,
+        /// How long was waited.
+        limit: Duration,
+    },
+    /// Another version of the protocol.
+    #[error(
+        "the device at {} speaks protocol version {got} (program {program_version}), this program \
+         version {expected}; run the same version of Meetpoint at both ends", socket.display()
+    )]
+    DeviceVersion {
+        /// Socket.
+        socket: PathBuf,
+        /// The device's.
+        got: u32,
+        /// Ours.
+        expected: u32,
+        /// The device's program.
+        program_version: String,
+    },
+    /// The device will not do it.
+    #[error("the device at {} refused `{step}`: {reason}", socket.display())]
+    DeviceRefused {
+        /// Socket.
+        socket: PathBuf,
+        /// What was asked of it.
+        step: &'static str,
+        /// Its own words.
+        reason: String,
+    },
+    /// [`crate::StopHandle::stop`] was called.
+    #[error("interrupted")]
+    Interrupted,
+    /// The epoch ended with an error before.
+    #[error("the epoch ended with an error before; start another")]
+    EpochFailed,
+}

@@ -1,0 +1,131 @@
+//! The recipe of a job: a file that it names, or `[[recipe.operation]]` tables of its own.
+
+use super::JobError;
+use super::table::{Source, Table};
+use meetpoint_format::recipe::{Recipe, RecipeError};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use toml::Spanned;
+use toml::de::DeValue;
+
+/// What a `recipe` key must look like.
+const REMEDY: &str = "the path of a recipe file, or [[recipe.operation]] tables";
+
+/// Reads the recipe of a job file; relative paths start at `folder`.
+pub(super) fn read(table: &Table<'_>, folder: &Path) -> Result<Arc<Recipe>, JobError> {
+    let Some(value) = table.value("recipe") else {
+        return Err(table.missing("recipe", format!("it takes {REMEDY}")));
+    };
+    match value.get_ref() {
+        DeValue::String(path) => from_file(table, folder.join(path.as_ref())),
+        DeValue::Table(_) => from_tables(table),
+        _ => Err(table.wrong_at("recipe", REMEDY)),
+    }
+    .map(Arc::new)
+}
+
+fn from_file(table: &Table<'_>, path: PathBuf) -> Result<Recipe, JobError> {
+    let text = std::fs::read_to_string(&path).map_err(|error| {
+        let offset = table.value("recipe").map_or(0, |value| value.span().start);
+        let problem = format!("failed to read recipe {}: {error}", path.display());
+        table.source.fault(offset, problem, "correct the path; it is relative to the job file")
+    })?;
+    Recipe::from_toml(&text).map_err(|error| JobError {
+        file: path,
+        place: error.place,
+        problem: error.problem,
+        remedy: error.remedy,
+    })
+}
+
+/// One line of a recipe that was written out again, and where its parts stand in the job file.
+struct Line {
+    text: String,
+    /// First byte of the key, or of the table.
+    key_at: usize,
+    /// First byte of the value.
+    value_at: usize,
+    /// Columns before the value.
+    value_column: usize,
+}
+
+/// Writes the operations out, one key a line, lets the recipe's own parser read them, and puts
+/// what it finds fault with back to where that stands in the job file.
+fn from_tables(table: &Table<'_>) -> Result<Recipe, JobError> {
+    let recipe = table.table("recipe")?.expect("it was seen to be a table");
+    recipe.allow(&["operation"])?;
+    let lines = write_out(&recipe)?;
+    let text: String = lines.iter().map(|line| format!("{}\n", line.text)).collect();
+    Recipe::from_toml(&text).map_err(|error| put_back(&table.source, &lines, error))
+}
+
+fn write_out(recipe: &Table<'_>) -> Result<Vec<Line>, JobError> {
+    let remedy = "tables: [[recipe.operation]], with two brackets";
+    let Some(operations) = recipe.value("operation") else { return Ok(Vec::new()) };
+    let DeValue::Array(operations) = operations.get_ref() else {
+        return Err(recipe.wrong_at("operation", remedy));
+    };
+    let mut lines = Vec::new();
+    for operation in operations {
+        let start = operation.span().start;
+        let DeValue::Table(entries) = operation.get_ref() else {
+            return Err(recipe.wrong_at("operation", remedy));
+        };
+        let text = "[[operation]]".to_owned();
+        lines.push(Line { text, key_at: start, value_at: start, value_column: 0 });
+        for (key, value) in entries {
+            let before = format!("{} = ", quoted(key.get_ref().as_ref()));
+            lines.push(Line {
+                text: format!("{before}{}", on_one_line(value, recipe.source.text)),
+                key_at: key.span().start,
+                value_at: value.span().start,
+                value_column: before.chars().count(),
+            });
+        }
+    }
+    Ok(lines)
+}
+
+/// A value as it stands in `source`, without line breaks.
+fn on_one_line(value: &Spanned<DeValue<'_>>, source: &str) -> String {
+    match value.get_ref() {
+        DeValue::String(text) => quoted(text.as_ref()),
+        DeValue::Array(elements) => {
+            let elements = elements.iter().map(|element| on_one_line(element, source));
+            format!("[{}]", elements.collect::<Vec<_>>().join(", "))
+        }
+        DeValue::Table(entries) => {
+            let entries = entries.iter().map(|(key, value)| {
+                format!("{} = {}", quoted(key.get_ref().as_ref()), on_one_line(value, source))
+            });
+            format!("{{{}}}", entries.collect::<Vec<_>>().join(", "))
+        }
+        // Numbers, truth values and dates stand on one line.
+        _ => source[value.span()].to_owned(),
+    }
+}
+
+/// A text in quotes, with escapes where TOML wants them.
+fn quoted(text: &str) -> String {
+    let escaped = |c: char| match c {
+        '"' | '\\' => format!("\\{c}"),
+        c if c.is_control() => format!("\\u{:04X}", u32::from(c)),
+        c => c.to_string(),
+    };
+    format!("\"{}\"", text.chars().map(escaped).collect::<String>())
+}
+
+fn put_back(source: &Source<'_>, lines: &[Line], error: RecipeError) -> JobError {
+    let RecipeError { place, problem, remedy } = error;
+    let found = place.and_then(|(line, column)| Some((lines.get(line.checked_sub(1)?)?, column)));
+    let offset = found.map(|(line, column)| match column > line.value_column {
+        true => line.value_at,
+        false => line.key_at,
+    });
+    JobError {
+        file: source.file.to_path_buf(),
+        place: offset.map(|offset| source.place(offset)),
+        problem,
+        remedy,
+    }
+}

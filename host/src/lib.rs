@@ -1,0 +1,42 @@
+//! The runtime: workers, a ring of batches, the link to a device, and the scheduler they drive.
+//!
+//! It decides nothing about who prepares what ([`meetpoint_scheduler`] does) and nothing about what
+//! a batch holds ([`meetpoint_prepare`] does); it waits, moves bytes and tells the scheduler what
+//! happened. Every wait is bounded.
+//!
+//! In reading order: [`LoaderConfig`] (what to run), [`Loader`] and [`Epoch`] (how it is used),
+//! [`Batch`] (what comes out), [`Ring`] (the memory of batches), `driver` (the scheduler behind a
+//! lock), `worker` (background preparation), `spool` and `device_link` (the other end),
+//! [`accelerator`] (what consumes), [`stats`] (what was measured), [`verify`] (what held),
+//! [`job`] (job files).
+
+pub mod accelerator;
+mod batch;
+pub mod clock;
+mod config;
+mod cores;
+mod device_link;
+mod driver;
+mod error;
+mod events;
+pub mod job;
+mod loader;
+mod places;
+mod ring;
+mod spool;
+pub mod stats;
+mod stop;
+mod units;
+pub mod verify;
+mod worker;
+
+pub use accelerator::{Accelerator, Emulated, Null};
+pub use batch::Batch;
+pub use config::{DeviceSource, LoaderConfig, SpawnDevice, SpoolConfig, SpoolKind};
+pub use device_link::{DeviceInfo, EmulationInfo};
+pub use error::Error;
+pub use job::{AcceleratorJob, DeviceJob, EmulatedDevice, JobFile};
+pub use loader::{Epoch, Loader};
+pub use ring::{Place, Ring};
+pub use stats::EpochStats;
+pub use stop::StopHandle;

@@ -1,0 +1,154 @@
+//! One pass over the dataset.
+
+use super::Loader;
+use crate::Error;
+use crate::batch::Batch;
+use crate::clock::{self, monotonic_ns};
+use crate::cores::Bound;
+use crate::driver::{HostTask, Run, RunSetup, Step};
+use crate::stats::{self, DeviceStats, EpochStats, Schedule};
+use crate::worker::Alarm;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long the end of an epoch waits for the device's last meters.
+const METERS_LIMIT: Duration = Duration::from_millis(250);
+
+/// An epoch under way. Dropping it gives it up: what was prepared is thrown away.
+#[derive(Debug)]
+pub struct Epoch<'l> {
+    loader: &'l mut Loader,
+    epoch: u32,
+    serial: u64,
+    cpu_before_ns: u64,
+    is_ended: bool,
+    _bound: Option<Bound>,
+}
+
+impl<'l> Epoch<'l> {
+    /// Begins an epoch.
+    pub(super) fn begin(loader: &'l mut Loader, setup: RunSetup) -> Result<Self, Error> {
+        let bound = match &loader.config.host_cores {
+            Some(cores) if loader.own.is_some() => Some(Bound::new(cores)?),
+            _ => None,
+        };
+        stats::reset_peak_resident();
+        let cpu_before_ns = clock::process_cpu_ns();
+        let epoch = setup.epoch;
+        let serial = loader.driver.begin(setup)?;
+        Ok(Self { loader, epoch, serial, cpu_before_ns, is_ended: false, _bound: bound })
+    }
+
+    /// The next batch, waiting for it; `None` when every batch was consumed.
+    ///
+    /// A call says that the step on the batch before has ended. With no workers it may prepare the
+    /// batch in this thread.
+    pub fn next_batch(&mut self) -> Result<Option<Batch>, Error> {
+        let since_ns = monotonic_ns();
+        let driver = Arc::clone(&self.loader.driver);
+        let _awaiting = driver.step_ended();
+        loop {
+            match driver.next_step(self.loader.own.is_some())? {
+                Step::Consume(batch, source, ready) => {
+                    let batch = self.loader.hand_over(self.epoch, batch, source, ready);
+                    driver.note_wait(since_ns);
+                    return Ok(Some(batch));
+                }
+                Step::Prepare(batch) => {
+                    let (serial, epoch) = (self.serial, self.epoch);
+                    let own = self.loader.own.as_mut();
+                    let alarm = Alarm { driver: &driver, serial };
+                    own.expect("only a loader without workers is told to prepare")
+                        .work(HostTask { serial, epoch, batch }, &driver);
+                    drop(alarm);
+                }
+                Step::Done => return Ok(None),
+            }
+        }
+    }
+
+    /// Ends the epoch and says what was measured.
+    pub fn finish(mut self) -> EpochStats {
+        let cpu_ns = clock::process_cpu_ns().saturating_sub(self.cpu_before_ns);
+        let peak_bytes = stats::peak_resident_bytes();
+        let now_ns = monotonic_ns();
+        let run = self.end().expect("an epoch ends once");
+        let mut stats = collect(run, self.loader, now_ns);
+        stats.host_cpu_ns = cpu_ns;
+        stats.host_peak_resident_bytes = peak_bytes;
+        stats
+    }
+
+    /// Stops all work for this epoch.
+    fn end(&mut self) -> Option<Run> {
+        if std::mem::replace(&mut self.is_ended, true) {
+            return None;
+        }
+        let run = self.loader.driver.end()?;
+        let generation = run.summary().last_generation;
+        self.loader.next_generation = generation.saturating_add(2);
+        if run.ended_ns.is_none()
+            && let Some(session) = run.session()
+        {
+            session.revoke(self.epoch, generation.saturating_add(1));
+        }
+        if run.is_silent()
+            && let Some(session) = run.session()
+        {
+            // The next epoch opens the link again, and starts a device of our own anew.
+            session.break_off("it was silent at the end of the epoch before".to_owned());
+        }
+        Some(run)
+    }
+}
+
+impl Drop for Epoch<'_> {
+    fn drop(&mut self) {
+        drop(self.end());
+    }
+}
+
+/// What a run measured.
+fn collect(mut run: Run, loader: &Loader, now_ns: u64) -> EpochStats {
+    let is_complete = run.ended_ns.is_some();
+    let elapsed_ns = now_ns.saturating_sub(run.zero_ns);
+    if let Some(record) = run.records.last_mut().filter(|record| record.step_end_ns == 0) {
+        record.step_end_ns = elapsed_ns;
+        run.meters.step.add(elapsed_ns - record.consume_ns.min(elapsed_ns));
+    }
+    let duration_ns = run.ended_ns.unwrap_or(elapsed_ns);
+    let device = run.session().map(|session| {
+        let before = run.meters_before;
+        if is_complete {
+            let batches = before.batches + run.slots_published;
+            loader.driver.await_meters(session, batches, METERS_LIMIT);
+        }
+        DeviceStats::since(&before, &session.meters())
+    });
+    let events = run.take_events();
+    let summary = run.summary();
+    let meters = &run.meters;
+    EpochStats {
+        epoch: run.epoch,
+        batches: loader.batches,
+        is_complete,
+        samples: run.samples,
+        duration_ns,
+        order_crc32c: stats::order_crc32c(run.records.iter().map(|record| record.batch)),
+        wait: meters.wait.quantiles(),
+        prepare: meters.prepare.quantiles(),
+        read: meters.read.quantiles(),
+        step: meters.step.quantiles(),
+        fetch: meters.fetch.quantiles(),
+        host_cpu_ns: 0,
+        host_peak_resident_bytes: 0,
+        host_bytes_read: meters.counters.bytes_read_device,
+        host_bytes_written: meters.counters.bytes_written,
+        verify_ns: meters.verify_ns,
+        device,
+        schedule: Schedule::from(&summary),
+        events,
+        records: run.records,
+        checks: run.checks,
+    }
+}

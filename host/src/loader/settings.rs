@@ -1,0 +1,68 @@
+//! What is refused before anything is started, and the job that a configuration describes.
+
+use crate::Error;
+use crate::config::LoaderConfig;
+use meetpoint_format::batching::Batching;
+use meetpoint_prepare::{Dataset, Job};
+use meetpoint_scheduler::Strategy;
+use std::sync::Arc;
+
+/// Refuses numbers that make no sense, each by name.
+pub(super) fn check(config: &LoaderConfig) -> Result<(), Error> {
+    let refuse = |field, got: u64, expected| Err(Error::Setting { field, got, expected });
+    if config.batch_size == 0 {
+        return refuse("batch_size", 0, "at least 1");
+    }
+    if config.workers > 1024 {
+        return refuse("workers", config.workers.into(), "at most 1024");
+    }
+    if config.prefetch == 0 {
+        return refuse("prefetch", 0, "at least 1");
+    }
+    if config.stall_timeout.is_zero() {
+        return refuse("stall_timeout", 0, "longer than nothing");
+    }
+    if config.host_cores.as_ref().is_some_and(Vec::is_empty) {
+        return refuse("host_cores", 0, "at least one core");
+    }
+    if config.needs_device() && config.device.is_none() {
+        return Err(Error::NoDevice { strategy: config.strategy.name() });
+    }
+    if let Strategy::Mte { .. } = config.strategy
+        && config.profile.is_none()
+        && config.profile_batches == 0
+    {
+        return refuse("profile_batches", 0, "at least 1 where mte has no profile");
+    }
+    Ok(())
+}
+
+pub(super) fn open_job(config: &LoaderConfig) -> Result<Job, Error> {
+    let dataset = Arc::new(Dataset::open(&config.dataset)?);
+    let batching = Batching {
+        samples: dataset.len(),
+        batch_size: config.batch_size,
+        drop_last: config.drop_last,
+        shuffle: config.shuffle,
+        seed: config.seed,
+    };
+    Ok(Job { dataset, recipe: Arc::clone(&config.recipe), batching })
+}
+
+pub(super) fn count_batches(config: &LoaderConfig, job: &Job) -> Result<u32, Error> {
+    let Batching { samples, batch_size, .. } = job.batching;
+    let dataset = || config.dataset.clone();
+    if samples == 0 {
+        return Err(Error::EmptyDataset { dataset: dataset() });
+    }
+    if u64::from(batch_size) > samples {
+        return Err(Error::BatchLargerThanDataset { batch_size, samples, dataset: dataset() });
+    }
+    let batches = job.batching.batches();
+    // The last index stays free: counts of batches have 32 bits as well.
+    let limit = u32::MAX - 1;
+    u32::try_from(batches)
+        .ok()
+        .filter(|&batches| batches <= limit)
+        .ok_or(Error::TooManyBatches { batches, limit })
+}

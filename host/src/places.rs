@@ -1,0 +1,212 @@
+//! How far both ends may work ahead in the memory that they were given.
+
+use crate::config::LoaderConfig;
+use crate::ring::place_bytes;
+use crate::units::show_bytes;
+use crate::{Error, SpoolKind};
+use meetpoint_format::slot::slot_bytes;
+
+/// Batches that a consumer may have in its hands while the next is prepared: the one of this step
+/// and the one before, which many loops drop only after they got the next.
+const KEPT: u32 = 2;
+
+/// Batches read ahead from a spool file.
+const FETCH_AHEAD: u32 = 4;
+
+/// Batches that a device has queued: the one it works on and the next.
+pub(crate) const DEVICE_AHEAD: u32 = 2;
+
+/// Limits of an epoch, from the configuration and the bytes of a batch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Limits {
+    /// Bytes that a place of the ring must hold.
+    pub(crate) place_payload: u64,
+    /// Fewest places with which these limits work.
+    pub(crate) places: u64,
+    /// Most host batches claimed and not consumed.
+    pub(crate) host_ahead: u32,
+    /// Most device batches being fetched or in host memory.
+    pub(crate) fetch_ahead: u32,
+    /// The spool; `None` without a device.
+    pub(crate) spool: Option<SpoolLimits>,
+    /// What had to be made smaller, as sentences.
+    pub(crate) notices: Vec<String>,
+}
+
+/// Limits of a spool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SpoolLimits {
+    pub(crate) slots: u32,
+    pub(crate) slot_bytes: u64,
+    /// Slots that the scheduler may fill; the rest is for batches in the consumer's hands.
+    pub(crate) slots_scheduled: u32,
+}
+
+impl Limits {
+    /// Limits for batches of at most `batch_bytes`, `batches` of them.
+    pub(crate) fn plan(
+        config: &LoaderConfig,
+        batch_bytes: u64,
+        batches: u32,
+    ) -> Result<Self, Error> {
+        let spool = match config.needs_device() {
+            true => Some(SpoolLimits::plan(config, batch_bytes, batches)?),
+            false => None,
+        };
+        let is_file = matches!(config.spool.kind, SpoolKind::File { .. });
+        // A batch from a spool file lies in a place with the header before it.
+        let place_payload = match spool {
+            Some(spool) if is_file => spool.slot_bytes,
+            _ => batch_bytes,
+        };
+        let per_place = place_bytes(place_payload);
+        let places = config.memory_budget_bytes / per_place;
+        let host_asked = match config.workers {
+            0 => 1,
+            workers => workers.saturating_mul(config.prefetch).max(workers.saturating_add(1)),
+        };
+        // At the least: one being prepared, one being fetched, one in the consumer's hands.
+        let fetches = u64::from(spool.is_some() && is_file);
+        let least = 2 + fetches;
+        if places < least {
+            let budget_bytes = config.memory_budget_bytes;
+            return Err(Error::BudgetTooSmall { budget_bytes, place_bytes: per_place, least });
+        }
+        let mut left = places - least;
+        let mut more = |wanted: u32| {
+            let given = u32::try_from(left).unwrap_or(u32::MAX).min(wanted);
+            left -= u64::from(given);
+            given
+        };
+        // The consumer's second batch first: without it a plain loop would wait for memory.
+        let kept = 1 + more(KEPT - 1);
+        let mut fetch_places = u32::try_from(fetches).expect("0 or 1");
+        let mut host_ahead = 1;
+        fetch_places += more(fetch_places);
+        host_ahead += more(host_asked - 1);
+        if fetches > 0 {
+            fetch_places += more(FETCH_AHEAD - fetch_places.min(FETCH_AHEAD));
+        }
+        let notices = (host_ahead < host_asked)
+            .then(|| {
+                format!(
+                    "the memory budget of {} holds {places} batches: {host_ahead} are prepared \
+                     ahead instead of {host_asked}",
+                    show_bytes(config.memory_budget_bytes)
+                )
+            })
+            .into_iter()
+            .collect();
+        let fetch_ahead = match (&spool, is_file) {
+            (Some(spool), false) => spool.slots_scheduled,
+            _ => fetch_places.max(1),
+        };
+        let places = u64::from(kept) + u64::from(fetch_places) + u64::from(host_ahead);
+        Ok(Self { place_payload, places, host_ahead, fetch_ahead, spool, notices })
+    }
+}
+
+impl SpoolLimits {
+    fn plan(config: &LoaderConfig, batch_bytes: u64, batches: u32) -> Result<Self, Error> {
+        let slot_bytes = slot_bytes(batch_bytes);
+        // A batch in memory stays in its slot until its user drops it; one in a file is copied out.
+        let (least, kept) = match config.spool.kind {
+            SpoolKind::Memory => (2, KEPT),
+            SpoolKind::File { .. } => (1, 0),
+        };
+        let quota_bytes = config.spool.quota_bytes;
+        let fitting = quota_bytes / slot_bytes;
+        if fitting < least {
+            return Err(Error::QuotaTooSmall { quota_bytes, slot_bytes, least });
+        }
+        let useful = u64::from(batches) + u64::from(kept);
+        let slots = u32::try_from(fitting.min(useful)).unwrap_or(u32::MAX);
+        let kept = kept.min(slots.saturating_sub(1));
+        Ok(Self { slots, slot_bytes, slots_scheduled: slots - kept })
+    }
+
+    /// Bytes of the whole spool.
+    pub(crate) fn bytes(&self) -> u64 {
+        u64::from(self.slots) * self.slot_bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use meetpoint_format::recipe::Recipe;
+    use meetpoint_scheduler::Strategy;
+    use std::sync::Arc;
+
+    const MIB: u64 = 1 << 20;
+
+    fn config(strategy: Strategy, kind: SpoolKind, budget: u64, workers: u32) -> LoaderConfig {
+        let text = "[[operation]]\nname = \"decode\"\n[[operation]]\nname = \"center_crop\"\n\
+                    size = 8\n";
+        let recipe = Arc::new(Recipe::from_toml(text).unwrap());
+        let mut config = LoaderConfig::new("set", recipe, 4);
+        config.strategy = strategy;
+        config.spool.kind = kind;
+        config.memory_budget_bytes = budget;
+        config.workers = workers;
+        config
+    }
+
+    fn file() -> SpoolKind {
+        SpoolKind::File { directory: "spool".into() }
+    }
+
+    #[test]
+    fn without_workers_one_batch_is_prepared_at_a_time() {
+        let config = config(Strategy::HostOnly, SpoolKind::Memory, 64 * MIB, 0);
+        let limits = Limits::plan(&config, 2 * MIB, 100).unwrap();
+        assert_eq!((limits.host_ahead, limits.places, limits.spool), (1, 3, None));
+        assert!(limits.notices.is_empty());
+    }
+
+    #[test]
+    fn workers_prepare_ahead_as_far_as_asked_and_never_beyond_the_budget() {
+        let wide = config(Strategy::HostOnly, SpoolKind::Memory, 64 * MIB, 3);
+        assert_eq!(Limits::plan(&wide, 2 * MIB, 100).unwrap().host_ahead, 6);
+        let narrow = config(Strategy::HostOnly, SpoolKind::Memory, 9 * MIB, 3);
+        let limits = Limits::plan(&narrow, 2 * MIB, 100).unwrap();
+        assert_eq!((limits.host_ahead, limits.places), (2, 4));
+        assert!(limits.notices[0].contains("2 are prepared ahead instead of 6"));
+    }
+
+    #[test]
+    fn limits_never_need_more_places_than_the_budget_holds() {
+        for kind in [SpoolKind::Memory, file()] {
+            for workers in [0, 1, 2, 7, u32::MAX] {
+                for budget in 0..40 {
+                    let config = config(Strategy::Wrr, kind.clone(), budget * MIB, workers);
+                    let Ok(limits) = Limits::plan(&config, MIB, 100) else { continue };
+                    assert!(limits.places * 2 <= budget, "{limits:?} in {budget} MiB");
+                    assert!(limits.host_ahead >= 1 && limits.fetch_ahead >= 1);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_spool_keeps_slots_for_batches_in_use_and_stays_within_its_quota() {
+        let mut config = config(Strategy::Wrr, SpoolKind::Memory, 64 * MIB, 1);
+        config.spool.quota_bytes = 10 * MIB;
+        let spool = Limits::plan(&config, 2 * MIB, 100).unwrap().spool.unwrap();
+        assert_eq!((spool.slots, spool.slots_scheduled), (4, 2));
+        assert!(spool.bytes() <= 10 * MIB);
+        config.spool.kind = file();
+        let spool = Limits::plan(&config, 2 * MIB, 100).unwrap().spool.unwrap();
+        assert_eq!((spool.slots, spool.slots_scheduled), (4, 4));
+        config.spool.quota_bytes = 2 * MIB;
+        let error = Limits::plan(&config, 2 * MIB, 100).unwrap_err().to_string();
+        assert!(error.contains("spool quota of 2 MiB is too small"), "{error}");
+    }
+
+    #[test]
+    fn a_small_epoch_does_not_take_the_whole_quota() {
+        let config = config(Strategy::Wrr, file(), 64 * MIB, 1);
+        let spool = Limits::plan(&config, MIB, 3).unwrap().spool.unwrap();
+        assert_eq!(spool.slots, 3);
+    }
+}

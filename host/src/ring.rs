@@ -1,0 +1,308 @@
+//! Recycled memory for batches: a fixed number of places cut from one mapping.
+//!
+//! Fresh memory for every batch costs a page fault per 4 KiB; a place is faulted in once, with huge
+//! pages where the kernel has them, and used again. The last one used is the first to be lent
+//! again, so no more memory becomes resident than is ever in use at one time.
+#![expect(unsafe_code, reason = "maps memory and lends disjoint parts of it")]
+
+use crate::Error;
+use meetpoint_storage::AlignedBuffer;
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// What places are rounded to, in bytes: a huge page of x86-64 and of aarch64 with 4 KiB pages.
+pub(crate) const HUGE_PAGE_BYTES: u64 = 2 << 20;
+
+/// Most places, whatever the budget.
+const PLACES_MAX: u64 = 1 << 16;
+
+/// The places of one loader. Clones share them.
+#[derive(Debug, Clone)]
+pub struct Ring {
+    memory: Arc<Memory>,
+}
+
+/// The mapping and who has which part of it.
+#[derive(Debug)]
+struct Memory {
+    /// All of the mapping, for giving it back.
+    mapped: NonNull<u8>,
+    mapped_bytes: usize,
+    /// First place, at a huge page.
+    start: NonNull<u8>,
+    place_bytes: usize,
+    batch_bytes: usize,
+    places: usize,
+    lent: Mutex<Lent>,
+    given_back: Condvar,
+}
+
+#[derive(Debug)]
+struct Lent {
+    /// Free places; the last is lent next.
+    free: Vec<usize>,
+    /// Whether a place was ever lent.
+    is_faulted: Vec<bool>,
+}
+
+// SAFETY: the pointers are only dereferenced through a `Place`, which has its part to itself.
+unsafe impl Send for Memory {}
+
+// SAFETY: as above; who has which part is behind a mutex.
+unsafe impl Sync for Memory {}
+
+impl Ring {
+    /// Reserves as many places for batches of `batch_bytes` as `budget_bytes` holds.
+    ///
+    /// It is an error if fewer than `least` fit. Nothing is resident before it is used.
+    pub fn new(batch_bytes: u64, budget_bytes: u64, least: u64) -> Result<Self, Error> {
+        let place_bytes = place_bytes(batch_bytes);
+        let places = (budget_bytes / place_bytes).min(PLACES_MAX);
+        if places < least.max(1) {
+            return Err(Error::BudgetTooSmall { budget_bytes, place_bytes, least: least.max(1) });
+        }
+        let refused = |source| Error::RingMemory { bytes: places * place_bytes, source };
+        let too_large = || refused(std::io::ErrorKind::OutOfMemory.into());
+        let place_bytes = usize::try_from(place_bytes).map_err(|_| too_large())?;
+        let huge = usize::try_from(HUGE_PAGE_BYTES).expect("2 MiB fit");
+        let places = usize::try_from(places).expect("at most PLACES_MAX");
+        // One huge page more, so that the first place can begin at one.
+        let mapped_bytes = places
+            .checked_mul(place_bytes)
+            .and_then(|bytes| bytes.checked_add(huge))
+            .ok_or_else(too_large)?;
+        let (protection, flags) =
+            (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE | MapFlags::NORESERVE);
+        // SAFETY: a new mapping at an address of the kernel's choice touches nobody's memory.
+        let mapped =
+            unsafe { mmap_anonymous(std::ptr::null_mut(), mapped_bytes, protection, flags) }
+                .map_err(|error| refused(error.into()))?;
+        let mapped = NonNull::new(mapped.cast::<u8>()).expect("a mapping is not at address 0");
+        let skipped = mapped.addr().get().next_multiple_of(huge) - mapped.addr().get();
+        // SAFETY: fewer than `huge` bytes are skipped and the mapping is longer by that much.
+        let start = unsafe { mapped.add(skipped) };
+        // SAFETY: the range is inside the mapping and the advice changes no content. A kernel
+        // without huge pages refuses it, and the memory works all the same.
+        let _ =
+            unsafe { madvise(start.as_ptr().cast(), places * place_bytes, Advice::LinuxHugepage) };
+        let lent = Lent { free: (0..places).rev().collect(), is_faulted: vec![false; places] };
+        Ok(Self {
+            memory: Arc::new(Memory {
+                mapped,
+                mapped_bytes,
+                start,
+                place_bytes,
+                batch_bytes: usize::try_from(batch_bytes).expect("no larger than its place"),
+                places,
+                lent: Mutex::new(lent),
+                given_back: Condvar::new(),
+            }),
+        })
+    }
+
+    /// Number of places.
+    pub fn places(&self) -> usize {
+        self.memory.places
+    }
+
+    /// Bytes of a place, a multiple of 2 MiB.
+    pub fn place_bytes(&self) -> usize {
+        self.memory.place_bytes
+    }
+
+    /// Places that nobody has.
+    pub fn free(&self) -> usize {
+        self.memory.lent().free.len()
+    }
+
+    /// A place, if one is free. What is in it is arbitrary.
+    pub fn take(&self) -> Option<Place> {
+        let mut lent = self.memory.lent();
+        let index = lent.free.pop()?;
+        let is_first_use = !std::mem::replace(&mut lent.is_faulted[index], true);
+        drop(lent);
+        let mut place = Place { memory: Arc::clone(&self.memory), index };
+        if is_first_use {
+            place.fault_in();
+        }
+        Some(place)
+    }
+
+    /// A place, waiting at most `limit` for one to be given back.
+    pub fn wait(&self, limit: Duration) -> Option<Place> {
+        let deadline = Instant::now() + limit;
+        loop {
+            if let Some(place) = self.take() {
+                return Some(place);
+            }
+            let left = deadline.checked_duration_since(Instant::now())?;
+            let lent = self.memory.lent();
+            if lent.free.is_empty() {
+                let waited = self.memory.given_back.wait_timeout(lent, left);
+                drop(waited.unwrap_or_else(PoisonError::into_inner));
+            }
+        }
+    }
+}
+
+impl Memory {
+    fn lent(&self) -> MutexGuard<'_, Lent> {
+        // Nothing is left half done by a panic in there.
+        self.lent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: the whole mapping, made in `Ring::new`; every `Place` holds an `Arc` of this, so
+        // none is left.
+        let unmapped = unsafe { munmap(self.mapped.as_ptr().cast(), self.mapped_bytes) };
+        unmapped.expect("the range is exactly what was mapped");
+    }
+}
+
+/// One place: memory for a batch, given back to the ring when dropped.
+#[derive(Debug)]
+pub struct Place {
+    memory: Arc<Memory>,
+    index: usize,
+}
+
+impl Place {
+    fn start(&self) -> NonNull<u8> {
+        // SAFETY: `index` is below `places`, so this stays inside the mapping.
+        unsafe { self.memory.start.add(self.index * self.memory.place_bytes) }
+    }
+
+    /// Lets the kernel fault the memory of a batch in with one call. An older kernel refuses;
+    /// the first write to each page then does it.
+    fn fault_in(&mut self) {
+        let bytes = self.memory.batch_bytes.next_multiple_of(meetpoint_storage::BLOCK_BYTES);
+        // SAFETY: the range is inside this place, which nobody else has; its content is kept.
+        let _ = unsafe { madvise(self.start().as_ptr().cast(), bytes, Advice::LinuxPopulateWrite) };
+    }
+
+    /// The place as a buffer that a storage engine can fill; dropping that gives the place back.
+    pub fn into_buffer(self) -> AlignedBuffer {
+        let (start, bytes) = (self.start(), self.memory.place_bytes);
+        // SAFETY: the place owns these bytes, aligned to a huge page and mapped (so initialised),
+        // wherever it moves to, and the boxed place lends them to nobody.
+        unsafe { AlignedBuffer::from_owner(start, bytes, Box::new(self)) }
+    }
+}
+
+impl Deref for Place {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: these `place_bytes` of the mapping are this place's alone; a mapping is
+        // initialised memory.
+        unsafe { std::slice::from_raw_parts(self.start().as_ptr(), self.memory.place_bytes) }
+    }
+}
+
+impl DerefMut for Place {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `deref`, and the exclusive borrow keeps everybody else out.
+        unsafe { std::slice::from_raw_parts_mut(self.start().as_ptr(), self.memory.place_bytes) }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.memory.lent().free.push(self.index);
+        self.memory.given_back.notify_one();
+    }
+}
+
+/// Bytes of a place for batches of `batch_bytes`.
+pub(crate) fn place_bytes(batch_bytes: u64) -> u64 {
+    batch_bytes.max(1).checked_next_multiple_of(HUGE_PAGE_BYTES).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    #[test]
+    fn the_budget_bounds_the_places() {
+        let ring = Ring::new(3 * MIB, 17 * MIB, 1).unwrap();
+        assert_eq!((ring.places(), ring.place_bytes() as u64), (4, 4 * MIB));
+        let taken: Vec<Place> = std::iter::from_fn(|| ring.take()).collect();
+        assert_eq!((taken.len(), ring.free()), (4, 0));
+        assert!(ring.wait(Duration::from_millis(1)).is_none());
+    }
+
+    #[test]
+    fn a_budget_that_is_too_small_names_what_is_needed() {
+        let error = Ring::new(3 * MIB, 7 * MIB, 2).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "memory budget of 7 MiB is too small: a batch takes 4 MiB and 2 are needed at the \
+             least; set memory_budget to 8 MiB or more, or make batches smaller"
+        );
+        assert!(matches!(Ring::new(u64::MAX, u64::MAX - 1, 1), Err(Error::BudgetTooSmall { .. })));
+    }
+
+    #[test]
+    fn the_place_used_last_is_lent_first() {
+        let ring = Ring::new(MIB, 8 * MIB, 1).unwrap();
+        let (first, second) = (ring.take().unwrap(), ring.take().unwrap());
+        let address = first.as_ptr();
+        drop(first);
+        assert_eq!(ring.take().unwrap().as_ptr(), address);
+        drop(second);
+    }
+
+    #[test]
+    fn a_kept_place_is_never_lent_again_and_outlives_the_ring() {
+        let ring = Ring::new(MIB, 6 * MIB, 1).unwrap();
+        let mut kept = ring.take().unwrap();
+        kept.fill(7);
+        for round in 0..20 {
+            let mut others: Vec<Place> = std::iter::from_fn(|| ring.take()).collect();
+            assert_eq!(others.len(), 2);
+            others.iter_mut().for_each(|place| place.fill(round));
+        }
+        drop(ring);
+        assert!(kept.iter().all(|&byte| byte == 7));
+    }
+
+    #[test]
+    fn a_place_that_became_a_buffer_goes_back_when_that_is_dropped() {
+        let ring = Ring::new(MIB, 2 * MIB, 1).unwrap();
+        let mut buffer = ring.take().unwrap().into_buffer();
+        assert_eq!((buffer.capacity() as u64, ring.free()), (2 * MIB, 0));
+        buffer.as_mut_slice().fill(3);
+        drop(buffer);
+        assert_eq!(ring.free(), 1);
+    }
+
+    #[test]
+    fn a_waiting_thread_gets_the_place_that_another_gives_back() {
+        let ring = Ring::new(MIB, 2 * MIB, 1).unwrap();
+        let place = ring.take().unwrap();
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| ring.wait(Duration::from_secs(60)).is_some());
+            drop(place);
+            assert!(waiting.join().unwrap());
+        });
+    }
+
+    #[test]
+    fn places_do_not_overlap() {
+        let ring = Ring::new(5 * MIB / 2, 12 * MIB, 1).unwrap();
+        let mut places: Vec<Place> = std::iter::from_fn(|| ring.take()).collect();
+        for (number, place) in (0u8..).zip(&mut places) {
+            place.fill(number);
+        }
+        for (number, place) in (0u8..).zip(&places) {
+            assert!(place.iter().all(|&byte| byte == number));
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! What an epoch measured. Every figure has its unit in its name; times are wall time unless they
+//! say otherwise.
+//!
+//! In reading order: this file (the data), `meters` (where the figures come from).
+
+mod meters;
+
+pub use crate::events::Event;
+pub(crate) use meters::{Meter, peak_resident_bytes, reset_peak_resident};
+
+use meetpoint_format::wire;
+use meetpoint_scheduler::{Source, Summary};
+use serde::Serialize;
+
+/// An epoch, finished or given up.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct EpochStats {
+    /// From 0.
+    pub epoch: u32,
+    /// N: batches that the epoch has.
+    pub batches: u32,
+    /// Whether all of them were consumed.
+    pub is_complete: bool,
+    /// Samples consumed.
+    pub samples: u64,
+    /// From the beginning of the epoch to the end of the last step.
+    pub duration_ns: u64,
+    /// Every batch in the order of consumption.
+    pub records: Vec<BatchRecord>,
+    /// CRC-32C over the indices of the batches consumed, 32 bits each, little-endian.
+    pub order_crc32c: u32,
+    /// Time that the consumer waited for a batch; with no workers, its preparation included.
+    pub wait: Quantiles,
+    /// Time in which the host prepared a batch.
+    pub prepare: Quantiles,
+    /// Time within it that was spent waiting for reads.
+    pub read: Quantiles,
+    /// Time between a batch being handed over and the next being asked for.
+    pub step: Quantiles,
+    /// Time from a device's publish to the batch being ready in host memory.
+    pub fetch: Quantiles,
+    /// CPU time of this process, all threads.
+    pub host_cpu_ns: u64,
+    /// Highest resident memory of this process since the epoch began (since the process began,
+    /// where the kernel does not allow the mark to be set back).
+    pub host_peak_resident_bytes: u64,
+    /// Bytes of the dataset and of the spool file that the host read.
+    pub host_bytes_read: u64,
+    /// Bytes that the host wrote to storage.
+    pub host_bytes_written: u64,
+    /// CPU time spent on the checksums that [`crate::LoaderConfig::verify_samples`] asks for.
+    pub verify_ns: u64,
+    /// The device's part; `None` where none was used.
+    pub device: Option<DeviceStats>,
+    /// What the scheduler came to.
+    pub schedule: Schedule,
+    /// Faults and what was done about them.
+    pub events: Vec<Event>,
+    /// Checksums of the samples of every batch consumed, in that order; empty unless asked for.
+    #[serde(skip)]
+    pub checks: Vec<BatchCheck>,
+}
+
+/// Who prepared a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Preparer {
+    /// The host.
+    Host,
+    /// The device.
+    Device,
+}
+
+impl From<Source> for Preparer {
+    fn from(source: Source) -> Self {
+        match source {
+            Source::Host => Self::Host,
+            Source::Device(_) => Self::Device,
+        }
+    }
+}
+
+/// The life of one batch; nanoseconds since the epoch began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct BatchRecord {
+    /// Index in the epoch.
+    pub batch: u32,
+    /// Who prepared it.
+    pub source: Preparer,
+    /// Preparation began.
+    pub prepare_start_ns: u64,
+    /// Preparation ended; at a device: it was published.
+    pub prepare_end_ns: u64,
+    /// It could be consumed: it was in host memory and checked.
+    pub ready_ns: u64,
+    /// It was handed to the consumer.
+    pub consume_ns: u64,
+    /// The consumer asked for the next.
+    pub step_end_ns: u64,
+}
+
+/// The samples of one consumed batch and what they were.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BatchCheck {
+    /// Index in the epoch.
+    pub batch: u32,
+    /// Who prepared it.
+    pub source: Preparer,
+    /// Indices in the dataset.
+    pub samples: Vec<u64>,
+    /// CRC-32C of each sample's tensor.
+    pub crc32c: Vec<u32>,
+}
+
+/// Quantiles of a time.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+pub struct Quantiles {
+    /// How many were recorded.
+    pub count: u64,
+    /// Arithmetic mean.
+    pub mean_ns: f64,
+    /// Median.
+    pub p50_ns: u64,
+    /// 90 of 100 are no longer.
+    pub p90_ns: u64,
+    /// 99 of 100 are no longer.
+    pub p99_ns: u64,
+    /// Longest.
+    pub max_ns: u64,
+}
+
+/// The device's part of an epoch, as it reported it.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+pub struct DeviceStats {
+    /// CPU time of its preparing thread.
+    pub cpu_ns: u64,
+    /// Time while it had work.
+    pub busy_ns: u64,
+    /// Bytes of the dataset that it read.
+    pub bytes_read: u64,
+    /// Bytes of slots that it wrote.
+    pub bytes_written: u64,
+    /// Batches that it finished, whether or not they were used.
+    pub batches: u64,
+    /// Highest resident memory of its process.
+    pub peak_resident_bytes: u64,
+    /// Share of a core that its preparing thread had while busy; 0 where not limited.
+    pub cpu_ratio_achieved: f64,
+    /// 0 where not limited.
+    pub read_bytes_per_second_achieved: f64,
+    /// 0 where not limited.
+    pub write_bytes_per_second_achieved: f64,
+    /// Time of a command; 0 where no latency is set.
+    pub latency_ns_achieved: u64,
+}
+
+impl DeviceStats {
+    /// What came to `now` since `before`; totals that fell belong to a device that was restarted.
+    pub(crate) fn since(before: &wire::Meters, now: &wire::Meters) -> Self {
+        let grown = |now: u64, before: u64| now.checked_sub(before).unwrap_or(now);
+        Self {
+            cpu_ns: grown(now.cpu_ns, before.cpu_ns),
+            busy_ns: grown(now.busy_ns, before.busy_ns),
+            bytes_read: grown(now.dataset_bytes_read, before.dataset_bytes_read),
+            bytes_written: grown(now.spool_bytes_written, before.spool_bytes_written),
+            batches: grown(now.batches, before.batches),
+            peak_resident_bytes: now.memory_bytes_max,
+            cpu_ratio_achieved: now.cpu_ratio_achieved,
+            read_bytes_per_second_achieved: now.read_bytes_per_second_achieved,
+            write_bytes_per_second_achieved: now.write_bytes_per_second_achieved,
+            latency_ns_achieved: now.latency_ns_achieved,
+        }
+    }
+}
+
+/// What the scheduler came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Schedule {
+    /// Batches consumed that the host prepared.
+    pub host_batches: u32,
+    /// Batches consumed that the device prepared.
+    pub device_batches: u32,
+    /// Device claims that were taken back.
+    pub revoked: u32,
+    /// Reports that had no effect.
+    pub void_reports: u32,
+    /// Stalls of the device.
+    pub stalls: u32,
+    /// Whether the device was given up.
+    pub device_lost: bool,
+    /// The device's share n_s, where `mte` fixed one: replays the epoch.
+    pub split: Option<u32>,
+    /// Whether that share would have been larger with more spool slots.
+    pub split_limited_by_spool: bool,
+    /// t_c: mean of one step on a batch that the host prepared; with workers the interval between
+    /// steps. 0 where there was none.
+    pub t_c_ns: u64,
+    /// t_s: mean of one batch at the device. 0 where there was none.
+    pub t_s_ns: u64,
+    /// t_g: mean of one step on a batch that the device had ready. 0 where there was none.
+    pub t_g_ns: u64,
+}
+
+impl From<&Summary> for Schedule {
+    fn from(summary: &Summary) -> Self {
+        Self {
+            host_batches: summary.host_batches,
+            device_batches: summary.device_batches,
+            revoked: summary.revoked,
+            void_reports: summary.void_reports,
+            stalls: summary.stalls,
+            device_lost: summary.device_lost,
+            split: summary.split,
+            split_limited_by_spool: summary.split_limited_by_spool,
+            t_c_ns: summary.measured.host_ns,
+            t_s_ns: summary.measured.device_ns,
+            t_g_ns: summary.measured.ready_ns,
+        }
+    }
+}
+
+/// CRC-32C over a sequence of batch indices, 32 bits each, little-endian.
+pub fn order_crc32c(batches: impl Iterator<Item = u32>) -> u32 {
+    let bytes: Vec<u8> = batches.flat_map(u32::to_le_bytes).collect();
+    meetpoint_format::checksum::crc32c(&bytes)
+}

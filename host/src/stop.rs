@@ -1,0 +1,37 @@
+//! A switch that ends every wait of a loader.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Longest time that any thread of a loader waits before it looks at the switch again.
+pub(crate) const WAIT_SLICE: Duration = Duration::from_millis(100);
+
+/// Stops a loader from another thread or a signal handler; clones share the switch.
+#[derive(Debug, Clone, Default)]
+pub struct StopHandle {
+    stopped: Arc<AtomicBool>,
+}
+
+impl StopHandle {
+    /// A switch that is off.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Ends every wait of the loader within 100 ms with [`crate::Error::Interrupted`]. It cannot
+    /// be taken back.
+    pub fn stop(&self) {
+        self.stopped.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether it was stopped.
+    pub fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::SeqCst)
+    }
+
+    /// `Interrupted` once it was stopped.
+    pub(crate) fn check(&self) -> Result<(), crate::Error> {
+        if self.is_stopped() { Err(crate::Error::Interrupted) } else { Ok(()) }
+    }
+}

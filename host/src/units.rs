@@ -1,0 +1,99 @@
+//! Quantities as people write them: `512MiB`, `500MB/s`, `100us`.
+
+use std::time::Duration;
+
+/// Factors of bytes, longest names first where one ends in another.
+const BYTES: [(&str, u64); 9] = [
+    ("KiB", 1 << 10),
+    ("MiB", 1 << 20),
+    ("GiB", 1 << 30),
+    ("TiB", 1 << 40),
+    ("kB", 1_000),
+    ("MB", 1_000_000),
+    ("GB", 1_000_000_000),
+    ("TB", 1_000_000_000_000),
+    ("B", 1),
+];
+
+/// Factors of time, in nanoseconds.
+const TIMES: [(&str, u64); 4] = [("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
+
+/// Bytes from `512MiB`, `1.5 GB`, `4096B`; `None` for anything else, a bare number included.
+pub(crate) fn parse_bytes(text: &str) -> Option<u64> {
+    parse(text, &BYTES)
+}
+
+/// Bytes a second from `500MB/s`.
+pub(crate) fn parse_bandwidth(text: &str) -> Option<u64> {
+    parse(text.trim().strip_suffix("/s")?, &BYTES)
+}
+
+/// Time from `100us`, `20ms`, `1.5s`, `0s`.
+pub(crate) fn parse_duration(text: &str) -> Option<Duration> {
+    parse(text, &TIMES).map(Duration::from_nanos)
+}
+
+/// A number and one of `units`, in the smallest unit.
+fn parse(text: &str, units: &[(&str, u64)]) -> Option<u64> {
+    let text = text.trim();
+    let (number, factor) = units
+        .iter()
+        .find_map(|(unit, factor)| Some((text.strip_suffix(unit)?.trim_end(), *factor)))?;
+    // `f64` would also take "inf", "1e9" and "-0".
+    if number.is_empty() || !number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
+        return None;
+    }
+    if let Ok(whole) = number.parse::<u64>() {
+        return whole.checked_mul(factor);
+    }
+    let scaled = (number.parse::<f64>().ok()? * factor as f64).round();
+    // Beyond 2^53 a fraction says nothing any more.
+    (scaled < (1_u64 << 53) as f64).then_some(scaled as u64)
+}
+
+/// Bytes in the largest binary unit that leaves a short number.
+pub(crate) fn show_bytes(bytes: u64) -> String {
+    let units = [("GiB", 30), ("MiB", 20), ("KiB", 10)];
+    for (unit, shift) in units {
+        if bytes >= 1 << shift {
+            let number = bytes as f64 / (1_u64 << shift) as f64;
+            let digits = if bytes.is_multiple_of(1 << shift) { 0 } else { 1 };
+            return format!("{number:.digits$} {unit}");
+        }
+    }
+    format!("{bytes} bytes")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities_are_read_as_people_write_them() {
+        assert_eq!(parse_bytes("512MiB"), Some(512 << 20));
+        assert_eq!(parse_bytes(" 1.5 GB "), Some(1_500_000_000));
+        assert_eq!(parse_bytes("4096B"), Some(4096));
+        assert_eq!(parse_bandwidth("500MB/s"), Some(500_000_000));
+        assert_eq!(parse_duration("100us"), Some(Duration::from_micros(100)));
+        assert_eq!(parse_duration("1.5s"), Some(Duration::from_millis(1500)));
+        assert_eq!(parse_duration("0s"), Some(Duration::ZERO));
+    }
+
+    #[test]
+    fn anything_else_is_refused() {
+        for text in ["", "512", "MiB", "-1MB", "infMB", "1e9B", "1..5MB", "12mb", "99999999TB"] {
+            assert_eq!(parse_bytes(text), None, "{text}");
+        }
+        assert_eq!(parse_bandwidth("500MB"), None);
+        for text in ["5", "5m", "5 minutes", "s"] {
+            assert_eq!(parse_duration(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn bytes_are_shown_short() {
+        assert_eq!(show_bytes(512 << 20), "512 MiB");
+        assert_eq!(show_bytes((3 << 30) / 2), "1.5 GiB");
+        assert_eq!(show_bytes(1000), "1000 bytes");
+    }
+}

@@ -1,0 +1,294 @@
+//! Which consistency levels a run really gave: what was consumed against a preparation by the host
+//! alone.
+
+use crate::stats::{BatchCheck, EpochStats, Preparer};
+use crate::{Error, StopHandle};
+use meetpoint_format::batching::Batching;
+use meetpoint_format::checksum::crc32c;
+use meetpoint_kernels::Cpu;
+use meetpoint_prepare::{BatchPreparer, Job};
+use meetpoint_scheduler::{Level, Strategy, Tail};
+use meetpoint_storage::{EngineKind, open_engine};
+use serde::Serialize;
+use std::collections::{BTreeMap, HashMap};
+
+/// Reads in flight while a reference is made.
+const READ_DEPTH: usize = 32;
+
+/// The checksum of every sample of some epochs, prepared by the host alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reference {
+    /// By epoch and sample.
+    epochs: BTreeMap<u32, HashMap<u64, u32>>,
+    /// Where it comes from, to be put after "equals".
+    origin: String,
+}
+
+/// What became of a level.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// Claimed by the strategy and true in this run.
+    Verified {
+        /// What was compared.
+        how: String,
+    },
+    /// Claimed by the strategy and not true in this run.
+    Failed {
+        /// The first place where it is not.
+        place: String,
+    },
+    /// Claimed by the strategy; this run could not tell.
+    NotChecked {
+        /// Why not.
+        why: String,
+    },
+    /// Not claimed by the strategy.
+    NotClaimed,
+}
+
+/// One level and what became of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LevelVerdict {
+    /// Which.
+    pub level: Level,
+    /// What became of it.
+    pub verdict: Verdict,
+}
+
+impl Reference {
+    /// Prepares every sample of `epochs` again, in this thread, with the given instruction set.
+    pub fn prepare(
+        job: &Job,
+        epochs: impl IntoIterator<Item = u32>,
+        engine: EngineKind,
+        cpu: Cpu,
+        stop: &StopHandle,
+    ) -> Result<Self, Error> {
+        let engine = open_engine(engine, READ_DEPTH)?.engine;
+        let mut preparer = BatchPreparer::new(job.clone(), engine, cpu)?;
+        let sample_bytes = preparer.spec().bytes();
+        let batching = &job.batching;
+        let mut out = vec![0; sample_bytes * batching.batch_size as usize];
+        let mut reference = BTreeMap::new();
+        for epoch in epochs {
+            let order = batching.order(epoch);
+            let mut samples = HashMap::new();
+            for batch in 0..u32::try_from(batching.batches()).expect("a loader was opened on it") {
+                let mut is_wanted = |_| !stop.is_stopped();
+                preparer.prepare(epoch, batch, &mut out, &mut is_wanted)?;
+                stop.check()?;
+                let tensors = out.chunks_exact(sample_bytes);
+                samples.extend(batching.samples_of(&order, batch).zip(tensors.map(crc32c)));
+            }
+            reference.insert(epoch, samples);
+        }
+        let origin = format!("a preparation of its own with {} kernels", cpu.name());
+        Ok(Self { epochs: reference, origin })
+    }
+
+    /// Takes what a run of `host-only` consumed, with `verify_samples`, as the reference.
+    pub fn of_host_only(runs: &[EpochStats]) -> Self {
+        let mut epochs = BTreeMap::new();
+        for run in runs {
+            let samples: &mut HashMap<u64, u32> = epochs.entry(run.epoch).or_default();
+            let of_host = run.checks.iter().filter(|check| check.source == Preparer::Host);
+            for BatchCheck { samples: indices, crc32c, .. } in of_host {
+                samples.extend(indices.iter().copied().zip(crc32c.iter().copied()));
+            }
+        }
+        Self { epochs, origin: "what the host alone prepared".to_owned() }
+    }
+
+    /// Samples that it has, over all epochs.
+    pub fn len(&self) -> usize {
+        self.epochs.values().map(HashMap::len).sum()
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Says for each level what became of it in these epochs of one strategy.
+pub fn verify(
+    strategy: Strategy,
+    job: &Job,
+    runs: &[EpochStats],
+    reference: &Reference,
+) -> Vec<LevelVerdict> {
+    use Level::{C0, C1, C2, C3, C4, C5, C6};
+    let all = [C0, C1, C2, C3, C4, C5, C6];
+    let judge = |level| {
+        let outcome = match level {
+            _ if !strategy.levels().contains(&level) => return Verdict::NotClaimed,
+            C0 => each(runs, coverage),
+            C1 => each(runs, |run| content(run, &job.batching)),
+            C2 => each(runs, |run| equality(run, reference)),
+            C3 => each(runs, |run| planned_order(run, strategy)),
+            C4 => each(runs, ascending_order),
+            C5 => return Verdict::NotChecked { why: "there is one rank".to_owned() },
+            C6 => each(runs, |run| isolation(run, runs, reference, job)),
+        };
+        match outcome {
+            Ok(how) => Verdict::Verified { how },
+            Err(Doubt::Failed(place)) => Verdict::Failed { place },
+            Err(Doubt::Unknown(why)) => Verdict::NotChecked { why },
+        }
+    };
+    all.into_iter().map(|level| LevelVerdict { level, verdict: judge(level) }).collect()
+}
+
+/// Why a level is not verified.
+enum Doubt {
+    Failed(String),
+    Unknown(String),
+}
+
+/// Applies a check to every epoch; the sentence of the last stands for all.
+fn each(
+    runs: &[EpochStats],
+    check: impl Fn(&EpochStats) -> Result<String, Doubt>,
+) -> Result<String, Doubt> {
+    let mut how = Err(Doubt::Unknown("no epoch was run".to_owned()));
+    for run in runs {
+        how = Ok(check(run).map_err(|doubt| match doubt {
+            Doubt::Failed(place) => Doubt::Failed(format!("epoch {}: {place}", run.epoch)),
+            Doubt::Unknown(why) => Doubt::Unknown(why),
+        })?);
+    }
+    how
+}
+
+fn failed<T>(place: String) -> Result<T, Doubt> {
+    Err(Doubt::Failed(place))
+}
+
+/// C0: every index exactly once.
+fn coverage(run: &EpochStats) -> Result<String, Doubt> {
+    let mut times = vec![0_u32; run.batches as usize];
+    for record in &run.records {
+        match times.get_mut(record.batch as usize) {
+            Some(times) => *times += 1,
+            None => return failed(format!("batch {} does not exist", record.batch)),
+        }
+    }
+    match times.iter().position(|&times| times != 1) {
+        Some(batch) => failed(format!("batch {batch} was consumed {} times", times[batch])),
+        None => Ok(format!("each of {} batches was consumed once", run.batches)),
+    }
+}
+
+/// C1: a batch holds the samples that (seed, epoch, index) give it.
+fn content(run: &EpochStats, batching: &Batching) -> Result<String, Doubt> {
+    let order = batching.order(run.epoch);
+    for check in checks(run)? {
+        if !batching.samples_of(&order, check.batch).eq(check.samples.iter().copied()) {
+            return failed(format!("batch {} holds other samples", check.batch));
+        }
+        if check.crc32c.len() != check.samples.len() {
+            return failed(format!("batch {} is not whole", check.batch));
+        }
+    }
+    Ok("every batch holds the samples that seed, epoch and index give it, each with the tensor \
+        that C2 checks"
+        .to_owned())
+}
+
+/// C2: a sample's tensor is the reference's, whoever prepared it.
+fn equality(run: &EpochStats, reference: &Reference) -> Result<String, Doubt> {
+    let Some(expected) = reference.epochs.get(&run.epoch) else {
+        return Err(Doubt::Unknown(format!("the reference lacks epoch {}", run.epoch)));
+    };
+    let (mut samples, mut of_device) = (0_u64, 0_u64);
+    for check in checks(run)? {
+        for (row, (sample, got)) in check.samples.iter().zip(&check.crc32c).enumerate() {
+            let Some(expected) = expected.get(sample) else {
+                return Err(Doubt::Unknown(format!("the reference lacks sample {sample}")));
+            };
+            if got != expected {
+                let who = match check.source {
+                    Preparer::Host => "the host",
+                    Preparer::Device => "the device",
+                };
+                return failed(format!(
+                    "batch {} by {who}, row {row}, sample {sample}: CRC-32C is {got:#010x}, \
+                     the reference has {expected:#010x}",
+                    check.batch
+                ));
+            }
+            samples += 1;
+            of_device += u64::from(check.source == Preparer::Device);
+        }
+    }
+    Ok(format!(
+        "the CRC-32C of each of {samples} tensors, {of_device} of them by the device, equals {}",
+        reference.origin
+    ))
+}
+
+/// C3: the order is the one that the recorded split implies.
+fn planned_order(run: &EpochStats, strategy: Strategy) -> Result<String, Doubt> {
+    let (Strategy::Mte { tail: Tail::Descending, .. }, Some(split)) =
+        (strategy, run.schedule.split)
+    else {
+        return ascending_order(run);
+    };
+    let begin = run.batches - split.min(run.batches);
+    compare(run, (0..begin).chain((begin..run.batches).rev()))?;
+    Ok(format!("the order is that of a split of {split} of {} batches", run.batches))
+}
+
+/// C4: 0, 1, 2, …
+fn ascending_order(run: &EpochStats) -> Result<String, Doubt> {
+    compare(run, 0..run.batches)?;
+    Ok(format!("the order is 0 to {}", run.batches - 1))
+}
+
+fn compare(run: &EpochStats, expected: impl Iterator<Item = u32>) -> Result<(), Doubt> {
+    let mut got = run.records.iter().map(|record| record.batch);
+    for (step, expected) in expected.enumerate() {
+        let got = got.next();
+        if got != Some(expected) {
+            let got = got.map_or("nothing".to_owned(), |got| format!("batch {got}"));
+            return failed(format!("step {step} consumed {got}, not batch {expected}"));
+        }
+    }
+    match got.next() {
+        Some(batch) => failed(format!("batch {batch} was consumed after the last")),
+        None => Ok(()),
+    }
+}
+
+/// C6: what was consumed was prepared for this epoch.
+fn isolation(
+    run: &EpochStats,
+    runs: &[EpochStats],
+    reference: &Reference,
+    job: &Job,
+) -> Result<String, Doubt> {
+    let early = run.records.iter().find(|record| record.ready_ns > record.consume_ns);
+    if let Some(record) = early {
+        return failed(format!("batch {} was consumed before it was ready", record.batch));
+    }
+    equality(run, reference)?;
+    if runs.len() > 1 && !job.recipe.is_deterministic() {
+        return Ok(
+            "the tensors are those of this epoch's random draws and of no other's".to_owned()
+        );
+    }
+    let of_device = run.schedule.device_batches;
+    Ok(format!(
+        "each of {of_device} slots used carried this epoch's number and generation, and the \
+         tensors are this epoch's"
+    ))
+}
+
+/// The checksums of an epoch, which must be there for every batch.
+fn checks(run: &EpochStats) -> Result<&[BatchCheck], Doubt> {
+    if run.checks.len() == run.records.len() {
+        return Ok(&run.checks);
+    }
+    Err(Doubt::Unknown("the run kept no checksums of samples".to_owned()))
+}

@@ -1,0 +1,155 @@
+//! Preparation at the host: one preparer for each thread, in the background or in the consumer's.
+
+use crate::batch::{Contents, Memory};
+use crate::clock::monotonic_ns;
+use crate::config::LoaderConfig;
+use crate::driver::{Driver, HostTask, Prepared};
+use crate::ring::Ring;
+use crate::{Error, cores};
+use meetpoint_format::checksum::crc32c;
+use meetpoint_kernels::Cpu;
+use meetpoint_prepare::{BatchPreparer, Job};
+use meetpoint_scheduler::BatchIndex;
+use meetpoint_storage::{Counters, open_engine};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+/// One thread's means of preparing batches into the ring.
+pub(crate) struct HostPreparer {
+    preparer: BatchPreparer,
+    contents: ContentsReader,
+    ring: Ring,
+    /// What the engine had done when it was last asked.
+    counted: Counters,
+}
+
+/// Finds out which samples a batch holds, and what they came to.
+#[derive(Debug, Clone)]
+pub(crate) struct ContentsReader {
+    pub(crate) job: Job,
+    pub(crate) sample_bytes: usize,
+    /// Whether the checksum of every sample is wanted.
+    pub(crate) verifies: bool,
+}
+
+impl ContentsReader {
+    /// The contents of a batch whose tensor is `payload`, and the time that checksums took.
+    pub(crate) fn read(
+        &self,
+        epoch: u32,
+        batch: u32,
+        payload: &[u8],
+    ) -> Result<(Contents, u64), Error> {
+        let Job { dataset, batching, .. } = &self.job;
+        let order = batching.order(epoch);
+        let samples: Vec<u64> = batching.samples_of(&order, batch).collect();
+        let labels = samples.iter().map(|&sample| Ok(dataset.locate(sample)?.label));
+        let labels = labels.collect::<Result<_, meetpoint_prepare::Error>>()?;
+        let start_ns = monotonic_ns();
+        let checksums = || payload.chunks_exact(self.sample_bytes).map(crc32c).collect();
+        let crc32c = self.verifies.then(checksums);
+        Ok((Contents { samples, labels, crc32c }, monotonic_ns() - start_ns))
+    }
+}
+
+impl std::fmt::Debug for HostPreparer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "HostPreparer({})", self.preparer.engine_name())
+    }
+}
+
+impl HostPreparer {
+    /// Opens the parts of the dataset with an engine of its own; also what the engine had to do
+    /// without.
+    pub(crate) fn open(
+        config: &LoaderConfig,
+        job: &Job,
+        ring: &Ring,
+    ) -> Result<(Self, Vec<String>), Error> {
+        let chosen = open_engine(config.engine, config.read_depth)?;
+        let mut notes: Vec<String> = chosen.note.into_iter().collect();
+        notes.extend_from_slice(chosen.engine.notes());
+        let preparer = BatchPreparer::new(job.clone(), chosen.engine, Cpu::detect())?;
+        let contents = ContentsReader {
+            job: job.clone(),
+            sample_bytes: preparer.spec().bytes(),
+            verifies: config.verify_samples,
+        };
+        let counted = Counters::default();
+        Ok((Self { preparer, contents, ring: ring.clone(), counted }, notes))
+    }
+
+    /// Prepares a batch and reports it.
+    pub(crate) fn work(&mut self, task: HostTask, driver: &Driver) {
+        let HostTask { serial, batch, .. } = task;
+        let result = self.prepare(task, driver);
+        let read = grown(self.preparer.counters(), &mut self.counted);
+        driver.host_finished(serial, batch, result, read);
+    }
+
+    fn prepare(&mut self, task: HostTask, driver: &Driver) -> Result<Option<Prepared>, Error> {
+        let HostTask { serial, epoch, batch: BatchIndex(batch) } = task;
+        let Some(mut place) = driver.wait_for_place(&self.ring, serial) else {
+            return Ok(None);
+        };
+        let start_ns = monotonic_ns();
+        let mut is_wanted = |_| driver.is_current(serial);
+        let stats = self.preparer.prepare(epoch, batch, &mut place, &mut is_wanted)?;
+        if stats.samples < self.contents.job.batching.batch_len(batch) {
+            return Ok(None);
+        }
+        let end_ns = monotonic_ns();
+        let bytes = stats.samples as usize * self.contents.sample_bytes;
+        let (contents, verify_ns) = self.contents.read(epoch, batch, &place[..bytes])?;
+        let memory = Memory::Place(place);
+        let stats = Some(stats);
+        Ok(Some(Prepared { memory, contents, start_ns, end_ns, stats, verify_ns }))
+    }
+}
+
+/// What a counter grew by since it was last asked.
+pub(crate) fn grown(now: Counters, counted: &mut Counters) -> Counters {
+    let before = std::mem::replace(counted, now);
+    Counters {
+        bytes_read: now.bytes_read - before.bytes_read,
+        bytes_read_device: now.bytes_read_device - before.bytes_read_device,
+        bytes_written: now.bytes_written - before.bytes_written,
+        ..Counters::default()
+    }
+}
+
+/// Starts a background worker, bound to `cores` where given.
+pub(crate) fn start(
+    number: u32,
+    mut preparer: HostPreparer,
+    driver: &Arc<Driver>,
+    cores: Option<Vec<usize>>,
+) -> Result<JoinHandle<()>, Error> {
+    let driver = Arc::clone(driver);
+    let body = move || {
+        if let Some(cores) = cores {
+            // They were tried when the loader was opened; a core may have gone since.
+            let _ = cores::bind(&cores);
+        }
+        while let Some(task) = driver.next_for_host() {
+            let alarm = Alarm { driver: &driver, serial: task.serial };
+            preparer.work(task, &driver);
+            drop(alarm);
+        }
+    };
+    std::thread::Builder::new().name(format!("prepare-{number}")).spawn(body).map_err(Error::Thread)
+}
+
+/// Ends the run with an error when the thread that holds it panics, so that nobody waits for it.
+pub(crate) struct Alarm<'d> {
+    pub(crate) driver: &'d Driver,
+    pub(crate) serial: u64,
+}
+
+impl Drop for Alarm<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.driver.fail(self.serial, Error::Panicked);
+        }
+    }
+}

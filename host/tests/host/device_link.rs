@@ -1,0 +1,344 @@
+//! Epochs with a device at the other end, good and bad: the same batches whatever it does.
+use crate::support::device::{Behaviour, FakeDevice, Fault};
+use crate::support::{Seen, config, consume, dataset, sorted};
+use meetpoint_host::stats::{EpochStats, Preparer};
+use meetpoint_host::verify::{Reference, Verdict, verify};
+use meetpoint_host::{DeviceSource, Error, Loader, LoaderConfig, SpawnDevice, SpoolKind};
+use meetpoint_scheduler::{Split, Strategy, Tail};
+use std::path::Path;
+use std::time::Duration;
+
+const MTE: Strategy = Strategy::Mte { split: Split::Fixed(5), tail: Tail::Descending };
+const MTE_ASCENDING: Strategy = Strategy::Mte { split: Split::Fixed(5), tail: Tail::Ascending };
+
+fn with_device(dataset: &Path, device: &FakeDevice, strategy: Strategy) -> LoaderConfig {
+    let mut config = config(dataset);
+    config.strategy = strategy;
+    config.device = Some(DeviceSource::Connect { socket: device.socket() });
+    // Long enough for a machine under load; only a silent device takes it.
+    config.stall_timeout = Duration::from_secs(30);
+    config
+}
+
+fn of_host_alone(dataset: &Path, epochs: u32) -> (Vec<Vec<Seen>>, Vec<EpochStats>) {
+    let mut loader = Loader::open(config(dataset)).unwrap();
+    (0..epochs).map(|epoch| consume(loader.start_epoch(epoch).unwrap())).unzip()
+}
+
+/// Runs epochs with a misbehaving device and holds every batch against the host alone's.
+fn survives(behaviour: Behaviour, change: impl Fn(&mut LoaderConfig)) -> Vec<EpochStats> {
+    let folder = dataset(60);
+    let (expected, _) = of_host_alone(folder.path(), 3);
+    let device = FakeDevice::start(behaviour);
+    let mut config = with_device(folder.path(), &device, Strategy::DeviceOnly);
+    change(&mut config);
+    let mut loader = Loader::open(config).unwrap();
+    let mut stats = Vec::new();
+    for (epoch, expected) in (0..).zip(expected) {
+        let (seen, measured) = consume(loader.start_epoch(epoch).unwrap());
+        assert_eq!(sorted(seen), expected, "{:?}", measured.events);
+        stats.push(measured);
+    }
+    stats
+}
+
+/// What went wrong; that the host was sooner done with the last batches of a slow machine's device
+/// is no fault.
+fn events(stats: &EpochStats) -> String {
+    let faults = stats.events.iter().filter(|event| !event.text.contains("sooner done"));
+    faults.map(|event| format!("{}\n", event.text)).collect()
+}
+
+#[test]
+fn every_strategy_and_spool_gives_the_bytes_of_the_host_alone() {
+    let folder = dataset(61);
+    let (expected, host_stats) = of_host_alone(folder.path(), 2);
+    let reference = Reference::of_host_only(&host_stats);
+    let spool_folder = tempfile::tempdir().unwrap();
+    let file = SpoolKind::File { directory: spool_folder.path().to_path_buf() };
+    for strategy in [Strategy::DeviceOnly, MTE, MTE_ASCENDING, Strategy::Wrr] {
+        for kind in [SpoolKind::Memory, file.clone()] {
+            for workers in [0, 2] {
+                let device = FakeDevice::start(Behaviour::default());
+                let mut config = with_device(folder.path(), &device, strategy);
+                config.spool.kind = kind.clone();
+                config.workers = workers;
+                let mut loader = Loader::open(config).unwrap();
+                let job = loader.job().clone();
+                let mut runs = Vec::new();
+                for (epoch, expected) in (0..).zip(&expected) {
+                    let (seen, stats) = consume(loader.start_epoch(epoch).unwrap());
+                    let what = format!("{strategy:?} {kind:?} {workers} workers");
+                    assert_eq!(&sorted(seen), expected, "{what}");
+                    assert_eq!(events(&stats), "", "{what}");
+                    let device = stats.device.unwrap();
+                    assert!(device.batches >= u64::from(stats.schedule.device_batches));
+                    assert!(device.bytes_written > 0 || strategy == Strategy::Wrr);
+                    if let Strategy::Mte { .. } = strategy {
+                        assert_eq!(stats.schedule.device_batches, 5, "{what}");
+                    }
+                    if strategy == Strategy::DeviceOnly {
+                        assert_eq!(stats.schedule.host_batches, 0, "{what}");
+                        assert_eq!(stats.fetch.count, 16, "{what}");
+                    }
+                    runs.push(stats);
+                }
+                for judged in verify(strategy, &job, &runs, &reference) {
+                    let is_claimed = strategy.levels().contains(&judged.level);
+                    match judged.verdict {
+                        Verdict::Verified { .. } | Verdict::NotChecked { .. } => {
+                            assert!(is_claimed, "{:?}", judged.level);
+                        }
+                        Verdict::NotClaimed => assert!(!is_claimed, "{:?}", judged.level),
+                        Verdict::Failed { place } => panic!("{:?}: {place}", judged.level),
+                    }
+                }
+            }
+        }
+    }
+    assert_eq!(std::fs::read_dir(spool_folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_corrupt_or_torn_slot_is_refused_and_its_batch_prepared_by_the_host() {
+    let faults = vec![(2, Fault::Corrupt), (4, Fault::Torn)];
+    let stats = survives(Behaviour { faults, ..Behaviour::default() }, |_| {});
+    let text = events(&stats[0]);
+    assert_eq!(text.matches("was refused").count(), 2, "{text}");
+    assert!(text.contains("slot payload checksum") && text.contains("slot header checksum"));
+    assert_eq!(stats[0].schedule.host_batches, 2);
+    assert_eq!(events(&stats[1]), "");
+}
+
+#[test]
+fn a_corrupt_slot_in_a_spool_file_is_refused_too() {
+    let spool_folder = tempfile::tempdir().unwrap();
+    let faults = vec![(1, Fault::Corrupt), (3, Fault::Torn)];
+    let stats = survives(Behaviour { faults, ..Behaviour::default() }, |config| {
+        config.spool.kind = SpoolKind::File { directory: spool_folder.path().to_path_buf() };
+    });
+    assert_eq!(events(&stats[0]).matches("was refused").count(), 2);
+}
+
+#[test]
+fn a_batch_that_the_device_cannot_prepare_is_prepared_by_the_host() {
+    let faults = vec![(3, Fault::Failed)];
+    let stats = survives(Behaviour { faults, ..Behaviour::default() }, |_| {});
+    let text = events(&stats[0]);
+    assert!(text.contains("batch 2 (it would not decode); the host prepares it"), "{text}");
+    assert_eq!((stats[0].schedule.host_batches, stats[0].schedule.device_batches), (1, 14));
+}
+
+#[test]
+fn a_device_that_fails_on_everything_fills_no_report() {
+    let faults = (1..=15).map(|batch| (batch, Fault::Failed)).collect();
+    let stats = survives(Behaviour { faults, ..Behaviour::default() }, |_| {});
+    let text = events(&stats[0]);
+    assert_eq!(text.lines().count(), 6, "{text}");
+    assert!(text.ends_with("10 more batches of the device went to the host like these\n"));
+    assert_eq!(stats[0].schedule.host_batches, 15);
+}
+
+#[test]
+fn a_device_that_drops_the_link_costs_no_batch_and_is_connected_to_again() {
+    for workers in [0, 1] {
+        let faults = vec![(4, Fault::Drop)];
+        let stats = survives(Behaviour { faults, ..Behaviour::default() }, |config| {
+            config.workers = workers;
+        });
+        assert!(events(&stats[0]).contains("the device was lost"), "{}", events(&stats[0]));
+        assert!(stats[0].schedule.device_lost);
+        assert!(events(&stats[1]).contains("connected to again"), "{}", events(&stats[1]));
+        assert_eq!(stats[1].schedule.device_batches, 15);
+        assert_eq!(events(&stats[2]), "");
+    }
+}
+
+#[test]
+fn a_silent_device_is_fenced_off_and_works_again_when_it_is_heard_of() {
+    let faults = vec![(3, Fault::Silent)];
+    let stats = survives(Behaviour { faults, ..Behaviour::default() }, |config| {
+        config.stall_timeout = Duration::from_millis(300);
+    });
+    assert!(stats[0].schedule.stalls >= 1);
+    assert!(events(&stats[0]).contains("went back to the host"), "{}", events(&stats[0]));
+    assert!(!events(&stats[0]).contains("lost"), "{}", events(&stats[0]));
+}
+
+#[test]
+fn a_device_that_is_silent_at_the_end_is_opened_again_for_the_next_epoch() {
+    let faults = vec![(1, Fault::Hang)];
+    let stats = survives(Behaviour { faults, ..Behaviour::default() }, |config| {
+        config.stall_timeout = Duration::from_millis(300);
+    });
+    assert_eq!(stats[0].schedule.host_batches, 15, "{}", events(&stats[0]));
+    let text = events(&stats[1]);
+    assert!(text.contains("silent at the end of the epoch before"), "{text}");
+    assert!(text.contains("connected to again"), "{text}");
+    assert!(stats[1].schedule.device_batches > 0, "{text}");
+}
+
+#[test]
+fn a_device_that_gives_away_a_slot_that_it_does_not_own_is_cut_off() {
+    let faults = vec![(3, Fault::Steal)];
+    // The consumer keeps the slot of the second batch while the third is published in it.
+    let folder = dataset(60);
+    let (expected, _) = of_host_alone(folder.path(), 1);
+    let device = FakeDevice::start(Behaviour { faults, ..Behaviour::default() });
+    let mut loader =
+        Loader::open(with_device(folder.path(), &device, Strategy::DeviceOnly)).unwrap();
+    let mut epoch = loader.start_epoch(0).unwrap();
+    let mut batches = Vec::new();
+    while let Some(batch) = epoch.next_batch().unwrap() {
+        batches.push(batch);
+        if batches.len() > 3 {
+            // Only the first few are kept: the device was cut off by then.
+            let dropped = batches.pop().unwrap();
+            assert_eq!(Seen::from(&dropped), expected[0][dropped.index() as usize]);
+        }
+    }
+    let stats = epoch.finish();
+    for batch in &batches {
+        assert_eq!(Seen::from(batch), expected[0][batch.index() as usize]);
+    }
+    assert!(events(&stats).contains("not its own to give"), "{}", events(&stats));
+    assert_eq!(stats.records.len(), 15);
+}
+
+#[test]
+fn slots_of_another_generation_or_epoch_have_no_effect_and_come_back() {
+    let faults = vec![(2, Fault::OldGeneration), (20, Fault::OtherEpoch)];
+    let stats = survives(Behaviour { faults, ..Behaviour::default() }, |config| {
+        config.stall_timeout = Duration::from_millis(300);
+        // Few slots, so that one that did not come back would be missed.
+        config.spool.quota_bytes = 40 << 10;
+    });
+    assert!(stats[0].schedule.void_reports >= 1);
+    assert!(stats.iter().all(|stats| stats.is_complete));
+}
+
+#[test]
+fn a_consumer_that_keeps_device_batches_does_not_starve_the_device() {
+    let folder = dataset(60);
+    let (expected, _) = of_host_alone(folder.path(), 1);
+    let device = FakeDevice::start(Behaviour::default());
+    let mut config = with_device(folder.path(), &device, Strategy::DeviceOnly);
+    // Three slots for fifteen batches that are all kept.
+    config.spool.quota_bytes = 3 * (8 << 10);
+    let mut loader = Loader::open(config).unwrap();
+    assert_eq!(loader.spool_slots(), Some(3));
+    let mut epoch = loader.start_epoch(0).unwrap();
+    let mut kept = Vec::new();
+    while let Some(batch) = epoch.next_batch().unwrap() {
+        kept.push(batch);
+    }
+    let stats = epoch.finish();
+    assert_eq!(stats.schedule.device_batches, 15, "{}", events(&stats));
+    drop(loader);
+    for (batch, expected) in kept.iter().zip(&expected[0]) {
+        assert_eq!(&Seen::from(batch), expected);
+    }
+}
+
+#[test]
+fn an_epoch_that_is_dropped_early_leaves_no_slot_behind() {
+    let folder = dataset(60);
+    let device = FakeDevice::start(Behaviour::default());
+    let mut config = with_device(folder.path(), &device, Strategy::Wrr);
+    config.spool.quota_bytes = 40 << 10;
+    config.workers = 1;
+    let mut loader = Loader::open(config).unwrap();
+    for round in 0..10 {
+        let mut epoch = loader.start_epoch(0).unwrap();
+        for _ in 0..round {
+            epoch.next_batch().unwrap().unwrap();
+        }
+    }
+    let (seen, stats) = consume(loader.start_epoch(1).unwrap());
+    assert_eq!((seen.len(), events(&stats).as_str()), (15, ""));
+}
+
+#[test]
+fn records_tell_when_the_device_worked_on_a_batch() {
+    let folder = dataset(60);
+    let device = FakeDevice::start(Behaviour::default());
+    let mut loader =
+        Loader::open(with_device(folder.path(), &device, Strategy::DeviceOnly)).unwrap();
+    let (_, stats) = consume(loader.start_epoch(0).unwrap());
+    for record in &stats.records {
+        assert_eq!(record.source, Preparer::Device);
+        assert!(record.prepare_start_ns <= record.prepare_end_ns);
+        assert!(record.prepare_end_ns <= record.ready_ns, "{record:?}");
+        assert!(record.ready_ns <= record.consume_ns);
+    }
+    assert_eq!(stats.device.unwrap().batches, 15);
+}
+
+#[test]
+fn a_device_that_cannot_be_used_is_an_error_with_socket_and_remedy() {
+    let folder = dataset(8);
+    let refused = |behaviour: Behaviour| {
+        let device = FakeDevice::start(behaviour);
+        let config = with_device(folder.path(), &device, Strategy::Wrr);
+        let error = Loader::open(config).unwrap_err().to_string();
+        assert!(error.contains(&device.socket().display().to_string()), "{error}");
+        error
+    };
+    let error = refused(Behaviour { speaks_version: Some(99), ..Behaviour::default() });
+    assert!(error.contains("protocol version 99 (program fake)"), "{error}");
+    let reason = "device serves another version of this dataset";
+    let error = refused(Behaviour { refuses: Some(reason), ..Behaviour::default() });
+    assert!(error.contains(&format!("refused `load`: {reason}")), "{error}");
+
+    let mut config = config(folder.path());
+    config.strategy = Strategy::Wrr;
+    config.device = Some(DeviceSource::Connect { socket: "/no/such/socket".into() });
+    let error = Loader::open(config.clone()).unwrap_err().to_string();
+    assert!(error.contains("/no/such/socket: there is no such socket"), "{error}");
+    config.strategy = Strategy::HostOnly;
+    Loader::open(config).expect("host-only does not look for a device");
+}
+
+#[test]
+fn a_socket_where_something_else_listens_is_an_error_and_no_hang() {
+    let folder = dataset(8);
+    let place = tempfile::tempdir().unwrap();
+    let socket = place.path().join("s");
+    let listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    let other = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        std::io::Write::write_all(&mut stream, b"220 smtp at your service\r\n").unwrap();
+    });
+    let mut config = config(folder.path());
+    config.strategy = Strategy::Wrr;
+    config.device = Some(DeviceSource::Connect { socket: socket.clone() });
+    let error = Loader::open(config).unwrap_err();
+    assert!(matches!(error, Error::DeviceUnreachable { .. }), "{error}");
+    other.join().unwrap();
+}
+
+#[test]
+fn a_device_program_that_ends_at_once_is_an_error_with_its_words() {
+    let folder = dataset(8);
+    let mut config = config(folder.path());
+    config.strategy = Strategy::Wrr;
+    let arguments = ["-c", "echo wrong knob >&2; exit 1"].map(Into::into).to_vec();
+    config.device = Some(DeviceSource::Spawn(SpawnDevice { program: "/bin/sh".into(), arguments }));
+    let error = Loader::open(config).unwrap_err();
+    assert!(matches!(error, Error::DeviceEnded { .. }), "{error}");
+    assert!(error.to_string().contains("wrong knob"), "{error}");
+}
+
+#[test]
+fn an_interrupt_while_a_device_program_starts_ends_the_wait() {
+    let folder = dataset(8);
+    let mut config = config(folder.path());
+    config.strategy = Strategy::Wrr;
+    // `exec`, so that the program itself is what gets killed.
+    let arguments = ["-c", "exec sleep 600"].map(Into::into).to_vec();
+    config.device = Some(DeviceSource::Spawn(SpawnDevice { program: "/bin/sh".into(), arguments }));
+    let stop = config.stop.clone();
+    let opening = std::thread::spawn(move || Loader::open(config).map(|_| ()));
+    stop.stop();
+    assert!(matches!(opening.join().unwrap(), Err(Error::Interrupted)));
+}

@@ -1,0 +1,236 @@
+//! Job files: what a full one says, and every fault with file, line, column, key and remedy.
+
+use meetpoint_host::job::{DeviceJob, JobError, JobFile};
+use meetpoint_host::{AcceleratorJob, DeviceSource, EmulatedDevice, SpoolKind, StopHandle};
+use meetpoint_scheduler::{Split, Strategy, Tail};
+use meetpoint_storage::EngineKind;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+const RECIPE: &str = "
+[[recipe.operation]]
+name = \"decode\"
+
+[[recipe.operation]]
+name = \"random_resized_crop\"
+size = 224
+scale = [
+    0.25, # at least a quarter
+    1.0,
+]
+";
+
+fn parse(text: &str) -> Result<JobFile, JobError> {
+    JobFile::parse(text, Path::new("jobs/job.toml"))
+}
+
+/// A job with a good recipe after these lines.
+fn fault(lines: &str) -> JobError {
+    parse(&format!("{lines}\n{RECIPE}")).expect_err("these lines are at fault")
+}
+
+fn place_and_text(lines: &str) -> (Option<(usize, usize)>, String) {
+    let error = fault(lines);
+    (error.place, error.to_string())
+}
+
+#[test]
+fn a_short_job_gets_the_documented_defaults() {
+    let job = parse(&format!("dataset = \"set\"\nbatch_size = 64\n{RECIPE}")).unwrap();
+    assert_eq!(job.dataset, PathBuf::from("jobs/set"));
+    assert_eq!((job.batch_size, job.epochs, job.seed), (64, 1, 0));
+    assert!(job.shuffle && !job.drop_last && job.verify);
+    assert_eq!(job.strategy, Strategy::HostOnly);
+    assert_eq!((job.workers, job.prefetch, job.read_depth), (0, 2, 32));
+    assert_eq!(job.memory_budget_bytes, 512 << 20);
+    assert_eq!(job.engine, EngineKind::Auto);
+    assert_eq!(job.stall_timeout, Duration::from_secs(2));
+    assert_eq!(job.device, DeviceJob::None);
+    assert_eq!((&job.spool.kind, job.spool.quota_bytes), (&SpoolKind::Memory, 256 << 20));
+    assert_eq!(job.accelerator, AcceleratorJob::Null);
+    assert_eq!(job.recipe.operations().len(), 2);
+}
+
+#[test]
+fn a_full_job_says_everything() {
+    let text = format!(
+        "description = \"both ends\"\ndataset = \"/data/set\"\nbatch_size = 32\nepochs = 3\n\
+         seed = 18446744073709551615\nshuffle = false\ndrop_last = true\nstrategy = \"mte\"\n\
+         workers = 2\nprefetch = 4\nmemory_budget = \"1.5GiB\"\nengine = \"threads\"\n\
+         read_depth = 8\nstall_timeout = \"500ms\"\nprofile_batches = 5\nhost_cores = [0, 2]\n\
+         verify = false\n\
+         [mte]\nsplit = 7\ntail = \"ascending\"\n\
+         [device]\nkind = \"emulated\"\ncpu_ratio = 0.5\nread_bandwidth = \"500MB/s\"\n\
+         write_bandwidth = \"1GB/s\"\nlatency = \"100us\"\ncore = 1\nallow_shared = true\n\
+         faults = [\"die@3\", \"stall@5:2s\"]\n\
+         [spool]\nkind = \"file\"\ndirectory = \"spool\"\nquota = \"64MiB\"\n\
+         [accelerator]\nkind = \"emulated\"\nstep = \"20ms\"\n{RECIPE}"
+    );
+    let job = parse(&text).unwrap();
+    let mte = Strategy::Mte { split: Split::Fixed(7), tail: Tail::Ascending };
+    assert_eq!(job.strategy, mte);
+    assert_eq!(job.strategy_named("mte"), Some(mte));
+    assert_eq!(job.strategy_named("wrr"), Some(Strategy::Wrr));
+    assert_eq!(job.strategy_named("fastest"), None);
+    let emulated = EmulatedDevice {
+        cpu_ratio: Some(0.5),
+        read_bytes_per_second: Some(500_000_000),
+        write_bytes_per_second: Some(1_000_000_000),
+        latency: Some(Duration::from_micros(100)),
+        core: Some(1),
+        allow_shared: true,
+        faults: vec!["die@3".to_owned(), "stall@5:2s".to_owned()],
+    };
+    assert_eq!(job.device, DeviceJob::Emulated(emulated));
+    assert_eq!(job.spool.kind, SpoolKind::File { directory: "jobs/spool".into() });
+    assert_eq!(job.accelerator, AcceleratorJob::Emulated { step: Duration::from_millis(20) });
+    let source = DeviceSource::Connect { socket: "s".into() };
+    let config = job.loader_config(job.strategy, Some(source.clone()), StopHandle::new());
+    assert_eq!(config.dataset, PathBuf::from("/data/set"));
+    assert_eq!((config.workers, config.prefetch, config.read_depth), (2, 4, 8));
+    assert_eq!(config.memory_budget_bytes, 3 << 29);
+    assert_eq!(config.seed, u64::MAX);
+    assert_eq!((config.device, config.host_cores), (Some(source), Some(vec![0, 2])));
+    assert!(config.drop_last && !config.shuffle && !config.verify_samples);
+}
+
+#[test]
+fn a_device_makes_wrr_the_default() {
+    let text = format!("dataset = \"s\"\nbatch_size = 1\n[device]\n{RECIPE}");
+    assert_eq!(parse(&text).unwrap().strategy, Strategy::Wrr);
+}
+
+#[test]
+fn unknown_keys_are_refused_where_they_stand() {
+    let (place, text) = place_and_text("dataset = \"s\"\nbatch_size = 1\nbatchsize = 2");
+    assert_eq!(place, Some((3, 1)));
+    assert!(text.starts_with("jobs/job.toml:3:1: unknown key `batchsize`"), "{text}");
+    let (place, text) = place_and_text("dataset=\"s\"\nbatch_size=1\n[device]\n  ratio = 1");
+    assert_eq!(place, Some((4, 3)));
+    assert!(text.contains("unknown key `device.ratio`") && text.contains("cpu_ratio"), "{text}");
+    let lines = "dataset=\"s\"\nbatch_size=1\n[device]\nkind=\"connect\"\ncpu_ratio=1";
+    assert!(place_and_text(lines).1.contains("unknown key `device.cpu_ratio`"));
+}
+
+#[test]
+fn missing_keys_are_named_with_what_they_take() {
+    assert!(fault("batch_size = 1").to_string().contains("the key `dataset` is missing"));
+    assert!(fault("dataset = \"s\"").to_string().contains("the key `batch_size` is missing"));
+    let error = parse("dataset = \"s\"\nbatch_size = 1\n").unwrap_err().to_string();
+    assert!(error.contains("the key `recipe` is missing"), "{error}");
+    let lines = "dataset=\"s\"\nbatch_size=1\n[spool]\nkind=\"file\"";
+    let (place, text) = place_and_text(lines);
+    assert_eq!(place, Some((3, 1)));
+    assert!(text.contains("the key `spool.directory` is missing"), "{text}");
+}
+
+#[test]
+fn values_of_the_wrong_kind_or_range_are_refused_where_they_stand() {
+    let cases = [
+        ("batch_size = 0", "a whole number from 1 to"),
+        ("batch_size = -3", "a whole number from 1 to"),
+        ("batch_size = \"many\"", "holds the text \"many\""),
+        ("batch_size = 1\nepochs = 0", "a whole number from 1 to"),
+        ("batch_size = 1\nshuffle = 1", "true or false"),
+        ("batch_size = 1\nmemory_budget = 512", "such as \"512MiB\""),
+        ("batch_size = 1\nmemory_budget = \"512\"", "such as \"512MiB\""),
+        ("batch_size = 1\nstrategy = \"fastest\"", "one of \"host-only\""),
+        ("batch_size = 1\nstall_timeout = \"0s\"", "longer than nothing"),
+        ("batch_size = 1\nhost_cores = []", "a list of core numbers"),
+        ("batch_size = 1\nhost_cores = [0, -1]", "a list of core numbers"),
+        ("batch_size = 1\nengine = \"fast\"", "one of \"auto\""),
+        ("batch_size = 1\n[device]\ncpu_ratio = 0.0", "above 0 and at most 1"),
+        ("batch_size = 1\n[device]\ncpu_ratio = nan", "above 0 and at most 1"),
+        ("batch_size = 1\n[device]\nlatency = 5", "such as \"100us\""),
+        ("batch_size = 1\n[device]\nread_bandwidth = \"0MB/s\"", "such as \"500MB/s\""),
+        ("batch_size = 1\n[device]\nfaults = \"die@3\"", "a list of faults"),
+        ("batch_size = 1\n[accelerator]\nstep = 20", "such as \"100us\""),
+        ("batch_size = 1\n[accelerator]\nkind = \"gpu\"", "one of \"emulated\""),
+        ("batch_size = 1\n[mte]\nsplit = \"half\"", "equal-finish"),
+        ("batch_size = 1\ndevice = 3", "a table: [device]"),
+    ];
+    for (lines, expected) in cases {
+        let (place, text) = place_and_text(&format!("dataset = \"s\"\n{lines}"));
+        assert!(text.contains(expected), "{lines}: {text}");
+        let value_line = 1 + lines.lines().count();
+        assert_eq!(place.map(|(line, _)| line), Some(value_line), "{lines}: {text}");
+    }
+}
+
+#[test]
+fn a_strategy_that_needs_a_device_says_so() {
+    let (place, text) = place_and_text("dataset=\"s\"\nbatch_size=1\nstrategy = \"wrr\"");
+    assert_eq!(place, Some((3, 12)));
+    assert!(text.contains("needs a device") && text.contains("[device]"), "{text}");
+}
+
+#[test]
+fn text_that_is_not_toml_is_refused_where_it_breaks() {
+    let error = parse("dataset = \"s\"\nbatch_size = = 1\n").unwrap_err();
+    assert_eq!(error.place.map(|(line, _)| line), Some(2), "{error}");
+    for cut in 0..RECIPE.len() {
+        if RECIPE.is_char_boundary(cut) {
+            // Whole or cut short, it is read or refused, and never a panic.
+            let _ = parse(&format!("dataset = \"s\"\nbatch_size = 1\n{}", &RECIPE[..cut]));
+        }
+    }
+}
+
+#[test]
+fn a_fault_in_the_jobs_own_recipe_is_placed_in_the_job() {
+    let job = |recipe: &str| {
+        let text = format!("dataset = \"s\"\nbatch_size = 1\n{recipe}");
+        let error = parse(&text).unwrap_err();
+        (error.place, error.to_string())
+    };
+    let (place, text) = job("[[recipe.operation]]\nname = \"decode\"\n\n\
+                             [[recipe.operation]]\nname = \"center_crop\"\n  sice = 3\n");
+    assert_eq!(place, Some((8, 3)), "{text}");
+    let (place, text) = job("[[recipe.operation]]\nname = \"decode\"\n\
+                             [[recipe.operation]]\nname = \"center_crop\"\nsize = 0\n");
+    assert_eq!(place, Some((7, 8)), "{text}");
+    let (place, text) = job("[[recipe.operation]]\nname = \"decoder\"\n");
+    assert_eq!(place, Some((4, 8)), "{text}");
+    assert!(text.starts_with("jobs/job.toml:4:8:"), "{text}");
+    let (place, text) = job("[[recipe.operation]]\nsize = 3\n");
+    assert_eq!(place, Some((3, 1)), "{text}");
+    let (_, text) = job("[recipe]\nsteps = 3\n");
+    assert!(text.contains("unknown key `recipe.steps`"), "{text}");
+    let (_, text) = job("[recipe.operation]\nname = \"decode\"\n");
+    assert!(text.contains("[[recipe.operation]]"), "{text}");
+    let (_, text) = job("[recipe]\n");
+    assert!(text.contains("jobs/job.toml"), "{text}");
+    let (place, text) = job("[[recipe.operation]]\nname = \"\"\"\nde\\\"code\u{e9}\"\"\"\n");
+    assert_eq!(place, Some((4, 8)), "{text}");
+    let (place, text) = job("[[recipe.operation]]\nname = \"decode\"\n[[recipe.operation]]\n\
+                             name = \"center_crop\"\nsize = [ # pixels\n  99999999999999999999,\n\
+                             0x1_0,\n]\n");
+    assert_eq!(place, Some((7, 8)), "{text}");
+    let (place, text) = job("[[recipe.operation]]\nname = { \"a b\" = 1979-05-27 }\n");
+    assert_eq!(place, Some((4, 8)), "{text}");
+    let (_, text) = job("recipe = 3\n");
+    assert!(text.contains("path of a recipe file"), "{text}");
+}
+
+#[test]
+fn a_recipe_file_is_found_beside_the_job_and_its_faults_are_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let job = folder.path().join("job.toml");
+    std::fs::write(&job, "dataset = \"set\"\nbatch_size = 2\nrecipe = \"r.toml\"\n").unwrap();
+    let error = JobFile::load(&job).unwrap_err().to_string();
+    assert!(error.contains("job.toml:3:10") && error.contains("r.toml"), "{error}");
+    std::fs::write(folder.path().join("r.toml"), "[[operation]]\nname = \"encode\"\n").unwrap();
+    let error = JobFile::load(&job).unwrap_err().to_string();
+    assert!(error.contains("r.toml:2:8"), "{error}");
+    let good =
+        "[[operation]]\nname = \"decode\"\n[[operation]]\nname = \"center_crop\"\nsize = 8\n";
+    std::fs::write(folder.path().join("r.toml"), good).unwrap();
+    let job = JobFile::load(&job).unwrap();
+    assert_eq!(job.dataset, folder.path().join("set"));
+}
+
+#[test]
+fn a_job_file_that_is_not_there_is_named() {
+    let error = JobFile::load(Path::new("/no/such/job.toml")).unwrap_err().to_string();
+    assert!(error.contains("/no/such/job.toml: failed to read"), "{error}");
+}

@@ -1,0 +1,8 @@
+//! The runtime as its users see it: epochs of the host alone, epochs with a device, job files.
+
+#![expect(clippy::unwrap_used, reason = "a helper fails its test by panicking")]
+
+mod device_link;
+mod host_alone;
+mod job_file;
+mod support;

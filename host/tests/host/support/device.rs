@@ -1,0 +1,414 @@
+//! A device in this process, for testing the host's end of the link: it speaks the real protocol
+//! over a real socket, prepares real batches, and misbehaves on demand.
+
+use meetpoint_format::batching::Batching;
+use meetpoint_format::checksum::crc32c;
+use meetpoint_format::recipe::Recipe;
+use meetpoint_format::slot::{HEADER_BYTES, SlotHeader};
+use meetpoint_format::wire::device_message::Message;
+use meetpoint_format::wire::device_server::{Device, DeviceServer};
+use meetpoint_format::wire::{
+    DescribeReply, DescribeRequest, DeviceMessage, Failed, FdOffer, HostMessage, LoadReply,
+    LoadRequest, Meters, PROTOCOL_VERSION, Progress, Published, host_message,
+};
+use meetpoint_kernels::Cpu;
+use meetpoint_prepare::{BatchPreparer, Dataset, Job};
+use meetpoint_storage::{EngineKind, open_engine};
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{IoSliceMut, Write};
+use std::mem::MaybeUninit;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::io::Interest;
+use tokio::net::{UnixListener, UnixStream};
+use tokio_stream::StreamExt;
+use tokio_stream::wrappers::UnboundedReceiverStream;
+use tonic::{Request, Response, Status, Streaming};
+
+/// What goes wrong with the n-th batch of the device's life, from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// One payload bit is flipped after the checksum.
+    Corrupt,
+    /// The header is cut in its middle.
+    Torn,
+    /// It is said to have failed.
+    Failed,
+    /// Nothing is said any more until the work is revoked.
+    Silent,
+    /// Nothing is said any more, whatever the host says.
+    Hang,
+    /// The link is dropped.
+    Drop,
+    /// A slot is published that the host still has.
+    Steal,
+    /// Published under the generation before.
+    OldGeneration,
+    /// Published as another epoch's.
+    OtherEpoch,
+}
+
+/// How a device differs from a good one.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Behaviour {
+    pub(crate) faults: Vec<(u32, Fault)>,
+    pub(crate) refuses: Option<&'static str>,
+    pub(crate) speaks_version: Option<u32>,
+}
+
+/// A running device. Dropping it closes its socket and every link.
+pub(crate) struct FakeDevice {
+    folder: tempfile::TempDir,
+    stop: Option<tokio::sync::oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl FakeDevice {
+    pub(crate) fn start(behaviour: Behaviour) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("device.sock");
+        let (stop, stopped) = tokio::sync::oneshot::channel();
+        let (listening, is_listening) = channel();
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.unwrap().block_on(serve(socket, behaviour, listening, stopped));
+        });
+        is_listening.recv().unwrap();
+        Self { folder, stop: Some(stop), thread: Some(thread) }
+    }
+
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.folder.path().join("device.sock")
+    }
+}
+
+impl Drop for FakeDevice {
+    fn drop(&mut self) {
+        let _ = self.stop.take().unwrap().send(());
+        self.thread.take().unwrap().join().unwrap();
+    }
+}
+
+async fn serve(
+    socket: PathBuf,
+    behaviour: Behaviour,
+    listening: Sender<()>,
+    stopped: tokio::sync::oneshot::Receiver<()>,
+) {
+    let listener = UnixListener::bind(socket).unwrap();
+    listening.send(()).unwrap();
+    let spools = Spools::default();
+    let (links, incoming) = tokio::sync::mpsc::unbounded_channel();
+    let agent = Agent {
+        behaviour,
+        spools: Arc::clone(&spools),
+        loaded: Mutex::new(None),
+        batches: Arc::new(Mutex::new(0)),
+    };
+    let serving = tonic::transport::Server::builder()
+        .add_service(DeviceServer::new(agent))
+        .serve_with_incoming(UnboundedReceiverStream::new(incoming).map(Ok::<_, std::io::Error>));
+    let accepting = async {
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            if first_byte(&stream).await == Some(b'm') {
+                take_spool(stream.into_std().unwrap(), &spools);
+            } else {
+                links.send(stream).unwrap();
+            }
+        }
+    };
+    tokio::select! {
+        served = serving => served.unwrap(),
+        () = accepting => {}
+        _ = stopped => {}
+    }
+}
+
+/// A peek: the byte stays for whoever serves the connection.
+async fn first_byte(stream: &UnixStream) -> Option<u8> {
+    loop {
+        stream.readable().await.unwrap();
+        let mut first = [0];
+        let peek = || Ok(rustix::net::recv(stream, &mut first[..], RecvFlags::PEEK)?);
+        match stream.try_io(Interest::READABLE, peek) {
+            Ok((bytes, _)) => return (bytes == 1).then_some(first[0]),
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+            Err(_) => return None,
+        }
+    }
+}
+
+type Spools = Arc<Mutex<Vec<(u64, File)>>>;
+
+fn take_spool(mut stream: std::os::unix::net::UnixStream, spools: &Spools) {
+    stream.set_nonblocking(false).unwrap();
+    let mut bytes = [0; 16];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut attached = RecvAncillaryBuffer::new(&mut space);
+    let parts = &mut [IoSliceMut::new(&mut bytes)];
+    recvmsg(&stream, parts, &mut attached, RecvFlags::CMSG_CLOEXEC).unwrap();
+    let token = FdOffer::decode(&bytes).unwrap().token;
+    for message in attached.drain() {
+        if let RecvAncillaryMessage::ScmRights(descriptors) = message {
+            let files = descriptors.map(|descriptor| (token, File::from(descriptor)));
+            spools.lock().unwrap().extend(files);
+        }
+    }
+    stream.write_all(&bytes).unwrap();
+}
+
+struct Agent {
+    behaviour: Behaviour,
+    spools: Spools,
+    loaded: Mutex<Option<(LoadRequest, Job)>>,
+    /// Batches begun in the device's life.
+    batches: Arc<Mutex<u32>>,
+}
+
+type Answers = tokio::sync::mpsc::UnboundedSender<Result<DeviceMessage, Status>>;
+
+#[tonic::async_trait]
+impl Device for Agent {
+    async fn describe(
+        &self,
+        _request: Request<DescribeRequest>,
+    ) -> Result<Response<DescribeReply>, Status> {
+        Ok(Response::new(DescribeReply {
+            protocol_version: self.behaviour.speaks_version.unwrap_or(PROTOCOL_VERSION),
+            program_version: "fake".to_owned(),
+            process_id: std::process::id(),
+            storage_engine: "threads".to_owned(),
+            ..DescribeReply::default()
+        }))
+    }
+
+    async fn load(&self, request: Request<LoadRequest>) -> Result<Response<LoadReply>, Status> {
+        if let Some(reason) = self.behaviour.refuses {
+            return Err(Status::failed_precondition(reason));
+        }
+        let request = request.into_inner();
+        let dataset = Arc::new(Dataset::open(Path::new(&request.dataset)).unwrap());
+        assert_eq!(dataset.manifest_sha256().to_vec(), request.manifest_sha256);
+        let recipe = Arc::new(Recipe::from_toml(&request.recipe_toml).unwrap());
+        assert_eq!(recipe.hash().0.to_vec(), request.recipe_hash);
+        let batching = Batching {
+            samples: dataset.len(),
+            batch_size: request.batch_size,
+            drop_last: request.drop_last,
+            shuffle: request.shuffle,
+            seed: request.seed,
+        };
+        let (samples, batches) = (dataset.len(), batching.batches());
+        *self.loaded.lock().unwrap() = Some((request, Job { dataset, recipe, batching }));
+        Ok(Response::new(LoadReply { samples, batches }))
+    }
+
+    type RunStream = UnboundedReceiverStream<Result<DeviceMessage, Status>>;
+
+    async fn run(
+        &self,
+        request: Request<Streaming<HostMessage>>,
+    ) -> Result<Response<Self::RunStream>, Status> {
+        let (request_loaded, job) = self.loaded.lock().unwrap().take().unwrap();
+        let token = request_loaded.spool_token;
+        let mut spools = self.spools.lock().unwrap();
+        let place = spools.iter().position(|(offered, _)| *offered == token).unwrap();
+        let spool = spools.remove(place).1;
+        let bytes = u64::from(request_loaded.spool_slots) * request_loaded.spool_slot_bytes;
+        assert_eq!(spool.metadata().unwrap().len(), bytes);
+        let (answers, answer_stream) = tokio::sync::mpsc::unbounded_channel();
+        let (told, messages) = channel();
+        let mut inbound = request.into_inner();
+        tokio::spawn(async move {
+            while let Ok(Some(message)) = inbound.message().await {
+                if told.send(message.message.unwrap()).is_err() {
+                    return;
+                }
+            }
+        });
+        let engine = open_engine(EngineKind::Threads, 4).unwrap().engine;
+        let worker = Worker {
+            preparer: BatchPreparer::new(job.clone(), engine, Cpu::Portable).unwrap(),
+            job,
+            spool,
+            slot_bytes: request_loaded.spool_slot_bytes,
+            is_free: vec![true; request_loaded.spool_slots as usize],
+            last_slot: 0,
+            queue: VecDeque::new(),
+            epoch: 0,
+            generation: 0,
+            is_silent: false,
+            answers,
+            messages,
+            behaviour: self.behaviour.clone(),
+            batches: Arc::clone(&self.batches),
+            meters: Meters::default(),
+        };
+        std::thread::spawn(move || worker.run());
+        Ok(Response::new(UnboundedReceiverStream::new(answer_stream)))
+    }
+}
+
+struct Worker {
+    preparer: BatchPreparer,
+    job: Job,
+    spool: File,
+    slot_bytes: u64,
+    is_free: Vec<bool>,
+    last_slot: u32,
+    queue: VecDeque<u32>,
+    epoch: u32,
+    generation: u32,
+    is_silent: bool,
+    answers: Answers,
+    messages: Receiver<host_message::Message>,
+    behaviour: Behaviour,
+    batches: Arc<Mutex<u32>>,
+    meters: Meters,
+}
+
+/// The link is over.
+struct Over;
+
+impl Worker {
+    fn run(mut self) {
+        while self.turn().is_ok() {}
+    }
+
+    fn turn(&mut self) -> Result<(), Over> {
+        let free = self.is_free.iter().position(|is_free| *is_free);
+        let (Some(slot), false, Some(&batch)) = (free, self.is_silent, self.queue.front()) else {
+            return self.listen(Duration::from_millis(50));
+        };
+        self.listen(Duration::ZERO)?;
+        if self.queue.front() != Some(&batch) || !self.is_free[slot] {
+            return Ok(());
+        }
+        self.queue.pop_front();
+        let number = {
+            let mut batches = self.batches.lock().unwrap();
+            *batches += 1;
+            *batches
+        };
+        let faults = &self.behaviour.faults;
+        let fault = faults.iter().find(|(at, _)| *at == number).map(|(_, fault)| *fault);
+        self.publish(batch, slot, fault)
+    }
+
+    /// Takes one message, or tells after a while that it is alive.
+    fn listen(&mut self, limit: Duration) -> Result<(), Over> {
+        match self.messages.recv_timeout(limit) {
+            Ok(message) => {
+                self.obey(message);
+                Ok(())
+            }
+            Err(RecvTimeoutError::Disconnected) => Err(Over),
+            Err(RecvTimeoutError::Timeout) if self.is_silent || self.queue.is_empty() => Ok(()),
+            Err(RecvTimeoutError::Timeout) => self.say(Message::Progress(Progress::default())),
+        }
+    }
+
+    fn obey(&mut self, message: host_message::Message) {
+        match message {
+            host_message::Message::StartEpoch(start) => {
+                self.queue.clear();
+                (self.epoch, self.generation) = (start.epoch, start.generation);
+                self.is_silent = false;
+            }
+            host_message::Message::Work(work) => {
+                assert_eq!((work.epoch, work.generation), (self.epoch, self.generation));
+                let run = (0..work.count).map(|step| match work.descending {
+                    true => work.first - step,
+                    false => work.first + step,
+                });
+                self.queue.extend(run);
+            }
+            host_message::Message::Revoke(revoke) => {
+                assert!(revoke.generation > self.generation);
+                self.queue.clear();
+                self.generation = revoke.generation;
+                self.is_silent = false;
+                // Back among the living, so that it may be given work again.
+                let _ = self.say(Message::Progress(Progress::default()));
+            }
+            host_message::Message::Release(release) => {
+                let is_free = &mut self.is_free[release.slot as usize];
+                assert!(!*is_free, "a slot is released once");
+                *is_free = true;
+            }
+            host_message::Message::Stop(_) => self.queue.clear(),
+        }
+    }
+
+    fn publish(&mut self, batch: u32, slot: usize, fault: Option<Fault>) -> Result<(), Over> {
+        let Job { recipe, batching, .. } = &self.job;
+        let spec = self.preparer.spec();
+        let len = batching.batch_len(batch);
+        let mut payload = vec![0; len as usize * spec.bytes()];
+        let (epoch, generation) = (self.epoch, self.generation);
+        self.preparer.prepare(epoch, batch, &mut payload, &mut |_| true).unwrap();
+        let header = SlotHeader {
+            epoch,
+            batch,
+            generation,
+            seed: batching.seed,
+            recipe: recipe.hash(),
+            dtype: spec.dtype,
+            shape: spec.batch_shape(len),
+            payload_bytes: payload.len() as u64,
+            payload_crc32c: crc32c(&payload),
+        };
+        let mut header = header.encode();
+        let mut published = Published {
+            epoch,
+            batch,
+            generation,
+            slot: slot as u32,
+            busy_ns: 1,
+            started_ns: meetpoint_host::clock::monotonic_ns(),
+            published_ns: meetpoint_host::clock::monotonic_ns(),
+        };
+        match fault {
+            None => {}
+            Some(Fault::Corrupt) => payload[100] ^= 4,
+            Some(Fault::Torn) => header[HEADER_BYTES / 2..].fill(0),
+            Some(Fault::Failed) => {
+                let reason = "it would not decode".to_owned();
+                return self.say(Message::Failed(Failed { epoch, batch, generation, reason }));
+            }
+            Some(Fault::Silent) => {
+                self.is_silent = true;
+                return Ok(());
+            }
+            Some(Fault::Hang) => {
+                // Until the host goes: the channel then ends.
+                while self.messages.recv().is_ok() {}
+                return Err(Over);
+            }
+            Some(Fault::Drop) => return Err(Over),
+            Some(Fault::Steal) => published.slot = self.last_slot,
+            Some(Fault::OldGeneration) => published.generation -= 1,
+            Some(Fault::OtherEpoch) => published.epoch += 1,
+        }
+        let offset = slot as u64 * self.slot_bytes;
+        self.spool.write_all_at(&payload, offset + HEADER_BYTES as u64).unwrap();
+        self.spool.write_all_at(&header[..], offset).unwrap();
+        self.is_free[slot] = false;
+        self.last_slot = slot as u32;
+        self.meters.batches += 1;
+        self.meters.spool_bytes_written += (HEADER_BYTES + payload.len()) as u64;
+        self.say(Message::Published(published))?;
+        self.say(Message::Meters(self.meters))
+    }
+
+    fn say(&self, message: Message) -> Result<(), Over> {
+        self.answers.send(Ok(DeviceMessage { message: Some(message) })).map_err(|_| Over)
+    }
+}

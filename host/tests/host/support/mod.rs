@@ -1,0 +1,136 @@
+//! A tiny dataset of seeded JPEGs, and how tests work an epoch over it.
+
+pub(crate) mod device;
+
+use jpeg_encoder::{ColorType, Encoder};
+use meetpoint_format::dataset::{
+    MANIFEST_NAME, Manifest, PartEncoder, PartEntry, Provenance, Row, part_name,
+};
+use meetpoint_format::recipe::Recipe;
+use meetpoint_host::stats::EpochStats;
+use meetpoint_host::{Batch, Epoch, LoaderConfig};
+use sha2::{Digest, Sha256};
+use std::path::Path;
+use std::sync::Arc;
+
+/// What a batch was, once its memory is given back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Seen {
+    pub(crate) index: u32,
+    pub(crate) shape: [u32; 4],
+    pub(crate) samples: Vec<u64>,
+    pub(crate) labels: Vec<Option<i32>>,
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl From<&Batch> for Seen {
+    fn from(batch: &Batch) -> Self {
+        Self {
+            index: batch.index(),
+            shape: batch.shape(),
+            samples: batch.samples().to_vec(),
+            labels: batch.labels().to_vec(),
+            bytes: batch.bytes().to_vec(),
+        }
+    }
+}
+
+/// Crops and flips at random, to 16 by 16.
+pub(crate) fn recipe() -> Arc<Recipe> {
+    let text = "[[operation]]\nname = \"decode\"\n\
+                [[operation]]\nname = \"random_resized_crop\"\nsize = 16\n\
+                [[operation]]\nname = \"random_horizontal_flip\"\n";
+    Arc::new(Recipe::from_toml(text).unwrap())
+}
+
+/// A folder with a dataset of `samples` pictures in two parts and two labels.
+pub(crate) fn dataset(samples: u32) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    pack(folder.path(), (0..samples).map(picture).collect());
+    folder
+}
+
+/// A configuration over a dataset, batches of 4.
+pub(crate) fn config(dataset: &Path) -> LoaderConfig {
+    let mut config = LoaderConfig::new(dataset, recipe(), 4);
+    config.seed = 11;
+    config.memory_budget_bytes = 64 << 20;
+    config.verify_samples = true;
+    config
+}
+
+/// Consumes what is left of an epoch.
+pub(crate) fn consume(mut epoch: Epoch<'_>) -> (Vec<Seen>, EpochStats) {
+    let mut seen = Vec::new();
+    while let Some(batch) = epoch.next_batch().unwrap() {
+        seen.push(Seen::from(&batch));
+    }
+    (seen, epoch.finish())
+}
+
+/// In the order of their indices.
+pub(crate) fn sorted(mut seen: Vec<Seen>) -> Vec<Seen> {
+    seen.sort_by_key(|batch| batch.index);
+    seen
+}
+
+/// A JPEG with stripes whose direction and colour depend on the number.
+pub(crate) fn picture(number: u32) -> Vec<u8> {
+    let (width, height) = (24 + number % 17, 20 + number % 11);
+    let pixel = |x: u32, y: u32| {
+        let phase = x * (number % 5 + 1) + y * (number % 3 + 1) + number;
+        [phase * 7, phase * 3 + 40, number * 29].map(|channel| (channel % 256) as u8)
+    };
+    let pixels: Vec<u8> =
+        (0..height).flat_map(|y| (0..width).flat_map(move |x| pixel(x, y))).collect();
+    let mut encoded = Vec::new();
+    let size = [width, height].map(|side| u16::try_from(side).unwrap());
+    Encoder::new(&mut encoded, 90).encode(&pixels, size[0], size[1], ColorType::Rgb).unwrap();
+    encoded
+}
+
+/// Writes a dataset of these images.
+pub(crate) fn pack(folder: &Path, images: Vec<Vec<u8>>) {
+    let samples = images.len();
+    let mut parts = Vec::new();
+    let (mut image_bytes, mut image_bytes_max) = (0, 0);
+    let mut numbered = images.into_iter().enumerate();
+    for (part, count) in [samples.div_ceil(2), samples / 2].into_iter().enumerate() {
+        if count == 0 {
+            continue;
+        }
+        let mut encoder = PartEncoder::new(Vec::new()).unwrap();
+        for (number, image) in numbered.by_ref().take(count) {
+            image_bytes += image.len() as u64;
+            image_bytes_max = image_bytes_max.max(image.len() as u64);
+            let label = i32::try_from(number % 2).unwrap();
+            encoder.push(Row { key: format!("{number}.jpg"), image, label: Some(label) }).unwrap();
+        }
+        let part_written = encoder.finish().unwrap();
+        let bytes = part_written.sink;
+        let sha256 = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+        std::fs::write(folder.join(part_name(part)), &bytes).unwrap();
+        parts.push(PartEntry {
+            file: part_name(part),
+            samples: part_written.samples,
+            bytes: part_written.bytes,
+            tail_crc32c: part_written.tail_crc32c,
+            sha256,
+        });
+    }
+    let manifest = Manifest {
+        format: "meetpoint-dataset".to_owned(),
+        version: 1,
+        samples: samples as u64,
+        image_bytes,
+        image_bytes_max,
+        labels: vec!["even".to_owned(), "odd".to_owned()],
+        parts,
+        provenance: Provenance {
+            tool: "tests".to_owned(),
+            source: "seeded stripes".to_owned(),
+            skipped: 0,
+        },
+    };
+    std::fs::write(folder.join(MANIFEST_NAME), manifest.to_json()).unwrap();
+}

@@ -1,0 +1,200 @@
+//! The seam that every decoder stands behind: encoded bytes and a region in, RGB pixels out.
+//!
+//! What comes out is what Pillow's `Image.open(..).convert("RGB")` gives, with two exceptions: in
+//! a JPEG, values differ a little (`jpeg.rs` says why and by how much); and this is stricter, a
+//! picture that breaks off being an error and never a grey area.
+
+#[cfg(test)]
+mod hostile;
+mod jpeg;
+mod jpeg_structure;
+mod other;
+#[cfg(test)]
+mod tests;
+
+use crate::Error;
+
+/// Most pixels of a picture: 2^28, Pillow's default for an error being about 1.8 * 10^8.
+pub const PIXELS_MAX: u64 = 1 << 28;
+
+/// A rectangle in pixels of the whole picture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Region {
+    /// First column.
+    pub x: u32,
+    /// First row.
+    pub y: u32,
+    /// Columns.
+    pub width: u32,
+    /// Rows.
+    pub height: u32,
+}
+
+/// Container of an encoded picture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum ImageFormat {
+    Jpeg,
+    Png,
+    WebP,
+    Bmp,
+    Gif,
+    Tiff,
+}
+
+impl ImageFormat {
+    /// Tells the format by the first bytes.
+    pub fn of(encoded: &[u8]) -> Option<Self> {
+        let begins = |magic: &[u8]| encoded.starts_with(magic);
+        if begins(b"\xff\xd8\xff") {
+            Some(Self::Jpeg)
+        } else if begins(b"\x89PNG\r\n\x1a\n") {
+            Some(Self::Png)
+        } else if begins(b"RIFF") && encoded.get(8..12) == Some(b"WEBP") {
+            Some(Self::WebP)
+        } else if begins(b"BM") {
+            Some(Self::Bmp)
+        } else if begins(b"GIF87a") || begins(b"GIF89a") {
+            Some(Self::Gif)
+        } else if begins(b"II*\0") || begins(b"MM\0*") {
+            Some(Self::Tiff)
+        } else {
+            None
+        }
+    }
+
+    /// The name in messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Jpeg => "JPEG",
+            Self::Png => "PNG",
+            Self::WebP => "WebP",
+            Self::Bmp => "BMP",
+            Self::Gif => "GIF",
+            Self::Tiff => "TIFF",
+        }
+    }
+
+    /// An error of this format's decoder.
+    pub(crate) fn damaged(self, reason: &impl ToString) -> Error {
+        Error::Decode { format: self.name(), reason: reason.to_string() }
+    }
+}
+
+/// What the header says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ImageInfo {
+    /// Container.
+    pub format: ImageFormat,
+    /// Columns.
+    pub width: u32,
+    /// Rows.
+    pub height: u32,
+}
+
+/// RGB pixels, uint8, rows of `width * 3` bytes without padding. Reused from sample to sample.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Picture {
+    /// Columns.
+    pub width: u32,
+    /// Rows.
+    pub height: u32,
+    /// `height * width * 3` bytes.
+    pub pixels: Vec<u8>,
+}
+
+impl Picture {
+    /// Takes a size, keeping what memory it has. What the pixels are is left open.
+    pub(crate) fn set_size(&mut self, width: u32, height: u32) {
+        self.width = width;
+        self.height = height;
+        self.pixels.resize(height as usize * width as usize * 3, 0);
+    }
+
+    /// Keeps only a region, which must be inside.
+    pub(crate) fn keep(&mut self, region: Region) {
+        let stride = self.width as usize * 3;
+        let row = region.width as usize * 3;
+        for y in 0..region.height as usize {
+            let from = (region.y as usize + y) * stride + region.x as usize * 3;
+            self.pixels.copy_within(from..from + row, y * row);
+        }
+        self.set_size(region.width, region.height);
+    }
+}
+
+/// Reads the header only.
+pub fn probe(encoded: &[u8]) -> Result<ImageInfo, Error> {
+    let format = ImageFormat::of(encoded).ok_or(Error::UnknownFormat)?;
+    let (width, height) = match format {
+        ImageFormat::Jpeg => {
+            let frame = jpeg_structure::frame(encoded)?;
+            (frame.width, frame.height)
+        }
+        _ => other::size(format, encoded)?,
+    };
+    Ok(ImageInfo { format, width, height })
+}
+
+/// Decodes a region (the whole picture for `None`) to RGB into `out`, whose memory is reused.
+///
+/// Grey and palette pictures become RGB; alpha is dropped as Pillow's `convert("RGB")` does;
+/// CMYK and YCCK JPEGs are converted as Pillow does. Exif orientation is not applied, as in Pillow.
+/// After an error the content of `out` is open.
+pub fn decode_into(encoded: &[u8], region: Option<Region>, out: &mut Picture) -> Result<(), Error> {
+    Decoder::default().decode_into(encoded, region, out)
+}
+
+/// A decoder with its scratch memory, for many pictures one after another.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    /// Samples in the picture's own colour space, where that is not RGB.
+    scratch: Vec<u8>,
+}
+
+impl Decoder {
+    /// As the function [`decode_into`].
+    pub fn decode_into(
+        &mut self,
+        encoded: &[u8],
+        region: Option<Region>,
+        out: &mut Picture,
+    ) -> Result<(), Error> {
+        let info = probe(encoded)?;
+        check_size(info, region)?;
+        match info.format {
+            ImageFormat::Jpeg => jpeg::decode(encoded, &mut self.scratch, out)?,
+            format => other::decode(format, encoded, &mut self.scratch, out)?,
+        }
+        if (out.width, out.height) != (info.width, info.height) {
+            return Err(info.format.damaged(&format_args!(
+                "the header says {}x{}, the data {}x{}",
+                info.width, info.height, out.width, out.height
+            )));
+        }
+        if let Some(region) = region {
+            out.keep(region);
+        }
+        Ok(())
+    }
+}
+
+/// Refuses what is too large, empty or outside, before memory is taken.
+fn check_size(info: ImageInfo, region: Option<Region>) -> Result<(), Error> {
+    let ImageInfo { format, width, height } = info;
+    if u64::from(width) * u64::from(height) > PIXELS_MAX {
+        return Err(Error::TooLarge { width, height, limit: PIXELS_MAX });
+    }
+    if width == 0 || height == 0 {
+        return Err(format.damaged(&"it has no pixels"));
+    }
+    if let Some(region) = region {
+        let fits = |from: u32, length: u32, whole: u32| {
+            length > 0 && from.checked_add(length).is_some_and(|end| end <= whole)
+        };
+        if !fits(region.x, region.width, width) || !fits(region.y, region.height, height) {
+            return Err(Error::Region { region, width, height });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,122 @@
+//! PNG, WebP, BMP, GIF and TIFF by the `image` crate, brought to RGB as Pillow does.
+//!
+//! - Alpha is dropped. Of an animation only the first frame is taken.
+//! - 16 bits a channel: the upper byte, but a grey PNG or TIFF without alpha is clipped at 255,
+//!   since Pillow keeps it as 16 bits and clips only in `convert("RGB")`.
+//! - Around the first frame of a GIF, where it does not fill the picture, all is black; Pillow
+//!   takes the background colour there.
+//! - TIFF with a palette, floats, 32 bits a channel or YCbCr is not supported: an error.
+
+use super::{ImageFormat, PIXELS_MAX, Picture};
+use crate::Error;
+use image::codecs::{bmp, gif, png, tiff, webp};
+use image::{ColorType, ImageDecoder, ImageResult, Limits};
+use std::io::Cursor;
+
+/// Longest side; no format here needs more, and areas are limited on their own.
+const SIDE_MAX: u32 = 1 << 20;
+
+/// Memory that a decoder may take besides the pixels it returns, as a multiple of the pixels and
+/// a base for its tables.
+const SCRATCH_BYTES_PER_PIXEL: u64 = 16;
+const SCRATCH_BYTES_BASE: u64 = 64 << 20;
+
+/// Pixels that a byte of a file can stand for: deflate packs at most 1032 bytes into one, and a
+/// byte holds up to 8 pixels. The other formats pack less, but for a few that can describe an empty
+/// area of any size in no space at all, for which every file has something free.
+const PIXELS_PER_BYTE_MAX: u64 = 8 * 1032;
+const PIXELS_FREE: u64 = 1 << 24;
+
+/// Reads the size from the header.
+pub(super) fn size(format: ImageFormat, encoded: &[u8]) -> Result<(u32, u32), Error> {
+    let decoder = open(format, encoded).map_err(|error| format.damaged(&error))?;
+    Ok(decoder.dimensions())
+}
+
+/// Decodes the whole picture.
+pub(super) fn decode(
+    format: ImageFormat,
+    encoded: &[u8],
+    scratch: &mut Vec<u8>,
+    out: &mut Picture,
+) -> Result<(), Error> {
+    read(format, encoded, scratch, out).map_err(|error| format.damaged(&error))
+}
+
+fn open(format: ImageFormat, encoded: &[u8]) -> ImageResult<Box<dyn ImageDecoder + '_>> {
+    let reader = Cursor::new(encoded);
+    Ok(match format {
+        ImageFormat::Jpeg => unreachable!("JPEG has a decoder of its own"),
+        ImageFormat::Png => Box::new(png::PngDecoder::with_limits(reader, limits(PIXELS_MAX))?),
+        ImageFormat::WebP => Box::new(webp::WebPDecoder::new(reader)?),
+        ImageFormat::Bmp => Box::new(bmp::BmpDecoder::new(reader)?),
+        ImageFormat::Gif => Box::new(gif::GifDecoder::new(reader)?),
+        ImageFormat::Tiff => Box::new(tiff::TiffDecoder::new(reader)?),
+    })
+}
+
+fn limits(pixels: u64) -> Limits {
+    let mut limits = Limits::default();
+    limits.max_image_width = Some(SIDE_MAX);
+    limits.max_image_height = Some(SIDE_MAX);
+    limits.max_alloc = Some(pixels * SCRATCH_BYTES_PER_PIXEL + SCRATCH_BYTES_BASE);
+    limits
+}
+
+fn read(
+    format: ImageFormat,
+    encoded: &[u8],
+    scratch: &mut Vec<u8>,
+    out: &mut Picture,
+) -> ImageResult<()> {
+    let mut decoder = open(format, encoded)?;
+    let (width, height) = decoder.dimensions();
+    let pixels = u64::from(width) * u64::from(height);
+    if pixels > PIXELS_FREE + encoded.len() as u64 * PIXELS_PER_BYTE_MAX {
+        return Err(too_few_bytes(format_args!("{width}x{height} in {} bytes", encoded.len())));
+    }
+    decoder.set_limits(limits(pixels))?;
+    let colours = decoder.color_type();
+    out.set_size(width, height);
+    if colours == ColorType::Rgb8 {
+        return decoder.read_image_boxed(&mut out.pixels);
+    }
+    let bytes = usize::from(colours.bytes_per_pixel());
+    scratch.clear();
+    scratch.resize(out.pixels.len() / 3 * bytes, 0);
+    decoder.read_image_boxed(scratch)?;
+    to_rgb(colours, scratch, &mut out.pixels)
+}
+
+fn to_rgb(colours: ColorType, from: &[u8], rgb: &mut [u8]) -> ImageResult<()> {
+    let pixels = from.chunks_exact(usize::from(colours.bytes_per_pixel()));
+    let grey = |value: u8| [value; 3];
+    let upper = |pair: &[u8]| (u16::from_ne_bytes([pair[0], pair[1]]) >> 8) as u8;
+    let clipped = |pair: &[u8]| u16::from_ne_bytes([pair[0], pair[1]]).min(255) as u8;
+    let convert: &dyn Fn(&[u8]) -> [u8; 3] = match colours {
+        ColorType::L8 | ColorType::La8 => &|p| grey(p[0]),
+        ColorType::Rgb8 | ColorType::Rgba8 => &|p| [p[0], p[1], p[2]],
+        ColorType::L16 => &|p| grey(clipped(p)),
+        ColorType::La16 => &|p| grey(upper(p)),
+        ColorType::Rgb16 | ColorType::Rgba16 => &|p| [upper(p), upper(&p[2..]), upper(&p[4..])],
+        _ => return Err(unsupported(colours)),
+    };
+    for (to, from) in rgb.chunks_exact_mut(3).zip(pixels) {
+        to.copy_from_slice(&convert(from));
+    }
+    Ok(())
+}
+
+fn too_few_bytes(what: std::fmt::Arguments<'_>) -> image::ImageError {
+    use image::error::{DecodingError, ImageFormatHint};
+    let reason = format!("its data cannot fill its size: {what}");
+    image::ImageError::Decoding(DecodingError::new(ImageFormatHint::Unknown, reason))
+}
+
+fn unsupported(colours: ColorType) -> image::ImageError {
+    use image::error::{ImageFormatHint, UnsupportedError, UnsupportedErrorKind};
+    image::ImageError::Unsupported(UnsupportedError::from_format_and_kind(
+        ImageFormatHint::Unknown,
+        UnsupportedErrorKind::Color(colours.into()),
+    ))
+}

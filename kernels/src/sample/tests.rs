@@ -1,0 +1,187 @@
+//! Whole recipes against Pillow and NumPy, and what must hold for every sample.
+
+use super::{SampleId, SamplePreparer};
+use crate::{Cpu, Error, Picture, golden};
+use image::ImageEncoder;
+use image::codecs::png::PngEncoder;
+use meetpoint_format::recipe::{Dtype, Interpolation, Layout, Operation, Recipe, Size};
+
+const MEAN: [f64; 3] = [0.485, 0.456, 0.406];
+const STD: [f64; 3] = [0.229, 0.224, 0.225];
+const BILINEAR: Interpolation = Interpolation::Bilinear;
+const BICUBIC: Interpolation = Interpolation::Bicubic;
+
+fn png(picture: &Picture) -> Vec<u8> {
+    let mut encoded = Vec::new();
+    let (width, height) = (picture.width, picture.height);
+    PngEncoder::new(&mut encoded)
+        .write_image(&picture.pixels, width, height, image::ExtendedColorType::Rgb8)
+        .unwrap();
+    encoded
+}
+
+fn recipe(operations: &[Operation]) -> Recipe {
+    Recipe::new([&[Operation::Decode], operations].concat()).unwrap()
+}
+
+fn shorter(side: u32, interpolation: Interpolation) -> Operation {
+    Operation::Resize { size: Size::ShorterSide(side), interpolation, antialias: true }
+}
+
+fn random_crop(height: u32, width: u32) -> Operation {
+    let (scale, ratio) = ((0.08, 1.0), (3.0 / 4.0, 4.0 / 3.0));
+    let interpolation = BICUBIC;
+    Operation::RandomResizedCrop { height, width, scale, ratio, interpolation, antialias: true }
+}
+
+fn center(height: u32, width: u32) -> Operation {
+    Operation::CenterCrop { height, width }
+}
+
+fn to(dtype: Dtype) -> Operation {
+    Operation::ToDtype { dtype, scale: true }
+}
+
+const FLIP: Operation = Operation::RandomHorizontalFlip { p: 0.5 };
+const PLANES: Operation = Operation::Layout { layout: Layout::Nchw };
+const NORMALIZE: Operation = Operation::Normalize { mean: MEAN, std: STD };
+
+/// The recipes of the golden script by their names there.
+fn golden_recipe(name: &str) -> Recipe {
+    match name {
+        "evaluation" => {
+            recipe(&[shorter(256, BILINEAR), center(224, 224), to(Dtype::Float32), NORMALIZE])
+        }
+        "padded" => recipe(&[center(300, 280)]),
+        // A flip between two crops, and one at the end that never happens.
+        "flipped" => recipe(&[
+            shorter(99, BICUBIC),
+            center(97, 98),
+            Operation::RandomHorizontalFlip { p: 1.0 },
+            center(81, 80),
+            Operation::RandomHorizontalFlip { p: 0.0 },
+            PLANES,
+        ]),
+        "training" => recipe(&[random_crop(96, 112), FLIP, to(Dtype::Float16), NORMALIZE, PLANES]),
+        other => panic!("no recipe {other}"),
+    }
+}
+
+#[test]
+fn recipes_equal_pillow_and_numpy_bit_for_bit() {
+    for (words, expected) in golden::lines(include_str!("../../tests/golden/recipes.txt")) {
+        let [kind, seed, width, height, name, sample @ ..] = &words[..] else {
+            panic!("{words:?}")
+        };
+        let picture = golden::picture(
+            kind,
+            golden::number(seed),
+            golden::number(width),
+            golden::number(height),
+        );
+        let recipe = golden_recipe(name);
+        let sample = sample.first().map_or(0, |sample| golden::number(sample));
+        let id = SampleId { seed: 7, epoch: 2, sample };
+        for cpu in golden::instruction_sets() {
+            let mut preparer = SamplePreparer::new(&recipe, cpu);
+            let tensor = preparer.prepare_tensor(&png(&picture), id).unwrap();
+            assert_eq!(Some(tensor.spec), recipe.output(), "{words:?}");
+            assert_eq!(golden::sha256(&tensor.data), expected[0], "{} {words:?}", cpu.name());
+            let mut out = vec![0; tensor.data.len()];
+            preparer.prepare(&png(&picture), id, &mut out, &mut || ()).unwrap();
+            assert_eq!(out, tensor.data);
+        }
+    }
+}
+
+#[test]
+fn what_was_prepared_before_does_not_matter() {
+    let recipe = golden_recipe("training");
+    let pictures = [(300, 200), (7, 9), (64, 301)];
+    let files = pictures.map(|(width, height)| png(&golden::picture("wave", 2, width, height)));
+    let mut shared = SamplePreparer::new(&recipe, Cpu::detect());
+    let mut out = vec![0; recipe.output().unwrap().bytes()];
+    for sample in 0..12 {
+        let id = SampleId { seed: 1, epoch: 0, sample };
+        let file = &files[sample as usize % files.len()];
+        shared.prepare(file, id, &mut out, &mut || ()).unwrap();
+        let alone = SamplePreparer::new(&recipe, Cpu::detect()).prepare_tensor(file, id).unwrap();
+        assert_eq!(out, alone.data);
+    }
+}
+
+#[test]
+fn a_damaged_sample_does_not_spoil_the_next() {
+    let recipe = golden_recipe("evaluation");
+    let file = png(&golden::picture("wave", 2, 300, 200));
+    let id = SampleId { seed: 1, epoch: 0, sample: 0 };
+    let mut preparer = SamplePreparer::new(&recipe, Cpu::detect());
+    let expected = preparer.prepare_tensor(&file, id).unwrap();
+    let error = preparer.prepare_tensor(&file[..file.len() / 2], id).unwrap_err();
+    assert!(matches!(error, Error::Decode { format: "PNG", .. }), "{error:?}");
+    assert_eq!(preparer.prepare_tensor(&file, id).unwrap(), expected);
+}
+
+#[test]
+fn seed_epoch_and_sample_each_change_a_random_crop() {
+    let recipe = recipe(&[random_crop(32, 32)]);
+    let file = png(&golden::picture("noise", 2, 300, 200));
+    let mut preparer = SamplePreparer::new(&recipe, Cpu::detect());
+    let base = SampleId { seed: 1, epoch: 0, sample: 0 };
+    let mut prepared = |id| preparer.prepare_tensor(&file, id).unwrap();
+    let expected = prepared(base);
+    assert_eq!(prepared(base), expected);
+    for id in [
+        SampleId { seed: 2, ..base },
+        SampleId { epoch: 1, ..base },
+        SampleId { sample: 1, ..base },
+    ] {
+        assert_ne!(prepared(id), expected, "{id:?}");
+    }
+}
+
+#[test]
+fn stages_are_told_apart_after_decoding_and_after_every_operation() {
+    let recipe = golden_recipe("training");
+    let file = png(&golden::picture("wave", 2, 60, 50));
+    let mut out = vec![0; recipe.output().unwrap().bytes()];
+    let mut stages = 0;
+    let id = SampleId { seed: 1, epoch: 0, sample: 0 };
+    SamplePreparer::new(&recipe, Cpu::detect())
+        .prepare(&file, id, &mut out, &mut || stages += 1)
+        .unwrap();
+    // Decode, crop, flip, and the elements.
+    assert!(stages >= 4, "{stages}");
+}
+
+#[test]
+fn an_output_of_another_size_is_an_error_that_says_both() {
+    let file = png(&golden::picture("wave", 2, 60, 50));
+    let id = SampleId { seed: 1, epoch: 0, sample: 0 };
+    // The size of the first is known before decoding, that of the second is not.
+    for (recipe, expected) in [(recipe(&[center(8, 9)]), 216), (recipe(&[]), 9000)] {
+        let mut preparer = SamplePreparer::new(&recipe, Cpu::detect());
+        for got in [0, expected - 1, expected + 1] {
+            let refused = preparer.prepare(&file, id, &mut vec![0; got], &mut || ());
+            assert_eq!(refused, Err(Error::OutputSize { got, expected }));
+        }
+        preparer.prepare(&file, id, &mut vec![0; expected], &mut || ()).unwrap();
+    }
+}
+
+#[test]
+fn a_resize_beyond_the_limit_is_an_error_before_memory_is_taken() {
+    let file = png(&golden::picture("wave", 2, 1, 9000));
+    let id = SampleId { seed: 1, epoch: 0, sample: 0 };
+    let exact = |height, width| Operation::Resize {
+        size: Size::Exact { height, width },
+        interpolation: BILINEAR,
+        antialias: true,
+    };
+    // The result of the second is small, but not what lies between its two passes.
+    for operation in [shorter(60_000, BILINEAR), exact(1, 60_000)] {
+        let refused =
+            SamplePreparer::new(&recipe(&[operation]), Cpu::detect()).prepare_tensor(&file, id);
+        assert!(matches!(refused, Err(Error::TooLarge { .. })), "{refused:?}");
+    }
+}

@@ -1,0 +1,339 @@
+//! One thread's means of preparing batches: an engine, a preparer, and buffers that it reuses.
+
+use crate::buffers::BufferPool;
+use crate::{Dataset, Error};
+use meetpoint_format::batching::Batching;
+use meetpoint_format::dataset::SampleLocation;
+use meetpoint_format::order::Order;
+use meetpoint_format::recipe::{Recipe, TensorSpec};
+use meetpoint_kernels::{Cpu, SampleId, SamplePreparer};
+use meetpoint_storage::{
+    Access, AlignedBuffer, Completion, Counters, Engine, Error as StorageError, FileId, Request,
+    RequestKind,
+};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Most bytes of images that are being read or wait to be decoded; one image may be longer.
+pub const BYTES_AHEAD_MAX: u64 = 64 << 20;
+/// Most reads in flight, however deep the engine is.
+pub const READS_MAX: usize = 64;
+/// How long nothing may arrive before reading counts as failed.
+pub const READ_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long reads may take to come back after an error or a batch given up.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a wait lasts before the caller is asked whether to go on.
+const WAIT_SLICE: Duration = Duration::from_millis(20);
+
+/// What fixes the content of every batch.
+#[derive(Debug, Clone)]
+pub struct Job {
+    /// Dataset.
+    pub dataset: Arc<Dataset>,
+    /// Recipe.
+    pub recipe: Arc<Recipe>,
+    /// How it is cut into batches.
+    pub batching: Batching,
+}
+
+/// Times and bytes of one batch. Nanoseconds of wall time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PrepareStats {
+    /// Samples prepared.
+    pub samples: u32,
+    /// Encoded bytes read.
+    pub bytes_read: u64,
+    /// Time waiting for reads.
+    pub read_wait_ns: u64,
+    /// Time in kernels and checks.
+    pub compute_ns: u64,
+}
+
+/// Prepares batches. Belongs to one thread.
+pub struct BatchPreparer {
+    job: Job,
+    engine: Box<dyn Engine>,
+    files: Vec<FileId>,
+    preparer: SamplePreparer,
+    spec: TensorSpec,
+    /// The order of the epoch that was last asked for.
+    order: Option<(u32, Order)>,
+    /// The samples of the batch in hand, in batch order.
+    samples: Vec<(u64, SampleLocation)>,
+    pool: BufferPool,
+    completions: Vec<Completion>,
+    /// Number of the call, the upper half of each token: tells a late read of an earlier batch.
+    call: u32,
+}
+
+/// Progress within one batch.
+struct InHand<'a> {
+    epoch: u32,
+    out: &'a mut [u8],
+    pace: &'a mut dyn FnMut(u32) -> bool,
+    stats: PrepareStats,
+    /// Next sample to be read.
+    next: usize,
+    /// Bytes that are being read or wait to be decoded.
+    bytes_ahead: u64,
+    is_given_up: bool,
+}
+
+impl InHand<'_> {
+    fn ask(&mut self) -> bool {
+        self.is_given_up |= !(self.pace)(self.stats.samples);
+        !self.is_given_up
+    }
+}
+
+impl BatchPreparer {
+    /// Opens the parts with `engine`. Reads are kept in flight up to the engine's depth.
+    pub fn new(job: Job, mut engine: Box<dyn Engine>, cpu: Cpu) -> Result<Self, Error> {
+        let spec = job.recipe.output().ok_or(Error::NoFixedShape)?;
+        let files = (0..job.dataset.manifest().parts.len())
+            .map(|part| engine.open(&job.dataset.part_path(part), Access::Read))
+            .collect::<Result<_, _>>()?;
+        Ok(Self {
+            preparer: SamplePreparer::new(&job.recipe, cpu),
+            job,
+            engine,
+            files,
+            spec,
+            order: None,
+            samples: Vec::new(),
+            pool: BufferPool::default(),
+            completions: Vec::new(),
+            call: 0,
+        })
+    }
+
+    /// Shape of one sample.
+    pub fn spec(&self) -> TensorSpec {
+        self.spec
+    }
+
+    /// Prepares a batch into the first `batch_len * spec.bytes()` bytes of `out`.
+    ///
+    /// `pace` is called between stages and samples, and while reads are waited for, with the number
+    /// of samples done; returning `false` gives the batch up ([`PrepareStats::samples`] then tells
+    /// how far it got). Samples are decoded as their reads arrive, each into its place in the
+    /// batch. When this returns, no read is in flight.
+    pub fn prepare(
+        &mut self,
+        epoch: u32,
+        batch: u32,
+        out: &mut [u8],
+        pace: &mut dyn FnMut(u32) -> bool,
+    ) -> Result<PrepareStats, Error> {
+        self.locate(epoch, batch)?;
+        let needed = self.samples.len() * self.spec.bytes();
+        let got = out.len();
+        let out = out.get_mut(..needed).ok_or(Error::OutputTooSmall { got, needed })?;
+        self.call = self.call.wrapping_add(1);
+        let mut hand = InHand {
+            epoch,
+            out,
+            pace,
+            stats: PrepareStats::default(),
+            next: 0,
+            bytes_ahead: 0,
+            is_given_up: false,
+        };
+        let outcome = self.run(&mut hand);
+        let stats = hand.stats;
+        self.drain();
+        outcome.map(|()| stats)
+    }
+
+    /// What its engine has done.
+    pub fn counters(&self) -> Counters {
+        self.engine.counters()
+    }
+
+    /// Name of its engine.
+    pub fn engine_name(&self) -> &'static str {
+        self.engine.name()
+    }
+
+    /// Finds the samples of a batch and where they lie.
+    fn locate(&mut self, epoch: u32, batch: u32) -> Result<(), Error> {
+        let batching = &self.job.batching;
+        let batches = batching.batches();
+        if u64::from(batch) >= batches {
+            return Err(Error::NoSuchBatch { batch, batches });
+        }
+        if self.order.as_ref().is_none_or(|(of, _)| *of != epoch) {
+            self.order = Some((epoch, batching.order(epoch)));
+        }
+        let (_, order) = self.order.as_ref().expect("it was just made");
+        self.samples.clear();
+        for sample in batching.samples_of(order, batch) {
+            self.samples.push((sample, self.job.dataset.locate(sample)?));
+        }
+        Ok(())
+    }
+
+    fn run(&mut self, hand: &mut InHand<'_>) -> Result<(), Error> {
+        let mut quiet_since = Instant::now();
+        while (hand.stats.samples as usize) < self.samples.len() {
+            if !hand.ask() {
+                return Ok(());
+            }
+            self.read_ahead(hand)?;
+            if hand.is_given_up {
+                return Ok(());
+            }
+            if self.completions.is_empty() && self.engine.in_flight() > 0 {
+                let started = Instant::now();
+                self.engine.wait(WAIT_SLICE, &mut self.completions)?;
+                hand.stats.read_wait_ns += nanoseconds(started.elapsed());
+                if self.completions.is_empty() && quiet_since.elapsed() > READ_TIMEOUT {
+                    let part = self.job.dataset.path().to_path_buf();
+                    return Err(Error::ReadTimeout { path: part, seconds: READ_TIMEOUT.as_secs() });
+                }
+            } else if !self.completions.is_empty() {
+                // Takes in what has arrived meanwhile, so that the next reads can go out.
+                self.engine.wait(Duration::ZERO, &mut self.completions)?;
+            }
+            let Some(completion) = self.completions.pop() else { continue };
+            self.decode(completion, hand)?;
+            quiet_since = Instant::now();
+        }
+        Ok(())
+    }
+
+    /// Submits reads until the engine, the bytes ahead or the batch are at their end.
+    fn read_ahead(&mut self, hand: &mut InHand<'_>) -> Result<(), Error> {
+        let depth = self.engine.limits().depth.min(READS_MAX);
+        while hand.next < self.samples.len() && self.engine.in_flight() < depth {
+            let (_, location) = &self.samples[hand.next];
+            if hand.bytes_ahead > 0 && hand.bytes_ahead + location.bytes > BYTES_AHEAD_MAX {
+                break;
+            }
+            let bytes = usize::try_from(location.bytes).expect("at most IMAGE_BYTES_MAX");
+            let position = u32::try_from(hand.next).expect("a batch has less than 2^32 samples");
+            let request = Request {
+                token: u64::from(self.call) << 32 | u64::from(position),
+                file: self.files[location.part],
+                kind: RequestKind::Read,
+                offset: location.offset,
+                bytes,
+                buffer: self.pool.take(&mut *self.engine, bytes),
+            };
+            match self.engine.submit(request) {
+                Ok(()) => {
+                    hand.bytes_ahead += bytes as u64;
+                    hand.next += 1;
+                }
+                Err(refused) => {
+                    self.pool.give(refused.request.buffer);
+                    if !matches!(refused.error, StorageError::QueueFull { .. }) {
+                        return Err(self.read_failed(hand.next, refused.error));
+                    }
+                    break;
+                }
+            }
+        }
+        let is_stuck = self.engine.in_flight() == 0 && self.completions.is_empty();
+        if is_stuck && hand.next < self.samples.len() {
+            return self.read_plainly(hand);
+        }
+        Ok(())
+    }
+
+    /// Reads one sample without the engine: for an engine that takes no request at all.
+    fn read_plainly(&mut self, hand: &mut InHand<'_>) -> Result<(), Error> {
+        let position = hand.next;
+        let location = self.samples[position].1.clone();
+        let bytes = usize::try_from(location.bytes).expect("at most IMAGE_BYTES_MAX");
+        let mut buffer = self.pool.take(&mut *self.engine, bytes);
+        let started = Instant::now();
+        let read = self.job.dataset.read_image(&location, &mut buffer.as_mut_slice()[..bytes]);
+        hand.stats.read_wait_ns += nanoseconds(started.elapsed());
+        hand.next += 1;
+        let outcome =
+            read.and_then(|()| self.decode_sample(position, &buffer.as_slice()[..bytes], hand));
+        self.pool.give(buffer);
+        outcome
+    }
+
+    /// Decodes what a read has brought.
+    fn decode(&mut self, completion: Completion, hand: &mut InHand<'_>) -> Result<(), Error> {
+        let Completion { token, buffer, start, result } = completion;
+        if token >> 32 != u64::from(self.call) {
+            self.pool.give(buffer);
+            return Ok(());
+        }
+        let position = (token & u64::from(u32::MAX)) as usize;
+        hand.bytes_ahead -= self.samples[position].1.bytes;
+        let outcome = match result {
+            Ok(bytes) => self.decode_from(position, &buffer, start, bytes, hand),
+            Err(error) => Err(self.read_failed(position, error)),
+        };
+        self.pool.give(buffer);
+        outcome
+    }
+
+    fn decode_from(
+        &mut self,
+        position: usize,
+        buffer: &AlignedBuffer,
+        start: usize,
+        bytes: usize,
+        hand: &mut InHand<'_>,
+    ) -> Result<(), Error> {
+        self.decode_sample(position, &buffer.as_slice()[start..start + bytes], hand)
+    }
+
+    /// Checks and decodes one sample into its place.
+    fn decode_sample(
+        &mut self,
+        position: usize,
+        encoded: &[u8],
+        hand: &mut InHand<'_>,
+    ) -> Result<(), Error> {
+        let (sample, location) = &self.samples[position];
+        let started = Instant::now();
+        self.job.dataset.check_image(*sample, location, encoded)?;
+        let id = SampleId { seed: self.job.batching.seed, epoch: hand.epoch, sample: *sample };
+        let place = position * self.spec.bytes();
+        let out = &mut hand.out[place..place + self.spec.bytes()];
+        let (pace, done) = (&mut hand.pace, hand.stats.samples);
+        let is_given_up = &mut hand.is_given_up;
+        let prepared = self.preparer.prepare(encoded, id, out, &mut || *is_given_up |= !pace(done));
+        if let Err(source) = prepared {
+            let (part, row, key) = self.job.dataset.place_in_words(*sample, location);
+            return Err(Error::Sample { part, row, key, source });
+        }
+        hand.stats.samples += 1;
+        hand.stats.bytes_read += encoded.len() as u64;
+        hand.stats.compute_ns += nanoseconds(started.elapsed());
+        Ok(())
+    }
+
+    fn read_failed(&self, position: usize, source: StorageError) -> Error {
+        let (sample, location) = &self.samples[position];
+        let (_, row, key) = self.job.dataset.place_in_words(*sample, location);
+        Error::Read { row, key, source }
+    }
+
+    /// Waits for the reads that are still in flight, whose bytes nobody wants any more.
+    ///
+    /// Reads that do not come back in time stay with the engine; should they arrive during a later
+    /// batch, their tokens tell that they are not of it.
+    fn drain(&mut self) {
+        let started = Instant::now();
+        while self.engine.in_flight() > 0 && started.elapsed() < DRAIN_TIMEOUT {
+            if self.engine.wait(WAIT_SLICE, &mut self.completions).is_err() {
+                break;
+            }
+        }
+        for completion in self.completions.drain(..) {
+            self.pool.give(completion.buffer);
+        }
+    }
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}

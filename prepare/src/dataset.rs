@@ -1,0 +1,167 @@
+//! An open dataset: manifest, index and the files behind them. Shareable among threads.
+
+use crate::Error;
+use meetpoint_format::checksum::crc32c;
+use meetpoint_format::dataset::{
+    DatasetError, Index, MANIFEST_NAME, Manifest, PartBytes, SampleLocation,
+};
+use meetpoint_storage::files::FileSet;
+use sha2::{Digest, Sha256};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// Longest manifest that is read.
+const MANIFEST_BYTES_MAX: u64 = 1 << 28;
+
+/// A dataset opened for reading.
+#[derive(Debug)]
+pub struct Dataset {
+    path: PathBuf,
+    index: Index,
+    parts: Parts,
+    manifest_sha256: [u8; 32],
+}
+
+/// The files of the parts, in the order of the manifest.
+#[derive(Debug)]
+struct Parts(FileSet);
+
+impl PartBytes for Parts {
+    fn part_bytes(&self, part: usize) -> std::io::Result<u64> {
+        self.0.file_bytes(part)
+    }
+
+    fn read_exact_at(&self, part: usize, offset: u64, into: &mut [u8]) -> std::io::Result<()> {
+        self.0.read_exact_at(part, offset, into)
+    }
+}
+
+impl Dataset {
+    /// Opens the folder: reads the manifest and the footers of the parts.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let text = read_manifest(path)?;
+        let damaged = |source| Error::Dataset { path: path.to_path_buf(), source };
+        let manifest = Manifest::from_json(&text).map_err(damaged)?;
+        let files = manifest.parts.iter().map(|part| path.join(&part.file)).collect();
+        let parts = Parts(FileSet::open(files)?);
+        let index = Index::open(manifest, &parts).map_err(damaged)?;
+        let manifest_sha256 = Sha256::digest(&text).into();
+        Ok(Self { path: path.to_path_buf(), index, parts, manifest_sha256 })
+    }
+
+    /// The folder.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The manifest.
+    pub fn manifest(&self) -> &Manifest {
+        self.index.manifest()
+    }
+
+    /// SHA-256 of `dataset.json`, by which host and device know that they mean the same dataset.
+    pub fn manifest_sha256(&self) -> [u8; 32] {
+        self.manifest_sha256
+    }
+
+    /// Number of samples.
+    pub fn len(&self) -> u64 {
+        self.manifest().samples
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Path of a part's file.
+    pub fn part_path(&self, part: usize) -> PathBuf {
+        self.path.join(&self.manifest().parts[part].file)
+    }
+
+    /// Where a sample lies.
+    pub fn locate(&self, sample: u64) -> Result<SampleLocation, Error> {
+        self.index.locate(sample, &self.parts).map_err(|source| self.damaged(source))
+    }
+
+    /// A sample's key.
+    pub fn key(&self, sample: u64) -> Result<String, Error> {
+        self.index.key(sample, &self.parts).map_err(|source| self.damaged(source))
+    }
+
+    /// The sample with a key.
+    pub fn find(&self, key: &str) -> Result<Option<u64>, Error> {
+        self.index.find(key, &self.parts).map_err(|source| self.damaged(source))
+    }
+
+    /// A sample's encoded bytes, read plainly and checked against its checksum.
+    pub fn read_sample(&self, sample: u64) -> Result<Vec<u8>, Error> {
+        let location = self.locate(sample)?;
+        let mut bytes = vec![0; usize::try_from(location.bytes).expect("at most 256 MiB")];
+        self.read_image(&location, &mut bytes)?;
+        self.check_image(sample, &location, &bytes)?;
+        Ok(bytes)
+    }
+
+    /// Reads an image plainly.
+    pub(crate) fn read_image(
+        &self,
+        location: &SampleLocation,
+        into: &mut [u8],
+    ) -> Result<(), Error> {
+        self.parts.read_exact_at(location.part, location.offset, into).map_err(|source| {
+            let part = self.manifest().parts[location.part].file.clone();
+            self.damaged(DatasetError::Io { part, source })
+        })
+    }
+
+    /// Holds the bytes of an image against their checksum.
+    pub(crate) fn check_image(
+        &self,
+        sample: u64,
+        location: &SampleLocation,
+        bytes: &[u8],
+    ) -> Result<(), Error> {
+        let got = crc32c(bytes);
+        if got == location.crc32c {
+            return Ok(());
+        }
+        let (part, row, key) = self.place_in_words(sample, location);
+        Err(Error::ChecksumMismatch { part, row, key, got, expected: location.crc32c })
+    }
+
+    /// Part file, row and key of a sample, for an error.
+    pub(crate) fn place_in_words(
+        &self,
+        sample: u64,
+        location: &SampleLocation,
+    ) -> (String, u64, String) {
+        let key = self.key(sample).unwrap_or_else(|error| format!("(unreadable: {error})"));
+        (self.part_path(location.part).display().to_string(), location.row, key)
+    }
+
+    fn damaged(&self, source: DatasetError) -> Error {
+        Error::Dataset { path: self.path.clone(), source }
+    }
+}
+
+fn read_manifest(path: &Path) -> Result<Vec<u8>, Error> {
+    let failed = |source| Error::Open { path: path.to_path_buf(), source };
+    if !std::fs::metadata(path).map_err(failed)?.is_dir() {
+        return Err(Error::NotADataset { path: path.to_path_buf(), problem: "it is no folder" });
+    }
+    let file = match std::fs::File::open(path.join(MANIFEST_NAME)) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let problem = "it holds no dataset.json";
+            return Err(Error::NotADataset { path: path.to_path_buf(), problem });
+        }
+        opened => opened.map_err(failed)?,
+    };
+    let mut text = Vec::new();
+    file.take(MANIFEST_BYTES_MAX + 1).read_to_end(&mut text).map_err(failed)?;
+    if text.len() as u64 > MANIFEST_BYTES_MAX {
+        let problem = "its dataset.json is longer than 256 MiB";
+        return Err(Error::NotADataset { path: path.to_path_buf(), problem });
+    }
+    Ok(text)
+}

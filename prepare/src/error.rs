@@ -1,0 +1,102 @@
+//! What can go wrong between a batch index and its tensor.
+
+use std::path::PathBuf;
+
+/// A dataset or a sample that cannot be read. Every variant names the file or the sample.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The folder or its manifest does not read.
+    #[error("failed to open dataset {}: {source}", path.display())]
+    Open {
+        /// Dataset folder.
+        path: PathBuf,
+        /// Cause.
+        source: std::io::Error,
+    },
+    /// The folder holds no dataset.
+    #[error("{} is not a dataset: {problem}; `meetpoint pack` makes one", path.display())]
+    NotADataset {
+        /// Folder.
+        path: PathBuf,
+        /// What it lacks.
+        problem: &'static str,
+    },
+    /// The dataset is damaged.
+    #[error("dataset {}: {source}", path.display())]
+    Dataset {
+        /// Dataset folder.
+        path: PathBuf,
+        /// Cause.
+        source: meetpoint_format::dataset::DatasetError,
+    },
+    /// Blocks could not be read.
+    #[error(transparent)]
+    Storage(#[from] meetpoint_storage::Error),
+    /// A sample could not be read.
+    #[error("row {row}, key {key}: {source}")]
+    Read {
+        /// Row in the part, which the cause names.
+        row: u64,
+        /// Key.
+        key: String,
+        /// Cause.
+        source: meetpoint_storage::Error,
+    },
+    /// Reads that do not come back.
+    #[error("no read of {} came back for {seconds} s; check the drive", path.display())]
+    ReadTimeout {
+        /// Dataset folder.
+        path: PathBuf,
+        /// How long was waited.
+        seconds: u64,
+    },
+    /// No such batch.
+    #[error("batch {batch} of an epoch of {batches}")]
+    NoSuchBatch {
+        /// Asked for.
+        batch: u32,
+        /// There are.
+        batches: u64,
+    },
+    /// A place that does not hold the batch.
+    #[error("a place of {got} bytes for a batch of {needed}")]
+    OutputTooSmall {
+        /// Given.
+        got: usize,
+        /// Needed.
+        needed: usize,
+    },
+    /// The bytes of a sample are not those that were packed.
+    #[error(
+        "{part}, row {row}, key {key}: checksum is {got:#010x}, expected {expected:#010x}; \
+         restore the part from its source or pack again"
+    )]
+    ChecksumMismatch {
+        /// Part file.
+        part: String,
+        /// Row in the part.
+        row: u64,
+        /// Key.
+        key: String,
+        /// Computed.
+        got: u32,
+        /// Stored.
+        expected: u32,
+    },
+    /// A sample does not decode.
+    #[error("{part}, row {row}, key {key}: {source}")]
+    Sample {
+        /// Part file.
+        part: String,
+        /// Row in the part.
+        row: u64,
+        /// Key.
+        key: String,
+        /// Cause.
+        source: meetpoint_kernels::Error,
+    },
+    /// The recipe's output depends on the picture, so no batch can be made.
+    #[error("the recipe's result has no fixed shape; end it with a crop or an exact resize")]
+    NoFixedShape,
+}

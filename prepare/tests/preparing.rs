@@ -1,0 +1,420 @@
+//! Batches from a dataset on disk, through every kind of engine, sound and failing.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use meetpoint_format::batching::Batching;
+use meetpoint_format::dataset::{
+    MANIFEST_NAME, Manifest, PartEncoder, PartEntry, Provenance, Row, part_name, schema,
+};
+use meetpoint_format::recipe::Recipe;
+use meetpoint_kernels::{Cpu, SampleId, SamplePreparer};
+use meetpoint_prepare::{BatchPreparer, Dataset, Error, Job};
+use meetpoint_storage::faulty::{Fault, FaultPlan, FaultyEngine};
+use meetpoint_storage::memory::{self, MemoryEngine, MemoryFiles};
+use meetpoint_storage::{
+    Access, AlignedBuffer, Completion, Counters, Engine, EngineKind, Error as StorageError, FileId,
+    Limits, Refused, Request, RequestKind, open_engine,
+};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+const RECIPE: &str = r#"
+[[operation]]
+name = "decode"
+[[operation]]
+name = "random_resized_crop"
+size = 16
+[[operation]]
+name = "random_horizontal_flip"
+"#;
+const SEED: u64 = 42;
+const SAMPLES: u64 = 23;
+
+fn jpeg(sample: u64) -> Vec<u8> {
+    let (width, height) = (20 + sample as u16, 40 - sample as u16);
+    let pixels: Vec<u8> = (0..usize::from(width) * usize::from(height) * 3)
+        .map(|index| ((index as u64 * 5) ^ (sample * 29)) as u8)
+        .collect();
+    let mut bytes = Vec::new();
+    jpeg_encoder::Encoder::new(&mut bytes, 90)
+        .encode(&pixels, width, height, jpeg_encoder::ColorType::Rgb)
+        .unwrap();
+    bytes
+}
+
+/// Writes a dataset of two parts; `change` may spoil an image before it is written.
+fn write(folder: &Path, change: impl Fn(u64, &mut Vec<u8>)) -> Arc<Dataset> {
+    let mut parts = Vec::new();
+    let (mut image_bytes, mut image_bytes_max) = (0, 0);
+    for (index, range) in [0..10, 10..SAMPLES].into_iter().enumerate() {
+        let mut encoder = PartEncoder::new(Vec::new()).unwrap();
+        for sample in range {
+            let mut image = jpeg(sample);
+            change(sample, &mut image);
+            image_bytes += image.len() as u64;
+            image_bytes_max = image_bytes_max.max(image.len() as u64);
+            encoder.push(Row { key: format!("{sample}.jpg"), image, label: None }).unwrap();
+        }
+        let part = encoder.finish().unwrap();
+        std::fs::write(folder.join(part_name(index)), &part.sink).unwrap();
+        parts.push(PartEntry {
+            file: part_name(index),
+            samples: part.samples,
+            bytes: part.bytes,
+            tail_crc32c: part.tail_crc32c,
+            sha256: "0".repeat(64),
+        });
+    }
+    let manifest = Manifest {
+        format: schema::FORMAT.to_owned(),
+        version: schema::VERSION,
+        samples: SAMPLES,
+        image_bytes,
+        image_bytes_max,
+        labels: Vec::new(),
+        parts,
+        provenance: Provenance { tool: "test".into(), source: "none".into(), skipped: 0 },
+    };
+    std::fs::write(folder.join(MANIFEST_NAME), manifest.to_json()).unwrap();
+    Arc::new(Dataset::open(folder).unwrap())
+}
+
+/// Changes a byte of a sample's image on disk, behind the checksum's back.
+fn damage(dataset: &Dataset, sample: u64) {
+    let location = dataset.locate(sample).unwrap();
+    let path = dataset.part_path(location.part);
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[usize::try_from(location.offset + location.bytes / 2).unwrap()] ^= 4;
+    std::fs::write(path, bytes).unwrap();
+}
+
+fn job(dataset: &Arc<Dataset>, batch_size: u32) -> Job {
+    let recipe = Arc::new(Recipe::from_toml(RECIPE).unwrap());
+    let batching =
+        Batching { samples: SAMPLES, batch_size, drop_last: false, shuffle: true, seed: SEED };
+    Job { dataset: Arc::clone(dataset), recipe, batching }
+}
+
+/// What a batch must be: each sample prepared alone.
+fn expected(job: &Job, epoch: u32, batch: u32) -> Vec<u8> {
+    let mut preparer = SamplePreparer::new(&job.recipe, Cpu::Portable);
+    let bytes = job.recipe.output().unwrap().bytes();
+    let order = job.batching.order(epoch);
+    let mut out = Vec::new();
+    for sample in job.batching.samples_of(&order, batch) {
+        let start = out.len();
+        out.resize(start + bytes, 0);
+        let id = SampleId { seed: SEED, epoch, sample };
+        preparer.prepare(&jpeg(sample), id, &mut out[start..], &mut || ()).unwrap();
+    }
+    out
+}
+
+/// The parts of a dataset in memory, under the names that they have on disk.
+fn in_memory(dataset: &Dataset) -> MemoryFiles {
+    let files = MemoryFiles::default();
+    for part in 0..dataset.manifest().parts.len() {
+        let path = dataset.part_path(part);
+        files.put(&path, std::fs::read(&path).unwrap());
+    }
+    files
+}
+
+fn shuffled(dataset: &Dataset, depth: usize, seed: u64) -> Box<dyn Engine> {
+    let direct = seed.is_multiple_of(2);
+    Box::new(MemoryEngine::new(in_memory(dataset), depth, direct, memory::Order::Shuffled(seed)))
+}
+
+fn prepare_all(job: &Job, engine: Box<dyn Engine>) {
+    let mut preparer = BatchPreparer::new(job.clone(), engine, Cpu::detect()).unwrap();
+    let bytes = preparer.spec().bytes() * job.batching.batch_size as usize;
+    for epoch in 0..2 {
+        for batch in 0..u32::try_from(job.batching.batches()).unwrap() {
+            let mut out = vec![0x77; bytes + 5];
+            let stats = preparer.prepare(epoch, batch, &mut out, &mut |_| true).unwrap();
+            let expected = expected(job, epoch, batch);
+            assert!(out[..expected.len()] == expected, "epoch {epoch} batch {batch} differs");
+            assert!(out[expected.len()..].iter().all(|byte| *byte == 0x77), "wrote too far");
+            assert_eq!(stats.samples, job.batching.batch_len(batch));
+        }
+    }
+}
+
+#[test]
+fn every_engine_and_depth_gives_the_same_batches() {
+    let folder = tempfile::tempdir().unwrap();
+    let dataset = write(folder.path(), |_, _| ());
+    for depth in [1, 2, 5, 64] {
+        prepare_all(&job(&dataset, 7), open_engine(EngineKind::Threads, depth).unwrap().engine);
+        prepare_all(&job(&dataset, 7), open_engine(EngineKind::Auto, depth).unwrap().engine);
+        for seed in 0..6 {
+            prepare_all(&job(&dataset, 7), shuffled(&dataset, depth, seed));
+        }
+    }
+    prepare_all(&job(&dataset, 1), shuffled(&dataset, 8, 1));
+    prepare_all(&job(&dataset, 100), shuffled(&dataset, 8, 1));
+}
+
+/// An engine with room for nothing.
+struct NoRoom;
+
+impl Engine for NoRoom {
+    fn name(&self) -> &'static str {
+        "no room"
+    }
+    fn limits(&self) -> Limits {
+        Limits { depth: 0 }
+    }
+    fn open(&mut self, _: &Path, _: Access) -> Result<FileId, StorageError> {
+        Ok(FileId(0))
+    }
+    fn adopt(&mut self, _: std::fs::File, _: &str) -> Result<FileId, StorageError> {
+        Ok(FileId(0))
+    }
+    fn is_direct(&self, _: FileId) -> bool {
+        false
+    }
+    fn file_bytes(&self, _: FileId) -> Result<u64, StorageError> {
+        Ok(0)
+    }
+    fn submit(&mut self, request: Request) -> Result<(), Box<Refused>> {
+        Err(Box::new(Refused { request, error: StorageError::QueueFull { depth: 0 } }))
+    }
+    fn wait(&mut self, _: Duration, _: &mut Vec<Completion>) -> Result<usize, StorageError> {
+        Ok(0)
+    }
+    fn in_flight(&self) -> usize {
+        0
+    }
+    fn counters(&self) -> Counters {
+        Counters::default()
+    }
+}
+
+#[test]
+fn an_engine_without_room_is_done_without() {
+    let folder = tempfile::tempdir().unwrap();
+    prepare_all(&job(&write(folder.path(), |_, _| ()), 7), Box::new(NoRoom));
+}
+
+/// Counts the buffers that are asked of an engine.
+struct Counting {
+    inner: Box<dyn Engine>,
+    buffers: Arc<AtomicUsize>,
+}
+
+impl Engine for Counting {
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+    fn limits(&self) -> Limits {
+        self.inner.limits()
+    }
+    fn open(&mut self, path: &Path, access: Access) -> Result<FileId, StorageError> {
+        self.inner.open(path, access)
+    }
+    fn adopt(&mut self, file: std::fs::File, name: &str) -> Result<FileId, StorageError> {
+        self.inner.adopt(file, name)
+    }
+    fn is_direct(&self, file: FileId) -> bool {
+        self.inner.is_direct(file)
+    }
+    fn file_bytes(&self, file: FileId) -> Result<u64, StorageError> {
+        self.inner.file_bytes(file)
+    }
+    fn submit(&mut self, request: Request) -> Result<(), Box<Refused>> {
+        self.inner.submit(request)
+    }
+    fn wait(
+        &mut self,
+        timeout: Duration,
+        out: &mut Vec<Completion>,
+    ) -> Result<usize, StorageError> {
+        self.inner.wait(timeout, out)
+    }
+    fn in_flight(&self) -> usize {
+        self.inner.in_flight()
+    }
+    fn counters(&self) -> Counters {
+        self.inner.counters()
+    }
+    fn buffer(&mut self, bytes: usize) -> AlignedBuffer {
+        self.buffers.fetch_add(1, Ordering::Relaxed);
+        self.inner.buffer(bytes)
+    }
+}
+
+#[test]
+fn buffers_are_used_again_from_batch_to_batch() {
+    let folder = tempfile::tempdir().unwrap();
+    let dataset = write(folder.path(), |_, _| ());
+    let buffers = Arc::new(AtomicUsize::new(0));
+    let engine = Counting { inner: shuffled(&dataset, 4, 1), buffers: Arc::clone(&buffers) };
+    prepare_all(&job(&dataset, 7), Box::new(engine));
+    // 46 samples in 8 batches; at most 4 are read at once and as many wait to be decoded.
+    let count = buffers.load(Ordering::Relaxed);
+    assert!((4..=8).contains(&count), "{count} buffers for a depth of 4");
+}
+
+#[test]
+fn a_damaged_sample_is_named_and_the_next_batch_is_sound() {
+    let folder = tempfile::tempdir().unwrap();
+    let dataset = write(folder.path(), |_, _| ());
+    damage(&dataset, 13);
+    let job = job(&dataset, 4);
+    let mut preparer =
+        BatchPreparer::new(job.clone(), shuffled(&dataset, 8, 3), Cpu::detect()).unwrap();
+    let mut out = vec![0; preparer.spec().bytes() * 4];
+    let mut failed = 0;
+    for batch in 0..6 {
+        match preparer.prepare(0, batch, &mut out, &mut |_| true) {
+            Ok(_) => {
+                let expected = expected(&job, 0, batch);
+                assert!(out[..expected.len()] == expected, "batch {batch} differs");
+            }
+            Err(Error::ChecksumMismatch { part, row, key, .. }) => {
+                failed += 1;
+                assert!(part.ends_with("part-00001.arrow"), "{part}");
+                assert_eq!((row, key.as_str()), (3, "13.jpg"));
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+    assert_eq!(failed, 1);
+    assert!(matches!(dataset.read_sample(13), Err(Error::ChecksumMismatch { row: 3, .. })));
+}
+
+#[test]
+fn a_sample_that_does_not_decode_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let dataset = write(folder.path(), |sample, image| {
+        if sample == 5 {
+            image.truncate(image.len() / 2);
+        }
+    });
+    let job = job(&dataset, 100);
+    let mut preparer = BatchPreparer::new(job, shuffled(&dataset, 8, 3), Cpu::detect()).unwrap();
+    let mut out = vec![0; preparer.spec().bytes() * 23];
+    let error = preparer.prepare(0, 0, &mut out, &mut |_| true).unwrap_err();
+    assert!(matches!(&error, Error::Sample { row: 5, key, .. } if key == "5.jpg"), "{error}");
+}
+
+#[test]
+fn a_failed_read_is_named_and_the_next_batch_is_sound() {
+    let folder = tempfile::tempdir().unwrap();
+    let dataset = write(folder.path(), |_, _| ());
+    let faults = [Fault::Broken, Fault::ShortRead { bytes: 3 }, Fault::Busy];
+    for fault in faults {
+        let plan = FaultPlan::none().and(RequestKind::Read, 2, fault);
+        let engine = FaultyEngine::new(shuffled(&dataset, 4, 1), plan);
+        let job = job(&dataset, 6);
+        let mut preparer =
+            BatchPreparer::new(job.clone(), Box::new(engine), Cpu::detect()).unwrap();
+        let mut out = vec![0; preparer.spec().bytes() * 6];
+        let error = preparer.prepare(0, 0, &mut out, &mut |_| true).unwrap_err();
+        let sample = job.batching.samples_of(&job.batching.order(0), 0).nth(2).unwrap();
+        let named = format!("key {sample}.jpg: ");
+        assert!(matches!(error, Error::Read { .. }), "{error}");
+        assert!(error.to_string().contains(&named) && error.to_string().contains(".arrow"));
+        for batch in 0..4 {
+            preparer.prepare(0, batch, &mut out, &mut |_| true).unwrap();
+            let expected = expected(&job, 0, batch);
+            assert!(out[..expected.len()] == expected, "batch {batch} differs after {fault:?}");
+        }
+    }
+}
+
+#[test]
+fn a_batch_can_be_given_up_at_every_question() {
+    let folder = tempfile::tempdir().unwrap();
+    let dataset = write(folder.path(), |_, _| ());
+    let job = job(&dataset, 6);
+    let mut preparer =
+        BatchPreparer::new(job.clone(), shuffled(&dataset, 4, 1), Cpu::detect()).unwrap();
+    let mut out = vec![0; preparer.spec().bytes() * 6];
+    let mut questions = 0;
+    let whole = preparer
+        .prepare(0, 1, &mut out, &mut |_| {
+            questions += 1;
+            true
+        })
+        .unwrap();
+    assert_eq!(whole.samples, 6);
+    assert!(questions > 12, "only {questions} questions in 6 samples");
+    let mut stopped = 0;
+    for limit in 0..questions {
+        let mut left = limit;
+        let stats = preparer
+            .prepare(0, 1, &mut out, &mut |done| {
+                assert!(done <= 6);
+                left -= 1;
+                left >= 0
+            })
+            .unwrap();
+        stopped += u32::from(stats.samples < 6);
+    }
+    assert!(stopped > 6, "only {stopped} batches were given up");
+    preparer.prepare(1, 2, &mut out, &mut |_| true).unwrap();
+    assert!(out == expected(&job, 1, 2), "a batch after one given up differs");
+}
+
+#[test]
+fn places_and_batches_that_do_not_fit_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let dataset = write(folder.path(), |_, _| ());
+    let engine = shuffled(&dataset, 4, 1);
+    let mut preparer = BatchPreparer::new(job(&dataset, 6), engine, Cpu::detect()).unwrap();
+    let bytes = preparer.spec().bytes();
+    let mut out = vec![0; bytes * 6];
+    let error = preparer.prepare(0, 4, &mut out, &mut |_| true).unwrap_err();
+    assert!(matches!(error, Error::NoSuchBatch { batch: 4, batches: 4 }), "{error}");
+    out.pop();
+    let error = preparer.prepare(0, 0, &mut out, &mut |_| true).unwrap_err();
+    assert!(matches!(error, Error::OutputTooSmall { needed, .. } if needed == bytes * 6));
+    // The last batch has 5 samples, for which there is room.
+    assert_eq!(preparer.prepare(0, 3, &mut out, &mut |_| true).unwrap().samples, 5);
+}
+
+#[test]
+fn a_recipe_without_a_fixed_shape_makes_no_batches() {
+    let folder = tempfile::tempdir().unwrap();
+    let dataset = write(folder.path(), |_, _| ());
+    let recipe = Recipe::from_toml("[[operation]]\nname = \"decode\"\n").unwrap();
+    let job = Job { recipe: Arc::new(recipe), ..job(&dataset, 6) };
+    let made = BatchPreparer::new(job, shuffled(&dataset, 4, 1), Cpu::detect());
+    assert!(matches!(made.err(), Some(Error::NoFixedShape)));
+}
+
+#[test]
+fn a_folder_that_is_no_dataset_says_what_it_lacks() {
+    let folder = tempfile::tempdir().unwrap();
+    let error = |path: &Path| Dataset::open(path).unwrap_err().to_string();
+    assert!(error(folder.path()).contains("it holds no dataset.json; `meetpoint pack` makes one"));
+    assert!(error(&folder.path().join("nothing")).contains("No such file"));
+    std::fs::write(folder.path().join("file"), "text").unwrap();
+    assert!(error(&folder.path().join("file")).contains("it is no folder"));
+    std::fs::write(folder.path().join(MANIFEST_NAME), "{").unwrap();
+    assert!(error(folder.path()).contains("line 1 column 1"));
+}
+
+#[test]
+fn a_missing_part_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), |_, _| ());
+    std::fs::remove_file(folder.path().join(part_name(1))).unwrap();
+    let error = Dataset::open(folder.path()).unwrap_err().to_string();
+    assert!(error.contains("part-00001.arrow: No such file"), "{error}");
+}
+
+#[test]
+fn host_and_device_can_tell_datasets_apart() {
+    let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let sha256 = |folder: &Path| Dataset::open(folder).unwrap().manifest_sha256();
+    write(one.path(), |_, _| ());
+    write(two.path(), |_, _| ());
+    assert_eq!(sha256(one.path()), sha256(two.path()));
+    write(two.path(), |sample, image| image.extend(vec![0; usize::from(sample == 3)]));
+    assert_ne!(sha256(one.path()), sha256(two.path()));
+}

@@ -1,0 +1,191 @@
+//! Events: what happened, as told by the driver.
+
+use crate::epoch::Epoch;
+use crate::epoch::device::Lost;
+use crate::ledger::State;
+use crate::types::{BatchIndex, DeviceId, Generation, Outcome, Source, Time, VoidReason};
+
+impl Epoch {
+    /// The host finished a batch that it was told to prepare.
+    pub fn host_finished(&mut self, now: Time, batch: BatchIndex) -> Outcome {
+        self.tell(now);
+        let ledger = &mut self.board.ledger;
+        if !ledger.holds(batch) {
+            return self.void(VoidReason::OutOfRange);
+        }
+        if ledger.source(batch) != Source::Host || ledger.state(batch) != State::Claimed {
+            return self.void(VoidReason::NotClaimed);
+        }
+        ledger.finish_at_host(batch);
+        if self.board.any_order() {
+            self.board.ready_host.push_back(batch);
+        }
+        self.board.steps.host_finished(self.board.now, batch.0);
+        self.check_step();
+        Outcome::Accepted
+    }
+
+    /// A device announced a batch in the spool. It may be used only after it was fetched.
+    pub fn device_published(
+        &mut self,
+        now: Time,
+        device: DeviceId,
+        batch: BatchIndex,
+        generation: Generation,
+    ) -> Outcome {
+        self.tell(now);
+        let now = self.board.now;
+        self.heard(device);
+        match self.held(device, batch, generation) {
+            Err(reason) => return self.void(reason),
+            Ok(State::Claimed) => {}
+            Ok(_) => return self.void(VoidReason::NotClaimed),
+        }
+        let holder = self.board.device_mut(device);
+        holder.claimed.remove(batch);
+        holder.published.insert(batch);
+        holder.batch.add(now.saturating_sub(holder.busy_since));
+        holder.busy_since = now;
+        self.board.ledger.publish(batch);
+        if self.board.any_order() {
+            self.board.note_published(batch);
+        }
+        self.plan.as_mut().learn(&self.board);
+        self.check_step();
+        Outcome::Accepted
+    }
+
+    /// A published batch is in host memory and passed every check. It must have been given out by
+    /// [`Epoch::fetch`].
+    pub fn device_fetched(
+        &mut self,
+        now: Time,
+        device: DeviceId,
+        batch: BatchIndex,
+        generation: Generation,
+    ) -> Outcome {
+        self.tell(now);
+        match self.held(device, batch, generation) {
+            Err(reason) => return self.void(reason),
+            Ok(State::Fetching) => {}
+            Ok(_) => return self.void(VoidReason::NotClaimed),
+        }
+        let holder = self.board.device_mut(device);
+        holder.published.remove(batch);
+        holder.ready += 1;
+        self.board.ledger.finish_fetch(batch);
+        self.board.fetching -= 1;
+        self.board.fetched += 1;
+        if self.board.any_order() {
+            self.board.ready_device.push_back(batch);
+        }
+        self.check_step();
+        Outcome::Accepted
+    }
+
+    /// A granted or published batch failed (at the device, torn, corrupt): the host must prepare
+    /// it.
+    pub fn device_rejected(
+        &mut self,
+        now: Time,
+        device: DeviceId,
+        batch: BatchIndex,
+        generation: Generation,
+    ) -> Outcome {
+        self.tell(now);
+        let state = match self.held(device, batch, generation) {
+            Err(reason) => return self.void(reason),
+            Ok(state) => state,
+        };
+        if state == State::Claimed {
+            // The device itself said so, and goes on with the next.
+            self.heard(device);
+            let now = self.board.now;
+            let holder = self.board.device_mut(device);
+            holder.claimed.remove(batch);
+            holder.busy_since = now;
+        } else {
+            self.board.device_mut(device).published.remove(batch);
+            self.board.fetching -= u32::from(state == State::Fetching);
+        }
+        self.board.ledger.take_back(batch);
+        self.board.revoked += 1;
+        self.plan.as_mut().learn(&self.board);
+        self.check_step();
+        Outcome::Accepted
+    }
+
+    /// A sign of life.
+    pub fn device_progress(&mut self, now: Time, device: DeviceId) {
+        self.tell(now);
+        self.heard(device);
+    }
+
+    /// The device is gone for this epoch.
+    pub fn device_lost(&mut self, now: Time, device: DeviceId) {
+        self.tell(now);
+        if device.0 < self.board.config.devices {
+            self.board.give_up(device, Lost::Link);
+            self.plan.as_mut().learn(&self.board);
+            self.check_step();
+        }
+    }
+
+    /// The accelerator is free: the step before has ended. Call once per step, before asking.
+    pub fn accelerator_ready(&mut self, now: Time) {
+        self.tell(now);
+        let background = self.board.config.host_ahead > 1;
+        self.board.steps.accelerator_ready(self.board.now, background);
+        self.plan.as_mut().learn(&self.board);
+    }
+
+    /// Time passed. Due at least when [`crate::AcceleratorDecision::WaitUntil`] says so.
+    pub fn tick(&mut self, now: Time) {
+        self.tell(now);
+        self.fence_stalled();
+        self.check_step();
+    }
+
+    fn heard(&mut self, device: DeviceId) {
+        let now = self.board.now;
+        if let Some(device) = self.board.devices.get_mut(usize::from(device.0)) {
+            device.heard(now);
+        }
+    }
+
+    /// The state of a batch that this device holds unready under this generation.
+    fn held(
+        &self,
+        device: DeviceId,
+        batch: BatchIndex,
+        generation: Generation,
+    ) -> Result<State, VoidReason> {
+        let Some(holder) = self.board.devices.get(usize::from(device.0)) else {
+            return Err(VoidReason::NotClaimed);
+        };
+        if holder.lost.is_some() {
+            return Err(VoidReason::DeviceLost);
+        }
+        let ledger = &self.board.ledger;
+        if !ledger.holds(batch) {
+            return Err(VoidReason::OutOfRange);
+        }
+        let state = ledger.state(batch);
+        let unready = matches!(state, State::Claimed | State::Published | State::Fetching);
+        if unready
+            && ledger.source(batch) == Source::Device(device)
+            && ledger.generation(batch) == generation
+        {
+            Ok(state)
+        } else if generation < holder.generation {
+            Err(VoidReason::OldGeneration)
+        } else {
+            Err(VoidReason::NotClaimed)
+        }
+    }
+
+    fn void(&mut self, reason: VoidReason) -> Outcome {
+        self.board.void_reports = self.board.void_reports.saturating_add(1);
+        Outcome::Void(reason)
+    }
+}

@@ -1,0 +1,42 @@
+//! Configurations that cannot be run.
+
+/// A configuration that was refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// No batches.
+    #[error("an epoch needs at least one batch")]
+    NoBatches,
+    /// More devices than this version drives.
+    #[error("{asked} devices asked for, this version drives at most {limit}")]
+    TooManyDevices {
+        /// Asked for.
+        asked: u16,
+        /// Driven.
+        limit: u16,
+    },
+    /// A strategy that needs a device, without one.
+    #[error("strategy {strategy} needs a device")]
+    NeedsDevice {
+        /// Its name.
+        strategy: &'static str,
+    },
+    /// A limit that must be at least `least`.
+    #[error("{field} is {got}, must be at least {least}")]
+    TooSmall {
+        /// Its name.
+        field: &'static str,
+        /// As given.
+        got: u64,
+        /// Least value.
+        least: u64,
+    },
+    /// The fixed split is larger than the epoch.
+    #[error("a split of {split} device batches does not fit an epoch of {batches}")]
+    SplitTooLarge {
+        /// As given.
+        split: u32,
+        /// N.
+        batches: u32,
+    },
+}

@@ -1,0 +1,107 @@
+//! The words of the scheduler: indices, time, sources, decisions.
+
+/// Nanoseconds since the driver's own zero. Never goes back.
+pub type Time = u64;
+
+/// A batch of an epoch, from 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BatchIndex(pub u32);
+
+/// A fence: work of an older generation is void.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Generation(pub u32);
+
+/// One of the computational storage devices, from 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DeviceId(pub u16);
+
+/// Who prepared a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Source {
+    /// The host's CPU.
+    Host,
+    /// A device.
+    Device(DeviceId),
+}
+
+/// Batches `first, first-1, …` (descending) or `first, first+1, …`, `count` of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WorkRun {
+    /// The first to prepare.
+    pub first: BatchIndex,
+    /// How many, at least 1.
+    pub count: u32,
+    /// Whether indices fall.
+    pub descending: bool,
+}
+
+/// What host preparation should do now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HostDecision {
+    /// Prepare this batch; it is claimed. Report with [`crate::Epoch::host_finished`].
+    Prepare(BatchIndex),
+    /// Nothing now; ask again after the next event.
+    Idle,
+    /// Nothing more in this epoch (as far as is known: a device loss gives work back, so a driver
+    /// that keeps workers asks again after each event until the accelerator is done).
+    Done,
+}
+
+/// What a device should be told now. Ask until [`DeviceDecision::Idle`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeviceDecision {
+    /// Append these batches to its queue under this generation; they are claimed.
+    Work(WorkRun, Generation),
+    /// Drop everything and go on under this generation.
+    Revoke(Generation),
+    /// Nothing to say.
+    Idle,
+    /// No more work in this epoch. Said once.
+    Stop,
+}
+
+/// What the accelerator should do now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AcceleratorDecision {
+    /// Consume this batch; it is marked consumed.
+    Consume(BatchIndex, Source),
+    /// Nothing is ready that may come next. Ask again after the next event, at this time at the
+    /// latest (a tick is due then).
+    WaitUntil(Time),
+    /// Every batch of the epoch was consumed.
+    Done,
+}
+
+/// What became of a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Taken.
+    Accepted,
+    /// Of no effect; whatever it speaks of must be dropped (a slot: released).
+    Void(VoidReason),
+}
+
+/// Why a report had no effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum VoidReason {
+    /// Its generation was fenced off.
+    OldGeneration,
+    /// The batch was already reported or is held by another source.
+    NotClaimed,
+    /// No such batch in this epoch.
+    OutOfRange,
+    /// The device was given up for this epoch.
+    DeviceLost,
+}
+
+/// Times of one batch, in nanoseconds; 0 where not known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Profile {
+    /// t_c: one step on a batch that the host prepares (with no background worker: preparation and
+    /// training step; with workers: the interval between steps in steady state).
+    pub host_ns: u64,
+    /// t_s: one batch at the device.
+    pub device_ns: u64,
+    /// t_g: one step on a batch that the device had ready.
+    pub ready_ns: u64,
+}

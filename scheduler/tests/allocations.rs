@@ -1,0 +1,168 @@
+//! Decisions and events allocate nothing: counted, not believed.
+#![expect(unsafe_code, reason = "a global allocator that counts")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use meetpoint_scheduler::{
+    AcceleratorDecision, BatchIndex, Config, DeviceDecision, DeviceId, Epoch, Generation,
+    HostDecision, Profile, Split, Strategy, Tail,
+};
+
+struct Counting;
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+// SAFETY: every call is handed to the system's allocator unchanged; the counter is a constant-
+// initialised thread local without a destructor, which itself never allocates.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+        // SAFETY: the caller keeps to the contract of `alloc`, which is that of `System`.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: as for `alloc`; the pointer came from `System`.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+const DEVICE: DeviceId = DeviceId(0);
+const BATCHES: u32 = 3_000;
+/// Host step and device batch.
+const TICK_NS: u64 = 1_000;
+
+fn config(strategy: Strategy) -> Config {
+    let profile = Profile { host_ns: TICK_NS, device_ns: 2 * TICK_NS, ready_ns: TICK_NS / 2 };
+    Config {
+        batches: BATCHES,
+        strategy,
+        host_ahead: 2,
+        devices: 1,
+        device_ahead: 4,
+        spool_slots: 16,
+        fetch_ahead: 4,
+        stall_timeout_ns: 50 * TICK_NS,
+        stalls_max: 1_000,
+        profile_batches: 4,
+        profile: Some(profile),
+        first_generation: 0,
+    }
+}
+
+/// A fixed-size queue of what the device was granted.
+struct Queue {
+    batches: [(BatchIndex, Generation); 16],
+    len: usize,
+}
+
+impl Queue {
+    fn push(&mut self, batch: u32, generation: Generation) {
+        self.batches[self.len] = (BatchIndex(batch), generation);
+        self.len += 1;
+    }
+
+    fn pop(&mut self) -> Option<(BatchIndex, Generation)> {
+        (self.len > 0).then(|| {
+            self.batches.rotate_left(1);
+            self.len -= 1;
+            self.batches[15]
+        })
+    }
+}
+
+fn take_decisions(epoch: &mut Epoch, now: u64, queue: &mut Queue) {
+    loop {
+        match epoch.device(now, DEVICE) {
+            DeviceDecision::Work(run, generation) => {
+                for i in 0..run.count {
+                    let first = run.first.0;
+                    queue.push(if run.descending { first - i } else { first + i }, generation);
+                }
+            }
+            DeviceDecision::Revoke(_) => queue.len = 0,
+            DeviceDecision::Stop | DeviceDecision::Idle => break,
+        }
+    }
+}
+
+/// Runs the epoch with failures, duplicates and stalls among the reports.
+fn work_through(epoch: &mut Epoch) -> u32 {
+    let mut queue = Queue { batches: [(BatchIndex(0), Generation(0)); 16], len: 0 };
+    let (mut now, mut consumed) = (0, 0);
+    for round in 0_u64.. {
+        now += TICK_NS;
+        take_decisions(epoch, now, &mut queue);
+        // Every now and then the device says nothing for longer than a stall.
+        let silent = round % 500 > 430;
+        if silent {
+            epoch.tick(now);
+        } else {
+            epoch.device_progress(now, DEVICE);
+        }
+        if round % 2 == 0
+            && !silent
+            && let Some((batch, generation)) = queue.pop()
+        {
+            if round % 22 == 0 {
+                epoch.device_rejected(now, DEVICE, batch, generation);
+            } else {
+                epoch.device_published(now, DEVICE, batch, generation);
+                epoch.device_published(now, DEVICE, batch, generation);
+            }
+        }
+        if round % 3 != 0
+            && let Some((batch, device, generation)) = epoch.fetch(now)
+        {
+            if round % 26 == 0 {
+                epoch.device_rejected(now, device, batch, generation);
+            } else {
+                epoch.device_fetched(now, device, batch, generation);
+            }
+        }
+        if let HostDecision::Prepare(batch) = epoch.host(now) {
+            epoch.host_finished(now, batch);
+        }
+        epoch.accelerator_ready(now);
+        match epoch.accelerator(now) {
+            AcceleratorDecision::Consume(..) => consumed += 1,
+            AcceleratorDecision::WaitUntil(_) => {}
+            AcceleratorDecision::Done => break,
+        }
+        assert!(round < 100 * u64::from(BATCHES), "no end");
+    }
+    consumed
+}
+
+#[test]
+fn nothing_is_allocated_after_the_epoch_was_made() {
+    let strategies = [
+        Strategy::HostOnly,
+        Strategy::DeviceOnly,
+        Strategy::Mte { split: Split::Fixed(1_000), tail: Tail::Descending },
+        Strategy::Mte { split: Split::EqualFinish, tail: Tail::Ascending },
+        Strategy::Wrr,
+    ];
+    for strategy in strategies {
+        let mut epoch = Epoch::new(config(strategy)).expect("it can be run");
+        let before = ALLOCATIONS.get();
+        let consumed = work_through(&mut epoch);
+        let summary = epoch.summary();
+        assert_eq!(ALLOCATIONS.get() - before, 0, "{strategy:?}");
+        assert_eq!(consumed, BATCHES, "{strategy:?}");
+        if strategy != Strategy::HostOnly {
+            assert!(summary.device_batches > 0 && summary.revoked > 0, "{summary:?}");
+            assert!(summary.void_reports > 0, "{summary:?}");
+        }
+    }
+    // The counter counts.
+    let before = ALLOCATIONS.get();
+    drop(std::hint::black_box(Box::new(1_u8)));
+    assert_eq!(ALLOCATIONS.get() - before, 1);
+}

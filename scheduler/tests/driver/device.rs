@@ -1,0 +1,145 @@
+//! A device that works its queue in virtual time and misbehaves as it is told.
+
+use std::collections::VecDeque;
+
+use super::{DEVICE, Faults, Random, Scenario};
+
+/// What travels from the device to the scheduler.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Message {
+    Progress,
+    Published { device: u16, batch: u32, generation: u32 },
+    Failed { batch: u32, generation: u32 },
+}
+
+/// Between two lies.
+const LIE_NS: u64 = 4_000_000;
+
+#[derive(Debug)]
+pub(crate) struct Device {
+    random: Random,
+    faults: Faults,
+    batch_ns: u64,
+    queue: VecDeque<(u32, u32)>,
+    current: Option<(u32, u32)>,
+    due: Option<u64>,
+    lying_until: Option<u64>,
+    done: u32,
+    dead: bool,
+    stopped: bool,
+}
+
+impl Device {
+    pub(crate) fn new(scenario: &Scenario, random: Random) -> Self {
+        Self {
+            random,
+            faults: scenario.faults.clone(),
+            batch_ns: scenario.device_ns,
+            queue: VecDeque::new(),
+            current: None,
+            due: None,
+            lying_until: None,
+            done: 0,
+            dead: false,
+            stopped: false,
+        }
+    }
+
+    pub(crate) fn append(&mut self, batches: impl Iterator<Item = u32>, generation: u32) {
+        assert!(!self.stopped, "work after the stop");
+        self.queue.extend(batches.map(|batch| (batch, generation)));
+    }
+
+    /// The queue goes; what is in progress is now and then published all the same, too late.
+    pub(crate) fn revoke(&mut self) {
+        self.queue.clear();
+        if self.random.percent(50) {
+            self.current = None;
+        }
+    }
+
+    pub(crate) fn stop(&mut self) {
+        assert!(!self.stopped, "the stop is said once");
+        self.stopped = true;
+    }
+
+    pub(crate) fn died(&self) -> bool {
+        self.dead
+    }
+
+    pub(crate) fn due(&self) -> Option<u64> {
+        self.due
+    }
+
+    /// Takes up the next batch; says when to come back if that is news.
+    pub(crate) fn begin(&mut self, now: u64) -> Option<u64> {
+        if self.dead || self.due.is_some() {
+            return None;
+        }
+        self.current = Some(self.queue.pop_front()?);
+        let mut time = self.random.around(self.batch_ns);
+        if self.random.percent(self.faults.stalls) {
+            let stall = self.random.below(100) * self.batch_ns;
+            if self.random.percent(self.faults.lies) {
+                let for_ever = self.random.percent(25);
+                self.lying_until = Some(if for_ever { u64::MAX } else { now + stall });
+                time = LIE_NS;
+            } else {
+                time += stall;
+            }
+        }
+        self.due = Some(now + time);
+        self.due
+    }
+
+    /// Its time has come: what it sends, with the time each message takes.
+    pub(crate) fn work(&mut self, now: u64) -> Vec<(u64, Message)> {
+        if self.dead || self.due.is_none_or(|due| now < due) {
+            return Vec::new();
+        }
+        if self.lying_until.is_some_and(|until| now < until) {
+            self.due = Some(now + LIE_NS);
+            return vec![(0, Message::Progress)];
+        }
+        self.lying_until = None;
+        self.due = None;
+        let mut sent = Vec::new();
+        if let Some((batch, generation)) = self.current.take() {
+            self.done += 1;
+            if self.faults.dies_after.is_some_and(|after| self.done > after) {
+                self.dead = true;
+                return sent;
+            }
+            let late = self.random.percent(self.faults.late);
+            let delay = if late { self.random.below(40) * self.batch_ns } else { 0 };
+            let published = Message::Published { device: DEVICE.0, batch, generation };
+            if self.random.percent(self.faults.fails) {
+                sent.push((delay, Message::Failed { batch, generation }));
+            } else {
+                sent.push((delay, published));
+            }
+            if self.random.percent(self.faults.duplicated) {
+                sent.push((delay + self.random.below(self.batch_ns * 4), published));
+            }
+        }
+        if self.random.percent(self.faults.nonsense) {
+            sent.push((0, self.nonsense()));
+        }
+        if let Some(due) = self.begin(now) {
+            self.due = Some(due);
+        }
+        sent
+    }
+
+    /// Some report; it may by accident be true of a claim, which is the device's right to lie
+    /// about, so it is made up of other devices and generations.
+    fn nonsense(&mut self) -> Message {
+        let batch = self.random.next() as u32 >> self.random.below(32);
+        let generation = u32::MAX - self.random.below(8) as u32;
+        match self.random.below(3) {
+            0 => Message::Published { device: 7, batch, generation: 1 },
+            1 => Message::Published { device: DEVICE.0, batch, generation },
+            _ => Message::Failed { batch, generation },
+        }
+    }
+}

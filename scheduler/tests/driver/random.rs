@@ -1,0 +1,39 @@
+//! A small seeded generator (SplitMix64), so that a scenario is a number.
+
+#[derive(Debug, Clone)]
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    pub(crate) fn fork(&mut self) -> Self {
+        Self(self.next())
+    }
+
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
+        self.next() % end.max(1)
+    }
+
+    pub(crate) fn percent(&mut self, chance: u64) -> bool {
+        self.below(100) < chance
+    }
+
+    /// Half to one and a half of it; one time in sixteen eight times as long.
+    pub(crate) fn around(&mut self, mean: u64) -> u64 {
+        let time = mean / 2 + self.below(mean + 1);
+        if self.below(16) == 0 { time * 8 } else { time }
+    }
+
+    pub(crate) fn shuffled<const N: usize>(&mut self, mut items: [u8; N]) -> [u8; N] {
+        for last in (1..N).rev() {
+            items.swap(last, self.below(last as u64 + 1) as usize);
+        }
+        items
+    }
+}

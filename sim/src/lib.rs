@@ -1,0 +1,14 @@
+//! The scheduler in virtual time, the closed forms it must meet, and a model of energy.
+//!
+//! No clock, no thread, no file: times, watts and the text of a power file are arguments, and the
+//! same arguments give the same result.
+//!
+//! In reading order: [`closed_forms`] (what the strategies come to on paper), [`virtual_time`]
+//! (what the scheduler that ships does with the same constants), [`power`] (modelled joules).
+
+pub mod closed_forms;
+mod error;
+pub mod power;
+pub mod virtual_time;
+
+pub use error::Error;

@@ -1,0 +1,90 @@
+//! Which engine this machine gets, and why it is not the one that was asked for.
+
+use crate::threads::ThreadsEngine;
+use crate::uring::UringEngine;
+use crate::{Engine, Error};
+
+/// Engines that can be asked for by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum EngineKind {
+    /// io_uring where it works, else threads with a reason.
+    #[default]
+    Auto,
+    /// io_uring or an error.
+    Uring,
+    /// Blocking reads on a few threads.
+    Threads,
+}
+
+/// An engine and why it is not io_uring, where it was to be chosen and is not.
+pub struct Chosen {
+    /// The engine.
+    pub engine: Box<dyn Engine>,
+    /// To be printed: what was fallen back from, and the cause.
+    pub note: Option<String>,
+}
+
+/// Makes an engine with room for `depth` requests, at least one and at most
+/// [`crate::DEPTH_MAX`].
+pub fn open_engine(kind: EngineKind, depth: usize) -> Result<Chosen, Error> {
+    open_engine_with(kind, depth, |depth| Ok(Box::new(UringEngine::new(depth)?)))
+}
+
+/// [`open_engine`] with another way of getting io_uring, so that its absence can be tried.
+pub fn open_engine_with(
+    kind: EngineKind,
+    depth: usize,
+    uring: impl FnOnce(usize) -> Result<Box<dyn Engine>, Error>,
+) -> Result<Chosen, Error> {
+    let threads = || Ok::<_, Error>(Box::new(ThreadsEngine::new(depth)?));
+    match kind {
+        EngineKind::Threads => Ok(Chosen { engine: threads()?, note: None }),
+        EngineKind::Uring => Ok(Chosen { engine: uring(depth)?, note: None }),
+        EngineKind::Auto => match uring(depth) {
+            Ok(engine) => Ok(Chosen { engine, note: None }),
+            Err(error) => {
+                let note = format!("reading with threads: {error}");
+                Ok(Chosen { engine: threads()?, note: Some(note) })
+            }
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn absent(_: usize) -> Result<Box<dyn Engine>, Error> {
+        Err(Error::Unavailable { engine: "io_uring", reason: "seccomp forbids it".to_owned() })
+    }
+
+    #[test]
+    fn without_io_uring_auto_falls_back_to_threads_and_says_why() {
+        let chosen = open_engine_with(EngineKind::Auto, 4, absent).unwrap();
+        assert_eq!(chosen.engine.name(), "threads");
+        let note = chosen.note.unwrap();
+        assert!(note.contains("io_uring") && note.contains("seccomp forbids it"), "{note}");
+    }
+
+    #[test]
+    fn without_io_uring_asking_for_it_is_an_error() {
+        let error = open_engine_with(EngineKind::Uring, 4, absent).map(|_| ()).unwrap_err();
+        assert!(error.to_string().contains("seccomp forbids it"));
+    }
+
+    #[test]
+    fn threads_are_had_without_a_note_and_without_trying_io_uring() {
+        let chosen =
+            open_engine_with(EngineKind::Threads, 4, |_| unreachable!("threads were asked for"))
+                .unwrap();
+        assert_eq!((chosen.engine.name(), chosen.note), ("threads", None));
+    }
+
+    #[test]
+    fn the_depth_is_kept_within_its_limits() {
+        for (asked, got) in [(0, 1), (7, 7), (1 << 20, crate::DEPTH_MAX)] {
+            let chosen = open_engine(EngineKind::Threads, asked).unwrap();
+            assert_eq!(chosen.engine.limits().depth, got);
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! What can go wrong with a file.
+
+use std::path::PathBuf;
+
+/// A failed operation.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A file that does not open.
+    #[error("failed to open {}: {source}", path.display())]
+    Open {
+        /// File.
+        path: PathBuf,
+        /// Cause.
+        source: std::io::Error,
+    },
+    /// A file whose length cannot be told.
+    #[error("failed to find the length of {}: {source}", path.display())]
+    Length {
+        /// File.
+        path: PathBuf,
+        /// Cause.
+        source: std::io::Error,
+    },
+    /// A read, write or sync that failed.
+    #[error("failed to {action} {bytes} bytes at offset {offset} of {}: {source}", path.display())]
+    Io {
+        /// `read`, `write` or `sync`.
+        action: &'static str,
+        /// File.
+        path: PathBuf,
+        /// First byte.
+        offset: u64,
+        /// Bytes.
+        bytes: usize,
+        /// Cause.
+        source: std::io::Error,
+    },
+    /// The file ends before the range does.
+    #[error("{} ends early: {got} of {wanted} bytes at offset {offset}", path.display())]
+    ShortRead {
+        /// File.
+        path: PathBuf,
+        /// First byte.
+        offset: u64,
+        /// Bytes asked for.
+        wanted: usize,
+        /// Bytes there.
+        got: usize,
+    },
+    /// As many requests are in flight as the engine takes.
+    #[error("{depth} requests are in flight, the engine takes no more")]
+    QueueFull {
+        /// Limit.
+        depth: usize,
+    },
+    /// A file id of another engine.
+    #[error("no open file with id {0}")]
+    NoSuchFile(u32),
+    /// A buffer that cannot hold the range and the blocks around it.
+    #[error("a buffer of {capacity} bytes cannot take {needed}")]
+    BufferTooSmall {
+        /// Its size.
+        capacity: usize,
+        /// Needed.
+        needed: usize,
+    },
+    /// A direct write whose offset or length is not a whole number of blocks.
+    #[error("direct write of {bytes} bytes at {offset} is not aligned to {alignment}")]
+    Unaligned {
+        /// First byte.
+        offset: u64,
+        /// Bytes.
+        bytes: usize,
+        /// Needed alignment.
+        alignment: usize,
+    },
+    /// The engine itself cannot be had here.
+    #[error("{engine} is not available: {reason}")]
+    Unavailable {
+        /// Its name.
+        engine: &'static str,
+        /// Why.
+        reason: String,
+    },
+}

@@ -1,0 +1,144 @@
+//! Opens files for the engines: directly where the file system takes it, with which alignment.
+
+use crate::{Access, BLOCK_BYTES, Error, FileId};
+use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags};
+use std::fs::File;
+use std::os::fd::{AsFd, AsRawFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// `STATX_DIOALIGN`: see statx(2), since Linux 6.1.
+const STATX_DIOALIGN: StatxFlags = StatxFlags::from_bits_retain(0x2000);
+
+/// A file as an engine holds it; `body` is what the engine moves bytes from and to.
+#[derive(Debug)]
+pub(crate) struct Opened<B> {
+    /// Its name in errors.
+    pub(crate) path: PathBuf,
+    /// For direct files: what offsets, lengths and memory must be multiples of.
+    pub(crate) alignment: Option<usize>,
+    /// Where the bytes are.
+    pub(crate) body: B,
+}
+
+/// The open files of an engine; a [`FileId`] is an index.
+#[derive(Debug)]
+pub(crate) struct FileTable<B> {
+    files: Vec<Arc<Opened<B>>>,
+}
+
+impl<B> Default for FileTable<B> {
+    fn default() -> Self {
+        Self { files: Vec::new() }
+    }
+}
+
+impl<B> FileTable<B> {
+    pub(crate) fn add(&mut self, file: Opened<B>) -> FileId {
+        let index = u32::try_from(self.files.len()).expect("a process has fewer files than 2^32");
+        self.files.push(Arc::new(file));
+        FileId(index)
+    }
+
+    pub(crate) fn get(&self, file: FileId) -> Result<&Arc<Opened<B>>, Error> {
+        self.files.get(file.0 as usize).ok_or(Error::NoSuchFile(file.0))
+    }
+
+    pub(crate) fn is_direct(&self, file: FileId) -> bool {
+        self.get(file).is_ok_and(|file| file.alignment.is_some())
+    }
+}
+
+impl Opened<File> {
+    /// Opens a file by name, with O_DIRECT where the file system takes it.
+    pub(crate) fn open(path: &Path, access: Access) -> Result<Self, Error> {
+        let mode = match access {
+            Access::Read => OFlags::RDONLY,
+            Access::ReadWrite => OFlags::RDWR,
+        };
+        let failed = |source| Error::Open { path: path.to_path_buf(), source };
+        match open_direct(path, mode) {
+            Ok(Some((body, alignment))) => {
+                Ok(Self { path: path.to_path_buf(), alignment: Some(alignment), body })
+            }
+            Ok(None) => {
+                let fd = rustix::fs::open(path, mode | OFlags::CLOEXEC, Mode::empty())
+                    .map_err(|error| failed(error.into()))?;
+                Ok(Self { path: path.to_path_buf(), alignment: None, body: File::from(fd) })
+            }
+            Err(error) => Err(failed(error)),
+        }
+    }
+
+    /// Takes over an open file. One without O_DIRECT is opened again with it where that works:
+    /// the flag belongs to the open file, which another process may share, so it is not set there.
+    pub(crate) fn adopt(file: File, name: &str) -> Result<Self, Error> {
+        let path = PathBuf::from(name);
+        let flags = rustix::fs::fcntl_getfl(&file)
+            .map_err(|error| Error::Open { path: path.clone(), source: error.into() })?;
+        if flags.contains(OFlags::DIRECT) {
+            let alignment = alignment_of(&file).unwrap_or(BLOCK_BYTES);
+            return Ok(Self { path, alignment: Some(alignment), body: file });
+        }
+        let again = format!("/proc/self/fd/{}", file.as_raw_fd());
+        let seekable = rustix::fs::fstat(&file).is_ok_and(|stat| {
+            let kind = rustix::fs::FileType::from_raw_mode(stat.st_mode);
+            kind.is_file() || kind.is_block_device()
+        });
+        if seekable
+            && let Ok(Some((body, alignment))) =
+                open_direct(Path::new(&again), flags & OFlags::RWMODE)
+        {
+            return Ok(Self { path, alignment: Some(alignment), body });
+        }
+        Ok(Self { path, alignment: None, body: file })
+    }
+
+    /// Length in bytes.
+    pub(crate) fn bytes(&self) -> Result<u64, Error> {
+        file_bytes(&self.body, &self.path)
+    }
+}
+
+/// Length of a file, or of the device behind it, in bytes.
+pub(crate) fn file_bytes(file: &File, path: &Path) -> Result<u64, Error> {
+    let length = || {
+        let metadata = file.metadata()?;
+        if std::os::unix::fs::FileTypeExt::is_block_device(&metadata.file_type()) {
+            return Ok(rustix::fs::seek(file, rustix::fs::SeekFrom::End(0))?);
+        }
+        Ok(metadata.len())
+    };
+    length().map_err(|source| Error::Length { path: path.to_path_buf(), source })
+}
+
+/// Opens with O_DIRECT; `None` where the file system does not take it, or wants more alignment
+/// than buffers have.
+fn open_direct(path: &Path, mode: OFlags) -> std::io::Result<Option<(File, usize)>> {
+    let flags = mode | OFlags::CLOEXEC | OFlags::DIRECT;
+    match rustix::fs::open(path, flags, Mode::empty()) {
+        Ok(fd) => Ok(alignment_of(&fd).map(|alignment| (File::from(fd), alignment))),
+        Err(rustix::io::Errno::INVAL) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What direct transfers of a file must be aligned to, in memory and in the file; `None` where
+/// they do not work with buffers of ours. [`BLOCK_BYTES`] where the kernel does not say.
+fn alignment_of(file: impl AsFd) -> Option<usize> {
+    match direct_alignment(file) {
+        None => Some(BLOCK_BYTES),
+        Some((memory, offset)) => {
+            let alignment = memory.max(offset) as usize;
+            (offset > 0 && alignment <= BLOCK_BYTES).then_some(alignment)
+        }
+    }
+}
+
+/// What STATX_DIOALIGN says of a file: alignment in memory and in the file, zero where direct
+/// transfers are not supported. `None` where the kernel or the file system does not tell.
+pub(crate) fn direct_alignment(file: impl AsFd) -> Option<(u32, u32)> {
+    let told = rustix::fs::statx(file, "", AtFlags::EMPTY_PATH, STATX_DIOALIGN).ok()?;
+    (told.stx_mask & STATX_DIOALIGN.bits() != 0)
+        .then_some((told.stx_dio_mem_align, told.stx_dio_offset_align))
+}

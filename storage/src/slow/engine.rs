@@ -1,0 +1,302 @@
+//! Makes an engine as slow as a given device.
+
+use super::{Achieved, Ahead, Direction, Lead, Moved, Pace, Pacer};
+use crate::engine::WAIT_MAX;
+use crate::slots::Slots;
+use crate::{
+    Access, AlignedBuffer, Completion, Counters, Engine, Error, FileId, Limits, Refused, Request,
+    RequestKind,
+};
+use std::fs::File;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Holds the completions of another engine back until a device of the given pace would be done.
+///
+/// It only ever slows down: storage that is slower than the pace shows in [`Meter::achieved`].
+pub struct SlowEngine {
+    inner: Box<dyn Engine>,
+    since: Instant,
+    pacer: Pacer,
+    lead: Lead,
+    commands: Slots<Command>,
+    /// What the inner engine has finished and the device has not.
+    held: Vec<(Completion, Command)>,
+    scratch: Vec<Completion>,
+    meter: Meter,
+}
+
+/// A request in flight.
+#[derive(Debug, Clone, Copy)]
+struct Command {
+    token: u64,
+    direction: Direction,
+    bytes: u64,
+    moved: Moved,
+}
+
+/// Tells what a [`SlowEngine`] has achieved, also while somebody else owns the engine. A command
+/// that is over when it is first asked for counts as in time, for nobody saw when it was.
+#[derive(Debug, Clone, Default)]
+pub struct Meter {
+    achieved: Arc<Mutex<Achieved>>,
+}
+
+impl Meter {
+    /// What was reached until now.
+    pub fn achieved(&self) -> Achieved {
+        *self.achieved.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl SlowEngine {
+    /// Slows `inner` down to `pace`.
+    pub fn new(inner: Box<dyn Engine>, pace: Pace) -> Self {
+        Self {
+            inner,
+            since: Instant::now(),
+            pacer: Pacer::new(pace),
+            lead: Lead::default(),
+            commands: Slots::default(),
+            held: Vec::new(),
+            scratch: Vec::new(),
+            meter: Meter::default(),
+        }
+    }
+
+    /// Where its figures can be read.
+    pub fn meter(&self) -> Meter {
+        self.meter.clone()
+    }
+
+    /// Takes what the inner engine has finished, waiting for it at most `nap`.
+    fn collect(&mut self, nap: Duration) -> Result<(), Error> {
+        if self.inner.in_flight() == 0 {
+            if !nap.is_zero() {
+                std::thread::sleep(nap);
+            }
+            return Ok(());
+        }
+        self.inner.wait(nap, &mut self.scratch)?;
+        for completion in self.scratch.drain(..) {
+            let command = self.commands.remove(completion.token);
+            self.held.push((completion, command));
+        }
+        Ok(())
+    }
+
+    /// The held command that is over first.
+    fn first_held(&self) -> Option<usize> {
+        let held = self.held.iter().enumerate();
+        held.min_by_key(|(_, (_, command))| command.moved.due).map(|(place, _)| place)
+    }
+
+    /// Hands out what is over. The first one may have been slept for, or bring the device's time
+    /// forward; the others only come along. `Err` is what to sleep until if nothing is.
+    fn hand_out(
+        &mut self,
+        slept: bool,
+        waited: bool,
+        out: &mut Vec<Completion>,
+    ) -> Result<usize, Option<Duration>> {
+        let clock = self.since.elapsed();
+        let mut count = 0;
+        while let Some(place) = self.first_held() {
+            let due = self.held[place].1.moved.due;
+            if count == 0 {
+                if let Ahead::SleepUntil(until) = self.lead.reach(clock, due, slept) {
+                    return Err(Some(until.saturating_sub(clock)));
+                }
+            } else if self.lead.device_time(clock) < due {
+                break;
+            }
+            let (mut completion, command) = self.held.swap_remove(place);
+            completion.token = command.token;
+            // What was there when asked for was over in time, as far as anybody can tell.
+            let over = if waited { self.lead.device_time(clock).max(due) } else { due };
+            let mut achieved = self.meter.achieved.lock().unwrap_or_else(PoisonError::into_inner);
+            achieved.enter(command.direction, command.bytes, command.moved, over);
+            drop(achieved);
+            out.push(completion);
+            count += 1;
+        }
+        if count == 0 { Err(None) } else { Ok(count) }
+    }
+}
+
+impl Engine for SlowEngine {
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+
+    fn limits(&self) -> Limits {
+        self.inner.limits()
+    }
+
+    fn open(&mut self, path: &Path, access: Access) -> Result<FileId, Error> {
+        self.inner.open(path, access)
+    }
+
+    fn adopt(&mut self, file: File, name: &str) -> Result<FileId, Error> {
+        self.inner.adopt(file, name)
+    }
+
+    fn is_direct(&self, file: FileId) -> bool {
+        self.inner.is_direct(file)
+    }
+
+    fn file_bytes(&self, file: FileId) -> Result<u64, Error> {
+        self.inner.file_bytes(file)
+    }
+
+    fn submit(&mut self, mut request: Request) -> Result<(), Box<Refused>> {
+        let depth = self.limits().depth;
+        if self.in_flight() >= depth {
+            return Err(Box::new(Refused { request, error: Error::QueueFull { depth } }));
+        }
+        let token = request.token;
+        let (direction, bytes) = match request.kind {
+            RequestKind::Read => (Direction::Read, request.bytes as u64),
+            RequestKind::Write => (Direction::Write, request.bytes as u64),
+            RequestKind::Sync => (Direction::Write, 0),
+        };
+        let now = self.lead.device_time(self.since.elapsed());
+        let idle = Moved { begin: now, end: now, due: now };
+        let number = self.commands.insert(Command { token, direction, bytes, moved: idle });
+        request.token = number;
+        if let Err(mut refused) = self.inner.submit(request) {
+            self.commands.remove(number);
+            refused.request.token = token;
+            return Err(refused);
+        }
+        self.commands.get_mut(number).moved = self.pacer.command(now, direction, bytes);
+        Ok(())
+    }
+
+    fn wait(&mut self, timeout: Duration, out: &mut Vec<Completion>) -> Result<usize, Error> {
+        let deadline = Instant::now() + timeout.min(WAIT_MAX);
+        let (mut nap, mut slept, mut waited) = (Duration::ZERO, false, false);
+        loop {
+            self.collect(nap)?;
+            let until = match self.hand_out(slept, waited, out) {
+                Ok(count) => return Ok(count),
+                Err(until) => until,
+            };
+            let remaining = deadline.saturating_duration_since(Instant::now());
+            if self.in_flight() == 0 || remaining.is_zero() {
+                return Ok(0);
+            }
+            nap = until.map_or(remaining, |until| until.min(remaining));
+            slept = until.is_some();
+            waited = true;
+        }
+    }
+
+    fn in_flight(&self) -> usize {
+        self.commands.len() + self.held.len()
+    }
+
+    fn counters(&self) -> Counters {
+        self.inner.counters()
+    }
+
+    fn buffer(&mut self, bytes: usize) -> AlignedBuffer {
+        self.inner.buffer(bytes)
+    }
+
+    fn notes(&self) -> &[String] {
+        self.inner.notes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::{MemoryEngine, MemoryFiles, Order};
+
+    fn slow(pace: Pace) -> (SlowEngine, FileId) {
+        let files = MemoryFiles::default();
+        files.put("part", vec![7; 1 << 20]);
+        let memory = MemoryEngine::new(files, 8, false, Order::Submission);
+        let mut engine = SlowEngine::new(Box::new(memory), pace);
+        let file = engine.open(Path::new("part"), Access::Read).unwrap();
+        (engine, file)
+    }
+
+    fn read(engine: &mut SlowEngine, file: FileId, token: u64, bytes: usize) {
+        let buffer = engine.buffer(bytes);
+        let kind = RequestKind::Read;
+        engine.submit(Request { token, file, kind, offset: 0, bytes, buffer }).unwrap();
+    }
+
+    /// Reads until `commands` are over, `depth` at a time.
+    fn keep_reading(
+        engine: &mut SlowEngine,
+        file: FileId,
+        bytes: usize,
+        commands: u64,
+        depth: u64,
+    ) {
+        let (mut given, mut over, mut out) = (0, 0, Vec::new());
+        while over < commands {
+            while given < commands && given - over < depth {
+                read(engine, file, given, bytes);
+                given += 1;
+            }
+            over += engine.wait(Duration::from_secs(60), &mut out).unwrap() as u64;
+            out.clear();
+        }
+    }
+
+    #[test]
+    fn a_command_of_a_slow_device_is_not_over_before_its_time() {
+        let (mut engine, file) =
+            slow(Pace { latency: Duration::from_secs(600), ..Pace::default() });
+        read(&mut engine, file, 5, 4096);
+        let mut out = Vec::new();
+        assert_eq!(engine.wait(Duration::ZERO, &mut out).unwrap(), 0);
+        assert_eq!(engine.wait(Duration::from_millis(1), &mut out).unwrap(), 0);
+        assert_eq!((engine.in_flight(), out.len()), (1, 0));
+    }
+
+    #[test]
+    fn many_commands_never_take_less_than_the_device_would() {
+        let pace = Pace {
+            latency: Duration::from_micros(50),
+            read_bytes_per_second: Some(1 << 30),
+            ..Pace::default()
+        };
+        for (depth, bytes, commands) in [(1, 4096, 200), (8, 64 << 10, 200)] {
+            let (mut engine, file) = slow(pace);
+            let start = Instant::now();
+            keep_reading(&mut engine, file, bytes, commands, depth);
+            let took = start.elapsed() + super::super::LEAD_MAX;
+            let moving =
+                Duration::from_secs_f64((bytes as u64 * commands) as f64 / (1 << 30) as f64);
+            let waiting = if depth == 1 { pace.latency * commands as u32 } else { pace.latency };
+            assert!(took >= moving + waiting, "{took:?} for {moving:?} and {waiting:?}");
+            let read = engine.meter().achieved().read;
+            assert_eq!((read.commands, read.bytes), (commands, commands * bytes as u64));
+            assert!(read.bytes_per_second().unwrap() <= (1 << 30) as f64 * 1.001);
+            assert!(read.latency_mean().unwrap() >= pace.latency);
+        }
+    }
+
+    #[test]
+    fn what_is_held_back_counts_as_in_flight() {
+        let (mut engine, file) =
+            slow(Pace { latency: Duration::from_secs(600), ..Pace::default() });
+        for token in 0..8 {
+            read(&mut engine, file, token, 4096);
+        }
+        let mut out = Vec::new();
+        assert_eq!(engine.wait(Duration::ZERO, &mut out).unwrap(), 0);
+        let buffer = AlignedBuffer::zeroed(4096);
+        let kind = RequestKind::Read;
+        let request = Request { token: 77, file, kind, offset: 0, bytes: 1, buffer };
+        let refused = engine.submit(request).unwrap_err();
+        assert!(matches!(refused.error, Error::QueueFull { depth: 8 }));
+        assert_eq!(refused.request.token, 77);
+    }
+}

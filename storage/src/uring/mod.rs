@@ -1,0 +1,230 @@
+//! Reads and writes through io_uring.
+//!
+//! Parts: `ring` is the one place that talks to the kernel, [`UringEngine`] keeps the requests.
+
+mod ring;
+
+use crate::arena::Lender;
+use crate::engine::{WAIT_MAX, clamp_depth};
+use crate::open::{FileTable, Opened};
+use crate::slots::Slots;
+use crate::transfer::{Step, Work};
+use crate::{
+    Access, AlignedBuffer, Completion, Counters, Engine, Error, FileId, Limits, Refused, Request,
+};
+use ring::{CANCEL, Ring};
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Bytes of buffers that an engine registers unless told otherwise. The usual limit of locked
+/// memory is 8 MiB for all processes of a user together.
+pub const REGISTERED_BYTES: usize = 4 << 20;
+
+/// While the kernel has so many times more requests than are queued, more are queued before it is
+/// told, which saves calls. A wait tells it in any case.
+const QUEUED_SHARE: usize = 4;
+
+/// Longest time that dropping an engine waits for the kernel to let go of buffers.
+pub const DROP_WAIT: Duration = Duration::from_secs(2);
+
+/// An engine over one io_uring.
+///
+/// Dropped with requests in flight, it cancels them and waits up to [`DROP_WAIT`] for the kernel
+/// to let go of their buffers. Buffers that the kernel does not let go of are leaked, for it may
+/// still write to them.
+pub struct UringEngine {
+    ring: Ring,
+    depth: usize,
+    files: FileTable<File>,
+    /// Requests that the kernel has, by the number it knows them by.
+    slots: Slots<Work<File>>,
+    /// Requests that needed no kernel.
+    ended: VecDeque<Completion>,
+    buffers: Lender,
+    registered_bytes_max: usize,
+    books: Counters,
+    notes: Vec<String>,
+}
+
+impl UringEngine {
+    /// Sets up a ring for `depth` requests in flight and [`REGISTERED_BYTES`] of buffers.
+    pub fn new(depth: usize) -> Result<Self, Error> {
+        Self::with_registered(depth, REGISTERED_BYTES)
+    }
+
+    /// Sets up a ring for `depth` requests in flight. Of the buffers that it lends, which are made
+    /// when [`Engine::buffer`] is first called, it registers up to `registered_bytes_max`.
+    pub fn with_registered(depth: usize, registered_bytes_max: usize) -> Result<Self, Error> {
+        let depth = clamp_depth(depth);
+        let ring = Ring::new(depth)?;
+        Ok(Self {
+            ring,
+            depth,
+            files: FileTable::default(),
+            slots: Slots::default(),
+            ended: VecDeque::new(),
+            buffers: Lender::default(),
+            registered_bytes_max,
+            books: Counters::default(),
+            notes: Vec::new(),
+        })
+    }
+
+    /// Features that the kernel names, of those that matter to reports.
+    pub(crate) fn features(&self) -> Vec<&'static str> {
+        self.ring.features()
+    }
+
+    /// Hands the next piece of a request to the ring.
+    fn push(&mut self, slot: u64) {
+        let work = self.slots.get(slot);
+        let registered = work.buffer.is_registered_in(self.buffers.arena());
+        self.ring.push(work, registered, slot);
+    }
+
+    /// Takes what the kernel has finished.
+    fn reap(&mut self, out: &mut Vec<Completion>) {
+        while let Some((slot, answer)) = self.ring.pop() {
+            match self.slots.get_mut(slot).step(answer) {
+                Step::More => self.push(slot),
+                Step::Done(result) => {
+                    let work = self.slots.remove(slot);
+                    out.push(work.finish(result, &mut self.books));
+                }
+            }
+        }
+    }
+
+    /// Tells the kernel of what is queued.
+    fn flush(&mut self) {
+        // What is not taken now goes with the next wait, which reports what is wrong.
+        let _ = self.ring.flush();
+    }
+}
+
+impl Engine for UringEngine {
+    fn name(&self) -> &'static str {
+        "io_uring"
+    }
+
+    fn limits(&self) -> Limits {
+        Limits { depth: self.depth }
+    }
+
+    fn open(&mut self, path: &Path, access: Access) -> Result<FileId, Error> {
+        Ok(self.files.add(Opened::open(path, access)?))
+    }
+
+    fn adopt(&mut self, file: File, name: &str) -> Result<FileId, Error> {
+        Ok(self.files.add(Opened::adopt(file, name)?))
+    }
+
+    fn is_direct(&self, file: FileId) -> bool {
+        self.files.is_direct(file)
+    }
+
+    fn file_bytes(&self, file: FileId) -> Result<u64, Error> {
+        self.files.get(file)?.bytes()
+    }
+
+    fn submit(&mut self, request: Request) -> Result<(), Box<Refused>> {
+        let work = Work::accept(request, &self.files, self.in_flight(), self.depth)?;
+        if work.transfer.is_empty() {
+            self.ended.push_back(work.finish(Ok(0), &mut self.books));
+            return Ok(());
+        }
+        let slot = self.slots.insert(work);
+        self.push(slot);
+        if self.ring.queued() * QUEUED_SHARE > self.slots.len() {
+            self.flush();
+        }
+        Ok(())
+    }
+
+    fn wait(&mut self, timeout: Duration, out: &mut Vec<Completion>) -> Result<usize, Error> {
+        let before = out.len();
+        out.extend(self.ended.drain(..));
+        let deadline = Instant::now() + timeout.min(WAIT_MAX);
+        let mut last = false;
+        loop {
+            self.reap(out);
+            if out.len() > before || self.slots.len() == 0 || last {
+                if self.ring.queued() > 0 {
+                    self.flush();
+                }
+                return Ok(out.len() - before);
+            }
+            let remaining = deadline.saturating_duration_since(Instant::now());
+            last = remaining.is_zero();
+            self.ring.enter(remaining).map_err(|error| broken(&error))?;
+        }
+    }
+
+    fn in_flight(&self) -> usize {
+        self.slots.len() + self.ended.len()
+    }
+
+    fn counters(&self) -> Counters {
+        self.books
+    }
+
+    fn buffer(&mut self, bytes: usize) -> AlignedBuffer {
+        let Self { ring, notes, registered_bytes_max, .. } = self;
+        self.buffers.lend(bytes, self.depth, |start, capacity| {
+            let bytes = capacity.min(*registered_bytes_max);
+            if bytes == 0 {
+                return 0;
+            }
+            match ring.register(start, bytes) {
+                Ok(()) => bytes,
+                Err(error) => {
+                    notes.push(not_registered(&error));
+                    0
+                }
+            }
+        })
+    }
+
+    fn notes(&self) -> &[String] {
+        &self.notes
+    }
+}
+
+impl Drop for UringEngine {
+    fn drop(&mut self) {
+        if self.slots.len() == 0 {
+            return;
+        }
+        self.ring.push_cancel();
+        let deadline = Instant::now() + DROP_WAIT;
+        while self.slots.len() > 0 {
+            let remaining = deadline.saturating_duration_since(Instant::now());
+            if remaining.is_zero() || self.ring.enter(remaining).is_err() {
+                break;
+            }
+            while let Some((slot, _)) = self.ring.pop() {
+                if slot != CANCEL {
+                    self.slots.remove(slot);
+                }
+            }
+        }
+        if self.slots.len() > 0 {
+            std::mem::forget(std::mem::take(&mut self.slots));
+        }
+    }
+}
+
+fn not_registered(error: &io::Error) -> String {
+    let why = match error.raw_os_error() {
+        Some(libc::ENOMEM) => "the limit of locked memory is reached; raise it with ulimit -l",
+        _ => "the kernel refuses",
+    };
+    format!("io_uring works without registered buffers: {why} ({error})")
+}
+
+fn broken(error: &io::Error) -> Error {
+    Error::Unavailable { engine: "io_uring", reason: format!("io_uring_enter failed: {error}") }
+}

@@ -1,0 +1,208 @@
+//! Talks to the kernel: the only file that touches an io_uring.
+#![expect(unsafe_code, reason = "submissions carry raw pointers to buffers")]
+
+use crate::transfer::{Piece, Work};
+use crate::{Error, RequestKind};
+use io_uring::{IoUring, opcode, squeue, types};
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::ptr::NonNull;
+use std::time::Duration;
+
+/// What the answer to [`Ring::push_cancel`] is known by.
+pub(super) const CANCEL: u64 = u64::MAX;
+
+/// How long to leave a kernel alone that has no room for a request.
+const BUSY_PAUSE: Duration = Duration::from_millis(1);
+
+/// A ring with room for a given number of requests, one entry each, and one cancellation.
+pub(super) struct Ring {
+    ring: IoUring,
+}
+
+impl Ring {
+    pub(super) fn new(depth: usize) -> Result<Self, Error> {
+        let entries = (depth + 1).next_power_of_two() as u32;
+        let unavailable = |reason| Error::Unavailable { engine: "io_uring", reason };
+        // Completions need not interrupt a thread that is decoding; Linux before 5.19 does not
+        // know that wish.
+        let ring = IoUring::builder()
+            .setup_coop_taskrun()
+            .setup_taskrun_flag()
+            .build(entries)
+            .or_else(|error| match error.raw_os_error() {
+                Some(libc::EINVAL) => IoUring::new(entries),
+                _ => Err(error),
+            })
+            .map_err(|error| unavailable(why_not(&error, uring_disabled().as_deref())))?;
+        if !ring.params().is_feature_ext_arg() {
+            return Err(unavailable("waiting with a time limit needs Linux 5.11".to_owned()));
+        }
+        Ok(Self { ring })
+    }
+
+    /// Queues the next piece of a request; the answer is known by `id`.
+    ///
+    /// Its buffer is `registered` or it is not. The engine keeps `work`, and with it the buffer,
+    /// until the answer is there.
+    pub(super) fn push(&mut self, work: &Work<File>, registered: bool, id: u64) {
+        let piece = work.transfer.next();
+        let fd = types::Fd(work.file.body.as_raw_fd());
+        let entry = match work.kind() {
+            RequestKind::Sync => opcode::Fsync::new(fd).flags(types::FsyncFlags::DATASYNC).build(),
+            RequestKind::Read => {
+                let (to, bytes) = memory(work, piece);
+                if registered {
+                    opcode::ReadFixed::new(fd, to, bytes, 0).offset(piece.offset).build()
+                } else {
+                    opcode::Read::new(fd, to, bytes).offset(piece.offset).build()
+                }
+            }
+            RequestKind::Write => {
+                let (from, bytes) = memory(work, piece);
+                if registered {
+                    opcode::WriteFixed::new(fd, from, bytes, 0).offset(piece.offset).build()
+                } else {
+                    opcode::Write::new(fd, from, bytes).offset(piece.offset).build()
+                }
+            }
+        };
+        self.push_entry(&entry.user_data(id));
+    }
+
+    /// Queues the cancellation of everything.
+    pub(super) fn push_cancel(&mut self) {
+        let entry = opcode::AsyncCancel2::new(types::CancelBuilder::any()).build();
+        self.push_entry(&entry.user_data(CANCEL));
+    }
+
+    fn push_entry(&mut self, entry: &squeue::Entry) {
+        // SAFETY: the engine holds the buffer and the file of each request until its answer is
+        // there, and leaks the buffer if none comes.
+        let pushed = unsafe { self.ring.submission().push(entry) };
+        pushed.expect("the ring has room: it has one entry for each request and one to cancel");
+    }
+
+    /// Entries that the kernel has not been told of.
+    pub(super) fn queued(&mut self) -> usize {
+        self.ring.submission().len()
+    }
+
+    /// Tells the kernel of what is queued.
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        passing(self.ring.submit())
+    }
+
+    /// Tells the kernel of what is queued and waits for an answer, at most `timeout`.
+    pub(super) fn enter(&mut self, timeout: Duration) -> io::Result<()> {
+        let timeout = types::Timespec::from(timeout);
+        let limit = types::SubmitArgs::new().timespec(&timeout);
+        let entered = self.ring.submitter().submit_with_args(1, &limit);
+        if entered.as_ref().is_err_and(|error| is_busy(error.raw_os_error())) {
+            std::thread::sleep(BUSY_PAUSE);
+        }
+        passing(entered)
+    }
+
+    /// The next answer that is there.
+    pub(super) fn pop(&mut self) -> Option<(u64, io::Result<usize>)> {
+        let entry = self.ring.completion().next()?;
+        let answer = usize::try_from(entry.result())
+            .map_err(|_| io::Error::from_raw_os_error(-entry.result()));
+        Some((entry.user_data(), answer))
+    }
+
+    /// Features that the kernel names, of those that matter to reports.
+    pub(super) fn features(&self) -> Vec<&'static str> {
+        let params = self.ring.params();
+        let all = [
+            ("nodrop", params.is_feature_nodrop()),
+            ("ext_arg", params.is_feature_ext_arg()),
+            ("native_workers", params.is_feature_native_workers()),
+            ("resource_tagging", params.is_feature_resource_tagging()),
+            ("min_timeout", params.is_feature_min_timeout()),
+        ];
+        all.into_iter().filter_map(|(name, there)| there.then_some(name)).collect()
+    }
+
+    /// Registers memory, in which requests may then call their pieces registered. Once a ring.
+    pub(super) fn register(&self, start: NonNull<u8>, bytes: usize) -> io::Result<()> {
+        let memory = libc::iovec { iov_base: start.as_ptr().cast(), iov_len: bytes };
+        // SAFETY: the kernel pins the pages, and transfers into them are only asked for with a
+        // buffer that keeps them.
+        unsafe { self.ring.submitter().register_buffers(&[memory]) }
+    }
+}
+
+/// Where a piece lies in memory, and its length.
+fn memory(work: &Work<File>, piece: Piece) -> (*mut u8, u32) {
+    let bytes = u32::try_from(piece.bytes).expect("a piece is at most 1 GiB");
+    assert!(piece.at + piece.bytes <= work.buffer.capacity(), "a piece lies in its buffer");
+    // SAFETY: the piece lies in the buffer, as just checked.
+    (unsafe { work.buffer.start().as_ptr().add(piece.at) }, bytes)
+}
+
+/// A wait that timed out, was interrupted, or found the kernel busy is to be tried again.
+fn passing(entered: io::Result<usize>) -> io::Result<()> {
+    match entered.map_err(|error| (error.raw_os_error(), error)) {
+        Ok(_) | Err((Some(libc::ETIME | libc::EINTR), _)) => Ok(()),
+        Err((code, _)) if is_busy(code) => Ok(()),
+        Err((_, error)) => Err(error),
+    }
+}
+
+/// Whether the kernel had no room for a request just now.
+fn is_busy(code: Option<i32>) -> bool {
+    matches!(code, Some(libc::EAGAIN | libc::EBUSY))
+}
+
+/// The sysctl `kernel.io_uring_disabled`, where the kernel has it.
+fn uring_disabled() -> Option<String> {
+    let value = std::fs::read_to_string("/proc/sys/kernel/io_uring_disabled").ok()?;
+    Some(value.trim().to_owned())
+}
+
+/// Why there is no ring, and what would help.
+fn why_not(error: &io::Error, disabled: Option<&str>) -> String {
+    match (error.raw_os_error(), disabled) {
+        (Some(libc::ENOSYS), _) => {
+            "this kernel has no io_uring, or a sandbox hides it; it needs Linux 5.11".to_owned()
+        }
+        (Some(libc::EPERM | libc::EACCES), Some("2")) => {
+            "sysctl kernel.io_uring_disabled is 2; set it to 0 to allow it".to_owned()
+        }
+        (Some(libc::EPERM | libc::EACCES), Some("1")) => {
+            "sysctl kernel.io_uring_disabled is 1; set it to 0, or join the group that \
+             kernel.io_uring_group names"
+                .to_owned()
+        }
+        (Some(libc::EPERM | libc::EACCES), _) => {
+            "the kernel does not permit it; in a container, its seccomp profile must allow \
+             io_uring_setup, io_uring_enter and io_uring_register"
+                .to_owned()
+        }
+        (Some(libc::ENOMEM), _) => {
+            "no memory for the ring; raise the limit of locked memory (ulimit -l)".to_owned()
+        }
+        _ => format!("io_uring_setup failed: {error}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_reason_for_having_no_ring_names_its_remedy() {
+        let why =
+            |code, disabled: Option<&str>| why_not(&io::Error::from_raw_os_error(code), disabled);
+        assert!(why(libc::ENOSYS, None).contains("Linux 5.11"));
+        assert!(why(libc::EPERM, Some("2")).contains("io_uring_disabled is 2"));
+        assert!(why(libc::EPERM, Some("1")).contains("io_uring_group"));
+        assert!(why(libc::EPERM, Some("0")).contains("seccomp"));
+        assert!(why(libc::EPERM, None).contains("seccomp"));
+        assert!(why(libc::ENOMEM, Some("0")).contains("ulimit -l"));
+        assert!(why(libc::EMFILE, Some("0")).contains("io_uring_setup failed"));
+    }
+}

@@ -1,0 +1,8 @@
+//! What needs several crates, and the whole program as a process. One binary, modules inside.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails here")]
+
+mod layers;
+mod process;
+mod tidy;
+mod wire_generated;

@@ -1,0 +1,144 @@
+//! What a user gets wrong: one error that names the file, the place and the remedy; exit code 1.
+
+use super::jobs::{SAMPLES, job};
+use super::support::{packed, pictures, run};
+use std::path::Path;
+
+fn refused_job(folder: &Path, text: &str, words: &[&str]) {
+    std::fs::write(folder.join("job.toml"), text).unwrap();
+    run(folder, &["run", "job.toml"]).refused(words);
+}
+
+#[test]
+fn sources_that_cannot_be_packed_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("empty")).unwrap();
+    run(folder.path(), &["pack", "missing", "x.set"]).refused(&["missing"]);
+    run(folder.path(), &["pack", "empty", "x.set"]).refused(&["empty"]);
+    pictures(folder.path(), 4);
+    std::fs::write(folder.path().join("pictures/cat/broken.jpg"), b"\xff\xd8\xffnot").unwrap();
+    run(folder.path(), &["pack", "pictures", "x.set"]).refused(&["broken.jpg", "--on-error skip"]);
+    assert!(!folder.path().join("x.set").exists(), "a refused pack leaves nothing");
+    let skipped = run(folder.path(), &["pack", "pictures", "x.set", "--on-error", "skip"]);
+    let skipped = skipped.success();
+    let said = format!("{}{}", skipped.stdout, skipped.stderr);
+    assert!(said.contains("broken.jpg"), "{said}");
+    run(folder.path(), &["pack", "pictures", "x.set", "--on-error", "skip"])
+        .refused(&["x.set", "--force"]);
+    run(folder.path(), &["pack", "pictures", "x.set", "--on-error", "skip", "--force"]).success();
+    run(folder.path(), &["verify", "x.set"]).success();
+}
+
+#[test]
+fn damaged_datasets_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let set = packed(folder.path(), SAMPLES);
+    let part = set.join("part-00000.arrow");
+    let whole = std::fs::read(&part).unwrap();
+    for share in [0, 1, 3, 7] {
+        std::fs::write(&part, &whole[..whole.len() * share / 8]).unwrap();
+        run(folder.path(), &["inspect", "small.set"]).refused(&["part-00000.arrow"]);
+        refused_job(folder.path(), &job("host-only", 0, ""), &["part-00000.arrow"]);
+    }
+    let mut flipped = whole.clone();
+    let middle = flipped.len() / 2;
+    flipped[middle] ^= 1;
+    std::fs::write(&part, &flipped).unwrap();
+    let verified = run(folder.path(), &["verify", "small.set"]);
+    assert_eq!(verified.code(), Some(1));
+    for word in ["part-00000.arrow", "row ", "key ", "DAMAGED"] {
+        assert!(verified.stdout.contains(word), "{verified:?}");
+    }
+    refused_job(folder.path(), &job("host-only", 0, ""), &["part-00000.arrow", "key"]);
+    std::fs::write(&part, &whole).unwrap();
+    let manifest = std::fs::read_to_string(set.join("dataset.json")).unwrap();
+    std::fs::write(set.join("dataset.json"), manifest.replace("48", "47")).unwrap();
+    run(folder.path(), &["inspect", "small.set"]).refused(&["dataset.json"]);
+    std::fs::write(set.join("dataset.json"), "{").unwrap();
+    run(folder.path(), &["inspect", "small.set"]).refused(&["dataset.json"]);
+    std::fs::remove_file(set.join("dataset.json")).unwrap();
+    run(folder.path(), &["inspect", "small.set"]).refused(&["dataset.json"]);
+}
+
+#[test]
+fn jobs_that_make_no_sense_are_refused_with_place_and_remedy() {
+    let folder = tempfile::tempdir().unwrap();
+    packed(folder.path(), SAMPLES);
+    let good = job("wrr", 0, "");
+    let change = |from: &str, to: &str, words: &[&str]| {
+        assert!(good.contains(from), "{from}");
+        refused_job(folder.path(), &good.replace(from, to), words);
+    };
+    change("batch_size = 4", "batch_size = 0", &["batch_size", "job.toml:2:"]);
+    change("batch_size = 4", "batch_size = 4000000000", &["batch_size"]);
+    change("batch_size = 4", "batchsize = 4", &["batchsize", "batch_size", "job.toml:2:"]);
+    change("batch_size = 4", "batch_size = 64\ndrop_last = true", &["64", "48"]);
+    change("\"wrr\"", "\"fastest\"", &["fastest", "wrr"]);
+    change("workers = 0", "workers = -1", &["workers", "job.toml:5:"]);
+    change("workers = 0", "workers = 100000", &["workers"]);
+    change("name = \"decode\"", "name = \"decod\"", &["decod", "decode", "job.toml:"]);
+    change("size = 48", "size = 0", &["size", "job.toml:"]);
+    change("dataset = \"small.set\"", "dataset = \"absent.set\"", &["absent.set"]);
+    change("step = \"20ms\"", "step = \"20\"", &["step", "job.toml:"]);
+    change("allow_shared = true", "cpu_ratio = 1.5", &["cpu_ratio", "job.toml:"]);
+    change("seed = 7", "seed = 7\nmemory_budget = \"1KiB\"", &["budget"]);
+    change(
+        "kind = \"emulated\"\nallow_shared = true",
+        "kind = \"connect\"\nsocket = \"none.sock\"",
+        &["none.sock"],
+    );
+    std::fs::write(
+        folder.path().join("job.toml"),
+        good.replace("allow_shared = true", "faults = [\"explode@1\"]"),
+    )
+    .unwrap();
+    let refused = run(folder.path(), &["run", "job.toml"]);
+    assert_eq!(refused.code(), Some(1));
+    assert!(refused.stderr.contains("explode") && refused.stderr.contains("die@N"), "{refused:?}");
+    refused_job(folder.path(), "dataset = [", &["job.toml:1:"]);
+    run(folder.path(), &["run", "absent.toml"]).refused(&["absent.toml"]);
+}
+
+#[test]
+fn a_recipe_that_cannot_follow_is_refused_before_anything_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let recipe = "[[operation]]\nname = \"normalize\"\nmean = [0, 0, 0]\nstd = [1, 1, 1]\n";
+    std::fs::write(folder.path().join("recipe.toml"), recipe).unwrap();
+    run(folder.path(), &["recipe", "check", "recipe.toml"]).refused(&[
+        "recipe.toml",
+        "normalize",
+        "decode",
+        "line",
+    ]);
+}
+
+#[test]
+fn a_device_refuses_what_it_was_not_started_for() {
+    let folder = tempfile::tempdir().unwrap();
+    packed(folder.path(), SAMPLES);
+    std::fs::create_dir(folder.path().join("elsewhere")).unwrap();
+    let arguments =
+        ["device", "serve", "--socket", "d.sock", "--root", "elsewhere", "--allow-shared"];
+    let mut device = super::support::command(folder.path(), &arguments).spawn().unwrap();
+    let socket = folder.path().join("d.sock");
+    let up = super::support::until(std::time::Duration::from_secs(20), || socket.exists());
+    let text = job("wrr", 0, "").replace(
+        "kind = \"emulated\"\nallow_shared = true",
+        "kind = \"connect\"\nsocket = \"d.sock\"",
+    );
+    std::fs::write(folder.path().join("job.toml"), text).unwrap();
+    let outcome = run(folder.path(), &["run", "job.toml"]);
+    device.kill().unwrap();
+    device.wait().unwrap();
+    assert!(up, "the device comes up");
+    outcome.refused(&["small.set", "--root"]);
+}
+
+#[test]
+fn wrong_usage_is_exit_code_two() {
+    let folder = tempfile::tempdir().unwrap();
+    for arguments in [&["pack"][..], &["fly"], &["run", "job.toml", "--strategy", "fastest"]] {
+        assert_eq!(run(folder.path(), arguments).code(), Some(2), "{arguments:?}");
+    }
+    assert_eq!(run(folder.path(), &["--help"]).code(), Some(0));
+}

@@ -1,0 +1,170 @@
+//! Faults with real processes: the epoch ends with the same batches and bytes, and says what was.
+
+use super::jobs::{BATCHES, SAMPLES, check_run, job, number, report};
+use super::support::{command, finish, packed, run, until, wait};
+use serde_json::Value;
+use std::path::Path;
+use std::process::Child;
+use std::time::Duration;
+
+/// Runs the job with a fault of the device and holds the result against the same job's without.
+fn with_fault(fault: &str, strategy: &str, workers: u32, extra: &str) -> Value {
+    let folder = tempfile::tempdir().unwrap();
+    packed(folder.path(), SAMPLES);
+    let device = format!("faults = [\"{fault}\"]");
+    // The epoch outlasts the stall timeout of the job, so that a stall is seen and not just passed.
+    let job = job(strategy, workers, &device).replace("20ms", "80ms");
+    let report = report(folder.path(), &format!("{job}{extra}"), &[]);
+    let run = &report["runs"][0];
+    check_run(run);
+    assert_eq!(
+        number(run, "/totals/host_batches") + number(run, "/totals/device_batches"),
+        BATCHES
+    );
+    assert!(
+        !run["events"].as_array().expect("events").is_empty(),
+        "{fault} under {strategy} left no event: {run}"
+    );
+    run.clone()
+}
+
+#[test]
+fn a_device_killed_in_mid_epoch_costs_no_batch() {
+    for strategy in ["wrr", "mte", "device-only"] {
+        for workers in [0, 1] {
+            let run = with_fault("die@2", strategy, workers, "");
+            assert!(number(&run, "/totals/host_batches") > 0, "the host took over: {run}");
+        }
+    }
+}
+
+#[test]
+fn a_stalled_device_is_fenced_off() {
+    for strategy in ["wrr", "device-only"] {
+        with_fault("stall@2", strategy, 0, "");
+    }
+    with_fault("stall@2:1500ms", "mte", 1, "");
+}
+
+#[test]
+fn a_corrupt_slot_is_prepared_again_by_the_host() {
+    for strategy in ["wrr", "mte", "device-only"] {
+        let run = with_fault("corrupt@1", strategy, 0, "");
+        let said = run["events"].to_string();
+        assert!(said.contains("checksum"), "{said}");
+    }
+}
+
+#[test]
+fn a_torn_publish_is_prepared_again_by_the_host() {
+    for spool in ["", "\n[spool]\nkind = \"file\"\ndirectory = \".\"\nquota = \"8MiB\"\n"] {
+        let run = with_fault("tear@1", "wrr", 1, spool);
+        let said = run["events"].to_string();
+        assert!(said.contains("checksum"), "{said}");
+    }
+}
+
+#[test]
+fn a_spool_without_space_leaves_the_work_to_the_host() {
+    let spool = "\n[spool]\nkind = \"file\"\ndirectory = \".\"\nquota = \"8MiB\"\n";
+    let run = with_fault("enospc@2", "wrr", 0, spool);
+    let said = run["events"].to_string().to_lowercase();
+    assert!(said.contains("space"), "{said}");
+}
+
+#[test]
+fn a_cut_link_costs_no_batch() {
+    with_fault("drop-link@2", "wrr", 0, "");
+    with_fault("drop-link@2", "mte", 1, "");
+}
+
+#[test]
+fn a_device_that_becomes_much_slower_costs_no_batch() {
+    let folder = tempfile::tempdir().unwrap();
+    packed(folder.path(), SAMPLES);
+    let report = report(folder.path(), &job("wrr", 0, "faults = [\"slow@2:x50\"]"), &[]);
+    check_run(&report["runs"][0]);
+}
+
+/// A device started by hand; killed when dropped.
+struct Served(Child);
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn serve(folder: &Path, extra: &[&str]) -> Served {
+    let mut arguments =
+        vec!["device", "serve", "--socket", "device.sock", "--root", ".", "--allow-shared"];
+    arguments.extend(extra);
+    let device = Served(command(folder, &arguments).spawn().expect("the device starts"));
+    let socket = folder.join("device.sock");
+    assert!(until(Duration::from_secs(20), || socket.exists()), "no socket");
+    device
+}
+
+fn connected_job(strategy: &str) -> String {
+    job(strategy, 0, "").replace(
+        "kind = \"emulated\"\nallow_shared = true",
+        "kind = \"connect\"\nsocket = \"device.sock\"",
+    )
+}
+
+#[test]
+fn a_device_of_the_users_own_serves_runs_one_after_another() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    packed(folder.path(), SAMPLES);
+    let mut device = serve(folder.path(), &["--cpu-ratio", "0.8"]);
+    let mode = std::fs::metadata(folder.path().join("device.sock")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let probe = run(folder.path(), &["device", "probe", "--socket", "device.sock", "--json"]);
+    let probe: Value = serde_json::from_str(&probe.success().stdout).unwrap();
+    assert_eq!(number(&probe, "/process_id"), u64::from(device.0.id()));
+    for _ in 0..2 {
+        let report = report(folder.path(), &connected_job("wrr"), &[]);
+        check_run(&report["runs"][0]);
+        assert!(number(&report, "/runs/0/totals/device_batches") > 0);
+    }
+    let pid = rustix::process::Pid::from_child(&device.0);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    assert!(wait(&mut device.0, Duration::from_secs(5)).is_some(), "SIGTERM ends a device");
+    assert!(!folder.path().join("device.sock").exists(), "it takes its socket with it");
+}
+
+#[test]
+fn killing_the_users_device_and_unlinking_its_socket_cost_no_batch() {
+    let folder = tempfile::tempdir().unwrap();
+    packed(folder.path(), SAMPLES);
+    for kill in [true, false] {
+        let mut device = serve(folder.path(), &["--cpu-ratio", "0.2"]);
+        std::fs::write(folder.path().join("job.toml"), connected_job("wrr")).unwrap();
+        let host = command(folder.path(), &["run", "job.toml", "--json"]).spawn().unwrap();
+        // The device's preparing thread is there from the beginning of the run to its end.
+        let threads = format!("/proc/{}/task", device.0.id());
+        let is_working = || {
+            std::fs::read_dir(&threads).into_iter().flatten().flatten().any(|entry| {
+                std::fs::read_to_string(entry.path().join("comm"))
+                    .is_ok_and(|name| name.trim() == "prepare")
+            })
+        };
+        assert!(until(Duration::from_secs(20), is_working), "the device begins to prepare");
+        if kill {
+            device.0.kill().unwrap();
+        } else {
+            std::fs::remove_file(folder.path().join("device.sock")).unwrap();
+        }
+        let done = finish(host).success();
+        let report: Value = serde_json::from_str(&done.stdout).unwrap();
+        check_run(&report["runs"][0]);
+        if !kill {
+            let refused = run(folder.path(), &["run", "job.toml"]);
+            refused.refused(&["device.sock"]);
+        }
+        drop(device);
+        let _ = std::fs::remove_file(folder.path().join("device.sock"));
+    }
+}

@@ -1,0 +1,88 @@
+//! Signals at the host: it ends soon, and no process, socket, spool or half-written set stays.
+
+use super::jobs::{SAMPLES, job};
+use super::support::{command, finish, packed, pictures, processes_with, until, wait};
+use rustix::process::{Pid, Signal, kill_process};
+use std::path::Path;
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+/// A run that would take long, with its device up; the mark is in the device's command line.
+fn long_run(folder: &Path, strategy: &str, runtime: &Path) -> Child {
+    packed(folder, SAMPLES);
+    let job = job(strategy, 0, "cpu_ratio = 0.5").replace("20ms", "500ms");
+    std::fs::write(folder.join("job.toml"), job).unwrap();
+    std::fs::create_dir_all(runtime).unwrap();
+    let mut host = command(folder, &["run", "job.toml"]);
+    let host = host.env("XDG_RUNTIME_DIR", runtime).spawn().expect("the program starts");
+    let mark = runtime.display().to_string();
+    assert!(
+        until(Duration::from_secs(30), || !processes_with(&mark).is_empty()),
+        "the device comes up"
+    );
+    host
+}
+
+fn is_empty(folder: &Path) -> bool {
+    std::fs::read_dir(folder).expect("a folder reads").next().is_none()
+}
+
+#[test]
+fn an_interrupt_ends_the_run_within_two_seconds_and_leaves_nothing() {
+    for signal in [Signal::INT, Signal::TERM] {
+        let folder = tempfile::tempdir().unwrap();
+        let runtime = folder.path().join("runtime");
+        let host = long_run(folder.path(), "wrr", &runtime);
+        let asked = Instant::now();
+        kill_process(Pid::from_child(&host), signal).unwrap();
+        let done = finish(host);
+        assert!(asked.elapsed() < Duration::from_secs(2), "it took {:?}", asked.elapsed());
+        assert_eq!(done.code(), Some(1), "{done:?}");
+        assert!(done.stderr.contains("interrupted"), "{done:?}");
+        assert_eq!(processes_with(&runtime.display().to_string()), Vec::<u32>::new());
+        assert!(is_empty(&runtime), "something is left in {}", runtime.display());
+    }
+}
+
+#[test]
+fn a_killed_host_leaves_no_device_and_no_socket() {
+    let folder = tempfile::tempdir().unwrap();
+    let runtime = folder.path().join("runtime");
+    let mut host = long_run(folder.path(), "device-only", &runtime);
+    host.kill().unwrap();
+    wait(&mut host, Duration::from_secs(5)).expect("a killed process ends");
+    let mark = runtime.display().to_string();
+    assert!(
+        until(Duration::from_secs(5), || processes_with(&mark).is_empty()),
+        "the device stays: {:?}",
+        processes_with(&mark)
+    );
+    assert!(until(Duration::from_secs(5), || is_empty(&runtime)), "the socket stays");
+}
+
+#[test]
+fn a_killed_pack_leaves_nothing_that_looks_like_a_dataset() {
+    let folder = tempfile::tempdir().unwrap();
+    pictures(folder.path(), 400);
+    let mut packing = command(folder.path(), &["pack", "pictures", "killed.set"]).spawn().unwrap();
+    let has_begun = || {
+        std::fs::read_dir(folder.path())
+            .unwrap()
+            .flatten()
+            .any(|entry| entry.file_name().to_string_lossy().contains("partial"))
+    };
+    // A pack that is over before it was seen is no failure of what is tested here.
+    let seen =
+        until(Duration::from_secs(20), || has_begun() || folder.path().join("killed.set").exists());
+    assert!(seen, "the pack begins");
+    packing.kill().unwrap();
+    wait(&mut packing, Duration::from_secs(5)).expect("a killed process ends");
+    if folder.path().join("killed.set").exists() {
+        super::support::run(folder.path(), &["verify", "killed.set"]).success();
+    } else {
+        super::support::run(folder.path(), &["inspect", "killed.set"]).refused(&["killed.set"]);
+        super::support::run(folder.path(), &["pack", "pictures", "killed.set"]).success();
+    }
+    super::support::run(folder.path(), &["verify", "killed.set"]).success();
+    assert!(!has_begun(), "the next pack clears what the killed one left");
+}

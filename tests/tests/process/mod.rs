@@ -1,0 +1,8 @@
+//! The built program as a process, with real devices, real signals and real files.
+
+mod bad_input;
+mod dataset;
+mod faults;
+mod jobs;
+mod leftovers;
+mod support;

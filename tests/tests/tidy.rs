@@ -1,0 +1,76 @@
+//! The house stays clean: opening sentences, file lengths, words that must not be there.
+
+use crate::layers::root;
+use std::path::{Path, PathBuf};
+
+/// Longest source file in lines; STYLE says think at 500, split before 800.
+const LINES_MAX: usize = 800;
+
+fn sources() -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders: Vec<PathBuf> = std::fs::read_dir(root())
+        .expect("the root reads")
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.join("Cargo.toml").is_file())
+        .collect();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).expect("a folder reads") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|e| e == "rs") && !is_generated(&path) {
+                found.push(path);
+            }
+        }
+    }
+    assert!(found.len() > 40, "only {} sources found", found.len());
+    found
+}
+
+fn is_generated(path: &Path) -> bool {
+    path.ends_with("wire/generated.rs")
+}
+
+/// One complaint per rule that a file breaks.
+fn complaints(name: &str, text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let body: Vec<&str> = text.lines().skip_while(|line| line.starts_with("#!")).collect();
+    if !body.first().is_some_and(|line| line.starts_with("//!") || line.starts_with("// ")) {
+        found.push(format!("{name}: does not open with a sentence on what it is for"));
+    }
+    if text.lines().count() > LINES_MAX {
+        found.push(format!("{name}: more than {LINES_MAX} lines"));
+    }
+    for (number, line) in text.lines().enumerate() {
+        // Split so that this file does not name them itself.
+        for word in [concat!("to", "do!("), concat!("#[al", "low("), concat!("#[ign", "ore")] {
+            if line.trim_start().starts_with("//") {
+                continue;
+            }
+            if line.contains(word) {
+                found.push(format!("{name}:{}: {word}", number + 1));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn every_source_is_tidy() {
+    let found: Vec<String> = sources()
+        .iter()
+        .flat_map(|path| {
+            let text = std::fs::read_to_string(path).expect("a source reads");
+            let name = path.strip_prefix(root()).expect("below the root").display().to_string();
+            complaints(&name, &text)
+        })
+        .collect();
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
+fn an_untidy_source_is_found() {
+    let text = concat!("fn f() { to", "do!() }\n");
+    assert_eq!(complaints("f.rs", text).len(), 2);
+    assert_eq!(complaints("f.rs", "//! What it is for.\n").len(), 0);
+}
