@@ -1,8 +1,8 @@
 //! One program: `meetpoint`, as a library, so that tests and benches can build it too.
 //!
 //! It is thin: it reads arguments and job files, calls the other crates, and tells the result. In
-//! reading order: [`commands`] (one file per command), [`surface`] (how it meets its user),
-//! [`runner`] (a job under several strategies), [`report`], [`doctor`], [`generate`], [`npy`].
+//! reading order: `commands` (one file per command), `surface` (how it meets its user),
+//! `runner` (a job under several strategies), `report`, `doctor`, `generate`, `npy`.
 
 mod commands;
 mod doctor;

@@ -177,13 +177,13 @@ pub enum Operation {
     /// `torchvision.transforms.v2.ToDtype`.
     ///
     /// `scale` is false where a recipe does not say, as in torchvision: then 255 stays 255.0. When
-    /// true, uint8 becomes the float type and is divided by 255 in it, rounded to nearest even.
+    /// true, the value is multiplied by float32(1/255), as torchvision does, and rounded to the type.
     /// Between float types it changes nothing but the type (rounded to nearest, ties to even), and
     /// from a float type back to uint8 there is no way.
     ToDtype {
         /// Element type from here on.
         dtype: Dtype,
-        /// Whether uint8 values are divided by 255 on the way to a float type.
+        /// Whether uint8 values are scaled to 0..=1 on the way to a float type.
         scale: bool,
     },
     /// `torchvision.transforms.v2.Normalize`, per channel, on a float type: (x - mean) / std in
