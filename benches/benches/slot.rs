@@ -16,21 +16,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const P50_NS_MAX: f64 = 300_000.0;
 const P99_NS_MAX: f64 = 2_000_000.0;
 
-/// What is published: a kind of spool and a size of batch.
+/// What is published: a kind of spool and a size of batch, which is one picture.
 struct Case {
     name: &'static str,
     file: bool,
     side: u32,
-    batch_size: u32,
     /// Whether the targets speak of it.
     judged: bool,
 }
 
 const CASES: [Case; 4] = [
-    Case { name: "memory, 96 KiB", file: false, side: 64, batch_size: 8, judged: true },
-    Case { name: "memory, 1.1 MiB", file: false, side: 224, batch_size: 8, judged: true },
-    Case { name: "file, 96 KiB", file: true, side: 64, batch_size: 8, judged: false },
-    Case { name: "file, 1.1 MiB", file: true, side: 224, batch_size: 8, judged: false },
+    Case { name: "memory, 96 KiB", file: false, side: 181, judged: true },
+    Case { name: "memory, 1.1 MiB", file: false, side: 612, judged: true },
+    Case { name: "file, 96 KiB", file: true, side: 181, judged: false },
+    Case { name: "file, 1.1 MiB", file: true, side: 612, judged: false },
 ];
 
 fn main() -> anyhow::Result<()> {
@@ -40,7 +39,7 @@ fn main() -> anyhow::Result<()> {
     let path = pictures::dataset(folder.path(), source, if options.quick { 48 } else { 400 })?;
     let mut report = Report::new("slot", &options);
     for case in &CASES {
-        let mut times = measure(&path, folder.path(), case, if options.quick { 1 } else { 8 })?;
+        let mut times = measure(&path, folder.path(), case, if options.quick { 1 } else { 4 })?;
         times.sort_by(f64::total_cmp);
         let at = |share: f64| times[((times.len() - 1) as f64 * share).round() as usize];
         let name = |quantile: &str| format!("publish to consume, {}: {quantile}", case.name);
@@ -78,8 +77,7 @@ fn measure(path: &Path, folder: &Path, case: &Case, epochs: u32) -> anyhow::Resu
         "[[operation]]\nname = \"decode\"\n[[operation]]\nname = \"resize\"\nsize = [{0}, {0}]\n",
         case.side
     );
-    let mut config =
-        LoaderConfig::new(path, Arc::new(Recipe::from_toml(&recipe)?), case.batch_size);
+    let mut config = LoaderConfig::new(path, Arc::new(Recipe::from_toml(&recipe)?), 1);
     config.strategy = Strategy::DeviceOnly;
     config.drop_last = true;
     config.device = Some(DeviceSource::Connect { socket });

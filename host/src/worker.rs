@@ -1,7 +1,7 @@
 //! Preparation at the host: one preparer for each thread, in the background or in the consumer's.
 
 use crate::batch::{Contents, Memory};
-use crate::clock::monotonic_ns;
+use crate::clock::{monotonic_ns, thread_cpu_ns};
 use crate::config::LoaderConfig;
 use crate::driver::{Driver, HostTask, Prepared};
 use crate::ring::Ring;
@@ -33,7 +33,7 @@ pub(crate) struct ContentsReader {
 }
 
 impl ContentsReader {
-    /// The contents of a batch whose tensor is `payload`, and the time that checksums took.
+    /// The contents of a batch whose tensor is `payload`, and the CPU time that checksums took.
     pub(crate) fn read(
         &self,
         epoch: u32,
@@ -45,10 +45,10 @@ impl ContentsReader {
         let samples: Vec<u64> = batching.samples_of(&order, batch).collect();
         let labels = samples.iter().map(|&sample| Ok(dataset.locate(sample)?.label));
         let labels = labels.collect::<Result<_, meetpoint_prepare::Error>>()?;
-        let start_ns = monotonic_ns();
+        let start_ns = thread_cpu_ns();
         let checksums = || payload.chunks_exact(self.sample_bytes).map(crc32c).collect();
         let crc32c = self.verifies.then(checksums);
-        Ok((Contents { samples, labels, crc32c }, monotonic_ns() - start_ns))
+        Ok((Contents { samples, labels, crc32c }, thread_cpu_ns() - start_ns))
     }
 }
 
