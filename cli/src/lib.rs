@@ -18,6 +18,7 @@ use std::process::ExitCode;
 /// What the binary does: reads the command line, runs the command, tells how it ended.
 pub fn main() -> ExitCode {
     surface::failure::install_panic_hook();
+    surface::limits::raise_open_files();
     let arguments = commands::Arguments::parse();
     // The hook has said what happened; nobody continues with what the panic left behind.
     let outcome = std::panic::catch_unwind(|| commands::dispatch(arguments));

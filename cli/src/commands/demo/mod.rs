@@ -4,6 +4,7 @@
 //! job, so that `--keep` leaves everything that is needed to run it again.
 
 mod calibrate;
+mod workplace;
 
 use super::pack::pack_with_bar;
 use crate::generate::{self, Generated};
@@ -19,6 +20,7 @@ use meetpoint_host::JobFile;
 use meetpoint_prepare::Dataset;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use workplace::Workplace;
 
 /// What ResNet-like models train on: random crops of 224 x 224, half of them mirrored.
 const RECIPE: &str = r#"[[operation]]
@@ -78,10 +80,14 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
             folder.as_path()
         }
         None => {
-            temporary = tempfile::Builder::new()
-                .prefix("meetpoint-demo-")
-                .tempdir()
-                .context("failed to make a temporary folder")?;
+            let (workplace, cleared) = Workplace::new(&std::env::temp_dir())?;
+            for folder in cleared {
+                output::notice(&format!(
+                    "cleared {}, left by a demo that was killed",
+                    folder.display()
+                ));
+            }
+            temporary = workplace;
             temporary.path()
         }
     };

@@ -1,0 +1,89 @@
+//! The demo's temporary folder: locked while in use, so that the next demo can clear what a killed
+//! one left.
+
+use anyhow::Context;
+use rustix::fs::{FlockOperation, flock};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+const PREFIX: &str = "meetpoint-demo-";
+
+/// A folder that goes when this does.
+#[derive(Debug)]
+pub(super) struct Workplace {
+    folder: tempfile::TempDir,
+    /// Holds the lock; the kernel gives it back when this process ends, however it ends.
+    _lock: File,
+}
+
+impl Workplace {
+    /// Makes a folder below `parent` and clears those of demos that were killed; also what was
+    /// cleared.
+    pub(super) fn new(parent: &Path) -> anyhow::Result<(Self, Vec<PathBuf>)> {
+        let failed = || format!("failed to make a temporary folder in {}", parent.display());
+        let cleared = clear_abandoned(parent);
+        let folder =
+            tempfile::Builder::new().prefix(PREFIX).tempdir_in(parent).with_context(failed)?;
+        let lock = File::open(folder.path()).with_context(failed)?;
+        flock(&lock, FlockOperation::NonBlockingLockExclusive).with_context(failed)?;
+        Ok((Self { folder, _lock: lock }, cleared))
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
+/// Removes the folders whose lock nobody holds. A folder of another user does not open or does not
+/// go, and stays.
+fn clear_abandoned(parent: &Path) -> Vec<PathBuf> {
+    let mut cleared = Vec::new();
+    for entry in std::fs::read_dir(parent).into_iter().flatten().flatten() {
+        let is_ours = entry.file_name().to_string_lossy().starts_with(PREFIX)
+            && entry.file_type().is_ok_and(|kind| kind.is_dir())
+            && is_older_than_a_start(&entry);
+        let Some(lock) = is_ours.then(|| File::open(entry.path()).ok()).flatten() else {
+            continue;
+        };
+        if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok()
+            && std::fs::remove_dir_all(entry.path()).is_ok()
+        {
+            cleared.push(entry.path());
+        }
+    }
+    cleared
+}
+
+/// Between making a folder and locking it a demo that has just begun holds nothing.
+fn is_older_than_a_start(entry: &std::fs::DirEntry) -> bool {
+    let modified = entry.metadata().and_then(|metadata| metadata.modified());
+    modified.is_ok_and(|modified| modified.elapsed().is_ok_and(|age| age.as_secs() >= 10))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Workplace;
+    use std::time::{Duration, SystemTime};
+
+    #[test]
+    fn what_a_killed_demo_left_is_cleared_and_what_is_in_use_is_not() {
+        let parent = tempfile::tempdir().unwrap();
+        let age = |path: &std::path::Path| {
+            let past = SystemTime::now() - Duration::from_secs(60);
+            std::fs::File::open(path).unwrap().set_modified(past).unwrap();
+        };
+        let (in_use, cleared) = Workplace::new(parent.path()).unwrap();
+        assert!(cleared.is_empty());
+        age(in_use.path());
+        let left = parent.path().join("meetpoint-demo-left");
+        std::fs::create_dir(&left).unwrap();
+        std::fs::write(left.join("picture.jpg"), b"x").unwrap();
+        age(&left);
+        let others = parent.path().join("others");
+        std::fs::create_dir(&others).unwrap();
+        age(&others);
+        let (_second, cleared) = Workplace::new(parent.path()).unwrap();
+        assert_eq!(cleared, vec![left.clone()]);
+        assert!(!left.exists() && others.exists() && in_use.path().exists());
+    }
+}
