@@ -1,8 +1,8 @@
 //! How the program meets its user: what it prints, how it fails, how it is stopped.
 //!
 //! In reading order: [`output`] (standard output), [`failure`] (errors and exit codes),
-//! [`stop`] (signals), [`limits`] (of the system), [`progress`] (bars on a terminal), [`units`] (quantities as people write
-//! them).
+//! [`stop`] (signals), [`limits`] (of the system), [`progress`] (bars on a terminal), [`units`]
+//! (quantities as people write them).
 
 pub(crate) mod failure;
 pub(crate) mod limits;
