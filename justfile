@@ -28,7 +28,7 @@ typos:
 
 # The scheduler and the formats under Miri (needs a nightly toolchain with miri).
 miri:
-    cargo +nightly miri test -p meetpoint-scheduler --lib --test examples
+    MIRIFLAGS=-Zmiri-disable-isolation cargo +nightly miri test -p meetpoint-scheduler --lib --test examples
 
 # Every bench, each printing its ratio against a peer or a limit in the same run.
 bench *ARGS:
