@@ -4,6 +4,15 @@ use crate::Error;
 use std::fs::File;
 use std::path::PathBuf;
 
+/// Opens a regular file; anything else could block for ever.
+fn open_regular(path: &std::path::Path) -> std::io::Result<File> {
+    if std::fs::metadata(path)?.is_file() {
+        File::open(path)
+    } else {
+        Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, "not a regular file"))
+    }
+}
+
 /// Files opened for reading, by index. Shareable among threads.
 #[derive(Debug)]
 pub struct FileSet {
@@ -15,7 +24,7 @@ impl FileSet {
     pub fn open(paths: Vec<PathBuf>) -> Result<Self, Error> {
         let files = paths
             .into_iter()
-            .map(|path| match File::open(&path) {
+            .map(|path| match open_regular(&path) {
                 Ok(file) => Ok((path, file)),
                 Err(source) => Err(Error::Open { path, source }),
             })
