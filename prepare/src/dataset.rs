@@ -3,15 +3,11 @@
 use crate::Error;
 use meetpoint_format::checksum::crc32c;
 use meetpoint_format::dataset::{
-    DatasetError, Index, MANIFEST_NAME, Manifest, PartBytes, SampleLocation,
+    DatasetError, Index, MANIFEST_BYTES_MAX, MANIFEST_NAME, Manifest, PartBytes, SampleLocation,
 };
-use meetpoint_storage::files::FileSet;
+use meetpoint_storage::files::{FileSet, read_regular};
 use sha2::{Digest, Sha256};
-use std::io::Read;
 use std::path::{Path, PathBuf};
-
-/// Longest manifest that is read.
-const MANIFEST_BYTES_MAX: u64 = 1 << 28;
 
 /// A dataset opened for reading.
 #[derive(Debug)]
@@ -150,18 +146,15 @@ fn read_manifest(path: &Path) -> Result<Vec<u8>, Error> {
     if !std::fs::metadata(path).map_err(failed)?.is_dir() {
         return Err(Error::NotADataset { path: path.to_path_buf(), problem: "it is no folder" });
     }
-    let file = match std::fs::File::open(path.join(MANIFEST_NAME)) {
+    match read_regular(&path.join(MANIFEST_NAME), MANIFEST_BYTES_MAX) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             let problem = "it holds no dataset.json";
-            return Err(Error::NotADataset { path: path.to_path_buf(), problem });
+            Err(Error::NotADataset { path: path.to_path_buf(), problem })
         }
-        opened => opened.map_err(failed)?,
-    };
-    let mut text = Vec::new();
-    file.take(MANIFEST_BYTES_MAX + 1).read_to_end(&mut text).map_err(failed)?;
-    if text.len() as u64 > MANIFEST_BYTES_MAX {
-        let problem = "its dataset.json is longer than 256 MiB";
-        return Err(Error::NotADataset { path: path.to_path_buf(), problem });
+        Err(error) => {
+            let said = format!("{MANIFEST_NAME}: {error}");
+            Err(failed(std::io::Error::new(error.kind(), said)))
+        }
+        Ok(text) => Ok(text),
     }
-    Ok(text)
 }

@@ -2,16 +2,11 @@
 
 use crate::Error;
 use std::fs::File;
-use std::path::PathBuf;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
 
-/// Opens a regular file; anything else could block for ever.
-fn open_regular(path: &std::path::Path) -> std::io::Result<File> {
-    if std::fs::metadata(path)?.is_file() {
-        File::open(path)
-    } else {
-        Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, "not a regular file"))
-    }
-}
+/// Longest text that a person writes.
+const TEXT_BYTES_MAX: u64 = 1 << 20;
 
 /// Files opened for reading, by index. Shareable among threads.
 #[derive(Debug)]
@@ -43,19 +38,47 @@ impl FileSet {
     }
 
     /// Path of a file.
-    pub fn path(&self, file: usize) -> &std::path::Path {
+    pub fn path(&self, file: usize) -> &Path {
         &self.files[file].0
     }
 
     /// Length of a file in bytes.
-    pub fn file_bytes(&self, file: usize) -> std::io::Result<u64> {
+    pub fn file_bytes(&self, file: usize) -> io::Result<u64> {
         Ok(self.files[file].1.metadata()?.len())
     }
 
     /// Fills `into` from `offset`, whole or not at all.
-    pub fn read_exact_at(&self, file: usize, offset: u64, into: &mut [u8]) -> std::io::Result<()> {
+    pub fn read_exact_at(&self, file: usize, offset: u64, into: &mut [u8]) -> io::Result<()> {
         std::os::unix::fs::FileExt::read_exact_at(&self.files[file].1, into, offset)
     }
+}
+
+/// Opens a regular file for reading; anything else, such as a pipe, could block for ever.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    if std::fs::metadata(path)?.is_file() {
+        File::open(path)
+    } else {
+        Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"))
+    }
+}
+
+/// Reads a regular file of at most `bytes_max` bytes.
+pub fn read_regular(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open_regular(path)?.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > bytes_max {
+        let problem = format!("longer than {bytes_max} bytes");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, problem));
+    }
+    Ok(bytes)
+}
+
+/// Reads a file that a person writes, a job or a recipe: regular, UTF-8, at most 1 MiB.
+pub fn read_text(path: &Path) -> io::Result<String> {
+    String::from_utf8(read_regular(path, TEXT_BYTES_MAX)?).map_err(|error| {
+        let offset = error.utf8_error().valid_up_to();
+        io::Error::new(io::ErrorKind::InvalidData, format!("byte {offset} is not UTF-8"))
+    })
 }
 
 #[cfg(test)]
@@ -85,5 +108,21 @@ mod tests {
         let error = FileSet::open(vec!["/nowhere/part-00000.arrow".into()]).unwrap_err();
         assert!(error.to_string().contains("/nowhere/part-00000.arrow"), "{error}");
         assert!(FileSet::open(Vec::new()).unwrap().is_empty());
+    }
+
+    #[test]
+    fn what_is_no_regular_file_or_too_long_is_refused_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("s");
+        let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        for path in [socket.as_path(), folder.path(), Path::new("/dev/zero")] {
+            let error = read_text(path).unwrap_err();
+            assert!(error.to_string().contains("not a regular file"), "{error}");
+        }
+        let text = folder.path().join("t");
+        std::fs::write(&text, b"a\xff").unwrap();
+        assert!(read_text(&text).unwrap_err().to_string().contains("byte 1 is not UTF-8"));
+        assert!(read_regular(&text, 1).unwrap_err().to_string().contains("longer than 1 bytes"));
+        assert_eq!(read_regular(&text, 2).unwrap(), b"a\xff");
     }
 }

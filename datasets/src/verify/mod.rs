@@ -7,7 +7,10 @@ mod diagnose;
 mod locate;
 
 use crate::Error;
-use meetpoint_format::dataset::{MANIFEST_NAME, Manifest, PartBytes, PartEntry};
+use meetpoint_format::dataset::{
+    MANIFEST_BYTES_MAX, MANIFEST_NAME, Manifest, PartBytes, PartEntry,
+};
+use meetpoint_storage::files::{open_regular, read_regular};
 use sha2::{Digest, Sha256};
 use std::fmt;
 use std::fs::File;
@@ -113,7 +116,7 @@ pub fn verify(
     progress: &mut dyn FnMut(VerifyProgress),
 ) -> Result<VerifyReport, Error> {
     let failed = |source| meetpoint_prepare::Error::Open { path: path.to_path_buf(), source };
-    let text = match std::fs::read(path.join(MANIFEST_NAME)) {
+    let text = match read_regular(&path.join(MANIFEST_NAME), MANIFEST_BYTES_MAX) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && path.is_dir() => {
             let problem = "it holds no dataset.json";
             let path = path.to_path_buf();
@@ -202,7 +205,7 @@ struct PartFile {
 
 impl PartFile {
     fn open(&self) -> std::io::Result<File> {
-        File::open(&self.path)
+        open_regular(&self.path)
     }
 }
 

@@ -13,6 +13,9 @@ pub const MANIFEST_NAME: &str = "dataset.json";
 /// Name of the last member of the manifest: SHA-256 of everything before it.
 pub const SELF_SHA256: &str = "self_sha256";
 
+/// Longest manifest that is read, in bytes.
+pub const MANIFEST_BYTES_MAX: u64 = 1 << 28;
+
 /// File name of part `index`.
 pub fn part_name(index: usize) -> String {
     format!("part-{index:05}.arrow")

@@ -21,5 +21,7 @@ pub use encode::{FinishedPart, PartEncoder, Row};
 pub use error::DatasetError;
 pub use index::{Index, PartBytes, SampleLocation};
 pub use layout::{PartLayout, RecordBatchPlace};
-pub use manifest::{MANIFEST_NAME, Manifest, PartEntry, Provenance, SELF_SHA256, part_name};
+pub use manifest::{
+    MANIFEST_BYTES_MAX, MANIFEST_NAME, Manifest, PartEntry, Provenance, SELF_SHA256, part_name,
+};
 pub use record_batch::{BufferRole, RecordBatchMetadata, RowTable};

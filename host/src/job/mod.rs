@@ -14,6 +14,7 @@ use crate::{Error, StopHandle};
 use meetpoint_format::recipe::Recipe;
 use meetpoint_scheduler::{Split, Strategy, Tail};
 use meetpoint_storage::EngineKind;
+use meetpoint_storage::files::read_text;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -121,7 +122,7 @@ pub const STRATEGIES: [&str; 4] = ["host-only", "device-only", "mte", "wrr"];
 impl JobFile {
     /// Reads a job file and the recipe that it names.
     pub fn load(path: &Path) -> Result<Self, Error> {
-        let text = std::fs::read_to_string(path).map_err(|error| JobError {
+        let text = read_text(path).map_err(|error| JobError {
             file: path.to_path_buf(),
             place: None,
             problem: format!("failed to read the job: {error}"),

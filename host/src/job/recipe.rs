@@ -3,6 +3,7 @@
 use super::JobError;
 use super::table::{Source, Table};
 use meetpoint_format::recipe::{Recipe, RecipeError};
+use meetpoint_storage::files::read_text;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use toml::Spanned;
@@ -25,7 +26,7 @@ pub(super) fn read(table: &Table<'_>, folder: &Path) -> Result<Arc<Recipe>, JobE
 }
 
 fn from_file(table: &Table<'_>, path: PathBuf) -> Result<Recipe, JobError> {
-    let text = std::fs::read_to_string(&path).map_err(|error| {
+    let text = read_text(&path).map_err(|error| {
         let offset = table.value("recipe").map_or(0, |value| value.span().start);
         let problem = format!("failed to read recipe {}: {error}", path.display());
         table.source.fault(offset, problem, "correct the path; it is relative to the job file")
