@@ -19,8 +19,15 @@ use std::process::ExitCode;
 pub fn main() -> ExitCode {
     surface::failure::install_panic_hook();
     surface::limits::raise_open_files();
-    let arguments = commands::Arguments::parse();
+    let arguments = match commands::Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            let json = std::env::args_os().any(|argument| argument == "--json");
+            return surface::failure::usage(&error, json);
+        }
+    };
+    let json = arguments.is_json();
     // The hook has said what happened; nobody continues with what the panic left behind.
     let outcome = std::panic::catch_unwind(|| commands::dispatch(arguments));
-    outcome.map_or(ExitCode::FAILURE, |outcome| surface::failure::exit_code(&outcome))
+    outcome.map_or(ExitCode::FAILURE, |outcome| surface::failure::exit_code(&outcome, json))
 }

@@ -104,7 +104,8 @@ impl Device for Agent {
         &self,
         _: Request<DescribeRequest>,
     ) -> Result<Response<DescribeReply>, Status> {
-        Ok(Response::new(self.describe.clone()))
+        let works_for = self.owner().works_for();
+        Ok(Response::new(DescribeReply { works_for, ..self.describe.clone() }))
     }
 
     async fn load(&self, request: Request<LoadRequest>) -> Result<Response<LoadReply>, Status> {
@@ -156,5 +157,6 @@ fn describe(info: &DeviceInfo, options: &ServeOptions) -> DescribeReply {
         emulation,
         storage_engine: info.storage_engine.clone(),
         storage_note: info.storage_note.clone(),
+        works_for: None,
     }
 }

@@ -20,7 +20,10 @@ pub enum Error {
     #[error("no dataset root is given: name at least one folder whose datasets may be served")]
     NoRoots,
     /// A root that is not there, or is no folder.
-    #[error("dataset root {} cannot be served: {source}", path.display())]
+    #[error(
+        "dataset root {} cannot be served: {source}; name a folder that can be read with --root",
+        path.display()
+    )]
     Root {
         /// Folder.
         path: PathBuf,
@@ -30,7 +33,8 @@ pub enum Error {
     /// The only core would be shared with the host, and figures would mean nothing.
     #[error(
         "an emulated device needs a core of its own and this process has only core {core}: \
-         allow sharing (--allow-shared), give more cores, or drop the emulation"
+         allow sharing (--allow-shared, in a job allow_shared = true), give more cores, or drop \
+         the emulation"
     )]
     OneCore {
         /// The core.
@@ -56,6 +60,14 @@ pub enum Error {
         /// Path.
         path: PathBuf,
     },
+    /// A path to probe that is no socket.
+    #[error("no device answers on {}: it is {what}, no socket; correct the path", path.display())]
+    ProbedNoSocket {
+        /// Path.
+        path: PathBuf,
+        /// What it is.
+        what: &'static str,
+    },
     /// A path that does not fit the address of a Unix socket.
     #[error(
         "socket path {} has {} bytes, more than the {limit} of a Unix socket: choose a shorter one",
@@ -68,7 +80,10 @@ pub enum Error {
         limit: usize,
     },
     /// The socket cannot be made.
-    #[error("failed to {action} socket {}: {source}", path.display())]
+    #[error(
+        "failed to {action} socket {}: {source}; name a path in a folder that is there and can \
+         be written", path.display()
+    )]
     Socket {
         /// What was tried.
         action: &'static str,
@@ -93,8 +108,8 @@ pub enum Error {
     Storage(#[from] meetpoint_storage::Error),
     /// Nobody answers on a socket.
     #[error(
-        "no device answers on {}: {reason}; start one with `meetpoint device serve --socket {}`",
-        socket.display(), socket.display()
+        "no device answers on {}: {reason}; start one with `meetpoint device serve --socket {} \
+         --root FOLDER`, or correct the path", socket.display(), socket.display()
     )]
     NoDevice {
         /// Socket.
@@ -103,7 +118,10 @@ pub enum Error {
         reason: String,
     },
     /// Somebody answers, but not as a device does.
-    #[error("what listens on {} is no usable device: {reason}", socket.display())]
+    #[error(
+        "what listens on {} is no device, or hangs: {reason}; start a device on a socket of its \
+         own with `meetpoint device serve`, or correct the path", socket.display()
+    )]
     NotADevice {
         /// Socket.
         socket: PathBuf,

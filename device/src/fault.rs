@@ -75,15 +75,18 @@ impl Plan {
 
 /// A text that is no fault.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "\"{text}\" is no fault: {problem} (faults are die@N, stall@N, stall@N:2s, slow@N:x4, \
-     corrupt@N, tear@N, enospc@N, drop-link@N; N counts a job's batches from 1)"
-)]
+#[error("\"{text}\" is no fault: {problem} ({})", Self::KNOWN)]
 pub struct FaultSyntax {
     /// As given.
     pub text: String,
     /// What is wrong with it.
     pub problem: &'static str,
+}
+
+impl FaultSyntax {
+    /// What would be right.
+    pub const KNOWN: &str = "faults are die@N, stall@N, stall@N:2s, slow@N:x4, corrupt@N, tear@N, \
+                             enospc@N, drop-link@N; N counts a job's batches from 1";
 }
 
 /// The longest stall that can be asked for with a duration.

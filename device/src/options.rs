@@ -67,6 +67,8 @@ pub struct DeviceInfo {
     pub storage_engine: String,
     /// Why it is not io_uring; empty where it is.
     pub storage_note: String,
+    /// Process id of the host that it works for; `None` while it is free.
+    pub works_for: Option<u32>,
 }
 
 /// The knobs of an emulated device; `None` is "not limited".

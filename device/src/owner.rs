@@ -42,7 +42,10 @@ pub(crate) struct Peer {
 /// Why a job cannot be had.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Denied {
-    #[error("the device works for the host with process id {0}; it takes one at a time")]
+    #[error(
+        "the device works for the host with process id {0} and takes one at a time: wait until \
+         that one has ended, end it, or start another device on a socket of its own"
+    )]
     Taken(u32),
     #[error("no job is loaded on this connection: call Load first")]
     NothingLoaded,
@@ -237,6 +240,11 @@ impl Owner {
             }
         }
         self.release(state, |_| true);
+    }
+
+    /// Process id of the host that has the device.
+    pub(crate) fn works_for(&self) -> Option<u32> {
+        self.lock().holder.as_ref().map(|holder| holder.peer.process_id)
     }
 
     /// Whether a worker runs.

@@ -5,9 +5,13 @@ use crate::options::{DeviceInfo, EmulationInfo};
 use hyper_util::rt::TokioIo;
 use meetpoint_format::wire::device_client::DeviceClient;
 use meetpoint_format::wire::{DescribeReply, DescribeRequest, MESSAGE_BYTES_MAX};
+use std::error::Error as _;
+use std::io::ErrorKind;
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::time::Duration;
 use tokio::net::UnixStream;
+use tonic::Code;
 use tonic::transport::{Channel, Endpoint};
 
 /// How long a device may take to answer.
@@ -22,21 +26,47 @@ pub fn probe(socket: &Path) -> Result<DeviceInfo, Error> {
     let answer =
         runtime.block_on(async { tokio::time::timeout(ANSWER_TIMEOUT, describe(socket)).await });
     answer.unwrap_or_else(|_| {
-        let reason = format!("it did not answer within {ANSWER_TIMEOUT:?}");
+        let reason = format!("it said nothing for {ANSWER_TIMEOUT:?}");
         Err(Error::NotADevice { socket: socket.to_path_buf(), reason })
     })
 }
 
 async fn describe(socket: &Path) -> Result<DeviceInfo, Error> {
-    let stream = UnixStream::connect(socket).await.map_err(|error| Error::NoDevice {
-        socket: socket.to_path_buf(),
-        reason: error.to_string(),
-    })?;
-    let failed = |reason| Error::NotADevice { socket: socket.to_path_buf(), reason };
-    let channel = channel_over(stream).await.map_err(|error| failed(error.to_string()))?;
+    let stream =
+        UnixStream::connect(socket).await.map_err(|error| not_connected(socket, &error))?;
+    let failed = |reason: &str| {
+        let (socket, reason) = (socket.to_path_buf(), reason.to_owned());
+        Error::NotADevice { socket, reason }
+    };
+    let channel = channel_over(stream).await.map_err(|_| failed(HUNG_UP))?;
     let mut client = DeviceClient::new(channel).max_decoding_message_size(MESSAGE_BYTES_MAX);
     let reply = client.describe(DescribeRequest {}).await;
-    Ok(reply.map_err(|status| failed(status.message().to_owned()))?.into_inner().into())
+    let reply = reply.map_err(|status| match status.code() {
+        Code::Unimplemented => failed("it does not know what it is asked"),
+        // What has a cause was not said by the other side: the connection failed.
+        _ if status.source().is_some() => failed(HUNG_UP),
+        _ => failed(status.message()),
+    })?;
+    Ok(reply.into_inner().into())
+}
+
+/// What failed before anything was understood.
+const HUNG_UP: &str = "it ended the connection, or speaks something else than the device link";
+
+fn not_connected(socket: &Path, error: &std::io::Error) -> Error {
+    // The kernel refuses connections to files and folders in the same words.
+    if let Ok(found) = std::fs::metadata(socket)
+        && !found.file_type().is_socket()
+    {
+        let what = if found.is_dir() { "a folder" } else { "a file" };
+        return Error::ProbedNoSocket { path: socket.to_path_buf(), what };
+    }
+    let reason = match error.kind() {
+        ErrorKind::NotFound => "there is no such socket".to_owned(),
+        ErrorKind::ConnectionRefused => "nobody listens there".to_owned(),
+        _ => error.to_string(),
+    };
+    Error::NoDevice { socket: socket.to_path_buf(), reason }
 }
 
 /// A channel over one connection; it does not connect again.
@@ -71,6 +101,7 @@ impl From<DescribeReply> for DeviceInfo {
             }),
             storage_engine: reply.storage_engine,
             storage_note: reply.storage_note,
+            works_for: reply.works_for,
         }
     }
 }

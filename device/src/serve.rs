@@ -214,6 +214,7 @@ fn describe(
         emulation,
         storage_engine: chosen.engine.name().to_owned(),
         storage_note: chosen.note.unwrap_or_default(),
+        works_for: None,
     };
     Ok((info, notices))
 }

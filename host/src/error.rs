@@ -79,7 +79,10 @@ pub enum Error {
         least: u64,
     },
     /// The machine does not give the memory of the ring.
-    #[error("failed to reserve {} for batches: {source}", show_bytes(*bytes))]
+    #[error(
+        "failed to reserve {} for batches: {source}; set memory_budget to less, or raise the \
+         limit of address space (ulimit -v)", show_bytes(*bytes)
+    )]
     RingMemory {
         /// Asked for.
         bytes: u64,
@@ -114,7 +117,7 @@ pub enum Error {
         least: u64,
     },
     /// The spool cannot be made.
-    #[error("failed to make a spool of {} in {place}: {source}", show_bytes(*bytes))]
+    #[error("failed to make a spool of {} in {place}: {source}; {remedy}", show_bytes(*bytes))]
     Spool {
         /// Its size.
         bytes: u64,
@@ -122,9 +125,14 @@ pub enum Error {
         place: String,
         /// Cause.
         source: std::io::Error,
+        /// What would be right.
+        remedy: String,
     },
     /// Threads cannot be bound to these cores.
-    #[error("failed to bind threads to cores {cores:?}: {source}; `meetpoint doctor` lists them")]
+    #[error(
+        "failed to bind threads to cores {cores:?}: {source}; name cores that this process may \
+         use, `meetpoint doctor` counts them"
+    )]
     Cores {
         /// As given.
         cores: Vec<usize>,
@@ -132,11 +140,25 @@ pub enum Error {
         source: std::io::Error,
     },
     /// The system gives no thread.
-    #[error("failed to start a thread: {0}")]
+    #[error(
+        "failed to start a thread or what it waits with: {0}; raise the limits of threads, open \
+         files and memory (ulimit -u, -n, -v)"
+    )]
     Thread(std::io::Error),
     /// A thread of the loader panicked.
     #[error("a preparing thread panicked; this is a defect of Meetpoint, please report it")]
     Panicked,
+    /// There is no place for the socket of a device of our own.
+    #[error(
+        "failed to make a folder for the device's socket in {}: {source}; set XDG_RUNTIME_DIR to \
+         a folder that can be written", parent.display()
+    )]
+    SocketFolder {
+        /// Where it was tried last.
+        parent: PathBuf,
+        /// Cause.
+        source: std::io::Error,
+    },
     /// The device program cannot be started.
     #[error("failed to start device program {}: {source}", program.display())]
     DeviceStart {
@@ -162,6 +184,25 @@ pub enum Error {
         socket.display(), socket.display()
     )]
     DeviceUnreachable {
+        /// Socket.
+        socket: PathBuf,
+        /// What happened.
+        problem: String,
+    },
+    /// A path that is no socket.
+    #[error("no device answers at {}: it is {what}, no socket; correct the path", socket.display())]
+    NotASocket {
+        /// Path.
+        socket: PathBuf,
+        /// What it is.
+        what: &'static str,
+    },
+    /// Whoever listens does not answer as a device does.
+    #[error(
+        "what listens at {} is no device, or hangs: {problem}; start a device on a socket of its \
+         own with `meetpoint device serve`, or correct the path", socket.display()
+    )]
+    NotADevice {
         /// Socket.
         socket: PathBuf,
         /// What happened.

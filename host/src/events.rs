@@ -1,6 +1,7 @@
 //! What went wrong and what was done about it, as sentences.
 
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// Most events that are kept of one epoch.
 const EVENTS_MAX: usize = 1000;
@@ -12,6 +13,43 @@ pub struct Event {
     pub at_ns: u64,
     /// What happened, a sentence.
     pub text: String,
+}
+
+/// Reasons for which batches of a device went to the host that are told; the rest is counted.
+const REASONS_MAX: usize = 5;
+
+/// Batches that a device failed on: each reason is told once, its repeats are counted.
+#[derive(Debug, Default)]
+pub(crate) struct Failures {
+    by_reason: BTreeMap<String, u32>,
+    others: u32,
+}
+
+impl Failures {
+    /// Enters one; whether it is to be told.
+    pub(crate) fn enter(&mut self, reason: &str) -> bool {
+        if let Some(times) = self.by_reason.get_mut(reason) {
+            *times += 1;
+            return false;
+        }
+        if self.by_reason.len() >= REASONS_MAX {
+            self.others += 1;
+            return false;
+        }
+        self.by_reason.insert(reason.to_owned(), 1);
+        true
+    }
+
+    /// Sentences for what was counted and not told.
+    pub(crate) fn untold(&self) -> impl Iterator<Item = String> {
+        let again = self.by_reason.iter().filter(|(_, times)| **times > 1);
+        let again = again.map(|(reason, times)| (times - 1, format!("like this one ({reason})")));
+        let others = (self.others > 0).then(|| (self.others, "for other reasons".to_owned()));
+        again.chain(others).map(|(count, why)| {
+            let batches = if count == 1 { "batch" } else { "batches" };
+            format!("… {count} more {batches} of the device went to the host {why}")
+        })
+    }
 }
 
 /// The events of an epoch in the order of happening.
@@ -42,6 +80,24 @@ impl EventLog {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_reason_is_told_once_and_its_repeats_are_counted() {
+        let mut failures = Failures::default();
+        assert!(failures.enter("the spool is full"));
+        assert!((0..37).all(|_| !failures.enter("the spool is full")));
+        assert!((1..REASONS_MAX).all(|number| failures.enter(&number.to_string())));
+        assert!(!failures.enter("one reason too many"));
+        let untold: Vec<String> = failures.untold().collect();
+        assert_eq!(
+            untold,
+            [
+                "… 37 more batches of the device went to the host like this one (the spool is \
+                 full)",
+                "… 1 more batch of the device went to the host for other reasons"
+            ]
+        );
+    }
 
     #[test]
     fn a_flood_of_events_is_counted_and_not_kept() {

@@ -7,7 +7,9 @@
 #![expect(unsafe_code, reason = "maps the memory that it shares with the device")]
 
 use crate::config::{SpoolConfig, SpoolKind};
+use crate::job::free_bytes;
 use crate::places::SpoolLimits;
+use crate::units::show_bytes;
 use crate::{Error, clock};
 use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, memfd_create};
 use rustix::io::Errno;
@@ -52,7 +54,10 @@ impl Spool {
             SpoolKind::Memory => "memory".to_owned(),
             SpoolKind::File { directory } => directory.display().to_string(),
         };
-        let failed = |source| Error::Spool { bytes, place: place.clone(), source };
+        let failed = |source| {
+            let (place, remedy) = (place.clone(), remedy(&config.kind));
+            Error::Spool { bytes, place, source, remedy }
+        };
         let (file, mapping) = match &config.kind {
             SpoolKind::Memory => {
                 let file = memory_file(bytes).map_err(failed)?;
@@ -124,6 +129,20 @@ impl Drop for Mapping {
     }
 }
 
+/// What to do when a spool cannot be made.
+fn remedy(kind: &SpoolKind) -> String {
+    match kind {
+        SpoolKind::Memory => {
+            "set the spool's quota to less, or raise the limit of address space (ulimit -v)".into()
+        }
+        SpoolKind::File { directory } => {
+            let free = free_bytes(directory)
+                .map_or_else(String::new, |free| format!("{} are free there: ", show_bytes(free)));
+            format!("{free}set the spool's quota to less, or its directory to another folder")
+        }
+    }
+}
+
 /// Anonymous memory whose length nobody can change.
 fn memory_file(bytes: u64) -> std::io::Result<File> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
@@ -135,7 +154,11 @@ fn memory_file(bytes: u64) -> std::io::Result<File> {
 
 /// A file without a name, all of its blocks reserved.
 fn unnamed_file(directory: &Path, bytes: u64) -> std::io::Result<(File, Option<String>)> {
-    let file = tempfile::tempfile_in(directory)?;
+    // Without the name that was tried, which says nothing to a user.
+    let file = tempfile::tempfile_in(directory).map_err(|error| match error.raw_os_error() {
+        Some(_) => error,
+        None => error.kind().into(),
+    })?;
     match fallocate(&file, FallocateFlags::empty(), 0, bytes) {
         Ok(()) => Ok((file, None)),
         Err(Errno::OPNOTSUPP) => {

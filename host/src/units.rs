@@ -53,7 +53,7 @@ fn parse(text: &str, units: &[(&str, u64)]) -> Option<u64> {
 
 /// Bytes in the largest binary unit that leaves a short number.
 pub(crate) fn show_bytes(bytes: u64) -> String {
-    let units = [("GiB", 30), ("MiB", 20), ("KiB", 10)];
+    let units = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
     for (unit, shift) in units {
         if bytes >= 1 << shift {
             let number = bytes as f64 / (1_u64 << shift) as f64;
@@ -94,6 +94,7 @@ mod tests {
     fn bytes_are_shown_short() {
         assert_eq!(show_bytes(512 << 20), "512 MiB");
         assert_eq!(show_bytes((3 << 30) / 2), "1.5 GiB");
+        assert_eq!(show_bytes(900 << 40), "900 TiB");
         assert_eq!(show_bytes(1000), "1000 bytes");
     }
 }

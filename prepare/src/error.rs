@@ -7,7 +7,10 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum Error {
     /// The folder or its manifest does not read.
-    #[error("failed to open dataset {}: {source}", path.display())]
+    #[error(
+        "failed to open dataset {}: {source}; name a folder that `meetpoint pack` made and that \
+         can be read", path.display()
+    )]
     Open {
         /// Dataset folder.
         path: PathBuf,

@@ -418,3 +418,8 @@ fn host_and_device_can_tell_datasets_apart() {
     write(two.path(), |sample, image| image.extend(vec![0; usize::from(sample == 3)]));
     assert_ne!(sha256(one.path()), sha256(two.path()));
 }
+
+#[test]
+fn recipes_are_refused_by_the_limit_that_the_kernels_have() {
+    assert_eq!(meetpoint_format::recipe::PIXELS_MAX, meetpoint_kernels::decode::PIXELS_MAX);
+}

@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 /// Longest source file in lines; STYLE says think at 500, split before 800.
 const LINES_MAX: usize = 800;
 
+/// Longest line in characters.
+const COLUMNS_MAX: usize = 100;
+
 fn sources() -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders: Vec<PathBuf> = std::fs::read_dir(root())
@@ -42,6 +45,11 @@ fn complaints(name: &str, text: &str) -> Vec<String> {
         found.push(format!("{name}: more than {LINES_MAX} lines"));
     }
     for (number, line) in text.lines().enumerate() {
+        // A literal that has no place to be broken may be longer.
+        let columns = line.chars().count();
+        if columns > COLUMNS_MAX && !is_one_literal(line) {
+            found.push(format!("{name}:{}: {columns} columns", number + 1));
+        }
         // Split so that this file does not name them itself.
         for word in [concat!("to", "do!("), concat!("#[al", "low("), concat!("#[ign", "ore")] {
             if line.trim_start().starts_with("//") {
@@ -53,6 +61,14 @@ fn complaints(name: &str, text: &str) -> Vec<String> {
         }
     }
     found
+}
+
+/// Whether a line is nothing but one text without a space, and what closes it.
+fn is_one_literal(line: &str) -> bool {
+    let inside = line.trim().trim_end_matches([',', ';', ')']);
+    let is_quoted = inside.len() > 1 && inside.ends_with(['"', '#']);
+    let begins = ["\"", "r\"", "r#\"", "b\""].iter().any(|quote| inside.starts_with(quote));
+    is_quoted && begins && !inside.contains(' ')
 }
 
 #[test]
@@ -73,4 +89,8 @@ fn an_untidy_source_is_found() {
     let text = concat!("fn f() { to", "do!() }\n");
     assert_eq!(complaints("f.rs", text).len(), 2);
     assert_eq!(complaints("f.rs", "//! What it is for.\n").len(), 0);
+    let long = format!("//! What it is for.\n// {}\n", "x ".repeat(50));
+    assert_eq!(complaints("f.rs", &long), ["f.rs:2: 103 columns"]);
+    let literal = format!("//! What it is for.\n    \"{}\",\n", "x".repeat(100));
+    assert_eq!(complaints("f.rs", &literal).len(), 0);
 }

@@ -114,7 +114,11 @@ pub(super) fn run(arguments: Arguments, output: Output) -> anyhow::Result<()> {
         Command::Serve(serve) => serve_device(*serve, output),
         Command::Probe(Probe { socket }) => {
             let info = meetpoint_device::probe(&socket)?;
-            output.result(&info, || describe(&info))
+            let state = match info.works_for {
+                Some(host) => format!("busy: works for the host with process id {host}"),
+                None => "free".to_owned(),
+            };
+            output.result(&info, || format!("{}{state}", describe(&info)))
         }
     }
 }
@@ -141,8 +145,7 @@ fn serve_device(arguments: Serve, output: Output) -> anyhow::Result<()> {
     let ready = |ready: &Ready| {
         ready.notices.iter().for_each(|text| output::notice(text));
         let line = format!("listening on {}\n{}", ready.socket.display(), describe(&ready.device));
-        // Whoever reads this output may have gone; the device goes on.
-        let _ = output.line(line.trim_end());
+        output.line(line.trim_end());
     };
     let summary: ServeSummary = meetpoint_device::serve(options, ready, stop.flag())?;
     output.result(&summary, || {

@@ -23,7 +23,9 @@ processor, or the bundled emulation of one) prepares them from the back; they me
 
 Start with `meetpoint demo`: it makes pictures, packs them, and compares the strategies.";
 
-const AFTER_HELP: &str = "Exit codes: 0 done, 1 failed, 2 wrong usage.
+const AFTER_HELP: &str = "Exit codes: 0 done, 1 failed, 2 wrong usage. A reader of standard output
+that leaves early, as head does, is no failure. With --json a failure is a document too:
+{\"error\": {\"message\", \"because\", \"remedy\", \"exit_code\"}}.
 NO_COLOR=1 turns colours off.";
 
 /// What was typed.
@@ -36,6 +38,13 @@ pub(crate) struct Arguments {
     /// Print one JSON document on standard output instead of text.
     #[arg(long, global = true)]
     json: bool,
+}
+
+impl Arguments {
+    /// Whether standard output gets one JSON document.
+    pub(crate) fn is_json(&self) -> bool {
+        self.json
+    }
 }
 
 #[derive(Debug, Subcommand)]

@@ -60,7 +60,8 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
 
 /// Reads and checks a recipe; the error names file, place and remedy.
 pub(crate) fn read(path: &Path) -> anyhow::Result<Recipe> {
-    let text = meetpoint_storage::files::read_text(path)
-        .with_context(|| format!("failed to read recipe {}", path.display()))?;
+    let text = meetpoint_storage::files::read_text(path).with_context(|| {
+        format!("failed to read recipe {}; name a TOML file that can be read", path.display())
+    })?;
     Recipe::from_toml(&text).map_err(|error| anyhow!("{}: {error}", path.display()))
 }

@@ -22,14 +22,32 @@ pub(super) fn huge_pages(system: &System) -> Finding {
     }
 }
 
+/// The bit of CAP_IPC_LOCK, which lifts the limit of locked memory (capabilities(7)).
+const CAP_IPC_LOCK: u32 = 14;
+
+/// Whether this process may lock as much memory as it likes.
+fn is_exempt(system: &System) -> bool {
+    let status = system.read("proc/self/status").unwrap_or_default();
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let bits = effective.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok());
+    bits.is_some_and(|bits| bits & (1 << CAP_IPC_LOCK) != 0)
+}
+
 /// RLIMIT_MEMLOCK.
-pub(super) fn memlock(probes: &Probes) -> Finding {
+pub(super) fn memlock(system: &System, probes: &Probes) -> Finding {
     let topic = "locked memory";
     let used = "registered buffers of io_uring; unregistered ones where it is too little";
     match probes.memlock_bytes {
         None => Finding::ready(topic, "no limit", used),
         Some(limit) if limit >= MEMLOCK_WANTED => {
             Finding::ready(topic, format!("limit of {}", units::bytes(limit)), used)
+        }
+        Some(limit) if is_exempt(system) => {
+            let found = format!(
+                "limit of {}, which does not bind this process (CAP_IPC_LOCK)",
+                units::bytes(limit)
+            );
+            Finding::ready(topic, found, used)
         }
         Some(limit) => Finding::limited(topic, format!("limit of {}", units::bytes(limit)), used)
             .remedy("raise it: ulimit -l unlimited, or memlock in /etc/security/limits.conf"),
@@ -38,9 +56,27 @@ pub(super) fn memlock(probes: &Probes) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use super::huge_pages;
-    use crate::doctor::State;
+    use super::{huge_pages, memlock};
     use crate::doctor::system::made_up;
+    use crate::doctor::{Probes, State};
+
+    #[test]
+    fn a_small_limit_of_locked_memory_binds_those_without_the_capability() {
+        let probes = Probes {
+            io_uring: Err("not asked".to_owned()),
+            direct_path: "/data".into(),
+            direct: Err("not asked".to_owned()),
+            memlock_bytes: Some(0),
+            cores_allowed: 2,
+        };
+        for (bits, state) in [("000001ffffffffff", State::Ready), ("0", State::Limited)] {
+            let status = format!("Name:\tmeetpoint\nCapEff:\t{bits}\n");
+            let (_folder, system) = made_up(&[("proc/self/status", &status)]);
+            let finding = memlock(&system, &probes);
+            assert_eq!(finding.state, state, "{bits}");
+            assert_eq!(finding.remedy.is_some(), state == State::Limited);
+        }
+    }
 
     #[test]
     fn the_mode_in_brackets_is_the_one_in_force() {

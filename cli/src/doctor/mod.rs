@@ -69,7 +69,7 @@ pub(crate) fn examine(system: &System, probes: &Probes) -> Vec<Finding> {
         processor::instruction_set(),
         processor::cgroup(system),
         memory::huge_pages(system),
-        memory::memlock(probes),
+        memory::memlock(system, probes),
         storage::io_uring(system, probes),
         storage::direct(probes),
         storage::nvme(system),

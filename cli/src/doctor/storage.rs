@@ -10,6 +10,13 @@ pub(super) fn io_uring(system: &System, probes: &Probes) -> Finding {
         Ok(support) => return ring(topic, support),
         Err(reason) => reason,
     };
+    if let Some((reason, remedy)) = reason.split_once("; ")
+        && remedy.contains("locked memory")
+    {
+        // Nothing forbids a ring: the reason brings its own remedy.
+        let found = Finding::missing(topic, reason, "blocking reads on a few threads");
+        return found.remedy(remedy);
+    }
     let remedy = match system.read("proc/sys/kernel/io_uring_disabled").as_deref() {
         Ok("2") => "sysctl kernel.io_uring_disabled=0 (it is disabled for everybody)",
         Ok("1") => "sysctl kernel.io_uring_disabled=0, or run as a member of kernel.io_uring_group",
@@ -26,7 +33,7 @@ fn ring(topic: &'static str, support: &UringSupport) -> Finding {
         Ok(()) => Finding::ready(topic, found, "with registered buffers, for samples and slots"),
         Err(reason) => Finding::limited(
             topic,
-            format!("{found}; buffers cannot be registered: {reason}"),
+            format!("{found}; {}", reason.split("; ").next().unwrap_or(reason)),
             "without registered buffers, for samples and slots",
         )
         .remedy("raise the limit of locked memory: ulimit -l unlimited"),
@@ -110,6 +117,12 @@ mod tests {
             assert_eq!(finding.state, State::Missing);
             assert!(finding.remedy.unwrap().contains(word), "{sysctl}");
         }
+        let reason = "io_uring is not available: no memory for the ring; raise the limit of locked \
+                      memory (ulimit -l)";
+        let (_folder, system) = made_up(&[("proc/sys/kernel/io_uring_disabled", "0")]);
+        let finding = io_uring(&system, &probes(Err(reason.to_owned())));
+        assert!(finding.found.ends_with("no memory for the ring"), "{finding:?}");
+        assert!(finding.remedy.unwrap().starts_with("raise the limit of locked memory"));
         let (_folder, system) = made_up(&[]);
         assert_eq!(io_uring(&system, &ring(Ok(()))).state, State::Ready);
         assert_eq!(io_uring(&system, &ring(Err("no room".to_owned()))).state, State::Limited);

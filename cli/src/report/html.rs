@@ -2,7 +2,7 @@
 
 use super::svg::escape;
 use super::table::{self, Grid};
-use super::{Report, Run, plots};
+use super::{INVALID, Report, Run, plots};
 use crate::surface::units;
 
 const STYLE: &str = include_str!("page.css");
@@ -105,11 +105,11 @@ fn header(report: &Report) -> String {
     }
     let job = &report.job;
     let lead = format!(
-        "{} samples in batches of {} ({} batches an epoch), {} under each strategy.",
-        job.samples,
+        "{} in batches of {} ({} an epoch), {} under each strategy.",
+        units::count(job.samples, "sample"),
         job.batch_size,
-        job.batches,
-        if job.epochs == 1 { "one epoch".to_owned() } else { format!("{} epochs", job.epochs) }
+        units::count(job.batches.into(), "batch"),
+        units::count(job.epochs.into(), "epoch")
     );
     let mut warnings = String::new();
     for run in &report.runs {
@@ -117,10 +117,12 @@ fn header(report: &Report) -> String {
             let line = format!("{}: {warning}", run.strategy);
             warnings.push_str(&format!("<p class=\"warning\">{}</p>\n", escape(&line)));
         }
-        for level in run.failed_levels() {
-            let line = format!("{}: {} failed: {}", run.strategy, level.level, level.how);
-            warnings.push_str(&format!("<p class=\"warning\">{}</p>\n", escape(&line)));
-        }
+    }
+    if report.runs.iter().any(|run| !run.invalid().is_empty()) {
+        warnings.push_str(&format!("<p>INVALID: {}.</p>\n", escape(INVALID)));
+    }
+    for failed in report.failed() {
+        warnings.push_str(&format!("<p class=\"warning\">{}</p>\n", escape(&failed)));
     }
     format!(
         "<header>\n<h1>Meetpoint report</h1>\n<p>{}</p>\n{warnings}<div class=\"cards\">\n{cards}\
@@ -204,16 +206,26 @@ fn setting(report: &Report) -> String {
     let last =
         if job.drop_last { "a short last batch left out" } else { "a short last batch kept" };
     let rows = [
-        ("dataset", format!("{} ({} samples)", job.dataset, job.samples)),
+        ("dataset", format!("{} ({})", job.dataset, units::count(job.samples, "sample"))),
         ("order", format!("{shuffle}, seed {}, {last}", job.seed)),
-        ("host", format!("{} workers, {} batches ahead each", job.workers, job.prefetch)),
+        (
+            "host",
+            format!(
+                "{}, {} ahead each",
+                units::count(job.workers.into(), "worker"),
+                units::count(job.prefetch.into(), "batch")
+            ),
+        ),
         ("memory budget", units::bytes(job.memory_budget_bytes)),
         ("device", job.device.clone()),
         ("mte", job.mte.clone()),
         ("spool", job.spool.clone()),
         ("accelerator", job.accelerator.clone()),
         ("recipe", job.recipe_sha256.clone()),
-        ("processor", format!("{}, {} cores usable", machine.processor, machine.cores)),
+        (
+            "processor",
+            format!("{}, {} usable", machine.processor, units::count(machine.cores as u64, "core")),
+        ),
         ("memory", units::bytes(machine.memory_bytes)),
         ("kernel", machine.kernel.clone()),
         ("instruction set", machine.instruction_set.clone()),
@@ -230,7 +242,7 @@ fn setting(report: &Report) -> String {
 #[cfg(test)]
 mod tests {
     use super::page;
-    use crate::report::made_up;
+    use crate::report::{Failure, Verdict, made_up};
 
     /// Elements that stand open, in order; a page is well formed when none is left.
     fn unclosed(html: &str) -> Vec<String> {
@@ -276,6 +288,19 @@ mod tests {
         let html = page(&made_up::report(8));
         let top = html.split("<section>").next().unwrap();
         assert!(top.contains("INVALID: read-bandwidth is 8.0 % off target"));
+        assert!(top.contains("its times do not count"), "{top}");
+    }
+
+    #[test]
+    fn what_failed_is_said_at_the_top() {
+        let mut report = made_up::report(8);
+        report.runs[1].levels[0].verdict = Verdict::Failed;
+        report.failures.push(Failure { what: "wrr".into(), error: "<no device>".into() });
+        let html = page(&report);
+        let top = html.split("<section>").next().unwrap();
+        assert!(top.contains("strategy wrr failed: &lt;no device&gt;"), "{top}");
+        assert!(top.contains("mte broke C0: every index once"), "{top}");
+        assert!(html.contains("<td class=\"bad\">FAILED</td>"));
     }
 
     #[test]

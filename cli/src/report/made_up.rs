@@ -48,6 +48,7 @@ pub(crate) fn report(count: u32) -> Report {
             run("mte", both, Some(device(1.02))),
             run("wrr", mixed, Some(device(1.08))),
         ],
+        failures: Vec::new(),
         notices: vec!["io_uring is not available: blocking reads are used".into()],
     }
 }

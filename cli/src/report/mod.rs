@@ -27,6 +27,12 @@ pub(crate) const VERSION: u32 = 1;
 /// Most that a knob of the emulated device may be off its target, as a share.
 pub(crate) const KNOB_OFF_MAX: f64 = 0.05;
 
+/// What it means that a knob is off its target, and what to do.
+pub(crate) const INVALID: &str = "the device was not as slow as it was to be, or slower, so its \
+    times do not count; every batch and level still does. Run a release build on an idle machine, \
+    give the device a core that the host does not use (core, host_cores), and more batches; a \
+    latency below what the machine's own timers and storage take cannot be met";
+
 /// One invocation of `run` or `demo`: a job, under one strategy or several.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Report {
@@ -42,9 +48,23 @@ pub(crate) struct Report {
     pub job: Job,
     /// One entry per strategy, in the order in which they ran.
     pub runs: Vec<Run>,
+    /// What was asked for and could not be run to its end.
+    pub failures: Vec<Failure>,
     /// Fallbacks and other things worth knowing, as sentences.
     pub notices: Vec<String>,
 }
+
+/// A strategy that failed, or the verification of those that did not.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Failure {
+    /// Name of the strategy, or [`VERIFICATION`].
+    pub what: String,
+    /// Why, with its causes.
+    pub error: String,
+}
+
+/// What a failure of the verification is entered under.
+pub(crate) const VERIFICATION: &str = "verification";
 
 /// The machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -330,6 +350,21 @@ pub(crate) struct EnergyPart {
     pub name: String,
     /// By the model.
     pub modelled_joules: f64,
+}
+
+impl Report {
+    /// Sentences for everything that failed: strategies, verification, levels.
+    pub(crate) fn failed(&self) -> Vec<String> {
+        let ended = self.failures.iter().map(|failure| match failure.what.as_str() {
+            VERIFICATION => format!("verification failed: {}", failure.error),
+            strategy => format!("strategy {strategy} failed: {}", failure.error),
+        });
+        let broken = self.runs.iter().flat_map(|run| {
+            let of_run = run.failed_levels().into_iter();
+            of_run.map(|level| format!("{} broke {}: {}", run.strategy, level.level, level.how))
+        });
+        ended.chain(broken).collect()
+    }
 }
 
 impl Run {

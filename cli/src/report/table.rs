@@ -1,8 +1,11 @@
 //! The tables of a report, as rows of text; drawn for a terminal here and for a page in `html`.
 
-use super::{Knob, Level, Report, Run, Verdict};
+use super::{INVALID, Knob, Level, Report, Run, VERIFICATION, Verdict};
 use crate::surface::units::{bytes, rate, seconds, signed_percent, significant};
 use comfy_table::{Attribute, Cell, CellAlignment, ContentArrangement, Table, presets};
+
+/// What stands in place of a time or a verdict.
+const FAILED: &str = "FAILED";
 
 /// Text in rows and columns.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,6 +80,11 @@ pub(crate) fn comparison(report: &Report) -> Grid {
             run.prediction.seconds.map_or_else(unknown, seconds),
             run.prediction.error_ratio.map_or_else(unknown, signed_percent),
         ]);
+    }
+    for failure in report.failures.iter().filter(|failure| failure.what != VERIFICATION) {
+        let rest = std::iter::repeat_with(unknown).take(grid.head.len() - 2);
+        let row = [failure.what.clone(), FAILED.to_owned()].into_iter().chain(rest);
+        grid.rows.push(row.collect());
     }
     grid
 }
@@ -156,7 +164,7 @@ pub(crate) fn level_details(report: &Report) -> Grid {
 fn verdict(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Verified => "verified",
-        Verdict::Failed => "FAILED",
+        Verdict::Failed => FAILED,
         Verdict::NotChecked => "not checked",
         Verdict::NotClaimed => "not claimed",
     }
@@ -268,6 +276,12 @@ pub(crate) fn text(report: &Report) -> String {
             text.push_str(&format!("  {line}\n"));
         }
     }
+    if report.runs.iter().any(|run| !run.invalid().is_empty()) {
+        text.push_str(&format!("INVALID: {INVALID}\n"));
+    }
+    for failure in &report.failures {
+        text.push_str(&format!("{} FAILED: {}\n", failure.what, failure.error));
+    }
     text.push_str(&energy_line(report));
     text
 }
@@ -290,7 +304,7 @@ fn energy_line(report: &Report) -> String {
 #[cfg(test)]
 mod tests {
     use super::{comparison, knobs, levels_in_a_line, text};
-    use crate::report::made_up;
+    use crate::report::{Failure, made_up};
 
     #[test]
     fn strategies_are_compared_with_host_only() {
@@ -306,8 +320,20 @@ mod tests {
         let text = text(&made_up::report(100));
         assert!(text.contains("wrr: C0 C2 verified; C4 not claimed"));
         assert!(text.contains("INVALID: read-bandwidth is 8.0 % off target"));
+        assert!(text.contains("its times do not count") && text.contains("host_cores"));
         assert!(text.contains("at 1.20 s: the device was stalled"));
         assert!(text.contains("modelled energy (not measured)"));
+    }
+
+    #[test]
+    fn a_strategy_that_failed_has_a_row_and_its_reason() {
+        let mut report = made_up::report(4);
+        let (what, error) = ("device-only".to_owned(), "the device is in use".to_owned());
+        report.failures.push(Failure { what, error });
+        let grid = comparison(&report);
+        assert_eq!(grid.rows[3][..3], ["device-only", "FAILED", "–"]);
+        assert_eq!(grid.rows[3].len(), grid.head.len());
+        assert!(text(&report).contains("device-only FAILED: the device is in use"));
     }
 
     #[test]

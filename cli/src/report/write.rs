@@ -9,8 +9,18 @@ use std::path::{Path, PathBuf};
 
 /// Writes both files and returns their paths (json, html).
 pub(crate) fn write(report: &Report, folder: &Path) -> anyhow::Result<(PathBuf, PathBuf)> {
+    write_both(report, folder).with_context(|| {
+        format!(
+            "the report could not be written to {}; free space, or choose another folder with \
+             --report",
+            folder.display()
+        )
+    })
+}
+
+fn write_both(report: &Report, folder: &Path) -> anyhow::Result<(PathBuf, PathBuf)> {
     std::fs::create_dir_all(folder)
-        .with_context(|| format!("failed to create report folder {}", folder.display()))?;
+        .with_context(|| format!("failed to create folder {}", folder.display()))?;
     let mut json = serde_json::to_string_pretty(report)?;
     json.push('\n');
     let json_path = place(folder, "report.json", json.as_bytes())?;
@@ -50,10 +60,19 @@ pub(crate) fn place(folder: &Path, name: &str, content: &[u8]) -> anyhow::Result
     let mut file = tempfile::Builder::new()
         .permissions(Permissions::from_mode(0o666))
         .tempfile_in(folder)
+        .map_err(|error| without_path(&error))
         .with_context(failed)?;
-    file.write_all(content).with_context(failed)?;
-    file.persist(&path).with_context(failed)?;
+    file.write_all(content).map_err(|error| without_path(&error)).with_context(failed)?;
+    file.persist(&path).map_err(|error| error.error).with_context(failed)?;
     Ok(path)
+}
+
+/// What went wrong, without the temporary name, which says nothing to a user.
+pub(crate) fn without_path(error: &std::io::Error) -> std::io::Error {
+    match error.raw_os_error() {
+        Some(code) => std::io::Error::from_raw_os_error(code),
+        None => error.kind().into(),
+    }
 }
 
 #[cfg(test)]
@@ -71,6 +90,17 @@ mod tests {
         assert_eq!(format!("{read:.9?}"), format!("{report:.9?}"));
         assert!(html.is_file());
         assert_eq!(std::fs::read_dir(folder.path().join("new")).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn a_folder_that_takes_nothing_is_an_error_with_a_remedy_and_no_temporary_name() {
+        let folder = tempfile::tempdir().unwrap();
+        // A name for the file that is there already, as a folder with something in it.
+        std::fs::create_dir_all(folder.path().join("report.json/x")).unwrap();
+        let error = write(&made_up::report(2), folder.path()).unwrap_err();
+        let said = format!("{error:#}").replace(&folder.path().display().to_string(), "out");
+        assert!(said.contains("--report") && said.contains("out/report.json: "), "{said}");
+        assert!(!said.contains(".tmp"), "{said}");
     }
 
     #[test]

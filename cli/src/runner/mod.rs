@@ -1,16 +1,19 @@
 //! A job under one strategy after another, each on a device process of its own, into a report.
 //!
-//! In reading order: this file (the sequence), [`strategy`] (which ones), [`device`] (how the
-//! job's device is started), [`describe`] (the job in words).
+//! In reading order: this file (the sequence), [`check`] (what is refused), [`strategy`] (which
+//! ones), [`device`] (how the job's device is started), [`describe`] (the job in words).
 
+mod check;
 mod describe;
 mod device;
 mod strategy;
 
 pub(crate) use strategy::{Plan, StrategyName};
 
-use crate::report::{self, Level, Report, Run, Verdict, collect, energy, machine, predict};
-use crate::surface::failure::Interrupted;
+use crate::report::{
+    self, Failure, Level, Report, Run, Verdict, collect, energy, machine, predict,
+};
+use crate::surface::failure::{Interrupted, told};
 use crate::surface::progress::Progress;
 use crate::surface::{Output, Stop, output, units};
 use anyhow::{Context, bail};
@@ -38,6 +41,43 @@ struct Measured {
     notices: Vec<String>,
 }
 
+/// What goes into the report beside measurements.
+#[derive(Default)]
+struct Told {
+    notices: Vec<String>,
+    failures: Vec<Failure>,
+}
+
+impl Told {
+    /// Prints a notice once and keeps it.
+    fn notice(&mut self, notice: String) {
+        if !self.notices.contains(&notice) {
+            output::notice(&notice);
+            self.notices.push(notice);
+        }
+    }
+
+    fn failure(&mut self, what: &str, error: &anyhow::Error) {
+        let (message, because) = told(error);
+        let error = std::iter::once(message).chain(because).collect::<Vec<_>>().join(": ");
+        self.failures.push(Failure { what: what.to_owned(), error });
+    }
+
+    /// All failures in one sentence; what fails every strategy is said once.
+    fn every_failure(&self) -> String {
+        match &self.failures[..] {
+            [first, rest @ ..] if rest.iter().all(|other| other.error == first.error) => {
+                format!("every strategy failed: {}", first.error)
+            }
+            all => {
+                let each =
+                    |failure: &Failure| format!("{} failed: {}", failure.what, failure.error);
+                all.iter().map(each).collect::<Vec<_>>().join("; ")
+            }
+        }
+    }
+}
+
 /// Runs the job under every strategy of the plan and judges what came of it.
 pub(crate) fn run(
     job: &JobFile,
@@ -45,38 +85,33 @@ pub(crate) fn run(
     stop: &Stop,
     output: Output,
 ) -> anyhow::Result<Report> {
+    let mut told = Told::default();
+    check::job(job)?.into_iter().for_each(|notice| told.notice(notice));
     let switch = StopHandle::new();
     let waker = switch.clone();
     stop.on_signal(move || waker.stop());
-    let mut measured: Vec<Measured> = Vec::new();
-    let mut notices = Vec::new();
     if cfg!(debug_assertions) {
         let text = "this is an unoptimised build, so its times say little; build with --release";
-        tell(&mut notices, text.to_owned());
+        told.notice(text.to_owned());
     }
-    for &name in &plan.strategies {
-        if let Some(reason) = plan.reason_to_skip(name, &measured_times(&measured)) {
-            tell(&mut notices, reason);
-            continue;
+    let measured = measure(job, plan, &switch, output, &mut told)?;
+    let Some(first) = measured.first() else { bail!("{}", told.every_failure()) };
+    let reference = match job.verify.then(|| reference(job, first, &switch)) {
+        None => Err("verification was turned off"),
+        Some(Ok(reference)) => Ok(reference),
+        Some(Err(error)) if error.is::<Interrupted>() => return Err(error),
+        Some(Err(error)) => {
+            told.failure(report::VERIFICATION, &error);
+            Err("verification failed")
         }
-        let strategy = name.of(job);
-        let run = run_strategy(job, strategy, &switch, output)
-            .map_err(as_interrupted)
-            .with_context(|| format!("strategy {} failed", strategy.name()))?;
-        run.notices.iter().for_each(|notice| tell(&mut notices, notice.clone()));
-        let time: u64 = run.epochs.iter().map(|epoch| epoch.duration_ns).sum();
-        output.line(&format!("{}: {}", strategy.name(), units::nanoseconds(time)))?;
-        measured.push(run);
-    }
-    let first = measured.first().context("no strategy was left to run")?;
-    let reference = if job.verify { Some(reference(job, first, &switch)?) } else { None };
+    };
     let machine = machine::describe();
     let power = PowerModel::bundled();
     let description = describe::job(job, first.epochs.first(), &first.job);
     let runs = measured
         .iter()
         .map(|run| {
-            let judged = judge(job, run, reference.as_ref());
+            let judged = judge(job, run, reference.as_ref().map_err(|why| *why));
             with_energy(job, judged, &power, machine.cores)
         })
         .collect();
@@ -88,16 +123,44 @@ pub(crate) fn run(
         machine,
         job: description,
         runs,
-        notices,
+        failures: told.failures,
+        notices: told.notices,
     })
 }
 
-/// Prints a notice once and keeps it for the report.
-fn tell(notices: &mut Vec<String>, notice: String) {
-    if !notices.contains(&notice) {
-        output::notice(&notice);
-        notices.push(notice);
+/// Runs one strategy after another. One that fails costs no other; an interruption ends all.
+fn measure(
+    job: &JobFile,
+    plan: &Plan,
+    switch: &StopHandle,
+    output: Output,
+    told: &mut Told,
+) -> anyhow::Result<Vec<Measured>> {
+    let mut measured: Vec<Measured> = Vec::new();
+    for &name in &plan.strategies {
+        if let Some(reason) = plan.reason_to_skip(name, &measured_times(&measured)) {
+            told.notice(reason);
+            continue;
+        }
+        let strategy = name.of(job);
+        let name = strategy.name();
+        match run_strategy(job, strategy, switch, output).map_err(as_interrupted) {
+            Ok(run) => {
+                run.notices.iter().for_each(|notice| told.notice(notice.clone()));
+                let time: u64 = run.epochs.iter().map(|epoch| epoch.duration_ns).sum();
+                output.line(&format!("{name}: {}", units::nanoseconds(time)));
+                measured.push(run);
+            }
+            Err(error) if plan.strategies.len() == 1 || error.is::<Interrupted>() => {
+                return Err(error.context(format!("strategy {name} failed")));
+            }
+            Err(error) => {
+                output.line(&format!("{name}: FAILED"));
+                told.failure(name, &error);
+            }
+        }
     }
+    Ok(measured)
 }
 
 fn as_interrupted(error: anyhow::Error) -> anyhow::Error {
@@ -132,7 +195,8 @@ fn run_strategy(
         Strategy::HostOnly => None,
         _ => device::source(&job.device, job.engine)?,
     };
-    let mut loader = Loader::open(job.loader_config(strategy, source, switch.clone()))?;
+    let config = job.loader_config(strategy, source, switch.clone());
+    let mut loader = Loader::open(config).map_err(|error| job.locate(error))?;
     let mut accelerator: Box<dyn Accelerator> = match job.accelerator {
         AcceleratorJob::Null => Box::new(Null),
         AcceleratorJob::Emulated { step } => Box::new(Emulated::new(step, switch.clone())),
@@ -142,7 +206,7 @@ fn run_strategy(
         epochs.push(run_epoch(&mut loader, epoch, accelerator.as_mut())?);
         if job.epochs > 1 {
             let time = units::nanoseconds(epochs[epochs.len() - 1].duration_ns);
-            output.line(&format!("{}, epoch {epoch}: {time}", strategy.name()))?;
+            output.line(&format!("{}, epoch {epoch}: {time}", strategy.name()));
         }
     }
     Ok(Measured {
@@ -183,7 +247,7 @@ fn reference(job: &JobFile, run: &Measured, switch: &StopHandle) -> anyhow::Resu
         .context("failed to prepare the samples again for verification")
 }
 
-fn judge(job: &JobFile, measured: &Measured, reference: Option<&Reference>) -> Run {
+fn judge(job: &JobFile, measured: &Measured, reference: Result<&Reference, &str>) -> Run {
     let totals = collect::totals(&measured.epochs);
     let epochs: Vec<report::Epoch> =
         measured.epochs.iter().map(|epoch| collect::epoch(epoch, job.workers)).collect();
@@ -235,14 +299,17 @@ fn inputs(job: &JobFile, measured: &Measured, epoch: &report::Epoch) -> Inputs {
     }
 }
 
-fn levels(measured: &Measured, reference: Option<&Reference>) -> Vec<Level> {
-    let Some(reference) = reference else {
-        let claimed = measured.strategy.levels().iter().map(|level| Level {
-            level: format!("{level:?}"),
-            verdict: Verdict::NotChecked,
-            how: "verification was turned off".to_owned(),
-        });
-        return claimed.collect();
+fn levels(measured: &Measured, reference: Result<&Reference, &str>) -> Vec<Level> {
+    let reference = match reference {
+        Ok(reference) => reference,
+        Err(why) => {
+            let claimed = measured.strategy.levels().iter().map(|level| Level {
+                level: format!("{level:?}"),
+                verdict: Verdict::NotChecked,
+                how: why.to_owned(),
+            });
+            return claimed.collect();
+        }
     };
     let judged = verify(measured.strategy, &measured.job, &measured.epochs, reference);
     judged.into_iter().map(level).collect()
@@ -269,18 +336,44 @@ fn with_energy(job: &JobFile, mut run: Run, power: &PowerModel, cores: usize) ->
     run
 }
 
-/// Writes the report where asked, prints it, and fails when a level did not hold.
+/// Writes the report where asked, prints it, and fails when anything in it did.
+///
+/// Neither waits for the other: a reader of standard output that left does not cost the files, a
+/// full disk does not cost the table.
 pub(crate) fn finish(report: &Report, folder: &Path, output: Output) -> anyhow::Result<()> {
-    let (json, html) = report::write::write(report, folder)?;
-    output.result(report, || {
+    let written = report::write::write(report, folder);
+    let printed = output.result(report, || {
         let table = report::table::text(report);
-        format!("\n{table}report: {} and {}", html.display(), json.display())
-    })?;
-    let failed: Vec<String> = report
-        .runs
-        .iter()
-        .flat_map(|run| run.failed_levels().into_iter().map(move |level| (run, level)))
-        .map(|(run, level)| format!("{} broke {}: {}", run.strategy, level.level, level.how))
-        .collect();
-    if failed.is_empty() { Ok(()) } else { bail!("{}", failed.join("; ")) }
+        match &written {
+            Ok((json, html)) => {
+                format!("\n{table}report: {} and {}", html.display(), json.display())
+            }
+            Err(_) => format!("\n{table}"),
+        }
+    });
+    let failed = report.failed();
+    match written {
+        Err(error) if failed.is_empty() => return Err(error),
+        Err(error) => return Err(error.context(failed.join("; "))),
+        Ok(_) => {}
+    }
+    if failed.is_empty() { printed } else { bail!("{}", failed.join("; ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Told;
+    use anyhow::anyhow;
+
+    #[test]
+    fn what_fails_every_strategy_is_said_once() {
+        let mut told = Told::default();
+        told.failure("host-only", &anyhow!("no such file").context("failed to open the set"));
+        told.failure("wrr", &anyhow!("no such file").context("failed to open the set"));
+        let once = "every strategy failed: failed to open the set: no such file";
+        assert_eq!(told.every_failure(), once);
+        told.failure("mte", &anyhow!("no device"));
+        assert!(told.every_failure().ends_with("; mte failed: no device"));
+        assert_eq!(told.every_failure().matches("no such file").count(), 2);
+    }
 }

@@ -1,8 +1,16 @@
-//! Errors as people read them, and the exit codes: 0 done, 1 failed, 2 wrong usage.
+//! Errors as people and programs read them, and the exit codes: 0 done, 1 failed, 2 wrong usage.
+//!
+//! A reader of standard output that leaves early, as `head` does, is no failure: exit code 0.
 
 use super::output::{self, Closed};
+use meetpoint_format::recipe::RecipeError;
+use meetpoint_host::job::JobError;
+use serde::Serialize;
 use std::io::Write;
 use std::process::ExitCode;
+
+const FAILED: u8 = 1;
+const WRONG_USAGE: u8 = 2;
 
 /// Stopped by a signal.
 #[derive(Debug, thiserror::Error)]
@@ -14,13 +22,32 @@ pub(crate) struct Interrupted;
 #[error("found wrong")]
 pub(crate) struct Reported;
 
+/// What standard output gets under `--json` in place of a result.
+#[derive(Debug, Serialize)]
+struct Document {
+    error: Failure,
+}
+
+#[derive(Debug, Serialize)]
+struct Failure {
+    message: String,
+    /// Causes that say more than the message.
+    because: Vec<String>,
+    /// `None` where the message itself says it.
+    remedy: Option<String>,
+    exit_code: u8,
+}
+
 /// Prints what failed, and says which exit code that is.
-pub(crate) fn exit_code(outcome: &anyhow::Result<()>) -> ExitCode {
+pub(crate) fn exit_code(outcome: &anyhow::Result<()>, json: bool) -> ExitCode {
     let Err(error) = outcome else { return ExitCode::SUCCESS };
     if error.downcast_ref::<Closed>().is_some() {
         return ExitCode::SUCCESS;
     }
     if error.downcast_ref::<Reported>().is_none() {
+        if json {
+            output::failure_document(&document(error));
+        }
         let text = if error.downcast_ref::<Interrupted>().is_some() {
             "interrupted\n".to_owned()
         } else {
@@ -29,21 +56,70 @@ pub(crate) fn exit_code(outcome: &anyhow::Result<()>) -> ExitCode {
         // A closed standard error leaves nobody to tell.
         let _ = std::io::stderr().lock().write_all(text.as_bytes());
     }
-    ExitCode::FAILURE
+    ExitCode::from(FAILED)
+}
+
+/// Prints what was typed wrong, or the help that was asked for, and says which exit code that is.
+pub(crate) fn usage(error: &clap::Error, json: bool) -> ExitCode {
+    // Closed streams leave nobody to tell.
+    let _ = error.print();
+    if !error.use_stderr() {
+        return ExitCode::SUCCESS;
+    }
+    if json {
+        let text = error.render().to_string();
+        let said: Vec<&str> =
+            text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
+        let said = said.join(" ");
+        let message = said.trim_start_matches("error: ");
+        output::failure_document(&Document {
+            error: Failure {
+                message: message.to_owned(),
+                because: Vec::new(),
+                remedy: Some("`meetpoint --help` lists commands and options".to_owned()),
+                exit_code: WRONG_USAGE,
+            },
+        });
+    }
+    ExitCode::from(WRONG_USAGE)
+}
+
+fn document(error: &anyhow::Error) -> Document {
+    let remedy_of = |cause: &(dyn std::error::Error + 'static)| {
+        let job = cause.downcast_ref::<JobError>().map(|job| &job.remedy);
+        let of_job = || match cause.downcast_ref::<meetpoint_host::Error>() {
+            Some(meetpoint_host::Error::Job(job)) => Some(&job.remedy),
+            _ => None,
+        };
+        let of_recipe = || cause.downcast_ref::<RecipeError>().map(|recipe| &recipe.remedy);
+        job.or_else(of_job).or_else(of_recipe).cloned()
+    };
+    let (message, because) = told(error);
+    let remedy = error.chain().find_map(remedy_of);
+    Document { error: Failure { message, because, remedy, exit_code: FAILED } }
+}
+
+/// What failed, and the causes that say something more.
+pub(crate) fn told(error: &anyhow::Error) -> (String, Vec<String>) {
+    let message = error.to_string();
+    let mut because: Vec<String> = Vec::new();
+    for cause in error.chain().skip(1) {
+        let cause = cause.to_string();
+        // Many errors quote their cause; saying it twice helps nobody.
+        if !because.last().unwrap_or(&message).contains(&cause) {
+            because.push(cause);
+        }
+    }
+    (message, because)
 }
 
 /// `error: …`, each cause that says something more on an indented line of its own.
 pub(crate) fn describe(error: &anyhow::Error, colour: bool) -> String {
     let title = if colour { "\u{1b}[1;31merror:\u{1b}[0m" } else { "error:" };
-    let mut said = error.to_string();
-    let mut text = format!("{title} {said}\n");
-    for cause in error.chain().skip(1) {
-        let cause = cause.to_string();
-        // Many errors quote their cause; saying it twice helps nobody.
-        if !said.contains(&cause) {
-            text.push_str(&format!("  because: {}\n", cause.replace('\n', "\n    ")));
-            said = cause;
-        }
+    let (message, because) = told(error);
+    let mut text = format!("{title} {message}\n");
+    for cause in because {
+        text.push_str(&format!("  because: {}\n", cause.replace('\n', "\n    ")));
     }
     text
 }
@@ -70,8 +146,20 @@ pub(crate) fn install_panic_hook() {
 
 #[cfg(test)]
 mod tests {
-    use super::describe;
+    use super::{describe, document};
     use anyhow::Context;
+    use meetpoint_host::JobFile;
+    use std::path::Path;
+
+    #[test]
+    fn a_failure_is_a_document_with_its_remedy_and_exit_code() {
+        let parsed = JobFile::parse("seed = -1", Path::new("job.toml"));
+        let error = anyhow::Error::from(meetpoint_host::Error::Job(parsed.unwrap_err()));
+        let document = serde_json::to_value(document(&error)).unwrap();
+        assert_eq!(document["error"]["exit_code"], 1);
+        assert!(document["error"]["message"].as_str().unwrap().starts_with("job.toml:1:"));
+        assert!(document["error"]["remedy"].as_str().unwrap().starts_with("it takes"));
+    }
 
     #[test]
     fn a_cause_that_is_quoted_is_not_said_twice() {

@@ -2,6 +2,10 @@
 
 use serde::Serialize;
 use std::io::{IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether a document was printed: there is one on standard output at most.
+static DOCUMENT_PRINTED: AtomicBool = AtomicBool::new(false);
 
 /// Where a command's result goes.
 #[derive(Debug, Clone, Copy)]
@@ -25,12 +29,28 @@ impl Output {
         if !text.ends_with('\n') {
             text.push('\n');
         }
+        DOCUMENT_PRINTED.store(true, Ordering::SeqCst);
         write_all(&text)
     }
 
     /// Prints a line while the work goes on; nothing under `--json`.
-    pub(crate) fn line(self, text: &str) -> anyhow::Result<()> {
-        if self.json { Ok(()) } else { write_all(&format!("{text}\n")) }
+    ///
+    /// A reader that left, or a full disk, never ends the work: printing the result tells of it.
+    pub(crate) fn line(self, text: &str) {
+        if !self.json {
+            let _ = write_all(&format!("{text}\n"));
+        }
+    }
+}
+
+/// Prints `document`, unless a result was printed before.
+pub(crate) fn failure_document(document: &impl Serialize) {
+    if DOCUMENT_PRINTED.load(Ordering::SeqCst) {
+        return;
+    }
+    if let Ok(text) = serde_json::to_string_pretty(document) {
+        // The same failure is told on standard error.
+        let _ = write_all(&format!("{text}\n"));
     }
 }
 
@@ -68,6 +88,7 @@ fn write_all(text: &str) -> anyhow::Result<()> {
     match written {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Err(Closed.into()),
-        Err(error) => Err(anyhow::Error::new(error).context("failed to write to standard output")),
+        Err(error) => Err(anyhow::Error::new(error)
+            .context("failed to write to standard output; free space, or send it somewhere else")),
     }
 }

@@ -21,6 +21,16 @@ pub(crate) fn bytes(count: u64) -> String {
     format!("{} {unit}", significant(value))
 }
 
+/// `1 sample`, `12 samples`, `2 batches`.
+pub(crate) fn count(count: u64, unit: &str) -> String {
+    let ending = match unit {
+        _ if count == 1 => "",
+        _ if unit.ends_with("ch") => "es",
+        _ => "s",
+    };
+    format!("{count} {unit}{ending}")
+}
+
 /// `500 MB/s`, in powers of 1000 as drives are sold.
 pub(crate) fn rate(bytes_per_second: f64) -> String {
     let units = [("GB/s", 1e9), ("MB/s", 1e6), ("kB/s", 1e3)];
@@ -119,7 +129,9 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{bytes, parse_bytes, parse_duration, parse_rate, rate, seconds, signed_percent};
+    use super::{
+        bytes, count, parse_bytes, parse_duration, parse_rate, rate, seconds, signed_percent,
+    };
     use std::time::Duration;
 
     #[test]
@@ -140,6 +152,12 @@ mod tests {
         assert_eq!(seconds(0.99996), "1.00 s");
         assert_eq!(seconds(140e-6), "140 µs");
         assert_eq!(seconds(125.2), "2 min 05 s");
+    }
+
+    #[test]
+    fn one_of_a_thing_is_no_plural() {
+        assert_eq!(["sample", "batch"].map(|unit| count(1, unit)), ["1 sample", "1 batch"]);
+        assert_eq!(["sample", "batch"].map(|unit| count(0, unit)), ["0 samples", "0 batches"]);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use crate::support::{Device, Host, SAMPLE_BYTES, Spool, load_request, talk, writ
 use meetpoint_device::{Error, ServeOptions, probe, serve};
 use meetpoint_format::wire::host_message::Message;
 use meetpoint_format::wire::{LoadRequest, Release, SpoolKind, StartEpoch, Work};
+use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -96,6 +97,7 @@ fn a_second_host_is_told_who_has_the_device() {
         assert_eq!(status.code(), Code::ResourceExhausted);
         let own = format!("process id {}", std::process::id());
         assert!(status.message().contains(&own), "{status}");
+        assert!(status.message().contains("wait until that one has ended"), "{status}");
         // Whoever has it can still run.
         first.run().await.unwrap();
     });
@@ -194,10 +196,50 @@ fn a_probe_of_nothing_or_of_something_else_is_an_error_with_the_remedy() {
     let socket = folder.path().join("socket");
     let error = probe(&socket).unwrap_err().to_string();
     assert!(error.contains("meetpoint device serve"), "{error}");
+    assert!(error.contains("--root") && error.contains("no such socket"), "{error}");
+    for what in ["a folder", "a file"] {
+        let path = folder.path().join(what);
+        match what {
+            "a folder" => std::fs::create_dir(&path).unwrap(),
+            _ => std::fs::write(&path, "").unwrap(),
+        }
+        let error = probe(&path).unwrap_err().to_string();
+        assert!(error.contains(&format!("it is {what}, no socket")), "{error}");
+    }
     // Somebody who accepts and says nothing.
-    let _silent = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    let silent = std::os::unix::net::UnixListener::bind(&socket).unwrap();
     let error = probe(&socket).unwrap_err();
     assert!(matches!(error, Error::NotADevice { .. }), "{error}");
+    assert!(error.to_string().contains("it said nothing for 3s"), "{error}");
+    drop(silent);
+    std::fs::remove_file(&socket).unwrap();
+    // Somebody who speaks something else.
+    let web = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = web.accept().unwrap();
+        let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
+    });
+    let error = probe(&socket).unwrap_err().to_string();
+    server.join().unwrap();
+    assert!(error.contains("something else than the device link"), "{error}");
+    assert!(!error.contains("h2"), "{error}");
+}
+
+#[test]
+fn a_probe_tells_whether_the_device_is_busy_and_for_whom() {
+    let device = Device::start(|_| ());
+    assert_eq!(probe(device.socket()).unwrap().works_for, None);
+    let busy = talk(async {
+        let mut host = Host::connect(device.socket()).await;
+        let spool = Spool::new(SpoolKind::Memory, 2, BATCH);
+        host.load(&device, &spool, |_| ()).await.unwrap();
+        // The host's connection lasts until the answer is there.
+        let socket = device.socket().to_path_buf();
+        let asked = tokio::task::spawn_blocking(move || probe(&socket)).await.unwrap();
+        drop(host);
+        asked.unwrap()
+    });
+    assert_eq!(busy.works_for, Some(std::process::id()));
 }
 
 #[test]

@@ -15,7 +15,7 @@ mod validate;
 
 pub use error::RecipeError;
 pub use operation::{Dtype, Interpolation, Layout, Operation, Size};
-pub use validate::TensorSpec;
+pub use validate::{PIXELS_MAX, TensorSpec};
 
 /// SHA-256 of the canonical form of a recipe.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]

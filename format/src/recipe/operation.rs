@@ -177,9 +177,9 @@ pub enum Operation {
     /// `torchvision.transforms.v2.ToDtype`.
     ///
     /// `scale` is false where a recipe does not say, as in torchvision: then 255 stays 255.0. When
-    /// true, the value is multiplied by float32(1/255), as torchvision does, and rounded to the type.
-    /// Between float types it changes nothing but the type (rounded to nearest, ties to even), and
-    /// from a float type back to uint8 there is no way.
+    /// true, the value is multiplied by float32(1/255), as torchvision does, and rounded to the
+    /// type. Between float types it changes nothing but the type (rounded to nearest, ties to
+    /// even), and from a float type back to uint8 there is no way.
     ToDtype {
         /// Element type from here on.
         dtype: Dtype,

@@ -7,6 +7,9 @@ use crate::random::OPERATIONS_MAX;
 /// Largest height or width that a recipe can ask for, in pixels: that of a JPEG.
 const SIDE_MAX: u32 = 65535;
 
+/// Most pixels of a picture, before, between and after operations: the limit of the kernels.
+pub const PIXELS_MAX: u64 = 1 << 28;
+
 /// Channels of every picture.
 const CHANNELS: u32 = 3;
 
@@ -92,6 +95,7 @@ pub(super) fn check(operations: &[Operation]) -> Result<(), Problem> {
         let place = Place { index, name: operation.name() };
         check_values(place, operation)?;
         state.follow(place, operation)?;
+        check_pixels(place, &operations[..=index])?;
     }
     Ok(())
 }
@@ -255,6 +259,17 @@ fn check_side(place: Place, side: u32) -> Result<(), Problem> {
         return Ok(());
     }
     Err(place.value("size", format!("holds {side}"), format!("pixels from 1 to {SIDE_MAX}")))
+}
+
+/// Checks what the last of `operations` gives, where that is the same for every picture.
+fn check_pixels(place: Place, operations: &[Operation]) -> Result<(), Problem> {
+    let Some(TensorSpec { height, width, .. }) = output(operations) else { return Ok(()) };
+    let pixels = u64::from(height) * u64::from(width);
+    if pixels <= PIXELS_MAX {
+        return Ok(());
+    }
+    let problem = format!("asks for {height} x {width}, which are {pixels} pixels");
+    Err(place.value("size", problem, format!("at most {PIXELS_MAX} pixels")))
 }
 
 fn check_scale(place: Place, (low, high): (f64, f64)) -> Result<(), Problem> {

@@ -21,6 +21,9 @@ pub struct DescribeReply {
     pub storage_engine: ::prost::alloc::string::String,
     #[prost(string, tag = "7")]
     pub storage_note: ::prost::alloc::string::String,
+    /// Process id of the host that it works for; absent while it is free.
+    #[prost(uint32, optional, tag = "8")]
+    pub works_for: ::core::option::Option<u32>,
 }
 /// The knobs of an emulated device; 0 means "not limited".
 #[derive(Clone, Copy, PartialEq, ::prost::Message)]

@@ -8,8 +8,10 @@ use meetpoint_format::wire::{
     PROTOCOL_VERSION,
 };
 use serde::Serialize;
+use std::error::Error as _;
 use std::future::Future;
 use std::io::ErrorKind;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::net::UnixStream;
@@ -95,19 +97,11 @@ pub(crate) struct Connection<'a> {
 impl<'a> Connection<'a> {
     /// Connects to the socket.
     pub(crate) async fn open(socket: &'a Path, stop: &'a StopHandle) -> Result<Self, Error> {
-        let unreachable = |error: &dyn std::fmt::Display| Error::DeviceUnreachable {
-            socket: socket.to_path_buf(),
-            problem: error.to_string(),
-        };
         let limits = Limits { socket, stop, step: "connect", limit: CALL_LIMIT };
         let stream = limits.apply(UnixStream::connect(socket)).await?;
-        let stream = stream.map_err(|error| match error.kind() {
-            ErrorKind::NotFound => unreachable(&"there is no such socket"),
-            ErrorKind::ConnectionRefused => unreachable(&"nobody listens there"),
-            _ => unreachable(&error),
-        })?;
+        let stream = stream.map_err(|error| not_connected(socket, &error))?;
         let channel = limits.apply(channel_over(stream)).await?;
-        let channel = channel.map_err(|error| unreachable(&error))?;
+        let channel = channel.map_err(|_| limits.not_a_device(HUNG_UP.to_owned()))?;
         let client = DeviceClient::new(channel)
             .max_decoding_message_size(MESSAGE_BYTES_MAX)
             .max_encoding_message_size(MESSAGE_BYTES_MAX);
@@ -184,8 +178,17 @@ impl Limits<'_> {
         tokio::select! {
             done = call => Ok(done),
             () = stopped => Err(Error::Interrupted),
-            () = tokio::time::sleep(limit) => Err(Error::DeviceTimeout { socket, step, limit }),
+            () = tokio::time::sleep(limit) => Err(match step {
+                "connect" | "describe" => {
+                    self.not_a_device(format!("it said nothing for {limit:?}"))
+                }
+                _ => Error::DeviceTimeout { socket, step, limit },
+            }),
         }
+    }
+
+    fn not_a_device(&self, problem: String) -> Error {
+        Error::NotADevice { socket: self.socket.to_path_buf(), problem }
     }
 
     /// What a failed call means: the device's own refusal, or that nobody serves there.
@@ -200,16 +203,40 @@ impl Limits<'_> {
             | Code::ResourceExhausted
             | Code::AlreadyExists
             | Code::OutOfRange => Error::DeviceRefused { socket, step, reason },
-            Code::Unimplemented => {
-                let problem = "something else than a device listens there".to_owned();
+            Code::Unimplemented => self.not_a_device("it does not know what it is asked".into()),
+            // What has a cause was not said by the other side: the connection failed.
+            _ if status.source().is_some() && step == "describe" => {
+                self.not_a_device(HUNG_UP.to_owned())
+            }
+            _ if status.source().is_some() => {
+                let problem = format!("the connection ended during `{step}`");
                 Error::DeviceUnreachable { socket, problem }
             }
-            code => {
-                let problem = format!("`{step}` failed ({code}: {reason})");
+            _ => {
+                let problem = format!("`{step}` failed ({reason})");
                 Error::DeviceUnreachable { socket, problem }
             }
         }
     }
+}
+
+/// What failed before anything was understood.
+const HUNG_UP: &str = "it ended the connection, or speaks something else than the device link";
+
+fn not_connected(socket: &Path, error: &std::io::Error) -> Error {
+    // The kernel refuses connections to files and folders in the same words.
+    if let Ok(found) = std::fs::metadata(socket)
+        && !found.file_type().is_socket()
+    {
+        let what = if found.is_dir() { "a folder" } else { "a file" };
+        return Error::NotASocket { socket: socket.to_path_buf(), what };
+    }
+    let problem = match error.kind() {
+        ErrorKind::NotFound => "there is no such socket".to_owned(),
+        ErrorKind::ConnectionRefused => "nobody listens there".to_owned(),
+        _ => error.to_string(),
+    };
+    Error::DeviceUnreachable { socket: socket.to_path_buf(), problem }
 }
 
 /// A channel over one connection; it never connects again.

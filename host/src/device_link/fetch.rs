@@ -166,6 +166,7 @@ impl SlotReader {
             bytes: session.spool().limits().bytes(),
             place: "a descriptor of its own".to_owned(),
             source,
+            remedy: "raise the limit of open files (ulimit -n)".to_owned(),
         })?;
         let file = engine.adopt(file, "the spool")?;
         Ok(Self {

@@ -196,7 +196,7 @@ fn open(
         Ok((session, info, inbound))
     });
     if let Some(process) = process {
-        if matches!(opened, Err(Error::DeviceUnreachable { .. })) {
+        if matches!(opened, Err(Error::DeviceUnreachable { .. } | Error::NotADevice { .. })) {
             // A device that died of what it was asked says why better than the call that failed.
             process.wait(ENDING_LIMIT);
             process.check_alive()?;
@@ -216,7 +216,9 @@ async fn first_connection<'a>(
     loop {
         process.check_alive()?;
         match Connection::open(socket, stop).await {
-            Err(Error::DeviceUnreachable { .. }) if Instant::now() < deadline => {
+            Err(Error::DeviceUnreachable { .. } | Error::NotADevice { .. })
+                if Instant::now() < deadline =>
+            {
                 stop.check()?;
                 tokio::time::sleep(TRY_EVERY).await;
             }

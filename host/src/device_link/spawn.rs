@@ -37,7 +37,7 @@ impl DeviceProcess {
     /// Starts `program arguments… --socket S --root DATASET --once --parent PID`.
     pub(crate) fn start(spawn: &SpawnDevice, dataset: &Path) -> Result<Self, Error> {
         let failed = |source| Error::DeviceStart { program: spawn.program.clone(), source };
-        let folder = socket_folder().map_err(failed)?;
+        let folder = socket_folder()?;
         let socket = folder.path().join("device.sock");
         let mut command = Command::new(&spawn.program);
         command.args(&spawn.arguments).arg("--socket").arg(&socket);
@@ -124,7 +124,8 @@ impl DeviceProcess {
         let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes: Vec<u8> = said.iter().copied().collect();
         let lines = String::from_utf8_lossy(&bytes);
-        lines.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ")
+        let told = lines.lines().map(|line| line.trim().trim_start_matches("error: "));
+        told.filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ")
     }
 
     /// Lets it go by itself for a while, then kills it; reaps it in any case.
@@ -146,16 +147,23 @@ impl Drop for DeviceProcess {
     }
 }
 
+/// Where folders of sockets go when there is no runtime directory. Names of sockets are limited to
+/// 107 bytes, so it is not the temporary folder that a user may set.
+const FALLBACK_PARENT: &str = "/tmp";
+
 /// A fresh folder that only this user can enter.
-fn socket_folder() -> std::io::Result<tempfile::TempDir> {
+fn socket_folder() -> Result<tempfile::TempDir, Error> {
     let mut builder = tempfile::Builder::new();
     builder.prefix("meetpoint-");
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").filter(|path| !path.is_empty());
     if let Some(folder) = runtime.and_then(|path| builder.tempdir_in(path).ok()) {
         return Ok(folder);
     }
-    // Names of sockets are limited to 107 bytes, so not the temporary folder that a user may set.
-    builder.tempdir_in("/tmp")
+    builder.tempdir_in(FALLBACK_PARENT).map_err(|error| Error::SocketFolder {
+        parent: FALLBACK_PARENT.into(),
+        // Without the name that was tried, which says nothing to a user.
+        source: error.kind().into(),
+    })
 }
 
 /// Reads to the end and keeps the last bytes.
@@ -180,7 +188,7 @@ mod tests {
 
     #[test]
     fn a_program_that_ends_is_reported_with_its_last_words() {
-        let spawn = shell("echo first >&2; echo no such knob >&2; exit 3");
+        let spawn = shell("echo first >&2; echo error: no such knob >&2; exit 3");
         let mut process = DeviceProcess::start(&spawn, Path::new("/data")).unwrap();
         assert!(process.wait(Duration::from_secs(60)).is_some());
         let error = process.check_alive().unwrap_err().to_string();

@@ -3,6 +3,7 @@
 use super::{Inbound, Session};
 use crate::driver::Driver;
 use meetpoint_format::wire::device_message::Message;
+use std::error::Error as _;
 use std::sync::Arc;
 
 /// Serves the stream. `None` when this side closed it, else why it ended.
@@ -27,6 +28,8 @@ pub(crate) async fn serve(
             // The device answers the end of our stream with the end of its own.
             _ if session.is_closed() => return session.breach(),
             Ok(None) => return Some("it ended the link".to_owned()),
+            // What has a cause was not said by the device: the connection failed.
+            Err(status) if status.source().is_some() => return Some("its link broke".to_owned()),
             Err(status) => return Some(format!("its link broke ({})", status.message())),
         }
     }

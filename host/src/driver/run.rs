@@ -4,7 +4,7 @@ use crate::Error;
 use crate::batch::{Contents, Memory};
 use crate::clock::monotonic_ns;
 use crate::device_link::{Session, SlotLease};
-use crate::events::{Event, EventLog};
+use crate::events::{Event, EventLog, Failures};
 use crate::stats::{BatchCheck, BatchRecord, Meter, Preparer};
 use meetpoint_format::wire::{self, Meters, PROGRESS_INTERVAL_MS};
 use meetpoint_prepare::PrepareStats;
@@ -20,8 +20,9 @@ use std::time::Duration;
 /// The one device of a run.
 const DEVICE: DeviceId = DeviceId(0);
 
-/// Batches that a device failed on and that get an event each; the rest are counted.
-const FAILURES_TOLD: u32 = 5;
+/// A device that fails on so many batches one after another gets no more work in the epoch: its
+/// spool is full for good, its memory too small, or what it writes does not arrive.
+const FAILURES_IN_A_ROW_MAX: u32 = 3;
 
 /// A device with work speaks more often than this, or it hangs.
 const QUIET_MAX_NS: u64 = 4 * PROGRESS_INTERVAL_MS * 1_000_000;
@@ -113,7 +114,11 @@ pub(crate) struct Run {
     /// The device was fenced off while it hung, and was not heard of since.
     is_silent: bool,
     /// Batches that the device failed on.
-    failures: u32,
+    failures: Failures,
+    /// Batches that the device could not prepare since it last published one.
+    unprepared_in_a_row: u32,
+    /// Published batches that were refused since one was accepted.
+    refused_in_a_row: u32,
     pub(crate) slots_published: u64,
     log: EventLog,
     pub(crate) records: Vec<BatchRecord>,
@@ -145,7 +150,9 @@ impl Run {
             stalls_seen: 0,
             heard_ns: 0,
             is_silent: false,
-            failures: 0,
+            failures: Failures::default(),
+            unprepared_in_a_row: 0,
+            refused_in_a_row: 0,
             slots_published: 0,
             log,
             records: Vec::with_capacity(batches),
@@ -268,19 +275,32 @@ impl Run {
     }
 
     /// A batch of the device has to be prepared by the host.
-    fn note_failure(&mut self, now: u64, text: String) {
-        self.failures += 1;
-        if self.failures <= FAILURES_TOLD {
+    fn note_failure(&mut self, now: u64, reason: &str, text: String) {
+        if self.failures.enter(reason) {
             self.log.add(now, text);
         }
+    }
+
+    /// The device failed on as many batches one after another: it gets no more work.
+    fn give_up_device(&mut self, now: u64, why: &str) {
+        // Whoever failed for good fails on what it was already given, too.
+        let generation = self.scheduler.summary().last_generation;
+        self.scheduler.device_lost(now, DEVICE);
+        self.published.clear();
+        if let Some(session) = &self.session {
+            session.revoke(self.epoch, generation.saturating_add(1));
+        }
+        let text = format!(
+            "the device failed on {FAILURES_IN_A_ROW_MAX} batches one after another ({why}): it \
+             gets no more work in this epoch; the host goes on alone"
+        );
+        self.log.add(now, text);
     }
 
     /// Everything that happened, for the report.
     pub(crate) fn take_events(&mut self) -> Vec<Event> {
         let now = self.now();
-        let untold = self.failures.saturating_sub(FAILURES_TOLD);
-        if untold > 0 {
-            let text = format!("{untold} more batches of the device went to the host like these");
+        for text in self.failures.untold() {
             self.log.add(now, text);
         }
         std::mem::take(&mut self.log).finish(now)
@@ -349,6 +369,7 @@ impl Run {
                 end_ns: message.published_ns,
             };
             self.published.insert(batch.0, slot);
+            self.unprepared_in_a_row = 0;
         }
     }
 
@@ -370,7 +391,11 @@ impl Run {
             let text = format!(
                 "the device could not prepare batch {batch} ({reason}); the host prepares it"
             );
-            self.note_failure(now, text);
+            self.note_failure(now, reason, text);
+            self.unprepared_in_a_row += 1;
+            if self.unprepared_in_a_row == FAILURES_IN_A_ROW_MAX {
+                self.give_up_device(now, reason);
+            }
         }
     }
 
@@ -396,6 +421,7 @@ impl Run {
         let outcome = self.scheduler.device_fetched(now, DEVICE, task.batch, task.generation);
         if outcome == Outcome::Accepted {
             let published = task.published.end_ns.saturating_sub(self.zero_ns);
+            self.refused_in_a_row = 0;
             self.meters.fetch.add(now.saturating_sub(published));
             self.make_ready(task.batch, prepared, now);
         }
@@ -408,7 +434,11 @@ impl Run {
             let batch = task.batch.0;
             let text =
                 format!("batch {batch} of the device was refused ({why}); the host prepares it");
-            self.note_failure(now, text);
+            self.note_failure(now, why, text);
+            self.refused_in_a_row += 1;
+            if self.refused_in_a_row == FAILURES_IN_A_ROW_MAX {
+                self.give_up_device(now, why);
+            }
         }
     }
 

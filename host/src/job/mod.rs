@@ -1,12 +1,16 @@
 //! Job files: one run, described in TOML. `docs/jobs.md` lists every key.
 //!
-//! In reading order: this file (the data), `read` (TOML to data), `recipe`, `table`, `error`.
+//! In reading order: this file (the data), `read` (TOML to data), `recipe`, `table`, `marks`,
+//! `check` (the job against dataset and machine), `error`.
 
+mod check;
 mod error;
+mod marks;
 mod read;
 mod recipe;
 mod table;
 
+pub(crate) use check::free_bytes;
 pub use error::JobError;
 
 use crate::config::{DeviceSource, LoaderConfig, SpoolConfig};
@@ -69,6 +73,8 @@ pub struct JobFile {
     pub spool: SpoolConfig,
     /// What consumes batches. Default: nothing.
     pub accelerator: AcceleratorJob,
+    /// Where each value stands in the file.
+    marks: marks::Marks,
 }
 
 /// Where the device of a job comes from.

@@ -1,5 +1,6 @@
 //! TOML to a job: every word, type and value is checked where it stands.
 
+use super::marks::Marks;
 use super::table::{Source, Table};
 use super::{AcceleratorJob, DeviceJob, EmulatedDevice, JobError, JobFile, recipe};
 use crate::config::{SpoolConfig, SpoolKind};
@@ -96,6 +97,7 @@ pub(super) fn read(text: &str, path: &Path) -> Result<JobFile, JobError> {
         device,
         spool: spool(&table, folder)?,
         accelerator: accelerator(&table)?,
+        marks: Marks::of(source, document.get_ref()),
     })
 }
 

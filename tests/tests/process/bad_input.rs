@@ -1,7 +1,9 @@
 //! What a user gets wrong: one error that names the file, the place and the remedy; exit code 1.
 
 use super::jobs::{SAMPLES, job};
-use super::support::{packed, pictures, run};
+use super::support::{finish, packed, pictures, program, run};
+use std::io::{Read, Write};
+use std::os::unix::net::UnixListener;
 use std::path::Path;
 
 fn refused_job(folder: &Path, text: &str, words: &[&str]) {
@@ -100,6 +102,93 @@ fn jobs_that_make_no_sense_are_refused_with_place_and_remedy() {
 }
 
 #[test]
+fn values_that_dataset_or_machine_do_not_allow_are_refused_with_place_and_remedy() {
+    let folder = tempfile::tempdir().unwrap();
+    packed(folder.path(), SAMPLES);
+    let good = job("wrr", 0, "");
+    let change = |from: &str, to: &str, words: &[&str]| {
+        assert!(good.contains(from), "{from}");
+        refused_job(folder.path(), &good.replace(from, to), words);
+    };
+    change("\"small.set\"", "\"absent.set\"", &["job.toml:1:11: ", "absent.set", "meetpoint pack"]);
+    change("\"small.set\"", "\".\"", &["job.toml:1:11: ", "dataset.json", "meetpoint pack"]);
+    change("batch_size = 4", "batch_size = 64", &["job.toml:2:14: ", "64", "at most 48"]);
+    change("seed = 7", "seed = 7\nhost_cores = [0, 1000]", &["job.toml:4:18: ", "it may use 0"]);
+    let device = |line: &str, words: &[&str]| {
+        change("allow_shared = true", &format!("allow_shared = true\n{line}"), words);
+    };
+    device("core = 1000", &["job.toml:19:8: ", "`device.core`", "it may use 0"]);
+    device("faults = [\"die@3\", \"melt@2\"]", &["job.toml:19:20: ", "melt@2", "die@N"]);
+    device("cpu_ratio = 1e-12", &["job.toml:19:13: ", "`device.cpu_ratio`", "0.001 to 1"]);
+    device("latency = \"90s\"", &["job.toml:19:11: ", "`device.latency`", "at most 1s"]);
+    device("[mte]\nsplit = 13", &["job.toml:20:9: ", "13", "at most 12", "equal-finish"]);
+    change(
+        "seed = 7",
+        "seed = 7\nmemory_budget = \"900TiB\"",
+        &["job.toml:4:17: ", "900 TiB", "this machine has"],
+    );
+    change("seed = 7", "seed = 7\nmemory_budget = \"1KiB\"", &["job.toml:4:17: ", "or more"]);
+    device("[spool]\nquota = \"900TiB\"", &["job.toml:20:9: ", "900 TiB", "this machine has"]);
+    device("[spool]\nquota = \"1KiB\"", &["job.toml:20:9: ", "or more"]);
+    device(
+        "[spool]\nkind = \"file\"\ndirectory = \"absent\"",
+        &["job.toml:21:13: ", "absent is no folder", "can be written"],
+    );
+    // More than the file system has free is told, with both figures; what is needed still fits.
+    let file =
+        "allow_shared = true\n[spool]\nkind = \"file\"\ndirectory = \".\"\nquota = \"900TiB\"";
+    std::fs::write(folder.path().join("job.toml"), good.replace("allow_shared = true", file))
+        .unwrap();
+    let done = run(folder.path(), &["run", "job.toml"]).success();
+    assert!(done.stderr.contains("900 TiB") && done.stderr.contains("are free in"), "{done:?}");
+}
+
+#[test]
+fn too_little_address_space_is_refused_with_the_key_to_turn() {
+    let folder = tempfile::tempdir().unwrap();
+    packed(folder.path(), SAMPLES);
+    let text = job("host-only", 0, "").replace("seed = 7", "seed = 7\nmemory_budget = \"1GiB\"");
+    std::fs::write(folder.path().join("job.toml"), text).unwrap();
+    let script = format!("ulimit -v 1000000; exec {} run job.toml", program().display());
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", &script]).current_dir(folder.path()).env("NO_COLOR", "1");
+    shell.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let done = finish(shell.spawn().unwrap());
+    done.refused(&["job.toml:4:17: ", "failed to reserve 1 GiB", "memory_budget", "ulimit -v"]);
+}
+
+#[test]
+fn what_is_no_device_at_a_socket_is_said_to_be_none() {
+    let folder = tempfile::tempdir().unwrap();
+    packed(folder.path(), SAMPLES);
+    let connect = |socket: &str| {
+        let text = job("wrr", 0, "").replace(
+            "kind = \"emulated\"\nallow_shared = true",
+            &format!("kind = \"connect\"\nsocket = \"{socket}\""),
+        );
+        std::fs::write(folder.path().join("job.toml"), text).unwrap();
+        run(folder.path(), &["run", "job.toml"])
+    };
+    connect("job.toml").refused(&["it is a file, no socket", "correct the path"]);
+    connect("small.set").refused(&["it is a folder, no socket", "correct the path"]);
+    let probe = run(folder.path(), &["device", "probe", "--socket", "absent.sock"]);
+    probe.refused(&["no such socket", "--socket absent.sock --root FOLDER"]);
+    let silent = UnixListener::bind(folder.path().join("silent.sock")).unwrap();
+    connect("silent.sock").refused(&["is no device, or hangs", "said nothing for 5s"]);
+    drop(silent);
+    let web = UnixListener::bind(folder.path().join("web.sock")).unwrap();
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = web.accept().unwrap();
+        let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
+        // Held open until the other side has gone.
+        let _ = stream.read_to_end(&mut Vec::new());
+    });
+    let refused = connect("web.sock").refused(&["is no device", "something else"]);
+    assert!(!refused.stderr.contains("h2"), "{refused:?}");
+    server.join().unwrap();
+}
+
+#[test]
 fn a_recipe_that_cannot_follow_is_refused_before_anything_runs() {
     let folder = tempfile::tempdir().unwrap();
     let recipe = "[[operation]]\nname = \"normalize\"\nmean = [0, 0, 0]\nstd = [1, 1, 1]\n";
@@ -109,6 +198,14 @@ fn a_recipe_that_cannot_follow_is_refused_before_anything_runs() {
         "normalize",
         "decode",
         "line",
+    ]);
+    let recipe = "[[operation]]\nname = \"decode\"\n[[operation]]\nname = \"resize\"\n\
+                  size = [60000, 60000]\n";
+    std::fs::write(folder.path().join("recipe.toml"), recipe).unwrap();
+    run(folder.path(), &["recipe", "check", "recipe.toml"]).refused(&[
+        "line 5, column 8",
+        "3600000000 pixels",
+        "at most 268435456",
     ]);
 }
 

@@ -70,6 +70,15 @@ fn a_spool_without_space_leaves_the_work_to_the_host() {
     let run = with_fault("enospc@2", "wrr", 0, spool);
     let said = run["events"].to_string().to_lowercase();
     assert!(said.contains("space"), "{said}");
+    // Three batches show that it is full for good: no more are given to it, and none is told twice.
+    let run = with_fault("enospc@2", "device-only", 0, spool);
+    let told: Vec<&str> =
+        run["events"].as_array().unwrap().iter().map(|event| event.as_str().unwrap()).collect();
+    let prepared = told.iter().filter(|event| event.contains("could not prepare batch")).count();
+    assert_eq!(prepared, 1, "{told:?}");
+    assert!(told.iter().any(|event| event.contains("it gets no more work")), "{told:?}");
+    assert!(told.iter().any(|event| event.contains("… 2 more batches")), "{told:?}");
+    assert_eq!(number(&run, "/totals/device_batches"), 1);
 }
 
 #[test]

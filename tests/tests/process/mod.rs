@@ -5,4 +5,5 @@ mod dataset;
 mod faults;
 mod jobs;
 mod leftovers;
+mod output;
 mod support;

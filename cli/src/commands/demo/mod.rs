@@ -72,11 +72,12 @@ pub(crate) struct Arguments {
 pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     crate::report::write::check_folder(&arguments.report)?;
     let stop = Stop::install()?;
-    // Removed when it goes out of scope, on errors and signals too.
-    let temporary;
+    // Removed when they go out of scope, on errors and signals too: the one with all that is in
+    // it, the other where nothing is.
+    let (temporary, _kept);
     let folder = match &arguments.keep {
         Some(folder) => {
-            make_empty(folder)?;
+            _kept = Kept::make(folder)?;
             folder.as_path()
         }
         None => {
@@ -100,18 +101,42 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     runner::finish(&report, &arguments.report, output)?;
     if let Some(folder) = &arguments.keep {
         let job = folder.join("job.toml");
-        output.line(&format!("kept; again: meetpoint run {} --strategy all", job.display()))?;
+        output.line(&format!("kept; again: meetpoint run {} --strategy all", job.display()));
     }
     Ok(())
 }
 
-fn make_empty(folder: &Path) -> anyhow::Result<()> {
-    let failed = || format!("failed to make folder {}", folder.display());
-    std::fs::create_dir_all(folder).with_context(failed)?;
-    if std::fs::read_dir(folder).with_context(failed)?.next().is_some() {
-        bail!("{} is not empty; name a new folder for --keep", folder.display());
+/// The folders that were made for `--keep`. Those in which nothing was put go again.
+#[derive(Debug)]
+struct Kept {
+    /// The innermost first.
+    made: Vec<PathBuf>,
+}
+
+impl Kept {
+    /// Makes an empty folder and those above it, or takes one that is there.
+    fn make(folder: &Path) -> anyhow::Result<Self> {
+        let failed =
+            || format!("failed to make folder {}; name another with --keep", folder.display());
+        let missing = folder.ancestors().take_while(|above| !above.as_os_str().is_empty());
+        let made = missing.take_while(|above| !above.exists()).map(Path::to_path_buf).collect();
+        // Dropped on the errors below, too.
+        let kept = Self { made };
+        std::fs::create_dir_all(folder).with_context(failed)?;
+        if std::fs::read_dir(folder).with_context(failed)?.next().is_some() {
+            bail!("{} is not empty; name a new folder for --keep", folder.display());
+        }
+        Ok(kept)
     }
-    Ok(())
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        for folder in &self.made {
+            // Fails, as it should, where there is anything in it.
+            let _ = std::fs::remove_dir(folder);
+        }
+    }
 }
 
 /// Makes or takes the pictures and packs them.
@@ -140,8 +165,11 @@ fn make_dataset(
         }
         None => {
             let pictures = folder.join("pictures");
-            let made = make_pictures(arguments, &pictures, cores, stop)?;
-            output.line(&describe(&made))?;
+            let made = make_pictures(arguments, &pictures, cores, stop).inspect_err(|_| {
+                // A part of them is of no use; what cannot be removed is left.
+                let _ = std::fs::remove_dir_all(&pictures);
+            })?;
+            output.line(&describe(&made));
             pack_with_bar(&pictures, &packed, &options(Check::Header, OnError::Fail))?;
             if arguments.keep.is_none() {
                 // The dataset has them; keeping both would double the space.
@@ -154,7 +182,8 @@ fn make_dataset(
     if dataset.len() < 2 {
         bail!("one picture makes no two batches; the demo needs at least 2 pictures that decode");
     }
-    output.line(&format!("packed {} samples into {}", dataset.len(), packed.display()))?;
+    let samples = units::count(dataset.len(), "sample");
+    output.line(&format!("packed {samples} into {}", packed.display()));
     Ok(Arc::new(dataset))
 }
 
@@ -173,8 +202,8 @@ fn make_pictures(
 
 fn describe(made: &Generated) -> String {
     format!(
-        "made {} pictures: {}, {:.1} bits a pixel, {} of them 4:2:0 and {} 4:4:4",
-        made.pictures,
+        "made {}: {}, {:.1} bits a pixel, {} of them 4:2:0 and {} 4:4:4",
+        units::count(made.pictures.into(), "picture"),
         units::bytes(made.bytes),
         made.bits_per_pixel(),
         made.subsampled,
@@ -206,7 +235,7 @@ fn make_job(
         units::seconds(chosen.prepare.as_secs_f64()),
         units::seconds(chosen.step.as_secs_f64()),
         chosen.cpu_ratio
-    ))?;
+    ));
     if cores == 1 {
         output::notice(
             "there is one core only: host and emulated device share it, so their times are less \
@@ -257,7 +286,7 @@ fn write(folder: &Path, name: &str, text: &str) -> anyhow::Result<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use super::{RECIPE, batch_size, calibrate, job_text, make_empty, write};
+    use super::{Kept, RECIPE, batch_size, calibrate, job_text, write};
     use meetpoint_format::recipe::Recipe;
     use meetpoint_host::JobFile;
     use std::time::Duration;
@@ -282,7 +311,25 @@ mod tests {
     #[test]
     fn a_folder_with_something_in_it_is_not_written_to() {
         let folder = tempfile::tempdir().unwrap();
-        make_empty(&folder.path().join("new/deep")).unwrap();
-        assert!(make_empty(folder.path()).is_err());
+        let _kept = Kept::make(&folder.path().join("new/deep")).unwrap();
+        assert!(Kept::make(folder.path()).is_err());
+        assert!(folder.path().join("new/deep").is_dir());
+    }
+
+    #[test]
+    fn folders_that_were_made_and_stayed_empty_go_again() {
+        let folder = tempfile::tempdir().unwrap();
+        for is_filled in [false, true] {
+            let new = folder.path().join("new/deep");
+            let kept = Kept::make(&new).unwrap();
+            if is_filled {
+                std::fs::write(new.join("job.toml"), "").unwrap();
+            }
+            drop(kept);
+            assert_eq!(folder.path().join("new").exists(), is_filled);
+        }
+        let there = tempfile::tempdir().unwrap();
+        drop(Kept::make(there.path()).unwrap());
+        assert!(there.path().exists(), "what was there before stays");
     }
 }

@@ -1,6 +1,7 @@
 //! The demo's temporary folder: locked while in use, so that the next demo can clear what a killed
 //! one left.
 
+use crate::report::write::without_path;
 use anyhow::Context;
 use rustix::fs::{FlockOperation, flock};
 use std::fs::File;
@@ -20,10 +21,19 @@ impl Workplace {
     /// Makes a folder below `parent` and clears those of demos that were killed; also what was
     /// cleared.
     pub(super) fn new(parent: &Path) -> anyhow::Result<(Self, Vec<PathBuf>)> {
-        let failed = || format!("failed to make a temporary folder in {}", parent.display());
+        let failed = || {
+            format!(
+                "failed to make a temporary folder in {}; set TMPDIR to a folder that can be \
+                 written, or name one with --keep",
+                parent.display()
+            )
+        };
         let cleared = clear_abandoned(parent);
-        let folder =
-            tempfile::Builder::new().prefix(PREFIX).tempdir_in(parent).with_context(failed)?;
+        let folder = tempfile::Builder::new()
+            .prefix(PREFIX)
+            .tempdir_in(parent)
+            .map_err(|error| without_path(&error))
+            .with_context(failed)?;
         let lock = File::open(folder.path()).with_context(failed)?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive).with_context(failed)?;
         Ok((Self { folder, _lock: lock }, cleared))
@@ -64,6 +74,14 @@ fn is_older_than_a_start(entry: &std::fs::DirEntry) -> bool {
 mod tests {
     use super::Workplace;
     use std::time::{Duration, SystemTime};
+
+    #[test]
+    fn a_parent_that_takes_no_folder_is_an_error_with_a_remedy() {
+        let error = Workplace::new(std::path::Path::new("/nowhere/at/all")).unwrap_err();
+        let said = format!("{error:#}");
+        assert!(said.contains("/nowhere/at/all") && said.contains("TMPDIR"), "{said}");
+        assert!(!said.contains("meetpoint-demo-"), "{said}");
+    }
 
     #[test]
     fn what_a_killed_demo_left_is_cleared_and_what_is_in_use_is_not() {

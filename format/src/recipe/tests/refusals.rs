@@ -73,6 +73,19 @@ fn an_unknown_key_is_named_with_its_nearest() {
 }
 
 #[test]
+fn more_pixels_than_the_kernels_take_are_refused_where_they_are_asked_for() {
+    for name in ["resize", "center_crop", "random_resized_crop"] {
+        let inside = format!("name = '{name}'\nsize = [60000, 60000]");
+        operation_refused(&inside, (2, 8), &["`size`", "3600000000 pixels", "268435456"]);
+    }
+    // A side follows from the shape before.
+    let inside = "name = 'resize'\nsize = [1, 60000]\n[[operation]]\nname = 'resize'\nsize = 6000";
+    operation_refused(inside, (5, 8), &["operation 3", "6000 x 360000000"]);
+    let most = format!("{DECODE}[[operation]]\nname = 'resize'\nsize = [16384, 16384]\n");
+    assert!(Recipe::from_toml(&most).is_ok());
+}
+
+#[test]
 fn a_missing_key_is_named() {
     for (name, key) in [
         ("resize", "size"),
@@ -192,7 +205,7 @@ fn an_operation_out_of_order_is_refused_with_the_way_out() {
 #[test]
 fn an_operation_on_pixels_comes_before_all_that_leave_pixels() {
     let pixels = [
-        "name = 'resize'\nsize = 9",
+        "name = 'resize'\nsize = 6000",
         "name = 'center_crop'\nsize = 9",
         "name = 'random_resized_crop'\nsize = 9",
         "name = 'random_horizontal_flip'",

@@ -1,0 +1,177 @@
+//! What only shows when a job meets its dataset and this machine, still with file, line and column.
+
+use super::{DeviceJob, JobError, JobFile};
+use crate::units::show_bytes;
+use crate::{Error, SpoolKind};
+use meetpoint_format::batching::Batching;
+use meetpoint_prepare::Dataset;
+use meetpoint_scheduler::Split;
+use rustix::fs::{Access, access, statvfs};
+use rustix::thread::{CpuSet, sched_getaffinity};
+use std::path::Path;
+
+impl JobFile {
+    /// A fault of the value under a key, such as `device.core` or `host_cores[1]`.
+    pub fn fault(
+        &self,
+        key: &str,
+        problem: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> JobError {
+        JobError {
+            file: self.path.clone(),
+            place: self.marks.of_key(key),
+            problem: problem.into(),
+            remedy: remedy.into(),
+        }
+    }
+
+    /// Refuses a job that its dataset or this machine cannot do, before anything is started.
+    /// Returns what is worth knowing and no fault, as sentences.
+    pub fn check(&self) -> Result<Vec<String>, Error> {
+        self.check_dataset()?;
+        self.check_cores()?;
+        self.check_memory()?;
+        Ok(self.check_spool()?)
+    }
+
+    /// An error of the loader, put to the key that it is about.
+    pub fn locate(&self, error: Error) -> Error {
+        let key = match &error {
+            Error::BudgetTooSmall { .. } | Error::RingMemory { .. } => "memory_budget",
+            Error::QuotaTooSmall { .. } => "spool.quota",
+            Error::Spool { .. } => match self.spool.kind {
+                SpoolKind::Memory => "spool.quota",
+                SpoolKind::File { .. } => "spool.directory",
+            },
+            Error::Cores { .. } => "host_cores",
+            Error::BatchLargerThanDataset { .. } => "batch_size",
+            _ => return error,
+        };
+        let text = error.to_string();
+        match text.split_once("; ") {
+            Some((problem, remedy)) => self.fault(key, problem, remedy).into(),
+            None => error,
+        }
+    }
+
+    fn check_dataset(&self) -> Result<(), Error> {
+        use meetpoint_prepare::Error as Prepare;
+        let remedy = "correct the path, which starts at the job file's folder, or make the dataset \
+                      with `meetpoint pack`";
+        let dataset = Dataset::open(&self.dataset).map_err(|error| match error {
+            Prepare::Open { path, source } => {
+                let problem = format!("failed to open dataset {}: {source}", path.display());
+                self.fault("dataset", problem, remedy).into()
+            }
+            Prepare::NotADataset { path, problem } => {
+                let problem = format!("{} is not a dataset: {problem}", path.display());
+                self.fault("dataset", problem, remedy).into()
+            }
+            error => Error::from(error),
+        })?;
+        let samples = dataset.len();
+        if samples == 0 {
+            return Err(Error::EmptyDataset { dataset: self.dataset.clone() });
+        }
+        let batch_size = self.batch_size;
+        if u64::from(batch_size) > samples {
+            let problem = format!(
+                "a batch of {batch_size} is more than the {samples} that dataset {} has",
+                self.dataset.display()
+            );
+            return Err(self.fault("batch_size", problem, format!("at most {samples}")).into());
+        }
+        let (drop_last, shuffle, seed) = (self.drop_last, self.shuffle, self.seed);
+        let batches = Batching { samples, batch_size, drop_last, shuffle, seed }.batches();
+        match self.mte_split {
+            Split::Fixed(split) if u64::from(split) > batches => {
+                let problem = format!(
+                    "`mte.split` gives the device {split} batches of an epoch that has {batches}"
+                );
+                let remedy = format!("it takes at most {batches}, or \"equal-finish\"");
+                Err(self.fault("mte.split", problem, remedy).into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn check_cores(&self) -> Result<(), JobError> {
+        // Where the kernel does not tell, binding a thread will.
+        let Ok(set) = sched_getaffinity(None) else { return Ok(()) };
+        let usable: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|core| set.is_set(*core)).collect();
+        let check = |key: &str, core: usize| {
+            if usable.contains(&core) {
+                return Ok(());
+            }
+            let listed: Vec<String> = usable.iter().map(usize::to_string).collect();
+            let problem = format!("`{key}` is core {core}, which this process may not use");
+            Err(self.fault(key, problem, format!("it may use {}", listed.join(", "))))
+        };
+        for (index, &core) in self.host_cores.iter().flatten().enumerate() {
+            check(&format!("host_cores[{index}]"), core)?;
+        }
+        match &self.device {
+            DeviceJob::Emulated(device) => {
+                device.core.map_or(Ok(()), |core| check("device.core", core))
+            }
+            DeviceJob::None | DeviceJob::Connect { .. } => Ok(()),
+        }
+    }
+
+    /// Only for what the file itself asks for: a default is no fault of its writer.
+    fn check_memory(&self) -> Result<(), JobError> {
+        let info = rustix::system::sysinfo();
+        let memory = info.totalram.saturating_mul(u64::from(info.mem_unit));
+        let check = |key: &str, bytes: u64| {
+            if bytes <= memory || self.marks.of_key(key).is_none() {
+                return Ok(());
+            }
+            let (asked, there) = (show_bytes(bytes), show_bytes(memory));
+            let problem = format!(
+                "`{key}` is {asked}, more than the {there} of memory that this machine has"
+            );
+            Err(self.fault(key, problem, "set it to what may really be used; a part will do"))
+        };
+        check("memory_budget", self.memory_budget_bytes)?;
+        match self.spool.kind {
+            SpoolKind::Memory => check("spool.quota", self.spool.quota_bytes),
+            SpoolKind::File { .. } => Ok(()),
+        }
+    }
+
+    fn check_spool(&self) -> Result<Vec<String>, JobError> {
+        let SpoolKind::File { directory } = &self.spool.kind else { return Ok(Vec::new()) };
+        let refuse = |problem: String| {
+            let remedy = "name a folder that can be written, relative to the job file's folder";
+            Err(self.fault("spool.directory", problem, remedy))
+        };
+        if !directory.is_dir() {
+            return refuse(format!("{} is no folder", directory.display()));
+        }
+        if let Err(error) = access(directory, Access::WRITE_OK | Access::EXEC_OK) {
+            let error = std::io::Error::from(error);
+            return refuse(format!("no file can be made in {}: {error}", directory.display()));
+        }
+        let quota = self.spool.quota_bytes;
+        Ok(free_bytes(directory)
+            .filter(|&free| free < quota)
+            .map(|free| {
+                format!(
+                    "`spool.quota` is {}, and {} are free in {}: the spool takes no more than its \
+                     batches need, and it is an error if that is more than there is",
+                    show_bytes(quota),
+                    show_bytes(free),
+                    directory.display()
+                )
+            })
+            .into_iter()
+            .collect())
+    }
+}
+
+/// Bytes that this user may still write to a file system; `None` where it does not tell.
+pub(crate) fn free_bytes(directory: &Path) -> Option<u64> {
+    let found = statvfs(directory).ok()?;
+    Some(found.f_bavail.saturating_mul(found.f_frsize))
+}

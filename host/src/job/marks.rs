@@ -1,0 +1,44 @@
+//! Where each value of a job file stands, for faults that show only when the job is to be run.
+
+use super::table::Source;
+use std::collections::BTreeMap;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// Line and column of every value by its full name: `seed`, `device.core`, `host_cores[1]`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Marks(BTreeMap<String, (usize, usize)>);
+
+impl Marks {
+    /// Of a whole file.
+    pub(super) fn of(source: Source<'_>, file: &DeTable<'_>) -> Self {
+        let mut marks = Self::default();
+        marks.enter_table(source, "", file);
+        marks
+    }
+
+    /// Where a value stands; `None` where the file leaves it out.
+    pub(super) fn of_key(&self, name: &str) -> Option<(usize, usize)> {
+        self.0.get(name).copied()
+    }
+
+    fn enter_table(&mut self, source: Source<'_>, before: &str, table: &DeTable<'_>) {
+        for (key, value) in table {
+            self.enter(source, format!("{before}{}", key.get_ref()), value);
+        }
+    }
+
+    fn enter(&mut self, source: Source<'_>, name: String, value: &Spanned<DeValue<'_>>) {
+        match value.get_ref() {
+            DeValue::Table(table) => self.enter_table(source, &format!("{name}."), table),
+            // A recipe's faults have their place from its own parser.
+            DeValue::Array(elements) if !name.starts_with("recipe") => {
+                for (index, element) in elements.iter().enumerate() {
+                    self.enter(source, format!("{name}[{index}]"), element);
+                }
+            }
+            _ => {}
+        }
+        self.0.insert(name, source.place(value.span().start));
+    }
+}
