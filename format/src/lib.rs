@@ -14,6 +14,7 @@ pub mod checksum;
 pub mod dataset;
 #[cfg(test)]
 mod golden;
+pub mod entry_points;
 pub mod order;
 pub mod random;
 pub mod recipe;

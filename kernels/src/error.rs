@@ -15,6 +15,12 @@ pub enum Error {
         /// Cause, with the byte offset where the decoder tells it.
         reason: String,
     },
+    /// Entry points that are damaged or of another file.
+    #[error("the entry points of the sample cannot be used: {reason}")]
+    EntryPoints {
+        /// Cause.
+        reason: String,
+    },
     /// More pixels than allowed: a decompression bomb or a wrong header.
     #[error("{width}x{height} pixels, more than the limit of {limit}")]
     TooLarge {
@@ -42,5 +48,23 @@ pub enum Error {
         got: usize,
         /// Needed.
         expected: usize,
+    },
+    /// A JPEG that cannot be written anew as asked for.
+    #[error("the JPEG cannot be rewritten so: {reason}")]
+    Rewrite {
+        /// Cause.
+        reason: &'static str,
+    },
+    /// A JPEG whose bytes do not follow from its coefficients: only the file itself holds them.
+    #[error("the JPEG is not what its coefficients lead to from byte {offset} on")]
+    NotReproducible {
+        /// First byte that would differ.
+        offset: usize,
+    },
+    /// The skeleton of a JPEG does not fit its coefficients or is damaged.
+    #[error("the skeleton of a JPEG is of no use: {reason}")]
+    Skeleton {
+        /// Cause.
+        reason: &'static str,
     },
 }

@@ -10,8 +10,10 @@ pub mod decode;
 mod error;
 #[cfg(test)]
 mod golden;
+pub mod jpeg;
 pub mod resize;
 mod sample;
+pub mod stripe;
 pub mod tensor;
 pub mod view;
 

@@ -30,6 +30,29 @@ pub struct Region {
     pub height: u32,
 }
 
+/// An encoded picture, and where decoding may begin inside it.
+#[derive(Debug, Clone, Copy)]
+pub struct Encoded<'a> {
+    /// The file.
+    pub bytes: &'a [u8],
+    /// Entry points that a dataset has stored for it; empty for none.
+    pub entry_points: &'a [u8],
+    /// CRC-32C of the file, where the caller has computed it.
+    pub crc32c: Option<u32>,
+}
+
+impl<'a> From<&'a [u8]> for Encoded<'a> {
+    fn from(bytes: &'a [u8]) -> Self {
+        Self { bytes, entry_points: &[], crc32c: None }
+    }
+}
+
+impl<'a> From<&'a Vec<u8>> for Encoded<'a> {
+    fn from(bytes: &'a Vec<u8>) -> Self {
+        bytes.as_slice().into()
+    }
+}
+
 /// Container of an encoded picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the names say it")]

@@ -50,7 +50,8 @@ impl Packed {
 ///
 /// The machine must have AVX2, which the caller has found out.
 pub(super) fn horizontal(row: &[u8], coefficients: &Coefficients, packed: &Packed, out: &mut [u8]) {
-    // SAFETY: `Resizer` comes here only for `Cpu::Avx2`, and refuses it on a machine without.
+    // SAFETY: `Resizer` comes here only where its instruction set includes AVX2, and refuses one
+    // that the machine lacks.
     unsafe { horizontal_avx2(row, coefficients, packed, out) }
 }
 

@@ -81,7 +81,7 @@ impl Resizer {
         if along_rows {
             self.horizontal.compute(filter, from.width(), (left, right), width);
             #[cfg(target_arch = "x86_64")]
-            if self.cpu == Cpu::Avx2 {
+            if self.cpu.includes_avx2() {
                 self.packed.pack(&self.horizontal);
             }
         }
@@ -130,7 +130,7 @@ impl Resizer {
         for (y, out) in out.pixels.chunks_exact_mut(row_bytes).enumerate() {
             match self.cpu {
                 #[cfg(target_arch = "x86_64")]
-                Cpu::Avx2 => {
+                Cpu::Avx2 | Cpu::Avx512 => {
                     let row = from.row_and_beyond(first + y);
                     avx2::horizontal(row, &self.horizontal, &self.packed, out);
                 }
@@ -157,7 +157,7 @@ impl Resizer {
             let rows = from.row_and_beyond(from_row - first);
             match self.cpu {
                 #[cfg(target_arch = "x86_64")]
-                Cpu::Avx2 => avx2::vertical(rows, stride, weights, out),
+                Cpu::Avx2 | Cpu::Avx512 => avx2::vertical(rows, stride, weights, out),
                 _ => portable::vertical(rows, stride, weights, out),
             }
             work.row_done(pause);

@@ -1,0 +1,229 @@
+//! Reads bits of entropy-coded data, taking out stuffed bytes and stopping at markers.
+
+/// A reader of one run of entropy-coded data. Behind its end it gives zeros and counts them.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bits<'a> {
+    data: &'a [u8],
+    /// Offset in `data` of the byte that is taken in next.
+    at: usize,
+    /// The next bits, the first one being the highest; only `count` of them count.
+    pub(super) next: u64,
+    count: u32,
+    /// Zeros among `count` and before that do not come from the data.
+    made_up: u32,
+}
+
+/// Bits that there are at least after [`Bits::refill`].
+pub(super) const REFILLED: u32 = 56;
+
+/// A place in the data, between two bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place {
+    /// Offset of the byte that holds the next bit.
+    pub(super) offset: usize,
+    /// Bits of it that are already read, 0..8.
+    pub(super) bits: u32,
+}
+
+impl<'a> Bits<'a> {
+    /// A reader that begins at a place in `data`.
+    pub(super) fn new(data: &'a [u8], place: Place) -> Self {
+        let mut bits = Self { data, at: place.offset, next: 0, count: 0, made_up: 0 };
+        if place.bits > 0 {
+            bits.refill();
+            bits.skip(place.bits);
+        }
+        bits
+    }
+
+    /// Takes in data until there are at least [`REFILLED`] bits.
+    #[inline(always)]
+    pub(super) fn refill(&mut self) {
+        if let Some(bytes) = self.data.get(self.at..).and_then(|rest| rest.first_chunk()) {
+            let bytes = u64::from_be_bytes(*bytes);
+            if !has_byte_ff(bytes) {
+                // The bits that come in without being counted come in again next time.
+                self.next |= bytes >> self.count;
+                self.at += ((63 - self.count) >> 3) as usize;
+                self.count |= 56;
+                return;
+            }
+        }
+        // By value: the reader must be free to stay in registers.
+        *self = self.refilled_bytewise();
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn refilled_bytewise(mut self) -> Self {
+        while self.count < REFILLED {
+            let byte = match self.data.get(self.at) {
+                Some(0xff) => {
+                    let rest = &self.data[self.at..];
+                    let fill = rest.iter().take_while(|byte| **byte == 0xff).count();
+                    match rest.get(fill) {
+                        Some(0) => {
+                            self.at += fill + 1;
+                            0xff
+                        }
+                        _ => self.make_up(),
+                    }
+                }
+                Some(byte) => {
+                    self.at += 1;
+                    *byte
+                }
+                None => self.make_up(),
+            };
+            self.next |= u64::from(byte) << (56 - self.count);
+            self.count += 8;
+        }
+        self
+    }
+
+    fn make_up(&mut self) -> u8 {
+        self.made_up = self.made_up.saturating_add(8);
+        0
+    }
+
+    /// Moves on by `count` bits, which must be there.
+    #[inline(always)]
+    pub(super) fn skip(&mut self, count: u32) {
+        self.next <<= count;
+        self.count -= count;
+    }
+
+    /// Whether more was read than there is.
+    pub(super) fn is_overrun(&self) -> bool {
+        self.count < self.made_up
+    }
+
+    /// Offset of the byte that is taken in next, about where the reader is.
+    pub(super) fn offset(&self) -> usize {
+        self.at
+    }
+
+    /// Where the next bit is. The reader must not be overrun.
+    pub(super) fn place(&self) -> Place {
+        let mut offset = self.at;
+        let unread = self.count - self.made_up;
+        for _ in 0..unread.div_ceil(8) {
+            let stuffed = offset >= 2 && self.data[offset - 2..offset] == [0xff, 0];
+            offset -= if stuffed { 2 } else { 1 };
+        }
+        Place { offset, bits: unread.wrapping_neg() & 7 }
+    }
+
+    /// Passes over a restart marker, which must be the next byte and the `number`th modulo 8.
+    /// False, and nothing changes, when it is not.
+    pub(super) fn pass_restart(&mut self, number: u32) -> bool {
+        if self.is_overrun() || self.count - self.made_up >= 8 {
+            return false;
+        }
+        let Some(rest) = self.data.get(self.at..) else { return false };
+        let fill = rest.iter().take_while(|byte| **byte == 0xff).count();
+        if fill == 0 || rest.get(fill) != Some(&(0xd0 | (number & 7) as u8)) {
+            return false;
+        }
+        *self = Self { at: self.at + fill + 1, next: 0, count: 0, made_up: 0, ..*self };
+        true
+    }
+}
+
+/// Whether one of the eight bytes is 0xff.
+#[inline(always)]
+fn has_byte_ff(bytes: u64) -> bool {
+    const ONES: u64 = u64::MAX / 255;
+    // A byte of `!bytes` that is zero borrows from its highest bit.
+    (!bytes).wrapping_sub(ONES) & bytes & (ONES << 7) != 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const START: Place = Place { offset: 0, bits: 0 };
+
+    /// Stuffs zeros behind 0xff, as a file does.
+    fn stuffed(bytes: &[u8]) -> Vec<u8> {
+        bytes
+            .iter()
+            .flat_map(|byte| [*byte, 0].into_iter().take(1 + usize::from(*byte == 0xff)))
+            .collect()
+    }
+
+    fn take(bits: &mut Bits<'_>, count: u32) -> u64 {
+        bits.refill();
+        let value = if count == 0 { 0 } else { bits.next >> (64 - count) };
+        bits.skip(count);
+        value
+    }
+
+    fn any_bytes() -> impl Strategy<Value = Vec<u8>> {
+        prop::collection::vec(prop_oneof![Just(0xff), Just(0), any::<u8>()], 1..60)
+    }
+
+    proptest! {
+        #[test]
+        fn bits_are_those_of_the_bytes(
+            bytes in any_bytes(), lengths in prop::collection::vec(0..32_u32, 1..80),
+        ) {
+            let data = stuffed(&bytes);
+            let mut bits = Bits::new(&data, START);
+            let mut at = 0;
+            for length in lengths {
+                let expected = (at..at + length as usize).fold(0, |value, bit| {
+                    let byte = bytes.get(bit / 8).copied().unwrap_or(0);
+                    value << 1 | u64::from(byte >> (7 - bit % 8) & 1)
+                });
+                prop_assert_eq!(take(&mut bits, length), expected);
+                at += length as usize;
+                prop_assert_eq!(bits.is_overrun(), at > bytes.len() * 8);
+            }
+        }
+
+        #[test]
+        fn reading_goes_on_at_a_place(
+            bytes in any_bytes(), before in prop::collection::vec(0..32_u32, 0..20),
+        ) {
+            let data = stuffed(&bytes);
+            let mut bits = Bits::new(&data, START);
+            for length in before {
+                take(&mut bits, length);
+            }
+            if !bits.is_overrun() {
+                let mut again = Bits::new(&data, bits.place());
+                for _ in 0..80 {
+                    prop_assert_eq!(take(&mut again, 7), take(&mut bits, 7));
+                }
+                prop_assert_eq!(again.is_overrun(), bits.is_overrun());
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_is_read_beyond_a_marker() {
+        let mut bits = Bits::new(&[0x12, 0xff, 0xd9, 0x34], START);
+        assert_eq!(take(&mut bits, 8), 0x12);
+        assert!(!bits.is_overrun());
+        assert_eq!(take(&mut bits, 16), 0);
+        assert!(bits.is_overrun());
+    }
+
+    #[test]
+    fn a_restart_marker_is_passed_only_where_it_stands() {
+        let data = [0x12, 0x7f, 0xff, 0xff, 0xd3, 0x56];
+        let mut bits = Bits::new(&data, START);
+        assert!(!bits.pass_restart(3), "a whole byte is left");
+        take(&mut bits, 8);
+        assert!(!bits.pass_restart(3), "a whole byte is left");
+        take(&mut bits, 1);
+        assert!(!bits.pass_restart(2), "it has another number");
+        assert!(bits.pass_restart(11));
+        assert_eq!(take(&mut bits, 8), 0x56);
+        let mut bits = Bits::new(&data, START);
+        take(&mut bits, 20);
+        assert!(!bits.pass_restart(3), "more was read than there is");
+    }
+}

@@ -1,0 +1,51 @@
+//! What the components of a JPEG mean, as libjpeg and Pillow guess it.
+
+use super::colour::{self, Ink};
+use super::markers::{COMPONENTS_MAX, Header};
+use crate::Cpu;
+
+/// Meaning of the components.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Colours {
+    /// One component.
+    Grey,
+    /// Luma and chroma.
+    YCbCr,
+    /// Red, green and blue.
+    Rgb,
+    /// Four components, the last one black.
+    Inks(Ink),
+}
+
+impl Colours {
+    /// libjpeg's rules (jdapimin.c, `default_decompress_parms`).
+    pub(crate) fn of(header: &Header) -> Self {
+        let ids = header.frame.components().iter().map(|component| component.id);
+        match (header.frame.count, header.adobe) {
+            (1, _) => Self::Grey,
+            (4, Some(0) | None) => Self::Inks(Ink::Cmyk),
+            (4, Some(_)) => Self::Inks(Ink::Ycck),
+            _ if header.jfif => Self::YCbCr,
+            (_, Some(0)) => Self::Rgb,
+            (_, Some(_)) => Self::YCbCr,
+            (_, None) if ids.eq(*b"RGB") => Self::Rgb,
+            (_, None) => Self::YCbCr,
+        }
+    }
+
+    /// A row of components to a row of red, green and blue. All rows that there are have the length
+    /// of those planes.
+    pub(crate) fn convert(
+        self,
+        cpu: Cpu,
+        [first, second, third, fourth]: [&[u8]; COMPONENTS_MAX],
+        rgb: [&mut [u8]; 3],
+    ) {
+        match self {
+            Self::Grey => colour::grey_to_rgb(first, rgb),
+            Self::YCbCr => colour::ycc_to_rgb(cpu, [first, second, third], rgb),
+            Self::Rgb => colour::rgb_to_rgb([first, second, third], rgb),
+            Self::Inks(ink) => colour::ink_to_rgb_planes(ink, [first, second, third, fourth], rgb),
+        }
+    }
+}

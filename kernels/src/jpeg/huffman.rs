@@ -1,0 +1,353 @@
+//! Huffman tables in the form in which they decode.
+//!
+//! A code of up to [`PEEK_BITS`] bits is found by one look at that many bits of the data. For AC
+//! coefficients one look often gives two symbols at once, each with its value bits.
+
+use super::markers::HuffmanSpec;
+
+/// Bits that one look takes in.
+pub(super) const PEEK_BITS: u32 = 11;
+
+const LOOKS: usize = 1 << PEEK_BITS;
+
+/// Codes as lookups that find one symbol at a time.
+#[derive(Debug, Clone)]
+pub(super) struct Codes {
+    /// By the next bits: length of the code and symbol, `length << 8 | symbol`; 0 for longer codes
+    /// and for bits that begin no code.
+    looks: Box<[u16; LOOKS]>,
+    /// By length: the first code behind those of that length, moved to the top of 16 bits.
+    ends: [u32; 17],
+    /// By length: index of the symbol less the code.
+    offsets: [i32; 17],
+    symbols: [u8; 256],
+}
+
+impl Default for Codes {
+    fn default() -> Self {
+        let looks = Box::new([0; LOOKS]);
+        Self { looks, ends: [0; 17], offsets: [0; 17], symbols: [0; 256] }
+    }
+}
+
+impl Codes {
+    /// Takes the codes of a table.
+    fn fill(&mut self, spec: &HuffmanSpec) {
+        self.looks.fill(0);
+        self.symbols = spec.symbols;
+        let mut index = 0_i32;
+        self.ends[0] = 0;
+        for length in 1..=16_u32 {
+            let first = self.ends[length as usize - 1] >> (16 - length);
+            let count = i32::from(spec.counts[length as usize - 1]);
+            self.offsets[length as usize] = index - first as i32;
+            self.ends[length as usize] = (first + count as u32) << (16 - length);
+            index += count;
+        }
+        for_each_code(spec, |code, length, symbol| {
+            if length <= PEEK_BITS {
+                let free = PEEK_BITS - length;
+                let from = (code << free) as usize;
+                let look = (length << 8) as u16 | u16::from(symbol);
+                self.looks[from..from + (1 << free)].fill(look);
+            }
+        });
+    }
+
+    /// Length and symbol of the code that the bits begin with, the first bit being the highest;
+    /// `None` where there is none.
+    #[inline(always)]
+    pub(super) fn find(&self, bits: u64) -> Option<(u32, u8)> {
+        let look = self.looks[(bits >> (64 - PEEK_BITS)) as usize];
+        if look != 0 { Some((u32::from(look >> 8), look as u8)) } else { self.find_long(bits) }
+    }
+
+    fn find_long(&self, bits: u64) -> Option<(u32, u8)> {
+        let next = (bits >> 48) as u32;
+        let length = (PEEK_BITS + 1..=16).find(|length| next < self.ends[*length as usize])?;
+        let code = (next >> (16 - length)) as i32;
+        let symbol = self.symbols[(code + self.offsets[length as usize]) as usize & 255];
+        Some((length, symbol))
+    }
+}
+
+/// The value of `size` bits at the top of `bits` (T.81 Figure F.12, EXTEND).
+#[inline(always)]
+pub(super) fn extend(bits: u64, size: u32) -> i32 {
+    let raw = ((bits >> 1) >> (63 - size)) as i32;
+    let is_negative = !((bits as i64 >> 63) as i32);
+    raw + (is_negative & (1 - (1 << size)))
+}
+
+/// Added to a position by the end of a block.
+pub(super) const END_OF_BLOCK: u32 = 128;
+
+/// Calls `with` for each code of a table, its length and its symbol (T.81 C.2).
+fn for_each_code(spec: &HuffmanSpec, mut with: impl FnMut(u32, u32, u8)) {
+    let mut symbols = spec.symbols.iter();
+    let mut code = 0;
+    for (length, count) in (1..).zip(spec.counts) {
+        for symbol in symbols.by_ref().take(usize::from(count)) {
+            with(code, length, *symbol);
+            code += 1;
+        }
+        code <<= 1;
+    }
+}
+
+/// A table for AC coefficients.
+#[derive(Debug, Clone)]
+pub(super) struct AcTable {
+    pub(super) codes: Codes,
+    /// By the next bits, one or two symbols with their values; 0 where not even one fits.
+    ///
+    /// ```text
+    /// bits  0..6   bits of the data that they take
+    ///       6..10  zeros before the first value
+    ///      10..18  from the first value to the second (for one symbol 0, and the values are equal);
+    ///              the position behind both is one more; 127 or 128 at the end of a block
+    ///      18..25  first value
+    ///      25..32  second value
+    /// ```
+    pub(super) looks: Box<[u32; LOOKS]>,
+    /// The same with one symbol each.
+    singles: Box<[u32; LOOKS]>,
+}
+
+/// Most bits of a value in a look.
+const VALUE_BITS_MAX: u32 = 6;
+
+impl Default for AcTable {
+    fn default() -> Self {
+        let looks = Box::new([0; LOOKS]);
+        Self { codes: Codes::default(), singles: looks.clone(), looks }
+    }
+}
+
+impl Table for AcTable {
+    fn fill(&mut self, spec: &HuffmanSpec) {
+        self.codes.fill(spec);
+        self.singles.fill(0);
+        for_each_code(spec, |code, length, symbol| {
+            let (zeros, size) = (u32::from(symbol >> 4), u32::from(symbol & 15));
+            if length + size > PEEK_BITS || size > VALUE_BITS_MAX {
+                return;
+            }
+            let free = PEEK_BITS - length - size;
+            for raw in 0..1_u32 << size {
+                let from = ((code << size | raw) << free) as usize;
+                let value = extend(u64::from(raw) << (63 - size) << 1, size);
+                let look = if size == 0 && zeros != 15 {
+                    look(length, 0, END_OF_BLOCK - 1, 0, 0)
+                } else {
+                    look(length + size, zeros, 0, value, value)
+                };
+                self.singles[from..from + (1 << free)].fill(look);
+            }
+        });
+        for (bits, pair) in self.looks.iter_mut().enumerate() {
+            let first = self.singles[bits];
+            let second = self.singles[bits << (first & 63) & (LOOKS - 1)];
+            let length = (first & 63) + (second & 63);
+            let is_end = |look: u32| look >> 10 & 255 != 0;
+            *pair = if first == 0 || is_end(first) || second == 0 || length > PEEK_BITS {
+                first
+            } else {
+                let step = if is_end(second) { END_OF_BLOCK } else { (second >> 6 & 15) + 1 };
+                let last = second as i32 >> 25;
+                look(length, first >> 6 & 15, step, first as i32 >> 25, last)
+            };
+        }
+    }
+}
+
+/// An entry of [`AcTable::looks`].
+fn look(bits: u32, zeros: u32, step: u32, first: i32, second: i32) -> u32 {
+    bits | zeros << 6 | step << 10 | (first as u32 & 127) << 18 | (second as u32) << 25
+}
+
+/// A table for DC differences.
+#[derive(Debug, Clone, Default)]
+pub(super) struct DcTable {
+    pub(super) codes: Codes,
+}
+
+impl Table for DcTable {
+    fn fill(&mut self, spec: &HuffmanSpec) {
+        self.codes.fill(spec);
+    }
+}
+
+/// A table that is made from what a file says.
+pub(super) trait Table: Default {
+    /// Becomes the table of `spec`.
+    fn fill(&mut self, spec: &HuffmanSpec);
+}
+
+/// Tables of one kind that were in use lately: making one takes some microseconds, and the files of
+/// a dataset share a few.
+#[derive(Debug, Default)]
+pub(super) struct Recent<T> {
+    /// The latest are the last.
+    tables: Vec<(HuffmanSpec, T)>,
+}
+
+/// Tables of each kind that are kept.
+const KEPT_MAX: usize = 8;
+
+impl<T: Table> Recent<T> {
+    /// Has the table of `spec`, making it in place of the oldest one if need be.
+    pub(super) fn ensure(&mut self, spec: &HuffmanSpec) {
+        match self.tables.iter().position(|(known, _)| known == spec) {
+            Some(index) => self.tables[index..].rotate_left(1),
+            None if self.tables.len() < KEPT_MAX => {
+                let mut table = T::default();
+                table.fill(spec);
+                self.tables.push((*spec, table));
+            }
+            None => {
+                self.tables.rotate_left(1);
+                if let Some((known, table)) = self.tables.last_mut() {
+                    *known = *spec;
+                    table.fill(spec);
+                }
+            }
+        }
+    }
+
+    /// The table of `spec`, which must be there: it is if no more than [`KEPT_MAX`] others were
+    /// asked for since.
+    pub(super) fn of(&self, spec: &HuffmanSpec) -> &T {
+        let known = self.tables.iter().rev().find(|(known, _)| known == spec);
+        &known.expect("the tables of a scan, four of a kind at most, are made together").1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Annex K.3: luma DC, and a made-up table with long codes.
+    fn specs() -> [HuffmanSpec; 2] {
+        let spec = |counts, symbols: &[u8]| {
+            let mut all = [0; 256];
+            all[..symbols.len()].copy_from_slice(symbols);
+            HuffmanSpec { counts, symbols: all }
+        };
+        [
+            spec(
+                [0, 1, 5, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0],
+                &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11],
+            ),
+            spec(
+                [1, 1, 1, 1, 0, 1, 0, 0, 0, 0, 1, 1, 0, 2, 0, 3],
+                &[0x01, 0x00, 0x12, 0xf0, 0x23, 0x06, 0x07, 0x31, 0x0f, 0x51, 0x61, 0xff],
+            ),
+        ]
+    }
+
+    /// Codes by counting upwards as T.81 C.2 tells it, compared bit by bit.
+    fn find_slowly(spec: &HuffmanSpec, bits: u64) -> Option<(u32, u8)> {
+        let mut found = None;
+        for_each_code(spec, |code, length, symbol| {
+            if bits >> (64 - length) == u64::from(code) {
+                found = Some((length, symbol));
+            }
+        });
+        found
+    }
+
+    #[test]
+    fn codes_of_annex_k_are_the_printed_ones() {
+        let mut printed = Vec::new();
+        for_each_code(&specs()[0], |code, length, symbol| printed.push((symbol, length, code)));
+        // T.81 Table K.3.
+        let expected =
+            [(0, 2, 0b00), (1, 3, 0b010), (2, 3, 0b011), (5, 3, 0b110), (11, 9, 0b1_1111_1110)];
+        assert!(expected.iter().all(|code| printed.contains(code)), "{printed:?}");
+    }
+
+    #[test]
+    fn every_code_is_found() {
+        for spec in specs() {
+            let mut codes = Codes::default();
+            codes.fill(&spec);
+            for first in 0..1_u64 << 16 {
+                let bits = first << 48 | 0x1234_5678_9abc;
+                assert_eq!(codes.find(bits), find_slowly(&spec, bits), "{first:016b}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_look_says_what_its_codes_say_one_by_one() {
+        for spec in specs() {
+            let mut table = AcTable::default();
+            table.fill(&spec);
+            for index in 0..LOOKS as u64 {
+                let bits = index << (64 - PEEK_BITS);
+                let look = table.looks[index as usize];
+                let one = |bits: u64, room: u32| {
+                    let (length, symbol) = find_slowly(&spec, bits)?;
+                    let (zeros, size) = (u32::from(symbol >> 4), u32::from(symbol & 15));
+                    (length + size <= room && size <= VALUE_BITS_MAX).then(|| {
+                        let is_end = size == 0 && zeros != 15;
+                        (length + size, zeros, extend(bits << length, size), is_end)
+                    })
+                };
+                let Some(first) = one(bits, PEEK_BITS) else {
+                    assert_eq!(look, 0, "{index:011b}");
+                    continue;
+                };
+                let second = one(bits << first.0, PEEK_BITS - first.0).filter(|_| !first.3);
+                let length = first.0 + second.map_or(0, |second| second.0);
+                let behind = match (first, second) {
+                    ((_, _, _, true), _) => END_OF_BLOCK,
+                    (_, None) => first.1 + 1,
+                    (_, Some((_, _, _, true))) => first.1 + 1 + END_OF_BLOCK,
+                    (_, Some((_, zeros, _, false))) => first.1 + 1 + zeros + 1,
+                };
+                let last = match second {
+                    Some(second) => second.2,
+                    None => first.2,
+                };
+                let zeros = look >> 6 & 15;
+                assert_eq!(look & 63, length, "{index:011b}");
+                assert_eq!(zeros + (look >> 10 & 255) + 1, behind, "{index:011b}");
+                assert_eq!((look << 7) as i32 >> 25, first.2, "{index:011b}");
+                assert_eq!(look as i32 >> 25, last, "{index:011b}");
+            }
+        }
+    }
+
+    #[test]
+    fn values_extend_as_the_standard_says() {
+        // T.81 Table F.1 and Figure F.12.
+        let cases =
+            [(0, 0, 0), (1, 0, -1), (1, 1, 1), (2, 0, -3), (2, 1, -2), (2, 2, 2), (2, 3, 3)];
+        for (size, raw, value) in cases {
+            assert_eq!(extend(raw << (63 - size) << 1, size as u32), value, "{size} {raw}");
+        }
+        assert_eq!(extend(0, 15), -32_767);
+        assert_eq!(extend(u64::MAX, 15), 32_767);
+    }
+
+    #[test]
+    fn the_latest_tables_are_kept() {
+        let with = |last: u8| {
+            let mut spec = specs()[0];
+            spec.symbols[11] = last;
+            spec
+        };
+        let mut recent = Recent::<DcTable>::default();
+        for last in 0..20 {
+            recent.ensure(&with(last));
+            recent.ensure(&with(0));
+            assert!(recent.tables.len() <= KEPT_MAX);
+            for known in [0, last, last.saturating_sub(1)] {
+                let bits = 0b1_1111_1110 << 55;
+                assert_eq!(recent.of(&with(known)).codes.find(bits), Some((9, known)));
+            }
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Every instruction set against the portable code, and what the shortcuts rest on.
+
+use super::{Dequantiser, Scale, ifast, islow, scaled};
+use crate::jpeg::backend_tests::{ZIGZAG, extent};
+use crate::jpeg::{Block, QuantTable};
+use crate::{Cpu, golden};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+/// Values as a photograph has them, as large as a file can say, and any.
+fn any_value() -> impl Strategy<Value = i16> {
+    prop_oneof![4 => -8..=8i16, 2 => -1023..=1023i16, 1 => any::<i16>(), 3 => Just(0)]
+}
+
+/// A block of up to so many coefficients, in zigzag order.
+fn any_block(values: impl Strategy<Value = i16>) -> impl Strategy<Value = Block> {
+    let extents = prop_oneof![0..=10usize, 0..=64usize];
+    (vec(values, 64), extents, any::<bool>()).prop_map(|(values, extent, only_row_0)| {
+        let mut block = Block([0; 64]);
+        for (at, value) in ZIGZAG.into_iter().zip(values).take(extent) {
+            block.0[at] = if only_row_0 && at >= 8 { 0 } else { value };
+        }
+        block
+    })
+}
+
+fn any_table() -> impl Strategy<Value = QuantTable> {
+    let value = prop_oneof![1..=20u16, 1..=255u16, 1..=65535u16];
+    (value.clone(), vec(value, 64), any::<bool>()).prop_map(|(one, values, flat)| {
+        QuantTable(std::array::from_fn(|at| if flat { one } else { values[at] }))
+    })
+}
+
+/// The rows of a run with a stride beyond its width, in memory that is not 0.
+fn run(
+    side: usize,
+    blocks: &[Block],
+    gap: usize,
+    transform: impl Fn(&[u8], &mut [u8], usize),
+) -> Vec<u8> {
+    let stride = blocks.len() * side + gap;
+    let extents: Vec<u8> = blocks.iter().map(extent).collect();
+    let mut out = vec![0x5A; stride * (side - 1) + blocks.len() * side];
+    transform(&extents, &mut out, stride);
+    out
+}
+
+proptest! {
+    #[test]
+    fn islow_matches_portable(
+        table in any_table(), blocks in vec(any_block(any_value()), 1..10), gap in 0..40usize,
+    ) {
+        let dequantiser = Dequantiser::new(&table);
+        let made = |cpu: Cpu| run(8, &blocks, gap, |extents, out, stride| {
+            islow(cpu, &dequantiser, &blocks, extents, out, stride);
+        });
+        for cpu in golden::instruction_sets() {
+            prop_assert_eq!(made(cpu), made(Cpu::Portable), "{}", cpu.name());
+        }
+    }
+
+    #[test]
+    fn ifast_matches_portable(
+        table in any_table(), blocks in vec(any_block(any_value()), 1..10), gap in 0..40usize,
+    ) {
+        let dequantiser = Dequantiser::new(&table);
+        let made = |cpu: Cpu| run(8, &blocks, gap, |extents, out, stride| {
+            ifast(cpu, &dequantiser, &blocks, extents, out, stride);
+        });
+        for cpu in golden::instruction_sets() {
+            prop_assert_eq!(made(cpu), made(Cpu::Portable), "{}", cpu.name());
+        }
+    }
+
+    #[test]
+    fn scaled_matches_portable(
+        table in any_table(), blocks in vec(any_block(any_value()), 1..10), gap in 0..40usize,
+    ) {
+        let dequantiser = Dequantiser::new(&table);
+        for scale in [Scale::Four, Scale::Two, Scale::One] {
+            let made = |cpu: Cpu| run(scale.side(), &blocks, gap, |_, out, stride| {
+                scaled(cpu, scale, &dequantiser, &blocks, out, stride);
+            });
+            for cpu in golden::instruction_sets() {
+                prop_assert_eq!(made(cpu), made(Cpu::Portable), "{} {:?}", cpu.name(), scale);
+            }
+        }
+    }
+
+    /// The shortcuts for small extents give what the whole transform does.
+    #[test]
+    fn a_larger_extent_changes_nothing(
+        table in any_table(),
+        blocks in vec(any_block(any_value()), 1..10),
+        more in vec(0..64u8, 10),
+    ) {
+        let dequantiser = Dequantiser::new(&table);
+        for cpu in golden::instruction_sets() {
+            let made = |raise: bool| run(8, &blocks, 0, |extents, out, stride| {
+                let raised: Vec<u8> =
+                    extents.iter().zip(&more).map(|(extent, more)| *extent.max(more)).collect();
+                let extents = if raise { &raised } else { extents };
+                islow(cpu, &dequantiser, &blocks, extents, out, stride);
+            });
+            prop_assert_eq!(made(true), made(false), "{}", cpu.name());
+        }
+    }
+}
+
+#[test]
+fn a_run_of_no_blocks_writes_nothing() {
+    let dequantiser = Dequantiser::new(&QuantTable([1; 64]));
+    for cpu in golden::instruction_sets() {
+        islow(cpu, &dequantiser, &[], &[], &mut [], 0);
+        ifast(cpu, &dequantiser, &[], &[], &mut [], 0);
+        scaled(cpu, Scale::One, &dequantiser, &[], &mut [], 0);
+    }
+}
+
+#[test]
+#[should_panic(expected = "the output has room for the run")]
+fn an_output_that_is_too_short_is_refused() {
+    let dequantiser = Dequantiser::new(&QuantTable([1; 64]));
+    islow(Cpu::detect(), &dequantiser, &[Block([0; 64]); 2], &[0; 2], &mut [0; 7 * 16 + 15], 16);
+}
+
+#[test]
+#[should_panic(expected = "overlap")]
+fn rows_that_overlap_are_refused() {
+    let dequantiser = Dequantiser::new(&QuantTable([1; 64]));
+    islow(Cpu::detect(), &dequantiser, &[Block([0; 64]); 2], &[0; 2], &mut [0; 200], 15);
+}

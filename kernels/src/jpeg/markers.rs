@@ -1,0 +1,555 @@
+//! What the markers of a JPEG say: frame, tables, scans, and where everything lies.
+//!
+//! Marker codes and syntax: ITU-T T.81, Annex B. Bytes between segments and fill bytes are passed
+//! over, as libjpeg does; a file without its end marker is refused.
+
+use super::{QuantTable, damaged};
+use crate::Error;
+use std::ops::Range;
+
+/// Marker codes, the byte behind 0xff.
+pub(crate) mod code {
+    pub(crate) const TEM: u8 = 0x01;
+    pub(crate) const SOF0: u8 = 0xc0;
+    pub(crate) const SOF1: u8 = 0xc1;
+    pub(crate) const SOF2: u8 = 0xc2;
+    pub(crate) const DHT: u8 = 0xc4;
+    pub(crate) const JPG: u8 = 0xc8;
+    pub(crate) const DAC: u8 = 0xcc;
+    pub(crate) const SOF15: u8 = 0xcf;
+    pub(crate) const RST0: u8 = 0xd0;
+    pub(crate) const RST7: u8 = 0xd7;
+    pub(crate) const SOI: u8 = 0xd8;
+    pub(crate) const EOI: u8 = 0xd9;
+    pub(crate) const SOS: u8 = 0xda;
+    pub(crate) const DQT: u8 = 0xdb;
+    pub(crate) const DNL: u8 = 0xdc;
+    pub(crate) const DRI: u8 = 0xdd;
+    pub(crate) const APP0: u8 = 0xe0;
+    pub(crate) const APP1: u8 = 0xe1;
+    pub(crate) const APP14: u8 = 0xee;
+}
+use code::*;
+
+/// Most components of a frame that are understood: CMYK has four.
+pub(crate) const COMPONENTS_MAX: usize = 4;
+
+/// Most scans of a file; encoders make about ten.
+pub(crate) const SCANS_MAX: usize = 100;
+
+/// Zigzag position to natural order (T.81 Figure A.6).
+pub(crate) const NATURAL: [u8; 64] = [
+    0, 1, 8, 16, 9, 2, 3, 10, 17, 24, 32, 25, 18, 11, 4, 5, 12, 19, 26, 33, 40, 48, 41, 34, 27, 20,
+    13, 6, 7, 14, 21, 28, 35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23, 30, 37, 44, 51, 58, 59,
+    52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63,
+];
+
+/// How the coefficients are coded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Coding {
+    /// SOF0.
+    #[default]
+    Baseline,
+    /// SOF1: sequential, up to four tables of each kind.
+    Extended,
+    /// SOF2.
+    Progressive,
+}
+
+/// A component of the frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Component {
+    /// Identifier that scans name it by.
+    pub(crate) id: u8,
+    /// Horizontal sampling factor, 1..=4.
+    pub(crate) h: u32,
+    /// Vertical sampling factor, 1..=4.
+    pub(crate) v: u32,
+    /// Quantisation table that it names, 0..=3.
+    pub(crate) table: usize,
+    /// Columns of samples that are not padding.
+    pub(crate) width: u32,
+    /// Rows of samples that are not padding.
+    pub(crate) height: u32,
+    /// Columns of blocks, padded to whole MCUs of the frame.
+    pub(crate) blocks_wide: u32,
+    /// Rows of blocks, padded to whole MCUs of the frame.
+    pub(crate) blocks_high: u32,
+}
+
+impl Component {
+    /// Columns and rows of blocks in a scan of this component alone.
+    pub(crate) fn blocks_alone(&self) -> (u32, u32) {
+        (self.width.div_ceil(8), self.height.div_ceil(8))
+    }
+}
+
+/// The frame header.
+///
+/// A frame of one component has sampling factors 1 whatever the file says: they mean nothing there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Frame {
+    pub(crate) coding: Coding,
+    /// Columns of pixels, not 0.
+    pub(crate) width: u32,
+    /// Rows of pixels, not 0.
+    pub(crate) height: u32,
+    /// Number of components: 1, 3 or 4.
+    pub(crate) count: usize,
+    all: [Component; COMPONENTS_MAX],
+    /// Largest horizontal sampling factor.
+    pub(crate) h_max: u32,
+    /// Largest vertical sampling factor.
+    pub(crate) v_max: u32,
+    /// MCUs in a row of a scan of all components.
+    pub(crate) mcus_wide: u32,
+    /// Rows of such MCUs.
+    pub(crate) mcus_high: u32,
+}
+
+impl Frame {
+    /// The components.
+    pub(crate) fn components(&self) -> &[Component] {
+        &self.all[..self.count]
+    }
+}
+
+/// A Huffman table as the file gives it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct HuffmanSpec {
+    /// Number of codes of each length from 1 to 16.
+    pub(crate) counts: [u8; 16],
+    /// Symbols in order of their codes; those behind the sum of `counts` are 0.
+    pub(crate) symbols: [u8; 256],
+}
+
+impl HuffmanSpec {
+    /// Number of symbols.
+    pub(crate) fn len(&self) -> usize {
+        self.counts.iter().map(|count| usize::from(*count)).sum()
+    }
+}
+
+/// A component's part in a scan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct ScanComponent {
+    /// Index among the components of the frame.
+    pub(crate) component: usize,
+    /// Index in [`Header::huffman`] of the DC table, where the scan has one.
+    pub(crate) dc: Option<usize>,
+    /// Index in [`Header::huffman`] of the AC table, where the scan has one.
+    pub(crate) ac: Option<usize>,
+}
+
+/// A scan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Scan {
+    all: [ScanComponent; COMPONENTS_MAX],
+    count: usize,
+    /// First zigzag position.
+    pub(crate) first: u8,
+    /// Last zigzag position.
+    pub(crate) last: u8,
+    /// Successive approximation: bit position of the scan before, 0 for none.
+    pub(crate) high: u8,
+    /// Successive approximation: bit position of this scan.
+    pub(crate) low: u8,
+    /// MCUs between restart markers, 0 for none.
+    pub(crate) restart_interval: u32,
+    /// The entropy-coded bytes, restart markers included.
+    pub(crate) data: Range<usize>,
+}
+
+impl Scan {
+    /// Its components in their order.
+    pub(crate) fn components(&self) -> &[ScanComponent] {
+        &self.all[..self.count]
+    }
+}
+
+/// A segment: marker, then two bytes of length, then content.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Segment {
+    /// Marker.
+    pub(crate) marker: u8,
+    /// From the last 0xff before the marker to the end of its content.
+    pub(crate) bytes: Range<usize>,
+    /// The content behind the length.
+    pub(crate) content: Range<usize>,
+}
+
+/// What all the markers say. Reused from file to file.
+#[derive(Debug, Default)]
+pub(crate) struct Header {
+    pub(crate) frame: Frame,
+    /// Quantisation table of each component, as it stood when its first scan began.
+    pub(crate) quant: [Option<QuantTable>; COMPONENTS_MAX],
+    /// All Huffman tables of the file in their order; a scan names those that it uses.
+    pub(crate) huffman: Vec<HuffmanSpec>,
+    pub(crate) scans: Vec<Scan>,
+    /// All segments in order, scan headers included; not the entropy-coded data.
+    pub(crate) segments: Vec<Segment>,
+    /// Whether there is a JFIF segment.
+    pub(crate) jfif: bool,
+    /// Colour transform of the Adobe segment.
+    pub(crate) adobe: Option<u8>,
+    /// Exif orientation, 1..=8.
+    pub(crate) orientation: Option<u8>,
+    /// Offset behind the end marker.
+    pub(crate) end: usize,
+    /// Huffman tables in effect while parsing: [DC or AC][destination] to index in `huffman`.
+    huffman_now: [[Option<usize>; 4]; 2],
+    quant_now: [Option<QuantTable>; 4],
+    restart_now: u32,
+}
+
+impl Header {
+    /// Parses a file up to its end marker.
+    pub(crate) fn parse(&mut self, file: &[u8]) -> Result<(), Error> {
+        self.clear();
+        self.walk(file, false)
+    }
+
+    /// Parses a file up to the frame header: [`Header::frame`] is all that is then of use.
+    pub(crate) fn parse_frame_only(&mut self, file: &[u8]) -> Result<(), Error> {
+        self.clear();
+        self.walk(file, true)
+    }
+
+    fn clear(&mut self) {
+        let take = std::mem::take::<Self>;
+        let Self { mut huffman, mut scans, mut segments, .. } = take(self);
+        huffman.clear();
+        scans.clear();
+        segments.clear();
+        *self = Self { huffman, scans, segments, ..Self::default() };
+    }
+
+    fn walk(&mut self, file: &[u8], frame_only: bool) -> Result<(), Error> {
+        if !file.starts_with(&[0xff, SOI]) {
+            return Err(damaged(0, "it does not begin with a start marker"));
+        }
+        let mut at = 2;
+        loop {
+            let (marker, behind) = next_marker(file, at)
+                .ok_or_else(|| damaged(file.len(), "it breaks off: the end marker is missing"))?;
+            at = behind;
+            match marker {
+                RST0..=RST7 | SOI | TEM => continue,
+                EOI if self.frame.count == 0 => {
+                    return Err(damaged(at - 2, "it ends before the frame header"));
+                }
+                EOI if self.scans.is_empty() => return Err(damaged(at - 2, "it has no scan")),
+                EOI => {
+                    self.end = at;
+                    return self.check_complete();
+                }
+                _ => (),
+            }
+            let content = segment_content(file, at)?;
+            self.segments.push(Segment {
+                marker,
+                bytes: at - 2..content.end,
+                content: content.clone(),
+            });
+            at = content.end;
+            let bytes = &file[content.clone()];
+            let start = content.start;
+            match marker {
+                DQT => self.quantisation(bytes, start)?,
+                DHT => self.huffman(bytes, start)?,
+                DRI => match bytes {
+                    [high, low] => self.restart_now = u32::from(u16::from_be_bytes([*high, *low])),
+                    _ => return Err(damaged(start, "its restart interval is not two bytes long")),
+                },
+                SOF0..=SOF15 if ![JPG, DAC].contains(&marker) => {
+                    if self.frame.count != 0 {
+                        return Err(damaged(start, "it has more than one frame header"));
+                    }
+                    self.frame = frame(marker, bytes, start)?;
+                    if frame_only {
+                        return Ok(());
+                    }
+                }
+                DAC => return Err(damaged(start, "arithmetic coding is not supported")),
+                DNL => {
+                    return Err(damaged(start, "a height behind the first scan is not supported"));
+                }
+                SOS => at = self.scan(file, bytes, start, at)?,
+                APP0 => self.jfif |= bytes.starts_with(b"JFIF\0"),
+                APP1 => self.orientation = self.orientation.or_else(|| orientation(bytes)),
+                APP14 if bytes.len() >= 12 && bytes.starts_with(b"Adobe") => {
+                    self.adobe = Some(bytes[11]);
+                }
+                _ => (),
+            }
+        }
+    }
+
+    fn quantisation(&mut self, mut bytes: &[u8], at: usize) -> Result<(), Error> {
+        let short = || damaged(at, "a quantisation table is cut short");
+        while let [kind, rest @ ..] = bytes {
+            let (wide, index) = (kind >> 4, usize::from(kind & 15));
+            if wide > 1 || index > 3 {
+                return Err(damaged(at, "a quantisation table has an impossible number or width"));
+            }
+            let length = 64 << wide;
+            let values = rest.get(..length).ok_or_else(short)?;
+            let mut table = [0; 64];
+            for (zigzag, natural) in NATURAL.iter().enumerate() {
+                table[usize::from(*natural)] = match wide {
+                    0 => u16::from(values[zigzag]),
+                    _ => u16::from_be_bytes([values[2 * zigzag], values[2 * zigzag + 1]]),
+                };
+            }
+            self.quant_now[index] = Some(QuantTable(table));
+            bytes = &rest[length..];
+        }
+        Ok(())
+    }
+
+    fn huffman(&mut self, mut bytes: &[u8], at: usize) -> Result<(), Error> {
+        while let [kind, rest @ ..] = bytes {
+            let (class, index) = (usize::from(kind >> 4), usize::from(kind & 15));
+            if class > 1 || index > 3 {
+                return Err(damaged(at, "a Huffman table has an impossible number or class"));
+            }
+            let short = || damaged(at, "a Huffman table is cut short");
+            let counts: [u8; 16] = *rest.first_chunk().ok_or_else(short)?;
+            let mut spec = HuffmanSpec { counts, symbols: [0; 256] };
+            let length = spec.len();
+            if length > 256 {
+                return Err(damaged(at, "a Huffman table has more than 256 codes"));
+            }
+            spec.symbols[..length].copy_from_slice(rest.get(16..16 + length).ok_or_else(short)?);
+            if !fits(&counts) {
+                return Err(damaged(at, "a Huffman table has more codes than bits can tell apart"));
+            }
+            if class == 0 && spec.symbols.iter().any(|size| *size > 15) {
+                return Err(damaged(at, "a Huffman table for DC has a size above 15"));
+            }
+            // A file may send a table again with every scan; one copy is enough.
+            let known = self.huffman.iter().rposition(|earlier| *earlier == spec);
+            self.huffman_now[class][index] = Some(known.unwrap_or(self.huffman.len()));
+            if known.is_none() {
+                self.huffman.push(spec);
+            }
+            bytes = &rest[16 + length..];
+        }
+        Ok(())
+    }
+
+    /// Reads a scan header and finds the end of its data, which it returns.
+    fn scan(&mut self, file: &[u8], bytes: &[u8], at: usize, data: usize) -> Result<usize, Error> {
+        if self.frame.count == 0 {
+            return Err(damaged(at, "a scan comes before the frame header"));
+        }
+        if self.scans.len() == SCANS_MAX {
+            return Err(damaged(at, format_args!("it has more than {SCANS_MAX} scans")));
+        }
+        let count = usize::from(bytes.first().copied().unwrap_or(0));
+        if !(1..=self.frame.count).contains(&count) || bytes.len() != 4 + 2 * count {
+            return Err(damaged(at, "a scan header has an impossible length"));
+        }
+        let [first, last, approximation] = [0, 1, 2].map(|i| bytes[1 + 2 * count + i]);
+        let (high, low) = (approximation >> 4, approximation & 15);
+        let progressive = self.frame.coding == Coding::Progressive;
+        let possible = if progressive {
+            (first == 0) == (last == 0)
+                && first <= last
+                && last < 64
+                && low <= 13
+                && (high == 0 || high == low + 1)
+                && (first == 0 || count == 1)
+        } else {
+            true // As libjpeg: a sequential scan is whole whatever these say.
+        };
+        if !possible {
+            return Err(damaged(at, "a scan header has impossible progression parameters"));
+        }
+        let mut all = [ScanComponent::default(); COMPONENTS_MAX];
+        for (index, pair) in bytes[1..].chunks_exact(2).take(count).enumerate() {
+            let named = self.frame.components().iter().position(|c| c.id == pair[0]);
+            let component =
+                named.ok_or_else(|| damaged(at, "a scan names an unknown component"))?;
+            if all[..index].iter().any(|earlier| earlier.component == component) {
+                return Err(damaged(at, "a scan names a component twice"));
+            }
+            let table = |class: usize, index: u8| {
+                let table = self.huffman_now[class].get(usize::from(index)).copied().flatten();
+                table.ok_or_else(|| damaged(at, "a scan names a Huffman table that is not there"))
+            };
+            let needs_dc = if progressive { first == 0 && high == 0 } else { true };
+            let needs_ac = if progressive { first > 0 } else { true };
+            all[index] = ScanComponent {
+                component,
+                dc: needs_dc.then(|| table(0, pair[1] >> 4)).transpose()?,
+                ac: needs_ac.then(|| table(1, pair[1] & 15)).transpose()?,
+            };
+            if self.quant[component].is_none() {
+                let table = self.quant_now[self.frame.components()[component].table];
+                let table =
+                    table.ok_or_else(|| damaged(at, "a quantisation table is not there"))?;
+                self.quant[component] = Some(table);
+            }
+        }
+        let blocks: u32 = all[..count]
+            .iter()
+            .map(|part| self.frame.components()[part.component])
+            .map(|component| component.h * component.v)
+            .sum();
+        if count > 1 && blocks > 10 {
+            return Err(damaged(at, "a scan has more than 10 blocks in an MCU"));
+        }
+        let end = end_of_scan(file, data)
+            .ok_or_else(|| damaged(file.len(), "it breaks off: the end marker is missing"))?;
+        let (first, last) = if progressive { (first, last) } else { (0, 63) };
+        self.scans.push(Scan {
+            all,
+            count,
+            first,
+            last,
+            high: if progressive { high } else { 0 },
+            low: if progressive { low } else { 0 },
+            restart_interval: self.restart_now,
+            data: data..end,
+        });
+        Ok(end)
+    }
+
+    /// Every component must have been in a scan.
+    fn check_complete(&self) -> Result<(), Error> {
+        let missing = self.quant[..self.frame.count].iter().any(Option::is_none);
+        if missing { Err(damaged(self.end - 2, "a component has no scan")) } else { Ok(()) }
+    }
+}
+
+/// Whether codes of these lengths can be told apart (T.81 Figure C.2). As in libjpeg, the code of
+/// all ones may be used.
+fn fits(counts: &[u8; 16]) -> bool {
+    let mut code = 0_u32;
+    counts.iter().enumerate().all(|(length, count)| {
+        code += u32::from(*count);
+        let fits = *count == 0 || code <= 1 << (length + 1);
+        code <<= 1;
+        fits
+    })
+}
+
+/// The first marker at or after an offset and the offset behind it.
+fn next_marker(file: &[u8], from: usize) -> Option<(u8, usize)> {
+    let mut at = from;
+    loop {
+        at += memchr::memchr(0xff, file.get(at..)?)?;
+        at += file[at..].iter().position(|byte| *byte != 0xff)?;
+        if file[at] != 0 {
+            return Some((file[at], at + 1));
+        }
+    }
+}
+
+/// The content of the segment whose length stands at an offset.
+fn segment_content(file: &[u8], at: usize) -> Result<Range<usize>, Error> {
+    let length = file.get(at..at + 2).map(|b| usize::from(b[0]) << 8 | usize::from(b[1]));
+    match length {
+        Some(0 | 1) => Err(damaged(at, "a segment is shorter than its own length field")),
+        Some(length) if at + length <= file.len() => Ok(at + 2..at + length),
+        _ => Err(damaged(at, "it breaks off inside a segment")),
+    }
+}
+
+/// Offset of the 0xff of the marker that ends the entropy-coded data which begin at `from`.
+fn end_of_scan(file: &[u8], from: usize) -> Option<usize> {
+    for at in memchr::memchr_iter(0xff, file.get(from..)?) {
+        match *file.get(from + at + 1)? {
+            // 0xff 0xff is a fill byte, its second byte begins what counts.
+            0 | 0xff | RST0..=RST7 => (),
+            _ => return Some(from + at),
+        }
+    }
+    None
+}
+
+fn frame(marker: u8, bytes: &[u8], at: usize) -> Result<Frame, Error> {
+    let coding = match marker {
+        SOF0 => Coding::Baseline,
+        SOF1 => Coding::Extended,
+        SOF2 => Coding::Progressive,
+        _ => {
+            let what = "lossless, hierarchical and arithmetic coding are not supported";
+            return Err(damaged(at, what));
+        }
+    };
+    let [precision, h1, h0, w1, w0, count, rest @ ..] = bytes else {
+        return Err(damaged(at, "its frame header is too short"));
+    };
+    if *precision != 8 {
+        return Err(damaged(at, "only 8 bits a sample are supported"));
+    }
+    let count = usize::from(*count);
+    if !matches!(count, 1 | 3 | 4) || rest.len() != count * 3 {
+        return Err(damaged(at, "its frame header does not name 1, 3 or 4 components"));
+    }
+    let width = u32::from(u16::from_be_bytes([*w1, *w0]));
+    let height = u32::from(u16::from_be_bytes([*h1, *h0]));
+    if width == 0 || height == 0 {
+        return Err(damaged(at, "it has no pixels"));
+    }
+    let mut all = [Component::default(); COMPONENTS_MAX];
+    for (index, bytes) in rest.chunks_exact(3).enumerate() {
+        let (mut h, mut v) = (u32::from(bytes[1] >> 4), u32::from(bytes[1] & 15));
+        if !(1..=4).contains(&h) || !(1..=4).contains(&v) {
+            return Err(damaged(at, "a sampling factor is not in 1..=4"));
+        }
+        if bytes[2] > 3 {
+            return Err(damaged(at, "a component names an impossible quantisation table"));
+        }
+        if all[..index].iter().any(|earlier| earlier.id == bytes[0]) {
+            return Err(damaged(at, "two components have the same identifier"));
+        }
+        if count == 1 {
+            (h, v) = (1, 1);
+        }
+        let table = usize::from(bytes[2]);
+        all[index] = Component { id: bytes[0], h, v, table, ..Component::default() };
+    }
+    let h_max = all[..count].iter().map(|c| c.h).max().unwrap_or(1);
+    let v_max = all[..count].iter().map(|c| c.v).max().unwrap_or(1);
+    let mcus_wide = width.div_ceil(8 * h_max);
+    let mcus_high = height.div_ceil(8 * v_max);
+    for component in &mut all[..count] {
+        component.width = (width * component.h).div_ceil(h_max);
+        component.height = (height * component.v).div_ceil(v_max);
+        component.blocks_wide = mcus_wide * component.h;
+        component.blocks_high = mcus_high * component.v;
+    }
+    Ok(Frame { coding, width, height, count, all, h_max, v_max, mcus_wide, mcus_high })
+}
+
+/// The orientation in an Exif segment (tag 0x0112 of IFD 0), if it is well-formed and in 1..=8.
+fn orientation(segment: &[u8]) -> Option<u8> {
+    let tiff = segment.strip_prefix(b"Exif\0\0")?;
+    let big = match tiff.get(..4)? {
+        b"MM\0*" => true,
+        b"II*\0" => false,
+        _ => return None,
+    };
+    let u16_at = |at: usize| {
+        let bytes: [u8; 2] = tiff.get(at..at.checked_add(2)?)?.try_into().ok()?;
+        Some(if big { u16::from_be_bytes(bytes) } else { u16::from_le_bytes(bytes) })
+    };
+    let u32_at = |at: usize| {
+        let bytes: [u8; 4] = tiff.get(at..at.checked_add(4)?)?.try_into().ok()?;
+        Some(if big { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) })
+    };
+    let directory = u32_at(4)? as usize;
+    let entries = usize::from(u16_at(directory)?);
+    for entry in 0..entries {
+        let at = directory + 2 + entry * 12;
+        if u16_at(at)? == 0x0112 {
+            let value = (u16_at(at + 2)? == 3).then(|| u16_at(at + 8)).flatten()?;
+            return u8::try_from(value).ok().filter(|value| (1..=8).contains(value));
+        }
+    }
+    None
+}

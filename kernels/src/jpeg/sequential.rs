@@ -1,0 +1,379 @@
+//! Decodes the coefficients of a sequential scan, MCU row by MCU row, whole rows or parts of them.
+#![expect(unsafe_code, reason = "a call behind a CPU check")]
+
+use super::bits::{Bits, Place, REFILLED};
+use super::entry_points::EntryPoints;
+use super::huffman::{AcTable, DcTable, END_OF_BLOCK, PEEK_BITS, Recent, extend};
+use super::markers::{COMPONENTS_MAX, Header, NATURAL, ScanComponent};
+use super::rows::BlockRows;
+use super::{Block, damaged};
+use crate::{Cpu, Error};
+use arrayvec::ArrayVec;
+use std::ops::Range;
+
+/// Most blocks of an MCU (T.81 B.2.3).
+const UNITS_MAX: usize = 10;
+
+/// Looks at the data between two refills; five would fit, and be no faster.
+const LOOKS_PER_REFILL: u32 = 4;
+const _: () = assert!(LOOKS_PER_REFILL * PEEK_BITS <= REFILLED, "a refill lasts for all looks");
+
+/// Natural order by zigzag position. Positions behind the last one lead to the last one: what is
+/// written there belongs to a block that is refused, or is the zero of an end of block, which
+/// stands before anything was written there.
+static NATURAL_AND_BEYOND: [u8; 256] = {
+    let mut order = [63; 256];
+    let mut at = 0;
+    while at < 64 {
+        order[at] = NATURAL[at];
+        at += 1;
+    }
+    order
+};
+
+/// Huffman tables of the files that came before.
+#[derive(Debug, Default)]
+pub(super) struct TableCache {
+    dc: Recent<DcTable>,
+    ac: Recent<AcTable>,
+}
+
+/// A block of an MCU.
+#[derive(Debug, Clone, Copy)]
+struct Unit<'a> {
+    /// Index among the components of the frame.
+    component: usize,
+    dc: &'a DcTable,
+    ac: &'a AcTable,
+    /// Horizontal sampling factor of the component.
+    h: usize,
+    /// Column and row of the block in the MCU.
+    column: usize,
+    row: usize,
+}
+
+/// Where in the data and among the MCUs a scan is being read.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Cursor<'a> {
+    bits: Bits<'a>,
+    /// Next MCU, counted through the scan.
+    mcu: u32,
+    /// DC values of the blocks before.
+    dc: [i32; COMPONENTS_MAX],
+}
+
+/// A scan of all components, being read.
+#[derive(Debug)]
+pub(super) struct Sequential<'a> {
+    cpu: Cpu,
+    data: &'a [u8],
+    /// Offset of `data` in the file.
+    data_at: usize,
+    units: ArrayVec<Unit<'a>, UNITS_MAX>,
+    mcus_wide: u32,
+    restart_interval: u32,
+    cursor: Cursor<'a>,
+    entry_points: Option<EntryPoints<'a>>,
+    /// Offsets in `data` behind each restart marker.
+    restarts: &'a [u32],
+}
+
+impl<'a> Sequential<'a> {
+    /// Reads the only scan of a file, which must be sequential and of all components.
+    pub(super) fn new(
+        cpu: Cpu,
+        file: &'a [u8],
+        header: &Header,
+        tables: &'a mut TableCache,
+        restarts: &'a [u32],
+        entry_points: Option<EntryPoints<'a>>,
+    ) -> Self {
+        let scan = &header.scans[0];
+        let specs = |part: &ScanComponent| {
+            [part.dc, part.ac]
+                .map(|index| &header.huffman[index.expect("a sequential scan has both tables")])
+        };
+        for [dc, ac] in scan.components().iter().map(specs) {
+            tables.dc.ensure(dc);
+            tables.ac.ensure(ac);
+        }
+        let mut units = ArrayVec::new();
+        for part in scan.components() {
+            let [dc, ac] = specs(part);
+            let (dc, ac) = (tables.dc.of(dc), tables.ac.of(ac));
+            let component = header.frame.components()[part.component];
+            let h = component.h as usize;
+            for row in 0..component.v as usize {
+                for column in 0..component.h as usize {
+                    units.push(Unit { component: part.component, dc, ac, h, column, row });
+                }
+            }
+        }
+        let data = &file[scan.data.clone()];
+        let bits = Bits::new(data, Place { offset: 0, bits: 0 });
+        Self {
+            cpu,
+            data,
+            data_at: scan.data.start,
+            units,
+            mcus_wide: header.frame.mcus_wide,
+            restart_interval: scan.restart_interval,
+            cursor: Cursor { bits, mcu: 0, dc: [0; COMPONENTS_MAX] },
+            entry_points,
+            restarts,
+        }
+    }
+
+    /// Decodes some MCUs of a row into `rows`, which has room for them.
+    pub(super) fn row(
+        &mut self,
+        mcu_row: u32,
+        columns: Range<u32>,
+        rows: &mut BlockRows,
+    ) -> Result<(), Error> {
+        let from = mcu_row * self.mcus_wide + columns.start;
+        let to = mcu_row * self.mcus_wide + columns.end;
+        self.seek(from);
+        self.run(from, &mut Passed::NEW)?;
+        self.run(to, rows)
+    }
+
+    /// Where the scan stands, and the DC values there.
+    pub(super) fn position(&self) -> (Place, [i32; COMPONENTS_MAX]) {
+        let place = self.cursor.bits.place();
+        (Place { offset: self.data_at + place.offset, ..place }, self.cursor.dc)
+    }
+
+    /// Passes over MCUs up to one.
+    pub(super) fn pass(&mut self, to: u32) -> Result<(), Error> {
+        self.run(to, &mut Passed::NEW)
+    }
+
+    /// Jumps to the last place at or before an MCU where decoding can begin, if it lies ahead.
+    fn seek(&mut self, mcu: u32) {
+        if let Some(entry) = self.entry_points.and_then(|points| points.before(mcu))
+            && entry.mcu > self.cursor.mcu
+        {
+            // Behind the end there is nothing, which is found when it is read.
+            let offset = entry.place.offset.saturating_sub(self.data_at).min(self.data.len());
+            let bits = Bits::new(self.data, Place { offset, ..entry.place });
+            self.cursor = Cursor { bits, mcu: entry.mcu, dc: entry.dc.map(i32::from) };
+        }
+        if let Some(intervals) = mcu.checked_div(self.restart_interval)
+            && let Some(index) = (intervals as usize).min(self.restarts.len()).checked_sub(1)
+            && (index as u32 + 1) * self.restart_interval > self.cursor.mcu
+        {
+            // The marker itself is passed by `run`.
+            let place = Place { offset: self.restarts[index] as usize, bits: 0 };
+            let mcu = (index as u32 + 1) * self.restart_interval;
+            let bits = Bits::new(self.data, place);
+            self.cursor = Cursor { bits, mcu, dc: [0; COMPONENTS_MAX] };
+        }
+    }
+
+    /// Decodes up to an MCU, into `target`, whose first MCU is that where the cursor is.
+    fn run(&mut self, to: u32, target: &mut impl Target) -> Result<(), Error> {
+        match self.cpu {
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: the CPU has these: whoever made the `Cpu` value has found out.
+            Cpu::Avx2 => unsafe { self.run_avx2(to, target) },
+            _ => self.run_anywhere(to, target),
+        }
+    }
+
+    /// The same code, with shifts that leave the flags alone and wider stores.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,bmi1,bmi2")]
+    fn run_avx2(&mut self, to: u32, target: &mut impl Target) -> Result<(), Error> {
+        self.run_anywhere(to, target)
+    }
+
+    #[inline(always)]
+    fn run_anywhere(&mut self, to: u32, target: &mut impl Target) -> Result<(), Error> {
+        let origin = self.cursor.mcu;
+        while self.cursor.mcu < to {
+            let mut until = to;
+            if let Some(intervals) = self.cursor.mcu.checked_div(self.restart_interval) {
+                if intervals != 0 && self.cursor.mcu == intervals * self.restart_interval {
+                    self.restart(intervals - 1)?;
+                }
+                until = to.min((intervals + 1).saturating_mul(self.restart_interval));
+            }
+            let mut cursor = self.cursor;
+            for mcu in cursor.mcu..until {
+                let done = self.mcu((mcu - origin) as usize, &mut cursor, target);
+                done.map_err(|problem| damaged(self.data_at + cursor.bits.offset(), problem))?;
+            }
+            self.cursor = Cursor { mcu: until, ..cursor };
+        }
+        if self.cursor.bits.is_overrun() {
+            return Err(self.broken("the data end too early"));
+        }
+        Ok(())
+    }
+
+    fn restart(&mut self, number: u32) -> Result<(), Error> {
+        if !self.cursor.bits.pass_restart(number) {
+            return Err(self.broken("a restart marker is not where it should be"));
+        }
+        self.cursor.dc = [0; COMPONENTS_MAX];
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn mcu(
+        &self,
+        mcu: usize,
+        cursor: &mut Cursor<'_>,
+        target: &mut impl Target,
+    ) -> Result<(), &'static str> {
+        for unit in &self.units {
+            let column = mcu * unit.h + unit.column;
+            let (block, extent) = target.block(unit.component, column, unit.row);
+            let dc = &mut cursor.dc[unit.component];
+            *extent = decode_block(&mut cursor.bits, (unit.dc, unit.ac), dc, block)?;
+        }
+        Ok(())
+    }
+
+    fn broken(&self, problem: &str) -> Error {
+        damaged(self.data_at + self.cursor.bits.offset(), problem)
+    }
+}
+
+/// Where decoded blocks go.
+trait Target {
+    /// A zeroed block of a component, and where the zigzag position of its last coefficient goes.
+    fn block(&mut self, component: usize, column: usize, row: usize) -> (&mut Block, &mut u8);
+}
+
+impl Target for BlockRows {
+    #[inline(always)]
+    fn block(&mut self, component: usize, column: usize, row: usize) -> (&mut Block, &mut u8) {
+        let (block, extent) = self.component_mut(component).block_mut(column, row);
+        *block = Block::ZERO;
+        (block, extent)
+    }
+}
+
+/// Takes blocks that nobody wants.
+struct Passed {
+    block: Block,
+    extent: u8,
+}
+
+impl Passed {
+    const NEW: Self = Self { block: Block::ZERO, extent: 0 };
+}
+
+impl Target for Passed {
+    #[inline(always)]
+    fn block(&mut self, _: usize, _: usize, _: usize) -> (&mut Block, &mut u8) {
+        (&mut self.block, &mut self.extent)
+    }
+}
+
+/// Decodes a block (T.81 F.2.2) into zeros; gives the zigzag position of its last coefficient, or
+/// a later one.
+#[inline(always)]
+fn decode_block(
+    bits: &mut Bits<'_>,
+    (dc_table, ac_table): (&DcTable, &AcTable),
+    dc: &mut i32,
+    block: &mut Block,
+) -> Result<u8, &'static str> {
+    bits.refill();
+    let (length, size) = dc_table.codes.find(bits.next).ok_or(NO_CODE)?;
+    bits.skip(length);
+    let size = u32::from(size & 15);
+    *dc = dc.wrapping_add(extend(bits.next, size));
+    bits.skip(size);
+    block.0[0] = *dc as i16;
+
+    let mut at = 1;
+    'refill: loop {
+        bits.refill();
+        for _ in 0..LOOKS_PER_REFILL {
+            let look = ac_table.looks[(bits.next >> (64 - PEEK_BITS)) as usize];
+            let first = at + (look >> 6 & 15);
+            // A symbol that fills the block must not take the next one with it, which is of the
+            // next block.
+            if look == 0 || first >= 63 {
+                at = decode_one(bits, ac_table, at, block)?;
+                if at >= 64 {
+                    break 'refill;
+                }
+                continue 'refill;
+            }
+            let second = first + (look >> 10 & 255);
+            put(block, first, ((look << 7) as i32 >> 25) as i16);
+            put(block, second, (look as i32 >> 25) as i16);
+            bits.skip(look & 63);
+            at = second + 1;
+            if at >= 64 {
+                break 'refill;
+            }
+        }
+    }
+    match at {
+        64 => Ok(63),
+        END_OF_BLOCK.. => Ok((at - END_OF_BLOCK - 1) as u8),
+        _ => Err("a block has more than 64 coefficients"),
+    }
+}
+
+/// Decodes one AC symbol; gives the position behind it.
+#[inline(always)]
+fn decode_one(
+    bits: &mut Bits<'_>,
+    table: &AcTable,
+    at: u32,
+    block: &mut Block,
+) -> Result<u32, &'static str> {
+    bits.refill();
+    let (length, symbol) = table.codes.find(bits.next).ok_or(NO_CODE)?;
+    bits.skip(length);
+    let (zeros, size) = (u32::from(symbol >> 4), u32::from(symbol & 15));
+    if size == 0 && zeros != 15 {
+        return Ok(at + END_OF_BLOCK);
+    }
+    let place = at + zeros;
+    put(block, place, extend(bits.next, size) as i16);
+    bits.skip(size);
+    Ok(place + 1)
+}
+
+const NO_CODE: &str = "the bits begin no Huffman code";
+
+/// Stores a coefficient at a zigzag position; behind the last one, what is written is of no account.
+#[inline(always)]
+fn put(block: &mut Block, zigzag: u32, value: i16) {
+    let natural = NATURAL_AND_BEYOND[(zigzag & 255) as usize];
+    // SAFETY: all numbers of the table are below 64.
+    unsafe { *block.0.get_unchecked_mut(usize::from(natural)) = value };
+}
+
+/// Offsets of the restart markers of the only scan, from the beginning of its data; empty where
+/// there are to be none. Their number must be right, since each stands for its place.
+pub(super) fn restart_offsets(
+    file: &[u8],
+    header: &Header,
+    offsets: &mut Vec<u32>,
+) -> Result<(), Error> {
+    offsets.clear();
+    let scan = &header.scans[0];
+    let mcus = header.frame.mcus_wide * header.frame.mcus_high;
+    let Some(expected) = (mcus - 1).checked_div(scan.restart_interval) else { return Ok(()) };
+    let data = &file[scan.data.clone()];
+    for at in memchr::memchr_iter(0xff, data) {
+        if data.get(at + 1).is_some_and(|marker| (0xd0..=0xd7).contains(marker)) {
+            offsets.push(at as u32);
+        }
+    }
+    if offsets.len() != expected as usize {
+        let problem =
+            format_args!("{expected} restart markers, {} found", offsets.len()).to_string();
+        return Err(damaged(scan.data.end, format_args!("there should be {problem}")));
+    }
+    Ok(())
+}

@@ -1,0 +1,201 @@
+//! What of a JPEG its coefficients don't tell: with both, the file comes back byte for byte.
+//!
+//! A skeleton holds all bytes outside of entropy-coded data, and the little inside them that an
+//! encoder is free in: the bits that fill up bytes and what stands behind the last block. The
+//! rest is what libjpeg would write with the file's tables; a file that does otherwise is refused.
+//! Huffman tables that are the best for their scan, as an optimising encoder makes them, are left
+//! out too and made again.
+
+mod bytes;
+mod dictionary;
+mod tables;
+#[cfg(test)]
+mod tests;
+
+use super::markers::{Component, Header, Scan};
+use super::rewrite::{Both, Counter, Padding, Plan, Tape, Writer, kept_tables, write_scan};
+use super::{CoefficientPlane, Coefficients, whole};
+use crate::Error;
+
+/// All of a JPEG but its coefficients.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Skeleton {
+    /// The file without entropy-coded data; tables that follow from the coefficients are empty.
+    outside: Vec<u8>,
+    /// How each scan ends; those behind the last exception are plain.
+    endings: Vec<ScanEnding>,
+}
+
+/// How a scan ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct ScanEnding {
+    filling: Filling,
+    /// Bytes behind the last block that code nothing.
+    tail: Vec<u8>,
+}
+
+/// The bits that fill up the last byte of each interval.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Filling {
+    Ones,
+    Zeros,
+    /// By interval.
+    Each(Vec<u8>),
+}
+
+/// How a scan of libjpeg ends.
+static PLAIN: ScanEnding = ScanEnding { filling: Filling::Ones, tail: Vec::new() };
+
+impl Filling {
+    /// From bits below a one, as they were read.
+    fn of(paddings: Vec<u8>) -> Self {
+        if paddings.iter().all(|bits| (u16::from(*bits) + 1).is_power_of_two()) {
+            Self::Ones
+        } else if paddings.iter().all(|bits| bits.is_power_of_two()) {
+            Self::Zeros
+        } else {
+            Self::Each(paddings)
+        }
+    }
+}
+
+impl ScanEnding {
+    fn padding(&self) -> Padding<'_> {
+        match &self.filling {
+            Filling::Ones => Padding::Same(0xff),
+            Filling::Zeros => Padding::Same(0),
+            Filling::Each(bits) => Padding::Each(bits),
+        }
+    }
+}
+
+/// Takes a file apart. [`assemble`] gives it back from the two parts, byte for byte; if it could
+/// not, this is the error [`Error::NotReproducible`].
+pub fn dismantle(file: &[u8]) -> Result<(Skeleton, Coefficients), Error> {
+    let mut header = Header::default();
+    header.parse(file)?;
+    let (coefficients, read) = whole::read(file, &header)?;
+    let mut outside = Vec::new();
+    let mut endings = Vec::with_capacity(read.len());
+    let mut at = 0;
+    for (scan, ending) in header.scans.iter().zip(read) {
+        outside.extend_from_slice(&file[at..scan.data.start]);
+        let tail = file[ending.end..scan.data.end].to_vec();
+        endings.push(ScanEnding { filling: Filling::of(ending.paddings), tail });
+        at = scan.data.end;
+    }
+    outside.extend_from_slice(&file[at..]);
+    let exceptions = endings.iter().rposition(|ending| *ending != PLAIN);
+    endings.truncate(exceptions.map_or(0, |last| last + 1));
+    let skeleton = Skeleton { outside, endings };
+    if skeleton.outside.len() > bytes::OUTSIDE_MAX {
+        return Err(damaged("too much stands outside of the scans"));
+    }
+    let mut counters = Vec::new();
+    let again = skeleton.with_scans(&coefficients, Blocks::Counted(&mut counters))?;
+    if again != file {
+        let same = again.iter().zip(file).take_while(|(one, other)| one == other).count();
+        return Err(Error::NotReproducible { offset: same });
+    }
+    Ok((tables::empty(skeleton, &counters)?, coefficients))
+}
+
+/// Puts a file together again. Coefficients of another size than the skeleton's frame are an error;
+/// others of that size give another picture's file, or an error where its tables lack a code.
+pub fn assemble(skeleton: &Skeleton, coefficients: &Coefficients) -> Result<Vec<u8>, Error> {
+    match tables::fill(skeleton, coefficients)? {
+        Some((filled, tapes)) => filled.with_scans(coefficients, Blocks::Taped(&tapes)),
+        None => skeleton.with_scans(coefficients, Blocks::Taped(&[])),
+    }
+}
+
+/// What else is known or wanted of the symbols that a scan's blocks are coded as.
+enum Blocks<'a> {
+    /// They are on tapes, by scan, or else to be found.
+    Taped(&'a [Option<Tape>]),
+    /// They are to be counted, by scan.
+    Counted(&'a mut Vec<Counter>),
+}
+
+impl Skeleton {
+    /// What the bytes outside of the scans say, if coefficients fit it.
+    fn header(&self, coefficients: &Coefficients) -> Result<Header, Error> {
+        let mut header = Header::default();
+        header.parse(&self.outside)?;
+        let empty = |scan: &Scan| scan.data.is_empty();
+        whole::check_scans(&header)?;
+        if !header.scans.iter().all(empty) || self.endings.len() > header.scans.len() {
+            return Err(damaged("it does not fit its own scans"));
+        }
+        let components = header.frame.components();
+        let fits = |(component, plane): (&Component, &CoefficientPlane)| {
+            let (wide, high) = (component.blocks_wide, component.blocks_high);
+            (plane.blocks_wide, plane.blocks_high) == (wide, high)
+                && plane.blocks.len() as u64 == u64::from(wide) * u64::from(high)
+        };
+        let planes = &coefficients.planes;
+        if planes.len() != components.len() || !components.iter().zip(planes).all(fits) {
+            return Err(damaged("the coefficients are of another size"));
+        }
+        Ok(header)
+    }
+
+    /// The file, where no table is left out.
+    fn with_scans(
+        &self,
+        coefficients: &Coefficients,
+        mut blocks: Blocks<'_>,
+    ) -> Result<Vec<u8>, Error> {
+        let header = self.header(coefficients)?;
+        let mut file = Vec::with_capacity(self.outside.len() + capacity(coefficients));
+        let mut at = 0;
+        for (index, scan) in header.scans.iter().enumerate() {
+            file.extend_from_slice(&self.outside[at..scan.data.start]);
+            at = scan.data.start;
+            let plan = plan(&self.outside, &header, index);
+            let ending = self.endings.get(index).unwrap_or(&PLAIN);
+            let tables = kept_tables(&header, scan, &plan)?;
+            let mut writer = Writer::new(&mut file, &tables, ending.padding());
+            let written = match &mut blocks {
+                Blocks::Taped(tapes) => match tapes.get(index) {
+                    Some(Some(tape)) => {
+                        tape.play(&mut writer);
+                        Ok(())
+                    }
+                    _ => write_scan(&plan, &header.frame, coefficients, &mut writer),
+                },
+                Blocks::Counted(counters) => {
+                    let mut counter = Counter::new();
+                    let mut sink = Both(&mut writer, &mut counter);
+                    let written = write_scan(&plan, &header.frame, coefficients, &mut sink);
+                    counters.push(counter);
+                    written
+                }
+            };
+            written.map_err(|_| damaged("a coefficient is out of range"))?;
+            if writer.lacks_code {
+                return Err(damaged("a Huffman table lacks a code"));
+            }
+            file.extend_from_slice(&ending.tail);
+        }
+        file.extend_from_slice(&self.outside[at..]);
+        Ok(file)
+    }
+}
+
+fn damaged(reason: &'static str) -> Error {
+    Error::Skeleton { reason }
+}
+
+/// Bytes to set aside for scans: a guess that photographs seldom exceed.
+fn capacity(coefficients: &Coefficients) -> usize {
+    coefficients.planes.iter().map(|plane| plane.blocks.len() * 16).sum()
+}
+
+/// The scan of a number, as the segment in front of its data says.
+fn plan(outside: &[u8], header: &Header, index: usize) -> Plan {
+    let scan = &header.scans[index];
+    let length = 4 + 2 * scan.components().len();
+    let content = &outside[scan.data.start - length..scan.data.start];
+    Plan::of(scan, content, header.frame.coding)
+}
