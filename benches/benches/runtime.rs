@@ -98,7 +98,7 @@ fn bare_loop(encoded: &[Vec<u8>], recipe: &Recipe, epoch: u32) -> anyhow::Result
     let mut checking = 0.0;
     for (sample, encoded) in encoded.iter().enumerate() {
         let id = SampleId { seed: 0, epoch, sample: sample as u64 };
-        preparer.prepare(encoded, id, &mut out, &mut || ())?;
+        preparer.prepare(encoded.into(), id, &mut out, &mut || ())?;
         let before = cpu_ns(ClockId::ThreadCPUTime);
         checks.push(crc32c(&out));
         checking += cpu_ns(ClockId::ThreadCPUTime) - before;

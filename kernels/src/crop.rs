@@ -1,4 +1,4 @@
-//! Where crops and flips lie. Moving the pixels is left to who resizes or writes them.
+//! Where crops lie. Moving the pixels is left to who resizes or writes them.
 
 use crate::Region;
 use meetpoint_format::random::Draws;
@@ -87,23 +87,9 @@ pub fn center_span(length: u32, wanted: u32) -> CenterSpan {
     CenterSpan { from, kept: wanted, before: 0, after: 0 }
 }
 
-/// Mirrors RGB rows of `width` pixels left to right in place.
-pub fn flip_rows(pixels: &mut [u8], width: u32) {
-    for row in pixels.chunks_exact_mut(width as usize * 3) {
-        let (mut left, mut right) = (0, row.len() - 3);
-        while left < right {
-            for channel in 0..3 {
-                row.swap(left + channel, right + channel);
-            }
-            left += 3;
-            right -= 3;
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{CenterSpan, center_span, flip_rows, random_region};
+    use super::{CenterSpan, center_span, random_region};
     use crate::golden;
     use meetpoint_format::random::{DrawKey, Draws};
     use proptest::prelude::*;
@@ -157,15 +143,5 @@ mod tests {
         assert_eq!(center_span(4, 6), span(0, 4, 1, 1));
         assert_eq!(center_span(1, 8), span(0, 1, 3, 4));
         assert_eq!(center_span(1, 8).total(), 8);
-    }
-
-    #[test]
-    fn a_flip_mirrors_every_row_and_twice_is_nothing() {
-        let mut pixels = vec![1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 14, 15, 16, 17, 18, 19];
-        let before = pixels.clone();
-        flip_rows(&mut pixels, 3);
-        assert_eq!(pixels, [7, 8, 9, 4, 5, 6, 1, 2, 3, 17, 18, 19, 14, 15, 16, 11, 12, 13]);
-        flip_rows(&mut pixels, 3);
-        assert_eq!(pixels, before);
     }
 }

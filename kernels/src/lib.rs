@@ -1,8 +1,8 @@
 //! Turns encoded samples into tensors, the same bytes on every machine.
 //!
-//! It never sees files or threads. In reading order: [`decode`] (the seam every decoder stands
-//! behind), [`view`] (a part of a picture), [`resize`], [`crop`], [`tensor`] (type, normalisation,
-//! layout), [`SamplePreparer`] (a recipe applied to a sample).
+//! It never sees files or threads. In reading order: [`Stripe`] (the form in which pixels go from
+//! stage to stage), [`decode`] (the seam every decoder stands behind), [`resize`], [`crop`],
+//! [`tensor`] (type, normalisation, layout), [`SamplePreparer`] (a recipe applied to a sample).
 
 pub mod cpu;
 pub mod crop;
@@ -13,11 +13,11 @@ mod golden;
 pub mod jpeg;
 pub mod resize;
 mod sample;
-pub mod stripe;
+mod stripe;
 pub mod tensor;
-pub mod view;
 
 pub use cpu::Cpu;
-pub use decode::{ImageFormat, ImageInfo, Picture, Region, decode_into, probe};
+pub use decode::{Encoded, ImageFormat, ImageInfo, Picture, Region, decode_into, probe};
 pub use error::Error;
 pub use sample::{SampleId, SamplePreparer, Tensor};
+pub use stripe::{ROW_SLACK, Row, Stripe};

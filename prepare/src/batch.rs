@@ -300,7 +300,8 @@ impl BatchPreparer {
         let out = &mut hand.out[place..place + self.spec.bytes()];
         let (pace, done) = (&mut hand.pace, hand.stats.samples);
         let is_given_up = &mut hand.is_given_up;
-        let prepared = self.preparer.prepare(encoded, id, out, &mut || *is_given_up |= !pace(done));
+        let pause = &mut || *is_given_up |= !pace(done);
+        let prepared = self.preparer.prepare(encoded.into(), id, out, pause);
         if let Err(source) = prepared {
             let (part, row, key) = self.job.dataset.place_in_words(*sample, location);
             return Err(Error::Sample { part, row, key, source });

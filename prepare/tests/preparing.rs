@@ -107,7 +107,7 @@ fn expected(job: &Job, epoch: u32, batch: u32) -> Vec<u8> {
         let start = out.len();
         out.resize(start + bytes, 0);
         let id = SampleId { seed: SEED, epoch, sample };
-        preparer.prepare(&jpeg(sample), id, &mut out[start..], &mut || ()).unwrap();
+        preparer.prepare((&jpeg(sample)).into(), id, &mut out[start..], &mut || ()).unwrap();
     }
     out
 }

@@ -52,7 +52,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
         Some(path) => {
             let id = SampleId { seed: arguments.seed, epoch: arguments.epoch, sample };
             let mut preparer = SamplePreparer::new(&super::recipe::read(path)?, Cpu::detect());
-            preparer.prepare_tensor(&encoded, id)
+            preparer.prepare_tensor((&encoded).into(), id)
         }
         None => decoded(&encoded),
     };

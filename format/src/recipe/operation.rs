@@ -61,6 +61,9 @@ pub enum Interpolation {
     Bilinear,
     /// Catmull-Rom-like cubic with a = -0.5, support 2.
     Bicubic,
+    /// The nearest pixel as it is; antialiasing means nothing for it. Positions are those of
+    /// Pillow's `NEAREST`, which torchvision takes for its PIL images.
+    Nearest,
 }
 
 impl Interpolation {
@@ -69,6 +72,7 @@ impl Interpolation {
         match self {
             Self::Bilinear => "bilinear",
             Self::Bicubic => "bicubic",
+            Self::Nearest => "nearest",
         }
     }
 }

@@ -146,6 +146,7 @@ fn random_resized_crop(keys: &Keys<'_>) -> Result<Operation, RecipeError> {
 }
 
 fn interpolation(keys: &Keys<'_>) -> Result<Interpolation, RecipeError> {
-    let known = [Interpolation::Bilinear, Interpolation::Bicubic].map(|it| (it.name(), it));
+    let all = [Interpolation::Bilinear, Interpolation::Bicubic, Interpolation::Nearest];
+    let known = all.map(|it| (it.name(), it));
     keys.one_of("interpolation", &known, Some(Interpolation::Bilinear))
 }

@@ -1,4 +1,5 @@
-//! The seam that every decoder stands behind: encoded bytes and a region in, RGB pixels out.
+//! The seam that every decoder stands behind: encoded bytes and a region in, RGB pixels out, whole
+//! or as a stream of stripes.
 //!
 //! What comes out is what Pillow's `Image.open(..).convert("RGB")` gives, with two exceptions: in
 //! a JPEG, values differ a little (`jpeg.rs` says why and by how much); and this is stricter, a
@@ -13,6 +14,7 @@ mod other;
 mod tests;
 
 use crate::Error;
+use crate::stripe::{Planes, Stripe};
 
 /// Most pixels of a picture: 2^28, Pillow's default for an error being about 1.8 * 10^8.
 pub const PIXELS_MAX: u64 = 1 << 28;
@@ -173,7 +175,13 @@ pub fn decode_into(encoded: &[u8], region: Option<Region>, out: &mut Picture) ->
 pub struct Decoder {
     /// Samples in the picture's own colour space, where that is not RGB.
     scratch: Vec<u8>,
+    /// The whole picture, where a decoder gives no less, and a stripe of it.
+    picture: Picture,
+    stripe: Planes,
 }
+
+/// Rows of a stripe that is cut from a whole picture.
+const STRIPE_ROWS: usize = 16;
 
 impl Decoder {
     /// As the function [`decode_into`].
@@ -200,6 +208,47 @@ impl Decoder {
         }
         Ok(())
     }
+
+    /// Decodes a region, which must lie inside and hold pixels, in stripes from top to bottom that
+    /// are as wide as it is. After an error, what stripes have come are of no use.
+    pub fn decode_stripes(
+        &mut self,
+        encoded: Encoded<'_>,
+        region: Region,
+        sink: &mut dyn FnMut(Stripe<'_>),
+    ) -> Result<(), Error> {
+        let mut picture = std::mem::take(&mut self.picture);
+        let decoded = check_size(probe(encoded.bytes)?, Some(region))
+            .and_then(|()| self.decode_into(encoded.bytes, None, &mut picture));
+        self.picture = picture;
+        decoded?;
+        let width = region.width as usize;
+        self.stripe.set_size(width, STRIPE_ROWS);
+        let row_bytes = self.picture.width as usize * 3;
+        let first = region.y as usize * row_bytes + region.x as usize * 3;
+        let height = region.height as usize;
+        for y in (0..height).step_by(STRIPE_ROWS) {
+            let rows = STRIPE_ROWS.min(height - y);
+            for row in 0..rows {
+                let pixels = &self.picture.pixels[first + (y + row) * row_bytes..][..width * 3];
+                for plane in 0..3 {
+                    let pixels = pixels.as_chunks::<3>().0;
+                    for (out, pixel) in self.stripe.row_mut(plane, row).iter_mut().zip(pixels) {
+                        *out = pixel[plane];
+                    }
+                }
+            }
+            sink(self.stripe.stripe((0, 0), width, rows));
+        }
+        Ok(())
+    }
+}
+
+/// Reads the header only, and refuses a size that is too large or empty.
+pub(crate) fn probe_checked(encoded: &[u8]) -> Result<ImageInfo, Error> {
+    let info = probe(encoded)?;
+    check_size(info, None)?;
+    Ok(info)
 }
 
 /// Refuses what is too large, empty or outside, before memory is taken.

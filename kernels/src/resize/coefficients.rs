@@ -1,6 +1,8 @@
-//! Which input pixels make an output pixel, and by how much: Pillow's `precompute_coeffs`.
+//! Which input pixels make an output pixel, and by how much: Pillow's `precompute_coeffs`, and the
+//! positions that its `ImagingScaleAffine` picks for the nearest pixel.
 
 use meetpoint_format::recipe::Interpolation;
+use std::ops::Range;
 
 /// Fraction bits of a weight: 32 less 8 for the value and 2 for overshoot, as in Pillow.
 pub(super) const PRECISION_BITS: u32 = 32 - 8 - 2;
@@ -13,7 +15,7 @@ pub struct Filter {
     /// True: it widens with the scale, as Pillow's always does. False: it keeps its width, so that
     /// each output pixel is interpolated from its 2 (bilinear) or 4 (bicubic) nearest input pixels
     /// a side. For bilinear these are the weights of `torch.nn.functional.interpolate`; PyTorch's
-    /// bicubic has another shape (a = -0.75) and is not offered.
+    /// bicubic has another shape (a = -0.75) and is not offered. Means nothing for the nearest pixel.
     pub antialias: bool,
 }
 
@@ -23,17 +25,7 @@ impl Filter {
         match self.interpolation {
             Interpolation::Bilinear => 1.0,
             Interpolation::Bicubic => 2.0,
-        }
-    }
-
-    /// The weight at a distance, with the operations in Pillow's order.
-    fn weight(self, distance: f64) -> f64 {
-        let x = distance.abs();
-        match self.interpolation {
-            Interpolation::Bilinear if x < 1.0 => 1.0 - x,
-            Interpolation::Bicubic if x < 1.0 => ((CUBIC + 2.0) * x - (CUBIC + 3.0)) * x * x + 1.0,
-            Interpolation::Bicubic if x < 2.0 => (((x - 5.0) * x + 8.0) * x - 4.0) * CUBIC,
-            _ => 0.0,
+            Interpolation::Nearest => 0.0,
         }
     }
 }
@@ -41,74 +33,244 @@ impl Filter {
 /// The parameter a of the cubic convolution.
 const CUBIC: f64 = -0.5;
 
-/// One axis of a resize: for each output position a run of input positions with weights.
+/// The weight of the triangle at a distance.
+#[inline]
+fn triangle(distance: f64) -> f64 {
+    let x = distance.abs();
+    // Without a branch: 1 - x is positive exactly when x is less than 1.
+    (1.0 - x).max(0.0)
+}
+
+/// The weight of the cubic at a distance, with the operations in Pillow's order.
+#[inline]
+fn cubic(distance: f64) -> f64 {
+    let x = distance.abs();
+    if x < 1.0 {
+        ((CUBIC + 2.0) * x - (CUBIC + 3.0)) * x * x + 1.0
+    } else if x < 2.0 {
+        (((x - 5.0) * x + 8.0) * x - 4.0) * CUBIC
+    } else {
+        0.0
+    }
+}
+
+/// Most taps of a short run, and output positions whose short runs are computed at once.
+const SHORT: usize = 8;
+const LANES: usize = 8;
+
+/// Where output positions lie in the input: positions of the input are whole numbers, the centre of
+/// output position i is `from + (i + 1/2) * scale`.
+struct Scales {
+    from: f64,
+    scale: f64,
+    /// How far the filter reaches.
+    support: f64,
+    /// One divided by how much the filter is widened.
+    inverse: f64,
+}
+
+/// Weights in fixed point for some output positions of one axis: a run of input positions each.
+///
+/// Weights of 0 at the ends of a run are left out: they change no sum.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Coefficients {
-    /// First input position and number of weights of each output position.
+    /// First input position and number of weights of each output position. Positions count from
+    /// the first one that any of them uses.
     pub(super) runs: Vec<(u32, u32)>,
-    /// Weights times 2^22, `taps_max` for each output position, unused ones 0.
-    pub(super) weights: Vec<i32>,
-    /// Places for weights of each output position.
+    /// Weights times 2^22, `places` for each output position.
+    weights: Vec<i32>,
+    places: usize,
+    /// Most weights of an output position.
     pub(super) taps_max: usize,
     /// Weights of one output position before rounding.
     exact: Vec<f64>,
 }
 
 impl Coefficients {
-    /// Computes them for `length` output positions over the interval `from..to` of `whole` input
-    /// positions.
+    /// Computes those of the output positions in `window`, of `length` that the interval `from..to`
+    /// of `whole` input positions becomes. Returns the input positions that they use.
     pub(super) fn compute(
         &mut self,
         filter: Filter,
         whole: u32,
         (from, to): (f32, f32),
         length: u32,
-    ) {
+        window: Range<u32>,
+    ) -> Range<u32> {
         let scale = f64::from(to - from) / f64::from(length);
         let filter_scale = if filter.antialias { scale.max(1.0) } else { 1.0 };
         let support = filter.support() * filter_scale;
-        let inverse = 1.0 / filter_scale;
-        self.taps_max = support.ceil() as usize * 2 + 1;
+        // No run is longer than the picture.
+        self.places = (support.ceil() as usize * 2 + 1).min(whole as usize);
+        self.taps_max = 1;
         self.runs.clear();
-        self.weights.clear();
-        self.weights.resize(length as usize * self.taps_max, 0);
-        for output in 0..length {
-            let center = f64::from(from) + (f64::from(output) + 0.5) * scale;
+        if self.weights.len() < window.len() * self.places {
+            self.weights.resize(window.len() * self.places, 0);
+        }
+        self.exact.resize(self.places, 0.0);
+        let scales = Scales { from: f64::from(from), scale, support, inverse: 1.0 / filter_scale };
+        match (filter.interpolation, self.places <= SHORT) {
+            (Interpolation::Bicubic, true) => self.fill_short(cubic, whole, &scales, window),
+            (Interpolation::Bicubic, false) => self.fill(cubic, whole, &scales, window),
+            (_, true) => self.fill_short(triangle, whole, &scales, window),
+            (_, false) => self.fill(triangle, whole, &scales, window),
+        }
+        self.rebase()
+    }
+
+    /// Computes the runs and weights of the output positions in `window`.
+    #[inline(always)]
+    fn fill(
+        &mut self,
+        filter: impl Fn(f64) -> f64,
+        whole: u32,
+        &Scales { from, scale, support, inverse }: &Scales,
+        window: Range<u32>,
+    ) {
+        for (output, weights) in window.zip(self.weights.chunks_exact_mut(self.places)) {
+            let center = from + (f64::from(output) + 0.5) * scale;
             // Casts cut towards zero and stop at the ends of their range, as wanted here.
             let first = ((center - support + 0.5) as u32).min(whole - 1);
             let end = ((center + support + 0.5) as u32).min(whole);
-            let count = end.saturating_sub(first);
-            self.exact.clear();
-            self.exact.extend(
-                (0..count)
-                    .map(|tap| filter.weight((f64::from(tap + first) - center + 0.5) * inverse)),
-            );
-            let sum: f64 = self.exact.iter().sum();
-            let weights = &mut self.weights[output as usize * self.taps_max..];
-            for (weight, exact) in weights.iter_mut().zip(&self.exact) {
-                *weight = fixed(if sum == 0.0 { *exact } else { exact / sum });
+            let exact = &mut self.exact[..end.saturating_sub(first) as usize];
+            let mut sum = 0.0;
+            for (tap, exact) in (first..).zip(exact.iter_mut()) {
+                *exact = filter((f64::from(tap) - center + 0.5) * inverse);
+                sum += *exact;
             }
-            self.runs.push((first, count));
+            // A weight divided by one is itself.
+            let sum = if sum == 0.0 { 1.0 } else { sum };
+            // The first weight that is not 0 comes first, the last that is not 0 ends the run.
+            let mut skipped = 0;
+            let mut count = 0;
+            for (tap, exact) in exact.iter().enumerate() {
+                let weight = fixed(*exact / sum);
+                weights[tap - skipped] = weight;
+                if weight != 0 {
+                    count = tap - skipped + 1;
+                } else if count == 0 {
+                    skipped = tap + 1;
+                }
+            }
+            self.taps_max = self.taps_max.max(count);
+            self.runs.push((first + skipped as u32, count as u32));
         }
     }
 
-    /// First input position that is used, and the one behind the last.
-    pub(super) fn used(&self) -> (u32, u32) {
-        let first = self.runs.iter().map(|run| run.0).min().unwrap_or(0);
-        let end = self.runs.iter().map(|run| run.0 + run.1).max().unwrap_or(0);
-        (first, end)
+    /// As `fill` for short runs, several output positions at once so that no branch is in the way.
+    #[inline(always)]
+    fn fill_short(
+        &mut self,
+        filter: impl Fn(f64) -> f64,
+        whole: u32,
+        &Scales { from, scale, support, inverse }: &Scales,
+        window: Range<u32>,
+    ) {
+        for (block, weights) in self.weights.chunks_mut(LANES * self.places).enumerate() {
+            let output = window.start + (block * LANES) as u32;
+            if output >= window.end {
+                break;
+            }
+            let mut centers = [0.0; LANES];
+            let mut runs = [(0, 0); LANES];
+            for (lane, (center, run)) in centers.iter_mut().zip(&mut runs).enumerate() {
+                *center = from + (f64::from(output + lane as u32) + 0.5) * scale;
+                let first = ((*center - support + 0.5) as u32).min(whole - 1);
+                let end = ((*center + support + 0.5) as u32).min(whole);
+                *run = (first, end.saturating_sub(first));
+            }
+            let taps = runs.iter().map(|run| run.1).max().unwrap_or(0);
+            let mut exact = [[0.0; LANES]; SHORT];
+            let mut sums = [0.0; LANES];
+            for (tap, exact) in (0..taps).zip(&mut exact) {
+                for lane in 0..LANES {
+                    let (first, count) = runs[lane];
+                    let position = f64::from(first) + f64::from(tap);
+                    let weight = filter((position - centers[lane] + 0.5) * inverse);
+                    exact[lane] = if tap < count { weight } else { 0.0 };
+                    sums[lane] += exact[lane];
+                }
+            }
+            let sums = sums.map(|sum| if sum == 0.0 { 1.0 } else { sum });
+            let mut all = [[0; LANES]; SHORT];
+            for (all, exact) in all.iter_mut().zip(&exact).take(taps as usize) {
+                for lane in 0..LANES {
+                    all[lane] = fixed(exact[lane] / sums[lane]);
+                }
+            }
+            let lanes = LANES.min((window.end - output) as usize);
+            for (lane, weights) in weights.chunks_exact_mut(self.places).take(lanes).enumerate() {
+                let (first, count) = runs[lane];
+                let used = |tap: &usize| all[*tap][lane] != 0;
+                let from = (0..count as usize).find(used).unwrap_or(count as usize);
+                let to = (from..count as usize).rev().find(used).map_or(from, |tap| tap + 1);
+                for (weight, all) in weights.iter_mut().zip(&all[from..to]) {
+                    *weight = all[lane];
+                }
+                self.taps_max = self.taps_max.max(to - from);
+                self.runs.push((first + from as u32, (to - from) as u32));
+            }
+        }
     }
 
-    /// The run of an output position: first input position and weights.
+    /// Counts input positions from the first that is used.
+    fn rebase(&mut self) -> Range<u32> {
+        let used = || self.runs.iter().filter(|run| run.1 > 0);
+        let first = used().map(|run| run.0).min().unwrap_or(0);
+        let end = used().map(|run| run.0 + run.1).max().unwrap_or(1);
+        for run in &mut self.runs {
+            run.0 = if run.1 == 0 { 0 } else { run.0 - first };
+        }
+        first..end
+    }
+
+    /// The run of an output position of the window: first input position and weights.
+    #[inline]
     pub(super) fn run(&self, output: usize) -> (usize, &[i32]) {
         let (first, count) = self.runs[output];
-        let weights = &self.weights[output * self.taps_max..];
+        let weights = &self.weights[output * self.places..];
         (first as usize, &weights[..count as usize])
     }
 }
 
+/// Bound of a weight in fixed point, which no filter comes near: vectors have room for it.
+pub(super) const WEIGHT_MAX: i32 = (1 << 26) - 1;
+
 /// A weight in fixed point, rounded to nearest, halves away from zero.
 fn fixed(weight: f64) -> i32 {
     let scaled = weight * f64::from(1 << PRECISION_BITS);
-    (if weight < 0.0 { scaled - 0.5 } else { scaled + 0.5 }) as i32
+    let rounded = (if weight < 0.0 { scaled - 0.5 } else { scaled + 0.5 }) as i32;
+    rounded.clamp(-WEIGHT_MAX, WEIGHT_MAX)
+}
+
+/// A position that lies outside the picture and stays black.
+pub(super) const OUTSIDE: u32 = u32::MAX;
+
+/// The input positions that the nearest pixel is taken from; [`OUTSIDE`] for none.
+///
+/// Positions are summed up step by step in float64 as Pillow does, so that the roundings agree.
+/// They count from the first that is used; returns those that are used.
+pub(super) fn pick(
+    picks: &mut Vec<u32>,
+    whole: u32,
+    (from, to): (f32, f32),
+    length: u32,
+    window: Range<u32>,
+) -> Range<u32> {
+    let scale = f64::from(to - from) / f64::from(length);
+    let mut position = f64::from(from) + scale * 0.5;
+    picks.clear();
+    for output in 0..window.end {
+        if output >= window.start {
+            let inside = position >= 0.0 && position < f64::from(whole);
+            picks.push(if inside { position as u32 } else { OUTSIDE });
+        }
+        position += scale;
+    }
+    let used = || picks.iter().copied().filter(|pick| *pick != OUTSIDE);
+    let (first, last) = (used().min().unwrap_or(0), used().max().unwrap_or(0));
+    for pick in picks.iter_mut().filter(|pick| **pick != OUTSIDE) {
+        *pick -= first;
+    }
+    first..last + 1
 }

@@ -1,26 +1,46 @@
-//! Resizing with Pillow's filters, bit-identical to `Image.resize(size, resample, box)`.
+//! Resizing with Pillow's filters, bit-identical to `Image.resize(size, resample, box)`, as a
+//! stream: rows in, rows out, never a whole picture.
 //!
 //! Two passes, one along the rows and one along the columns, each rounding to uint8, so that their
 //! order shows. It is that of Pillow 13: along the rows first, unless the other takes away many
 //! more rows. (Earlier versions always went along the rows first; where the order differs, so do
-//! some values, by 1 as a rule.) A pass that would change nothing is left out, and only rows that
-//! the second pass needs go through the first. Source: Pillow's `src/libImaging/Resample.c`.
+//! some values, by 1 as a rule.) A pass that would change nothing is left out. Sources: Pillow's
+//! `src/libImaging/Resample.c`, and `Geometry.c` for the nearest pixel.
+//!
+//! In reading order: [`Resize`] (what is wanted), `coefficients` and `axis` (what each axis does),
+//! [`Resizer`] (the stream) with `feed` and `ring`, `passes` and `portable` (the arithmetic), and
+//! `avx2`, which machines with AVX-512 take as well; on AArch64 the compiler makes vectors of the
+//! portable loops.
+//!
+//! Memory that a resizer keeps: for each wanted row and column its weights, and a ring of as many
+//! rows as the filter spans plus 16, each as wide as what the pass along the columns takes in: at
+//! most a picture as high as the source and as wide as the result (or as the source, where the
+//! columns come first), plus 16 rows.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
+mod axis;
 mod coefficients;
+mod feed;
+mod passes;
 mod portable;
+mod ring;
 #[cfg(test)]
 mod tests;
 
 pub use coefficients::Filter;
 
-use crate::view::View;
-use crate::{Cpu, Picture};
-use coefficients::Coefficients;
+use crate::stripe::{Row, Stripe};
+use crate::{Cpu, Region};
+use axis::{Axis, Kind, Span};
+use passes::{Passes, Work};
+use ring::Ring;
 
-/// Multiplications between two calls of the pause, a fraction of a millisecond.
-const WORK_PER_PAUSE: usize = 1 << 19;
+/// Rows that go through the pass along the rows together, at most.
+const CHUNK: usize = 16;
+
+/// Rows that gather behind the pass along the columns before they go through the other.
+const BATCH: usize = 4;
 
 /// The part of a picture that a resize maps to the output: left, top, right, bottom in pixels.
 pub type SourceBox = [f32; 4];
@@ -28,27 +48,76 @@ pub type SourceBox = [f32; 4];
 /// What to make of a picture.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Resize {
+    /// Columns of the picture, not 0.
+    pub from_width: u32,
+    /// Rows of the picture, not 0.
+    pub from_height: u32,
+    /// Part of the picture that is mapped; all of it for `None`. It must lie inside. Pixels around
+    /// it still count where the filter reaches them, as in Pillow; to resize a crop, give the
+    /// crop's size as the picture's.
+    pub source: Option<SourceBox>,
     /// Columns of the result, not 0.
     pub width: u32,
     /// Rows of the result, not 0.
     pub height: u32,
     /// Filter.
     pub filter: Filter,
-    /// Part of the source that is mapped; all of it for `None`. It must lie inside. Pixels around
-    /// it still count where the filter reaches them, as in Pillow.
-    pub source: Option<SourceBox>,
+    /// Part of the result that is wanted, not empty; all of it for `None`.
+    pub window: Option<Region>,
 }
 
+impl Resize {
+    /// Both axes: along the rows, along the columns.
+    fn spans(&self) -> [Span; 2] {
+        let [left, top, right, bottom] =
+            self.source.unwrap_or([0.0, 0.0, self.from_width as f32, self.from_height as f32]);
+        let all = Region { x: 0, y: 0, width: self.width, height: self.height };
+        let window = self.window.unwrap_or(all);
+        let span = |whole, source, length, first, wanted| Span {
+            whole,
+            source,
+            length,
+            window: first..first + wanted,
+        };
+        let across = span(self.from_width, (left, right), self.width, window.x, window.width);
+        let down = span(self.from_height, (top, bottom), self.height, window.y, window.height);
+        for Span { whole, source: (from, to), length, window } in [&across, &down] {
+            let inside = 0.0 <= *from && from <= to && *to <= *whole as f32;
+            assert!(inside && *length > 0 && *whole > 0, "the source lies in the picture");
+            assert!(window.start < window.end && window.end <= *length, "the window is inside");
+        }
+        [across, down]
+    }
+}
+
+/// What comes out: the row's index in the window, and the row.
+pub type RowSink<'a> = dyn FnMut(usize, Row<'_>) + 'a;
+
 /// Resizes pictures one after another, reusing its memory.
+///
+/// [`Resizer::begin`] says which region of the picture it needs; [`Resizer::feed`] takes exactly
+/// that region, cut into stripes anywhere, and gives the rows of the window from top to bottom, each
+/// as soon as it can be made. When the last row of the region has been fed, all have been given.
 #[derive(Debug)]
 pub struct Resizer {
-    cpu: Cpu,
-    horizontal: Coefficients,
-    vertical: Coefficients,
-    #[cfg(target_arch = "x86_64")]
-    packed: avx2::Packed,
-    /// Result of the first pass.
-    between: Picture,
+    passes: Passes,
+    across: Axis,
+    down: Axis,
+    /// Whether the pass along the columns comes first, where there are two.
+    down_first: bool,
+    needed: Region,
+    ring: Ring,
+    /// Where the rows of a run lie in the ring.
+    taps: Vec<usize>,
+    /// Rows of results.
+    results: Vec<u8>,
+    /// Rows between the two passes when the columns come first, and how many there are.
+    batch: Vec<u8>,
+    batched: usize,
+    /// Next row of the region to come, and next row of the window to give.
+    fed: usize,
+    given: usize,
+    work: Work,
 }
 
 impl Resizer {
@@ -56,139 +125,66 @@ impl Resizer {
     pub fn new(cpu: Cpu) -> Self {
         assert!(cpu.is_available(), "this machine has no {}", cpu.name());
         Self {
-            cpu,
-            horizontal: Coefficients::default(),
-            vertical: Coefficients::default(),
-            #[cfg(target_arch = "x86_64")]
-            packed: avx2::Packed::default(),
-            between: Picture::default(),
+            passes: Passes::new(cpu),
+            across: Axis::default(),
+            down: Axis::default(),
+            down_first: false,
+            needed: Region { x: 0, y: 0, width: 0, height: 0 },
+            ring: Ring::default(),
+            taps: Vec::new(),
+            results: Vec::new(),
+            batch: Vec::new(),
+            batched: 0,
+            fed: 0,
+            given: 0,
+            work: Work::default(),
         }
     }
 
-    /// Resizes `from` into `out`. `pause` is called every fraction of a millisecond.
-    pub fn resize(
-        &mut self,
-        from: View<'_>,
-        resize: Resize,
-        out: &mut Picture,
-        pause: &mut dyn FnMut(),
-    ) {
-        let Resize { width, height, filter, .. } = resize;
-        let whole = [0.0, 0.0, from.width() as f32, from.height() as f32];
-        let [left, top, right, bottom] = resize.source.unwrap_or(whole);
-        let along_rows = width != from.width() || left != 0.0 || right != width as f32;
-        let along_columns = height != from.height() || top != 0.0 || bottom != height as f32;
-        if along_rows {
-            self.horizontal.compute(filter, from.width(), (left, right), width);
-            #[cfg(target_arch = "x86_64")]
-            if self.cpu.includes_avx2() {
-                self.packed.pack(&self.horizontal);
-            }
+    /// Makes ready for a picture. Returns the region of it that is to be fed.
+    pub fn begin(&mut self, resize: &Resize) -> Region {
+        let [across, down] = resize.spans();
+        self.across.prepare(resize.filter, &across);
+        self.down.prepare(resize.filter, &down);
+        self.down_first = vertical_first(resize)
+            && self.across.kind == Kind::Weigh
+            && self.down.kind == Kind::Weigh;
+        if self.across.kind == Kind::Weigh {
+            self.passes.pack(&self.across.coefficients);
         }
-        if along_columns {
-            self.vertical.compute(filter, from.height(), (top, bottom), height);
-        }
-        out.set_size(width, height);
-        match (along_rows, along_columns) {
-            (false, false) => {
-                for (y, out) in out.pixels.chunks_exact_mut(width as usize * 3).enumerate() {
-                    out.copy_from_slice(from.row(y));
-                }
-            }
-            (true, false) => self.horizontal_pass(from, 0, out, pause),
-            (false, true) => self.vertical_pass(from, 0, out, pause),
-            (true, true) => self.both_passes(from, out, pause),
-        }
+        let (columns, rows) = (self.across.needed.clone(), self.down.needed.clone());
+        let (width, height) = (columns.end - columns.start, rows.end - rows.start);
+        self.needed = Region { x: columns.start, y: rows.start, width, height };
+        self.take_memory();
+        (self.fed, self.given, self.batched) = (0, 0, 0);
+        self.needed
     }
 
-    /// Both passes, in Pillow's order.
-    fn both_passes(&mut self, from: View<'_>, out: &mut Picture, pause: &mut dyn FnMut()) {
-        let mut between = std::mem::take(&mut self.between);
-        if vertical_first((from.width(), from.height()), (out.width, out.height)) {
-            between.set_size(from.width(), out.height);
-            self.vertical_pass(from, 0, &mut between, pause);
-            self.horizontal_pass(View::whole(&between), 0, out, pause);
-        } else {
-            let (first, end) = self.vertical.used();
-            between.set_size(out.width, end - first);
-            self.horizontal_pass(from, first as usize, &mut between, pause);
-            self.vertical_pass(View::whole(&between), first as usize, out, pause);
-        }
-        self.between = between;
+    /// What [`Resizer::begin`] returned.
+    pub fn needed(&self) -> Region {
+        self.needed
     }
 
-    /// Fills all rows of `out` from the rows of `from` that begin at `first`.
-    fn horizontal_pass(
-        &self,
-        from: View<'_>,
-        first: usize,
-        out: &mut Picture,
-        pause: &mut dyn FnMut(),
-    ) {
-        let row_bytes = out.width as usize * 3;
-        let mut work = Work::new(row_bytes * self.horizontal.taps_max);
-        for (y, out) in out.pixels.chunks_exact_mut(row_bytes).enumerate() {
-            match self.cpu {
-                #[cfg(target_arch = "x86_64")]
-                Cpu::Avx2 | Cpu::Avx512 => {
-                    let row = from.row_and_beyond(first + y);
-                    avx2::horizontal(row, &self.horizontal, &self.packed, out);
-                }
-                _ => portable::horizontal(from.row(first + y), &self.horizontal, out),
+    /// Takes the next rows of the needed region. `pause` is called every fraction of a millisecond.
+    pub fn feed(&mut self, stripe: Stripe<'_>, pause: &mut dyn FnMut(), sink: &mut RowSink<'_>) {
+        assert_eq!(stripe.width, self.needed.width as usize, "a stripe is as wide as the region");
+        let left = self.needed.height as usize - self.fed;
+        assert!(stripe.rows <= left, "no more rows than the region has");
+        for from in (0..stripe.rows).step_by(CHUNK) {
+            let rows = from..stripe.rows.min(from + CHUNK);
+            match (self.down.kind, self.across.kind) {
+                (Kind::Weigh, _) => self.feed_ring(stripe, rows, pause, sink),
+                (Kind::Shift, Kind::Weigh) => self.feed_across(stripe, rows, pause, sink),
+                (Kind::Shift | Kind::Pick, _) => self.feed_picks(stripe, rows, sink),
             }
-            work.row_done(pause);
-        }
-    }
-
-    /// Fills all rows of `out`. Row 0 of `from` is row `first` of the picture that the coefficients
-    /// are about.
-    fn vertical_pass(
-        &self,
-        from: View<'_>,
-        first: usize,
-        out: &mut Picture,
-        pause: &mut dyn FnMut(),
-    ) {
-        let row_bytes = out.width as usize * 3;
-        let stride = from.stride_bytes();
-        let mut work = Work::new(row_bytes * self.vertical.taps_max);
-        for (y, out) in out.pixels.chunks_exact_mut(row_bytes).enumerate() {
-            let (from_row, weights) = self.vertical.run(y);
-            let rows = from.row_and_beyond(from_row - first);
-            match self.cpu {
-                #[cfg(target_arch = "x86_64")]
-                Cpu::Avx2 | Cpu::Avx512 => avx2::vertical(rows, stride, weights, out),
-                _ => portable::vertical(rows, stride, weights, out),
-            }
-            work.row_done(pause);
         }
     }
 }
 
-/// Whether the pass along the columns comes first, from (columns, rows) to (columns, rows): when it
-/// takes away more than twice as many rows as the other takes away columns. So decides Pillow 13.
-fn vertical_first(from: (u32, u32), to: (u32, u32)) -> bool {
-    let columns = i64::from(from.0) - i64::from(to.0);
-    let rows = i64::from(from.1) - i64::from(to.1);
+/// Whether the pass along the columns comes first, where there are both: when it takes away more
+/// than twice as many rows as the other takes away columns. So decides Pillow 13.
+fn vertical_first(resize: &Resize) -> bool {
+    let columns = i64::from(resize.from_width) - i64::from(resize.width);
+    let rows = i64::from(resize.from_height) - i64::from(resize.height);
     rows > 0 && rows > columns * 2
-}
-
-/// Counts the work since the last pause.
-struct Work {
-    per_row: usize,
-    since_pause: usize,
-}
-
-impl Work {
-    fn new(per_row: usize) -> Self {
-        Self { per_row, since_pause: 0 }
-    }
-
-    fn row_done(&mut self, pause: &mut dyn FnMut()) {
-        self.since_pause += self.per_row;
-        if self.since_pause >= WORK_PER_PAUSE {
-            self.since_pause = 0;
-            pause();
-        }
-    }
 }

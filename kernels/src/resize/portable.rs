@@ -8,51 +8,36 @@ use super::coefficients::{Coefficients, PRECISION_BITS};
 /// Half of the last place that is cut off.
 pub(super) const HALF: i32 = 1 << (PRECISION_BITS - 1);
 
-/// Bytes of an output row that the vertical pass sums up at once.
-const STEP: usize = 32;
+/// Bytes of an output row that the pass along the columns sums up at once.
+pub(super) const STEP: usize = 32;
 
-/// One row of the horizontal pass: RGB in, RGB out.
-pub(super) fn horizontal(row: &[u8], coefficients: &Coefficients, out: &mut [u8]) {
-    for (x, out) in out.chunks_exact_mut(3).enumerate() {
+/// The pass along a row of a plane.
+pub(super) fn across(coefficients: &Coefficients, row: &[u8], out: &mut [u8]) {
+    for (x, out) in out.iter_mut().take(coefficients.runs.len()).enumerate() {
         let (first, weights) = coefficients.run(x);
-        let mut sums = [HALF; 3];
-        for (pixel, weight) in row[first * 3..].chunks_exact(3).zip(weights) {
-            for (sum, value) in sums.iter_mut().zip(pixel) {
-                *sum = sum.wrapping_add(i32::from(*value).wrapping_mul(*weight));
-            }
-        }
-        for (out, sum) in out.iter_mut().zip(sums) {
-            *out = clip(sum);
-        }
+        let products = row[first..]
+            .iter()
+            .zip(weights)
+            .map(|(value, weight)| i32::from(*value).wrapping_mul(*weight));
+        *out = clip(products.fold(HALF, i32::wrapping_add));
     }
 }
 
-/// One row of the vertical pass: bytes of a column are `stride` apart in `rows`, the first row
-/// being that of the first weight.
+/// The pass along the columns: one output row from the rows of `from` that begin at `taps`, one for
+/// each weight.
 #[inline(always)]
-pub(super) fn vertical(rows: &[u8], stride: usize, weights: &[i32], out: &mut [u8]) {
-    let mut at = 0;
-    let mut chunks = out.chunks_exact_mut(STEP);
-    for out in &mut chunks {
+pub(super) fn down(from: &[u8], taps: &[usize], weights: &[i32], out: &mut [u8]) {
+    for (step, out) in out.as_chunks_mut::<STEP>().0.iter_mut().enumerate() {
         let mut sums = [HALF; STEP];
-        for (tap, weight) in weights.iter().enumerate() {
-            let from: &[u8; STEP] =
-                rows[tap * stride + at..][..STEP].try_into().expect("the length is that of a step");
-            for (sum, value) in sums.iter_mut().zip(from) {
+        for (tap, weight) in taps.iter().zip(weights) {
+            let values = &from[tap + step * STEP..][..STEP];
+            for (sum, value) in sums.iter_mut().zip(values) {
                 *sum = sum.wrapping_add(i32::from(*value).wrapping_mul(*weight));
             }
         }
         for (out, sum) in out.iter_mut().zip(sums) {
             *out = clip(sum);
         }
-        at += STEP;
-    }
-    for (column, out) in chunks.into_remainder().iter_mut().enumerate() {
-        let values = rows[at + column..].iter().step_by(stride);
-        let sum = values.zip(weights).fold(HALF, |sum, (value, weight)| {
-            sum.wrapping_add(i32::from(*value).wrapping_mul(*weight))
-        });
-        *out = clip(sum);
     }
 }
 

@@ -1,16 +1,22 @@
 //! A recipe applied to a sample.
+//!
+//! In reading order: `stage` (which operations go together), [`SamplePreparer`], `canvas` (where a
+//! stage's rows go).
 
+mod canvas;
+mod stage;
 #[cfg(test)]
 mod tests;
 
-use crate::crop::{self, CenterSpan};
-use crate::decode::{Decoder, PIXELS_MAX};
-use crate::resize::{Filter, Resize, Resizer};
+use crate::decode::{self, Decoder, Encoded};
+use crate::resize::Resizer;
+use crate::stripe::{Planes, Stripe};
 use crate::tensor::TensorWriter;
-use crate::view::View;
-use crate::{Cpu, Error, Picture, Region};
+use crate::{Cpu, Error};
+use canvas::{Canvas, Target};
 use meetpoint_format::random::{DrawKey, Draws};
-use meetpoint_format::recipe::{Operation, Recipe, TensorSpec};
+use meetpoint_format::recipe::{Recipe, TensorSpec};
+use stage::{Lying, Stage};
 
 /// Which sample, for the random draws: equal ids give equal tensors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,41 +49,30 @@ pub struct Tensor {
 
 /// Applies one recipe to samples, one after another, reusing its scratch memory.
 ///
-/// Crops and flips move no bytes of their own: they narrow and mirror the view that the next resize
-/// or the final write takes. In steady state only the decoders allocate.
+/// Crop, resize, padding and flip are one stream: only the region that is needed is decoded, its
+/// rows go through a resizer as they come, and each row of the result is written straight into the
+/// tensor. A recipe with several resizes runs as several such streams with pictures between them. In
+/// steady state only the decoders allocate. Besides what they take, the memory is that of the
+/// resizer ([`crate::resize`] says how much), some rows, and two such pictures at most.
 #[derive(Debug)]
 pub struct SamplePreparer {
     recipe: Recipe,
     output: Option<TensorSpec>,
     decoder: Decoder,
+    /// The stages of the sample in hand.
+    stages: Vec<Stage>,
     resizer: Resizer,
+    canvas: Canvas,
     writer: TensorWriter,
-    /// The picture as it is after the operations so far.
-    picture: Picture,
-    /// Where the next one is made.
-    next: Picture,
+    /// The result of the stage before, and where that of the next one is made.
+    picture: Planes,
+    next: Planes,
+    /// A stripe mirrored.
+    mirrored: Planes,
 }
 
-/// The part of the picture that the operations so far have left, and how it lies.
-#[derive(Debug, Clone, Copy)]
-struct Current {
-    region: Region,
-    mirrored: bool,
-}
-
-impl Current {
-    fn whole(picture: &Picture) -> Self {
-        let region = Region { x: 0, y: 0, width: picture.width, height: picture.height };
-        Self { region, mirrored: false }
-    }
-
-    /// A region of what is current, as it lies in the picture.
-    fn inner(self, inside: Region) -> Self {
-        let x = if self.mirrored { self.region.width - inside.x - inside.width } else { inside.x };
-        let region = Region { x: self.region.x + x, y: self.region.y + inside.y, ..inside };
-        Self { region, ..self }
-    }
-}
+/// Rows of a stripe of a picture between two stages.
+const STRIPE_ROWS: usize = 16;
 
 impl SamplePreparer {
     /// A preparer for a recipe. Panics when this machine lacks `cpu`.
@@ -85,23 +80,26 @@ impl SamplePreparer {
         Self {
             output: recipe.output(),
             decoder: Decoder::default(),
+            stages: Vec::new(),
             resizer: Resizer::new(cpu),
-            writer: TensorWriter::new(recipe.operations()),
+            canvas: Canvas::default(),
+            writer: TensorWriter::new(recipe.operations(), cpu),
             recipe: recipe.clone(),
-            picture: Picture::default(),
-            next: Picture::default(),
+            picture: Planes::default(),
+            next: Planes::default(),
+            mirrored: Planes::default(),
         }
     }
 
-    /// Prepares a sample into `out`, whose length must be the recipe's output size.
+    /// Prepares a sample into `out`, whose length must be the recipe's output size. After an error
+    /// the content of `out` is open.
     ///
-    /// `after_stage` is called between stages (after decoding, after each later operation, and
-    /// every fraction of a millisecond inside a long resize), so that an emulated device can slow
-    /// itself down; hosts pass `&mut || ()`. Operations on elements are one stage: they are done in
-    /// one pass.
+    /// `after_stage` is called on the way (after each stripe of decoded rows, and every fraction of
+    /// a millisecond of resizing), so that an emulated device can slow itself down; hosts pass
+    /// `&mut || ()`.
     pub fn prepare(
         &mut self,
-        encoded: &[u8],
+        encoded: Encoded<'_>,
         id: SampleId,
         out: &mut [u8],
         after_stage: &mut dyn FnMut(),
@@ -111,136 +109,92 @@ impl SamplePreparer {
             let got = out.len();
             if got == expected { Ok(()) } else { Err(Error::OutputSize { got, expected }) }
         };
-        // Before the work, where the size is known before it.
+        // Before anything is read, where the size is known without.
         self.output.map_or(Ok(()), |spec| checked(spec, out))?;
-        let current = self.pixels(encoded, id, after_stage)?;
-        checked(self.spec(current), out)?;
-        self.writer.write(View::new(&self.picture, current.region), current.mirrored, out);
-        after_stage();
-        Ok(())
+        let spec = self.plan(encoded, id)?;
+        checked(spec, out)?;
+        self.run(encoded, out, after_stage)
     }
 
     /// Prepares a sample into a tensor of its own, for recipes whose output shape may vary.
-    pub fn prepare_tensor(&mut self, encoded: &[u8], id: SampleId) -> Result<Tensor, Error> {
-        let current = self.pixels(encoded, id, &mut || ())?;
-        let spec = self.spec(current);
+    pub fn prepare_tensor(&mut self, encoded: Encoded<'_>, id: SampleId) -> Result<Tensor, Error> {
+        let spec = self.plan(encoded, id)?;
         let mut data = vec![0; spec.bytes()];
-        self.writer.write(View::new(&self.picture, current.region), current.mirrored, &mut data);
+        self.run(encoded, &mut data, &mut || ())?;
         Ok(Tensor { spec, data })
     }
 
-    fn spec(&self, current: Current) -> TensorSpec {
-        TensorSpec {
-            height: current.region.height,
-            width: current.region.width,
+    /// Finds the stages of a sample by its size and its random draws.
+    fn plan(&mut self, encoded: Encoded<'_>, id: SampleId) -> Result<TensorSpec, Error> {
+        let info = decode::probe_checked(encoded.bytes)?;
+        let mut picture = Lying { width: info.width, height: info.height, mirrored: false };
+        self.stages.clear();
+        let mut next = 0;
+        let operations = self.recipe.operations();
+        while next < operations.len() {
+            let stage = Stage::plan(picture, operations, &mut next, id)?;
+            self.stages.push(stage);
+            picture = stage.canvas;
+        }
+        Ok(TensorSpec {
+            height: picture.height,
+            width: picture.width,
             channels: 3,
             dtype: self.writer.dtype(),
             layout: self.writer.layout(),
-        }
+        })
     }
 
-    /// Decodes and applies the operations on pixels.
-    fn pixels(
+    /// Runs the stages that have been found.
+    fn run(
         &mut self,
-        encoded: &[u8],
-        id: SampleId,
+        encoded: Encoded<'_>,
+        out: &mut [u8],
         after_stage: &mut dyn FnMut(),
-    ) -> Result<Current, Error> {
-        self.decoder.decode_into(encoded, None, &mut self.picture)?;
-        after_stage();
-        let mut current = Current::whole(&self.picture);
-        for index in 0..self.recipe.operations().len() {
-            let Region { width, height, .. } = current.region;
-            current = match self.recipe.operations()[index] {
-                Operation::Resize { size, interpolation, antialias } => {
-                    let to = size.resolve(height, width);
-                    self.resize(current, to, Filter { interpolation, antialias }, after_stage)?
-                }
-                Operation::RandomResizedCrop {
-                    height: to_height,
-                    width: to_width,
-                    scale,
-                    ratio,
-                    interpolation,
-                    antialias,
-                } => {
-                    let mut draws = id.draws(index);
-                    let region = crop::random_region(&mut draws, width, height, scale, ratio);
-                    let filter = Filter { interpolation, antialias };
-                    let to = (to_height, to_width);
-                    self.resize(current.inner(region), to, filter, after_stage)?
-                }
-                Operation::CenterCrop { height: to_height, width: to_width } => {
-                    let across = crop::center_span(width, to_width);
-                    let down = crop::center_span(height, to_height);
-                    self.center_crop(current, across, down)
-                }
-                Operation::RandomHorizontalFlip { p } => {
-                    let flip = id.draws(index).chance(p);
-                    Current { mirrored: current.mirrored ^ flip, ..current }
-                }
-                Operation::Decode
-                | Operation::ToDtype { .. }
-                | Operation::Normalize { .. }
-                | Operation::Layout { .. } => continue,
+    ) -> Result<(), Error> {
+        for index in 0..self.stages.len() {
+            let stage = self.stages[index];
+            let region = stage.region(self.resizer.begin(&stage.work()));
+            let is_last = index + 1 == self.stages.len();
+            let target = if is_last {
+                Target::Tensor(&mut self.writer, out)
+            } else {
+                Target::Picture(&mut self.next)
             };
-            after_stage();
-        }
-        Ok(current)
-    }
-
-    /// Resizes what is current to (height, width).
-    fn resize(
-        &mut self,
-        current: Current,
-        (height, width): (u32, u32),
-        filter: Filter,
-        after_stage: &mut dyn FnMut(),
-    ) -> Result<Current, Error> {
-        // The result of the first pass has one side of the input and one of the output.
-        let Region { width: from_width, height: from_height, .. } = current.region;
-        for (width, height) in [(width, height), (width, from_height), (from_width, height)] {
-            if u64::from(width) * u64::from(height) > PIXELS_MAX {
-                return Err(Error::TooLarge { width, height, limit: PIXELS_MAX });
+            let (resizer, mirrored) = (&mut self.resizer, &mut self.mirrored);
+            let mut canvas = self.canvas.begin(&stage, target);
+            let mut take = |stripe: Stripe<'_>| {
+                let stripe = if stage.crop_mirrored { turn(stripe, mirrored) } else { stripe };
+                resizer.feed(stripe, after_stage, &mut |y, row| canvas.put(y, row));
+                after_stage();
+            };
+            if index == 0 {
+                self.decoder.decode_stripes(encoded, region, &mut take)?;
+            } else {
+                let (x, y) = (region.x as usize, region.y as usize);
+                let (width, height) = (region.width as usize, region.height as usize);
+                for first in (0..height).step_by(STRIPE_ROWS) {
+                    let rows = STRIPE_ROWS.min(height - first);
+                    take(self.picture.stripe((x, y + first), width, rows));
+                }
             }
+            canvas.finish();
+            std::mem::swap(&mut self.picture, &mut self.next);
         }
-        let current = self.unmirrored(current);
-        let view = View::new(&self.picture, current.region);
-        let resize = Resize { width, height, filter, source: None };
-        self.resizer.resize(view, resize, &mut self.next, after_stage);
-        std::mem::swap(&mut self.picture, &mut self.next);
-        Ok(Current::whole(&self.picture))
+        Ok(())
     }
+}
 
-    /// Turns what is current the way it is meant, for an operation that sees the difference: the
-    /// rounding of a filter is not symmetrical.
-    fn unmirrored(&mut self, current: Current) -> Current {
-        if !current.mirrored {
-            return current;
+/// A stripe mirrored left to right.
+fn turn<'a>(stripe: Stripe<'_>, to: &'a mut Planes) -> Stripe<'a> {
+    to.set_size(stripe.width, stripe.rows);
+    for plane in 0..3 {
+        for y in 0..stripe.rows {
+            let from = &stripe.row(plane, y)[..stripe.width];
+            let out = to.row_mut(plane, y);
+            out.copy_from_slice(from);
+            out.reverse();
         }
-        self.picture.keep(current.region);
-        crop::flip_rows(&mut self.picture.pixels, current.region.width);
-        Current::whole(&self.picture)
     }
-
-    fn center_crop(&mut self, current: Current, across: CenterSpan, down: CenterSpan) -> Current {
-        let kept = Region { x: across.from, y: down.from, width: across.kept, height: down.kept };
-        let padded = [across.before, across.after, down.before, down.after] != [0; 4];
-        if !padded {
-            return current.inner(kept);
-        }
-        let current = self.unmirrored(current).inner(kept);
-        let view = View::new(&self.picture, current.region);
-        let out = &mut self.next;
-        out.set_size(across.total(), down.total());
-        out.pixels.fill(0);
-        let row_bytes = out.width as usize * 3;
-        let rows = out.pixels.chunks_exact_mut(row_bytes).skip(down.before as usize);
-        for (y, row) in rows.take(view.height() as usize).enumerate() {
-            let from = view.row(y);
-            row[across.before as usize * 3..][..from.len()].copy_from_slice(from);
-        }
-        std::mem::swap(&mut self.picture, &mut self.next);
-        Current::whole(&self.picture)
-    }
+    to.stripe((0, 0), stripe.width, stripe.rows)
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes resize.txt, tensors.txt, crops.txt, recipes.txt and pictures.txt beside itself.
+"""Writes resize.txt, boxes.txt, tensors.txt, crops.txt, recipes.txt and pictures.txt beside itself.
 
 What the kernels must give, from other implementations: Pillow for resizing, cropping, decoding and
 colours, NumPy for element types and normalisation, and, for random draws and the choice of a crop,
@@ -132,6 +132,40 @@ def resizes():
                     words = [kind, number, w, h, name, "plain", to_w, to_h, "whole"]
                     lines.append(f"{' '.join(map(str, words))} : {sha(result.tobytes())}")
     write("resize.txt", lines)
+
+
+def boxes():
+    """Boxes of any kind, and the nearest pixel, from a stream of chance of their own."""
+    chance = random.Random(13)
+    nearest = {"nearest": Image.Resampling.NEAREST}
+    lines = []
+
+    def interval(length):
+        ends = sorted(chance.uniform(0, length) for _ in range(2))
+        kind = chance.randrange(4)
+        if kind == 0:
+            ends = [math.floor(ends[0]), math.ceil(ends[1])]
+        elif kind == 1:
+            ends = [ends[0], ends[0] + (length - ends[0]) * chance.random() ** 4]
+        elif kind == 2:
+            ends = [0, length]
+        return [float(np.float32(v)) for v in ends]
+
+    for number in range(120):
+        w, h = (round(math.exp(chance.uniform(0, 6))) for _ in range(2))
+        to_w, to_h = (round(math.exp(chance.uniform(0, 5.5))) for _ in range(2))
+        kind = chance.choice(list(PATTERNS))
+        image = PATTERNS[kind](number, w, h)
+        (left, right), (top, bottom) = interval(w), interval(h)
+        box = (left, top, min(right, w), min(bottom, h)) if number % 5 else None
+        for name, resample in (FILTERS | nearest).items():
+            if number % 5 == 0 and name != "nearest":
+                continue
+            result = image.resize((to_w, to_h), resample, box=box)
+            words = [kind, number, w, h, name, "antialias", to_w, to_h]
+            words += [repr(float(v)) for v in box] if box else ["whole"]
+            lines.append(f"{' '.join(map(str, words))} : {sha(result.tobytes())}")
+    write("boxes.txt", lines)
 
 
 IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
@@ -408,6 +442,7 @@ def pictures():
 if __name__ == "__main__":
     ImageFile.MAXBLOCK = 1 << 20
     resizes()
+    boxes()
     tensors()
     crops()
     recipes()

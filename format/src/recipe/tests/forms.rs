@@ -93,7 +93,8 @@ fn both_zeros_are_one_recipe() {
 }
 
 fn interpolation() -> impl Strategy<Value = Interpolation> {
-    proptest::sample::select(vec![Interpolation::Bilinear, Interpolation::Bicubic])
+    use Interpolation::{Bicubic, Bilinear, Nearest};
+    proptest::sample::select(vec![Bilinear, Bicubic, Nearest])
 }
 
 /// Two numbers of a range, the smaller first.

@@ -1,0 +1,98 @@
+//! Where the rows of a stage go: into the tensor, or into the picture of the next stage, with black
+//! around them where the canvas is larger.
+
+use super::stage::Stage;
+use crate::stripe::{Planes, ROW_SLACK, Row};
+use crate::tensor::{Place, TensorWriter};
+
+/// What is filled.
+#[derive(Debug)]
+pub(super) enum Target<'a> {
+    /// The tensor, in which a mirrored canvas lies mirrored.
+    Tensor(&'a mut TensorWriter, &'a mut [u8]),
+    /// A picture, in which it does not: the next stage is told.
+    Picture(&'a mut Planes),
+}
+
+/// Memory of a row, kept from one sample to the next.
+#[derive(Debug, Default)]
+pub(super) struct Canvas {
+    /// A black row, and in the middle of it the row in hand; only for a canvas that is padded.
+    padded: Vec<u8>,
+}
+
+/// One canvas being filled.
+#[derive(Debug)]
+pub(super) struct Filling<'a> {
+    stage: &'a Stage,
+    target: Target<'a>,
+    padded: &'a mut [u8],
+}
+
+impl Canvas {
+    /// Begins with the black rows at the top.
+    pub(super) fn begin<'a>(&'a mut self, stage: &'a Stage, target: Target<'a>) -> Filling<'a> {
+        self.padded.clear();
+        if stage.is_padded() {
+            let bytes = (stage.canvas.width as usize).next_multiple_of(ROW_SLACK);
+            self.padded.resize(3 * bytes, 0);
+        }
+        let mut filling = Filling { stage, target, padded: &mut self.padded };
+        if let Target::Picture(picture) = &mut filling.target {
+            picture.set_size(stage.canvas.width as usize, stage.canvas.height as usize);
+        }
+        for y in 0..stage.at.1 as usize {
+            filling.put_padded(y);
+        }
+        filling
+    }
+}
+
+impl Filling<'_> {
+    /// Takes a row of the window.
+    pub(super) fn put(&mut self, y: usize, row: Row<'_>) {
+        let y = self.stage.at.1 as usize + y;
+        if !self.stage.is_padded() {
+            return self.put_whole(y, row);
+        }
+        let bytes = self.padded.len() / 3;
+        for (out, plane) in self.padded.chunks_exact_mut(bytes).zip(row.planes) {
+            out[self.stage.at.0 as usize..][..row.width].copy_from_slice(&plane[..row.width]);
+        }
+        self.put_padded(y);
+    }
+
+    /// Ends with the black rows at the bottom, when all rows of the window have come.
+    pub(super) fn finish(mut self) {
+        self.padded.fill(0);
+        let window = self.stage.window_height() as usize;
+        for y in self.stage.at.1 as usize + window..self.stage.canvas.height as usize {
+            self.put_padded(y);
+        }
+    }
+
+    /// Writes the padded row.
+    fn put_padded(&mut self, y: usize) {
+        let padded = std::mem::take(&mut self.padded);
+        let bytes = padded.len() / 3;
+        let planes = [0, 1, 2].map(|plane| &padded[plane * bytes..][..bytes]);
+        self.put_whole(y, Row { planes, width: self.stage.canvas.width as usize });
+        self.padded = padded;
+    }
+
+    /// Writes a row as wide as the canvas.
+    fn put_whole(&mut self, y: usize, row: Row<'_>) {
+        match &mut self.target {
+            Target::Tensor(writer, out) => {
+                let height = self.stage.canvas.height as usize;
+                let place = Place { y, height, mirrored: self.stage.canvas.mirrored };
+                writer.write_row(row, place, out);
+            }
+            Target::Picture(picture) => {
+                for (plane, from) in row.planes.iter().enumerate() {
+                    picture.row_mut(plane, y).copy_from_slice(&from[..row.width]);
+                }
+            }
+        }
+    }
+}

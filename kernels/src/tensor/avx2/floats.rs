@@ -1,0 +1,58 @@
+//! Bytes to float32 with AVX2: the same operations as went into the tables, eight at once.
+
+use super::super::Arithmetic;
+use std::arch::x86_64::{
+    __m256, _mm_loadl_epi64, _mm256_cvtepi32_ps, _mm256_cvtepu8_epi32, _mm256_div_ps,
+    _mm256_loadu_ps, _mm256_mul_ps, _mm256_set1_ps, _mm256_storeu_ps, _mm256_sub_ps,
+};
+
+/// Elements of a step: whole vectors, and whole rounds of three channels.
+pub(in super::super) const STEP: usize = 24;
+
+/// The elements of bytes whose channels repeat by three, as many as are whole steps. Returns how
+/// many that are.
+///
+/// The machine must have AVX2, which the caller has found out.
+pub(in super::super) fn floats(
+    from: &[u8],
+    arithmetic: &Arithmetic,
+    channels: [usize; 3],
+    out: &mut [u8],
+) -> usize {
+    // SAFETY: `TensorWriter` comes here only on a machine with AVX2.
+    unsafe { floats_avx2(from, arithmetic, channels, out) }
+}
+
+#[target_feature(enable = "avx2")]
+fn floats_avx2(
+    from: &[u8],
+    arithmetic: &Arithmetic,
+    channels: [usize; 3],
+    out: &mut [u8],
+) -> usize {
+    let scale = _mm256_set1_ps(arithmetic.scale);
+    // Vector v of a step begins with channel 8 * v modulo 3.
+    let rounds = |numbers: [f32; 3]| -> [__m256; 3] {
+        std::array::from_fn(|vector| {
+            let eight: [f32; 8] =
+                std::array::from_fn(|lane| numbers[channels[(8 * vector + lane) % 3]]);
+            // SAFETY: the load takes the 32 bytes of the array and needs no alignment.
+            unsafe { _mm256_loadu_ps(eight.as_ptr()) }
+        })
+    };
+    let (mean, std) = (rounds(arithmetic.mean), rounds(arithmetic.std));
+    let steps = from.as_chunks::<STEP>().0;
+    for (out, from) in out.as_chunks_mut::<{ 4 * STEP }>().0.iter_mut().zip(steps) {
+        let (out, _) = out.as_chunks_mut::<32>();
+        for (vector, (out, from)) in out.iter_mut().zip(from.as_chunks::<8>().0).enumerate() {
+            // SAFETY: the load takes the 8 bytes of the array and needs no alignment.
+            let bytes = unsafe { _mm_loadl_epi64(from.as_ptr().cast()) };
+            let values = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes));
+            let centred = _mm256_sub_ps(_mm256_mul_ps(values, scale), mean[vector]);
+            let elements = _mm256_div_ps(centred, std[vector]);
+            // SAFETY: the store fills the 32 bytes of the array and needs no alignment.
+            unsafe { _mm256_storeu_ps(out.as_mut_ptr().cast(), elements) };
+        }
+    }
+    steps.len() * STEP
+}

@@ -1,0 +1,250 @@
+//! From RGB bytes to the recipe's element type, normalisation and layout.
+//!
+//! A byte has 256 values, so each channel is a table of 256 elements, computed once with the
+//! operations and roundings of torchvision.transforms.v2 on PyTorch's CPU tensors:
+//!
+//! - `to_dtype` with `scale`: the value times float32(1 / 255), as torchvision's `mul_(1.0 / 255)`;
+//!   for float16 that float32 product is rounded to float16.
+//! - `normalize`: `sub(mean)`, then `div_(std)`, with mean and std rounded to the element type
+//!   (float64 to float32, from there to float16) and each result rounded to it.
+//! - Rounding is to nearest, ties to even. Elements are written little-endian.
+
+//!
+//! Rows of planes come in, one after another. Their bytes are first put in the order of the tensor,
+//! then turned into elements.
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+mod portable;
+#[cfg(test)]
+mod tests;
+
+use crate::Cpu;
+use crate::stripe::Row;
+use half::f16;
+use meetpoint_format::recipe::{Dtype, Layout, Operation};
+
+/// Values of a byte.
+const VALUES: usize = 256;
+
+/// Elements of `N` bytes for each value of each channel.
+type Tables<const N: usize> = Box<[[[u8; N]; VALUES]; 3]>;
+
+/// Writes rows as tensors of a recipe's type and layout, reusing its memory: one row.
+#[derive(Debug, Clone)]
+pub struct TensorWriter {
+    cpu: Cpu,
+    elements: Elements,
+    layout: Layout,
+    /// Bytes of a row in the order of the tensor.
+    ordered: Vec<u8>,
+}
+
+#[derive(Debug, Clone)]
+enum Elements {
+    Uint8,
+    Float16(Tables<2>),
+    Float32(Tables<4>, Option<Arithmetic>),
+}
+
+/// `(byte * scale - mean) / std`, each rounded to float32: what the table of each channel holds.
+#[derive(Debug, Clone, Copy)]
+struct Arithmetic {
+    scale: f32,
+    mean: [f32; 3],
+    std: [f32; 3],
+}
+
+impl Arithmetic {
+    /// That of a recipe, where it is of this form, which is found out by trying it.
+    fn of(operations: &[Operation], tables: &Tables<4>) -> Option<Self> {
+        let mut found = Self { scale: 1.0, mean: [0.0; 3], std: [1.0; 3] };
+        for operation in operations {
+            match *operation {
+                Operation::ToDtype { scale: true, .. } => found.scale = (1.0f64 / 255.0) as f32,
+                Operation::Normalize { mean, std } => {
+                    found.mean = mean.map(|mean| mean as f32);
+                    found.std = std.map(|std| std as f32);
+                }
+                _ => (),
+            }
+        }
+        let is_right = (0..3).all(|channel| {
+            (0..=255u8).zip(&tables[channel]).all(|(byte, element)| {
+                let centred = f32::from(byte) * found.scale - found.mean[channel];
+                (centred / found.std[channel]).to_le_bytes() == *element
+            })
+        });
+        is_right.then_some(found)
+    }
+}
+
+/// Where in a tensor a row belongs.
+#[derive(Debug, Clone, Copy)]
+pub struct Place {
+    /// The row's index.
+    pub y: usize,
+    /// Rows of the tensor.
+    pub height: usize,
+    /// Whether the row is written mirrored left to right.
+    pub mirrored: bool,
+}
+
+impl TensorWriter {
+    /// Takes the operations on elements from those of a recipe; the others don't matter here.
+    /// Panics when this machine lacks `cpu`.
+    pub fn new(operations: &[Operation], cpu: Cpu) -> Self {
+        assert!(cpu.is_available(), "this machine has no {}", cpu.name());
+        let mut layout = Layout::Nhwc;
+        let mut dtype = Dtype::Uint8;
+        let mut values = [0; 3].map(|_: u8| std::array::from_fn(|value| value as f32));
+        for operation in operations {
+            match *operation {
+                Operation::Layout { layout: to } => layout = to,
+                Operation::ToDtype { dtype: to, scale } => {
+                    if scale && dtype == Dtype::Uint8 && to != Dtype::Uint8 {
+                        each(&mut values, |_, value| value * (1.0f64 / 255.0) as f32);
+                    }
+                    dtype = to;
+                    each(&mut values, |_, value| round_to(dtype, value));
+                }
+                Operation::Normalize { mean, std } => {
+                    let [mean, std] = [mean, std].map(|by| by.map(|v| round_to(dtype, v as f32)));
+                    each(&mut values, |channel, value| {
+                        round_to(dtype, round_to(dtype, value - mean[channel]) / std[channel])
+                    });
+                }
+                _ => (),
+            }
+        }
+        let elements = match dtype {
+            Dtype::Uint8 => Elements::Uint8,
+            Dtype::Float16 => {
+                Elements::Float16(tables(&values, |v| f16::from_f32(v).to_le_bytes()))
+            }
+            Dtype::Float32 => {
+                let tables = tables(&values, f32::to_le_bytes);
+                let arithmetic = Arithmetic::of(operations, &tables);
+                Elements::Float32(tables, arithmetic)
+            }
+        };
+        Self { cpu, elements, layout, ordered: Vec::new() }
+    }
+
+    /// Element type.
+    pub fn dtype(&self) -> Dtype {
+        match self.elements {
+            Elements::Uint8 => Dtype::Uint8,
+            Elements::Float16(_) => Dtype::Float16,
+            Elements::Float32(..) => Dtype::Float32,
+        }
+    }
+
+    /// Order of the axes.
+    pub fn layout(&self) -> Layout {
+        self.layout
+    }
+
+    /// Writes a row into `out`, which must have exactly the tensor's bytes.
+    pub fn write_row(&mut self, row: Row<'_>, place: Place, out: &mut [u8]) {
+        let Place { y, height, mirrored } = place;
+        let bytes = self.dtype().bytes();
+        assert_eq!(out.len(), 3 * row.width * height * bytes, "the output has the tensor's bytes");
+        assert!(y < height, "the row is in the tensor");
+        match self.layout {
+            Layout::Nhwc => {
+                let out = &mut out[y * row.width * 3 * bytes..][..row.width * 3 * bytes];
+                if let Elements::Uint8 = self.elements {
+                    self.interleave(row, mirrored, out);
+                } else {
+                    let mut ordered = self.take_ordered(3 * row.width);
+                    self.interleave(row, mirrored, &mut ordered);
+                    self.convert(&ordered, [0, 1, 2], out);
+                    self.ordered = ordered;
+                }
+            }
+            Layout::Nchw => {
+                let planes = out.chunks_exact_mut(row.width * height * bytes);
+                for (channel, (out, from)) in planes.zip(row.planes).enumerate() {
+                    let out = &mut out[y * row.width * bytes..][..row.width * bytes];
+                    if let Elements::Uint8 = self.elements {
+                        self.copy(&from[..row.width], mirrored, out);
+                    } else {
+                        let mut ordered = self.take_ordered(row.width);
+                        self.copy(&from[..row.width], mirrored, &mut ordered);
+                        self.convert(&ordered, [channel; 3], out);
+                        self.ordered = ordered;
+                    }
+                }
+            }
+        }
+    }
+
+    /// The memory for the bytes of a row.
+    fn take_ordered(&mut self, bytes: usize) -> Vec<u8> {
+        let mut ordered = std::mem::take(&mut self.ordered);
+        ordered.resize(bytes, 0);
+        ordered
+    }
+
+    fn interleave(&self, row: Row<'_>, mirrored: bool, out: &mut [u8]) {
+        match self.cpu {
+            #[cfg(target_arch = "x86_64")]
+            Cpu::Avx2 | Cpu::Avx512 => avx2::interleave(row, mirrored, out),
+            _ => portable::interleave(row, mirrored, out),
+        }
+    }
+
+    fn copy(&self, from: &[u8], mirrored: bool, out: &mut [u8]) {
+        if !mirrored {
+            return out.copy_from_slice(from);
+        }
+        match self.cpu {
+            #[cfg(target_arch = "x86_64")]
+            Cpu::Avx2 | Cpu::Avx512 => avx2::reverse(from, out),
+            _ => portable::reverse(from, out),
+        }
+    }
+
+    /// Turns bytes, whose channels repeat by three, into elements.
+    fn convert(&self, from: &[u8], channels: [usize; 3], out: &mut [u8]) {
+        match &self.elements {
+            Elements::Uint8 => out.copy_from_slice(from),
+            Elements::Float16(tables) => portable::look_up(from, tables, channels, out),
+            Elements::Float32(tables, arithmetic) => {
+                let done = match (self.cpu, arithmetic) {
+                    #[cfg(target_arch = "x86_64")]
+                    (Cpu::Avx2 | Cpu::Avx512, Some(arithmetic)) => {
+                        avx2::floats(from, arithmetic, channels, out)
+                    }
+                    _ => 0,
+                };
+                // A multiple of three, so that the channels go on where they stopped.
+                portable::look_up(&from[done..], tables, channels, &mut out[4 * done..]);
+            }
+        }
+    }
+}
+
+fn each(values: &mut [[f32; VALUES]; 3], to: impl Fn(usize, f32) -> f32) {
+    for (channel, values) in values.iter_mut().enumerate() {
+        for value in values {
+            *value = to(channel, *value);
+        }
+    }
+}
+
+/// The nearest value of a type; uint8 values here are whole numbers in its range.
+fn round_to(dtype: Dtype, value: f32) -> f32 {
+    match dtype {
+        Dtype::Uint8 | Dtype::Float32 => value,
+        Dtype::Float16 => f16::from_f32(value).to_f32(),
+    }
+}
+
+fn tables<const N: usize>(
+    values: &[[f32; VALUES]; 3],
+    encode: impl Fn(f32) -> [u8; N],
+) -> Tables<N> {
+    Box::new(values.map(|channel| channel.map(&encode)))
+}

@@ -1,0 +1,119 @@
+//! Elements against NumPy, every row in its place, and every instruction set against the portable
+//! one.
+
+use super::{Place, TensorWriter};
+use crate::stripe::{ROW_SLACK, Row};
+use crate::{Cpu, Picture, golden};
+use meetpoint_format::recipe::{Dtype, Layout, Operation};
+use proptest::prelude::*;
+
+/// All of a picture as a tensor. What lies behind the rows is no zeros.
+fn written(cpu: Cpu, operations: &[Operation], from: &Picture, mirrored: bool) -> Vec<u8> {
+    let mut writer = TensorWriter::new(operations, cpu);
+    let (width, height) = (from.width as usize, from.height as usize);
+    let mut out = vec![0xaa; width * height * 3 * writer.dtype().bytes()];
+    for (y, pixels) in from.pixels.chunks_exact(width * 3).enumerate() {
+        let mut planes = [0, 1, 2].map(|_| vec![0x55; width.next_multiple_of(ROW_SLACK)]);
+        for (x, pixel) in pixels.chunks_exact(3).enumerate() {
+            (0..3).for_each(|channel| planes[channel][x] = pixel[channel]);
+        }
+        let row = Row { planes: std::array::from_fn(|channel| &planes[channel][..]), width };
+        writer.write_row(row, Place { y, height, mirrored }, &mut out);
+    }
+    out
+}
+
+#[test]
+fn every_value_of_a_byte_becomes_what_numpy_computes() {
+    let pixels = (0..=255u8).flat_map(|value| [value; 3]).collect();
+    let picture = Picture { width: 256, height: 1, pixels };
+    for (words, expected) in golden::lines(include_str!("../../tests/golden/tensors.txt")) {
+        let [dtype, scale, numbers @ ..] = &words[..] else { panic!("{words:?}") };
+        let dtype = match *dtype {
+            "float16" => Dtype::Float16,
+            "float32" => Dtype::Float32,
+            other => panic!("no type {other}"),
+        };
+        let mut operations = vec![Operation::ToDtype { dtype, scale: *scale == "True" }];
+        if *numbers != ["none"] {
+            let [mean, std] =
+                [0, 3].map(|from| [0, 1, 2].map(|channel| golden::number(numbers[from + channel])));
+            operations.push(Operation::Normalize { mean, std });
+        }
+        for cpu in golden::instruction_sets() {
+            let made = written(cpu, &operations, &picture, false);
+            // A few elements in full, so that a failure can be read.
+            let bytes = 3 * dtype.bytes();
+            let some: Vec<u8> = [0, 1, 100, 255]
+                .iter()
+                .flat_map(|v| &made[v * bytes..][..bytes])
+                .copied()
+                .collect();
+            assert_eq!(some, golden::bytes(expected[1]), "{} {words:?}", cpu.name());
+            assert_eq!(golden::sha256(&made), expected[0], "{} {words:?}", cpu.name());
+        }
+    }
+}
+
+const PLANES: Operation = Operation::Layout { layout: Layout::Nchw };
+
+/// The bytes of a picture in the order of the axes, taken one by one.
+fn ordered(picture: &Picture, mirrored: bool, layout: Layout) -> Vec<u8> {
+    let at = |y: u32, x: u32, channel: usize| {
+        let x = if mirrored { picture.width - 1 - x } else { x };
+        picture.pixels[(y * picture.width + x) as usize * 3 + channel]
+    };
+    let mut elements = Vec::new();
+    let outer = if layout == Layout::Nchw { 3 } else { 1 };
+    for plane in 0..outer {
+        for y in 0..picture.height {
+            for x in 0..picture.width {
+                match layout {
+                    Layout::Nchw => elements.push(at(y, x, plane)),
+                    Layout::Nhwc => elements.extend([0, 1, 2].map(|c| at(y, x, c))),
+                }
+            }
+        }
+    }
+    elements
+}
+
+proptest! {
+    #[test]
+    fn layouts_mirrors_and_types_put_every_element_in_its_place(
+        seed: u32, width in 1..150u32, height in 1..4u32, mirrored: bool, planes: bool,
+    ) {
+        let picture = golden::picture("noise", seed, width, height);
+        let layout = if planes { Layout::Nchw } else { Layout::Nhwc };
+        let bytes = ordered(&picture, mirrored, layout);
+        for cpu in golden::instruction_sets() {
+            let mut operations = if planes { vec![PLANES] } else { vec![] };
+            prop_assert_eq!(&written(cpu, &operations, &picture, mirrored), &bytes);
+            for dtype in [Dtype::Float32, Dtype::Float16] {
+                operations.push(Operation::ToDtype { dtype, scale: false });
+                let elements = bytes.iter().flat_map(|byte| match dtype {
+                    Dtype::Float32 => f32::from(*byte).to_le_bytes().to_vec(),
+                    _ => half::f16::from_f32(f32::from(*byte)).to_le_bytes().to_vec(),
+                });
+                let elements: Vec<u8> = elements.collect();
+                prop_assert_eq!(&written(cpu, &operations, &picture, mirrored), &elements);
+                operations.pop();
+            }
+        }
+    }
+}
+
+#[test]
+fn uint8_stays_uint8_whatever_scale_says() {
+    let picture = golden::picture("noise", 6, 4, 4);
+    let operation = Operation::ToDtype { dtype: Dtype::Uint8, scale: true };
+    assert_eq!(written(Cpu::detect(), &[operation], &picture, false), picture.pixels);
+}
+
+#[test]
+#[should_panic(expected = "the output has the tensor's bytes")]
+fn an_output_of_another_size_is_a_broken_invariant() {
+    let row = Row { planes: [&[0; 32]; 3], width: 4 };
+    let place = Place { y: 0, height: 4, mirrored: false };
+    TensorWriter::new(&[], Cpu::detect()).write_row(row, place, &mut [0; 47]);
+}

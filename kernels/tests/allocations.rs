@@ -1,0 +1,165 @@
+//! A preparer takes its memory with the first samples and none after that: counted in a program of
+//! its own, since the count is of all that the process does on the thread.
+#![expect(unsafe_code, reason = "a global allocator that counts")]
+
+use meetpoint_format::recipe::{Dtype, Interpolation, Layout, Operation, Recipe, Size};
+use meetpoint_kernels::resize::{Filter, Resize, Resizer};
+use meetpoint_kernels::tensor::{Place, TensorWriter};
+use meetpoint_kernels::{Cpu, Encoded, Region, SampleId, SamplePreparer, Stripe};
+use std::alloc::{GlobalAlloc, Layout as Memory, System};
+use std::cell::Cell;
+
+thread_local! {
+    static COUNT: Cell<u64> = const { Cell::new(0) };
+}
+
+struct Counting;
+
+// SAFETY: every call goes to the system's allocator as it is; counting touches no memory of it.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, memory: Memory) -> *mut u8 {
+        COUNT.with(|count| count.set(count.get() + 1));
+        // SAFETY: the caller keeps the contract, which is the same.
+        unsafe { System.alloc(memory) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, memory: Memory) {
+        // SAFETY: as above.
+        unsafe { System.dealloc(pointer, memory) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, memory: Memory, to: usize) -> *mut u8 {
+        COUNT.with(|count| count.set(count.get() + 1));
+        // SAFETY: as above.
+        unsafe { System.realloc(pointer, memory, to) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Allocations of this thread while something runs.
+fn counted(run: impl FnOnce()) -> u64 {
+    let before = COUNT.with(Cell::get);
+    run();
+    COUNT.with(Cell::get) - before
+}
+
+fn available() -> impl Iterator<Item = Cpu> {
+    Cpu::ALL.into_iter().filter(|cpu| cpu.is_available())
+}
+
+#[test]
+fn a_resizer_and_a_writer_allocate_nothing_for_sizes_that_they_have_seen() {
+    let bytes = vec![90; 300 * 400];
+    let sizes = [(300, 280), (90, 380), (224, 224), (250, 31)];
+    let filters = [Interpolation::Bilinear, Interpolation::Bicubic, Interpolation::Nearest];
+    for cpu in available() {
+        let mut resizer = Resizer::new(cpu);
+        let normalize = Operation::Normalize { mean: [0.4; 3], std: [0.2; 3] };
+        let to_dtype = Operation::ToDtype { dtype: Dtype::Float32, scale: true };
+        let mut writer = TensorWriter::new(&[to_dtype, normalize], cpu);
+        let mut out = vec![0; 224 * 200 * 3 * 4];
+        let mut all = |resizer: &mut Resizer| {
+            for interpolation in filters {
+                for (from_width, from_height) in sizes {
+                    let filter = Filter { interpolation, antialias: true };
+                    let (width, height) = (224, 224);
+                    let window = Some(Region { x: 0, y: 9, width: 224, height: 200 });
+                    let source = None;
+                    let needed = resizer.begin(&Resize {
+                        from_width,
+                        from_height,
+                        source,
+                        width,
+                        height,
+                        filter,
+                        window,
+                    });
+                    let rows = needed.height as usize;
+                    let stride = 400;
+                    let whole = bytes.len() / stride;
+                    let mut fed = 0;
+                    while fed < rows {
+                        let rows = whole.min(rows - fed);
+                        let planes = [&bytes[..rows * stride]; 3];
+                        let width = needed.width as usize;
+                        let stripe = Stripe { planes, stride, width, rows };
+                        resizer.feed(stripe, &mut || (), &mut |y, row| {
+                            let place = Place { y, height: 200, mirrored: true };
+                            writer.write_row(row, place, &mut out);
+                        });
+                        fed += rows;
+                    }
+                }
+            }
+        };
+        all(&mut resizer);
+        assert_eq!(counted(|| all(&mut resizer)), 0, "{}", cpu.name());
+    }
+}
+
+/// A BMP of 24 bits a pixel.
+fn bmp(width: u32, height: u32) -> Vec<u8> {
+    let row = (width as usize * 3).next_multiple_of(4);
+    let mut bmp = b"BM".to_vec();
+    bmp.extend([0; 8]);
+    bmp.extend([54, 40, width, height].iter().flat_map(|word: &u32| word.to_le_bytes()));
+    bmp.extend([1, 0, 24, 0]);
+    bmp.extend([0; 24]);
+    bmp.extend((0..row * height as usize).map(|at| (at * 7 % 251) as u8));
+    bmp
+}
+
+fn resize_to(side: u32) -> Operation {
+    let size = Size::ShorterSide(side);
+    Operation::Resize { size, interpolation: Interpolation::Bilinear, antialias: true }
+}
+
+#[test]
+fn a_preparer_allocates_no_more_than_its_decoder() {
+    let random_crop = Operation::RandomResizedCrop {
+        height: 60,
+        width: 70,
+        scale: (0.08, 1.0),
+        ratio: (0.75, 1.5),
+        interpolation: Interpolation::Bicubic,
+        antialias: true,
+    };
+    let flip = Operation::RandomHorizontalFlip { p: 0.5 };
+    let center = |height, width| Operation::CenterCrop { height, width };
+    let to_float = Operation::ToDtype { dtype: Dtype::Float32, scale: true };
+    let planes = Operation::Layout { layout: Layout::Nchw };
+    let chains: [&[Operation]; 5] = [
+        &[random_crop, flip],
+        &[resize_to(90), center(80, 80), flip, to_float, planes],
+        &[center(99, 20)],
+        &[center(300, 20), resize_to(64)],
+        &[resize_to(40), flip, random_crop, center(90, 90), to_float],
+    ];
+    let file = bmp(150, 120);
+    let encoded = || Encoded::from(&file);
+    for cpu in available() {
+        // What the decoder itself allocates.
+        let plain = Recipe::new(vec![Operation::Decode, center(120, 150)]).unwrap();
+        let mut preparer = SamplePreparer::new(&plain, cpu);
+        let id = |sample| SampleId { seed: 3, epoch: 0, sample };
+        let mut out = vec![0; plain.output().unwrap().bytes()];
+        let mut prepare = || preparer.prepare(encoded(), id(0), &mut out, &mut || ()).unwrap();
+        prepare();
+        let of_decoder = counted(prepare);
+        for chain in chains {
+            let recipe = Recipe::new([&[Operation::Decode], chain].concat()).unwrap();
+            let mut preparer = SamplePreparer::new(&recipe, cpu);
+            let shape = preparer.prepare_tensor(encoded(), id(0)).unwrap().spec;
+            let mut out = vec![0; shape.bytes()];
+            let mut prepare = |samples: std::ops::Range<u64>| {
+                samples.for_each(|sample| {
+                    preparer.prepare(encoded(), id(sample), &mut out, &mut || ()).unwrap();
+                });
+            };
+            prepare(0..50);
+            assert_eq!(counted(|| prepare(0..50)), 50 * of_decoder, "{} {chain:?}", cpu.name());
+        }
+    }
+}
