@@ -1,7 +1,7 @@
 //! Turns encoded samples into tensors, the same bytes on every machine.
 //!
 //! It never sees files or threads. In reading order: [`decode`] (the seam every decoder stands
-//! behind), [`view`] (a part of a picture), [`resize`], [`crop`], [`tensor`] (type, normalisation,
+//! behind), [`jpeg`] (coefficients of a JPEG and the form that they are stored in), [`view`] (a part of a picture), [`resize`], [`crop`], [`tensor`] (type, normalisation,
 //! layout), [`SamplePreparer`] (a recipe applied to a sample).
 
 pub mod cpu;
@@ -10,6 +10,7 @@ pub mod decode;
 mod error;
 #[cfg(test)]
 mod golden;
+pub mod jpeg;
 pub mod resize;
 mod sample;
 pub mod tensor;
