@@ -67,4 +67,7 @@ pub enum Error {
         /// Cause.
         reason: &'static str,
     },
+    /// A coefficient form that cannot be written or read.
+    #[error(transparent)]
+    Form(#[from] crate::jpeg::FormError),
 }

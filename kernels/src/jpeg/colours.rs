@@ -33,6 +33,16 @@ impl Colours {
         }
     }
 
+    /// Whether so many components can have this meaning.
+    pub(crate) fn fits(self, components: usize) -> bool {
+        components
+            == match self {
+                Self::Grey => 1,
+                Self::YCbCr | Self::Rgb => 3,
+                Self::Inks(_) => 4,
+            }
+    }
+
     /// A row of components to a row of red, green and blue. All rows that there are have the length
     /// of those planes.
     pub(crate) fn convert(

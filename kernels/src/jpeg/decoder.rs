@@ -4,11 +4,13 @@
 //! needs beyond its edges is decoded with it. Memory is a few rows of MCUs, except for files with
 //! several scans, whose coefficients are all kept.
 
+use super::colour::Ink;
 use super::colours::Colours;
 use super::entry_points::{EntryPoints, has_one_sequential_scan};
+use super::form::{self, FormError, FormReader, RowScratch};
 use super::geometry::{ComponentNeed, Need};
 use super::idct::Dequantiser;
-use super::markers::{COMPONENTS_MAX, Frame, Header};
+use super::markers::{COMPONENTS_MAX, Coding, Component, Frame, Header};
 use super::options::DecodeOptions;
 use super::rows::BlockRows;
 use super::sequential::{Sequential, TableCache, restart_offsets};
@@ -19,6 +21,7 @@ use super::{QuantTable, check_pixels};
 use crate::decode::Encoded;
 use crate::stripe::{ROW_SLACK, Stripe};
 use crate::{Cpu, Error, Region};
+use arrayvec::ArrayVec;
 use meetpoint_format::entry_points::Entry;
 
 /// Decodes JPEGs one after another, reusing its memory.
@@ -29,6 +32,7 @@ pub(crate) struct JpegDecoder {
     tables: TableCache,
     entries: Vec<Entry>,
     restarts: Vec<u32>,
+    form: RowScratch,
     pixels: Pixels,
 }
 
@@ -41,6 +45,7 @@ impl JpegDecoder {
             tables: TableCache::default(),
             entries: Vec::new(),
             restarts: Vec::new(),
+            form: RowScratch::default(),
             pixels: Pixels::default(),
         }
     }
@@ -82,6 +87,48 @@ impl JpegDecoder {
             Sequential::new(self.cpu, file, header, &mut self.tables, &self.restarts, entry_points);
         self.pixels.run(self.cpu, &picture, region, &need, Source::Sequential(scan), sink)
     }
+
+    /// The same for the coefficient form of a JPEG.
+    pub(crate) fn decode_form(
+        &mut self,
+        stored: &[u8],
+        region: Region,
+        options: &DecodeOptions,
+        sink: &mut dyn FnMut(Stripe<'_>),
+    ) -> Result<(), Error> {
+        let mut reader = FormReader::open_with(stored, self.cpu, std::mem::take(&mut self.form))?;
+        let picture = picture_of(reader.frame(), options);
+        if !picture.colours.fits(picture.frame.count) {
+            let reason = "its colours are not those of so many components";
+            return Err(FormError::Unfit { reason }.into());
+        }
+        check_region(&picture.frame, region, options)?;
+        let need = Need::of(&picture.frame, region, options)?;
+        let source = Source::Form(&mut reader);
+        let outcome = self.pixels.run(self.cpu, &picture, region, &need, source, sink);
+        self.form = reader.into_scratch();
+        outcome
+    }
+}
+
+/// The frame, the tables of its components and their meaning, as a coefficient form has them.
+fn picture_of(form: &form::Frame, options: &DecodeOptions) -> Picture {
+    let mut quant = [None; COMPONENTS_MAX];
+    let mut components = ArrayVec::<Component, COMPONENTS_MAX>::new();
+    for (component, quant) in form.components.iter().zip(&mut quant) {
+        *quant = form.quant_tables.get(usize::from(component.quant_table)).copied();
+        let (h, v) = (u32::from(component.horizontal), u32::from(component.vertical));
+        components.push(Component { h, v, ..Component::default() });
+    }
+    let colours = match form.colour {
+        form::Colour::None => Colours::Grey,
+        form::Colour::YCbCr => Colours::YCbCr,
+        form::Colour::Rgb => Colours::Rgb,
+        form::Colour::Cmyk => Colours::Inks(Ink::Cmyk),
+        form::Colour::Ycck => Colours::Inks(Ink::Ycck),
+    };
+    let frame = Frame::new(Coding::Baseline, (form.width, form.height), &components);
+    Picture { frame, quant, colours, fast_transform: options.fast_transform }
 }
 
 fn check_region(frame: &Frame, region: Region, options: &DecodeOptions) -> Result<(), Error> {
@@ -123,7 +170,7 @@ impl Pixels {
         picture: &Picture,
         region: Region,
         need: &Need,
-        mut source: Source<'_>,
+        mut source: Source<'_, '_>,
         sink: &mut dyn FnMut(Stripe<'_>),
     ) -> Result<(), Error> {
         let mcus = need.mcu_columns.end - need.mcu_columns.start;

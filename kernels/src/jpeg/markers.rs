@@ -108,6 +108,28 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
+    /// A frame of up to four components, of which identifiers, sampling factors and tables count.
+    pub(crate) fn new(
+        coding: Coding,
+        (width, height): (u32, u32),
+        components: &[Component],
+    ) -> Self {
+        let mut all = [Component::default(); COMPONENTS_MAX];
+        all[..components.len()].copy_from_slice(components);
+        let h_max = components.iter().map(|c| c.h).max().unwrap_or(1);
+        let v_max = components.iter().map(|c| c.v).max().unwrap_or(1);
+        let mcus_wide = width.div_ceil(8 * h_max);
+        let mcus_high = height.div_ceil(8 * v_max);
+        for component in &mut all[..components.len()] {
+            component.width = (width * component.h).div_ceil(h_max);
+            component.height = (height * component.v).div_ceil(v_max);
+            component.blocks_wide = mcus_wide * component.h;
+            component.blocks_high = mcus_high * component.v;
+        }
+        let count = components.len();
+        Self { coding, width, height, count, all, h_max, v_max, mcus_wide, mcus_high }
+    }
+
     /// The components.
     pub(crate) fn components(&self) -> &[Component] {
         &self.all[..self.count]
@@ -513,17 +535,7 @@ fn frame(marker: u8, bytes: &[u8], at: usize) -> Result<Frame, Error> {
         let table = usize::from(bytes[2]);
         all[index] = Component { id: bytes[0], h, v, table, ..Component::default() };
     }
-    let h_max = all[..count].iter().map(|c| c.h).max().unwrap_or(1);
-    let v_max = all[..count].iter().map(|c| c.v).max().unwrap_or(1);
-    let mcus_wide = width.div_ceil(8 * h_max);
-    let mcus_high = height.div_ceil(8 * v_max);
-    for component in &mut all[..count] {
-        component.width = (width * component.h).div_ceil(h_max);
-        component.height = (height * component.v).div_ceil(v_max);
-        component.blocks_wide = mcus_wide * component.h;
-        component.blocks_high = mcus_high * component.v;
-    }
-    Ok(Frame { coding, width, height, count, all, h_max, v_max, mcus_wide, mcus_high })
+    Ok(Frame::new(coding, (width, height), &all[..count]))
 }
 
 /// The orientation in an Exif segment (tag 0x0112 of IFD 0), if it is well-formed and in 1..=8.

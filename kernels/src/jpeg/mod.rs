@@ -7,6 +7,7 @@ pub(crate) mod colour;
 mod colours;
 mod decoder;
 mod entry_points;
+pub mod form;
 mod geometry;
 mod huffman;
 pub(crate) mod idct;
@@ -20,6 +21,7 @@ mod sequential;
 mod skeleton;
 mod source;
 mod steps;
+mod stored;
 #[cfg(test)]
 mod tests;
 pub(crate) mod upsample;
@@ -27,9 +29,12 @@ mod whole;
 mod window;
 
 pub(crate) use decoder::JpegDecoder;
+pub use form::{Form, FormError};
 pub use options::{DecodeOptions, DecodeScale};
 pub use rewrite::{HuffmanTables, Process, Restarts, Rewrite, rewrite};
 pub use skeleton::{Skeleton, assemble, dismantle};
+pub(crate) use stored::form_size;
+pub use stored::{form_of, from_form, is_progressive, to_form};
 pub use whole::read_coefficients;
 
 pub use entry_points::{Spacing, entry_points};

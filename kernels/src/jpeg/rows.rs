@@ -40,6 +40,11 @@ impl ComponentRows {
         (&mut self.blocks[range.clone()], &mut self.extents[range])
     }
 
+    /// All blocks, row by row, with their extents, to be written.
+    pub(crate) fn all_mut(&mut self) -> (&mut [Block], &mut [u8]) {
+        (&mut self.blocks, &mut self.extents)
+    }
+
     #[inline(always)]
     pub(super) fn block_mut(&mut self, column: usize, row: usize) -> (&mut Block, &mut u8) {
         let at = row * self.wide + column;
@@ -64,6 +69,11 @@ impl BlockRows {
     /// A component's blocks.
     pub(crate) fn component(&self, index: usize) -> &ComponentRows {
         &self.components[index]
+    }
+
+    /// The blocks of all components, of those behind the last one none.
+    pub(crate) fn components_mut(&mut self) -> &mut [ComponentRows; COMPONENTS_MAX] {
+        &mut self.components
     }
 
     /// A component's blocks, to be written.

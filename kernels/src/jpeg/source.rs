@@ -1,5 +1,6 @@
 //! Where the coefficients of a picture come from.
 
+use super::form::{FormReader, RowComponent};
 use super::rows::BlockRows;
 use super::sequential::Sequential;
 use super::{Block, Coefficients};
@@ -7,14 +8,16 @@ use crate::Error;
 use std::ops::Range;
 
 /// A source of coefficients, row of MCUs by row of MCUs from top to bottom.
-pub(super) enum Source<'a> {
+pub(super) enum Source<'a, 'b> {
     /// Entropy-coded data, as they come.
     Sequential(Sequential<'a>),
     /// All coefficients of the picture.
     Whole(&'a Coefficients),
+    /// The coefficient form.
+    Form(&'a mut FormReader<'b>),
 }
 
-impl Source<'_> {
+impl Source<'_, '_> {
     /// Fills `rows`, which has the size of these columns of MCUs.
     pub(super) fn row(
         &mut self,
@@ -27,6 +30,14 @@ impl Source<'_> {
             Self::Whole(coefficients) => {
                 copy(coefficients, mcu_row, &columns, rows);
                 Ok(())
+            }
+            Self::Form(reader) => {
+                let count = reader.frame().components.len();
+                let mut into = rows.components_mut().each_mut().map(|component| {
+                    let (blocks, extents) = component.all_mut();
+                    RowComponent { blocks, extents }
+                });
+                Ok(reader.row(mcu_row, columns, &mut into[..count])?)
             }
         }
     }

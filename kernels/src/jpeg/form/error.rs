@@ -1,0 +1,32 @@
+//! What can go wrong with a coefficient form: damaged bytes are data, not a panic.
+
+/// A coefficient form that cannot be written or read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FormError {
+    /// The stored bytes are not what they claim to be.
+    #[error("coefficient form is damaged at byte {offset}: {reason}")]
+    Damaged {
+        /// Where in the stored bytes.
+        offset: usize,
+        /// What is wrong there.
+        reason: &'static str,
+    },
+    /// The frame is none that the form can hold, or the planes do not fit it.
+    #[error("no coefficient form for this picture: {reason}")]
+    Unfit {
+        /// What does not fit.
+        reason: &'static str,
+    },
+    /// Rows, columns or buffers that are not those of the picture.
+    #[error("request does not fit the coefficient form: {reason}")]
+    Request {
+        /// What does not fit.
+        reason: &'static str,
+    },
+}
+
+/// An error at a place in the stored bytes.
+pub(super) fn damaged(offset: usize, reason: &'static str) -> FormError {
+    FormError::Damaged { offset, reason }
+}

@@ -1,0 +1,57 @@
+//! How blocks and coefficients are numbered: rows of MCUs, zigzag groups, classes.
+
+use super::frame::Frame;
+
+/// Zigzag groups of a block: coefficients 1..=8, 9..=16, .. 57..=63 and one that is always zero.
+pub(super) const GROUPS: usize = 8;
+
+/// Classes of a block by the groups that are not all zero: class c has its last in the first 2c.
+pub(super) const CLASSES: usize = 5;
+
+/// Place in natural order of each zigzag index.
+pub(super) const NATURAL: [u8; 64] = [
+    0, 1, 8, 16, 9, 2, 3, 10, 17, 24, 32, 25, 18, 11, 4, 5, 12, 19, 26, 33, 40, 48, 41, 34, 27, 20,
+    13, 6, 7, 14, 21, 28, 35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23, 30, 37, 44, 51, 58, 59,
+    52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63,
+];
+
+/// One component's share of a row of MCUs: `rows` rows of `wide` blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Strip {
+    /// Blocks of an MCU along a row.
+    pub(super) horizontal: usize,
+    /// Rows of blocks.
+    pub(super) rows: usize,
+    /// Blocks in a row.
+    pub(super) wide: usize,
+    /// Index of its first block among all of the row of MCUs.
+    pub(super) first: usize,
+    /// 0 for the first component, 1 for the others: they are coded apart.
+    pub(super) kind: usize,
+}
+
+impl Strip {
+    /// Blocks of the strip.
+    pub(super) fn blocks(&self) -> usize {
+        self.rows * self.wide
+    }
+}
+
+/// The strips of every row of MCUs, and the blocks of all of them together.
+pub(super) fn strips(frame: &Frame) -> (Vec<Strip>, usize) {
+    let (mcus_wide, _) = frame.mcus();
+    let mut blocks = 0;
+    let mut strips = Vec::with_capacity(frame.components.len());
+    for (index, component) in frame.components.iter().enumerate() {
+        let strip = Strip {
+            horizontal: usize::from(component.horizontal),
+            rows: usize::from(component.vertical),
+            wide: mcus_wide as usize * usize::from(component.horizontal),
+            first: blocks,
+            kind: index.min(1),
+        };
+        blocks += strip.blocks();
+        strips.push(strip);
+    }
+    (strips, blocks)
+}

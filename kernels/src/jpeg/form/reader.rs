@@ -1,0 +1,241 @@
+//! Reads the coefficient form, a row of MCUs at a time.
+
+use super::bank::{BANK, CONTEXTS};
+use super::cursor::Cursor;
+use super::error::{FormError, damaged};
+use super::frame::Frame;
+use super::geometry::{Strip, strips};
+use super::lanes::SLACK;
+use super::simd::Kernel;
+use super::unpack::{DC_SHIFT_MAX, EXPLICIT, KindCodes, Shared, Task, compact, fast};
+use super::{Form, MAGIC, VERSION};
+use crate::Cpu;
+use crate::jpeg::{Block, CoefficientPlane, Coefficients};
+use std::ops::Range;
+
+pub use super::unpack::RowComponent;
+
+/// Memory that readers use one after another.
+#[derive(Debug, Default)]
+pub struct RowScratch {
+    shared: Shared,
+    streams: compact::Streams,
+    /// A row that has too few bytes behind it.
+    padded: Vec<u8>,
+    /// Where each row ends in the stored bytes.
+    row_ends: Vec<usize>,
+}
+
+/// Reads one picture.
+#[derive(Debug)]
+pub struct FormReader<'a> {
+    bytes: &'a [u8],
+    form: Form,
+    frame: Frame,
+    strips: Vec<Strip>,
+    /// Blocks of a row of MCUs.
+    blocks: usize,
+    lanes: u8,
+    codes: Vec<KindCodes>,
+    rows_start: usize,
+    kernel: Kernel,
+    scratch: RowScratch,
+}
+
+impl<'a> FormReader<'a> {
+    /// Reads all but the coefficients. The machine must have `cpu`.
+    pub fn open(bytes: &'a [u8], cpu: Cpu) -> Result<Self, FormError> {
+        Self::open_with(bytes, cpu, RowScratch::default())
+    }
+
+    /// The same, with memory that [`FormReader::into_scratch`] gave back.
+    pub fn open_with(
+        bytes: &'a [u8],
+        cpu: Cpu,
+        mut scratch: RowScratch,
+    ) -> Result<Self, FormError> {
+        let mut cursor = Cursor::new(bytes);
+        if cursor.take(MAGIC.len())? != MAGIC {
+            return Err(damaged(0, "it does not begin as a coefficient form"));
+        }
+        if cursor.byte()? != VERSION {
+            return Err(damaged(cursor.at - 1, "an unknown version"));
+        }
+        let form = match cursor.byte()? {
+            0 => Form::Fast,
+            1 => Form::Compact,
+            _ => return Err(damaged(cursor.at - 1, "an unknown form")),
+        };
+        let frame = Frame::read(&mut cursor)?;
+        let (strips, blocks) = strips(&frame);
+        let (lanes, codes) = match form {
+            Form::Fast => (0, Vec::new()),
+            Form::Compact => coding(&mut cursor, strips.len().min(2))?,
+        };
+        let skeleton_bytes = cursor.number()? as usize;
+        let (_, rows) = frame.mcus();
+        scratch.row_ends.clear();
+        let mut end = 0usize;
+        for _ in 0..rows {
+            end += cursor.number()? as usize;
+            scratch.row_ends.push(end);
+        }
+        let rows_start = cursor.at;
+        if bytes.len() - rows_start != end.saturating_add(skeleton_bytes) {
+            return Err(damaged(rows_start, "rows and skeleton are not all that follows"));
+        }
+        let kernel = Kernel::new(cpu);
+        Ok(Self { bytes, form, frame, strips, blocks, lanes, codes, rows_start, kernel, scratch })
+    }
+
+    /// Its layout.
+    pub fn form(&self) -> Form {
+        self.form
+    }
+
+    /// What a decoder must know before the coefficients.
+    pub fn frame(&self) -> &Frame {
+        &self.frame
+    }
+
+    /// The bytes that were stored along with the coefficients.
+    pub fn skeleton(&self) -> &'a [u8] {
+        &self.bytes[self.rows_start + self.rows_bytes()..]
+    }
+
+    /// Where the bytes of a row of MCUs are in the stored bytes.
+    pub fn row_range(&self, mcu_row: u32) -> Option<Range<usize>> {
+        let row = mcu_row as usize;
+        let end = self.rows_start + self.scratch.row_ends.get(row)?;
+        let before = row.checked_sub(1).map_or(0, |before| self.scratch.row_ends[before]);
+        Some(self.rows_start + before..end)
+    }
+
+    /// Memory for the next reader.
+    pub fn into_scratch(self) -> RowScratch {
+        self.scratch
+    }
+
+    /// Unpacks some columns of a row of MCUs: every block of them in natural order, and for each
+    /// the zigzag index of its last coefficient that is not zero, 0 if there is none but DC.
+    ///
+    /// There is a buffer for each component, of exactly the size that the columns need. After an
+    /// error what they hold is open. A row may be read any number of times, in any order.
+    pub fn row(
+        &mut self,
+        mcu_row: u32,
+        mcu_columns: Range<u32>,
+        into: &mut [RowComponent<'_>],
+    ) -> Result<(), FormError> {
+        let refuse = |reason| Err(FormError::Request { reason });
+        let (mcus_wide, _) = self.frame.mcus();
+        let Some(range) = self.row_range(mcu_row) else {
+            return refuse("there is no such row of MCUs");
+        };
+        if mcu_columns.is_empty() || mcu_columns.end > mcus_wide {
+            return refuse("there are no such columns of MCUs");
+        }
+        let columns = mcu_columns.start as usize..mcu_columns.end as usize;
+        let fits = into.len() == self.strips.len()
+            && into.iter().zip(&self.strips).all(|(component, strip)| {
+                let blocks = strip.rows * strip.horizontal * columns.len();
+                component.blocks.len() == blocks && component.extents.len() == blocks
+            });
+        if !fits {
+            return refuse("a buffer for each component, of the blocks of the columns");
+        }
+        let (length, offset) = (range.len(), range.start);
+        let bytes = match self.bytes.get(range.start..range.end + SLACK) {
+            Some(bytes) => bytes,
+            None => {
+                self.scratch.padded.clear();
+                self.scratch.padded.extend(&self.bytes[range]);
+                self.scratch.padded.resize(length + SLACK, 0);
+                &self.scratch.padded
+            }
+        };
+        let task = Task {
+            kernel: self.kernel,
+            strips: &self.strips,
+            blocks: self.blocks,
+            whole: columns.len() == mcus_wide as usize,
+            columns,
+            bytes,
+            length,
+            offset,
+        };
+        let (shared, streams) = (&mut self.scratch.shared, &mut self.scratch.streams);
+        match (self.form, self.lanes) {
+            (Form::Fast, _) => fast::row(&task, shared, into),
+            (Form::Compact, 1) => compact::row::<1>(&task, &self.codes, shared, streams, into),
+            (Form::Compact, _) => compact::row::<4>(&task, &self.codes, shared, streams, into),
+        }
+    }
+
+    /// Bytes of all rows together.
+    fn rows_bytes(&self) -> usize {
+        self.scratch.row_ends.last().copied().unwrap_or(0)
+    }
+}
+
+/// How a compact form is coded: its lanes and the codes of each kind.
+fn coding(cursor: &mut Cursor<'_>, kinds: usize) -> Result<(u8, Vec<KindCodes>), FormError> {
+    let lanes = cursor.byte()?;
+    if lanes != 1 && lanes != 4 {
+        return Err(damaged(cursor.at - 1, "not 1 or 4 lanes"));
+    }
+    let mut codes = Vec::with_capacity(kinds);
+    for _ in 0..kinds {
+        let (dc, classes) = (cursor.byte()?, cursor.byte()?);
+        let dc_shift = usize::from(dc >> 3);
+        if dc_shift > DC_SHIFT_MAX {
+            return Err(damaged(cursor.at - 2, "more than 8 low bits of a DC difference"));
+        }
+        let map = if classes & EXPLICIT == 0 {
+            BANK.presets[usize::from(classes >> 3)]
+        } else {
+            let bytes = cursor.take(CONTEXTS)?;
+            std::array::from_fn(|context| (bytes[context] & 15, bytes[context] >> 4))
+        };
+        let (dc, classes) = (usize::from(dc & 7), usize::from(classes & 7));
+        codes.push(KindCodes { classes, dc, dc_shift, map });
+    }
+    Ok((lanes, codes))
+}
+
+/// Unpacks all coefficients of a picture, and the skeleton that was stored with them.
+///
+/// The planes take 128 bytes a block. A stored block has at least one bit, so that is no more than
+/// 1,024 times the stored bytes.
+pub fn unpack_all(bytes: &[u8], cpu: Cpu) -> Result<(Coefficients, Vec<u8>), FormError> {
+    let mut reader = FormReader::open(bytes, cpu)?;
+    let (mcus_wide, mcus_high) = reader.frame.mcus();
+    let blocks = reader.blocks as u64 * u64::from(mcus_high);
+    if blocks > 8 * bytes.len() as u64 {
+        return Err(damaged(bytes.len(), "fewer bits than blocks"));
+    }
+    let mut planes: Vec<CoefficientPlane> = reader
+        .strips
+        .iter()
+        .map(|strip| CoefficientPlane {
+            blocks_wide: strip.wide as u32,
+            blocks_high: strip.rows as u32 * mcus_high,
+            blocks: vec![Block([0; 64]); strip.blocks() * mcus_high as usize],
+        })
+        .collect();
+    let sizes: Vec<usize> = reader.strips.iter().map(Strip::blocks).collect();
+    let mut extents: Vec<Vec<u8>> = sizes.iter().map(|blocks| vec![0; *blocks]).collect();
+    for mcu_row in 0..mcus_high {
+        let mut into: Vec<RowComponent<'_>> = planes
+            .iter_mut()
+            .zip(&sizes)
+            .zip(&mut extents)
+            .map(|((plane, size), extents)| RowComponent {
+                blocks: &mut plane.blocks[mcu_row as usize * size..][..*size],
+                extents,
+            })
+            .collect();
+        reader.row(mcu_row, 0..mcus_wide, &mut into)?;
+    }
+    Ok((Coefficients { planes }, reader.skeleton().to_vec()))
+}

@@ -1,0 +1,72 @@
+//! A JPEG file to its coefficient form and back, byte for byte.
+
+use super::colour::Ink;
+use super::colours::Colours;
+use super::form::{self, Colour, FormComponent};
+use super::markers::{Coding, Header};
+use super::{Form, Skeleton, assemble, check_pixels, damaged, dismantle};
+use crate::{Cpu, Error};
+
+/// The coefficient form of a file.
+///
+/// [`Error::NotReproducible`] for a file that its coefficients do not lead back to, byte for byte.
+pub fn to_form(file: &[u8], form: Form) -> Result<Vec<u8>, Error> {
+    let mut header = Header::default();
+    header.parse(file)?;
+    check_pixels(&header.frame)?;
+    let (skeleton, coefficients) = dismantle(file)?;
+    let mut frame = form::Frame {
+        width: header.frame.width,
+        height: header.frame.height,
+        colour: match Colours::of(&header) {
+            Colours::Grey => Colour::None,
+            Colours::YCbCr => Colour::YCbCr,
+            Colours::Rgb => Colour::Rgb,
+            Colours::Inks(Ink::Cmyk) => Colour::Cmyk,
+            Colours::Inks(Ink::Ycck) => Colour::Ycck,
+        },
+        components: Vec::new(),
+        quant_tables: Vec::new(),
+    };
+    for (component, table) in header.frame.components().iter().zip(&header.quant) {
+        let table = table.ok_or_else(|| damaged(header.end, "a component has no scan"))?;
+        let known = frame.quant_tables.iter().position(|known| *known == table);
+        let index = known.unwrap_or(frame.quant_tables.len());
+        if known.is_none() {
+            frame.quant_tables.push(table);
+        }
+        frame.components.push(FormComponent {
+            horizontal: component.h as u8,
+            vertical: component.v as u8,
+            quant_table: index as u8,
+        });
+    }
+    Ok(form::pack(form, &frame, &coefficients, &skeleton.to_bytes())?)
+}
+
+/// The file that a coefficient form was made from.
+pub fn from_form(stored: &[u8]) -> Result<Vec<u8>, Error> {
+    let (coefficients, skeleton) = form::unpack_all(stored, Cpu::detect())?;
+    assemble(&Skeleton::from_bytes(&skeleton)?, &coefficients)
+}
+
+/// Which form bytes have, by their first ones.
+pub fn form_of(stored: &[u8]) -> Option<Form> {
+    match stored.strip_prefix(&form::MAGIC)? {
+        [form::VERSION, 0, ..] => Some(Form::Fast),
+        [form::VERSION, 1, ..] => Some(Form::Compact),
+        _ => None,
+    }
+}
+
+/// Columns and rows of a coefficient form.
+pub(crate) fn form_size(stored: &[u8]) -> Result<(u32, u32), Error> {
+    let reader = form::FormReader::open(stored, Cpu::Portable)?;
+    Ok((reader.frame().width, reader.frame().height))
+}
+
+/// Whether a file is a progressive JPEG.
+pub fn is_progressive(file: &[u8]) -> bool {
+    let mut header = Header::default();
+    header.parse_frame_only(file).is_ok() && header.frame.coding == Coding::Progressive
+}
