@@ -1,20 +1,19 @@
 //! The seam that every decoder stands behind: encoded bytes and a region in, RGB pixels out, whole
 //! or as a stream of stripes.
 //!
-//! What comes out is what Pillow's `Image.open(..).convert("RGB")` gives, with two exceptions: in
-//! a JPEG, values differ a little (`jpeg.rs` says why and by how much); and this is stricter, a
-//! picture that breaks off being an error and never a grey area.
+//! What comes out is what Pillow's `Image.open(..).convert("RGB")` gives, except that this is
+//! stricter: a picture that breaks off is an error and never a grey area.
 
 #[cfg(test)]
 mod hostile;
-mod jpeg;
-mod jpeg_structure;
 mod other;
 #[cfg(test)]
 mod tests;
 
-use crate::Error;
+use crate::jpeg::colour::interleave;
+use crate::jpeg::{self, DecodeOptions, JpegDecoder};
 use crate::stripe::{Planes, Stripe};
+use crate::{Cpu, Error};
 
 /// Most pixels of a picture: 2^28, Pillow's default for an error being about 1.8 * 10^8.
 pub const PIXELS_MAX: u64 = 1 << 28;
@@ -60,6 +59,8 @@ impl<'a> From<&'a Vec<u8>> for Encoded<'a> {
 #[expect(missing_docs, reason = "the names say it")]
 pub enum ImageFormat {
     Jpeg,
+    /// A JPEG in its coefficient form, which only datasets hold.
+    Coefficients,
     Png,
     WebP,
     Bmp,
@@ -73,6 +74,8 @@ impl ImageFormat {
         let begins = |magic: &[u8]| encoded.starts_with(magic);
         if begins(b"\xff\xd8\xff") {
             Some(Self::Jpeg)
+        } else if begins(&jpeg::form::MAGIC) {
+            Some(Self::Coefficients)
         } else if begins(b"\x89PNG\r\n\x1a\n") {
             Some(Self::Png)
         } else if begins(b"RIFF") && encoded.get(8..12) == Some(b"WEBP") {
@@ -92,12 +95,18 @@ impl ImageFormat {
     pub fn name(self) -> &'static str {
         match self {
             Self::Jpeg => "JPEG",
+            Self::Coefficients => "coefficient form of a JPEG",
             Self::Png => "PNG",
             Self::WebP => "WebP",
             Self::Bmp => "BMP",
             Self::Gif => "GIF",
             Self::Tiff => "TIFF",
         }
+    }
+
+    /// Whether its decoder gives stripes of any region.
+    fn has_stripes(self) -> bool {
+        matches!(self, Self::Jpeg | Self::Coefficients)
     }
 
     /// An error of this format's decoder.
@@ -152,10 +161,8 @@ impl Picture {
 pub fn probe(encoded: &[u8]) -> Result<ImageInfo, Error> {
     let format = ImageFormat::of(encoded).ok_or(Error::UnknownFormat)?;
     let (width, height) = match format {
-        ImageFormat::Jpeg => {
-            let frame = jpeg_structure::frame(encoded)?;
-            (frame.width, frame.height)
-        }
+        ImageFormat::Jpeg => jpeg::size(encoded)?,
+        ImageFormat::Coefficients => jpeg::form_size(encoded)?,
         _ => other::size(format, encoded)?,
     };
     Ok(ImageInfo { format, width, height })
@@ -167,12 +174,14 @@ pub fn probe(encoded: &[u8]) -> Result<ImageInfo, Error> {
 /// CMYK and YCCK JPEGs are converted as Pillow does. Exif orientation is not applied, as in Pillow.
 /// After an error the content of `out` is open.
 pub fn decode_into(encoded: &[u8], region: Option<Region>, out: &mut Picture) -> Result<(), Error> {
-    Decoder::default().decode_into(encoded, region, out)
+    Decoder::new(Cpu::detect()).decode_into(encoded.into(), region, out)
 }
 
 /// A decoder with its scratch memory, for many pictures one after another.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Decoder {
+    cpu: Cpu,
+    jpeg: JpegDecoder,
     /// Samples in the picture's own colour space, where that is not RGB.
     scratch: Vec<u8>,
     /// The whole picture, where a decoder gives no less, and a stripe of it.
@@ -184,19 +193,47 @@ pub struct Decoder {
 const STRIPE_ROWS: usize = 16;
 
 impl Decoder {
+    /// A decoder. Panics when this machine lacks `cpu`.
+    pub fn new(cpu: Cpu) -> Self {
+        assert!(cpu.is_available(), "this machine has no {}", cpu.name());
+        Self {
+            cpu,
+            jpeg: JpegDecoder::new(cpu),
+            scratch: Vec::new(),
+            picture: Picture::default(),
+            stripe: Planes::default(),
+        }
+    }
+
     /// As the function [`decode_into`].
     pub fn decode_into(
         &mut self,
-        encoded: &[u8],
+        encoded: Encoded<'_>,
         region: Option<Region>,
         out: &mut Picture,
     ) -> Result<(), Error> {
-        let info = probe(encoded)?;
+        let info = probe(encoded.bytes)?;
         check_size(info, region)?;
-        match info.format {
-            ImageFormat::Jpeg => jpeg::decode(encoded, &mut self.scratch, out)?,
-            format => other::decode(format, encoded, &mut self.scratch, out)?,
+        if info.format.has_stripes() {
+            let whole = Region { x: 0, y: 0, width: info.width, height: info.height };
+            let region = region.unwrap_or(whole);
+            let cpu = self.cpu;
+            let mut done = 0;
+            return self.decode_stripes(encoded, region, &mut |stripe| {
+                if done == 0 {
+                    // Not before the first rows are there: a header alone takes no memory.
+                    out.set_size(region.width, region.height);
+                }
+                let row_bytes = region.width as usize * 3;
+                let pixels = &mut out.pixels[done * row_bytes..][..stripe.rows * row_bytes];
+                for (y, pixels) in pixels.chunks_exact_mut(row_bytes).enumerate() {
+                    let row = [0, 1, 2].map(|plane| &stripe.row(plane, y)[..stripe.width]);
+                    interleave(cpu, row, pixels);
+                }
+                done += stripe.rows;
+            });
         }
+        other::decode(info.format, encoded.bytes, &mut self.scratch, out)?;
         if (out.width, out.height) != (info.width, info.height) {
             return Err(info.format.damaged(&format_args!(
                 "the header says {}x{}, the data {}x{}",
@@ -217,9 +254,17 @@ impl Decoder {
         region: Region,
         sink: &mut dyn FnMut(Stripe<'_>),
     ) -> Result<(), Error> {
+        let exact = DecodeOptions::default();
+        match ImageFormat::of(encoded.bytes) {
+            Some(ImageFormat::Jpeg) => return self.jpeg.decode(encoded, region, &exact, sink),
+            Some(ImageFormat::Coefficients) => {
+                return self.jpeg.decode_form(encoded.bytes, region, &exact, sink);
+            }
+            _ => (),
+        }
         let mut picture = std::mem::take(&mut self.picture);
         let decoded = check_size(probe(encoded.bytes)?, Some(region))
-            .and_then(|()| self.decode_into(encoded.bytes, None, &mut picture));
+            .and_then(|()| self.decode_into(encoded, None, &mut picture));
         self.picture = picture;
         decoded?;
         let width = region.width as usize;

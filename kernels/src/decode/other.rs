@@ -46,7 +46,9 @@ pub(super) fn decode(
 fn open(format: ImageFormat, encoded: &[u8]) -> ImageResult<Box<dyn ImageDecoder + '_>> {
     let reader = Cursor::new(encoded);
     Ok(match format {
-        ImageFormat::Jpeg => unreachable!("JPEG has a decoder of its own"),
+        ImageFormat::Jpeg | ImageFormat::Coefficients => {
+            unreachable!("JPEG has a decoder of its own")
+        }
         ImageFormat::Png => Box::new(png::PngDecoder::with_limits(reader, limits(PIXELS_MAX))?),
         ImageFormat::WebP => Box::new(webp::WebPDecoder::new(reader)?),
         ImageFormat::Bmp => Box::new(bmp::BmpDecoder::new(reader)?),

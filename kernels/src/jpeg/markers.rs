@@ -425,6 +425,9 @@ impl Header {
         }
         let end = end_of_scan(file, data)
             .ok_or_else(|| damaged(file.len(), "it breaks off: the end marker is missing"))?;
+        // Blocks without AC coefficients cost no bit each in a progressive file.
+        let bits = if !progressive { 2 } else { u64::from(first == 0) };
+        self.check_scan(&all[..count], bits, end - data, data)?;
         let (first, last) = if progressive { (first, last) } else { (0, 63) };
         self.scans.push(Scan {
             all,
@@ -437,6 +440,35 @@ impl Header {
             data: data..end,
         });
         Ok(end)
+    }
+
+    /// Refuses a scan that is too short to hold even the shortest code of each of its blocks: in a
+    /// sequential one a bit for DC and one for the AC coefficients.
+    fn check_scan(
+        &self,
+        parts: &[ScanComponent],
+        bits: u64,
+        bytes: usize,
+        at: usize,
+    ) -> Result<(), Error> {
+        let component = |part: &ScanComponent| &self.frame.components()[part.component];
+        let blocks: u64 = match parts {
+            [only] => {
+                let (wide, high) = component(only).blocks_alone();
+                u64::from(wide) * u64::from(high)
+            }
+            _ => parts
+                .iter()
+                .map(|part| component(part))
+                .map(|c| u64::from(c.blocks_wide) * u64::from(c.blocks_high))
+                .sum(),
+        };
+        let needed = (bits * blocks).div_ceil(8);
+        if (bytes as u64) < needed {
+            let problem = format_args!("a scan of {bytes} bytes, at least {needed} are needed");
+            return Err(damaged(at, problem));
+        }
+        Ok(())
     }
 
     /// Every component must have been in a scan.

@@ -90,3 +90,10 @@ pub(crate) fn check_pixels(frame: &Frame) -> Result<(), Error> {
     }
     Ok(())
 }
+
+/// Columns and rows of a file, by its frame header.
+pub(crate) fn size(file: &[u8]) -> Result<(u32, u32), Error> {
+    let mut header = markers::Header::default();
+    header.parse_frame_only(file)?;
+    Ok((header.frame.width, header.frame.height))
+}

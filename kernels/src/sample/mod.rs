@@ -79,7 +79,7 @@ impl SamplePreparer {
     pub fn new(recipe: &Recipe, cpu: Cpu) -> Self {
         Self {
             output: recipe.output(),
-            decoder: Decoder::default(),
+            decoder: Decoder::new(cpu),
             stages: Vec::new(),
             resizer: Resizer::new(cpu),
             canvas: Canvas::default(),
