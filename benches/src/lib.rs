@@ -1,11 +1,6 @@
-//! What every bench shares: options, rows of results, the machine they were measured on.
+//! What every bench shares: options, rows of results, pictures to measure on.
 
-mod machine;
-mod options;
 pub mod pictures;
-mod rows;
 pub mod storage;
 
-pub use machine::Machine;
-pub use options::Options;
-pub use rows::{Report, Row, Target, median};
+pub use meetpoint_measure::{Machine, Options, Report, Row, Target, median};

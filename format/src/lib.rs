@@ -12,9 +12,9 @@ pub mod batching;
 pub mod checksum;
 #[cfg(feature = "dataset")]
 pub mod dataset;
+pub mod entry_points;
 #[cfg(test)]
 mod golden;
-pub mod entry_points;
 pub mod order;
 pub mod random;
 pub mod recipe;

@@ -63,6 +63,7 @@ impl JpegDecoder {
         let header = &mut self.header;
         header.parse(file)?;
         check_pixels(&header.frame)?;
+        header.check_data()?;
         check_region(&header.frame, region, options)?;
         let need = Need::of(&header.frame, region, options)?;
         let picture = Picture {

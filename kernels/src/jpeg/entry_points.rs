@@ -25,6 +25,7 @@ pub fn entry_points(file: &[u8], spacing: Spacing) -> Result<Option<Vec<u8>>, Er
     let mut header = Header::default();
     header.parse(file)?;
     check_pixels(&header.frame)?;
+    header.check_data()?;
     if !has_one_sequential_scan(&header) {
         return Ok(None);
     }

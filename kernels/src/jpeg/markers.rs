@@ -350,15 +350,32 @@ impl Header {
             if class == 0 && spec.symbols.iter().any(|size| *size > 15) {
                 return Err(damaged(at, "a Huffman table for DC has a size above 15"));
             }
-            // A file may send a table again with every scan; one copy is enough.
-            let known = self.huffman.iter().rposition(|earlier| *earlier == spec);
-            self.huffman_now[class][index] = Some(known.unwrap_or(self.huffman.len()));
-            if known.is_none() {
-                self.huffman.push(spec);
-            }
+            self.huffman_now[class][index] = Some(self.keep(spec));
             bytes = &rest[16 + length..];
         }
         Ok(())
+    }
+
+    /// Index of a table in `huffman`. A file may send a table again with every scan; one copy is
+    /// enough.
+    fn keep(&mut self, spec: HuffmanSpec) -> usize {
+        let known = self.huffman.iter().rposition(|earlier| *earlier == spec);
+        known.unwrap_or_else(|| {
+            self.huffman.push(spec);
+            self.huffman.len() - 1
+        })
+    }
+
+    /// The table in effect at a destination. As in libjpeg, a sequential file may leave out those
+    /// of Annex K.
+    fn table(&mut self, class: usize, destination: usize) -> Option<usize> {
+        let now = *self.huffman_now[class].get(destination)?;
+        if now.is_some() || self.frame.coding == Coding::Progressive {
+            return now;
+        }
+        let index = self.keep(super::standard::table(class, destination)?);
+        self.huffman_now[class][destination] = Some(index);
+        Some(index)
     }
 
     /// Reads a scan header and finds the end of its data, which it returns.
@@ -397,9 +414,9 @@ impl Header {
             if all[..index].iter().any(|earlier| earlier.component == component) {
                 return Err(damaged(at, "a scan names a component twice"));
             }
-            let table = |class: usize, index: u8| {
-                let table = self.huffman_now[class].get(usize::from(index)).copied().flatten();
-                table.ok_or_else(|| damaged(at, "a scan names a Huffman table that is not there"))
+            let mut table = |class: usize, index: u8| {
+                self.table(class, usize::from(index))
+                    .ok_or_else(|| damaged(at, "a scan names a Huffman table that is not there"))
             };
             let needs_dc = if progressive { first == 0 && high == 0 } else { true };
             let needs_ac = if progressive { first > 0 } else { true };
@@ -425,9 +442,6 @@ impl Header {
         }
         let end = end_of_scan(file, data)
             .ok_or_else(|| damaged(file.len(), "it breaks off: the end marker is missing"))?;
-        // Blocks without AC coefficients cost no bit each in a progressive file.
-        let bits = if !progressive { 2 } else { u64::from(first == 0) };
-        self.check_scan(&all[..count], bits, end - data, data)?;
         let (first, last) = if progressive { (first, last) } else { (0, 63) };
         self.scans.push(Scan {
             all,
@@ -442,31 +456,33 @@ impl Header {
         Ok(end)
     }
 
-    /// Refuses a scan that is too short to hold even the shortest code of each of its blocks: in a
-    /// sequential one a bit for DC and one for the AC coefficients.
-    fn check_scan(
-        &self,
-        parts: &[ScanComponent],
-        bits: u64,
-        bytes: usize,
-        at: usize,
-    ) -> Result<(), Error> {
-        let component = |part: &ScanComponent| &self.frame.components()[part.component];
-        let blocks: u64 = match parts {
-            [only] => {
-                let (wide, high) = component(only).blocks_alone();
-                u64::from(wide) * u64::from(high)
+    /// Refuses a file with a scan that is too short to hold even the shortest code of each of its
+    /// blocks: in a sequential one a bit for DC and one for the AC coefficients.
+    pub(crate) fn check_data(&self) -> Result<(), Error> {
+        for scan in &self.scans {
+            // Blocks without AC coefficients cost no bit each in a progressive file.
+            let progressive = self.frame.coding == Coding::Progressive;
+            let bits = if progressive { u64::from(scan.first == 0) } else { 2 };
+            let component = |part: &ScanComponent| &self.frame.components()[part.component];
+            let blocks: u64 = match scan.components() {
+                [only] => {
+                    let (wide, high) = component(only).blocks_alone();
+                    u64::from(wide) * u64::from(high)
+                }
+                parts => parts
+                    .iter()
+                    .map(component)
+                    .map(|c| u64::from(c.blocks_wide) * u64::from(c.blocks_high))
+                    .sum(),
+            };
+            let needed = (bits * blocks).div_ceil(8);
+            let bytes = scan.data.len();
+            if (bytes as u64) < needed {
+                let problem = format_args!(
+                    "it breaks off: a scan has {bytes} bytes, at least {needed} are needed"
+                );
+                return Err(damaged(scan.data.start, problem));
             }
-            _ => parts
-                .iter()
-                .map(|part| component(part))
-                .map(|c| u64::from(c.blocks_wide) * u64::from(c.blocks_high))
-                .sum(),
-        };
-        let needed = (bits * blocks).div_ceil(8);
-        if (bytes as u64) < needed {
-            let problem = format_args!("a scan of {bytes} bytes, at least {needed} are needed");
-            return Err(damaged(at, problem));
         }
         Ok(())
     }

@@ -20,6 +20,7 @@ mod rows;
 mod sequential;
 mod skeleton;
 mod source;
+mod standard;
 mod steps;
 mod stored;
 #[cfg(test)]

@@ -134,7 +134,7 @@ impl<'a> Sequential<'a> {
         let from = mcu_row * self.mcus_wide + columns.start;
         let to = mcu_row * self.mcus_wide + columns.end;
         self.seek(from);
-        self.run(from, &mut Passed::NEW)?;
+        self.run(from, &mut Passed::new())?;
         self.run(to, rows)
     }
 
@@ -146,7 +146,7 @@ impl<'a> Sequential<'a> {
 
     /// Passes over MCUs up to one.
     pub(super) fn pass(&mut self, to: u32) -> Result<(), Error> {
-        self.run(to, &mut Passed::NEW)
+        self.run(to, &mut Passed::new())
     }
 
     /// Jumps to the last place at or before an MCU where decoding can begin, if it lies ahead.
@@ -263,7 +263,9 @@ struct Passed {
 }
 
 impl Passed {
-    const NEW: Self = Self { block: Block::ZERO, extent: 0 };
+    fn new() -> Self {
+        Self { block: Block::ZERO, extent: 0 }
+    }
 }
 
 impl Target for Passed {

@@ -18,8 +18,9 @@ mod tests;
 
 use crate::Cpu;
 
-pub(crate) use ink::ink_to_rgb_planes;
-pub(crate) use ink::{Ink, ink_to_rgb};
+#[cfg(test)]
+use ink::ink_to_rgb;
+pub(crate) use ink::{Ink, ink_to_rgb_planes};
 
 /// Rows of the three planes of a picture or of its components.
 pub(crate) type Planes<'a> = [&'a [u8]; 3];

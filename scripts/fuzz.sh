@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Runs the fuzz targets by hand, each for some seconds, beginning with the files of the tests.
+#
+#     scripts/fuzz.sh [SECONDS, 600] [TARGET ...]
+#
+# With cargo-fuzz and a nightly toolchain (cargo install cargo-fuzz; rustup toolchain install
+# nightly) it is libFuzzer with its address sanitizer; without, or with FUZZ_BY=loop, a plain loop
+# of mutations. FUZZ_FEATURES=libjpeg-turbo also holds pixels against the system's libjpeg-turbo.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../fuzz"
+seconds="${1:-600}"
+[ $# -gt 0 ] && shift
+targets=("$@")
+if [ ${#targets[@]} -eq 0 ]; then
+    targets=(jpeg_decode jpeg_region any_decode)
+fi
+seeds=../kernels/tests/golden/jpeg
+features="${FUZZ_FEATURES:-}"
+by="${FUZZ_BY:-}"
+if [ -z "$by" ]; then
+    if cargo +nightly fuzz --version >/dev/null 2>&1; then by=libfuzzer; else by=loop; fi
+fi
+echo "by $by, $seconds s each: ${targets[*]}"
+for target in "${targets[@]}"; do
+    if [ "$by" = libfuzzer ]; then
+        mkdir -p "corpus/$target"
+        cargo +nightly fuzz run ${features:+--features "$features"} "$target" "corpus/$target" \
+            "$seeds" -- -max_total_time="$seconds" -max_len=65536 -rss_limit_mb=2048 -timeout=10
+    else
+        cargo run --release --quiet --no-default-features ${features:+--features "$features"} \
+            --bin mutate -- "$target" "$seconds" "${FUZZ_SEED:-1}" "$seeds"
+    fi
+done

@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# Runs the portable kernels and the scheduler under Miri, by hand: minutes, not seconds.
+#
+#     rustup toolchain install nightly --component miri
+#     scripts/miri.sh [filter of test names ...]
+#
+# Miri knows no CPU detection beyond what the compiler assumes, so the kernels are the portable ones
+# (tests name the instruction sets that they skip). Isolation is off: property tests read their
+# seeds, golden tests their files.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+export MIRIFLAGS="${MIRIFLAGS:--Zmiri-disable-isolation}"
+# Few cases of each property: Miri is some hundred times slower.
+export PROPTEST_CASES="${PROPTEST_CASES:-4}"
+cargo +nightly miri test -p meetpoint-kernels --lib "$@"
+cargo +nightly miri test -p meetpoint-scheduler --lib --test examples
