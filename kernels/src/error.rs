@@ -43,4 +43,10 @@ pub enum Error {
         /// Needed.
         expected: usize,
     },
+    /// A JPEG that would not come back byte for byte from a stored form.
+    #[error("the file would not come back byte for byte: {reason}")]
+    NotReproducible {
+        /// What it has that the form does not hold.
+        reason: String,
+    },
 }

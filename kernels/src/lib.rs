@@ -10,6 +10,7 @@ pub mod decode;
 mod error;
 #[cfg(test)]
 mod golden;
+pub mod jpeg;
 pub mod resize;
 mod sample;
 pub mod tensor;

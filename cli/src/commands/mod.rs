@@ -9,6 +9,7 @@ pub(crate) mod pack;
 mod recipe;
 mod run;
 mod show;
+mod unpack;
 mod verify;
 
 use crate::surface::Output;
@@ -41,6 +42,7 @@ pub(crate) struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     Pack(pack::Arguments),
+    Unpack(unpack::Arguments),
     Inspect(inspect::Arguments),
     Verify(verify::Arguments),
     Show(show::Arguments),
@@ -57,6 +59,7 @@ pub(crate) fn dispatch(arguments: Arguments) -> anyhow::Result<()> {
     let output = Output::new(arguments.json);
     match arguments.command {
         Command::Pack(arguments) => pack::run(&arguments, output),
+        Command::Unpack(arguments) => unpack::run(&arguments, output),
         Command::Inspect(arguments) => inspect::run(&arguments, output),
         Command::Verify(arguments) => verify::run(&arguments, output),
         Command::Show(arguments) => show::run(&arguments, output),

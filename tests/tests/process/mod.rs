@@ -6,3 +6,4 @@ mod faults;
 mod jobs;
 mod leftovers;
 mod support;
+mod unpack;
