@@ -36,12 +36,6 @@ pub enum Error {
         /// Files that are something else.
         others: u64,
     },
-    /// A name that cannot be a key.
-    #[error("the name {path:?} is not UTF-8, as keys are; rename it")]
-    NotUtf8 {
-        /// File or folder.
-        path: PathBuf,
-    },
     /// Images beside class sub-folders.
     #[error(
         "{} has images at the top ({file}) and in sub-folders ({folder}); move the first into a \
@@ -70,7 +64,7 @@ pub enum Error {
     },
     /// Files that do not decode, where that is to be an error.
     #[error("{} of {checked} images do not read; nothing was written:{}\
-             \nrepair or remove them, or leave them out with --on-error skip",
+             \nrepair, rename or remove them, or leave them out with --on-error skip",
             files.len(), named(files))]
     Unreadable {
         /// All of them.
@@ -100,6 +94,28 @@ pub enum Error {
         path: PathBuf,
         /// A file in it, or what it is.
         entry: String,
+    },
+    /// The destination holds what the dataset does not, so it is not replaced.
+    #[error(
+        "{} is not replaced, since it holds {entry}, which the dataset does not; choose another \
+         name",
+        path.display()
+    )]
+    Foreign {
+        /// Destination.
+        path: PathBuf,
+        /// A file or folder in it, or what it is.
+        entry: String,
+    },
+    /// Samples that cannot be unpacked, where that is to be an error.
+    #[error("{} of {checked} samples do not unpack; nothing was written:{}\
+             \nrestore the dataset, or leave them out with --on-error skip",
+            samples.len(), named(samples))]
+    Damaged {
+        /// All of them, by key.
+        samples: Vec<LeftOut>,
+        /// Samples looked at.
+        checked: u64,
     },
     /// Source and destination contain one another.
     #[error(

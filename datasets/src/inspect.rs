@@ -1,7 +1,8 @@
 //! What is in a dataset: counts, labels, parts, formats and dimensions.
 
 use crate::Error;
-use meetpoint_format::dataset::{PartEntry, Provenance};
+use crate::jpeg::form_of;
+use meetpoint_format::dataset::{Form, PartEntry, Provenance, Stored};
 use meetpoint_kernels::{ImageFormat, probe};
 use meetpoint_prepare::Dataset;
 use std::collections::BTreeMap;
@@ -33,6 +34,8 @@ pub struct Inspection {
     pub unlabelled: u64,
     /// The parts, as the manifest lists them.
     pub parts: Vec<PartEntry>,
+    /// In which form the images are; absent in version 1, which stores files.
+    pub stored: Option<Stored>,
     /// Where it came from.
     pub provenance: Provenance,
     /// What the headers of images say.
@@ -55,7 +58,7 @@ pub struct ImageStatistics {
     pub probed: u64,
     /// Whether those are all.
     pub is_complete: bool,
-    /// Images of each format; `unreadable` for those without a header.
+    /// Images of each format and form; `unreadable` for those without a header.
     pub formats: BTreeMap<String, u64>,
     /// Least, mean and greatest width in pixels.
     pub width: Spread,
@@ -63,7 +66,7 @@ pub struct ImageStatistics {
     pub height: Spread,
     /// Images by megapixels: below 0.1, 0.3, 1, 3, 10, and the rest.
     pub megapixels: Vec<SizeClass>,
-    /// Bits of encoded image for each pixel, over all that were probed.
+    /// Bits of stored image for each pixel, over all that were probed.
     pub bits_per_pixel: f64,
 }
 
@@ -115,6 +118,7 @@ pub fn inspect(path: &Path) -> Result<Inspection, Error> {
         labels: labels.map(|(name, samples)| LabelCount { name: name.clone(), samples }).collect(),
         unlabelled,
         parts: manifest.parts.clone(),
+        stored: manifest.stored.clone(),
         provenance: manifest.provenance.clone(),
         images: probe_images(&dataset)?,
     })
@@ -144,7 +148,11 @@ fn probe_images(dataset: &Dataset) -> Result<ImageStatistics, Error> {
             *statistics.formats.entry("unreadable".to_owned()).or_default() += 1;
             continue;
         };
-        *statistics.formats.entry(name_of(info.format).to_owned()).or_default() += 1;
+        let name = match form_of(&image) {
+            Form::Jpeg => name_of(info.format).to_owned(),
+            form => format!("{} ({})", name_of(info.format), form.name()),
+        };
+        *statistics.formats.entry(name).or_default() += 1;
         widths.push(info.width);
         heights.push(info.height);
         let area = u64::from(info.width) * u64::from(info.height);
@@ -171,7 +179,7 @@ fn spread(values: &[u32]) -> Spread {
 
 fn name_of(format: ImageFormat) -> &'static str {
     match format {
-        ImageFormat::Jpeg => "JPEG",
+        ImageFormat::Jpeg | ImageFormat::Coefficients => "JPEG",
         ImageFormat::Png => "PNG",
         ImageFormat::WebP => "WebP",
         ImageFormat::Bmp => "BMP",

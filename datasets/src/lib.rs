@@ -1,16 +1,23 @@
-//! Brings datasets in and out: pack, inspect, verify.
+//! Brings datasets in and out: pack, unpack, inspect, verify.
 //!
-//! In reading order: [`pack()`] (a folder of images into a dataset), [`inspect()`] (what is in a
+//! In reading order: [`pack()`] (a folder of images into a dataset), [`JpegOptions`] (in which form
+//! JPEGs are stored), [`unpack()`] (a dataset into a folder of images), [`inspect()`] (what is in a
 //! dataset), [`verify()`] (whether every bit is as it was packed, and where not), [`Error`].
 
 mod error;
 pub mod inspect;
+mod jpeg;
 mod natural;
 pub mod pack;
+mod place;
+pub mod unpack;
 pub mod verify;
+mod walk;
 
 pub use error::Error;
 pub use inspect::{Inspection, inspect};
+pub use jpeg::{JpegOptions, Progressive, RestartMarkers};
 pub use natural::natural_order;
 pub use pack::{Check, LeftOut, OnError, PackOptions, PackProgress, PackSummary, pack};
-pub use verify::{Place, Problem, VerifyProgress, VerifyReport, verify};
+pub use unpack::{UnpackOptions, UnpackProgress, UnpackSummary, unpack};
+pub use verify::{DeepReport, Place, Problem, VerifyProgress, VerifyReport, verify, verify_deep};

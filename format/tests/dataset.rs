@@ -6,10 +6,12 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, UInt32Type};
 use meetpoint_format::checksum::crc32c;
 use meetpoint_format::dataset::{
-    DatasetError, FinishedPart, Index, Manifest, PartBytes, PartEncoder, PartEntry, PartLayout,
-    Provenance, RecordBatchMetadata, Row, SampleLocation, part_name, schema,
+    DatasetError, EntryPointSpacing, EntryPointsStored, FinishedPart, Form, Index, Manifest,
+    PartBytes, PartEncoder, PartEntry, PartLayout, Provenance, RecordBatchMetadata, Row,
+    SampleLocation, Stored, part_name, schema,
 };
 use proptest::prelude::*;
+use std::collections::BTreeMap;
 use std::io::{Cursor, Error, ErrorKind};
 
 /// Parts in memory.
@@ -31,7 +33,8 @@ impl PartBytes for Memory {
 fn row(index: usize) -> Row {
     let image = (0..=index % 7 * 13).map(|byte| (byte * 31 + index) as u8).collect();
     let label = (index % 3 != 1).then_some((index % 3) as i32);
-    Row { key: format!("folder é/{index}.jpg"), image, label }
+    let entry_points = (index % 4 != 2).then(|| vec![index as u8; 1 + index % 9]);
+    Row { key: format!("folder é/{index}.jpg"), image, label, entry_points }
 }
 
 fn encode(rows: &[Row]) -> (Vec<u8>, PartEntry) {
@@ -47,6 +50,12 @@ fn encode(rows: &[Row]) -> (Vec<u8>, PartEntry) {
 
 fn manifest(parts: Vec<PartEntry>, rows: &[Row]) -> Manifest {
     let lengths = rows.iter().map(|row| row.image.len() as u64);
+    let entries = rows.iter().filter_map(|row| row.entry_points.as_ref());
+    let entry_points = EntryPointsStored {
+        spacing: Some(EntryPointSpacing::McuRow),
+        samples: entries.clone().count() as u64,
+        bytes: entries.map(|bytes| bytes.len() as u64).sum(),
+    };
     Manifest {
         format: schema::FORMAT.to_owned(),
         version: schema::VERSION,
@@ -55,7 +64,13 @@ fn manifest(parts: Vec<PartEntry>, rows: &[Row]) -> Manifest {
         image_bytes_max: lengths.max().unwrap_or(0),
         labels: ["a", "b", "c"].map(str::to_owned).to_vec(),
         parts,
-        provenance: Provenance { tool: "test".into(), source: "none".into(), skipped: 0 },
+        stored: Some(Stored { entry_points, ..Stored::default() }),
+        provenance: Provenance {
+            tool: "test".into(),
+            source: "none".into(),
+            skipped: 0,
+            options: BTreeMap::from([("form".into(), "jpeg".into())]),
+        },
     }
 }
 
@@ -65,6 +80,7 @@ fn answers(
     parts: &Memory,
 ) -> Result<Vec<(SampleLocation, String)>, DatasetError> {
     let index = Index::open(manifest.clone(), parts)?;
+    index.keep_entry_points(u64::MAX);
     (0..manifest.samples)
         .map(|sample| Ok((index.locate(sample, parts)?, index.key(sample, parts)?)))
         .collect()
@@ -93,7 +109,10 @@ fn the_arrow_reader_reads_what_was_written() {
             let image = images.as_binary::<i64>().value(index).to_vec();
             assert_eq!(crcs.as_primitive::<UInt32Type>().value(index), crc32c(&image));
             let label = arrow_array::Array::is_valid(labels, index).then(|| labels.value(index));
-            read.push(Row { key: keys.value(index).to_owned(), image, label });
+            let entries = batch.column(4).as_binary::<i32>();
+            let entry_points =
+                arrow_array::Array::is_valid(entries, index).then(|| entries.value(index).to_vec());
+            read.push(Row { key: keys.value(index).to_owned(), image, label, entry_points });
         }
     }
     assert!(read == rows, "other rows than those written");
@@ -137,14 +156,17 @@ fn the_index_finds_every_sample_in_every_part() {
 #[test]
 fn rows_that_no_part_can_hold_are_refused() {
     let long = "k".repeat(schema::KEY_BYTES_MAX + 1);
-    for (key, image, label, words) in [
-        ("", vec![1], None, "key is empty"),
-        (long.as_str(), vec![1], None, "4097 bytes"),
-        ("k", vec![], None, "no bytes"),
-        ("k", vec![1], Some(-1), "negative"),
+    let long_entries = vec![0; usize::try_from(schema::ENTRY_POINTS_BYTES_MAX).unwrap() + 1];
+    for (key, image, label, entry_points, words) in [
+        ("", vec![1], None, None, "key is empty"),
+        (long.as_str(), vec![1], None, None, "4097 bytes"),
+        ("k", vec![], None, None, "no bytes"),
+        ("k", vec![1], Some(-1), None, "negative"),
+        ("k", vec![1], None, Some(vec![]), "entry points have no bytes"),
+        ("k", vec![1], None, Some(long_entries), "bytes of entry points"),
     ] {
         let mut encoder = PartEncoder::new(Vec::new()).unwrap();
-        let error = encoder.push(Row { key: key.into(), image, label }).unwrap_err();
+        let error = encoder.push(Row { key: key.into(), image, label, entry_points }).unwrap_err();
         assert!(error.to_string().contains(words), "{error}");
     }
 }
@@ -152,7 +174,12 @@ fn rows_that_no_part_can_hold_are_refused() {
 #[test]
 fn a_record_batch_ends_before_it_gets_too_long() {
     let half = usize::try_from(schema::RECORD_BATCH_BYTES / 2).unwrap();
-    let image = |bytes: usize| Row { key: bytes.to_string(), image: vec![1; bytes], label: None };
+    let image = |bytes: usize| Row {
+        key: bytes.to_string(),
+        image: vec![1; bytes],
+        label: None,
+        entry_points: None,
+    };
     let rows = [image(half), image(half), image(1), image(3 * half), image(2)];
     let (bytes, entry) = encode(&rows);
     let layout = PartLayout::read(0, &entry, &Memory(vec![bytes])).unwrap();
@@ -249,6 +276,7 @@ fn read_unchecked(parts: &Memory, manifest: &Manifest) {
     for place in &layout.record_batches {
         let Ok(metadata) = RecordBatchMetadata::read(0, "part", place, parts) else { continue };
         let _ = metadata.rows();
+        let _ = metadata.entry_points();
         for row in 0..place.rows {
             let _ = metadata.key(row);
         }
@@ -292,13 +320,20 @@ proptest! {
     #[test]
     fn any_rows_come_back(
         rows in proptest::collection::vec(
-            ("[a-z/é]{1,20}", proptest::collection::vec(any::<u8>(), 1..100), 0_i32..4),
+            (
+                "[a-z/é]{1,20}",
+                proptest::collection::vec(any::<u8>(), 1..100),
+                0_i32..4,
+                proptest::option::of(proptest::collection::vec(any::<u8>(), 1..30)),
+            ),
             1..40,
         ),
     ) {
         let rows: Vec<Row> = rows
             .into_iter()
-            .map(|(key, image, label)| Row { key, image, label: (label < 3).then_some(label) })
+            .map(|(key, image, label, entry_points)| {
+                Row { key, image, label: (label < 3).then_some(label), entry_points }
+            })
             .collect();
         let (bytes, entry) = encode(&rows);
         let manifest = manifest(vec![entry], &rows);
@@ -307,6 +342,8 @@ proptest! {
             let start = usize::try_from(location.offset).unwrap();
             prop_assert_eq!(&parts.0[0][start..start + row.image.len()], &row.image[..]);
             prop_assert_eq!((key, location.label), (row.key.clone(), row.label));
+            let entry_points = location.entry_points.as_ref().map(|found| found.as_ref().to_vec());
+            prop_assert_eq!(entry_points, row.entry_points.clone());
         }
     }
 }
@@ -340,9 +377,19 @@ fn a_manifest_that_lies_is_an_error_that_says_where() {
         Manifest::from_json(lying.to_json().as_bytes()).unwrap_err().to_string()
     };
     let part = |change: &dyn Fn(&mut PartEntry)| error(&|lying| change(&mut lying.parts[0]));
+    let stored =
+        |change: &dyn Fn(&mut Stored)| error(&|lying| change(lying.stored.as_mut().unwrap()));
     for (found, words) in [
         (error(&|lying| lying.format = "other".into()), "format is \"other\""),
-        (error(&|lying| lying.version = 2), "version is 2, this program reads version 1"),
+        (error(&|lying| lying.version = 3), "version is 3, this program reads versions 1 to 2"),
+        (error(&|lying| lying.version = 0), "version is 0, this program reads versions 1 to 2"),
+        (error(&|lying| lying.version = 1), "version 1 has no member `stored`"),
+        (error(&|lying| lying.stored = None), "missing member `stored`"),
+        (stored(&|stored| stored.converted = 1), "the form is jpeg"),
+        (stored(&|stored| stored.rewritten = 6), "stored.rewritten is 6 of 5"),
+        (stored(&|stored| stored.transcoded = 1), "stored.transcoded is 1 of 0"),
+        (stored(&|stored| stored.entry_points.bytes = 1), "stored.entry_points names"),
+        (stored(&|stored| stored.entry_points.spacing = None), "stored.entry_points names"),
         (error(&|lying| lying.samples += 1), "samples is 6, the parts add up to 5"),
         (error(&|lying| lying.image_bytes = 1 << 40), "image_bytes is"),
         (error(&|lying| lying.image_bytes_max = 1 << 40), "image_bytes_max is"),
@@ -360,17 +407,20 @@ fn a_manifest_that_lies_is_an_error_that_says_where() {
     }
 }
 
-#[test]
-fn a_manifest_with_an_unknown_member_names_it_with_its_line() {
+/// The text of a manifest with the checksum that its body has now.
+fn signed(text: &str) -> String {
     use sha2::Digest;
-    let (_, manifest) = small();
-    let text = manifest.to_json();
     let (body, _) = text.rsplit_once(",\n  \"self_sha256\"").unwrap();
-    let body = body.replacen("  \"version\"", "  \"extra\": 1,\n  \"version\"", 1);
     let digest = sha2::Sha256::digest(body.as_bytes());
     let digits: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    let text = format!("{body},\n  \"self_sha256\": \"{digits}\"\n}}\n");
-    let error = Manifest::from_json(text.as_bytes()).unwrap_err().to_string();
+    format!("{body},\n  \"self_sha256\": \"{digits}\"\n}}\n")
+}
+
+#[test]
+fn a_manifest_with_an_unknown_member_names_it_with_its_line() {
+    let (_, manifest) = small();
+    let text = manifest.to_json().replacen("  \"version\"", "  \"extra\": 1,\n  \"version\"", 1);
+    let error = Manifest::from_json(signed(&text).as_bytes()).unwrap_err().to_string();
     assert!(error.contains("unknown field `extra`") && error.contains("line 3"), "{error}");
 }
 
@@ -378,6 +428,92 @@ fn a_manifest_with_an_unknown_member_names_it_with_its_line() {
 fn a_manifest_that_is_no_json_names_line_and_column() {
     let error = Manifest::from_json(b"{\n  \"format\": oops\n}").unwrap_err().to_string();
     assert!(error.contains("line 2 column"), "{error}");
+}
+
+#[test]
+fn the_spacing_of_entry_points_is_a_word_or_a_number_above_zero() {
+    let (_, mut manifest) = small();
+    let stored = manifest.stored.as_mut().unwrap();
+    stored.form = Form::Compact;
+    stored.entry_points.spacing = Some(EntryPointSpacing::Mcus(8));
+    let text = manifest.to_json();
+    assert!(text.contains("\"form\": \"compact\"") && text.contains("\"spacing\": 8"), "{text}");
+    assert_eq!(Manifest::from_json(text.as_bytes()).unwrap(), manifest);
+    for wrong in ["0", "65536", "\"rows\"", "1.5"] {
+        let text = text.replacen("\"spacing\": 8", &format!("\"spacing\": {wrong}"), 1);
+        let error = Manifest::from_json(signed(&text).as_bytes()).unwrap_err().to_string();
+        assert!(error.contains("spacing") || error.contains("untagged"), "{wrong}: {error}");
+    }
+}
+
+#[test]
+fn entry_points_are_kept_on_demand_and_within_what_is_granted() {
+    let rows: Vec<Row> = (0..700).map(row).collect();
+    let (bytes, entry) = encode(&rows);
+    let (manifest, parts) = (manifest(vec![entry], &rows), Memory(vec![bytes]));
+    let index = Index::open(manifest, &parts).unwrap();
+    let found = |index: &Index| -> Vec<bool> {
+        let locate = |sample| index.locate(sample, &parts).unwrap().entry_points.is_some();
+        (0..700).map(locate).collect()
+    };
+    assert!(found(&index).iter().all(|found| !found), "nobody has asked for them");
+    assert_eq!(index.entry_points_bytes(), 0);
+    // Room for the first record batch alone, whose table has been read without them.
+    index.keep_entry_points(6000);
+    let kept = found(&index);
+    let expected: Vec<bool> =
+        rows.iter().enumerate().map(|(i, row)| i < 256 && row.entry_points.is_some()).collect();
+    assert_eq!(kept, expected);
+    assert!((1..=6000).contains(&index.entry_points_bytes()), "{}", index.entry_points_bytes());
+}
+
+/// Counts what is read of parts in memory.
+struct Counting<'a> {
+    parts: &'a Memory,
+    reads: std::cell::Cell<u64>,
+}
+
+impl PartBytes for Counting<'_> {
+    fn part_bytes(&self, part: usize) -> std::io::Result<u64> {
+        self.parts.part_bytes(part)
+    }
+
+    fn read_exact_at(&self, part: usize, offset: u64, into: &mut [u8]) -> std::io::Result<()> {
+        self.reads.set(self.reads.get() + 1);
+        self.parts.read_exact_at(part, offset, into)
+    }
+}
+
+#[test]
+fn opening_is_two_reads_a_part_and_entry_points_cost_no_read() {
+    let rows: Vec<Row> = (0..700).map(row).collect();
+    let (bytes, entry) = encode(&rows);
+    let (manifest, memory) = (manifest(vec![entry], &rows), Memory(vec![bytes]));
+    for granted in [0, 1 << 30] {
+        let parts = Counting { parts: &memory, reads: std::cell::Cell::new(0) };
+        let index = Index::open(manifest.clone(), &parts).unwrap();
+        assert_eq!(parts.reads.get(), 2, "the end of the file, and the footer");
+        index.keep_entry_points(granted);
+        for turn in 0..1400 {
+            // Every sample twice, out of order: 37 and 700 have no common divisor.
+            index.locate(turn * 37 % 700, &parts).unwrap();
+        }
+        // Three record batches: their message, what lies before the images, what lies behind.
+        assert_eq!(parts.reads.get(), 2 + 3 * 3, "{granted} bytes granted");
+    }
+}
+
+#[test]
+fn the_keys_of_a_record_batch_come_with_one_read() {
+    let rows: Vec<Row> = (0..300).map(row).collect();
+    let (bytes, entry) = encode(&rows);
+    let (manifest, parts) = (manifest(vec![entry], &rows), Memory(vec![bytes]));
+    let index = Index::open(manifest, &parts).unwrap();
+    let batches: Vec<_> =
+        (0..index.record_batches()).map(|b| index.keyed_rows(b, &parts).unwrap()).collect();
+    assert_eq!(batches.iter().map(|batch| batch.first_sample).collect::<Vec<_>>(), [0, 256]);
+    let keys: Vec<_> = batches.into_iter().flat_map(|batch| batch.keys).collect();
+    assert_eq!(keys, rows.iter().map(|row| row.key.clone()).collect::<Vec<_>>());
 }
 
 #[test]

@@ -1,19 +1,23 @@
 //! Parts that the Arrow implementation wrote by the documented rules, not our encoder.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use arrow_array::{ArrayRef, Int32Array, LargeBinaryArray, RecordBatch, StringArray, UInt32Array};
+use arrow_array::{
+    ArrayRef, BinaryArray, Int32Array, LargeBinaryArray, RecordBatch, StringArray, UInt32Array,
+};
 use arrow_ipc::writer::{FileWriter, IpcWriteOptions};
 use arrow_schema::{DataType, Field, Schema};
 use meetpoint_format::checksum::crc32c;
 use meetpoint_format::dataset::{
-    Index, Manifest, PartBytes, PartEntry, PartLayout, Provenance, RecordBatchMetadata, part_name,
-    schema,
+    EntryPointSpacing, EntryPointsStored, Index, Manifest, PartBytes, PartEntry, PartLayout,
+    Provenance, RecordBatchMetadata, Stored, part_name, schema,
 };
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 const IMAGES: [&[u8]; 3] = [b"first image", b"second", b"the third image"];
 const KEYS: [&str; 3] = ["a/1", "a/2", "b/1"];
 const LABELS: [Option<i32>; 3] = [Some(1), None, Some(0)];
+const ENTRY_POINTS: [Option<&[u8]>; 3] = [None, Some(b"here"), None];
 
 struct Memory(Vec<u8>);
 
@@ -29,7 +33,7 @@ impl PartBytes for Memory {
     }
 }
 
-/// The four columns, and after them what `extra` gives.
+/// The five columns, and after them what `extra` gives.
 fn batch(extra: Vec<(Field, ArrayRef)>) -> RecordBatch {
     let mut fields: Vec<_> = schema::schema().fields().iter().map(|f| (**f).clone()).collect();
     let crcs = IMAGES.map(crc32c);
@@ -38,6 +42,7 @@ fn batch(extra: Vec<(Field, ArrayRef)>) -> RecordBatch {
         Arc::new(LargeBinaryArray::from_iter_values(IMAGES)),
         Arc::new(Int32Array::from_iter(LABELS)),
         Arc::new(UInt32Array::from_iter_values(crcs)),
+        Arc::new(BinaryArray::from_iter(ENTRY_POINTS)),
     ];
     for (field, column) in extra {
         fields.push(field);
@@ -84,35 +89,49 @@ fn part(batch: &RecordBatch, alignment: usize) -> Memory {
 }
 
 fn open(part: &Memory) -> Result<Index, meetpoint_format::dataset::DatasetError> {
+    open_as(schema::VERSION, part)
+}
+
+fn open_as(version: u32, part: &Memory) -> Result<Index, meetpoint_format::dataset::DatasetError> {
+    let spacing = Some(EntryPointSpacing::McuRow);
+    let entry_points = EntryPointsStored { spacing, samples: 1, bytes: 4 };
     let lengths = IMAGES.map(|image| image.len() as u64);
     let manifest = Manifest {
         format: schema::FORMAT.to_owned(),
-        version: schema::VERSION,
+        version,
         samples: 3,
         image_bytes: lengths.iter().sum(),
         image_bytes_max: 15,
         labels: ["x", "y"].map(str::to_owned).to_vec(),
         parts: vec![entry(part)],
-        provenance: Provenance { tool: "test".into(), source: "none".into(), skipped: 0 },
+        stored: (version > 1).then(|| Stored { entry_points, ..Stored::default() }),
+        provenance: Provenance {
+            tool: "test".into(),
+            source: "none".into(),
+            skipped: 0,
+            options: BTreeMap::new(),
+        },
     };
     Index::open(manifest, part)
 }
 
-fn reads_right(part: &Memory) {
-    let index = open(part).unwrap();
+fn reads_right(index: &Index, part: &Memory, entry_points: [Option<&[u8]>; 3]) {
+    index.keep_entry_points(1 << 20);
     for sample in 0..3 {
         let location = index.locate(sample as u64, part).unwrap();
         let start = usize::try_from(location.offset).unwrap();
         assert_eq!(&part.0[start..start + IMAGES[sample].len()], IMAGES[sample]);
         assert_eq!((location.crc32c, location.label), (crc32c(IMAGES[sample]), LABELS[sample]));
         assert_eq!(index.key(sample as u64, part).unwrap(), KEYS[sample]);
+        assert_eq!(location.entry_points.as_ref().map(AsRef::as_ref), entry_points[sample]);
     }
 }
 
 #[test]
 fn a_part_by_another_writer_reads() {
     for alignment in [8, 16, 32, 64] {
-        reads_right(&part(&batch(Vec::new()), alignment));
+        let part = part(&batch(Vec::new()), alignment);
+        reads_right(&open(&part).unwrap(), &part, ENTRY_POINTS);
     }
 }
 
@@ -124,7 +143,29 @@ fn further_columns_of_any_type_are_let_pass() {
         (Field::new("width", DataType::Int32, false), Arc::new(numbers)),
         (Field::new("caption", DataType::Utf8, true), Arc::new(texts)),
     ];
-    reads_right(&part(&batch(extra), 64));
+    let part = part(&batch(extra), 64);
+    reads_right(&open(&part).unwrap(), &part, ENTRY_POINTS);
+}
+
+/// The four columns of version 1, whose fifth of any name, type and content is let pass.
+fn version_1(columns: usize) -> Memory {
+    let full = batch(Vec::new());
+    let fields: Vec<_> = full.schema().fields().iter().take(columns).cloned().collect();
+    let pairs = [("meetpoint.format", schema::FORMAT), ("meetpoint.version", "1")];
+    let metadata = BTreeMap::from(pairs.map(|(key, value)| (key.to_owned(), value.to_owned())));
+    let schema = Schema::new(fields).with_metadata(metadata);
+    let columns = full.columns()[..columns].to_vec();
+    part(&RecordBatch::try_new(Arc::new(schema), columns).unwrap(), 64)
+}
+
+#[test]
+fn a_part_of_version_1_reads_without_entry_points() {
+    for columns in [4, 5] {
+        let part = version_1(columns);
+        reads_right(&open_as(1, &part).unwrap(), &part, [None; 3]);
+        let mixed = open_as(2, &part).unwrap_err().to_string();
+        assert!(mixed.contains("its version is 1, dataset.json says 2"), "{mixed}");
+    }
 }
 
 #[test]
@@ -170,6 +211,6 @@ fn a_part_of_another_version_or_without_one_is_refused() {
         open(&write(&batch, 64, 0, 0)).unwrap_err().to_string()
     };
     assert!(refused(&[]).contains("schema has no `meetpoint.format`"));
-    let later = refused(&[("meetpoint.format", schema::FORMAT), ("meetpoint.version", "2")]);
-    assert!(later.contains("schema version is 2, this program reads 1"), "{later}");
+    let later = refused(&[("meetpoint.format", schema::FORMAT), ("meetpoint.version", "3")]);
+    assert!(later.contains("schema version is 3, this program reads versions 1 to 2"), "{later}");
 }

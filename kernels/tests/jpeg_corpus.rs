@@ -5,7 +5,7 @@
 
 use meetpoint_kernels::decode::{Decoder, Encoded};
 use meetpoint_kernels::jpeg::{Form, Spacing, entry_points, from_form, to_form};
-use meetpoint_kernels::{Cpu, Picture, Region, probe};
+use meetpoint_kernels::{Cpu, Error, Picture, Region, probe};
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 
@@ -151,10 +151,11 @@ fn coefficient_forms_are_as_good_as_their_file() {
         [Form::Fast, Form::Compact].into_iter().find_map(|form| {
             let stored = match to_form(encoded, form) {
                 Ok(stored) => stored,
-                Err(error) => {
-                    kept.push(format!("{}: {error}", entry.name));
+                Err(Error::NotReproducible { .. }) => {
+                    kept.push((entry.name.clone(), form));
                     return None;
                 }
+                Err(error) => return Some(format!("{form:?}: {error}")),
             };
             if from_form(&stored).as_deref() != Ok(encoded) {
                 return Some(format!("{form:?}: another file comes back"));
@@ -166,7 +167,9 @@ fn coefficient_forms_are_as_good_as_their_file() {
         })
     });
     assert_none(&faults);
-    assert!(kept.is_empty(), "not to be stored as coefficients: {kept:?}");
+    // Nothing but the file itself says how many fill bytes there are before a restart marker.
+    let odd = "fill-bytes".to_owned();
+    assert_eq!(kept, [(odd.clone(), Form::Fast), (odd, Form::Compact)]);
 }
 
 #[test]

@@ -1,12 +1,13 @@
 //! One thread's means of preparing batches: an engine, a preparer, and buffers that it reuses.
 
 use crate::buffers::BufferPool;
+use crate::encoded::decodes_regions;
 use crate::{Dataset, Error};
 use meetpoint_format::batching::Batching;
-use meetpoint_format::dataset::SampleLocation;
+use meetpoint_format::dataset::{ENTRY_POINTS_KEPT_BYTES, SampleLocation};
 use meetpoint_format::order::Order;
 use meetpoint_format::recipe::{Recipe, TensorSpec};
-use meetpoint_kernels::{Cpu, SampleId, SamplePreparer};
+use meetpoint_kernels::{Cpu, Encoded, SampleId, SamplePreparer};
 use meetpoint_storage::{
     Access, AlignedBuffer, Completion, Counters, Engine, Error as StorageError, FileId, Request,
     RequestKind,
@@ -88,11 +89,17 @@ impl InHand<'_> {
 
 impl BatchPreparer {
     /// Opens the parts with `engine`. Reads are kept in flight up to the engine's depth.
+    ///
+    /// Where the recipe decodes regions, the dataset keeps entry points from now on, in at most
+    /// [`ENTRY_POINTS_KEPT_BYTES`] for all of its preparers together.
     pub fn new(job: Job, mut engine: Box<dyn Engine>, cpu: Cpu) -> Result<Self, Error> {
         let spec = job.recipe.output().ok_or(Error::NoFixedShape)?;
         let files = (0..job.dataset.manifest().parts.len())
             .map(|part| engine.open(&job.dataset.part_path(part), Access::Read))
             .collect::<Result<_, _>>()?;
+        if decodes_regions(&job.recipe) {
+            job.dataset.keep_entry_points(ENTRY_POINTS_KEPT_BYTES);
+        }
         Ok(Self {
             preparer: SamplePreparer::new(&job.recipe, cpu),
             job,
@@ -289,25 +296,28 @@ impl BatchPreparer {
     fn decode_sample(
         &mut self,
         position: usize,
-        encoded: &[u8],
+        stored: &[u8],
         hand: &mut InHand<'_>,
     ) -> Result<(), Error> {
         let (sample, location) = &self.samples[position];
         let started = Instant::now();
-        self.job.dataset.check_image(*sample, location, encoded)?;
+        self.job.dataset.check_image(*sample, location, stored)?;
         let id = SampleId { seed: self.job.batching.seed, epoch: hand.epoch, sample: *sample };
         let place = position * self.spec.bytes();
         let out = &mut hand.out[place..place + self.spec.bytes()];
         let (pace, done) = (&mut hand.pace, hand.stats.samples);
         let is_given_up = &mut hand.is_given_up;
+        let entry_points = location.entry_points.as_ref().map_or(&[][..], AsRef::as_ref);
+        let crc32c = Some(location.crc32c);
+        let encoded = Encoded { bytes: stored, entry_points, crc32c };
         let pause = &mut || *is_given_up |= !pace(done);
-        let prepared = self.preparer.prepare(encoded.into(), id, out, pause);
+        let prepared = self.preparer.prepare(encoded, id, out, pause);
         if let Err(source) = prepared {
             let (part, row, key) = self.job.dataset.place_in_words(*sample, location);
             return Err(Error::Sample { part, row, key, source });
         }
         hand.stats.samples += 1;
-        hand.stats.bytes_read += encoded.len() as u64;
+        hand.stats.bytes_read += stored.len() as u64;
         hand.stats.compute_ns += nanoseconds(started.elapsed());
         Ok(())
     }

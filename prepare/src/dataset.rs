@@ -1,12 +1,14 @@
 //! An open dataset: manifest, index and the files behind them. Shareable among threads.
 
-use crate::Error;
+use crate::{Error, original};
 use meetpoint_format::checksum::crc32c;
 use meetpoint_format::dataset::{
-    DatasetError, Index, MANIFEST_BYTES_MAX, MANIFEST_NAME, Manifest, PartBytes, SampleLocation,
+    DatasetError, Index, KeyedRows, MANIFEST_BYTES_MAX, MANIFEST_NAME, Manifest, PartBytes,
+    SampleLocation,
 };
 use meetpoint_storage::files::{FileSet, read_regular};
 use sha2::{Digest, Sha256};
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 /// A dataset opened for reading.
@@ -80,6 +82,27 @@ impl Dataset {
         self.index.locate(sample, &self.parts).map_err(|source| self.damaged(source))
     }
 
+    /// Keeps entry points from now on, in at most so many bytes of memory.
+    pub fn keep_entry_points(&self, bytes_max: u64) {
+        self.index.keep_entry_points(bytes_max);
+    }
+
+    /// Bytes of memory that the entry points kept so far take.
+    pub fn entry_points_bytes(&self) -> u64 {
+        self.index.entry_points_bytes()
+    }
+
+    /// Number of record batches, for going through all samples in order.
+    pub fn record_batches(&self) -> usize {
+        self.index.record_batches()
+    }
+
+    /// The keys and entry points of a record batch's rows, with one read for all of them.
+    pub fn keyed_rows(&self, record_batch: usize) -> Result<KeyedRows, Error> {
+        let read = self.index.keyed_rows(record_batch, &self.parts);
+        read.map_err(|source| self.damaged(source))
+    }
+
     /// A sample's key.
     pub fn key(&self, sample: u64) -> Result<String, Error> {
         self.index.key(sample, &self.parts).map_err(|source| self.damaged(source))
@@ -90,12 +113,31 @@ impl Dataset {
         self.index.find(key, &self.parts).map_err(|source| self.damaged(source))
     }
 
-    /// A sample's encoded bytes, read plainly and checked against its checksum.
+    /// A sample's stored bytes, read plainly and checked against their checksum.
     pub fn read_sample(&self, sample: u64) -> Result<Vec<u8>, Error> {
         let location = self.locate(sample)?;
+        self.read_located(sample, &location)
+    }
+
+    /// The file of a sample: its stored bytes, or what their coefficient form was made from.
+    pub fn read_file(&self, sample: u64) -> Result<Vec<u8>, Error> {
+        let location = self.locate(sample)?;
+        let stored = self.read_located(sample, &location)?;
+        match original(&stored) {
+            Ok(Cow::Borrowed(_)) => Ok(stored),
+            Ok(Cow::Owned(file)) => Ok(file),
+            Err(source) => {
+                let (part, row, key) = self.place_in_words(sample, &location);
+                Err(Error::Sample { part, row, key, source })
+            }
+        }
+    }
+
+    /// As [`Self::read_sample`], for a sample that was located.
+    pub fn read_located(&self, sample: u64, location: &SampleLocation) -> Result<Vec<u8>, Error> {
         let mut bytes = vec![0; usize::try_from(location.bytes).expect("at most 256 MiB")];
-        self.read_image(&location, &mut bytes)?;
-        self.check_image(sample, &location, &bytes)?;
+        self.read_image(location, &mut bytes)?;
+        self.check_image(sample, location, &bytes)?;
         Ok(bytes)
     }
 

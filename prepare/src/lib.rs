@@ -1,14 +1,16 @@
 //! Turns a batch index into a tensor: finds the samples, reads them, checks them, decodes them.
 //!
 //! Host and device both prepare through this crate, which is what makes their samples equal.
-//! In reading order: [`Dataset`] (an open dataset), [`BatchPreparer`] (one thread's means of
-//! preparing batches), [`Error`].
+//! In reading order: [`Dataset`] (an open dataset), [`Encoded`] (what it holds of a sample),
+//! [`BatchPreparer`] (one thread's means of preparing batches), [`Error`].
 
 mod batch;
 mod buffers;
 mod dataset;
+mod encoded;
 mod error;
 
 pub use batch::{BYTES_AHEAD_MAX, BatchPreparer, Job, PrepareStats, READ_TIMEOUT, READS_MAX};
 pub use dataset::Dataset;
+pub use encoded::{decodes_regions, original};
 pub use error::Error;

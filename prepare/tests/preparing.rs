@@ -4,10 +4,11 @@
 
 use meetpoint_format::batching::Batching;
 use meetpoint_format::dataset::{
-    MANIFEST_NAME, Manifest, PartEncoder, PartEntry, Provenance, Row, part_name, schema,
+    EntryPointSpacing, EntryPointsStored, Form, MANIFEST_NAME, Manifest, PartEncoder, PartEntry,
+    Provenance, Row, Stored, part_name, schema,
 };
 use meetpoint_format::recipe::Recipe;
-use meetpoint_kernels::{Cpu, SampleId, SamplePreparer};
+use meetpoint_kernels::{Cpu, SampleId, SamplePreparer, jpeg};
 use meetpoint_prepare::{BatchPreparer, Dataset, Error, Job};
 use meetpoint_storage::faulty::{Fault, FaultPlan, FaultyEngine};
 use meetpoint_storage::memory::{self, MemoryEngine, MemoryFiles};
@@ -15,6 +16,7 @@ use meetpoint_storage::{
     Access, AlignedBuffer, Completion, Counters, Engine, EngineKind, Error as StorageError, FileId,
     Limits, Refused, Request, RequestKind, open_engine,
 };
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -32,7 +34,7 @@ name = "random_horizontal_flip"
 const SEED: u64 = 42;
 const SAMPLES: u64 = 23;
 
-fn jpeg(sample: u64) -> Vec<u8> {
+fn picture(sample: u64) -> Vec<u8> {
     let (width, height) = (20 + sample as u16, 40 - sample as u16);
     let pixels: Vec<u8> = (0..usize::from(width) * usize::from(height) * 3)
         .map(|index| ((index as u64 * 5) ^ (sample * 29)) as u8)
@@ -48,14 +50,20 @@ fn jpeg(sample: u64) -> Vec<u8> {
 fn write(folder: &Path, change: impl Fn(u64, &mut Vec<u8>)) -> Arc<Dataset> {
     let mut parts = Vec::new();
     let (mut image_bytes, mut image_bytes_max) = (0, 0);
+    let (mut samples, mut entry_points_bytes) = (0, 0);
     for (index, range) in [0..10, 10..SAMPLES].into_iter().enumerate() {
         let mut encoder = PartEncoder::new(Vec::new()).unwrap();
         for sample in range {
-            let mut image = jpeg(sample);
+            let mut image = picture(sample);
+            let entry_points = jpeg::entry_points(&image, jpeg::Spacing::McuRow).unwrap();
             change(sample, &mut image);
+            let entry_points = entry_points.filter(|_| jpeg::form_of(&image).is_none());
+            samples += u64::from(entry_points.is_some());
+            entry_points_bytes += entry_points.as_ref().map_or(0, |bytes| bytes.len() as u64);
             image_bytes += image.len() as u64;
             image_bytes_max = image_bytes_max.max(image.len() as u64);
-            encoder.push(Row { key: format!("{sample}.jpg"), image, label: None }).unwrap();
+            let key = format!("{sample}.jpg");
+            encoder.push(Row { key, image, label: None, entry_points }).unwrap();
         }
         let part = encoder.finish().unwrap();
         std::fs::write(folder.join(part_name(index)), &part.sink).unwrap();
@@ -75,7 +83,22 @@ fn write(folder: &Path, change: impl Fn(u64, &mut Vec<u8>)) -> Arc<Dataset> {
         image_bytes_max,
         labels: Vec::new(),
         parts,
-        provenance: Provenance { tool: "test".into(), source: "none".into(), skipped: 0 },
+        stored: Some(Stored {
+            // Files are let pass in any form.
+            form: Form::Compact,
+            entry_points: EntryPointsStored {
+                spacing: Some(EntryPointSpacing::McuRow),
+                samples,
+                bytes: entry_points_bytes,
+            },
+            ..Stored::default()
+        }),
+        provenance: Provenance {
+            tool: "test".into(),
+            source: "none".into(),
+            skipped: 0,
+            options: BTreeMap::new(),
+        },
     };
     std::fs::write(folder.join(MANIFEST_NAME), manifest.to_json()).unwrap();
     Arc::new(Dataset::open(folder).unwrap())
@@ -107,7 +130,7 @@ fn expected(job: &Job, epoch: u32, batch: u32) -> Vec<u8> {
         let start = out.len();
         out.resize(start + bytes, 0);
         let id = SampleId { seed: SEED, epoch, sample };
-        preparer.prepare((&jpeg(sample)).into(), id, &mut out[start..], &mut || ()).unwrap();
+        preparer.prepare((&picture(sample)).into(), id, &mut out[start..], &mut || ()).unwrap();
     }
     out
 }
@@ -422,4 +445,37 @@ fn host_and_device_can_tell_datasets_apart() {
 #[test]
 fn recipes_are_refused_by_the_limit_that_the_kernels_have() {
     assert_eq!(meetpoint_format::recipe::PIXELS_MAX, meetpoint_kernels::decode::PIXELS_MAX);
+}
+
+#[test]
+fn samples_in_a_coefficient_form_give_the_same_tensors() {
+    for form in [jpeg::Form::Compact, jpeg::Form::Fast] {
+        let folder = tempfile::tempdir().unwrap();
+        let dataset = write(folder.path(), |sample, image| {
+            if sample % 3 != 0 {
+                *image = jpeg::to_form(image, form).unwrap();
+            }
+        });
+        prepare_all(&job(&dataset, 4), shuffled(&dataset, 4, 1));
+        for sample in 0..SAMPLES {
+            assert!(dataset.read_file(sample).unwrap() == picture(sample), "{form:?} {sample}");
+        }
+    }
+}
+
+#[test]
+fn entry_points_are_kept_for_recipes_that_decode_regions_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let dataset = write(folder.path(), |_, _| ());
+    let whole = RECIPE.replace("random_resized_crop\"\nsize = 16", "resize\"\nsize = [16, 16]");
+    let recipe = Arc::new(Recipe::from_toml(&whole).unwrap());
+    let whole = Job { recipe, ..job(&dataset, 4) };
+    BatchPreparer::new(whole, shuffled(&dataset, 4, 1), Cpu::Portable).unwrap();
+    assert!(dataset.locate(0).unwrap().entry_points.is_none());
+    let regions = job(&dataset, 4);
+    BatchPreparer::new(regions, shuffled(&dataset, 4, 1), Cpu::Portable).unwrap();
+    let found = dataset.locate(0).unwrap().entry_points.expect("a JPEG has them");
+    let expected = jpeg::entry_points(&picture(0), jpeg::Spacing::McuRow).unwrap();
+    assert_eq!(Some(found.as_ref()), expected.as_deref());
+    assert!(dataset.entry_points_bytes() > 0);
 }

@@ -15,14 +15,14 @@ import sys
 import pyarrow as pa
 import pyarrow.ipc
 
-SCHEMA = pa.schema(
-    [
-        pa.field("key", pa.string(), nullable=False),
-        pa.field("image", pa.large_binary(), nullable=False),
-        pa.field("label", pa.int32(), nullable=True),
-        pa.field("crc32c", pa.uint32(), nullable=False),
-    ]
-)
+COLUMNS = [
+    pa.field("key", pa.string(), nullable=False),
+    pa.field("image", pa.large_binary(), nullable=False),
+    pa.field("label", pa.int32(), nullable=True),
+    pa.field("crc32c", pa.uint32(), nullable=False),
+    pa.field("entry_points", pa.binary(), nullable=True),
+]
+SCHEMAS = {1: pa.schema(COLUMNS[:4]), 2: pa.schema(COLUMNS)}
 
 
 def crc32c_table():
@@ -56,7 +56,8 @@ def read_manifest(folder):
     check(end == hashlib.sha256(body).hexdigest().encode() + b'"\n}\n', "dataset.json was changed")
     manifest = json.loads(text)
     check(manifest["format"] == "meetpoint-dataset", "another format")
-    check(manifest["version"] == 1, "another version")
+    check(manifest["version"] in SCHEMAS, "another version")
+    check(("stored" in manifest) == (manifest["version"] > 1), "stored")
     return manifest
 
 
@@ -79,12 +80,12 @@ def check_record_batches(name, data, footer_metadata, batches):
         body = message + 8 + int.from_bytes(data[message + 4 : message + 8], "little")
         buffers = [buffer for column in batch.columns for buffer in column.buffers()]
         key_offsets, keys, image_offsets, images = buffers[1], buffers[2], buffers[4], buffers[5]
-        labels_validity, labels, crcs = buffers[6], buffers[7], buffers[9]
+        after_images = buffers[6:]
         aligned = lambda size: (size + 63) // 64 * 64
         size = lambda buffer: aligned(buffer.size) if buffer is not None else 0
         start = body + size(key_offsets) + size(keys) + size(image_offsets)
         length = sum(len(image) for image in batch.column("image").to_pylist())
-        end = start + aligned(length) + size(labels_validity) + size(labels) + size(crcs)
+        end = start + aligned(length) + sum(size(buffer) for buffer in after_images)
         rest = data[message:start] + data[start + length : end]
         check(crc32c(rest) == int(expected, 16), f"{name}: rest of a record batch")
         check(images.size >= length, f"{name}: images")
@@ -96,16 +97,17 @@ def check_record_batches(name, data, footer_metadata, batches):
 def main(folder):
     manifest = read_manifest(folder)
     samples = image_bytes = 0
+    entry_points = []
     for part in manifest["parts"]:
         name = part["file"]
         data = (folder / name).read_bytes()
         check(len(data) == part["bytes"], f"{name}: length")
         check(hashlib.sha256(data).hexdigest() == part["sha256"], f"{name}: SHA-256")
         reader = pa.ipc.open_file(pa.BufferReader(data))
-        check(reader.schema.equals(SCHEMA), f"{name}: schema {reader.schema}")
+        check(reader.schema.equals(SCHEMAS[manifest["version"]]), f"{name}: schema {reader.schema}")
         metadata = {k.decode(): v.decode() for k, v in reader.schema.metadata.items()}
         check(metadata["meetpoint.format"] == "meetpoint-dataset", f"{name}: format")
-        check(metadata["meetpoint.version"] == "1", f"{name}: version")
+        check(metadata["meetpoint.version"] == str(manifest["version"]), f"{name}: version")
         batches = [reader.get_batch(index) for index in range(reader.num_record_batches)]
         if getattr(reader, "metadata", None):
             pairs = {k.decode(): v.decode() for k, v in reader.metadata.items()}
@@ -122,11 +124,17 @@ def main(folder):
                 label = "-" if row["label"] is None else manifest["labels"][row["label"]]
                 print(row["key"], label, len(row["image"]), f"{crc:08x}", sep="\t")
                 image_bytes += len(row["image"])
+                if row.get("entry_points") is not None:
+                    entry_points.append(len(row["entry_points"]))
             rows += batch.num_rows
         check(rows == part["samples"], f"{name}: samples")
         samples += rows
     check(samples == manifest["samples"], "samples")
     check(image_bytes == manifest["image_bytes"], "image_bytes")
+    if "stored" in manifest:
+        said = manifest["stored"]["entry_points"]
+        check(len(entry_points) == said["samples"], "entry_points.samples")
+        check(sum(entry_points) == said["bytes"], "entry_points.bytes")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 use crate::surface::{Output, units};
 use meetpoint_datasets::Inspection;
+use meetpoint_format::dataset::{EntryPointSpacing, Form, Stored};
 use std::path::PathBuf;
 
 /// Labels that the text lists; `--json` has them all.
@@ -36,6 +37,9 @@ fn text(inspection: &Inspection) -> String {
         "packed by    {} from {}, {} left out\nidentity     {}\n",
         provenance.tool, provenance.source, provenance.skipped, inspection.manifest_sha256
     ));
+    if let Some(stored) = &inspection.stored {
+        text.push_str(&form(inspection.samples, stored));
+    }
     text.push_str(&images(inspection));
     match inspection.labels.len() {
         0 => text.push_str("labels       none\n"),
@@ -61,6 +65,35 @@ fn text(inspection: &Inspection) -> String {
         text.push_str(&format!("  {:>8}  {}, {bytes}\n", part.samples, part.file));
     }
     text
+}
+
+/// In which form the pictures are, and what became of the files.
+fn form(samples: u64, stored: &Stored) -> String {
+    let entry_points = &stored.entry_points;
+    let mut what = vec![stored.form.name().to_owned()];
+    if stored.form != Form::Jpeg {
+        what.push(format!("{} converted", stored.converted));
+    }
+    if stored.rewritten > 0 {
+        let (rewritten, transcoded) = (stored.rewritten, stored.transcoded);
+        what.push(format!("{rewritten} re-written ({transcoded} from progressive)"));
+    }
+    let kept = stored.kept.iter();
+    what.extend(kept.map(|(reason, count)| format!("{count} as they were: {}", reason.words())));
+    let spacing = match entry_points.spacing {
+        None => "none".to_owned(),
+        Some(EntryPointSpacing::McuRow) => "each row of MCUs".to_owned(),
+        Some(EntryPointSpacing::Mcus(count)) => format!("every {count} MCUs"),
+    };
+    let percent = 100.0 * entry_points.bytes as f64 / stored.source_bytes.max(1) as f64;
+    format!(
+        "form         {}; {} of files packed\n\
+         entry points {spacing}; {} of {samples} samples, {} ({percent:.2} % of the files)\n",
+        what.join(", "),
+        units::bytes(stored.source_bytes),
+        entry_points.samples,
+        units::bytes(entry_points.bytes)
+    )
 }
 
 /// What the headers of the pictures say.

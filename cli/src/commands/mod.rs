@@ -9,6 +9,7 @@ pub(crate) mod pack;
 mod recipe;
 mod run;
 mod show;
+mod unpack;
 mod verify;
 
 use crate::surface::Output;
@@ -50,6 +51,7 @@ impl Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     Pack(pack::Arguments),
+    Unpack(unpack::Arguments),
     Inspect(inspect::Arguments),
     Verify(verify::Arguments),
     Show(show::Arguments),
@@ -66,6 +68,7 @@ pub(crate) fn dispatch(arguments: Arguments) -> anyhow::Result<()> {
     let output = Output::new(arguments.json);
     match arguments.command {
         Command::Pack(arguments) => pack::run(&arguments, output),
+        Command::Unpack(arguments) => unpack::run(&arguments, output),
         Command::Inspect(arguments) => inspect::run(&arguments, output),
         Command::Verify(arguments) => verify::run(&arguments, output),
         Command::Show(arguments) => show::run(&arguments, output),

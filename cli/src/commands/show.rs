@@ -47,7 +47,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     let dataset = Dataset::open(&arguments.dataset)?;
     let sample = find(&dataset, &arguments.sample)?;
     let key = dataset.key(sample)?;
-    let encoded = dataset.read_sample(sample)?;
+    let encoded = dataset.read_file(sample)?;
     let tensor = match &arguments.recipe {
         Some(path) => {
             let id = SampleId { seed: arguments.seed, epoch: arguments.epoch, sample };

@@ -1,29 +1,59 @@
 //! `meetpoint verify`: whether every bit of a dataset is as it was packed.
 
-use crate::surface::failure::Reported;
+use crate::surface::failure::{Interrupted, Reported};
 use crate::surface::progress::Progress;
-use crate::surface::{Output, units};
-use meetpoint_datasets::VerifyReport;
+use crate::surface::{Output, Stop, units};
+use meetpoint_datasets::{Error, VerifyReport, verify_deep};
 use std::path::{Path, PathBuf};
 
 /// Check every bit of a dataset, and name part, row and key of what is damaged.
 ///
-/// Exit code 0: sound; 1: damaged.
+/// Each part is held against its SHA-256 and against what dataset.json says of it. Exit code 0:
+/// sound; 1: damaged.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example: meetpoint verify photos.set")]
+#[command(after_help = "Examples:
+  meetpoint verify photos.set
+  meetpoint verify photos.set --deep")]
 pub(crate) struct Arguments {
     /// Folder of the dataset.
     dataset: PathBuf,
+    /// Of a sound dataset, also decode every sample, bring those in the coefficient form back, make
+    /// the entry points anew and compare.
+    #[arg(long)]
+    deep: bool,
+    /// Threads for --deep; 0 takes as many as there are cores.
+    #[arg(long, default_value_t = 0, requires = "deep", value_name = "N")]
+    threads: usize,
 }
 
 pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
+    let stop = Stop::install()?;
     let mut bar = Progress::new("verifying", "bytes", 0);
-    let report = meetpoint_datasets::verify(&arguments.dataset, &mut |progress| {
+    let mut report = meetpoint_datasets::verify(&arguments.dataset, &mut |progress| {
         bar.set(progress.bytes_done, progress.bytes);
     })?;
     drop(bar);
+    if arguments.deep && report.is_sound() {
+        look_deeper(arguments, &stop, &mut report)?;
+    }
     output.result(&report, || text(&report, &arguments.dataset))?;
     if report.is_sound() { Ok(()) } else { Err(Reported.into()) }
+}
+
+fn look_deeper(
+    arguments: &Arguments,
+    stop: &Stop,
+    report: &mut VerifyReport,
+) -> anyhow::Result<()> {
+    let mut bar = Progress::new("decoding", "bytes", 0);
+    let (path, flag) = (&arguments.dataset, stop.flag());
+    let looked = verify_deep(path, arguments.threads, &flag, report, &mut |progress| {
+        bar.set(progress.bytes_done, progress.bytes);
+    });
+    looked.map_err(|error| match error {
+        Error::Interrupted => Interrupted.into(),
+        error => error.into(),
+    })
 }
 
 fn text(report: &VerifyReport, dataset: &Path) -> String {
@@ -44,5 +74,12 @@ fn text(report: &VerifyReport, dataset: &Path) -> String {
         if report.parts == 1 { "part" } else { "parts" },
         units::bytes(report.bytes)
     ));
+    if let Some(deep) = &report.deep {
+        text.push_str(&format!(
+            "{} samples decode, {} of them from the coefficient form; {} have the entry points of \
+             their file\n",
+            deep.decoded, deep.converted, deep.entry_points
+        ));
+    }
     text
 }

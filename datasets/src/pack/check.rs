@@ -1,8 +1,9 @@
-//! Does a file read, and does it decode.
+//! Does a file read, does it decode, and what is stored of it.
 
 use super::Check;
+use crate::jpeg::{Converted, JpegOptions, convert};
 use meetpoint_format::dataset::schema::IMAGE_BYTES_MAX;
-use meetpoint_kernels::{Picture, decode_into, probe};
+use meetpoint_kernels::{Picture, decode_into, jpeg, probe};
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::Read;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -11,27 +12,50 @@ use std::path::Path;
 /// What a look into a file gave.
 #[derive(Debug)]
 pub(super) enum Verdict {
-    /// Its bytes, for packing.
-    Sound(Vec<u8>),
+    /// What is stored of it, and the bytes that it had.
+    Sound(Converted, u64),
     /// Why it does not read or decode.
     Unreadable(String),
     /// It changed while it was read.
     Changed,
 }
 
-/// Reads a file and looks into it. `scratch` is reused from file to file.
-pub(super) fn check(path: &Path, how: Check, scratch: &mut Picture) -> Verdict {
+/// Memory that is reused from file to file.
+#[derive(Debug, Default)]
+pub(super) struct Scratch {
+    picture: Picture,
+    rewritten: Picture,
+}
+
+/// Reads a file, looks into it and converts it.
+pub(super) fn check(
+    path: &Path,
+    how: Check,
+    options: &JpegOptions,
+    scratch: &mut Scratch,
+) -> Verdict {
     let image = match read(path) {
         Ok(Some(image)) => image,
         Ok(None) => return Verdict::Changed,
         Err(reason) => return Verdict::Unreadable(reason),
     };
+    if jpeg::form_of(&image).is_some() {
+        // Unpacked, it would be the JPEG that it was made from, not this file.
+        return Verdict::Unreadable(
+            "the coefficient form of a JPEG, not a picture file".to_owned(),
+        );
+    }
     let checked = match how {
-        Check::Header => probe(&image).map(|_| ()),
-        Check::Decode => decode_into(&image, None, scratch),
+        Check::Header => probe(&image).map(|_| None),
+        Check::Decode => {
+            decode_into(&image, None, &mut scratch.picture).map(|()| Some(&scratch.picture))
+        }
     };
     match checked {
-        Ok(()) => Verdict::Sound(image),
+        Ok(picture) => {
+            let bytes = image.len() as u64;
+            Verdict::Sound(convert(image, options, picture, &mut scratch.rewritten), bytes)
+        }
         Err(error) => Verdict::Unreadable(error.to_string()),
     }
 }
@@ -89,7 +113,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("pipe.jpg");
         rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RUSR).unwrap();
-        let verdict = check(&path, Check::Header, &mut Picture::default());
+        let options = JpegOptions::default();
+        let verdict = check(&path, Check::Header, &options, &mut Scratch::default());
         assert!(matches!(verdict, Verdict::Unreadable(reason) if reason.contains("regular")));
     }
 }

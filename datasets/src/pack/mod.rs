@@ -1,20 +1,20 @@
 //! A folder of images into a dataset, whole or not at all.
 //!
 //! In reading order: `scan` (which files, in which order, with which label), `check` (does a
-//! file read and decode), `pipeline` (many checks at once, results in order, memory bounded),
-//! `parts` (rows into part files), `place` (where it is written, and the rename).
+//! file read and decode, what is stored of it), `pipeline` (many checks at once, results in order,
+//! memory bounded), `parts` (rows into part files).
 
 mod check;
 mod parts;
 mod pipeline;
-mod place;
 mod scan;
 
 use crate::Error;
+use crate::jpeg::{Fate, JpegOptions};
+use crate::place::{Destination, Replace, Staging};
 use check::Verdict;
-use meetpoint_format::dataset::{Manifest, Provenance, Row, schema};
+use meetpoint_format::dataset::{EntryPointsStored, Manifest, Provenance, Row, Stored, schema};
 use parts::{Parts, Written};
-use place::Staging;
 use scan::Source;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -49,6 +49,8 @@ pub struct PackOptions {
     pub on_error: OnError,
     /// What makes a file unreadable.
     pub check: Check,
+    /// In which form JPEGs are stored.
+    pub jpeg: JpegOptions,
     /// Bytes after which the next part begins.
     pub part_bytes_target: u64,
     /// Threads that read and check; 0 for as many as the machine has.
@@ -63,6 +65,7 @@ impl Default for PackOptions {
             force: false,
             on_error: OnError::default(),
             check: Check::default(),
+            jpeg: JpegOptions::default(),
             part_bytes_target: 256 << 20,
             threads: 0,
             stop: Arc::default(),
@@ -93,14 +96,18 @@ pub struct LeftOut {
 }
 
 /// What was packed.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct PackSummary {
     /// The dataset.
     pub destination: PathBuf,
     /// Samples in it.
     pub samples: u64,
-    /// Bytes of all images.
+    /// Bytes of all images as they are stored.
     pub image_bytes: u64,
+    /// Bytes of images and entry points for each byte of the files that were packed.
+    pub ratio: f64,
+    /// What became of the files.
+    pub stored: Stored,
     /// Bytes of the dataset's files.
     pub file_bytes: u64,
     /// Part files.
@@ -131,11 +138,14 @@ pub fn pack(
     options: &PackOptions,
     progress: &mut dyn FnMut(PackProgress),
 ) -> Result<PackSummary, Error> {
-    let destination = place::Destination::resolve(from, to, options.force)?;
-    let source = scan::scan(from)?;
+    let replace = Replace::Dataset { force: options.force };
+    let destination = Destination::resolve(from, to, &replace)?;
+    let mut source = scan::scan(from)?;
     let mut staging = Staging::create(&destination)?;
-    let mut unreadable = Vec::new();
-    let written = write_parts(from, &source, staging.path(), options, &mut unreadable, progress)?;
+    let mut unreadable = std::mem::take(&mut source.unreadable);
+    let (written, stored) =
+        write_parts(from, &source, staging.content(), options, &mut unreadable, progress)?;
+    let bytes_out = written.image_bytes + written.entry_points_bytes;
     let manifest = Manifest {
         format: schema::FORMAT.to_owned(),
         version: schema::VERSION,
@@ -144,10 +154,12 @@ pub fn pack(
         image_bytes_max: written.image_bytes_max,
         labels: source.labels,
         parts: written.entries,
+        stored: Some(stored.clone()),
         provenance: Provenance {
             tool: concat!("meetpoint ", env!("CARGO_PKG_VERSION")).to_owned(),
             source: from.display().to_string(),
             skipped: unreadable.len() as u64,
+            options: options.jpeg.by_name(),
         },
     };
     let text = manifest.to_json();
@@ -157,6 +169,8 @@ pub fn pack(
         destination: to.to_path_buf(),
         samples: manifest.samples,
         image_bytes: manifest.image_bytes,
+        ratio: bytes_out as f64 / stored.source_bytes as f64,
+        stored,
         file_bytes: manifest.parts.iter().map(|part| part.bytes).sum::<u64>() + text.len() as u64,
         parts: manifest.parts.len() as u64,
         labels: manifest.labels,
@@ -176,8 +190,10 @@ fn write_parts(
     options: &PackOptions,
     unreadable: &mut Vec<LeftOut>,
     progress: &mut dyn FnMut(PackProgress),
-) -> Result<Written, Error> {
+) -> Result<(Written, Stored), Error> {
     let mut parts = Parts::new(to, options.part_bytes_target);
+    let mut stored = Stored { form: options.jpeg.form, ..Stored::default() };
+    let unreadable_names = unreadable.len() as u64;
     let mut done = PackProgress {
         files: source.files.len() as u64,
         bytes: source.files.iter().map(|file| file.bytes).sum(),
@@ -188,16 +204,22 @@ fn write_parts(
         0 => std::thread::available_parallelism().map_or(1, usize::from),
         threads => threads,
     };
-    pipeline::check_all(from, &source.files, options.check, threads, &mut |index, verdict| {
+    pipeline::check_all(from, &source.files, options, threads, &mut |index, verdict| {
         if options.stop.load(Ordering::Relaxed) {
             return Err(Error::Interrupted);
         }
         let file = &source.files[index];
         match verdict {
-            Verdict::Sound(image) => {
+            Verdict::Sound(converted, source_bytes) => {
                 // After a file that does not read, the others are only looked at.
                 if options.on_error == OnError::Skip || unreadable.is_empty() {
-                    parts.push(Row { key: file.key.clone(), image, label: file.label })?;
+                    count(&mut stored, converted.fate, source_bytes);
+                    parts.push(Row {
+                        key: file.key.clone(),
+                        image: converted.stored,
+                        label: file.label,
+                        entry_points: converted.entry_points,
+                    })?;
                 }
             }
             Verdict::Unreadable(reason) => {
@@ -215,7 +237,24 @@ fn write_parts(
     let all_failed = parts.samples() == 0;
     if all_failed || options.on_error == OnError::Fail && !unreadable.is_empty() {
         let files = std::mem::take(unreadable);
-        return Err(Error::Unreadable { files, checked: done.files });
+        return Err(Error::Unreadable { files, checked: done.files + unreadable_names });
     }
-    parts.finish()
+    let written = parts.finish()?;
+    stored.entry_points = EntryPointsStored {
+        spacing: options.jpeg.entry_points,
+        samples: written.entry_points,
+        bytes: written.entry_points_bytes,
+    };
+    Ok((written, stored))
+}
+
+/// Counts a file that is packed.
+fn count(stored: &mut Stored, fate: Fate, source_bytes: u64) {
+    stored.source_bytes += source_bytes;
+    stored.converted += u64::from(fate.is_converted);
+    stored.rewritten += u64::from(fate.is_rewritten);
+    stored.transcoded += u64::from(fate.is_transcoded);
+    if let Some(reason) = fate.kept {
+        *stored.kept.entry(reason).or_default() += 1;
+    }
 }

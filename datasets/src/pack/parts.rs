@@ -18,6 +18,9 @@ pub(super) struct Written {
     pub(super) samples: u64,
     pub(super) image_bytes: u64,
     pub(super) image_bytes_max: u64,
+    /// Samples with entry points.
+    pub(super) entry_points: u64,
+    pub(super) entry_points_bytes: u64,
 }
 
 /// The part files of a dataset being written.
@@ -38,7 +41,9 @@ impl Parts {
     /// Adds a row, to the next part when this one is full.
     pub(super) fn push(&mut self, row: Row) -> Result<(), Error> {
         let bytes = row.image.len() as u64;
-        let is_full = |part: &PartEncoder<_>| part.bytes() + bytes > self.bytes_target;
+        let entry_points_bytes = row.entry_points.as_ref().map_or(0, |found| found.len() as u64);
+        let added = bytes + entry_points_bytes;
+        let is_full = |part: &PartEncoder<_>| part.bytes() + added > self.bytes_target;
         if self.open.as_ref().is_some_and(|part| part.samples() > 0 && is_full(part)) {
             self.finish_part()?;
         }
@@ -54,6 +59,8 @@ impl Parts {
                     .map_err(failed)?
             }
         };
+        self.written.entry_points += u64::from(row.entry_points.is_some());
+        self.written.entry_points_bytes += entry_points_bytes;
         part.push(row).map_err(failed)?;
         self.open = Some(part);
         self.written.samples += 1;

@@ -1,14 +1,15 @@
-//! Many files are checked at once; their verdicts arrive in order and the memory is bounded.
+//! Many files are checked and converted at once; their verdicts arrive in order and the memory is
+//! bounded.
 
-use super::Check;
-use super::check::{Verdict, check};
+use super::PackOptions;
+use super::check::{Scratch, Verdict, check};
 use super::scan::SourceFile;
 use crate::Error;
-use meetpoint_kernels::Picture;
 use std::path::Path;
 use std::sync::{Condvar, Mutex, MutexGuard};
 
-/// Bytes of images that may be read ahead of the writer; one image may be longer.
+/// Bytes of files that may be read ahead of the writer; one file may be longer. What is stored of
+/// them takes at most some two times as much.
 const BYTES_AHEAD_MAX: u64 = 64 << 20;
 /// Files that each thread may be ahead of the writer.
 const FILES_AHEAD_PER_THREAD: usize = 8;
@@ -67,7 +68,7 @@ impl Drop for Stop<'_> {
 pub(super) fn check_all(
     from: &Path,
     files: &[SourceFile],
-    how: Check,
+    options: &PackOptions,
     threads: usize,
     write: &mut dyn FnMut(usize, Verdict) -> Result<(), Error>,
 ) -> Result<(), Error> {
@@ -86,7 +87,7 @@ pub(super) fn check_all(
     };
     std::thread::scope(|scope| {
         for _ in 0..threads {
-            scope.spawn(|| work(&shared, from, files, how));
+            scope.spawn(|| work(&shared, from, files, options));
         }
         let _stop = Stop(&shared);
         for (index, file) in files.iter().enumerate() {
@@ -117,11 +118,12 @@ fn receive(shared: &Shared, index: usize) -> Option<Verdict> {
     }
 }
 
-fn work(shared: &Shared, from: &Path, files: &[SourceFile], how: Check) {
+fn work(shared: &Shared, from: &Path, files: &[SourceFile], options: &PackOptions) {
     let _alarm = Alarm(shared);
-    let mut scratch = Picture::default();
+    let mut scratch = Scratch::default();
     while let Some(index) = take(shared, files) {
-        let verdict = check(&from.join(&files[index].key), how, &mut scratch);
+        let path = from.join(&files[index].key);
+        let verdict = check(&path, options.check, &options.jpeg, &mut scratch);
         let mut state = shared.lock();
         let slot = index % state.verdicts.len();
         state.verdicts[slot] = Some(verdict);

@@ -38,6 +38,8 @@ pub(super) struct Source {
     pub(super) labels: Vec<String>,
     /// Files that are no images.
     pub(super) not_images: Vec<LeftOut>,
+    /// Images whose names cannot be keys.
+    pub(super) unreadable: Vec<LeftOut>,
     /// Hidden and side files.
     pub(super) ignored: u64,
 }
@@ -66,9 +68,10 @@ pub(super) fn scan(from: &Path) -> Result<Source, Error> {
             }
             continue;
         }
-        let key = key_of(entry.path(), from)?;
+        let key = key_of(entry.path(), from);
         if entry.file_type().is_dir() {
-            if entry.depth() == 1 {
+            // A folder whose name is no UTF-8 is named by each file in it.
+            if let (1, Ok(key)) = (entry.depth(), key) {
                 folders.insert(key);
             }
         } else {
@@ -78,32 +81,56 @@ pub(super) fn scan(from: &Path) -> Result<Source, Error> {
     }
     source.files.sort_by(|left, right| natural_order(&left.key, &right.key));
     source.not_images.sort_by(|left, right| natural_order(&left.path, &right.path));
+    source.unreadable.sort_by(|left, right| natural_order(&left.path, &right.path));
     label(&mut source, folders, from)?;
     Ok(source)
 }
 
-fn add_file(source: &mut Source, path: &Path, key: String, metadata: &std::fs::Metadata) {
+/// Lists a file, whose name is an error where it cannot be a key.
+fn add_file(
+    source: &mut Source,
+    path: &Path,
+    key: Result<String, String>,
+    metadata: &std::fs::Metadata,
+) {
+    let shown = match &key {
+        Ok(key) | Err(key) => key.clone(),
+    };
     if !metadata.is_file() {
         let reason = "a device, pipe or socket".to_owned();
-        source.not_images.push(LeftOut { path: key, reason });
+        source.not_images.push(LeftOut { path: shown, reason });
         return;
     }
-    let is_image = if has_image_name(&key) { Ok(true) } else { begins_as_image(path) };
+    let is_image = if has_image_name(path) { Ok(true) } else { begins_as_image(path) };
     match is_image {
-        Ok(true) => source.files.push(SourceFile { key, label: None, bytes: metadata.len() }),
+        Ok(true) => add_image(source, key, metadata.len()),
         Ok(false) => {
             let reason = "no image, by name and by content".to_owned();
-            source.not_images.push(LeftOut { path: key, reason });
+            source.not_images.push(LeftOut { path: shown, reason });
         }
         Err(error) => {
             let reason = format!("no image by name, and its content does not read: {error}");
-            source.not_images.push(LeftOut { path: key, reason });
+            source.not_images.push(LeftOut { path: shown, reason });
+        }
+    }
+}
+
+fn add_image(source: &mut Source, key: Result<String, String>, bytes: u64) {
+    match key {
+        Ok(key) => source.files.push(SourceFile { key, label: None, bytes }),
+        Err(path) => {
+            let reason = "its name is not UTF-8, as keys are".to_owned();
+            source.unreadable.push(LeftOut { path, reason });
         }
     }
 }
 
 /// Gives each file its class, or none in a flat folder.
 fn label(source: &mut Source, folders: BTreeSet<String>, from: &Path) -> Result<(), Error> {
+    if source.files.is_empty() && !source.unreadable.is_empty() {
+        let files = std::mem::take(&mut source.unreadable);
+        return Err(Error::Unreadable { checked: files.len() as u64, files });
+    }
     if source.files.is_empty() {
         let others = source.not_images.len() as u64;
         return Err(Error::NoImages { path: from.to_path_buf(), others });
@@ -133,6 +160,13 @@ fn label(source: &mut Source, folders: BTreeSet<String>, from: &Path) -> Result<
         is_used[index] = true;
         file.label = Some(i32::try_from(index).expect("fewer than 2^31 folders"));
     }
+    // A class of images that are left out keeps its place, as one of images that do not decode.
+    for file in &source.unreadable {
+        let class = file.path.split('/').next().expect("split yields at least one piece");
+        if let Ok(index) = labels.binary_search_by(|label| natural_order(label, class)) {
+            is_used[index] = true;
+        }
+    }
     if let Some(index) = is_used.iter().position(|used| !used) {
         return Err(Error::EmptyClass { path: from.to_path_buf(), class: labels[index].clone() });
     }
@@ -144,16 +178,22 @@ fn is_ignored(name: &std::ffi::OsStr) -> bool {
     name.as_encoded_bytes().starts_with(b".") || SIDE_FILES.iter().any(|side| name == *side)
 }
 
-fn key_of(path: &Path, from: &Path) -> Result<String, Error> {
+/// The key of a file or folder; where its name is no UTF-8, the name with the bytes at fault
+/// written as `\xNN`.
+fn key_of(path: &Path, from: &Path) -> Result<String, String> {
     let relative = path.strip_prefix(from).expect("the walk stays below its root");
-    match relative.to_str() {
-        Some(key) => Ok(key.to_owned()),
-        None => Err(Error::NotUtf8 { path: path.to_path_buf() }),
-    }
+    relative.to_str().map(str::to_owned).ok_or_else(|| {
+        let mut shown = String::new();
+        for chunk in relative.as_os_str().as_encoded_bytes().utf8_chunks() {
+            shown.push_str(chunk.valid());
+            chunk.invalid().iter().for_each(|byte| shown.push_str(&format!("\\x{byte:02X}")));
+        }
+        shown
+    })
 }
 
-fn has_image_name(key: &str) -> bool {
-    let extension = Path::new(key).extension().and_then(|extension| extension.to_str());
+fn has_image_name(path: &Path) -> bool {
+    let extension = path.extension().and_then(|extension| extension.to_str());
     extension.is_some_and(|extension| {
         IMAGE_EXTENSIONS.iter().any(|known| extension.eq_ignore_ascii_case(known))
     })
@@ -187,15 +227,18 @@ fn note_broken_link(error: walkdir::Error, from: &Path, source: &mut Source) -> 
         source.ignored += 1;
         return Ok(());
     }
-    let key = key_of(&path, from)?;
-    if error.loop_ancestor().is_some() {
-        let reason = "a link to a folder that it is in".to_owned();
-        source.not_images.push(LeftOut { path: key, reason });
-    } else if has_image_name(&key) {
-        source.files.push(SourceFile { key, label: None, bytes: 0 });
-    } else {
-        source.not_images.push(LeftOut { path: key, reason: "a link that leads nowhere".into() });
+    let key = key_of(&path, from);
+    if error.loop_ancestor().is_none() && has_image_name(&path) {
+        add_image(source, key, 0);
+        return Ok(());
     }
+    let reason = if error.loop_ancestor().is_some() {
+        "a link to a folder that it is in"
+    } else {
+        "a link that leads nowhere"
+    };
+    let (Ok(path) | Err(path)) = key;
+    source.not_images.push(LeftOut { path, reason: reason.to_owned() });
     Ok(())
 }
 

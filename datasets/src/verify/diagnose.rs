@@ -58,7 +58,12 @@ fn footer_place(part: &dyn PartBytes, entry: &PartEntry, error: DatasetError) ->
 }
 
 /// Where in a region its checksum points to; `None` when it is sound.
-fn region(part: &dyn PartBytes, range: Range<u64>, expected: u32, name: &str) -> Option<Place> {
+pub(super) fn region(
+    part: &dyn PartBytes,
+    range: Range<u64>,
+    expected: u32,
+    name: &str,
+) -> Option<Place> {
     let whole = Place::Bytes { start: range.start, end: range.end, region: name.to_owned() };
     let length = range.end - range.start;
     if length > REGION_BYTES_MAX {
@@ -214,6 +219,16 @@ impl Rows<'_> {
             Some(role @ BufferRole::ImageOffsets) => (element(role, 8), "the image's offset"),
             Some(role @ BufferRole::LabelData) => (element(role, 4), "the label"),
             Some(role @ BufferRole::CrcData) => (element(role, 4), "the image's checksum"),
+            Some(role @ BufferRole::EntryPointsOffsets) => {
+                (element(role, 4), "the offset of the entry points")
+            }
+            Some(BufferRole::EntryPointsData) => {
+                let start = metadata.buffer(BufferRole::EntryPointsData).start;
+                let byte = u32::try_from(offset - start).unwrap_or(u32::MAX);
+                let table = metadata.entry_points().ok().flatten();
+                (table.and_then(|table| table.row_of(byte)), "the entry points")
+            }
+            Some(BufferRole::EntryPointsValidity) => (None, "marks of rows without entry points"),
             Some(BufferRole::LabelValidity) => (None, "marks of rows without a label"),
             Some(_) => (None, "a validity bitmap"),
             None if offset < self.batch.offset + self.batch.metadata_bytes => (None, "header"),
@@ -244,7 +259,7 @@ impl Rows<'_> {
 }
 
 /// What an error says beside the name of the part, which every problem has anyway.
-fn cause_of(error: DatasetError) -> String {
+pub(super) fn cause_of(error: DatasetError) -> String {
     match error {
         DatasetError::Part { problem, .. } => problem,
         DatasetError::Io { source, .. } => format!("does not read: {source}"),

@@ -1,12 +1,19 @@
 //! Whether every bit of a dataset is as it was packed; where not, which part, row and key.
 //!
 //! In reading order: [`verify`] (each file against its SHA-256), `diagnose` (a part that differs:
-//! which of its checksums do), `locate` (which byte a checksum points to).
+//! which of its checksums do), `locate` (which byte a checksum points to), `consistency` (a part
+//! that does not differ: whether the manifest tells the truth about it), [`verify_deep`] (each
+//! sample decoded, its form and entry points made anew).
 
+mod consistency;
+mod deep;
 mod diagnose;
 mod locate;
 
+pub use deep::verify_deep;
+
 use crate::Error;
+use consistency::Sums;
 use meetpoint_format::dataset::{
     MANIFEST_BYTES_MAX, MANIFEST_NAME, Manifest, PartBytes, PartEntry,
 };
@@ -40,6 +47,22 @@ pub struct VerifyReport {
     pub bytes: u64,
     /// What is wrong; empty for a sound dataset.
     pub problems: Vec<Problem>,
+    /// What [`verify_deep`] looked at, where it did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deep: Option<DeepReport>,
+}
+
+/// Samples that are what they should be.
+#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize)]
+pub struct DeepReport {
+    /// Samples that decode.
+    pub decoded: u64,
+    /// Those of them that come back from the coefficient form.
+    pub converted: u64,
+    /// Those of them that are no JPEG.
+    pub not_jpeg: u64,
+    /// Those of them whose entry points are those of their file.
+    pub entry_points: u64,
 }
 
 impl VerifyReport {
@@ -140,6 +163,7 @@ pub fn verify(
     let mut done =
         VerifyProgress { bytes_done: 0, bytes: manifest.parts.iter().map(|part| part.bytes).sum() };
     progress(done);
+    let mut sums = Sums::default();
     for entry in &manifest.parts {
         let before = done.bytes_done;
         let mut advance = |bytes| {
@@ -147,7 +171,7 @@ pub fn verify(
             progress(done);
         };
         let part = PartFile { path: path.join(&entry.file) };
-        let problems = verify_part(&part, entry, &mut advance);
+        let problems = verify_part(&part, entry, &manifest, &mut sums, &mut advance);
         report.problems.extend(problems.into_iter().map(|(place, problem)| Problem {
             file: entry.file.clone(),
             place,
@@ -157,6 +181,15 @@ pub fn verify(
         report.bytes += done.bytes_done - before;
         done.bytes_done = before + entry.bytes;
     }
+    // The sums of damaged parts would only tell the same damage again.
+    if report.is_sound() {
+        let differences = sums.differences(&manifest).into_iter();
+        report.problems.extend(differences.map(|problem| Problem {
+            file: MANIFEST_NAME.to_owned(),
+            place: Place::File,
+            problem,
+        }));
+    }
     Ok(report)
 }
 
@@ -164,6 +197,8 @@ pub fn verify(
 fn verify_part(
     part: &PartFile,
     entry: &PartEntry,
+    manifest: &Manifest,
+    sums: &mut Sums,
     advance: &mut dyn FnMut(u64),
 ) -> Vec<(Place, String)> {
     let bytes = match part.part_bytes(0) {
@@ -177,7 +212,7 @@ fn verify_part(
     }
     match sha256_of(part, bytes, advance) {
         Err(error) => vec![(Place::File, format!("does not read: {error}; restore it"))],
-        Ok(sha256) if sha256 == entry.sha256 => Vec::new(),
+        Ok(sha256) if sha256 == entry.sha256 => consistency::check(part, entry, manifest, sums),
         Ok(_) => diagnose::diagnose(part, entry),
     }
 }

@@ -13,7 +13,7 @@ fn problems(bench: &Bench) -> Vec<Problem> {
 /// Four images in two classes, in two parts.
 fn packed() -> Bench {
     let bench = Bench::with_images(&["cat/a.jpg", "cat/b.jpg", "dog/c.jpg", "dog/d.jpg"]);
-    let options = PackOptions { part_bytes_target: 2000, ..PackOptions::default() };
+    let options = PackOptions { part_bytes_target: 2400, ..PackOptions::default() };
     bench.pack_with(&options).unwrap();
     assert_eq!(bench.dataset().manifest().parts.len(), 2);
     assert_eq!(problems(&bench), []);

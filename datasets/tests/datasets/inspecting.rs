@@ -11,7 +11,7 @@ fn counts_labels_formats_and_dimensions_are_told() {
     bench.put("dog/c.png", &picture(image::ImageFormat::Png));
     bench.pack().unwrap();
     let found = inspect(&bench.to()).unwrap();
-    assert_eq!((found.samples, found.unlabelled, found.version), (3, 0, 1));
+    assert_eq!((found.samples, found.unlabelled, found.version), (3, 0, 2));
     let labels: Vec<_> = found.labels.iter().map(|l| (l.name.as_str(), l.samples)).collect();
     assert_eq!(labels, [("cat", 2), ("dog", 1)]);
     assert_eq!((found.images.formats["JPEG"], found.images.formats["PNG"]), (2, 1));

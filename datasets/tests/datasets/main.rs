@@ -1,10 +1,14 @@
-//! Packing, looking into and verifying datasets, through the public functions and real files.
+//! Packing, unpacking, looking into and verifying datasets, through the public functions and real files.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod damage;
+mod fixtures;
+mod forms;
 mod inspecting;
+mod lies;
 mod packing;
 mod places;
 mod sources;
 mod support;
+mod unpacking;

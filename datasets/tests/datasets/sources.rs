@@ -2,7 +2,8 @@
 
 use crate::support::{Bench, jpeg, picture};
 use image::ImageFormat;
-use meetpoint_datasets::pack;
+use meetpoint_datasets::{OnError, PackOptions, pack};
+use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 
@@ -97,11 +98,39 @@ fn a_source_that_is_missing_or_a_file_is_refused() {
 }
 
 #[test]
-fn names_that_are_not_utf_8_are_refused_by_name() {
-    let bench = Bench::with_images(&["a.jpg"]);
+fn names_that_are_not_utf_8_are_all_named_and_can_be_left_out() {
+    let bench = Bench::with_images(&["cat/a.jpg", "dog/b.jpg"]);
+    bench.put("dog/broken.jpg", b"no picture");
+    let put = |name: &[u8], bytes: &[u8]| {
+        let path = bench.from().join(std::ffi::OsStr::from_bytes(name));
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, bytes).unwrap();
+    };
+    put(b"cat/caf\xe9.jpg", &jpeg(8, 8, 1));
+    put(b"cat/\xff\xfe", &jpeg(8, 8, 2));
+    put(b"f\xf6lder/c.jpg", &jpeg(8, 8, 3));
+    put(b"f\xf6lder/notes.txt", b"text");
+    bench.refuses("4 of 6 images do not read");
+    let error = bench.pack().unwrap_err().to_string();
+    let names = [r"cat/caf\xE9.jpg", r"cat/\xFF\xFE", r"f\xF6lder/c.jpg", "dog/broken.jpg"];
+    for words in names.into_iter().chain(["not UTF-8", "rename", "--on-error skip"]) {
+        assert!(error.contains(words), "{error:?} does not say {words:?}");
+    }
+    let options = PackOptions { on_error: OnError::Skip, ..PackOptions::default() };
+    let summary = bench.pack_with(&options).unwrap();
+    let left: BTreeSet<_> = summary.unreadable.iter().map(|file| file.path.as_str()).collect();
+    assert_eq!(left, names.into());
+    assert_eq!(bench.keys(), ["cat/a.jpg", "dog/b.jpg"]);
+    assert_eq!(bench.dataset().manifest().provenance.skipped, 4);
+    assert_eq!(summary.not_images[0].path, r"f\xF6lder/notes.txt");
+}
+
+#[test]
+fn a_source_of_nothing_but_names_that_are_not_utf_8_names_them() {
+    let bench = Bench::new();
     let name = std::ffi::OsStr::from_bytes(b"caf\xe9.jpg");
     std::fs::write(bench.from().join(name), jpeg(8, 8, 1)).unwrap();
-    bench.refuses(r#"caf\xE9.jpg" is not UTF-8"#);
+    bench.refuses(r"caf\xE9.jpg: its name is not UTF-8");
 }
 
 #[test]

@@ -1,7 +1,14 @@
-//! Folders of small pictures, and shorthand for packing them.
+//! Folders of small pictures, and shorthand for packing and unpacking them.
 
-use meetpoint_datasets::{Error, PackOptions, PackSummary, pack};
+use meetpoint_datasets::{
+    Error, PackOptions, PackSummary, UnpackOptions, UnpackSummary, pack, unpack,
+};
+use meetpoint_format::dataset::{
+    MANIFEST_NAME, Manifest, PartEncoder, PartEntry, Provenance, Row, Stored, part_name, schema,
+};
 use meetpoint_prepare::Dataset;
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
@@ -60,6 +67,61 @@ impl Bench {
         assert_eq!(self.names(), ["in"]);
     }
 
+    /// The folder that the dataset is unpacked to.
+    pub(crate) fn back(&self) -> PathBuf {
+        self.folder.path().join("back")
+    }
+
+    pub(crate) fn unpack_with(&self, options: &UnpackOptions) -> Result<UnpackSummary, Error> {
+        unpack(&self.to(), &self.back(), options, &mut |_| ())
+    }
+
+    pub(crate) fn unpack(&self) -> Result<UnpackSummary, Error> {
+        self.unpack_with(&UnpackOptions::default())
+    }
+
+    /// Changes the manifest of the dataset and gives it a checksum that fits.
+    pub(crate) fn lie(&self, change: impl FnOnce(&mut Manifest)) {
+        let path = self.to().join(MANIFEST_NAME);
+        let mut manifest = Manifest::from_json(&std::fs::read(&path).unwrap()).unwrap();
+        change(&mut manifest);
+        std::fs::write(path, manifest.to_json()).unwrap();
+    }
+
+    /// Writes a dataset of one part with these rows, whatever they are.
+    pub(crate) fn write_dataset(&self, rows: &[Row], stored: Stored) {
+        let mut encoder = PartEncoder::new(Vec::new()).unwrap();
+        rows.iter().for_each(|row| encoder.push(row.clone()).unwrap());
+        let part = encoder.finish().unwrap();
+        let lengths = rows.iter().map(|row| row.image.len() as u64);
+        let sha256 = Sha256::digest(&part.sink).iter().map(|byte| format!("{byte:02x}")).collect();
+        let manifest = Manifest {
+            format: schema::FORMAT.to_owned(),
+            version: schema::VERSION,
+            samples: part.samples,
+            image_bytes: lengths.clone().sum(),
+            image_bytes_max: lengths.max().unwrap(),
+            labels: Vec::new(),
+            parts: vec![PartEntry {
+                file: part_name(0),
+                samples: part.samples,
+                bytes: part.bytes,
+                tail_crc32c: part.tail_crc32c,
+                sha256,
+            }],
+            stored: Some(stored),
+            provenance: Provenance {
+                tool: "test".to_owned(),
+                source: "nowhere".to_owned(),
+                skipped: 0,
+                options: BTreeMap::new(),
+            },
+        };
+        std::fs::create_dir(self.to()).unwrap();
+        std::fs::write(self.to().join(part_name(0)), part.sink).unwrap();
+        std::fs::write(self.to().join(MANIFEST_NAME), manifest.to_json()).unwrap();
+    }
+
     pub(crate) fn dataset(&self) -> Dataset {
         Dataset::open(&self.to()).unwrap()
     }
@@ -73,6 +135,24 @@ impl Bench {
     pub(crate) fn names(&self) -> Vec<String> {
         names(self.path())
     }
+}
+
+/// The pictures that the fixtures were made from.
+pub(crate) fn golden() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
+}
+
+/// The files below a folder, by path.
+pub(crate) fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for entry in walkdir::WalkDir::new(folder) {
+        let entry = entry.unwrap();
+        if entry.file_type().is_file() {
+            let name = entry.path().strip_prefix(folder).unwrap().to_str().unwrap().to_owned();
+            found.insert(name, std::fs::read(entry.path()).unwrap());
+        }
+    }
+    found
 }
 
 /// The names in a folder, sorted.

@@ -2,7 +2,9 @@
 
 use hyper_util::rt::TokioIo;
 use meetpoint_device::{Error, Ready, ServeOptions, ServeSummary, serve};
-use meetpoint_format::dataset::{MANIFEST_NAME, Manifest, PartEncoder, PartEntry, Provenance, Row};
+use meetpoint_format::dataset::{
+    MANIFEST_NAME, Manifest, PartEncoder, PartEntry, Provenance, Row, Stored, schema,
+};
 use meetpoint_format::recipe::Recipe;
 use meetpoint_format::slot::{SlotExpectation, SlotHeader, slot_bytes};
 use meetpoint_format::wire::device_client::DeviceClient;
@@ -13,6 +15,7 @@ use meetpoint_format::wire::{
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{IoSlice, Read};
 use std::mem::MaybeUninit;
@@ -72,7 +75,8 @@ pub(crate) fn write_dataset(folder: &Path, images: Vec<Vec<u8>>) {
     let image_bytes: Vec<u64> = images.iter().map(|image| image.len() as u64).collect();
     let mut encoder = PartEncoder::new(Vec::new()).unwrap();
     for (index, image) in images.into_iter().enumerate() {
-        encoder.push(Row { key: format!("{index}.jpg"), image, label: None }).unwrap();
+        let key = format!("{index}.jpg");
+        encoder.push(Row { key, image, label: None, entry_points: None }).unwrap();
     }
     let part = encoder.finish().unwrap();
     let sha256 = Sha256::digest(&part.sink).iter().map(|byte| format!("{byte:02x}")).collect();
@@ -82,16 +86,18 @@ pub(crate) fn write_dataset(folder: &Path, images: Vec<Vec<u8>>) {
     let (samples, bytes, tail_crc32c) = (part.samples, part.bytes, part.tail_crc32c);
     let manifest = Manifest {
         format: "meetpoint-dataset".to_owned(),
-        version: 1,
+        version: schema::VERSION,
         samples,
         image_bytes: image_bytes.iter().sum(),
         image_bytes_max: image_bytes.iter().max().copied().unwrap_or(0),
         labels: Vec::new(),
         parts: vec![PartEntry { file, samples, bytes, tail_crc32c, sha256 }],
+        stored: Some(Stored::default()),
         provenance: Provenance {
             tool: "test".to_owned(),
             source: "made up".to_owned(),
             skipped: 0,
+            options: BTreeMap::new(),
         },
     };
     std::fs::write(folder.join(MANIFEST_NAME), manifest.to_json()).unwrap();

@@ -6,7 +6,8 @@
 use super::DatasetError;
 use super::layout::{self, RecordBatchPlace};
 use super::schema::{
-    ALIGNMENT, IMAGE_BYTES_MAX, KEY_BYTES_MAX, RECORD_BATCH_BYTES, ROWS_PER_RECORD_BATCH, schema,
+    ALIGNMENT, ENTRY_POINTS_BYTES_MAX, IMAGE_BYTES_MAX, KEY_BYTES_MAX, RECORD_BATCH_BYTES,
+    ROWS_PER_RECORD_BATCH, VERSION, schema,
 };
 use crate::checksum::crc32c;
 use crc_fast::{CrcAlgorithm, Digest};
@@ -22,6 +23,15 @@ pub struct Row {
     pub image: Vec<u8>,
     /// Index into the labels.
     pub label: Option<i32>,
+    /// Where decoding can start in the middle, not empty.
+    pub entry_points: Option<Vec<u8>>,
+}
+
+impl Row {
+    /// Bytes that it adds to a part, but for its key and numbers.
+    fn bytes(&self) -> u64 {
+        (self.image.len() + self.entry_points.as_ref().map_or(0, Vec::len)) as u64
+    }
 }
 
 /// A part that is written whole.
@@ -84,7 +94,7 @@ impl<W: Write> PartEncoder<W> {
     /// Adds a row; a full record batch is written out.
     pub fn push(&mut self, row: Row) -> Result<(), DatasetError> {
         check_row(&row)?;
-        let bytes = row.image.len() as u64;
+        let bytes = row.bytes();
         let is_full = self.pending.len() == ROWS_PER_RECORD_BATCH
             || self.pending_bytes + bytes > RECORD_BATCH_BYTES;
         if is_full && !self.pending.is_empty() {
@@ -145,12 +155,14 @@ impl<W: Write> PartEncoder<W> {
             body_bytes,
             rows: u32::try_from(rows.len()).expect("at most ROWS_PER_RECORD_BATCH rows"),
             rest_crc32c: self.sink.end_crc(),
+            version: VERSION,
         });
         Ok(())
     }
 }
 
 fn check_row(row: &Row) -> Result<(), DatasetError> {
+    let entry_points_bytes = row.entry_points.as_ref().map(|bytes| bytes.len() as u64);
     let problem = if row.key.is_empty() {
         "the key is empty".to_owned()
     } else if row.key.len() > KEY_BYTES_MAX {
@@ -161,6 +173,10 @@ fn check_row(row: &Row) -> Result<(), DatasetError> {
         format!("the image has {} bytes, the limit is {IMAGE_BYTES_MAX}", row.image.len())
     } else if row.label.is_some_and(i32::is_negative) {
         "the label is negative".to_owned()
+    } else if entry_points_bytes == Some(0) {
+        "the entry points have no bytes".to_owned()
+    } else if entry_points_bytes > Some(ENTRY_POINTS_BYTES_MAX) {
+        format!("more than {ENTRY_POINTS_BYTES_MAX} bytes of entry points")
     } else {
         return Ok(());
     };
@@ -185,8 +201,9 @@ impl Buffer {
 
 /// The buffers of a record batch in the order of `BufferRole`.
 struct Columns {
-    buffers: [Buffer; 10],
-    label_nulls: usize,
+    buffers: [Buffer; 13],
+    /// Rows without a value, column by column.
+    nulls: [usize; 5],
 }
 
 impl Columns {
@@ -196,25 +213,23 @@ impl Columns {
         let mut image_offsets = 0_i64.to_le_bytes().to_vec();
         let mut image_bytes = 0_u64;
         let (mut labels, mut crcs) = (Vec::new(), Vec::new());
-        let mut label_validity = vec![0_u8; rows.len().div_ceil(8)];
-        let mut label_nulls = 0;
-        for (index, row) in rows.iter().enumerate() {
+        let mut entry_offsets = 0_i32.to_le_bytes().to_vec();
+        let mut entries = Vec::new();
+        for row in rows {
             keys.extend_from_slice(row.key.as_bytes());
             let end = i32::try_from(keys.len()).expect("rows and keys are bounded to 1 MiB");
             key_offsets.extend_from_slice(&end.to_le_bytes());
             image_bytes += row.image.len() as u64;
             let end = i64::try_from(image_bytes).expect("images are in memory, so below 2^63");
             image_offsets.extend_from_slice(&end.to_le_bytes());
-            match row.label {
-                Some(_) => label_validity[index / 8] |= 1 << (index % 8),
-                None => label_nulls += 1,
-            }
             labels.extend_from_slice(&row.label.unwrap_or(0).to_le_bytes());
             crcs.extend_from_slice(&crc32c(&row.image).to_le_bytes());
+            entries.extend_from_slice(row.entry_points.as_deref().unwrap_or_default());
+            let end = i32::try_from(entries.len()).expect("bounded by RECORD_BATCH_BYTES");
+            entry_offsets.extend_from_slice(&end.to_le_bytes());
         }
-        if label_nulls == 0 {
-            label_validity.clear();
-        }
+        let (label_validity, label_nulls) = validity(rows, |row| row.label.is_some());
+        let (entry_validity, entry_nulls) = validity(rows, |row| row.entry_points.is_some());
         let no_validity = || Buffer::Bytes(Vec::new());
         let buffers = [
             no_validity(),
@@ -227,8 +242,11 @@ impl Columns {
             Buffer::Bytes(labels),
             no_validity(),
             Buffer::Bytes(crcs),
+            Buffer::Bytes(entry_validity),
+            Buffer::Bytes(entry_offsets),
+            Buffer::Bytes(entries),
         ];
-        Self { buffers, label_nulls }
+        Self { buffers, nulls: [0, 0, label_nulls, 0, entry_nulls] }
     }
 
     fn body_bytes(&self) -> u64 {
@@ -248,7 +266,8 @@ impl Columns {
                 arrow_ipc::Buffer::new(signed(start), signed(buffer.bytes()))
             })
             .collect();
-        let nodes = [0, 0, self.label_nulls, 0]
+        let nodes = self
+            .nulls
             .map(|nulls| arrow_ipc::FieldNode::new(signed(rows as u64), signed(nulls as u64)));
         let mut builder = FlatBufferBuilder::new();
         let buffers = builder.create_vector(&buffers);
@@ -263,6 +282,23 @@ impl Columns {
         let header = arrow_ipc::MessageHeader::RecordBatch;
         finish_message(builder, header, batch.as_union_value(), signed(self.body_bytes()))
     }
+}
+
+/// The validity bitmap of a column, empty where every row has a value, and how many have none.
+fn validity(rows: &[Row], is_there: impl Fn(&Row) -> bool) -> (Vec<u8>, usize) {
+    let mut bitmap = vec![0_u8; rows.len().div_ceil(8)];
+    let mut nulls = 0;
+    for (index, row) in rows.iter().enumerate() {
+        if is_there(row) {
+            bitmap[index / 8] |= 1 << (index % 8);
+        } else {
+            nulls += 1;
+        }
+    }
+    if nulls == 0 {
+        bitmap.clear();
+    }
+    (bitmap, nulls)
 }
 
 fn finish_message(

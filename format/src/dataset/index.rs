@@ -2,9 +2,23 @@
 //!
 //! Opening reads the footer of each part; the table of a record batch is read when one of its
 //! samples is first asked for, and kept (16 bytes a sample and 8 for its label).
+//!
+//! Entry points come with that same read. They are kept only when they are asked for, in the order
+//! in which tables are read, as long as they fit into the bytes granted; samples whose entry points
+//! did not fit go without, which costs time and changes no result. An epoch asks for its samples in
+//! random order, each once, so a cache that replaces what it holds would find no more of them in
+//! the same memory, and would read more.
 
-use super::{DatasetError, Manifest, PartLayout, RecordBatchMetadata, RecordBatchPlace, RowTable};
+use super::{
+    DatasetError, EntryPointTable, EntryPoints, Manifest, PartLayout, RecordBatchMetadata,
+    RecordBatchPlace, RowTable,
+};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Bytes of entry points that an index keeps unless it is told otherwise: more than those of
+/// ImageNet-1k with one for each row of MCUs.
+pub const ENTRY_POINTS_KEPT_BYTES: u64 = 512 << 20;
 
 /// Random access to the bytes of the parts: the one thing that an [`Index`] asks of its caller.
 pub trait PartBytes {
@@ -29,6 +43,8 @@ pub struct SampleLocation {
     pub crc32c: u32,
     /// Index into the labels.
     pub label: Option<i32>,
+    /// Where decoding can start in the middle, where that was packed and is kept.
+    pub entry_points: Option<EntryPoints>,
 }
 
 /// A record batch with its place among all samples.
@@ -41,6 +57,9 @@ struct Batch {
     first_row: u64,
     place: RecordBatchPlace,
     table: OnceLock<RowTable>,
+    /// Set when the table was read while entry points were kept; `None` in it where there are none
+    /// or no room was left.
+    entry_points: OnceLock<Option<EntryPointTable>>,
 }
 
 /// The index of a dataset. Shareable among threads.
@@ -49,6 +68,21 @@ pub struct Index {
     manifest: Manifest,
     /// Ascending by `first_sample`.
     batches: Vec<Batch>,
+    /// Bytes of entry points that may be kept.
+    entry_points_granted: AtomicU64,
+    /// Bytes of entry points that are kept.
+    entry_points_kept: AtomicU64,
+}
+
+/// A record batch's rows with what is not kept of them, for going through all samples in order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyedRows {
+    /// Index of the first row in the dataset.
+    pub first_sample: u64,
+    /// The key of each row.
+    pub keys: Vec<String>,
+    /// Their entry points; `None` when no row has any.
+    pub entry_points: Option<EntryPointTable>,
 }
 
 impl Index {
@@ -58,16 +92,57 @@ impl Index {
         let mut first_sample = 0;
         for (part, entry) in manifest.parts.iter().enumerate() {
             let layout = PartLayout::read(part, entry, parts)?;
+            if layout.version != manifest.version {
+                let (found, expected) = (layout.version, manifest.version);
+                let problem = format!("its version is {found}, dataset.json says {expected}");
+                return Err(DatasetError::Part { part: entry.file.clone(), problem });
+            }
             let mut first_row = 0;
             for place in layout.record_batches {
                 let rows = u64::from(place.rows);
-                let table = OnceLock::new();
-                batches.push(Batch { part, first_sample, first_row, place, table });
+                let (table, entry_points) = (OnceLock::new(), OnceLock::new());
+                let batch = Batch { part, first_sample, first_row, place, table, entry_points };
+                batches.push(batch);
                 first_sample += rows;
                 first_row += rows;
             }
         }
-        Ok(Self { manifest, batches })
+        let (entry_points_granted, entry_points_kept) = Default::default();
+        Ok(Self { manifest, batches, entry_points_granted, entry_points_kept })
+    }
+
+    /// Keeps entry points from now on, in at most so many bytes of memory.
+    ///
+    /// Without it none are kept: only a recipe that decodes regions has a use for them.
+    pub fn keep_entry_points(&self, bytes_max: u64) {
+        self.entry_points_granted.fetch_max(bytes_max, Ordering::Relaxed);
+    }
+
+    /// Bytes of memory that the entry points kept so far take.
+    pub fn entry_points_bytes(&self) -> u64 {
+        self.entry_points_kept.load(Ordering::Relaxed)
+    }
+
+    /// Number of record batches in all parts.
+    pub fn record_batches(&self) -> usize {
+        self.batches.len()
+    }
+
+    /// The keys and entry points of a record batch's rows.
+    pub fn keyed_rows(
+        &self,
+        record_batch: usize,
+        parts: &dyn PartBytes,
+    ) -> Result<KeyedRows, DatasetError> {
+        let batch = &self.batches[record_batch];
+        let metadata = self.read_metadata(batch, parts)?;
+        let keys = (0..batch.place.rows)
+            .map(|row| metadata.key(row).map(str::to_owned))
+            .collect::<Result<_, _>>()
+            .map_err(|problem| self.broken(batch, &problem))?;
+        let entry_points =
+            metadata.entry_points().map_err(|problem| self.broken(batch, &problem))?;
+        Ok(KeyedRows { first_sample: batch.first_sample, keys, entry_points })
     }
 
     /// The manifest.
@@ -82,16 +157,22 @@ impl Index {
         parts: &dyn PartBytes,
     ) -> Result<SampleLocation, DatasetError> {
         let (batch, row) = self.batch_of(sample)?;
-        let table = match batch.table.get() {
-            Some(table) => table,
-            None => {
-                let table = self.read_table(batch, &self.read_metadata(batch, parts)?)?;
-                // Two threads may have read it; both tables are the same.
-                batch.table.get_or_init(|| table)
+        let granted = self.entry_points_granted.load(Ordering::Relaxed);
+        if batch.table.get().is_none() || granted > 0 && batch.entry_points.get().is_none() {
+            let metadata = self.read_metadata(batch, parts)?;
+            // Two threads may have read it; what they read is the same.
+            if batch.table.get().is_none() {
+                let table = self.read_table(batch, &metadata)?;
+                batch.table.get_or_init(|| table);
             }
-        };
+            if granted > 0 {
+                self.keep(batch, &metadata, granted)?;
+            }
+        }
+        let table = batch.table.get().expect("it was read above or before");
         let row_index = row as usize;
         let offset = table.image_offsets[row_index];
+        let entry_points = batch.entry_points.get().and_then(Option::as_ref);
         Ok(SampleLocation {
             part: batch.part,
             row: batch.first_row + u64::from(row),
@@ -99,7 +180,26 @@ impl Index {
             bytes: table.image_offsets[row_index + 1] - offset,
             crc32c: table.crc32c[row_index],
             label: table.labels[row_index],
+            entry_points: entry_points.and_then(|table| table.row(row_index)),
         })
+    }
+
+    /// Keeps the entry points of a record batch where there is room for them.
+    fn keep(
+        &self,
+        batch: &Batch,
+        metadata: &RecordBatchMetadata,
+        granted: u64,
+    ) -> Result<(), DatasetError> {
+        let table = metadata.entry_points().map_err(|problem| self.broken(batch, &problem))?;
+        batch.entry_points.get_or_init(|| {
+            let bytes = table.as_ref()?.memory_bytes();
+            let add = |kept: u64| kept.checked_add(bytes).filter(|kept| *kept <= granted);
+            let kept = &self.entry_points_kept;
+            let has_room = kept.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_ok();
+            table.filter(|_| has_room)
+        });
+        Ok(())
     }
 
     /// A sample's key.

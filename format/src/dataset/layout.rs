@@ -49,6 +49,8 @@ pub struct RecordBatchPlace {
     pub rows: u32,
     /// CRC-32C of message and body without the data buffer of the images.
     pub rest_crc32c: u32,
+    /// Version of the part, which says what columns it has.
+    pub version: u32,
 }
 
 impl RecordBatchPlace {
@@ -61,6 +63,8 @@ impl RecordBatchPlace {
 /// What the footer of a part says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartLayout {
+    /// Version of the conventions that its schema names.
+    pub version: u32,
     /// Magic number and schema message.
     pub head: Range<u64>,
     /// CRC-32C of the head.
@@ -134,7 +138,7 @@ fn parse(tail: &[u8], place: Range<u64>, entry: &PartEntry) -> Result<PartLayout
     if footer.dictionaries().is_some_and(|list| !list.is_empty()) {
         return Err("it has dictionaries, which these conventions do not know".to_owned());
     }
-    schema::check(footer.schema().ok_or("the footer has no schema")?)?;
+    let version = schema::check(footer.schema().ok_or("the footer has no schema")?)?;
     let pair = |key: &str| {
         let mut pairs = footer.custom_metadata().into_iter().flatten();
         let found = pairs.find(|pair| pair.key() == Some(key)).and_then(|pair| pair.value());
@@ -149,13 +153,13 @@ fn parse(tail: &[u8], place: Range<u64>, entry: &PartEntry) -> Result<PartLayout
     let mut samples = 0;
     let mut expected_offset = None;
     for (number, block) in blocks.iter().enumerate() {
-        let (rows, rest_crc32c) = described
+        let sums = described
             .next()
             .flatten()
             .ok_or_else(|| format!("`{RECORD_BATCHES_KEY}` does not describe batch {number}"))?;
-        let batch = place_of(block, rows, rest_crc32c, &place, expected_offset)
+        let batch = place_of(block, sums, version, &place, expected_offset)
             .ok_or_else(|| format!("record batch {number} lies outside its place in the file"))?;
-        samples += u64::from(rows);
+        samples += u64::from(batch.rows);
         expected_offset = Some(batch.range().end);
         record_batches.push(batch);
     }
@@ -169,14 +173,14 @@ fn parse(tail: &[u8], place: Range<u64>, entry: &PartEntry) -> Result<PartLayout
         return Err(format!("{samples} rows, dataset.json says {}", entry.samples));
     }
     let head = 0..record_batches.first().map_or(place.start, |batch| batch.offset);
-    Ok(PartLayout { head, head_crc32c, record_batches, tail: place })
+    Ok(PartLayout { version, head, head_crc32c, record_batches, tail: place })
 }
 
 /// Checks one block of the footer; `None` for one that is not where it must be.
 fn place_of(
     block: &arrow_ipc::Block,
-    rows: u32,
-    rest_crc32c: u32,
+    (rows, rest_crc32c): (u32, u32),
+    version: u32,
     tail: &Range<u64>,
     expected: Option<u64>,
 ) -> Option<RecordBatchPlace> {
@@ -189,7 +193,8 @@ fn place_of(
         && metadata_bytes > MESSAGE_PREFIX_BYTES
         && end <= tail.start
         && (1..=ROWS_PER_RECORD_BATCH_MAX).contains(&rows);
-    fits.then_some(RecordBatchPlace { offset, metadata_bytes, body_bytes, rows, rest_crc32c })
+    let place = RecordBatchPlace { offset, metadata_bytes, body_bytes, rows, rest_crc32c, version };
+    fits.then_some(place)
 }
 
 fn parse_described(item: &str) -> Option<(u32, u32)> {

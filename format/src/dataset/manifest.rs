@@ -1,10 +1,10 @@
 //! `dataset.json`: counts, schema version, labels, checksums and provenance.
 
-use super::DatasetError;
-use super::schema::{FORMAT, IMAGE_BYTES_MAX, VERSION};
+use super::schema::{FORMAT, IMAGE_BYTES_MAX, VERSIONS_READ, versions_read};
+use super::{DatasetError, Form, Stored};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
 
 /// File name of the manifest in a dataset's folder.
@@ -31,14 +31,17 @@ pub struct Manifest {
     pub version: u32,
     /// Samples in all parts.
     pub samples: u64,
-    /// Bytes of all images as they were.
+    /// Bytes of all images as they are stored.
     pub image_bytes: u64,
-    /// Longest image in bytes: what a reader's buffer must hold.
+    /// Longest image in bytes, as stored: what a reader's buffer must hold.
     pub image_bytes_max: u64,
     /// Label names in label order; empty when the source was flat.
     pub labels: Vec<String>,
     /// The parts in order.
     pub parts: Vec<PartEntry>,
+    /// Form of the images, from version 2 on; version 1 stores files alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stored: Option<Stored>,
     /// Where it came from.
     pub provenance: Provenance,
 }
@@ -69,6 +72,9 @@ pub struct Provenance {
     pub source: String,
     /// Files that were left out as unreadable.
     pub skipped: u64,
+    /// The options it was packed with, by name; from version 2 on.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub options: BTreeMap<String, String>,
 }
 
 /// What every version of a manifest says.
@@ -89,11 +95,12 @@ impl Manifest {
         if head.format != FORMAT {
             return Err(broken(format!("format is {:?}, expected {FORMAT:?}", head.format)));
         }
-        if head.version != VERSION {
+        if !VERSIONS_READ.contains(&head.version) {
             return Err(broken(format!(
-                "version is {}, this program reads version {VERSION}; pack the source again with \
-                 it or use the program that packed it",
-                head.version
+                "version is {}, this program reads {}; pack the source again with it or use the \
+                 program that packed it",
+                head.version,
+                versions_read()
             )));
         }
         let (body, stated) = split_self_sha256(text).ok_or_else(|| {
@@ -121,7 +128,28 @@ impl Manifest {
         format!("{body},\n  \"{SELF_SHA256}\": \"{sha256}\"\n}}\n")
     }
 
+    /// The form of its JPEGs.
+    pub fn form(&self) -> Form {
+        self.stored.as_ref().map_or(Form::Jpeg, |stored| stored.form)
+    }
+
     fn check(&self) -> Result<(), String> {
+        self.check_parts()?;
+        match (self.version, &self.stored) {
+            (1, Some(_)) => return Err("version 1 has no member `stored`".to_owned()),
+            (1, None) => {}
+            (_, None) => return Err("missing member `stored`".to_owned()),
+            (_, Some(stored)) => stored.check(self.samples)?,
+        }
+        let mut labels = HashSet::new();
+        match self.labels.iter().find(|label| label.is_empty() || !labels.insert(*label)) {
+            Some(label) => Err(format!("label {label:?} is empty or listed twice")),
+            None => Ok(()),
+        }
+    }
+
+    /// Names and sums of the parts.
+    fn check_parts(&self) -> Result<(), String> {
         let mut names = HashSet::new();
         let (mut samples, mut bytes) = (0_u64, 0_u64);
         for part in &self.parts {
@@ -157,11 +185,7 @@ impl Manifest {
                 self.image_bytes_max
             ));
         }
-        let mut labels = HashSet::new();
-        match self.labels.iter().find(|label| label.is_empty() || !labels.insert(*label)) {
-            Some(label) => Err(format!("label {label:?} is empty or listed twice")),
-            None => Ok(()),
-        }
+        Ok(())
     }
 }
 

@@ -1,18 +1,25 @@
-//! Everything of a record batch but its images: keys, offsets, labels, checksums.
+//! Everything of a record batch but its images: keys, offsets, labels, checksums, entry points.
 //!
 //! It is small, and one CRC-32C in the footer covers it, so that a table that was read is a table
 //! that was written.
 
 use super::layout::{CONTINUATION, MESSAGE_PREFIX_BYTES, RecordBatchPlace};
-use super::schema::{IMAGE_BYTES_MAX, KEY_BYTES_MAX};
+use super::schema::{ENTRY_POINTS_BYTES_MAX, IMAGE_BYTES_MAX, KEY_BYTES_MAX, columns_of};
 use super::{DatasetError, PartBytes};
 use crc_fast::{CrcAlgorithm, Digest};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Most bytes of a record batch without its images.
 const REST_BYTES_MAX: u64 = 1 << 28;
+/// Buffers of the columns of the latest version.
+const BUFFERS: usize = 13;
+/// Buffers of the columns of version 1.
+const BUFFERS_OF_VERSION_1: usize = 10;
 
-/// The buffers of the four columns that a reader knows, in the order of the body.
+/// The buffers of the columns that a reader knows, in the order of the body.
+///
+/// Version 1 has no entry points: those three are empty places at the end of what it has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "column and buffer, as the Arrow format names them")]
 pub enum BufferRole {
@@ -26,11 +33,14 @@ pub enum BufferRole {
     LabelData,
     CrcValidity,
     CrcData,
+    EntryPointsValidity,
+    EntryPointsOffsets,
+    EntryPointsData,
 }
 
 impl BufferRole {
     /// All of them, in the order of the body.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; BUFFERS] = [
         Self::KeyValidity,
         Self::KeyOffsets,
         Self::KeyData,
@@ -41,6 +51,9 @@ impl BufferRole {
         Self::LabelData,
         Self::CrcValidity,
         Self::CrcData,
+        Self::EntryPointsValidity,
+        Self::EntryPointsOffsets,
+        Self::EntryPointsData,
     ];
 }
 
@@ -55,6 +68,49 @@ pub struct RowTable {
     pub labels: Vec<Option<i32>>,
 }
 
+/// The entry points of the rows of a record batch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EntryPointTable {
+    /// Those of all rows, one after another.
+    bytes: Arc<[u8]>,
+    /// Where each row's lie.
+    ranges: Vec<Option<Range<u32>>>,
+}
+
+impl EntryPointTable {
+    /// Those of a row.
+    pub fn row(&self, row: usize) -> Option<EntryPoints> {
+        let range = self.ranges.get(row)?.clone()?;
+        Some(EntryPoints { bytes: Arc::clone(&self.bytes), range })
+    }
+
+    /// The row that a byte of the column's data belongs to.
+    pub fn row_of(&self, byte: u32) -> Option<u32> {
+        let holds =
+            |range: &Option<Range<u32>>| range.as_ref().is_some_and(|range| range.contains(&byte));
+        self.ranges.iter().position(holds).and_then(|row| u32::try_from(row).ok())
+    }
+
+    /// Bytes of memory that it takes.
+    pub fn memory_bytes(&self) -> u64 {
+        let ranges = self.ranges.len() * size_of::<Option<Range<u32>>>();
+        (self.bytes.len() + ranges) as u64
+    }
+}
+
+/// The entry points of one sample, as they were packed: a place in its record batch's table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EntryPoints {
+    bytes: Arc<[u8]>,
+    range: Range<u32>,
+}
+
+impl AsRef<[u8]> for EntryPoints {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes[self.range.start as usize..self.range.end as usize]
+    }
+}
+
 /// The bytes of a record batch without the data of its images.
 #[derive(Debug, Clone)]
 pub struct RecordBatchMetadata {
@@ -62,8 +118,15 @@ pub struct RecordBatchMetadata {
     /// Message and body, the data of the images cut out.
     bytes: Vec<u8>,
     /// Where each buffer lies in the part.
-    buffers: [Range<u64>; 10],
-    label_nulls: u64,
+    buffers: [Range<u64>; BUFFERS],
+    nulls: Nulls,
+}
+
+/// Rows without a value in the columns that may have some.
+#[derive(Debug, Clone, Copy)]
+struct Nulls {
+    label: u64,
+    entry_points: u64,
 }
 
 impl RecordBatchMetadata {
@@ -94,7 +157,7 @@ impl RecordBatchMetadata {
         }
         let mut bytes = Vec::new();
         read(place.offset..body.start, &mut bytes)?;
-        let (buffers, label_nulls) = parse_message(&bytes, place, &body).map_err(broken)?;
+        let (buffers, nulls) = parse_message(&bytes, place, &body).map_err(broken)?;
         let images = buffers[BufferRole::ImageData as usize].clone();
         let rest = (place.range().end - place.offset) - (images.end - images.start);
         if rest > REST_BYTES_MAX {
@@ -102,7 +165,7 @@ impl RecordBatchMetadata {
         }
         read(body.start..images.start, &mut bytes)?;
         read(images.end..body.end, &mut bytes)?;
-        Ok(Self { place: place.clone(), bytes, buffers, label_nulls })
+        Ok(Self { place: place.clone(), bytes, buffers, nulls })
     }
 
     /// CRC-32C of what was read, to be held against [`RecordBatchPlace::rest_crc32c`].
@@ -156,15 +219,49 @@ impl RecordBatchMetadata {
             last = offset;
             image_offsets.push(base + offset);
         }
-        let validity = self.bytes_of(BufferRole::LabelValidity);
-        let is_null = |row: usize| self.label_nulls > 0 && validity[row / 8] >> (row % 8) & 1 == 0;
         let labels = self
             .elements::<4>(BufferRole::LabelData, 0)
             .enumerate()
-            .map(|(row, bytes)| (!is_null(row)).then(|| i32::from_le_bytes(bytes)))
+            .map(|(row, bytes)| {
+                let is_null = self.is_null(BufferRole::LabelValidity, self.nulls.label, row);
+                (!is_null).then(|| i32::from_le_bytes(bytes))
+            })
             .collect();
         let crc32c = self.elements::<4>(BufferRole::CrcData, 0).map(u32::from_le_bytes).collect();
         Ok(RowTable { image_offsets, crc32c, labels })
+    }
+
+    /// Reads the entry points of its rows; `None` when no row has any.
+    pub fn entry_points(&self) -> Result<Option<EntryPointTable>, String> {
+        let data = self.bytes_of(BufferRole::EntryPointsData);
+        if data.is_empty() {
+            return Ok(None);
+        }
+        let mut ranges = Vec::with_capacity(self.place.rows as usize);
+        let mut start = None;
+        for (index, bytes) in self.elements::<4>(BufferRole::EntryPointsOffsets, 1).enumerate() {
+            let end = u32::try_from(i32::from_le_bytes(bytes)).unwrap_or(u32::MAX);
+            let begin = start.unwrap_or(end);
+            let fits = begin <= end
+                && end as usize <= data.len()
+                && u64::from(end - begin) <= ENTRY_POINTS_BYTES_MAX;
+            if !fits {
+                return Err(format!("offset {index} of the entry points is {end}"));
+            }
+            if let Some(row) = index.checked_sub(1) {
+                let (role, nulls) = (BufferRole::EntryPointsValidity, self.nulls.entry_points);
+                // No bytes are no entry points, as null is.
+                let is_there = begin < end && !self.is_null(role, nulls, row);
+                ranges.push(is_there.then_some(begin..end));
+            }
+            start = Some(end);
+        }
+        Ok(Some(EntryPointTable { bytes: data.into(), ranges }))
+    }
+
+    /// Whether a row has no value in a column, given the column's validity and count of nulls.
+    fn is_null(&self, validity: BufferRole, nulls: u64, row: usize) -> bool {
+        nulls > 0 && self.bytes_of(validity)[row / 8] >> (row % 8) & 1 == 0
     }
 
     /// Where the key of a row lies in the part.
@@ -210,7 +307,7 @@ fn parse_message(
     bytes: &[u8],
     place: &RecordBatchPlace,
     body: &Range<u64>,
-) -> Result<([Range<u64>; 10], u64), String> {
+) -> Result<([Range<u64>; BUFFERS], Nulls), String> {
     let (prefix, rest) =
         bytes.split_at_checked(MESSAGE_PREFIX_BYTES as usize).ok_or("the message has no length")?;
     let length = i32::from_le_bytes(prefix[4..].try_into().expect("8 - 4 bytes"));
@@ -230,22 +327,30 @@ fn parse_message(
     }
     let nodes = batch.nodes().ok_or("no columns")?;
     let buffers = batch.buffers().ok_or("no buffers")?;
-    if nodes.len() < 4 || buffers.len() < BufferRole::ALL.len() {
+    let columns = columns_of(place.version);
+    let has_entry_points = columns > 4;
+    let known = if has_entry_points { BUFFERS } else { BUFFERS_OF_VERSION_1 };
+    if nodes.len() < columns || buffers.len() < known {
         return Err(format!("{} columns, {} buffers", nodes.len(), buffers.len()));
     }
-    let nulls: Vec<i64> = nodes.iter().take(4).map(|node| node.null_count()).collect();
-    if (nulls[0], nulls[1], nulls[3]) != (0, 0, 0) {
+    let null_counts: Vec<i64> = nodes.iter().take(columns).map(|node| node.null_count()).collect();
+    if [null_counts[0], null_counts[1], null_counts[3]] != [0; 3] {
         return Err("null in a column that has none".to_owned());
     }
-    let label_nulls = u64::try_from(nulls[2]).map_err(|_| "a negative count of nulls")?;
-    let mut places: [Range<u64>; 10] = Default::default();
+    let count = |column: usize| {
+        let count = null_counts.get(column).copied().unwrap_or(0);
+        u64::try_from(count).map_err(|_| "a negative count of nulls")
+    };
+    let nulls = Nulls { label: count(2)?, entry_points: count(4)? };
+    let mut places: [Range<u64>; BUFFERS] = Default::default();
     let mut end = body.start;
-    for (role, buffer) in BufferRole::ALL.into_iter().zip(buffers.iter()) {
+    for (role, buffer) in BufferRole::ALL.into_iter().zip(buffers.iter().take(known)) {
         let needed = match role {
-            BufferRole::KeyOffsets => (rows + 1) * 4,
+            BufferRole::KeyOffsets | BufferRole::EntryPointsOffsets => (rows + 1) * 4,
             BufferRole::ImageOffsets => (rows + 1) * 8,
             BufferRole::LabelData | BufferRole::CrcData => rows * 4,
-            BufferRole::LabelValidity if label_nulls > 0 => rows.div_ceil(8),
+            BufferRole::LabelValidity if nulls.label > 0 => rows.div_ceil(8),
+            BufferRole::EntryPointsValidity if nulls.entry_points > 0 => rows.div_ceil(8),
             _ => 0,
         };
         let range = range_in(body, buffer.offset(), buffer.length())
@@ -254,7 +359,8 @@ fn parse_message(
         end = range.end;
         places[role as usize] = range;
     }
-    Ok((places, label_nulls))
+    places[known..].fill(end..end);
+    Ok((places, nulls))
 }
 
 fn range_in(body: &Range<u64>, offset: i64, length: i64) -> Option<Range<u64>> {

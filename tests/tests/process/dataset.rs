@@ -36,6 +36,24 @@ fn plain_pyarrow_reads_a_packed_dataset() {
 }
 
 #[test]
+fn plain_pyarrow_reads_the_datasets_of_every_version_and_form() {
+    let Some(python) = python_with_pyarrow() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    pictures(folder.path(), 12);
+    run(folder.path(), &["pack", "pictures", "compact.set", "--form", "compact"]).success();
+    let script = root().join("tests/golden/pyarrow_reads_dataset.py");
+    let golden = root().join("datasets/tests/golden");
+    let sets =
+        [golden.join("version-1"), golden.join("version-2"), folder.path().join("compact.set")];
+    for (set, rows) in sets.into_iter().zip([6, 6, 12]) {
+        let output = Command::new(&python).arg(&script).arg(&set).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(text.lines().count(), rows, "{}: {text}", set.display());
+    }
+}
+
+#[test]
 fn keys_are_relative_paths_in_natural_order() {
     let folder = tempfile::tempdir().unwrap();
     let source = pictures(folder.path(), 24);

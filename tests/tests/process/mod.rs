@@ -7,3 +7,4 @@ mod jobs;
 mod leftovers;
 mod output;
 mod support;
+mod unpack;

@@ -4,12 +4,13 @@ pub(crate) mod device;
 
 use jpeg_encoder::{ColorType, Encoder};
 use meetpoint_format::dataset::{
-    MANIFEST_NAME, Manifest, PartEncoder, PartEntry, Provenance, Row, part_name,
+    MANIFEST_NAME, Manifest, PartEncoder, PartEntry, Provenance, Row, Stored, part_name, schema,
 };
 use meetpoint_format::recipe::Recipe;
 use meetpoint_host::stats::EpochStats;
 use meetpoint_host::{Batch, Epoch, LoaderConfig};
 use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -104,7 +105,8 @@ pub(crate) fn pack(folder: &Path, images: Vec<Vec<u8>>) {
             image_bytes += image.len() as u64;
             image_bytes_max = image_bytes_max.max(image.len() as u64);
             let label = i32::try_from(number % 2).unwrap();
-            encoder.push(Row { key: format!("{number}.jpg"), image, label: Some(label) }).unwrap();
+            let (key, label) = (format!("{number}.jpg"), Some(label));
+            encoder.push(Row { key, image, label, entry_points: None }).unwrap();
         }
         let part_written = encoder.finish().unwrap();
         let bytes = part_written.sink;
@@ -120,16 +122,18 @@ pub(crate) fn pack(folder: &Path, images: Vec<Vec<u8>>) {
     }
     let manifest = Manifest {
         format: "meetpoint-dataset".to_owned(),
-        version: 1,
+        version: schema::VERSION,
         samples: samples as u64,
         image_bytes,
         image_bytes_max,
         labels: vec!["even".to_owned(), "odd".to_owned()],
         parts,
+        stored: Some(Stored::default()),
         provenance: Provenance {
             tool: "tests".to_owned(),
             source: "seeded stripes".to_owned(),
             skipped: 0,
+            options: BTreeMap::new(),
         },
     };
     std::fs::write(folder.join(MANIFEST_NAME), manifest.to_json()).unwrap();

@@ -285,10 +285,13 @@ impl<'a> ScanReader<'a> {
     fn pass_restart_marker(&self, ending: &mut Ending) -> Result<(), Error> {
         let code = restart_marker(ending.paddings.len() - 1);
         let at = ending.end;
-        if at + 2 > self.scan.data.end || self.file[at..at + 2] != [0xff, code] {
+        let data = &self.file[at..self.scan.data.end];
+        // Any number of 0xff may stand before a marker, which begins with one.
+        let fill = data.iter().take_while(|byte| **byte == 0xff).count();
+        if fill == 0 || data.get(fill) != Some(&code) {
             return Err(damaged(at, "a restart marker is not where it must be"));
         }
-        ending.end = at + 2;
+        ending.end = at + fill + 1;
         Ok(())
     }
 }

@@ -1,7 +1,9 @@
-//! A place beside the destination to write in, and the rename that makes the dataset appear.
+//! A place beside the destination to write in, and the rename that makes the result appear.
 //!
-//! The place is a folder `NAME.partial-PID-N` whose descriptor is locked for as long as the pack
-//! lives. One that nobody has locked is what a killed pack left, and the next pack removes it.
+//! The place is a folder `NAME.partial-PID-N` whose descriptor is locked for as long as its process
+//! lives. One that nobody has locked is what a killed process left, and the next one removes it. A
+//! dataset is written right into it. Files of any name are written into a folder inside, beside a
+//! mark, so that remains are known as such whatever the files are called.
 
 use crate::Error;
 use meetpoint_format::dataset::MANIFEST_NAME;
@@ -18,20 +20,41 @@ const PARTIAL: &str = ".partial-";
 /// Attempts at a name that is free.
 const NAMES_MAX: u32 = 1000;
 
-/// Where the dataset is to lie.
+/// Name of the mark in a place for files of any name.
+const MARK: &str = "unpacking";
+/// Name of the folder beside the mark.
+const FILES: &str = "files";
+
+/// What may be replaced at a destination.
+pub(crate) enum Replace<'a> {
+    /// A dataset, when that is asked for.
+    Dataset {
+        /// Whether it is.
+        force: bool,
+    },
+    /// An empty folder; and, when that is asked for, one without anything foreign in it.
+    Files {
+        /// Whether it is.
+        force: bool,
+        /// Names something in the folder that may not go.
+        foreign: &'a dyn Fn(&Path) -> std::io::Result<Option<String>>,
+    },
+}
+
+/// Where the result is to lie.
 #[derive(Debug)]
-pub(super) struct Destination {
+pub(crate) struct Destination {
     /// Absolute, links resolved.
     path: PathBuf,
-    /// Whether a dataset is there, to be replaced.
+    /// Whether something is there, to be replaced.
     exists: bool,
     /// Remains that were removed.
-    pub(super) cleaned: Vec<PathBuf>,
+    pub(crate) cleaned: Vec<PathBuf>,
 }
 
 impl Destination {
-    /// Checks that `to` can be made or replaced, and removes the remains of killed packs.
-    pub(super) fn resolve(from: &Path, to: &Path, force: bool) -> Result<Self, Error> {
+    /// Checks that `to` can be made or replaced, and removes the remains of killed processes.
+    pub(crate) fn resolve(from: &Path, to: &Path, replace: &Replace<'_>) -> Result<Self, Error> {
         let read = |source| Error::Source { path: from.to_path_buf(), source };
         let from = from.canonicalize().map_err(read)?;
         let failed = |source| Error::Write { path: to.to_path_buf(), source };
@@ -46,31 +69,50 @@ impl Destination {
         if path.starts_with(&from) || from.starts_with(&path) {
             return Err(Error::Overlap { from, to: path });
         }
-        if exists && !force {
-            return Err(Error::Exists { path });
-        }
         if exists {
-            match foreign_entry(&path).map_err(failed)? {
-                None => {}
-                Some(entry) => return Err(Error::NotReplaced { path, entry }),
-            }
+            may_be_replaced(&path, replace)?;
         }
         let cleaned = remove_remains(&path).map_err(failed)?;
         Ok(Self { path, exists, cleaned })
     }
 }
 
-/// A locked folder to write a dataset in; removed when it is dropped before it is committed.
+/// Refuses to replace what is there unless it may be.
+fn may_be_replaced(path: &Path, replace: &Replace<'_>) -> Result<(), Error> {
+    let failed = |source| Error::Write { path: path.to_path_buf(), source };
+    let to = path.to_path_buf();
+    match replace {
+        Replace::Dataset { force: false } => Err(Error::Exists { path: to }),
+        Replace::Dataset { force: true } => match foreign_entry(path).map_err(failed)? {
+            None => Ok(()),
+            Some(entry) => Err(Error::NotReplaced { path: to, entry }),
+        },
+        Replace::Files { .. } if is_empty_folder(path).map_err(failed)? => Ok(()),
+        Replace::Files { force: false, .. } => Err(Error::Exists { path: to }),
+        Replace::Files { force: true, foreign } => match foreign(path).map_err(failed)? {
+            None => Ok(()),
+            Some(entry) => Err(Error::Foreign { path: to, entry }),
+        },
+    }
+}
+
+fn is_empty_folder(path: &Path) -> std::io::Result<bool> {
+    Ok(path.is_dir() && std::fs::read_dir(path)?.next().is_none())
+}
+
+/// A locked folder to write in; removed when it is dropped before it is committed.
 #[derive(Debug)]
-pub(super) struct Staging {
+pub(crate) struct Staging {
     path: PathBuf,
+    /// What is renamed to the destination: the folder itself, or one inside.
+    content: PathBuf,
     folder: File,
     is_committed: bool,
 }
 
 impl Staging {
-    /// Makes and locks a folder beside the destination.
-    pub(super) fn create(destination: &Destination) -> Result<Self, Error> {
+    /// Makes and locks a folder beside the destination, for a dataset.
+    pub(crate) fn create(destination: &Destination) -> Result<Self, Error> {
         let failed = |path: &Path, source| Error::Write { path: path.to_path_buf(), source };
         for number in 0..NAMES_MAX {
             let mut name = OsString::from(destination.path.as_os_str());
@@ -83,20 +125,32 @@ impl Staging {
             // Another pack that looks for remains may take the folder before it is locked; then
             // it is gone, and the next name is tried.
             if let Some(folder) = lock(&path).map_err(|source| failed(&path, source))? {
-                return Ok(Self { path, folder, is_committed: false });
+                let content = path.clone();
+                return Ok(Self { path, content, folder, is_committed: false });
             }
         }
         Err(failed(&destination.path, Errno::EXIST.into()))
     }
 
-    /// The folder.
-    pub(super) fn path(&self) -> &Path {
-        &self.path
+    /// As [`Self::create`], for files of any name.
+    pub(crate) fn create_for_files(destination: &Destination) -> Result<Self, Error> {
+        let mut staging = Self::create(destination)?;
+        let content = staging.path.join(FILES);
+        File::create_new(staging.path.join(MARK))
+            .and_then(|_| std::fs::create_dir(&content))
+            .map_err(|source| Error::Write { path: content.clone(), source })?;
+        staging.content = content;
+        Ok(staging)
+    }
+
+    /// The folder to write in.
+    pub(crate) fn content(&self) -> &Path {
+        &self.content
     }
 
     /// Writes the manifest: the last file, since a folder without it is no dataset.
-    pub(super) fn write_manifest(&mut self, text: &[u8]) -> Result<(), Error> {
-        let path = self.path.join(MANIFEST_NAME);
+    pub(crate) fn write_manifest(&mut self, text: &[u8]) -> Result<(), Error> {
+        let path = self.content.join(MANIFEST_NAME);
         let write = || {
             let mut file = File::create_new(&path)?;
             file.write_all(text)?;
@@ -105,28 +159,32 @@ impl Staging {
         write().map_err(|source| Error::Write { path: path.clone(), source })
     }
 
-    /// Renames the folder to the destination; tells whether it replaced a dataset.
-    pub(super) fn commit(mut self, destination: &Destination) -> Result<bool, Error> {
+    /// Renames the folder to the destination; tells whether it replaced something.
+    ///
+    /// The files in it have been synced by whoever wrote them.
+    pub(crate) fn commit(mut self, destination: &Destination) -> Result<bool, Error> {
         let to = &destination.path;
         let failed = |source: std::io::Error| Error::Write { path: to.clone(), source };
+        File::open(&self.content).and_then(|content| content.sync_all()).map_err(failed)?;
         self.folder.sync_all().map_err(failed)?;
         if destination.exists {
-            exchange(&self.path, to).map_err(failed)?;
+            exchange(&self.content, to).map_err(failed)?;
         } else {
-            match renameat_with(CWD, &self.path, CWD, to, RenameFlags::NOREPLACE) {
+            match renameat_with(CWD, &self.content, CWD, to, RenameFlags::NOREPLACE) {
                 Err(Errno::EXIST) => return Err(Error::Exists { path: to.clone() }),
                 // File systems without the flag; what appeared meanwhile is replaced only if it is
                 // an empty folder.
                 Err(Errno::INVAL | Errno::NOSYS) => {
-                    std::fs::rename(&self.path, to).map_err(failed)?;
+                    std::fs::rename(&self.content, to).map_err(failed)?;
                 }
                 renamed => renamed.map_err(|errno| failed(errno.into()))?,
             }
-            self.is_committed = true;
+            // With a folder inside, the one around it is still to be removed.
+            self.is_committed = self.content == self.path;
         }
         let parent = to.parent().expect("a destination has a name, so a parent");
         File::open(parent).and_then(|parent| parent.sync_all()).map_err(failed)?;
-        // After an exchange the old dataset is in the place, and goes with it.
+        // After an exchange what was replaced is in the place, and goes with it.
         Ok(destination.exists)
     }
 }
@@ -174,7 +232,7 @@ fn lock(path: &Path) -> std::io::Result<Option<File>> {
     Ok(is_same.then_some(folder))
 }
 
-/// Removes the places of packs that are no more; returns their names.
+/// Removes the places of processes that are no more; returns their names.
 fn remove_remains(destination: &Path) -> std::io::Result<Vec<PathBuf>> {
     let parent = destination.parent().expect("a destination has a name, so a parent");
     let name = destination.file_name().expect("a destination has a name");
@@ -185,9 +243,9 @@ fn remove_remains(destination: &Path) -> std::io::Result<Vec<PathBuf>> {
         if !is_partial_of(&entry.file_name(), name) || !entry.file_type()?.is_dir() {
             continue;
         }
-        // Only what a pack writes is removed, whatever the folder is called.
+        // Only what is written here is removed, whatever the folder is called.
         let Some(_locked) = lock(&path)? else { continue };
-        if foreign_entry(&path)?.is_none() {
+        if foreign_entry(&path)?.is_none() || is_place_for_files(&path)? {
             std::fs::remove_dir_all(&path)?;
             removed.push(path);
         }
@@ -223,6 +281,21 @@ fn foreign_entry(path: &Path) -> std::io::Result<Option<String>> {
         }
     }
     Ok(None)
+}
+
+/// Whether a folder holds a mark, and nothing but the mark and the folder of files.
+fn is_place_for_files(path: &Path) -> std::io::Result<bool> {
+    let mut has_mark = false;
+    for entry in std::fs::read_dir(path)? {
+        let entry = entry?;
+        let kind = entry.file_type()?;
+        if entry.file_name() == MARK && kind.is_file() {
+            has_mark = true;
+        } else if entry.file_name() != FILES || !kind.is_dir() {
+            return Ok(false);
+        }
+    }
+    Ok(has_mark)
 }
 
 fn is_part_name(name: &str) -> bool {

@@ -1,0 +1,225 @@
+//! What a pack does to a JPEG, in words of the dataset format, and how the kernels are asked for it.
+
+use meetpoint_format::dataset::schema::{ENTRY_POINTS_BYTES_MAX, IMAGE_BYTES_MAX};
+use meetpoint_format::dataset::{EntryPointSpacing, Form, Kept};
+use meetpoint_kernels::jpeg::{self, HuffmanTables, Process, Restarts, Rewrite, Spacing};
+use meetpoint_kernels::{ImageFormat, Picture, decode_into};
+use std::collections::BTreeMap;
+
+/// What to do with progressive JPEGs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Progressive {
+    /// Re-write them as baseline: other bytes, the same coefficients and pixels.
+    #[default]
+    Transcode,
+    /// Leave them as they are.
+    Keep,
+}
+
+/// What to do with restart markers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum RestartMarkers {
+    /// Leave them as they are.
+    #[default]
+    Keep,
+    /// Remove them.
+    Remove,
+    /// One after each row of MCUs.
+    EveryMcuRow,
+    /// One after so many MCUs, at least 1.
+    EveryMcus(u16),
+}
+
+/// In which form JPEGs are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct JpegOptions {
+    /// As files or in a coefficient form.
+    pub form: Form,
+    /// How far entry points lie apart; `None` for no entry points.
+    pub entry_points: Option<EntryPointSpacing>,
+    /// What to do with progressive ones.
+    pub progressive: Progressive,
+    /// What to do with restart markers.
+    pub restarts: RestartMarkers,
+    /// Whether to give each file the Huffman tables that suit it best.
+    pub optimise_huffman: bool,
+}
+
+impl Default for JpegOptions {
+    fn default() -> Self {
+        Self {
+            form: Form::default(),
+            entry_points: Some(EntryPointSpacing::default()),
+            progressive: Progressive::default(),
+            restarts: RestartMarkers::default(),
+            optimise_huffman: false,
+        }
+    }
+}
+
+impl JpegOptions {
+    /// The options by name, as on the command line, for a dataset's provenance.
+    pub(crate) fn by_name(&self) -> BTreeMap<String, String> {
+        let entry_points = match self.entry_points {
+            None => "none".to_owned(),
+            Some(EntryPointSpacing::McuRow) => "row".to_owned(),
+            Some(EntryPointSpacing::Mcus(count)) => count.to_string(),
+        };
+        let progressive = match self.progressive {
+            Progressive::Transcode => "transcode",
+            Progressive::Keep => "keep",
+        };
+        let restarts = match self.restarts {
+            RestartMarkers::Keep => "keep".to_owned(),
+            RestartMarkers::Remove => "none".to_owned(),
+            RestartMarkers::EveryMcuRow => "row".to_owned(),
+            RestartMarkers::EveryMcus(count) => count.to_string(),
+        };
+        let pairs = [
+            ("form", self.form.name().to_owned()),
+            ("entry-points", entry_points),
+            ("progressive", progressive.to_owned()),
+            ("restart-interval", restarts),
+            ("optimize-huffman", self.optimise_huffman.to_string()),
+        ];
+        pairs.map(|(name, value)| (name.to_owned(), value)).into()
+    }
+
+    /// Whether every file is to be re-written, whatever it is.
+    fn rewrites_all(&self) -> bool {
+        self.restarts != RestartMarkers::Keep || self.optimise_huffman
+    }
+}
+
+/// What became of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Fate {
+    /// It is in the coefficient form.
+    pub(crate) is_converted: bool,
+    /// It was re-written to other bytes before.
+    pub(crate) is_rewritten: bool,
+    /// It was re-written from progressive to baseline.
+    pub(crate) is_transcoded: bool,
+    /// Why something that was asked for was not done.
+    pub(crate) kept: Option<Kept>,
+}
+
+/// A file as it is to be stored.
+#[derive(Debug)]
+pub(crate) struct Converted {
+    /// What is stored.
+    pub(crate) stored: Vec<u8>,
+    /// Where decoding can start in the middle of it.
+    pub(crate) entry_points: Option<Vec<u8>>,
+    /// What became of the file.
+    pub(crate) fate: Fate,
+}
+
+/// Converts a file that decodes, or keeps it as it is and says why.
+///
+/// With `decoded`, its picture, each step is checked: what is re-written must show the same
+/// pixels, and what is converted must come back byte for byte.
+pub(crate) fn convert(
+    file: Vec<u8>,
+    options: &JpegOptions,
+    decoded: Option<&Picture>,
+    scratch: &mut Picture,
+) -> Converted {
+    let mut fate = Fate::default();
+    if ImageFormat::of(&file) != Some(ImageFormat::Jpeg) {
+        fate.kept = Some(Kept::NotJpeg);
+        return Converted { stored: file, entry_points: None, fate };
+    }
+    // Where the coefficient form brings the file itself back, there is no reason to re-write it.
+    if !options.rewrites_all()
+        && let Some(stored) = to_form(&file, options.form, decoded.is_some())
+    {
+        fate.is_converted = true;
+        return Converted { stored, entry_points: None, fate };
+    }
+    let mut stored = file;
+    let transcodes = options.progressive == Progressive::Transcode && jpeg::is_progressive(&stored);
+    if options.rewrites_all() || transcodes {
+        match rewrite(&stored, options, transcodes, decoded, scratch) {
+            Some(rewritten) => {
+                fate.is_rewritten = rewritten != stored;
+                fate.is_transcoded = transcodes;
+                stored = rewritten;
+            }
+            None => fate.kept = Some(Kept::NotRewritable),
+        }
+        if let Some(form) = to_form(&stored, options.form, decoded.is_some()) {
+            fate.is_converted = true;
+            return Converted { stored: form, entry_points: None, fate };
+        }
+    }
+    if options.form != Form::Jpeg {
+        fate.kept = Some(Kept::NotReproducible);
+    }
+    let entry_points = options.entry_points.and_then(|spacing| entry_points(&stored, spacing));
+    Converted { stored, entry_points, fate }
+}
+
+/// The coefficient form of a file; `None` where none is asked for or the file would not come back.
+fn to_form(file: &[u8], form: Form, is_checked: bool) -> Option<Vec<u8>> {
+    let form = kernel_form(form)?;
+    let stored = jpeg::to_form(file, form).ok()?;
+    let fits = stored.len() as u64 <= IMAGE_BYTES_MAX;
+    let comes_back = || jpeg::from_form(&stored).is_ok_and(|back| back == file);
+    (fits && (!is_checked || comes_back())).then_some(stored)
+}
+
+/// The same picture in other bytes; `None` where that cannot be had.
+fn rewrite(
+    file: &[u8],
+    options: &JpegOptions,
+    transcodes: bool,
+    decoded: Option<&Picture>,
+    scratch: &mut Picture,
+) -> Option<Vec<u8>> {
+    let restarts = match options.restarts {
+        RestartMarkers::Keep => Restarts::Keep,
+        RestartMarkers::Remove => Restarts::Remove,
+        RestartMarkers::EveryMcuRow => Restarts::EveryMcuRows(1),
+        RestartMarkers::EveryMcus(count) => Restarts::EveryMcus(count),
+    };
+    let process = if transcodes { Process::Baseline } else { Process::Keep };
+    let with = |tables| jpeg::rewrite(file, &Rewrite { restarts, tables, process }).ok();
+    // The tables of progressive scans do not fit a baseline one, and other restart markers may need
+    // codes that a file's own tables lack.
+    let own = if transcodes || options.optimise_huffman { None } else { with(HuffmanTables::Keep) };
+    let rewritten = own.or_else(|| with(HuffmanTables::Optimise))?;
+    let fits = rewritten.len() as u64 <= IMAGE_BYTES_MAX;
+    let mut shows =
+        |picture: &Picture| decode_into(&rewritten, None, scratch).is_ok() && scratch == picture;
+    (fits && decoded.is_none_or(&mut shows)).then_some(rewritten)
+}
+
+/// The entry points of a JPEG; `None` where decoding cannot start in the middle, or where they
+/// would be longer than a row may have.
+pub(crate) fn entry_points(file: &[u8], spacing: EntryPointSpacing) -> Option<Vec<u8>> {
+    let spacing = match spacing {
+        EntryPointSpacing::McuRow => Spacing::McuRow,
+        EntryPointSpacing::Mcus(count) => Spacing::Mcus(count),
+    };
+    let found = jpeg::entry_points(file, spacing).ok().flatten()?;
+    (1..=ENTRY_POINTS_BYTES_MAX).contains(&(found.len() as u64)).then_some(found)
+}
+
+/// The kernels' name of a form; `None` for files.
+fn kernel_form(form: Form) -> Option<jpeg::Form> {
+    match form {
+        Form::Jpeg => None,
+        Form::Compact => Some(jpeg::Form::Compact),
+        Form::Fast => Some(jpeg::Form::Fast),
+    }
+}
+
+/// The form of stored bytes.
+pub(crate) fn form_of(stored: &[u8]) -> Form {
+    match jpeg::form_of(stored) {
+        None => Form::Jpeg,
+        Some(jpeg::Form::Compact) => Form::Compact,
+        Some(jpeg::Form::Fast) => Form::Fast,
+    }
+}

@@ -1,0 +1,158 @@
+//! Whether the manifest tells the truth about a part that is as it was packed.
+//!
+//! The checksum in a manifest says that nobody changed it by accident, not that it is right.
+
+use super::Place;
+use super::diagnose::{cause_of, region};
+use meetpoint_format::dataset::{
+    BufferRole, Manifest, PartBytes, PartEntry, PartLayout, RecordBatchMetadata, RecordBatchPlace,
+};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// What all parts together have, to be held against the manifest.
+#[derive(Debug, Default)]
+pub(super) struct Sums {
+    image_bytes: u64,
+    image_bytes_max: u64,
+    entry_points: u64,
+    entry_points_bytes: u64,
+}
+
+impl Sums {
+    /// What of the manifest is not so.
+    pub(super) fn differences(&self, manifest: &Manifest) -> Vec<String> {
+        let stored = manifest.stored.as_ref();
+        let entry_points = stored.map(|stored| &stored.entry_points);
+        let pairs = [
+            ("image_bytes", Some(manifest.image_bytes), self.image_bytes),
+            ("image_bytes_max", Some(manifest.image_bytes_max), self.image_bytes_max),
+            ("stored.entry_points.samples", entry_points.map(|e| e.samples), self.entry_points),
+            ("stored.entry_points.bytes", entry_points.map(|e| e.bytes), self.entry_points_bytes),
+        ];
+        pairs
+            .into_iter()
+            .filter(|(_, said, found)| said.is_some_and(|said| said != *found))
+            .map(|(name, said, found)| {
+                let said = said.unwrap_or_default();
+                format!("{name} is {said}, the parts have {found}; {REMEDY}")
+            })
+            .collect()
+    }
+}
+
+const REMEDY: &str = "part and manifest were not made together: pack again";
+
+/// Holds a part whose SHA-256 is right against the manifest, and adds up what it has.
+pub(super) fn check(
+    part: &dyn PartBytes,
+    entry: &PartEntry,
+    manifest: &Manifest,
+    sums: &mut Sums,
+) -> Vec<(Place, String)> {
+    let layout = match PartLayout::read(0, entry, part) {
+        Ok(layout) => layout,
+        Err(error) => return vec![(Place::File, format!("{}; {REMEDY}", cause_of(error)))],
+    };
+    let mut found = Vec::new();
+    if layout.version != manifest.version {
+        let (own, said) = (layout.version, manifest.version);
+        let problem = format!("its version is {own}, dataset.json says {said}; {REMEDY}");
+        found.push((Place::File, problem));
+    }
+    if let Some(place) = region(part, layout.head.clone(), layout.head_crc32c, "Arrow schema") {
+        found.push((place, format!("its checksum in the footer is another; {REMEDY}")));
+    }
+    let mut first_row = 0;
+    for batch in &layout.record_batches {
+        let rows = Rows { entry, manifest, batch, first_row };
+        if let Err(problem) = rows.check(part, sums, &mut found) {
+            let Range { start, end } = batch.range();
+            let last = first_row + u64::from(batch.rows) - 1;
+            let region = format!("tables of rows {first_row} to {last}");
+            found.push((Place::Bytes { start, end, region }, format!("{problem}; {REMEDY}")));
+        }
+        first_row += u64::from(batch.rows);
+    }
+    found
+}
+
+/// A record batch that is looked through.
+struct Rows<'a> {
+    entry: &'a PartEntry,
+    manifest: &'a Manifest,
+    batch: &'a RecordBatchPlace,
+    first_row: u64,
+}
+
+impl Rows<'_> {
+    /// What is wrong with single rows goes to `found`, one row of each kind; the error is what is
+    /// wrong with all.
+    fn check(
+        &self,
+        part: &dyn PartBytes,
+        sums: &mut Sums,
+        found: &mut Vec<(Place, String)>,
+    ) -> Result<(), String> {
+        let metadata =
+            RecordBatchMetadata::read(0, &self.entry.file, self.batch, part).map_err(cause_of)?;
+        if metadata.crc32c() != self.batch.rest_crc32c {
+            return Err("their checksum in the footer is another".to_owned());
+        }
+        let table = metadata.rows()?;
+        let images = metadata.buffer(BufferRole::ImageData);
+        let (first, last) = (table.image_offsets.first(), table.image_offsets.last());
+        if first != Some(&images.start) || last != Some(&images.end) {
+            return Err("images have bytes that no row names".to_owned());
+        }
+        let lengths = table.image_offsets.windows(2).map(|pair| pair[1] - pair[0]);
+        let mut wrong = BTreeMap::new();
+        for ((row, bytes), label) in (0..).zip(lengths).zip(&table.labels) {
+            sums.image_bytes += bytes;
+            sums.image_bytes_max = sums.image_bytes_max.max(bytes);
+            for (kind, problem) in self.wrong_with(bytes, *label, metadata.key(row)) {
+                // One row of each kind names the lie; a lie about all rows would name them all.
+                wrong.entry(kind).or_insert((row, problem));
+            }
+        }
+        for (row, problem) in wrong.into_values() {
+            found.push((self.row(&metadata, row), format!("{problem}; {REMEDY}")));
+        }
+        if let Some(entry_points) = metadata.entry_points()? {
+            for row in (0..self.batch.rows as usize).filter_map(|row| entry_points.row(row)) {
+                sums.entry_points += 1;
+                sums.entry_points_bytes += row.as_ref().len() as u64;
+            }
+        }
+        Ok(())
+    }
+
+    /// What is wrong with a row, by kind.
+    fn wrong_with(
+        &self,
+        bytes: u64,
+        label: Option<i32>,
+        key: Result<&str, String>,
+    ) -> Vec<(&'static str, String)> {
+        let mut wrong = Vec::new();
+        let longest = self.manifest.image_bytes_max;
+        if bytes > longest {
+            let problem = format!("an image of {bytes} bytes, image_bytes_max is {longest}");
+            wrong.push(("length", problem));
+        }
+        let labels = self.manifest.labels.len();
+        let is_known = |label: i32| usize::try_from(label).is_ok_and(|label| label < labels);
+        if let Some(label) = label.filter(|label| !is_known(*label)) {
+            wrong.push(("label", format!("label {label}, dataset.json names {labels} labels")));
+        }
+        if let Err(problem) = key {
+            wrong.push(("key", problem));
+        }
+        wrong
+    }
+
+    fn row(&self, metadata: &RecordBatchMetadata, row: u32) -> Place {
+        let key = metadata.key(row).unwrap_or("(unreadable)").to_owned();
+        Place::Row { row: self.first_row + u64::from(row), key }
+    }
+}

@@ -1,0 +1,132 @@
+//! Whether every sample is what the dataset says that it is: it decodes, comes back from its form,
+//! and its entry points are those of its file.
+
+use super::{DeepReport, Place, Problem, VerifyProgress, VerifyReport};
+use crate::Error;
+use crate::jpeg::{entry_points, form_of};
+use crate::walk::{Sample, Visited, each_sample, threads};
+use meetpoint_format::dataset::{Form, Kept, MANIFEST_NAME};
+use meetpoint_kernels::{ImageFormat, Picture, decode_into};
+use meetpoint_prepare::{Dataset, original};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What a sample was found to be.
+struct Found {
+    /// Bytes that are stored of it.
+    bytes: u64,
+    form: Form,
+    is_jpeg: bool,
+    has_entry_points: bool,
+}
+
+/// Decodes every sample of a dataset that [`verify`](super::verify) found sound, and holds forms
+/// and entry points against what is made of them anew; what is found is added to `report`.
+pub fn verify_deep(
+    path: &Path,
+    asked_threads: usize,
+    stop: &AtomicBool,
+    report: &mut VerifyReport,
+    progress: &mut dyn FnMut(VerifyProgress),
+) -> Result<(), Error> {
+    let dataset = Dataset::open(path)?;
+    let mut deep = DeepReport::default();
+    let mut problems = Vec::new();
+    let mut done = VerifyProgress { bytes_done: 0, bytes: dataset.manifest().image_bytes };
+    progress(done);
+    let visit = |scratch: &mut [Picture; 2], sample: &Sample| look(&dataset, sample, scratch);
+    each_sample(&dataset, threads(asked_threads), &Default::default, &visit, &mut |visited| {
+        if stop.load(Ordering::Relaxed) {
+            return Err(Error::Interrupted);
+        }
+        let Visited { sample, result } = visited.map_err(|unread| unread.error)?;
+        match result {
+            Ok(found) => {
+                deep.decoded += 1;
+                deep.converted += u64::from(found.form != Form::Jpeg);
+                deep.not_jpeg += u64::from(!found.is_jpeg);
+                deep.entry_points += u64::from(found.has_entry_points);
+                done.bytes_done += found.bytes;
+                progress(done);
+            }
+            Err(problem) => problems.push((sample.index, sample.key, problem)),
+        }
+        Ok(())
+    })?;
+    problems.sort();
+    for (sample, key, problem) in problems {
+        let location = dataset.locate(sample)?;
+        report.problems.push(Problem {
+            file: dataset.manifest().parts[location.part].file.clone(),
+            place: Place::Row { row: location.row, key },
+            problem,
+        });
+    }
+    if report.is_sound() {
+        report.problems.extend(differences(&dataset, &deep));
+    }
+    report.deep = Some(deep);
+    Ok(())
+}
+
+/// Looks at one sample; the error is what is wrong with it.
+fn look(
+    dataset: &Dataset,
+    sample: &Sample,
+    [of_file, of_form]: &mut [Picture; 2],
+) -> Result<Found, String> {
+    let stored = dataset.read_sample(sample.index).map_err(|error| error.to_string())?;
+    let form = form_of(&stored);
+    let manifest = dataset.manifest();
+    if form != Form::Jpeg && form != manifest.form() {
+        let (found, said) = (form.name(), manifest.form().name());
+        return Err(format!("it is in the form {found}, dataset.json says {said}; pack again"));
+    }
+    let file = original(&stored)
+        .map_err(|error| format!("it does not come back from its form: {error}; pack again"))?;
+    decode_into(&file, None, of_file)
+        .map_err(|error| format!("{error}; repair the source and pack again"))?;
+    if form != Form::Jpeg {
+        decode_into(&stored, None, of_form).map_err(|error| format!("{error}; pack again"))?;
+        if of_form != of_file {
+            return Err("its form shows another picture than its file; pack again".to_owned());
+        }
+    }
+    let is_jpeg = ImageFormat::of(&file) == Some(ImageFormat::Jpeg);
+    let spacing = manifest.stored.as_ref().and_then(|stored| stored.entry_points.spacing);
+    let expected = spacing
+        .filter(|_| form == Form::Jpeg && is_jpeg)
+        .and_then(|spacing| entry_points(&file, spacing));
+    let packed = sample.entry_points.as_ref().map(AsRef::as_ref);
+    let problem = match (packed, expected.as_deref()) {
+        (packed, expected) if packed == expected => None,
+        (None, _) => Some("it has no entry points, though decoding can start in its middle"),
+        (Some(_), None) => Some("it has entry points, though none belong to it"),
+        (Some(_), Some(_)) => Some("its entry points are not those of its file"),
+    };
+    match problem {
+        Some(problem) => Err(format!("{problem}; pack again")),
+        None => {
+            let (bytes, has_entry_points) = (stored.len() as u64, packed.is_some());
+            Ok(Found { bytes, form, is_jpeg, has_entry_points })
+        }
+    }
+}
+
+/// Counts of the manifest that are not so.
+fn differences(dataset: &Dataset, deep: &DeepReport) -> Vec<Problem> {
+    let Some(stored) = dataset.manifest().stored.as_ref() else { return Vec::new() };
+    let not_jpeg = stored.kept.get(&Kept::NotJpeg).copied().unwrap_or(0);
+    [
+        ("stored.converted", stored.converted, deep.converted),
+        ("stored.kept.not_jpeg", not_jpeg, deep.not_jpeg),
+    ]
+    .into_iter()
+    .filter(|(_, said, found)| said != found)
+    .map(|(name, said, found)| Problem {
+        file: MANIFEST_NAME.to_owned(),
+        place: Place::File,
+        problem: format!("{name} is {said}, the samples say {found}; pack again"),
+    })
+    .collect()
+}

@@ -1,0 +1,101 @@
+//! Goes through all samples of a dataset on several threads, a record batch at a time.
+//!
+//! Each thread holds one sample; what comes of them arrives in any order on the calling thread.
+
+use crate::Error;
+use meetpoint_format::dataset::EntryPoints;
+use meetpoint_prepare::Dataset;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+
+/// Results that may wait for the calling thread.
+const RESULTS_AHEAD_MAX: usize = 64;
+
+/// One sample, before anything of its image is read.
+#[derive(Debug)]
+pub(crate) struct Sample {
+    /// Index in the dataset.
+    pub(crate) index: u64,
+    /// Its key.
+    pub(crate) key: String,
+    /// Its entry points.
+    pub(crate) entry_points: Option<EntryPoints>,
+}
+
+/// What came of one sample.
+#[derive(Debug)]
+pub(crate) struct Visited<R> {
+    /// The sample.
+    pub(crate) sample: Sample,
+    /// What was made of it.
+    pub(crate) result: R,
+}
+
+/// A record batch whose keys do not read.
+#[derive(Debug)]
+pub(crate) struct Unread {
+    /// Why, with its rows.
+    pub(crate) error: meetpoint_prepare::Error,
+}
+
+/// As many threads as were asked for, or as the machine has cores.
+pub(crate) fn threads(asked: usize) -> usize {
+    match asked {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        threads => threads,
+    }
+}
+
+/// Shows every sample to `visit` on `threads` threads, and what came of it to `receive`.
+///
+/// Ends early when `receive` fails. `start` makes what a thread keeps from sample to sample.
+pub(crate) fn each_sample<S, R: Send>(
+    dataset: &Dataset,
+    threads: usize,
+    start: &(dyn Fn() -> S + Sync),
+    visit: &(dyn Fn(&mut S, &Sample) -> R + Sync),
+    receive: &mut dyn FnMut(Result<Visited<R>, Unread>) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let batches = dataset.record_batches();
+    let next = AtomicUsize::new(0);
+    let (sender, receiver) = mpsc::sync_channel(RESULTS_AHEAD_MAX);
+    std::thread::scope(|scope| {
+        for _ in 0..threads.clamp(1, batches.max(1)) {
+            let (sender, next) = (sender.clone(), &next);
+            scope.spawn(move || {
+                let mut state = start();
+                loop {
+                    let batch = next.fetch_add(1, Ordering::Relaxed);
+                    if batch >= batches || !visit_batch(dataset, batch, &mut state, visit, &sender)
+                    {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(sender);
+        // When this leaves, the receiver goes and the threads find nobody to send to.
+        receiver.into_iter().try_for_each(receive)
+    })
+}
+
+/// Visits the rows of a record batch; `false` when nobody wants to know any more.
+fn visit_batch<S, R>(
+    dataset: &Dataset,
+    batch: usize,
+    state: &mut S,
+    visit: &(dyn Fn(&mut S, &Sample) -> R + Sync),
+    sender: &mpsc::SyncSender<Result<Visited<R>, Unread>>,
+) -> bool {
+    let rows = match dataset.keyed_rows(batch) {
+        Ok(rows) => rows,
+        Err(error) => return sender.send(Err(Unread { error })).is_ok(),
+    };
+    let table = rows.entry_points.as_ref();
+    rows.keys.into_iter().enumerate().all(|(row, key)| {
+        let entry_points = table.and_then(|table| table.row(row));
+        let sample = Sample { index: rows.first_sample + row as u64, key, entry_points };
+        let result = visit(state, &sample);
+        sender.send(Ok(Visited { sample, result })).is_ok()
+    })
+}

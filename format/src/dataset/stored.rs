@@ -1,0 +1,154 @@
+//! What the manifest says of the form in which images are stored, and of what became of them.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::collections::BTreeMap;
+
+/// The form in which JPEGs of a dataset are stored; everything else is stored as the file it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Form {
+    /// As JPEG files.
+    #[default]
+    Jpeg,
+    /// In the coefficient form that is about as small as the file.
+    Compact,
+    /// In the coefficient form that unpacks fastest.
+    Fast,
+}
+
+impl Form {
+    /// The name in the manifest and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Jpeg => "jpeg",
+            Self::Compact => "compact",
+            Self::Fast => "fast",
+        }
+    }
+}
+
+/// Why something that was asked for was not done to an image, so that it is stored as it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kept {
+    /// It is no JPEG.
+    NotJpeg,
+    /// It would not come back byte for byte from the coefficient form.
+    NotReproducible,
+    /// The re-writer does not know its coding process, or its result would show other pixels.
+    NotRewritable,
+}
+
+impl Kept {
+    /// Why, in words that follow "kept as it was:".
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::NotJpeg => "no JPEG",
+            Self::NotReproducible => "would not come back byte for byte",
+            Self::NotRewritable => "cannot be re-written without loss",
+        }
+    }
+}
+
+/// How far entry points lie apart: `"row"`, or a number of MCUs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum EntryPointSpacing {
+    /// One for each row of MCUs.
+    #[default]
+    McuRow,
+    /// One every so many MCUs, at least 1.
+    Mcus(u16),
+}
+
+impl Serialize for EntryPointSpacing {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::McuRow => serializer.serialize_str("row"),
+            Self::Mcus(count) => serializer.serialize_u16(*count),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for EntryPointSpacing {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Written {
+            Name(String),
+            Mcus(u16),
+        }
+        match Written::deserialize(deserializer)? {
+            Written::Name(name) if name == "row" => Ok(Self::McuRow),
+            Written::Mcus(count) if count > 0 => Ok(Self::Mcus(count)),
+            _ => Err(serde::de::Error::custom("spacing is neither \"row\" nor 1 to 65535")),
+        }
+    }
+}
+
+/// The entry points of a dataset.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EntryPointsStored {
+    /// How far they lie apart; absent where none were asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spacing: Option<EntryPointSpacing>,
+    /// Samples that have some.
+    pub samples: u64,
+    /// Bytes of all of them.
+    pub bytes: u64,
+}
+
+/// In which form the images of a dataset are, and what became of the files.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Stored {
+    /// The form that was asked for.
+    pub form: Form,
+    /// Bytes of the files that were packed.
+    pub source_bytes: u64,
+    /// Samples that are in the coefficient form.
+    pub converted: u64,
+    /// Samples whose file was re-written before: these do not come back as they were.
+    pub rewritten: u64,
+    /// Those of them that were progressive and are baseline now.
+    pub transcoded: u64,
+    /// Samples to which something that was asked for was not done, by the reason.
+    pub kept: BTreeMap<Kept, u64>,
+    /// Entry points.
+    pub entry_points: EntryPointsStored,
+}
+
+impl Stored {
+    /// Counts that cannot be, in words.
+    pub(super) fn check(&self, samples: u64) -> Result<(), String> {
+        let counts = [
+            ("converted", self.converted),
+            ("rewritten", self.rewritten),
+            ("entry_points.samples", self.entry_points.samples),
+        ];
+        let kept = self.kept.values().map(|count| ("kept", *count));
+        for (name, count) in counts.into_iter().chain(kept) {
+            if count > samples {
+                return Err(format!("stored.{name} is {count} of {samples} samples"));
+            }
+        }
+        if self.transcoded > self.rewritten {
+            let (transcoded, rewritten) = (self.transcoded, self.rewritten);
+            return Err(format!("stored.transcoded is {transcoded} of {rewritten} rewritten"));
+        }
+        if self.form == Form::Jpeg && self.converted > 0 {
+            return Err(format!("stored.converted is {}, the form is jpeg", self.converted));
+        }
+        let entry_points = &self.entry_points;
+        if entry_points.bytes < entry_points.samples
+            || entry_points.samples == 0 && entry_points.bytes > 0
+            || entry_points.spacing.is_none() && entry_points.samples > 0
+        {
+            return Err(format!(
+                "stored.entry_points names {} samples and {} bytes",
+                entry_points.samples, entry_points.bytes
+            ));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,48 @@
+//! What a dataset stores of a sample, and what of it a recipe needs.
+
+use meetpoint_format::recipe::{Operation, Recipe};
+use meetpoint_kernels::{Error, jpeg};
+use std::borrow::Cow;
+
+/// The file that stored bytes were made from; the bytes themselves where they are a file.
+pub fn original(stored: &[u8]) -> Result<Cow<'_, [u8]>, Error> {
+    match jpeg::form_of(stored) {
+        Some(_) => jpeg::from_form(stored).map(Cow::Owned),
+        None => Ok(Cow::Borrowed(stored)),
+    }
+}
+
+/// Whether a recipe cuts a region out of the decoded picture before anything needs all of it, so
+/// that entry points save work.
+pub fn decodes_regions(recipe: &Recipe) -> bool {
+    let first = recipe.operations().iter().find(|operation| {
+        !matches!(operation, Operation::Decode | Operation::RandomHorizontalFlip { .. })
+    });
+    let cuts = |operation: &Operation| {
+        matches!(operation, Operation::RandomResizedCrop { .. } | Operation::CenterCrop { .. })
+    };
+    first.is_some_and(cuts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_recipes_that_cut_first_decode_regions() {
+        let recipe = |operations: &[&str]| {
+            let text: String = ["decode"]
+                .iter()
+                .chain(operations)
+                .map(|operation| format!("[[operation]]\nname = \"{operation}\"\n"))
+                .collect();
+            Recipe::from_toml(&text.replace("crop\"\n", "crop\"\nsize = 8\n")).unwrap()
+        };
+        assert!(decodes_regions(&recipe(&["random_resized_crop"])));
+        assert!(decodes_regions(&recipe(&["random_horizontal_flip", "center_crop"])));
+        assert!(!decodes_regions(&recipe(&["random_horizontal_flip"])));
+        let resized = "[[operation]]\nname = \"decode\"\n[[operation]]\nname = \"resize\"\nsize = 9\n\
+                       [[operation]]\nname = \"center_crop\"\nsize = 8\n";
+        assert!(!decodes_regions(&Recipe::from_toml(resized).unwrap()));
+    }
+}
