@@ -5,7 +5,7 @@ use crate::sets::SIDE;
 use fast_image_resize::images::{TypedImage, TypedImageRef};
 use fast_image_resize::pixels::U8x3;
 use fast_image_resize::{FilterType, ResizeAlg, ResizeOptions, Resizer};
-use meetpoint_kernels::{Picture, Region, crop};
+use meetpoint_kernels::{Picture, Region};
 use meetpoint_measure::libjpeg::{Mode, Turbo};
 
 /// All of them.
@@ -84,7 +84,14 @@ fn resize(
         .crop(x.into(), y.into(), width.into(), height.into());
     resizer.resize_typed(&from, &mut to, &options)?;
     if flip {
-        crop::flip_rows(out, SIDE);
+        flip_rows(out);
     }
     Ok(())
+}
+
+/// Mirrors rows of `SIDE` pixels left to right in place.
+fn flip_rows(pixels: &mut [u8]) {
+    for row in pixels.chunks_exact_mut(SIDE as usize * 3) {
+        row.as_chunks_mut::<3>().0.reverse();
+    }
 }
