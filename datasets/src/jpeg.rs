@@ -1,4 +1,5 @@
-//! What a pack does to a JPEG, in words of the dataset format, and how the kernels are asked for it.
+//! What a pack does to a JPEG, in words of the dataset format, and how the kernels are asked for
+//! it.
 
 use meetpoint_format::dataset::schema::{ENTRY_POINTS_BYTES_MAX, IMAGE_BYTES_MAX};
 use meetpoint_format::dataset::{EntryPointSpacing, Form, Kept};

@@ -2,7 +2,7 @@
 //! its own, since the count is of all that the process does on the thread.
 #![expect(unsafe_code, reason = "a global allocator that counts")]
 
-use meetpoint_format::recipe::{Dtype, Interpolation, Layout, Operation, Recipe, Size};
+use meetpoint_format::recipe::{Decode, Dtype, Interpolation, Layout, Operation, Recipe, Size};
 use meetpoint_kernels::resize::{Filter, Resize, Resizer};
 use meetpoint_kernels::tensor::{Place, TensorWriter};
 use meetpoint_kernels::{Cpu, Encoded, Region, SampleId, SamplePreparer, Stripe};
@@ -141,7 +141,7 @@ fn a_preparer_allocates_no_more_than_its_decoder() {
     let encoded = || Encoded::from(&file);
     for cpu in available() {
         // What the decoder itself allocates.
-        let plain = Recipe::new(vec![Operation::Decode, center(120, 150)]).unwrap();
+        let plain = Recipe::new(vec![Operation::Decode(Decode::EXACT), center(120, 150)]).unwrap();
         let mut preparer = SamplePreparer::new(&plain, cpu);
         let id = |sample| SampleId { seed: 3, epoch: 0, sample };
         let mut out = vec![0; plain.output().unwrap().bytes()];
@@ -149,7 +149,8 @@ fn a_preparer_allocates_no_more_than_its_decoder() {
         prepare();
         let of_decoder = counted(prepare);
         for chain in chains {
-            let recipe = Recipe::new([&[Operation::Decode], chain].concat()).unwrap();
+            let recipe =
+                Recipe::new([&[Operation::Decode(Decode::EXACT)], chain].concat()).unwrap();
             let mut preparer = SamplePreparer::new(&recipe, cpu);
             let shape = preparer.prepare_tensor(encoded(), id(0)).unwrap().spec;
             let mut out = vec![0; shape.bytes()];

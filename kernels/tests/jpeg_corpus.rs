@@ -1,11 +1,13 @@
-//! Small JPEGs of every kind decode to the very bytes that libjpeg-turbo gives, whole and by region.
+//! Small JPEGs of every kind decode to the very bytes that libjpeg-turbo gives, whole and by
+//! region.
 //!
-//! golden/jpeg/make.py made the files and the list of what they decode to, and explains both. A test
-//! names every file that fails, not only the first.
+//! golden/jpeg/make.py made the files and the list of what they decode to, and explains both. A
+//! test names every file that fails, not only the first.
 
+use meetpoint_format::recipe::Recipe;
 use meetpoint_kernels::decode::{Decoder, Encoded};
 use meetpoint_kernels::jpeg::{Form, Spacing, entry_points, from_form, to_form};
-use meetpoint_kernels::{Cpu, Error, Picture, Region, probe};
+use meetpoint_kernels::{Cpu, Error, Picture, Region, SampleId, SamplePreparer, probe};
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 
@@ -188,4 +190,35 @@ fn entry_points_change_no_pixel() {
             (!same).then(|| format!("{region:?}: {result:?}"))
         })
     }));
+}
+
+/// SHA-256 of `ImageOps.exif_transpose(Image.open(..)).convert("RGB")` of Pillow 13, begun.
+const TURNED: [(&str, &str); 8] = [
+    ("exif-1", "474ac035c2fff46f"),
+    ("exif-2", "49ddf413a3518c95"),
+    ("exif-3", "8692df29ebe926a5"),
+    ("exif-4", "428ed1481cf35dea"),
+    ("exif-5", "3196b955f828f54a"),
+    ("exif-6", "ce97f19b9dfab7fe"),
+    ("exif-7", "f463849ce6131627"),
+    ("exif-8", "6281f608af58fab6"),
+];
+
+#[test]
+fn pictures_are_turned_as_pillow_turns_them_where_a_recipe_asks_for_it() {
+    let recipe = "[[operation]]\nname = \"decode\"\norient = true\n";
+    let mut preparer =
+        SamplePreparer::new(&Recipe::from_toml(recipe).expect("a recipe"), Cpu::detect());
+    let id = SampleId { seed: 0, epoch: 0, sample: 0 };
+    for (name, expected) in TURNED {
+        let entry = entries().into_iter().find(|entry| entry.name == name).expect("it is listed");
+        let file = read(&entry);
+        let compact = to_form(&file, Form::Compact).expect("it has a form");
+        for stored in [file, compact] {
+            let tensor = preparer.prepare_tensor((&stored).into(), id).expect("it decodes");
+            assert!(sha256(&tensor.data).starts_with(expected), "{name}");
+            let turned = name > "exif-4";
+            assert_eq!((tensor.spec.width < tensor.spec.height), turned, "{name}");
+        }
+    }
 }

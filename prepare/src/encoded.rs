@@ -16,7 +16,7 @@ pub fn original(stored: &[u8]) -> Result<Cow<'_, [u8]>, Error> {
 /// that entry points save work.
 pub fn decodes_regions(recipe: &Recipe) -> bool {
     let first = recipe.operations().iter().find(|operation| {
-        !matches!(operation, Operation::Decode | Operation::RandomHorizontalFlip { .. })
+        !matches!(operation, Operation::Decode(_) | Operation::RandomHorizontalFlip { .. })
     });
     let cuts = |operation: &Operation| {
         matches!(operation, Operation::RandomResizedCrop { .. } | Operation::CenterCrop { .. })
@@ -41,7 +41,8 @@ mod tests {
         assert!(decodes_regions(&recipe(&["random_resized_crop"])));
         assert!(decodes_regions(&recipe(&["random_horizontal_flip", "center_crop"])));
         assert!(!decodes_regions(&recipe(&["random_horizontal_flip"])));
-        let resized = "[[operation]]\nname = \"decode\"\n[[operation]]\nname = \"resize\"\nsize = 9\n\
+        let resized = "[[operation]]\nname = \"decode\"\n\
+                       [[operation]]\nname = \"resize\"\nsize = 9\n\
                        [[operation]]\nname = \"center_crop\"\nsize = 8\n";
         assert!(!decodes_regions(&Recipe::from_toml(resized).unwrap()));
     }

@@ -14,9 +14,9 @@ use std::path::{Path, PathBuf};
 ///
 /// Pictures are JPEG, PNG, WebP, BMP, GIF (first frame) or TIFF and are stored byte for byte as
 /// they are, but for progressive JPEGs, which become baseline ones: file bytes change, pixels do
-/// not; --progressive keep leaves them. Sub-folders of the first level are classes; a folder without
-/// sub-folders has no labels. Keys are relative paths, in natural order (file2 before file10). The
-/// dataset appears whole or not at all; `meetpoint unpack` is the way back.
+/// not; --progressive keep leaves them. Sub-folders of the first level are classes; a folder
+/// without sub-folders has no labels. Keys are relative paths, in natural order (file2 before
+/// file10). The dataset appears whole or not at all; `meetpoint unpack` is the way back.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   meetpoint pack photos photos.set

@@ -10,8 +10,8 @@ use std::path::PathBuf;
 ///
 /// Every sample becomes a file under its key, byte for byte what was packed, whatever form it is
 /// stored in; class sub-folders come with the keys. Only files that were re-written when they were
-/// packed (progressive ones, unless --progressive keep was given) come back with other bytes and the
-/// same pixels; they are counted. The folder appears whole or not at all.
+/// packed (progressive ones, unless --progressive keep was given) come back with other bytes and
+/// the same pixels; they are counted. The folder appears whole or not at all.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   meetpoint unpack photos.set photos

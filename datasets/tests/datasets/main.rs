@@ -1,4 +1,5 @@
-//! Packing, unpacking, looking into and verifying datasets, through the public functions and real files.
+//! Packing, unpacking, looking into and verifying datasets, through the public functions and real
+//! files.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

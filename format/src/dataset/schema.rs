@@ -45,8 +45,8 @@ pub const ALIGNMENT: u64 = 64;
 
 /// The Arrow schema of a part as it is written.
 ///
-/// A reader takes the columns of a part's version as the first ones, in this order, and lets further
-/// columns after them pass. Version 1 has all but [`ENTRY_POINTS`].
+/// A reader takes the columns of a part's version as the first ones, in this order, and lets
+/// further columns after them pass. Version 1 has all but [`ENTRY_POINTS`].
 pub fn schema() -> Schema {
     let metadata = BTreeMap::from([
         (FORMAT_KEY.to_owned(), FORMAT.to_owned()),

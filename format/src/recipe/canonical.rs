@@ -1,6 +1,6 @@
 //! The two texts of a recipe: TOML for people, and the canonical form that is hashed.
 
-use super::{Operation, RecipeHash, Size};
+use super::{Decode, Operation, RecipeHash, Size};
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
 
@@ -17,11 +17,22 @@ enum Value {
     Numbers(Vec<f64>),
 }
 
-/// Every key of an operation but its name, defaults included, in alphabetical order.
+/// Every key of an operation but its name, in alphabetical order: defaults included, except those
+/// of
+/// `decode`, which came later.
 fn keys(operation: &Operation) -> Vec<(&'static str, Value)> {
     let pair = |(low, high): (f64, f64)| Value::Numbers(vec![low, high]);
     match *operation {
-        Operation::Decode => vec![],
+        Operation::Decode(Decode { scaled, fast_transform, smooth_chroma, orient }) => [
+            ("fast_transform", fast_transform, Decode::EXACT.fast_transform),
+            ("orient", orient, Decode::EXACT.orient),
+            ("scaled", scaled, Decode::EXACT.scaled),
+            ("smooth_chroma", smooth_chroma, Decode::EXACT.smooth_chroma),
+        ]
+        .into_iter()
+        .filter(|(_, value, default)| value != default)
+        .map(|(key, value, _)| (key, Value::Switch(value)))
+        .collect(),
         Operation::Resize { size, interpolation, antialias } => vec![
             ("antialias", Value::Switch(antialias)),
             ("interpolation", Value::Word(interpolation.name())),

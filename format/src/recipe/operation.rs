@@ -77,6 +77,32 @@ impl Interpolation {
     }
 }
 
+/// How a file is decoded. The default is exact, and what Pillow does.
+///
+/// The first three trade exactness for speed. They are about JPEG alone, in whichever form a
+/// dataset holds it; other formats decode as they always do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Decode {
+    /// Whether a JPEG may be decoded to 1/2, 1/4 or 1/8 of its resolution, the smallest that leaves
+    /// at least the pixels of the first resize, which then works on a part of that picture.
+    pub scaled: bool,
+    /// Whether a JPEG decoded at its full resolution uses libjpeg's fast transform
+    /// (`JDCT_IFAST`).
+    pub fast_transform: bool,
+    /// Whether the colour of a JPEG with fewer samples of it than pixels is interpolated, as
+    /// libjpeg's fancy upsampling does, or repeated.
+    pub smooth_chroma: bool,
+    /// Whether a JPEG is turned as its Exif orientation says, as Pillow's
+    /// `ImageOps.exif_transpose` does. A picture without one, or with an unknown one, stays.
+    pub orient: bool,
+}
+
+impl Decode {
+    /// Exact, not turned.
+    pub const EXACT: Self =
+        Self { scaled: false, fast_transform: false, smooth_chroma: true, orient: false };
+}
+
 /// Target of a resize.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Size {
@@ -119,7 +145,7 @@ impl Size {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Operation {
     /// Encoded bytes to an RGB picture, uint8 HWC. Always first, and nowhere else.
-    Decode,
+    Decode(Decode),
     /// `torchvision.transforms.v2.Resize`: a separable filter over the whole picture, computed as
     /// Pillow's `Image.resize` does on 8-bit channels, the result rounded to uint8.
     Resize {
@@ -210,7 +236,7 @@ impl Operation {
     /// The name in a recipe file.
     pub fn name(&self) -> &'static str {
         match self {
-            Self::Decode => "decode",
+            Self::Decode(_) => "decode",
             Self::Resize { .. } => "resize",
             Self::CenterCrop { .. } => "center_crop",
             Self::RandomResizedCrop { .. } => "random_resized_crop",

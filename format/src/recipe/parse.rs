@@ -3,7 +3,7 @@
 use super::error::Problem;
 use super::keys::{Keys, line_and_column};
 use super::nearest::nearest;
-use super::{Dtype, Interpolation, Layout, Operation, Recipe, RecipeError, Size, validate};
+use super::{Decode, Dtype, Interpolation, Layout, Operation, Recipe, RecipeError, Size, validate};
 use toml::de::{DeTable, DeValue};
 
 /// The key that holds the operations.
@@ -76,8 +76,14 @@ fn operation_tables<'t>(
 fn operation(keys: &Keys<'_>) -> Result<Operation, RecipeError> {
     match keys.name {
         "decode" => {
-            keys.allow(&[])?;
-            Ok(Operation::Decode)
+            keys.allow(&["scaled", "fast_transform", "smooth_chroma", "orient"])?;
+            let Decode { scaled, fast_transform, smooth_chroma, orient } = Decode::EXACT;
+            Ok(Operation::Decode(Decode {
+                scaled: keys.switch("scaled", scaled)?,
+                fast_transform: keys.switch("fast_transform", fast_transform)?,
+                smooth_chroma: keys.switch("smooth_chroma", smooth_chroma)?,
+                orient: keys.switch("orient", orient)?,
+            }))
         }
         "resize" => {
             keys.allow(&["size", "interpolation", "antialias"])?;

@@ -67,7 +67,7 @@ pub(super) fn output(operations: &[Operation]) -> Option<TensorSpec> {
             | Operation::RandomResizedCrop { height, width, .. } => shape = Some((height, width)),
             Operation::ToDtype { dtype: to, .. } => dtype = to,
             Operation::Layout { layout: to } => layout = to,
-            Operation::Decode
+            Operation::Decode(_)
             | Operation::RandomHorizontalFlip { .. }
             | Operation::Normalize { .. } => (),
         }
@@ -143,14 +143,14 @@ impl State {
     /// Checks that `operation` can come next, and takes it into account.
     fn follow(&mut self, place: Place, operation: &Operation) -> Result<(), Problem> {
         match (place.index, operation) {
-            (0, Operation::Decode) => return Ok(()),
+            (0, Operation::Decode(_)) => return Ok(()),
             (0, _) => {
                 return Err(place.problem(
                     "comes before the picture is decoded",
                     "the first operation must be \"decode\"",
                 ));
             }
-            (_, Operation::Decode) => {
+            (_, Operation::Decode(_)) => {
                 return Err(place.problem(
                     "the picture is decoded already",
                     "remove it: a recipe decodes once, at its beginning",
@@ -159,7 +159,7 @@ impl State {
             _ => (),
         }
         match *operation {
-            Operation::Decode => (),
+            Operation::Decode(_) => (),
             Operation::Resize { .. }
             | Operation::CenterCrop { .. }
             | Operation::RandomResizedCrop { .. }
@@ -247,7 +247,7 @@ fn check_values(place: Place, operation: &Operation) -> Result<(), Problem> {
             }
             Err(place.value("p", format!("is {p:?}"), "a probability from 0 to 1"))
         }
-        Operation::Decode
+        Operation::Decode(_)
         | Operation::ToDtype { .. }
         | Operation::Normalize { .. }
         | Operation::Layout { .. } => Ok(()),

@@ -3,8 +3,8 @@
 //!     cargo run --release --no-default-features --bin mutate -- TARGET SECONDS SEED FILES...
 //!
 //! Input number n of a seed is always the same. One that fails is written to `artifacts/TARGET-n`,
-//! and the exit code is 1. A number before TARGET (`--from N`) begins at that input, which finds one
-//! that ended the process.
+//! and the exit code is 1. A number before TARGET (`--from N`) begins at that input, which finds
+//! one that ended the process.
 
 use meetpoint_fuzz::TARGETS;
 use std::panic::{AssertUnwindSafe, catch_unwind};

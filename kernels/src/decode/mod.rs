@@ -105,7 +105,7 @@ impl ImageFormat {
     }
 
     /// Whether its decoder gives stripes of any region.
-    fn has_stripes(self) -> bool {
+    pub(crate) fn has_stripes(self) -> bool {
         matches!(self, Self::Jpeg | Self::Coefficients)
     }
 
@@ -254,11 +254,21 @@ impl Decoder {
         region: Region,
         sink: &mut dyn FnMut(Stripe<'_>),
     ) -> Result<(), Error> {
-        let exact = DecodeOptions::default();
+        self.decode_stripes_with(encoded, region, &DecodeOptions::default(), sink)
+    }
+
+    /// The same, and a JPEG not so exactly. The region is one of the picture at the options' scale.
+    pub fn decode_stripes_with(
+        &mut self,
+        encoded: Encoded<'_>,
+        region: Region,
+        options: &DecodeOptions,
+        sink: &mut dyn FnMut(Stripe<'_>),
+    ) -> Result<(), Error> {
         match ImageFormat::of(encoded.bytes) {
-            Some(ImageFormat::Jpeg) => return self.jpeg.decode(encoded, region, &exact, sink),
+            Some(ImageFormat::Jpeg) => return self.jpeg.decode(encoded, region, options, sink),
             Some(ImageFormat::Coefficients) => {
-                return self.jpeg.decode_form(encoded.bytes, region, &exact, sink);
+                return self.jpeg.decode_form(encoded.bytes, region, options, sink);
             }
             _ => (),
         }
@@ -286,6 +296,16 @@ impl Decoder {
             sink(self.stripe.stripe((0, 0), width, rows));
         }
         Ok(())
+    }
+}
+
+/// Exif orientation, 1..=8; 1 (as it is) where the picture has none that is known. Only a JPEG, in
+/// either form, is looked into.
+pub fn orientation(encoded: &[u8]) -> Result<u8, Error> {
+    match ImageFormat::of(encoded) {
+        Some(ImageFormat::Jpeg) => jpeg::orientation(encoded),
+        Some(ImageFormat::Coefficients) => jpeg::form_orientation(encoded),
+        _ => Ok(1),
     }
 }
 

@@ -104,7 +104,8 @@ pub(super) struct AcTable {
     /// ```text
     /// bits  0..6   bits of the data that they take
     ///       6..10  zeros before the first value
-    ///      10..18  from the first value to the second (for one symbol 0, and the values are equal);
+    ///      10..18  from the first value to the second (for one symbol 0, and the values are
+    /// equal);
     ///              the position behind both is one more; 127 or 128 at the end of a block
     ///      18..25  first value
     ///      25..32  second value

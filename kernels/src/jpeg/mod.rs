@@ -34,8 +34,8 @@ pub use form::{Form, FormError};
 pub use options::{DecodeOptions, DecodeScale};
 pub use rewrite::{HuffmanTables, Process, Restarts, Rewrite, rewrite};
 pub use skeleton::{Skeleton, assemble, dismantle};
-pub(crate) use stored::form_size;
 pub use stored::{form_of, from_form, is_progressive, to_form};
+pub(crate) use stored::{form_orientation, form_size, orientation};
 pub use whole::read_coefficients;
 
 pub use entry_points::{Spacing, entry_points};

@@ -347,7 +347,8 @@ fn decode_one(
 
 const NO_CODE: &str = "the bits begin no Huffman code";
 
-/// Stores a coefficient at a zigzag position; behind the last one, what is written is of no account.
+/// Stores a coefficient at a zigzag position; behind the last one, what is written is of no
+/// account.
 #[inline(always)]
 fn put(block: &mut Block, zigzag: u32, value: i16) {
     let natural = NATURAL_AND_BEYOND[(zigzag & 255) as usize];

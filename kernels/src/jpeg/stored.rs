@@ -65,6 +65,19 @@ pub(crate) fn form_size(stored: &[u8]) -> Result<(u32, u32), Error> {
     Ok((reader.frame().width, reader.frame().height))
 }
 
+/// Exif orientation of a file, 1..=8.
+pub(crate) fn orientation(file: &[u8]) -> Result<u8, Error> {
+    let mut header = Header::default();
+    header.parse(file)?;
+    Ok(header.orientation.unwrap_or(1))
+}
+
+/// Exif orientation of the file that a coefficient form was made from, 1..=8.
+pub(crate) fn form_orientation(stored: &[u8]) -> Result<u8, Error> {
+    let reader = form::FormReader::open(stored, Cpu::Portable)?;
+    Skeleton::from_bytes(reader.skeleton())?.orientation()
+}
+
 /// Whether a file is a progressive JPEG.
 pub fn is_progressive(file: &[u8]) -> bool {
     let mut header = Header::default();

@@ -196,7 +196,7 @@ fn damaged_files_give_an_error_or_pixels() {
         let points = entry_points(&file, Spacing::Mcus(2)).unwrap().unwrap_or_default();
         let mut decoder = JpegDecoder::new(Cpu::detect());
         let options = DecodeOptions::default();
-        for bit in 0..file.len() * 8 {
+        for bit in (0..file.len() * 8).step_by(5) {
             let mut file = file.clone();
             file[bit / 8] ^= 1 << (bit % 8);
             drop(decode(&mut decoder, Encoded::from(&file), case.whole(), &options));

@@ -15,7 +15,8 @@ pub struct Filter {
     /// True: it widens with the scale, as Pillow's always does. False: it keeps its width, so that
     /// each output pixel is interpolated from its 2 (bilinear) or 4 (bicubic) nearest input pixels
     /// a side. For bilinear these are the weights of `torch.nn.functional.interpolate`; PyTorch's
-    /// bicubic has another shape (a = -0.75) and is not offered. Means nothing for the nearest pixel.
+    /// bicubic has another shape (a = -0.75) and is not offered. Means nothing for the nearest
+    /// pixel.
     pub antialias: bool,
 }
 

@@ -96,8 +96,9 @@ pub type RowSink<'a> = dyn FnMut(usize, Row<'_>) + 'a;
 /// Resizes pictures one after another, reusing its memory.
 ///
 /// [`Resizer::begin`] says which region of the picture it needs; [`Resizer::feed`] takes exactly
-/// that region, cut into stripes anywhere, and gives the rows of the window from top to bottom, each
-/// as soon as it can be made. When the last row of the region has been fed, all have been given.
+/// that region, cut into stripes anywhere, and gives the rows of the window from top to bottom,
+/// each as soon as it can be made. When the last row of the region has been fed, all have been
+/// given.
 #[derive(Debug)]
 pub struct Resizer {
     passes: Passes,

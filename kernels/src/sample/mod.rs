@@ -1,22 +1,25 @@
 //! A recipe applied to a sample.
 //!
 //! In reading order: `stage` (which operations go together), [`SamplePreparer`], `canvas` (where a
-//! stage's rows go).
+//! stage's rows go), `turn` (Exif orientation).
 
 mod canvas;
 mod stage;
 #[cfg(test)]
 mod tests;
+mod turn;
 
-use crate::decode::{self, Decoder, Encoded};
+use crate::decode::{self, Decoder, Encoded, ImageInfo, Region};
+use crate::jpeg::{DecodeOptions, DecodeScale};
 use crate::resize::Resizer;
 use crate::stripe::{Planes, Stripe};
 use crate::tensor::TensorWriter;
 use crate::{Cpu, Error};
 use canvas::{Canvas, Target};
 use meetpoint_format::random::{DrawKey, Draws};
-use meetpoint_format::recipe::{Recipe, TensorSpec};
+use meetpoint_format::recipe::{Decode, Operation, Recipe, TensorSpec};
 use stage::{Lying, Stage};
+use turn::Turn;
 
 /// Which sample, for the random draws: equal ids give equal tensors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,14 +54,19 @@ pub struct Tensor {
 ///
 /// Crop, resize, padding and flip are one stream: only the region that is needed is decoded, its
 /// rows go through a resizer as they come, and each row of the result is written straight into the
-/// tensor. A recipe with several resizes runs as several such streams with pictures between them. In
-/// steady state only the decoders allocate. Besides what they take, the memory is that of the
+/// tensor. A recipe with several resizes runs as several such streams with pictures between them.
+/// In steady state only the decoders allocate. Besides what they take, the memory is that of the
 /// resizer ([`crate::resize`] says how much), some rows, and two such pictures at most.
 #[derive(Debug)]
 pub struct SamplePreparer {
     recipe: Recipe,
     output: Option<TensorSpec>,
     decoder: Decoder,
+    /// How the recipe decodes.
+    decode: Decode,
+    /// How the sample in hand is decoded and, if it is, turned.
+    options: DecodeOptions,
+    turn: Option<(Turn, ImageInfo)>,
     /// The stages of the sample in hand.
     stages: Vec<Stage>,
     resizer: Resizer,
@@ -77,8 +85,15 @@ const STRIPE_ROWS: usize = 16;
 impl SamplePreparer {
     /// A preparer for a recipe. Panics when this machine lacks `cpu`.
     pub fn new(recipe: &Recipe, cpu: Cpu) -> Self {
+        let decode = match recipe.operations().first() {
+            Some(Operation::Decode(decode)) => *decode,
+            _ => Decode::EXACT,
+        };
         Self {
             output: recipe.output(),
+            decode,
+            options: DecodeOptions::default(),
+            turn: None,
             decoder: Decoder::new(cpu),
             stages: Vec::new(),
             resizer: Resizer::new(cpu),
@@ -127,7 +142,13 @@ impl SamplePreparer {
     /// Finds the stages of a sample by its size and its random draws.
     fn plan(&mut self, encoded: Encoded<'_>, id: SampleId) -> Result<TensorSpec, Error> {
         let info = decode::probe_checked(encoded.bytes)?;
-        let mut picture = Lying { width: info.width, height: info.height, mirrored: false };
+        self.turn = match self.decode.orient {
+            true => Turn::of(decode::orientation(encoded.bytes)?).map(|turn| (turn, info)),
+            false => None,
+        };
+        let size = (info.width, info.height);
+        let (width, height) = self.turn.map_or(size, |(turn, _)| turn.size(size));
+        let mut picture = Lying { width, height, mirrored: false };
         self.stages.clear();
         let mut next = 0;
         let operations = self.recipe.operations();
@@ -135,6 +156,19 @@ impl SamplePreparer {
             let stage = Stage::plan(picture, operations, &mut next, id)?;
             self.stages.push(stage);
             picture = stage.canvas;
+        }
+        self.options = DecodeOptions {
+            scale: DecodeScale::Eight,
+            fast_transform: self.decode.fast_transform,
+            smooth_chroma: self.decode.smooth_chroma,
+        };
+        // A picture that is turned is decoded whole before.
+        if self.decode.scaled
+            && self.turn.is_none()
+            && info.format.has_stripes()
+            && let Some(first) = self.stages.first_mut()
+        {
+            self.options.scale = first.scale_down(size);
         }
         Ok(TensorSpec {
             height: picture.height,
@@ -152,6 +186,9 @@ impl SamplePreparer {
         out: &mut [u8],
         after_stage: &mut dyn FnMut(),
     ) -> Result<(), Error> {
+        if let Some((turn, info)) = self.turn {
+            self.decode_turned(encoded, turn, info, after_stage)?;
+        }
         for index in 0..self.stages.len() {
             let stage = self.stages[index];
             let region = stage.region(self.resizer.begin(&stage.work()));
@@ -164,12 +201,12 @@ impl SamplePreparer {
             let (resizer, mirrored) = (&mut self.resizer, &mut self.mirrored);
             let mut canvas = self.canvas.begin(&stage, target);
             let mut take = |stripe: Stripe<'_>| {
-                let stripe = if stage.crop_mirrored { turn(stripe, mirrored) } else { stripe };
+                let stripe = if stage.crop_mirrored { mirror(stripe, mirrored) } else { stripe };
                 resizer.feed(stripe, after_stage, &mut |y, row| canvas.put(y, row));
                 after_stage();
             };
-            if index == 0 {
-                self.decoder.decode_stripes(encoded, region, &mut take)?;
+            if index == 0 && self.turn.is_none() {
+                self.decoder.decode_stripes_with(encoded, region, &self.options, &mut take)?;
             } else {
                 let (x, y) = (region.x as usize, region.y as usize);
                 let (width, height) = (region.width as usize, region.height as usize);
@@ -183,10 +220,31 @@ impl SamplePreparer {
         }
         Ok(())
     }
+
+    /// Decodes all of a picture and turns it.
+    fn decode_turned(
+        &mut self,
+        encoded: Encoded<'_>,
+        turn: Turn,
+        info: ImageInfo,
+        after_stage: &mut dyn FnMut(),
+    ) -> Result<(), Error> {
+        let (width, height) = (info.width, info.height);
+        let turned = turn.size((width, height));
+        let picture = &mut self.picture;
+        picture.set_size(turned.0 as usize, turned.1 as usize);
+        let whole = Region { x: 0, y: 0, width, height };
+        let mut first = 0;
+        self.decoder.decode_stripes_with(encoded, whole, &self.options, &mut |stripe| {
+            turn.put(stripe, first, (width as usize, height as usize), picture);
+            first += stripe.rows;
+            after_stage();
+        })
+    }
 }
 
 /// A stripe mirrored left to right.
-fn turn<'a>(stripe: Stripe<'_>, to: &'a mut Planes) -> Stripe<'a> {
+fn mirror<'a>(stripe: Stripe<'_>, to: &'a mut Planes) -> Stripe<'a> {
     to.set_size(stripe.width, stripe.rows);
     for plane in 0..3 {
         for y in 0..stripe.rows {

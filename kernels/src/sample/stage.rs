@@ -6,7 +6,8 @@
 
 use crate::crop;
 use crate::decode::PIXELS_MAX;
-use crate::resize::{Filter, Resize};
+use crate::jpeg::DecodeScale;
+use crate::resize::{Filter, Resize, SourceBox};
 use crate::sample::SampleId;
 use crate::{Error, Region};
 use meetpoint_format::recipe::{Interpolation, Operation};
@@ -33,6 +34,8 @@ pub(super) struct Stage {
     pub(super) crop: Region,
     /// Whether it is mirrored before it is resized: the rounding of a filter is not symmetrical.
     pub(super) crop_mirrored: bool,
+    /// The part of the crop that is resized, where that is not all of it.
+    source: Option<SourceBox>,
     /// To rows, columns.
     resize: Option<(u32, u32, Filter)>,
     /// Part of the resized crop that is wanted.
@@ -49,6 +52,7 @@ impl Stage {
         Self {
             crop: source.whole(),
             crop_mirrored: false,
+            source: None,
             resize: None,
             window: source.whole(),
             canvas: source,
@@ -95,7 +99,7 @@ impl Stage {
                 Operation::RandomHorizontalFlip { p } => {
                     stage.canvas.mirrored ^= id.draws(*next).chance(p);
                 }
-                Operation::Decode
+                Operation::Decode(_)
                 | Operation::ToDtype { .. }
                 | Operation::Normalize { .. }
                 | Operation::Layout { .. } => (),
@@ -111,7 +115,38 @@ impl Stage {
         let plain = Filter { interpolation: Interpolation::Nearest, antialias: false };
         let (height, width, filter) = self.resize.unwrap_or((from_height, from_width, plain));
         let window = Some(self.window);
-        Resize { from_width, from_height, source: None, width, height, filter, window }
+        Resize { from_width, from_height, source: self.source, width, height, filter, window }
+    }
+
+    /// Lets the stage begin with a picture of lower resolution, as low as its resize allows.
+    ///
+    /// `picture` is the size at full resolution. The resize then maps the same part of the picture,
+    /// which no longer begins and ends at whole pixels.
+    pub(super) fn scale_down(&mut self, picture: (u32, u32)) -> DecodeScale {
+        let Some((height, width, _)) = self.resize else { return DecodeScale::Eight };
+        let Region { x, y, width: from_width, height: from_height } = self.crop;
+        let scale = DecodeScale::for_target((from_width, from_height), (width, height));
+        if scale == DecodeScale::Eight {
+            return scale;
+        }
+        let axis = |from: u32, length: u32, whole: u32| {
+            let exact = |at: u32| f64::from(at) * f64::from(scale.side()) / 8.0;
+            let (begin, end) = (exact(from), exact(from + length));
+            let first = begin as u32;
+            // The last pixel stands for what the picture has of it.
+            let last = (end.ceil() as u32).min(scale.scaled(whole));
+            let inside = |at: f64| (at - f64::from(first)) as f32;
+            (first, last - first, inside(begin), inside(end).min((last - first) as f32))
+        };
+        let (x, columns, left, right) = axis(x, from_width, picture.0);
+        let (y, rows, top, bottom) = axis(y, from_height, picture.1);
+        self.crop = Region { x, y, width: columns, height: rows };
+        let (left, right) = match self.crop_mirrored {
+            true => (columns as f32 - right, columns as f32 - left),
+            false => (left, right),
+        };
+        self.source = Some([left, top, right, bottom]);
+        scale
     }
 
     /// Whether the window leaves some of the canvas black.

@@ -4,7 +4,7 @@ use super::{SampleId, SamplePreparer};
 use crate::{Cpu, Error, Picture, golden};
 use image::ImageEncoder;
 use image::codecs::png::PngEncoder;
-use meetpoint_format::recipe::{Dtype, Interpolation, Layout, Operation, Recipe, Size};
+use meetpoint_format::recipe::{Decode, Dtype, Interpolation, Layout, Operation, Recipe, Size};
 
 const MEAN: [f64; 3] = [0.485, 0.456, 0.406];
 const STD: [f64; 3] = [0.229, 0.224, 0.225];
@@ -21,7 +21,7 @@ fn png(picture: &Picture) -> Vec<u8> {
 }
 
 fn recipe(operations: &[Operation]) -> Recipe {
-    Recipe::new([&[Operation::Decode], operations].concat()).unwrap()
+    Recipe::new([&[Operation::Decode(Decode::EXACT)], operations].concat()).unwrap()
 }
 
 fn shorter(side: u32, interpolation: Interpolation) -> Operation {
@@ -250,5 +250,50 @@ fn a_chain_makes_what_its_operations_make_one_by_one() {
         let one_by_one =
             chain[..length].iter().fold(picture.clone(), |picture, it| made(&[*it], &picture));
         assert_eq!(made(&chain[..length], &picture), one_by_one, "{length}");
+    }
+}
+
+/// What a recipe makes of a JPEG decoded exactly and decoded to a lower resolution.
+#[test]
+fn a_scaled_decode_shows_the_same_part_of_the_picture() {
+    // A ramp: what lies aside is brighter or darker.
+    let ramp = |x: u32, y: u32| [x * 255 / 639, y * 255 / 479, (x + y) * 255 / 1118];
+    let pixels: Vec<u8> = (0..480)
+        .flat_map(|y| (0..640).flat_map(move |x| ramp(x, y).map(|value| value as u8)))
+        .collect();
+    let mut file = Vec::new();
+    jpeg_encoder::Encoder::new(&mut file, 95)
+        .encode(&pixels, 640, 480, jpeg_encoder::ColorType::Rgb)
+        .unwrap();
+    let scaled = Decode { scaled: true, ..Decode::EXACT };
+    let chains: [&[Operation]; 3] = [
+        &[shorter(60, BILINEAR), center(50, 50)],
+        &[random_crop(40, 40), FLIP],
+        // The flip comes first, so that the crop itself is mirrored.
+        &[Operation::RandomHorizontalFlip { p: 1.0 }, random_crop(40, 40)],
+    ];
+    for chain in chains {
+        let of = |decode| [&[Operation::Decode(decode)], chain].concat();
+        let [exact, fast] = [Decode::EXACT, scaled].map(|decode| {
+            let recipe = Recipe::new(of(decode)).unwrap();
+            let mut preparer = SamplePreparer::new(&recipe, Cpu::detect());
+            (0..20)
+                .map(|sample| {
+                    let id = SampleId { seed: 1, epoch: 0, sample };
+                    preparer.prepare_tensor((&file).into(), id).unwrap()
+                })
+                .collect::<Vec<_>>()
+        });
+        let mut differs = false;
+        for (exact, fast) in exact.iter().zip(&fast) {
+            assert_eq!(exact.spec, fast.spec);
+            let values = exact.data.iter().zip(&fast.data);
+            let sum: u64 = values.map(|(a, b)| u64::from(a.abs_diff(*b))).sum();
+            // A pixel aside would be a difference of 3 and more.
+            let mean = sum as f64 / exact.data.len() as f64;
+            assert!(mean < 0.8, "{mean}");
+            differs |= sum > 0;
+        }
+        assert!(differs, "nothing was decoded at a lower resolution");
     }
 }

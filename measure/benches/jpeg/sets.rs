@@ -130,7 +130,8 @@ pub(crate) fn others(_: &Set) -> anyhow::Result<Vec<Set>> {
     Ok(Vec::new())
 }
 
-/// Writes a list of files, each with its crops: `[{"file", "draws": [[x, y, width, height, flip]]}]`.
+/// Writes a list of files, each with its crops: `[{"file", "draws": [[x, y, width, height,
+/// flip]]}]`.
 pub(crate) fn write_boxes(set: &Set, sweeps: u32, path: &Path) -> anyhow::Result<()> {
     let list: Vec<_> = set
         .pictures

@@ -1,7 +1,7 @@
 //! The texts of a recipe: TOML reads back, the canonical form and its hash never move.
 
 use crate::golden;
-use crate::recipe::{Dtype, Interpolation, Layout, Operation, Recipe, RecipeError, Size};
+use crate::recipe::{Decode, Dtype, Interpolation, Layout, Operation, Recipe, RecipeError, Size};
 use proptest::prelude::*;
 
 const TRAIN: &str = "
@@ -82,7 +82,7 @@ fn the_hash_tells_every_value_apart() {
 fn both_zeros_are_one_recipe() {
     let normalize = |zero: f64| {
         Recipe::new(vec![
-            Operation::Decode,
+            Operation::Decode(Decode::EXACT),
             Operation::ToDtype { dtype: Dtype::Float32, scale: true },
             Operation::Normalize { mean: [zero; 3], std: [1.0; 3] },
         ])
@@ -156,7 +156,8 @@ fn any_recipe() -> impl Strategy<Value = Recipe> {
         "a shorter side that makes the longer one too long",
         |(pixels, tail, kept)| {
             let tail = tail.into_iter().take(kept);
-            let operations = [Operation::Decode].into_iter().chain(pixels).chain(tail).collect();
+            let operations =
+                [Operation::Decode(Decode::EXACT)].into_iter().chain(pixels).chain(tail).collect();
             let recipe = Recipe::new(operations);
             let too_large = |error: &RecipeError| error.problem.ends_with("pixels");
             assert!(recipe.as_ref().err().is_none_or(too_large), "{recipe:?}");

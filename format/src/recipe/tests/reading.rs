@@ -1,6 +1,6 @@
 //! What a recipe means: defaults, sizes, the shape of its result.
 
-use crate::recipe::{Dtype, Interpolation, Layout, Operation, Recipe, Size, TensorSpec};
+use crate::recipe::{Decode, Dtype, Interpolation, Layout, Operation, Recipe, Size, TensorSpec};
 
 fn recipe(text: &str) -> Recipe {
     Recipe::from_toml(text).unwrap_or_else(|error| panic!("{error}\n{text}"))
@@ -27,7 +27,7 @@ fn what_is_left_out_is_as_in_torchvision() {
     assert_eq!(
         recipe.operations(),
         [
-            Operation::Decode,
+            Operation::Decode(Decode::EXACT),
             Operation::Resize { size: Size::ShorterSide(256), interpolation, antialias },
             Operation::RandomResizedCrop {
                 height: 224,
@@ -66,7 +66,7 @@ fn every_key_is_read() {
     assert_eq!(
         recipe.operations(),
         [
-            Operation::Decode,
+            Operation::Decode(Decode::EXACT),
             Operation::Resize { size, interpolation, antialias },
             Operation::CenterCrop { height: 200, width: 100 },
             Operation::RandomResizedCrop {

@@ -1,6 +1,6 @@
 //! Recipes that cannot be followed: each names place, key and remedy.
 
-use crate::recipe::{Dtype, Operation, Recipe};
+use crate::recipe::{Decode, Dtype, Operation, Recipe};
 use proptest::prelude::*;
 
 const DECODE: &str = "[[operation]]\nname = 'decode'\n";
@@ -69,7 +69,7 @@ fn an_unknown_key_is_named_with_its_nearest() {
     );
     operation_refused("name = 'resize'\nsize = 3\n  max_size = 3", (3, 3), &["`max_size`"]);
     let keyed = "[[operation]]\nname = 'decode'\nmode = 'RGB'\n";
-    refused(keyed, (3, 1), &["`mode`", "no keys but `name`"]);
+    refused(keyed, (3, 1), &["`mode`", "its keys are scaled"]);
 }
 
 #[test]
@@ -240,17 +240,17 @@ fn a_recipe_made_in_code_is_checked_too_and_has_no_place() {
     assert_eq!(error.place, None);
     assert!(error.to_string().starts_with("the recipe has no operations ("), "{error}");
     let crop = Operation::CenterCrop { height: 0, width: 5 };
-    let error = Recipe::new(vec![Operation::Decode, crop]).unwrap_err();
+    let error = Recipe::new(vec![Operation::Decode(Decode::EXACT), crop]).unwrap_err();
     let expected = "operation 2 (center_crop): `size` holds 0 (pixels from 1 to 65535)";
     assert_eq!(error.to_string(), expected);
     let flip = Operation::RandomHorizontalFlip { p: f64::NAN };
-    assert!(Recipe::new(vec![Operation::Decode, flip]).is_err());
+    assert!(Recipe::new(vec![Operation::Decode(Decode::EXACT), flip]).is_err());
 }
 
 #[test]
 fn a_recipe_has_no_more_operations_than_can_draw() {
     let mut operations = vec![Operation::RandomHorizontalFlip { p: 0.5 }; 255];
-    operations[0] = Operation::Decode;
+    operations[0] = Operation::Decode(Decode::EXACT);
     Recipe::new(operations.clone()).unwrap();
     operations.push(Operation::ToDtype { dtype: Dtype::Float32, scale: true });
     let error = Recipe::new(operations).unwrap_err();

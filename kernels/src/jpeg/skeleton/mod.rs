@@ -118,6 +118,13 @@ enum Blocks<'a> {
 }
 
 impl Skeleton {
+    /// Exif orientation of the file, 1..=8.
+    pub(crate) fn orientation(&self) -> Result<u8, Error> {
+        let mut header = Header::default();
+        header.parse(&self.outside)?;
+        Ok(header.orientation.unwrap_or(1))
+    }
+
     /// What the bytes outside of the scans say, if coefficients fit it.
     fn header(&self, coefficients: &Coefficients) -> Result<Header, Error> {
         let mut header = Header::default();
