@@ -277,7 +277,7 @@ fn full_row<'a>(
     let place = Place { first, width: need.width as usize };
     // The row that lies nearest among those above and below.
     let near = y / need.upsampling.factors().1 as usize;
-    let is_upper = y % 2 == 0;
+    let is_upper = y.is_multiple_of(2);
     let far = if is_upper { near.saturating_sub(1) } else { near + 1 };
     match need.upsampling {
         Upsampling::None => return &window.row(y)[columns.start - first..columns.end - first],

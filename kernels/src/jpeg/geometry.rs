@@ -44,8 +44,8 @@ impl Need {
         options: &DecodeOptions,
     ) -> Result<Self, Error> {
         let mut components = [const { None }; COMPONENTS_MAX];
-        let mut mcu_columns = u32::MAX..0;
-        let mut mcu_rows = u32::MAX..0;
+        let mut mcu_columns = Range { start: u32::MAX, end: 0 };
+        let mut mcu_rows = mcu_columns.clone();
         for (need, component) in components.iter_mut().zip(frame.components()) {
             let component = component_need(frame, component, region, options)?;
             let (wide, high) = component.mcu;
