@@ -4,12 +4,13 @@
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bits<'a> {
     data: &'a [u8],
-    /// Offset in `data` of the byte that is taken in next.
-    at: usize,
-    /// The next bits, the first one being the highest; only `count` of them count.
+    /// What of `data` is not taken in yet.
+    rest: &'a [u8],
+    /// The next bits, the first one being the highest; only the first ones count.
     pub(super) next: u64,
+    /// Its lower six bits say how many of `next` count, its other bits nothing.
     count: u32,
-    /// Zeros among `count` and before that do not come from the data.
+    /// Zeros among those and before that do not come from the data.
     made_up: u32,
 }
 
@@ -28,7 +29,8 @@ pub(super) struct Place {
 impl<'a> Bits<'a> {
     /// A reader that begins at a place in `data`.
     pub(super) fn new(data: &'a [u8], place: Place) -> Self {
-        let mut bits = Self { data, at: place.offset, next: 0, count: 0, made_up: 0 };
+        let rest = data.get(place.offset..).unwrap_or_default();
+        let mut bits = Self { data, rest, next: 0, count: 0, made_up: 0 };
         if place.bits > 0 {
             bits.refill();
             bits.skip(place.bits);
@@ -39,12 +41,12 @@ impl<'a> Bits<'a> {
     /// Takes in data until there are at least [`REFILLED`] bits.
     #[inline(always)]
     pub(super) fn refill(&mut self) {
-        if let Some(bytes) = self.data.get(self.at..).and_then(|rest| rest.first_chunk()) {
+        if let Some(bytes) = self.rest.first_chunk() {
             let bytes = u64::from_be_bytes(*bytes);
             if !has_byte_ff(bytes) {
                 // The bits that come in without being counted come in again next time.
-                self.next |= bytes >> self.count;
-                self.at += ((63 - self.count) >> 3) as usize;
+                self.next |= bytes >> (self.count & 63);
+                self.rest = &self.rest[((!self.count & 63) >> 3) as usize..];
                 self.count |= 56;
                 return;
             }
@@ -56,24 +58,24 @@ impl<'a> Bits<'a> {
     #[cold]
     #[inline(never)]
     fn refilled_bytewise(mut self) -> Self {
+        self.count &= 63;
         while self.count < REFILLED {
-            let byte = match self.data.get(self.at) {
-                Some(0xff) => {
-                    let rest = &self.data[self.at..];
-                    let fill = rest.iter().take_while(|byte| **byte == 0xff).count();
-                    match rest.get(fill) {
-                        Some(0) => {
-                            self.at += fill + 1;
+            let byte = match self.rest {
+                [0xff, ..] => {
+                    let fill = self.rest.iter().take_while(|byte| **byte == 0xff).count();
+                    match &self.rest[fill..] {
+                        [0, rest @ ..] => {
+                            self.rest = rest;
                             0xff
                         }
                         _ => self.make_up(),
                     }
                 }
-                Some(byte) => {
-                    self.at += 1;
+                [byte, rest @ ..] => {
+                    self.rest = rest;
                     *byte
                 }
-                None => self.make_up(),
+                [] => self.make_up(),
             };
             self.next |= u64::from(byte) << (56 - self.count);
             self.count += 8;
@@ -89,24 +91,38 @@ impl<'a> Bits<'a> {
     /// Moves on by `count` bits, which must be there.
     #[inline(always)]
     pub(super) fn skip(&mut self, count: u32) {
-        self.next <<= count;
-        self.count -= count;
+        debug_assert!(count <= self.count(), "bits are taken in before they are read");
+        self.skip_low(count);
+    }
+
+    /// Moves on by the number in the lower six bits of an entry of a table. No other bits need to
+    /// be taken off it, which is time on the way from one look at the data to the next.
+    #[inline(always)]
+    pub(super) fn skip_low(&mut self, entry: u32) {
+        self.next <<= entry & 63;
+        self.count = self.count.wrapping_sub(entry);
+    }
+
+    /// Bits that are there, 63 at most.
+    #[inline(always)]
+    pub(super) fn count(&self) -> u32 {
+        self.count & 63
     }
 
     /// Whether more was read than there is.
     pub(super) fn is_overrun(&self) -> bool {
-        self.count < self.made_up
+        self.count() < self.made_up
     }
 
     /// Offset of the byte that is taken in next, about where the reader is.
     pub(super) fn offset(&self) -> usize {
-        self.at
+        self.data.len() - self.rest.len()
     }
 
     /// Where the next bit is. The reader must not be overrun.
     pub(super) fn place(&self) -> Place {
-        let mut offset = self.at;
-        let unread = self.count - self.made_up;
+        let mut offset = self.offset();
+        let unread = self.count() - self.made_up;
         for _ in 0..unread.div_ceil(8) {
             let stuffed = offset >= 2 && self.data[offset - 2..offset] == [0xff, 0];
             offset -= if stuffed { 2 } else { 1 };
@@ -117,15 +133,14 @@ impl<'a> Bits<'a> {
     /// Passes over a restart marker, which must be the next byte and the `number`th modulo 8.
     /// False, and nothing changes, when it is not.
     pub(super) fn pass_restart(&mut self, number: u32) -> bool {
-        if self.is_overrun() || self.count - self.made_up >= 8 {
+        if self.is_overrun() || self.count() - self.made_up >= 8 {
             return false;
         }
-        let Some(rest) = self.data.get(self.at..) else { return false };
-        let fill = rest.iter().take_while(|byte| **byte == 0xff).count();
-        if fill == 0 || rest.get(fill) != Some(&(0xd0 | (number & 7) as u8)) {
+        let fill = self.rest.iter().take_while(|byte| **byte == 0xff).count();
+        if fill == 0 || self.rest.get(fill) != Some(&(0xd0 | (number & 7) as u8)) {
             return false;
         }
-        *self = Self { at: self.at + fill + 1, next: 0, count: 0, made_up: 0, ..*self };
+        *self = Self { rest: &self.rest[fill + 1..], next: 0, count: 0, made_up: 0, ..*self };
         true
     }
 }

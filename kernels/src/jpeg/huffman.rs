@@ -4,6 +4,7 @@
 //! coefficients one look often gives two symbols at once, each with its value bits.
 
 use super::markers::HuffmanSpec;
+use std::ops::Range;
 
 /// Bits that one look takes in.
 pub(super) const PEEK_BITS: u32 = 11;
@@ -79,8 +80,8 @@ pub(super) fn extend(bits: u64, size: u32) -> i32 {
     raw + (is_negative & (1 - (1 << size)))
 }
 
-/// Added to a position by the end of a block.
-pub(super) const END_OF_BLOCK: u32 = 128;
+/// Added to a position by the end of a block. Other symbols lead to 78 at most.
+pub(super) const END_OF_BLOCK: u32 = 96;
 
 /// Calls `with` for each code of a table, its length and its symbol (T.81 C.2).
 fn for_each_code(spec: &HuffmanSpec, mut with: impl FnMut(u32, u32, u8)) {
@@ -99,28 +100,32 @@ fn for_each_code(spec: &HuffmanSpec, mut with: impl FnMut(u32, u32, u8)) {
 #[derive(Debug, Clone)]
 pub(super) struct AcTable {
     pub(super) codes: Codes,
-    /// By the next bits, one or two symbols with their values; 0 where not even one fits.
+    /// By the next bits, one or two symbols with their values; [`TOO_LONG`] where not even one
+    /// fits.
     ///
     /// ```text
     /// bits  0..6   bits of the data that they take
-    ///       6..10  zeros before the first value
-    ///      10..18  from the first value to the second (for one symbol 0, and the values are
-    /// equal);
-    ///              the position behind both is one more; 127 or 128 at the end of a block
-    ///      18..25  first value
-    ///      25..32  second value
+    ///       6..12  from the position of the last coefficient before to the first value
+    ///      12..19  from the first value to the second; 95 or 96 at the end of a block; 0 for one
+    ///              symbol, whose second value is of no account
+    ///      19..26  first value
+    ///      26..32  second value
     /// ```
     pub(super) looks: Box<[u32; LOOKS]>,
     /// The same with one symbol each.
     singles: Box<[u32; LOOKS]>,
 }
 
-/// Most bits of a value in a look.
-const VALUE_BITS_MAX: u32 = 6;
+/// A look that finds no symbol: it leads behind the end of any block, so that one comparison finds
+/// this and symbols that fill a block.
+const TOO_LONG: u32 = 63 << 6;
+
+/// Most bits of the first value in a look, and of the second.
+const VALUE_BITS_MAX: [u32; 2] = [6, 5];
 
 impl Default for AcTable {
     fn default() -> Self {
-        let looks = Box::new([0; LOOKS]);
+        let looks = Box::new([TOO_LONG; LOOKS]);
         Self { codes: Codes::default(), singles: looks.clone(), looks }
     }
 }
@@ -128,35 +133,35 @@ impl Default for AcTable {
 impl Table for AcTable {
     fn fill(&mut self, spec: &HuffmanSpec) {
         self.codes.fill(spec);
-        self.singles.fill(0);
+        self.singles.fill(TOO_LONG);
         for_each_code(spec, |code, length, symbol| {
             let (zeros, size) = (u32::from(symbol >> 4), u32::from(symbol & 15));
-            if length + size > PEEK_BITS || size > VALUE_BITS_MAX {
+            if length + size > PEEK_BITS || size > VALUE_BITS_MAX[0] {
                 return;
             }
-            let free = PEEK_BITS - length - size;
-            for raw in 0..1_u32 << size {
-                let from = ((code << size | raw) << free) as usize;
-                let value = extend(u64::from(raw) << (63 - size) << 1, size);
-                let look = if size == 0 && zeros != 15 {
+            for_each_value(code, length, size, |looks, value| {
+                self.singles[looks].fill(if size == 0 && zeros != 15 {
                     look(length, 0, END_OF_BLOCK - 1, 0, 0)
                 } else {
-                    look(length + size, zeros, 0, value, value)
-                };
-                self.singles[from..from + (1 << free)].fill(look);
-            }
+                    look(length + size, zeros, 0, value, 0)
+                });
+            });
         });
         for (bits, pair) in self.looks.iter_mut().enumerate() {
             let first = self.singles[bits];
             let second = self.singles[bits << (first & 63) & (LOOKS - 1)];
             let length = (first & 63) + (second & 63);
-            let is_end = |look: u32| look >> 10 & 255 != 0;
-            *pair = if first == 0 || is_end(first) || second == 0 || length > PEEK_BITS {
+            let is_end = |look: u32| second_step(look) != 0;
+            let has_one = first == TOO_LONG
+                || is_end(first)
+                || second == TOO_LONG
+                || length > PEEK_BITS
+                || first_value(second).unsigned_abs() >> VALUE_BITS_MAX[1] != 0;
+            *pair = if has_one {
                 first
             } else {
-                let step = if is_end(second) { END_OF_BLOCK } else { (second >> 6 & 15) + 1 };
-                let last = second as i32 >> 25;
-                look(length, first >> 6 & 15, step, first as i32 >> 25, last)
+                let step = if is_end(second) { END_OF_BLOCK } else { first_step(second) };
+                look(length, first_step(first) - 1, step, first_value(first), first_value(second))
             };
         }
     }
@@ -164,18 +169,73 @@ impl Table for AcTable {
 
 /// An entry of [`AcTable::looks`].
 fn look(bits: u32, zeros: u32, step: u32, first: i32, second: i32) -> u32 {
-    bits | zeros << 6 | step << 10 | (first as u32 & 127) << 18 | (second as u32) << 25
+    bits | (zeros + 1) << 6 | step << 12 | (first as u32 & 127) << 19 | (second as u32) << 26
+}
+
+/// From the last coefficient to the first value of a look.
+#[inline(always)]
+pub(super) fn first_step(look: u32) -> u32 {
+    look >> 6 & 63
+}
+
+/// From the first value of a look to the second.
+#[inline(always)]
+pub(super) fn second_step(look: u32) -> u32 {
+    look >> 12 & 127
+}
+
+/// The first value of a look.
+#[inline(always)]
+pub(super) fn first_value(look: u32) -> i32 {
+    (look << 6) as i32 >> 25
+}
+
+/// The second value of a look.
+#[inline(always)]
+pub(super) fn second_value(look: u32) -> i32 {
+    look as i32 >> 26
 }
 
 /// A table for DC differences.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(super) struct DcTable {
     pub(super) codes: Codes,
+    /// By the next bits, a difference above six bits that say how many bits it takes; 0 where it
+    /// does not fit.
+    pub(super) looks: Box<[i16; LOOKS]>,
+}
+
+/// Most bits of a difference in a look, so that it fits with its sign.
+const DIFFERENCE_BITS_MAX: u32 = 9;
+
+impl Default for DcTable {
+    fn default() -> Self {
+        Self { codes: Codes::default(), looks: Box::new([0; LOOKS]) }
+    }
 }
 
 impl Table for DcTable {
     fn fill(&mut self, spec: &HuffmanSpec) {
         self.codes.fill(spec);
+        self.looks.fill(0);
+        for_each_code(spec, |code, length, symbol| {
+            let size = u32::from(symbol & 15);
+            if length + size > PEEK_BITS || size > DIFFERENCE_BITS_MAX {
+                return;
+            }
+            for_each_value(code, length, size, |looks, value| {
+                self.looks[looks].fill((value << 6) as i16 | (length + size) as i16);
+            });
+        });
+    }
+}
+
+/// Calls `with` for each value of `size` bits behind a code, and for the looks that find both.
+fn for_each_value(code: u32, length: u32, size: u32, mut with: impl FnMut(Range<usize>, i32)) {
+    let free = PEEK_BITS - length - size;
+    for raw in 0..1_u32 << size {
+        let from = ((code << size | raw) << free) as usize;
+        with(from..from + (1 << free), extend(u64::from(raw) << (63 - size) << 1, size));
     }
 }
 
@@ -288,19 +348,20 @@ mod tests {
             for index in 0..LOOKS as u64 {
                 let bits = index << (64 - PEEK_BITS);
                 let look = table.looks[index as usize];
-                let one = |bits: u64, room: u32| {
+                let one = |bits: u64, room: u32, size_max: u32| {
                     let (length, symbol) = find_slowly(&spec, bits)?;
                     let (zeros, size) = (u32::from(symbol >> 4), u32::from(symbol & 15));
-                    (length + size <= room && size <= VALUE_BITS_MAX).then(|| {
+                    (length + size <= room && size <= size_max).then(|| {
                         let is_end = size == 0 && zeros != 15;
                         (length + size, zeros, extend(bits << length, size), is_end)
                     })
                 };
-                let Some(first) = one(bits, PEEK_BITS) else {
-                    assert_eq!(look, 0, "{index:011b}");
+                let Some(first) = one(bits, PEEK_BITS, VALUE_BITS_MAX[0]) else {
+                    assert_eq!(look, TOO_LONG, "{index:011b}");
                     continue;
                 };
-                let second = one(bits << first.0, PEEK_BITS - first.0).filter(|_| !first.3);
+                let second = one(bits << first.0, PEEK_BITS - first.0, VALUE_BITS_MAX[1])
+                    .filter(|_| !first.3);
                 let length = first.0 + second.map_or(0, |second| second.0);
                 let behind = match (first, second) {
                     ((_, _, _, true), _) => END_OF_BLOCK,
@@ -308,17 +369,40 @@ mod tests {
                     (_, Some((_, _, _, true))) => first.1 + 1 + END_OF_BLOCK,
                     (_, Some((_, zeros, _, false))) => first.1 + 1 + zeros + 1,
                 };
-                let last = match second {
-                    Some(second) => second.2,
-                    None => first.2,
-                };
-                let zeros = look >> 6 & 15;
                 assert_eq!(look & 63, length, "{index:011b}");
-                assert_eq!(zeros + (look >> 10 & 255) + 1, behind, "{index:011b}");
-                assert_eq!((look << 7) as i32 >> 25, first.2, "{index:011b}");
-                assert_eq!(look as i32 >> 25, last, "{index:011b}");
+                assert_eq!(first_step(look) + second_step(look), behind, "{index:011b}");
+                assert_eq!(first_value(look), first.2, "{index:011b}");
+                if let Some(second) = second {
+                    assert_eq!(second_value(look), second.2, "{index:011b}");
+                }
             }
         }
+    }
+
+    #[test]
+    fn a_look_at_a_dc_difference_says_what_its_code_says() {
+        let spec = specs()[0];
+        let mut table = DcTable::default();
+        table.fill(&spec);
+        let mut found = 0;
+        for index in 0..LOOKS as u64 {
+            let bits = index << (64 - PEEK_BITS);
+            let look = table.looks[index as usize];
+            let fits = find_slowly(&spec, bits).filter(|(length, size)| {
+                length + u32::from(*size) <= PEEK_BITS && u32::from(*size) <= DIFFERENCE_BITS_MAX
+            });
+            let expected = fits.map_or((0, 0), |(length, size)| {
+                let size = u32::from(size);
+                (length + size, extend(bits << length, size))
+            });
+            assert_eq!(
+                (u32::from(look as u16) & 63, i32::from(look >> 6)),
+                expected,
+                "{index:011b}"
+            );
+            found += u32::from(fits.is_some());
+        }
+        assert!(found > 1900, "{found} of 2048");
     }
 
     #[test]

@@ -3,7 +3,10 @@
 
 use super::bits::{Bits, Place, REFILLED};
 use super::entry_points::EntryPoints;
-use super::huffman::{AcTable, DcTable, END_OF_BLOCK, PEEK_BITS, Recent, extend};
+use super::huffman::{
+    AcTable, DcTable, END_OF_BLOCK, PEEK_BITS, Recent, extend, first_step, first_value,
+    second_step, second_value,
+};
 use super::markers::{COMPONENTS_MAX, Header, NATURAL, ScanComponent};
 use super::rows::BlockRows;
 use super::{Block, damaged};
@@ -14,9 +17,12 @@ use std::ops::Range;
 /// Most blocks of an MCU (T.81 B.2.3).
 const UNITS_MAX: usize = 10;
 
-/// Looks at the data between two refills; five would fit, and be no faster.
+/// Looks at the data between two refills, beside one for a DC difference.
 const LOOKS_PER_REFILL: u32 = 4;
-const _: () = assert!(LOOKS_PER_REFILL * PEEK_BITS <= REFILLED, "a refill lasts for all looks");
+const _: () = assert!((1 + LOOKS_PER_REFILL) * PEEK_BITS <= REFILLED, "a refill lasts for all");
+
+/// Most bits of a code and its value.
+const SYMBOL_BITS_MAX: u32 = 16 + 15;
 
 /// Natural order by zigzag position. Positions behind the last one lead to the last one: what is
 /// written there belongs to a block that is refused, or is the zero of an end of block, which
@@ -285,64 +291,84 @@ fn decode_block(
     block: &mut Block,
 ) -> Result<u8, &'static str> {
     bits.refill();
-    let (length, size) = dc_table.codes.find(bits.next).ok_or(NO_CODE)?;
-    bits.skip(length);
-    let size = u32::from(size & 15);
-    *dc = dc.wrapping_add(extend(bits.next, size));
-    bits.skip(size);
+    let look = dc_table.looks[(bits.next >> (64 - PEEK_BITS)) as usize];
+    let difference = if look != 0 {
+        bits.skip_low(look as u32);
+        i32::from(look >> 6)
+    } else {
+        decode_long_difference(bits, dc_table)?
+    };
+    *dc = dc.wrapping_add(difference);
     block.0[0] = *dc as i16;
 
-    let mut at = 1;
+    // Zigzag position of the last coefficient.
+    let mut last = 0;
     'refill: loop {
-        bits.refill();
         for _ in 0..LOOKS_PER_REFILL {
             let look = ac_table.looks[(bits.next >> (64 - PEEK_BITS)) as usize];
-            let first = at + (look >> 6 & 15);
+            let first = last + first_step(look);
             // A symbol that fills the block must not take the next one with it, which is of the
             // next block.
-            if look == 0 || first >= 63 {
-                at = decode_one(bits, ac_table, at, block)?;
-                if at >= 64 {
+            if first >= 63 {
+                last = decode_one(bits, ac_table, last, block)?;
+                if last >= 63 {
                     break 'refill;
                 }
+                bits.refill();
                 continue 'refill;
             }
-            let second = first + (look >> 10 & 255);
-            put(block, first, ((look << 7) as i32 >> 25) as i16);
-            put(block, second, (look as i32 >> 25) as i16);
-            bits.skip(look & 63);
-            at = second + 1;
-            if at >= 64 {
+            let second = first + second_step(look);
+            bits.skip_low(look);
+            // In this order: if there is only one symbol, both go to the same place.
+            put(block, second, second_value(look) as i16);
+            put(block, first, first_value(look) as i16);
+            last = second;
+            if last >= 63 {
                 break 'refill;
             }
         }
+        bits.refill();
     }
-    match at {
-        64 => Ok(63),
-        END_OF_BLOCK.. => Ok((at - END_OF_BLOCK - 1) as u8),
+    match last {
+        63 => Ok(63),
+        END_OF_BLOCK.. => Ok((last - END_OF_BLOCK) as u8),
         _ => Err("a block has more than 64 coefficients"),
     }
 }
 
-/// Decodes one AC symbol; gives the position behind it.
+/// Decodes a DC difference, and refills.
+#[inline(always)]
+fn decode_long_difference(bits: &mut Bits<'_>, table: &DcTable) -> Result<i32, &'static str> {
+    let (length, size) = table.codes.find(bits.next).ok_or(NO_CODE)?;
+    bits.skip(length);
+    let size = u32::from(size & 15);
+    let difference = extend(bits.next, size);
+    bits.skip(size);
+    bits.refill();
+    Ok(difference)
+}
+
+/// Decodes one AC symbol behind a position; gives its own.
 #[inline(always)]
 fn decode_one(
     bits: &mut Bits<'_>,
     table: &AcTable,
-    at: u32,
+    last: u32,
     block: &mut Block,
 ) -> Result<u32, &'static str> {
-    bits.refill();
+    if bits.count() < SYMBOL_BITS_MAX {
+        bits.refill();
+    }
     let (length, symbol) = table.codes.find(bits.next).ok_or(NO_CODE)?;
     bits.skip(length);
     let (zeros, size) = (u32::from(symbol >> 4), u32::from(symbol & 15));
     if size == 0 && zeros != 15 {
-        return Ok(at + END_OF_BLOCK);
+        return Ok(last + END_OF_BLOCK);
     }
-    let place = at + zeros;
+    let place = last + 1 + zeros;
     put(block, place, extend(bits.next, size) as i16);
     bits.skip(size);
-    Ok(place + 1)
+    Ok(place)
 }
 
 const NO_CODE: &str = "the bits begin no Huffman code";
