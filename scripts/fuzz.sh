@@ -5,14 +5,15 @@
 #
 # With cargo-fuzz and a nightly toolchain (cargo install cargo-fuzz; rustup toolchain install
 # nightly) it is libFuzzer with its address sanitizer; without, or with FUZZ_BY=loop, a plain loop
-# of mutations. FUZZ_FEATURES=libjpeg-turbo also holds pixels against the system's libjpeg-turbo.
+# of mutations. FUZZ_FEATURES=libjpeg-turbo also holds pixels against the system's libjpeg-turbo,
+# FUZZ_SEED=2 has the loop try other inputs. Inputs that fail are in fuzz/artifacts.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../fuzz"
 seconds="${1:-600}"
 [ $# -gt 0 ] && shift
 targets=("$@")
 if [ ${#targets[@]} -eq 0 ]; then
-    targets=(jpeg_decode jpeg_region any_decode)
+    targets=(jpeg_decode jpeg_region any_decode entry_points rewrite form form_bytes skeleton_bytes)
 fi
 seeds=../kernels/tests/golden/jpeg
 features="${FUZZ_FEATURES:-}"
@@ -21,13 +22,23 @@ if [ -z "$by" ]; then
     if cargo +nightly fuzz --version >/dev/null 2>&1; then by=libfuzzer; else by=loop; fi
 fi
 echo "by $by, $seconds s each: ${targets[*]}"
+mutate() {
+    cargo run --release --quiet --no-default-features ${features:+--features "$features"} \
+        --bin mutate -- "$@"
+}
+failed=()
 for target in "${targets[@]}"; do
     if [ "$by" = libfuzzer ]; then
         mkdir -p "corpus/$target"
+        mutate --write "seeds/$target" "$target" "$seeds"
         cargo +nightly fuzz run ${features:+--features "$features"} "$target" "corpus/$target" \
-            "$seeds" -- -max_total_time="$seconds" -max_len=65536 -rss_limit_mb=2048 -timeout=10
+            "seeds/$target" -- -max_total_time="$seconds" -max_len=65536 -rss_limit_mb=2048 \
+            -timeout=10 || failed+=("$target")
     else
-        cargo run --release --quiet --no-default-features ${features:+--features "$features"} \
-            --bin mutate -- "$target" "$seconds" "${FUZZ_SEED:-1}" "$seeds"
+        mutate "$target" "$seconds" "${FUZZ_SEED:-1}" "$seeds" || failed+=("$target")
     fi
 done
+if [ ${#failed[@]} -gt 0 ]; then
+    echo "failed: ${failed[*]}"
+    exit 1
+fi

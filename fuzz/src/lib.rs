@@ -1,19 +1,58 @@
 //! What must hold for any bytes whatsoever: one function a target, which panics where it does not.
 //!
-//! [`TARGETS`] lists them for the loop; `fuzz_targets/` has a file for each, for cargo-fuzz.
+//! [`TARGETS`] lists them. `fuzz_targets/` has a file for each, for cargo-fuzz; the program
+//! `mutate` runs them by a plain loop on any compiler. In reading order: [`pixels`] (decoding),
+//! [`lossless`] (a file written anew or in another form), [`stored`] (bytes that a dataset holds),
+//! [`seeds`] and [`mutation`] (where inputs come from), [`memory`] and [`tally`] (what is watched).
 
-use meetpoint_kernels::decode::Decoder;
-use meetpoint_kernels::{ImageFormat, Picture, Region, probe};
+pub mod lossless;
+pub mod memory;
+pub mod mutation;
+#[cfg(feature = "libjpeg-turbo")]
+mod oracle;
+pub mod pixels;
+pub mod seeds;
+pub mod stored;
+pub mod tally;
+
+use meetpoint_kernels::decode::{Decoder, Encoded};
+use meetpoint_kernels::{Cpu, Error, ImageFormat, Picture, Region, probe};
 
 /// Larger pictures are left out: they cost time and show nothing more.
-const PIXELS_MAX: u64 = 1 << 20;
+const PIXELS_MAX: u64 = 1 << 22;
 
-/// A property and its name.
-pub type Target = (&'static str, fn(&[u8]));
+/// A property that holds for any bytes.
+pub struct Target {
+    /// Its name.
+    pub name: &'static str,
+    /// Panics where it does not hold.
+    pub run: fn(&[u8]),
+    /// Inputs to begin with, from a file.
+    pub seeds: fn(&[u8]) -> Vec<Vec<u8>>,
+    /// Bytes at the end of an input that choose something.
+    pub choice_bytes: usize,
+}
 
 /// All of them.
-pub const TARGETS: &[Target] =
-    &[("jpeg_decode", jpeg_decode), ("jpeg_region", jpeg_region), ("any_decode", any_decode)];
+pub const TARGETS: &[Target] = &[
+    target("jpeg_decode", pixels::jpeg_decode, seeds::file, 0),
+    target("jpeg_region", pixels::jpeg_region, seeds::file, pixels::REGION_BYTES),
+    target("any_decode", pixels::any_decode, seeds::any, 0),
+    target("entry_points", stored::entry_points, seeds::file, stored::ENTRY_CHOICE_BYTES),
+    target("rewrite", lossless::rewrite, seeds::file, 0),
+    target("form", lossless::form, seeds::file, 0),
+    target("form_bytes", stored::form_bytes, seeds::forms, 0),
+    target("skeleton_bytes", stored::skeleton_bytes, seeds::skeletons, 0),
+];
+
+const fn target(
+    name: &'static str,
+    run: fn(&[u8]),
+    seeds: fn(&[u8]) -> Vec<Vec<u8>>,
+    choice_bytes: usize,
+) -> Target {
+    Target { name, run, seeds, choice_bytes }
+}
 
 /// Whether these bytes are a JPEG small enough to try.
 fn is_small_jpeg(data: &[u8]) -> bool {
@@ -25,90 +64,76 @@ fn is_small(data: &[u8]) -> bool {
     probe(data).map_or(true, |info| u64::from(info.width) * u64::from(info.height) <= PIXELS_MAX)
 }
 
-/// The whole picture, if it decodes; its size must be what the header says.
-fn decoded(data: &[u8]) -> Option<Picture> {
-    let mut out = Picture::default();
-    Decoder::default().decode_into(data, None, &mut out).ok()?;
-    let info = probe(data).expect("what decodes has a header");
-    assert_eq!((out.width, out.height), (info.width, info.height));
-    assert_eq!(out.pixels.len(), out.width as usize * out.height as usize * 3);
-    Some(out)
+/// The whole picture or a part of it, as every instruction set of this machine gives it. It has the
+/// size that was asked for.
+fn decoded(encoded: Encoded<'_>, region: Option<Region>) -> Result<Picture, Error> {
+    let mut first: Option<Result<Picture, Error>> = None;
+    for cpu in Cpu::available() {
+        let mut out = Picture::default();
+        let result = Decoder::new(cpu).decode_into(encoded, region, &mut out).map(|()| out);
+        match &first {
+            None => first = Some(result),
+            Some(first) => assert_same(cpu.name(), first, &result),
+        }
+    }
+    let picture = first.expect("every machine has the portable one")?;
+    let size = match region {
+        Some(region) => (region.width, region.height),
+        None => {
+            let info = probe(encoded.bytes).expect("what decodes has a header");
+            (info.width, info.height)
+        }
+    };
+    assert_eq!((picture.width, picture.height), size);
+    assert_eq!(picture.pixels.len(), size.0 as usize * size.1 as usize * 3);
+    Ok(picture)
 }
 
-/// A file of any format is decoded to the size of its header or refused.
-pub fn any_decode(data: &[u8]) {
-    if is_small(data) {
-        decoded(data);
+/// Panics unless both are the same picture or the same error. What is wrong with a coefficient form
+/// shows to some instruction sets earlier than to others.
+fn assert_same(name: &str, one: &Result<Picture, Error>, other: &Result<Picture, Error>) {
+    if let (Ok(one), Ok(other)) = (one, other) {
+        let values = one.pixels.iter().zip(&other.pixels).enumerate();
+        let mut differ = values.filter(|(_, (one, other))| one != other);
+        let first = differ.next();
+        assert!(one == other, "{name}: {} other values, {first:?}", 1 + differ.count());
     }
+    if let (Err(Error::Form(_)), Err(Error::Form(_))) = (one, other) {
+        return tally::add(if one == other {
+            "refused by all for one reason"
+        } else {
+            "refused by all for two reasons"
+        });
+    }
+    assert!(one == other, "{name}: {:?}, {:?}", one.as_ref().err(), other.as_ref().err());
 }
 
-/// A JPEG is decoded or refused, the same way by a decoder that was used before; and where libjpeg
-/// takes it without a warning, the pixels are the same.
-pub fn jpeg_decode(data: &[u8]) {
-    if !is_small_jpeg(data) {
-        return;
-    }
-    let first = decoded(data);
-    let mut used = Decoder::default();
-    let mut out = Picture::default();
-    // What a cut file leaves behind must not show.
-    let _ = used.decode_into(&data[..data.len() / 2], None, &mut out);
-    let again = used.decode_into(data, None, &mut out).ok().map(|()| out);
-    assert!(first == again, "a used decoder gives something else");
-    #[cfg(feature = "libjpeg-turbo")]
-    if let Some(ours) = first {
-        against_libjpeg(data, &ours);
-    }
-}
-
-/// A region of a JPEG is that part of the whole. The last eight bytes choose the region.
-pub fn jpeg_region(data: &[u8]) {
-    let Some((data, choice)) = data.split_last_chunk::<8>() else { return };
-    if !is_small_jpeg(data) {
-        return;
-    }
-    let Some(whole) = decoded(data) else { return };
+/// A region inside of a picture, chosen by eight bytes.
+fn region_of(choice: [u8; 8], (width, height): (u32, u32)) -> Region {
     let word = |at: usize| u32::from(u16::from_le_bytes([choice[at], choice[at + 1]]));
     let span = |from: u32, length: u32, whole: u32| {
         let from = from % whole;
         (from, 1 + length % (whole - from))
     };
-    let (x, width) = span(word(0), word(2), whole.width);
-    let (y, height) = span(word(4), word(6), whole.height);
-    let mut part = Picture::default();
-    let region = Region { x, y, width, height };
-    let result = Decoder::default().decode_into(data, Some(region), &mut part);
-    // A region may decode where the whole does not, never the other way round.
-    result.expect("the whole picture decodes");
-    assert_eq!((part.width, part.height), (width, height));
-    let row_bytes = width as usize * 3;
-    for (row, y) in part.pixels.chunks_exact(row_bytes).zip(y as usize..) {
-        let from = (y * whole.width as usize + x as usize) * 3;
+    let (x, width) = span(word(0), word(2), width);
+    let (y, height) = span(word(4), word(6), height);
+    Region { x, y, width, height }
+}
+
+/// Panics unless `part` is that part of the whole.
+fn assert_part(part: &Picture, region: Region, whole: &Picture) {
+    let row_bytes = region.width as usize * 3;
+    for (row, y) in part.pixels.chunks_exact(row_bytes).zip(region.y as usize..) {
+        let from = (y * whole.width as usize + region.x as usize) * 3;
         assert!(row == &whole.pixels[from..from + row_bytes], "{region:?}, row {y}");
     }
 }
 
-/// Holds pixels against libjpeg's, where the coefficients are such as a picture may have: beyond
-/// them, libjpeg's C code and its vector code differ from each other.
-#[cfg(feature = "libjpeg-turbo")]
-fn against_libjpeg(data: &[u8], ours: &Picture) {
-    use meetpoint_measure::libjpeg::{Mode, Turbo};
-    /// Sum over a block of the sizes of all coefficients, at most. An inverse transform of these
-    /// stays within 500 of the middle.
-    const BLOCK_SUM_MAX: u32 = 2000;
-    let mut turbo = Turbo::new();
-    let mut theirs = Picture::default();
-    if turbo.decode(data, Mode::default(), &mut theirs).is_err() {
-        return;
+/// Eight bytes that depend on all of the data, to choose by where nothing else does.
+fn choice_of(data: &[u8]) -> [u8; 8] {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    for byte in data {
+        hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     }
-    let Ok(planes) = turbo.coefficients(data) else { return };
-    let plausible = planes.iter().all(|plane| {
-        plane.blocks.iter().all(|block| {
-            let sizes = block.iter().zip(&plane.quantisation);
-            let sum: u32 =
-                sizes.map(|(value, step)| u32::from(value.unsigned_abs()) * u32::from(*step)).sum();
-            sum <= BLOCK_SUM_MAX
-        })
-    });
-    assert!(!plausible || *ours == theirs, "libjpeg gives other pixels");
+    (hash ^ hash >> 29).to_le_bytes()
 }

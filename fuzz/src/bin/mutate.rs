@@ -2,162 +2,192 @@
 //!
 //!     cargo run --release --no-default-features --bin mutate -- TARGET SECONDS SEED FILES...
 //!
-//! Input number n of a seed is always the same. One that fails is written to `artifacts/TARGET-n`,
-//! and the exit code is 1. A number before TARGET (`--from N`) begins at that input, which finds
-//! one that ended the process.
+//! Input number n of a seed is always the same. One that fails, takes more memory than
+//! [`MEMORY_MAX`] or more time than [`SLOW`] is written to `artifacts/TARGET-n`, and the exit code
+//! is 1. In front of TARGET, `--from N` begins at that input; `--write DIR` only writes the
+//! target's first inputs there, for cargo-fuzz; `--only` runs the target on the files as they are.
 
-use meetpoint_fuzz::TARGETS;
+use meetpoint_fuzz::mutation::{BYTES_MAX, Random, mutated};
+use meetpoint_fuzz::{TARGETS, Target, memory, tally};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
+
+#[global_allocator]
+static MEMORY: memory::Counting = memory::Counting;
 
 /// Failing inputs that are written before it ends.
 const FAILURES_MAX: usize = 10;
 
-/// Longest input.
-const BYTES_MAX: usize = 1 << 16;
+/// Memory that an input may take: coefficients are at most 1,024 times an input, some of them are
+/// held several times, and decoders of other formats have 64 MiB and 16 bytes a pixel.
+const MEMORY_MAX: usize = 640 << 20;
+
+/// Time that an input may take, on a machine that does other things too.
+const SLOW: Duration = Duration::from_secs(10);
 
 /// Inputs between two lines of progress.
-const PROGRESS: u64 = 20_000;
+const PROGRESS: u64 = 100_000;
+
+/// Number of the input that runs, for the watch.
+static NUMBER: AtomicU64 = AtomicU64::new(0);
 
 fn main() -> ExitCode {
     let mut words: Vec<String> = std::env::args().skip(1).collect();
-    let mut number = 0_u64;
-    if words.first().is_some_and(|word| word == "--from") {
-        number = words.get(1).and_then(|word| word.parse().ok()).unwrap_or(0);
-        words.drain(..2.min(words.len()));
-    }
-    let [target, seconds, seed, paths @ ..] = words.as_slice() else { return usage() };
-    let found = TARGETS.iter().find(|(name, _)| name == target);
-    let (Some((name, run)), Ok(seconds), Ok(seed)) = (found, seconds.parse(), seed.parse()) else {
-        return usage();
+    let mut option = |name: &str, values: usize| {
+        let found = words.first().is_some_and(|word| word == name) && words.len() > values;
+        found.then(|| words.drain(..=values).next_back()).flatten()
     };
-    let mut corpus = Vec::new();
-    for path in paths {
-        collect(Path::new(path), &mut corpus);
+    let first = option("--from", 1).and_then(|word| word.parse().ok()).unwrap_or(0);
+    let write = option("--write", 1).map(PathBuf::from);
+    let only = option("--only", 0).is_some();
+    let find = |name: &str| TARGETS.iter().find(|target| target.name == name);
+    match words.as_slice() {
+        [name, paths @ ..] if write.is_some() || only => {
+            let Some(target) = find(name) else { return usage() };
+            match write {
+                Some(folder) => write_seeds(target, &folder, paths),
+                None => run_only(target, paths),
+            }
+        }
+        [name, seconds, seed, paths @ ..] => match (find(name), seconds.parse(), seed.parse()) {
+            (Some(target), Ok(seconds), Ok(seed)) => {
+                let corpus = seeds(target, paths);
+                if corpus.is_empty() { usage() } else { run(target, seconds, seed, first, &corpus) }
+            }
+            _ => usage(),
+        },
+        _ => usage(),
     }
-    if corpus.is_empty() {
-        return usage();
-    }
-    println!("{name}: {} files, {seconds} s, seed {seed}", corpus.len());
-    let (begin, first, mut failures) = (Instant::now(), number, 0);
+}
+
+fn usage() -> ExitCode {
+    let names: Vec<_> = TARGETS.iter().map(|target| target.name).collect();
+    println!(
+        "mutate [--from N] TARGET SECONDS SEED FILES...\nmutate --write DIR TARGET FILES...\n\
+         mutate --only TARGET FILES...\ntargets: {}",
+        names.join(", ")
+    );
+    ExitCode::from(64)
+}
+
+fn run(target: &Target, seconds: u64, seed: u64, first: u64, corpus: &[Vec<u8>]) -> ExitCode {
+    let name = target.name;
+    println!("{name}: {} first inputs, {seconds} s, seed {seed}", corpus.len());
+    std::thread::spawn(move || watch(name));
+    let begin = Instant::now();
+    let (mut number, mut failures) = (first, 0);
+    let (mut most, mut slowest) = ((0, 0), (Duration::ZERO, 0));
     while begin.elapsed() < Duration::from_secs(seconds) && failures < FAILURES_MAX {
-        if (number - first).is_multiple_of(PROGRESS) {
+        if number > first && (number - first).is_multiple_of(PROGRESS) {
             println!("{name}: from input {number}, {:.0?}", begin.elapsed());
         }
-        let input = mutated(&corpus, Random::new(seed, number));
-        if catch_unwind(AssertUnwindSafe(|| run(&input))).is_err() {
+        NUMBER.store(number, Relaxed);
+        let input = mutated(corpus, target.choice_bytes, &mut Random::new(seed, number));
+        let before = memory::begin();
+        let from = Instant::now();
+        let failed = catch_unwind(AssertUnwindSafe(|| (target.run)(&input))).is_err();
+        let (took, bytes) = (from.elapsed(), memory::peak() - before);
+        most = most.max((bytes, number));
+        slowest = slowest.max((took, number));
+        if failed || bytes > MEMORY_MAX || took > SLOW {
             failures += 1;
             let path = PathBuf::from("artifacts").join(format!("{name}-{number}"));
             let written =
                 std::fs::create_dir_all("artifacts").and_then(|()| std::fs::write(&path, &input));
-            println!("{name}: input {number} fails: {} {written:?}", path.display());
+            println!(
+                "{name}: input {number} fails ({bytes} bytes, {took:.1?}): {} {written:?}",
+                path.display()
+            );
         }
         number += 1;
     }
-    println!("{name}: {} inputs, {failures} failures", number - first);
+    let seconds = begin.elapsed().as_secs();
+    println!("{name}: {} inputs in {seconds} s, {failures} failures", number - first);
+    println!(
+        "{name}: most memory {} KiB (input {}), most time {:.1?} (input {})",
+        most.0 >> 10,
+        most.1,
+        slowest.0,
+        slowest.1
+    );
+    for (what, count) in tally::all() {
+        println!("{name}: {count:>9} {what}");
+    }
     if failures == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn usage() -> ExitCode {
-    let names: Vec<_> = TARGETS.iter().map(|(name, _)| *name).collect();
-    println!("mutate [--from N] TARGET SECONDS SEED FILES...; targets: {}", names.join(", "));
-    ExitCode::from(64)
+/// Ends the process where an input does not end, and says which.
+fn watch(name: &'static str) {
+    let mut before = (u64::MAX, 0);
+    loop {
+        std::thread::sleep(SLOW);
+        let number = NUMBER.load(Relaxed);
+        before = if before.0 == number { (number, before.1 + 1) } else { (number, 0) };
+        if before.1 >= 6 {
+            println!("{name}: input {number} does not end");
+            std::process::exit(1);
+        }
+    }
+}
+
+/// The first inputs that files lead to.
+fn seeds(target: &Target, paths: &[String]) -> Vec<Vec<u8>> {
+    let mut files = Vec::new();
+    for path in paths {
+        collect(Path::new(path), &mut files);
+    }
+    let seeds = files.iter().flat_map(|(_, bytes)| (target.seeds)(bytes));
+    seeds.filter(|seed| seed.len() <= BYTES_MAX).collect()
+}
+
+fn write_seeds(target: &Target, folder: &Path, paths: &[String]) -> ExitCode {
+    let written = std::fs::create_dir_all(folder).and_then(|()| {
+        for (number, mut seed) in seeds(target, paths).into_iter().enumerate() {
+            seed.extend((0..target.choice_bytes).map(|at| (number * 31 + at * 57) as u8));
+            std::fs::write(folder.join(format!("seed-{number}")), seed)?;
+        }
+        Ok(())
+    });
+    match written {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            println!("{}: {error}", folder.display());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs a target on files as they are: those that failed before.
+fn run_only(target: &Target, paths: &[String]) -> ExitCode {
+    let mut files = Vec::new();
+    for path in paths {
+        collect(Path::new(path), &mut files);
+    }
+    let mut failures = 0;
+    for (path, bytes) in files {
+        let before = memory::begin();
+        let failed = catch_unwind(AssertUnwindSafe(|| (target.run)(&bytes))).is_err();
+        let peak = memory::peak() - before;
+        failures += u32::from(failed || peak > MEMORY_MAX);
+        println!("{}: {} ({peak} bytes)", path.display(), if failed { "fails" } else { "passes" });
+    }
+    if failures == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// Every file at or below a path that is not too large.
-fn collect(path: &Path, corpus: &mut Vec<Vec<u8>>) {
+fn collect(path: &Path, files: &mut Vec<(PathBuf, Vec<u8>)>) {
     if path.is_dir() {
         let mut paths: Vec<_> = std::fs::read_dir(path)
             .map(|entries| entries.flatten().map(|entry| entry.path()).collect())
             .unwrap_or_default();
         paths.sort();
-        paths.iter().for_each(|path| collect(path, corpus));
+        paths.iter().for_each(|path| collect(path, files));
     } else if let Ok(bytes) = std::fs::read(path)
-        && bytes.len() <= BYTES_MAX
+        && bytes.len() <= 2 * BYTES_MAX
     {
-        corpus.push(bytes);
-    }
-}
-
-/// A file of the corpus after a few changes; sometimes after none.
-fn mutated(corpus: &[Vec<u8>], mut random: Random) -> Vec<u8> {
-    let mut bytes = corpus[random.below(corpus.len())].clone();
-    for _ in 0..random.below(6) {
-        change(&mut bytes, corpus, &mut random);
-    }
-    bytes.truncate(BYTES_MAX);
-    bytes
-}
-
-fn change(bytes: &mut Vec<u8>, corpus: &[Vec<u8>], random: &mut Random) {
-    let length = bytes.len();
-    if length == 0 {
-        return;
-    }
-    let at = random.below(length);
-    // Headers are short and matter most.
-    let early = random.below(length.min(700));
-    match random.below(12) {
-        0 => bytes[at] ^= 1 << random.below(8),
-        1 => bytes[early] ^= 1 << random.below(8),
-        2 => bytes[early] = random.byte(),
-        3 => bytes[at] = random.byte(),
-        4 => bytes[early] = [0, 1, 2, 0x7f, 0x80, 0xfe, 0xff][random.below(7)],
-        5 => bytes.truncate(at),
-        6 => {
-            // A marker.
-            let code = 0xc0 + random.below(0x40) as u8;
-            bytes.splice(at..at, [0xff, code]);
-        }
-        7 => {
-            let end = at + random.below(40).min(length - at);
-            bytes.drain(at..end);
-        }
-        8 => {
-            let end = at + random.below(80).min(length - at);
-            let copy = bytes[at..end].to_vec();
-            let to = random.below(length);
-            bytes.splice(to..to, copy);
-        }
-        9 => {
-            // The head of this file and the tail of another one.
-            let other = &corpus[random.below(corpus.len())];
-            let from = random.below(other.len().max(1)).min(other.len());
-            bytes.truncate(at);
-            bytes.extend_from_slice(&other[from..]);
-        }
-        10 => {
-            let end = at + random.below(16).min(length - at);
-            let byte = random.byte();
-            bytes[at..end].fill(byte);
-        }
-        _ => bytes.swap(at, early),
-    }
-}
-
-/// SplitMix64, one stream for each input.
-struct Random(u64);
-
-impl Random {
-    fn new(seed: u64, number: u64) -> Self {
-        Self(seed.rotate_left(32) ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15))
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn below(&mut self, count: usize) -> usize {
-        (self.next() % count.max(1) as u64) as usize
-    }
-
-    fn byte(&mut self) -> u8 {
-        self.next() as u8
+        files.push((path.to_owned(), bytes));
     }
 }

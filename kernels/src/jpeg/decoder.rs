@@ -64,6 +64,7 @@ impl JpegDecoder {
         header.parse(file)?;
         check_pixels(&header.frame)?;
         header.check_data()?;
+        header.check_progress()?;
         check_region(&header.frame, region, options)?;
         let need = Need::of(&header.frame, region, options)?;
         let picture = Picture {

@@ -487,6 +487,29 @@ impl Header {
         Ok(())
     }
 
+    /// Refuses a progressive file that ends before its lowest frequencies are all there. libjpeg
+    /// decodes one, and smooths what it shows (jdcoefct.c, `smoothing_ok`).
+    pub(crate) fn check_progress(&self) -> Result<(), Error> {
+        /// Zigzag positions that smoothing looks at, DC left out.
+        const LOW: std::ops::RangeInclusive<usize> = 1..=9;
+        if self.frame.coding != Coding::Progressive {
+            return Ok(());
+        }
+        // For each position the bits that are still to come, 16 before the first scan.
+        let mut missing = [[16; 64]; COMPONENTS_MAX];
+        for scan in &self.scans {
+            for part in scan.components() {
+                let positions = usize::from(scan.first)..=usize::from(scan.last);
+                missing[part.component][positions].fill(scan.low);
+            }
+        }
+        let is_complete = |missing: &[u8; 64]| missing[LOW].iter().all(|bits| *bits == 0);
+        if missing[..self.frame.count].iter().all(is_complete) {
+            return Ok(());
+        }
+        Err(damaged(self.end - 2, "it breaks off: a progressive file without all of its scans"))
+    }
+
     /// Every component must have been in a scan.
     fn check_complete(&self) -> Result<(), Error> {
         let missing = self.quant[..self.frame.count].iter().any(Option::is_none);

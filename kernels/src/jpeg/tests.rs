@@ -211,3 +211,26 @@ fn damaged_files_give_an_error_or_pixels() {
         }
     }
 }
+
+/// A progressive file of which only the first scan is there: libjpeg would smooth it.
+#[test]
+fn a_progressive_file_without_all_scans_is_refused() {
+    let case = Case {
+        width: 40,
+        height: 30,
+        seed: 1,
+        sampling: 0,
+        quality: 80,
+        restarts: None,
+        kind: 6,
+        region: Region { x: 0, y: 0, width: 40, height: 30 },
+    };
+    let file = case.file();
+    let mut header = Header::default();
+    header.parse(&file).unwrap();
+    let cut = [&file[..header.scans[2].data.end], &[0xff, 0xd9]].concat();
+    let mut decoder = JpegDecoder::new(Cpu::Portable);
+    let options = DecodeOptions::default();
+    let error = decode(&mut decoder, Encoded::from(&cut), case.region, &options).unwrap_err();
+    assert!(error.to_string().contains("without all of its scans"), "{error}");
+}

@@ -1,8 +1,8 @@
 //! What the less exact ways to decode a JPEG cost and gain, on the pictures of a folder:
 //! `fast-modes DIR`.
 //!
-//! Each picture is cropped at random and resized to 224 x 224 (the recipe of the bench's rows called
-//! sample), exactly and in each fast mode, with equal draws. Errors are over all values.
+//! Each picture is cropped at random and resized to 224 x 224 (the recipe of the bench's rows
+//! called sample), exactly and in each fast mode, with equal draws. Errors are over all values.
 
 use anyhow::Context;
 use meetpoint_format::recipe::Recipe;

@@ -19,7 +19,7 @@ pub(super) use sink::{Both, Counter, Padding, TABLES, Tape, Writer};
 use super::Coefficients;
 use super::markers::{Coding, Frame, Header, HuffmanSpec, Scan, Segment, code};
 use super::whole::{self, spec};
-use crate::Error;
+use crate::{Error, ImageFormat};
 
 /// What becomes of the restart markers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -87,7 +87,7 @@ pub fn rewrite(file: &[u8], how: &Rewrite) -> Result<Vec<u8>, Error> {
         }
         Some(plans) => Output::new(file, &header, &coefficients, how).with_scans(plans)?,
     };
-    verify(&header, &coefficients, how, &output)?;
+    verify(file, &header, &coefficients, how, &output)?;
     Ok(output)
 }
 
@@ -106,6 +106,7 @@ fn new_plans(header: &Header, process: Process) -> Option<Vec<Plan>> {
 
 /// Reads what was written and compares.
 fn verify(
+    file: &[u8],
     header: &Header,
     coefficients: &Coefficients,
     how: &Rewrite,
@@ -113,6 +114,10 @@ fn verify(
 ) -> Result<(), Error> {
     const DIFFERS: Error =
         Error::Rewrite { reason: "the written file does not read back the same" };
+    // What stands between segments may come to the front, where a decoder tells the format.
+    if ImageFormat::of(output) != ImageFormat::of(file) {
+        return Err(DIFFERS);
+    }
     let mut written = Header::default();
     written.parse(output).map_err(|_| DIFFERS)?;
     let (read, _) = whole::read(output, &written).map_err(|_| DIFFERS)?;

@@ -99,6 +99,19 @@ fn segments_and_what_follows_the_end_stay() {
 }
 
 #[test]
+fn a_file_that_would_no_longer_begin_as_one_is_refused() {
+    let (_, file, _) = golden_files().swap_remove(6);
+    let table = file.windows(2).position(|two| two == [0xff, 0xc4]).unwrap();
+    let end = table + 2 + usize::from(u16::from_be_bytes([file[table + 2], file[table + 3]]));
+    // The table goes, the byte behind it stays.
+    let odd = [&file[..2], &file[table..end], b"!", &file[2..]].concat();
+    assert!(read_coefficients(&odd).is_ok());
+    assert!(matches!(rewrite(&odd, &Rewrite::default()), Err(Error::Rewrite { .. })));
+    let kept = Rewrite { tables: HuffmanTables::Keep, ..Rewrite::default() };
+    assert_eq!(rewrite(&odd, &kept).unwrap(), odd);
+}
+
+#[test]
 fn tables_of_other_scans_are_refused() {
     let tables = HuffmanTables::Keep;
     for (_, file, _) in golden_files() {

@@ -6,7 +6,7 @@
 //! steps      until those are there:
 //!            varint 2 n      n bytes follow as they are
 //!            varint 2 n + 1  n bytes are copied from as far back as the next varint says, the
-//!                            dictionary standing in front
+//!                            dictionary standing in front; only among the first 65,536
 //! endings    varint count; for each: byte of filling (0 ones, 1 zeros, 2 listed), plus 4 if there
 //!            is a tail; the list; the tail; both as varint of the length and bytes
 //! ```
@@ -20,9 +20,9 @@ use std::sync::OnceLock;
 /// Most bytes outside of scans: as many as a file has that carries another file behind its end.
 pub(super) const OUTSIDE_MAX: usize = 1 << 28;
 
-/// Bytes that copies are looked for in; what follows is another file or a preview, and would take
-/// long.
-const SEARCHED_MAX: usize = 1 << 16;
+/// Bytes that copies may reach; what follows is another file or a preview, and stands as it is.
+/// To look for copies there would take long, and few stored bytes must not become very many.
+const COPIED_MAX: usize = 1 << 16;
 
 /// Shortest copy.
 const MATCH_MIN: usize = 4;
@@ -206,10 +206,12 @@ fn put_steps(out: &mut Vec<u8>, outside: &[u8]) {
             out.extend_from_slice(&bytes[range]);
         }
     };
-    while at < bytes.len().min(dictionary().len() + SEARCHED_MAX) {
+    let copied_end = bytes.len().min(dictionary().len() + COPIED_MAX);
+    while at < copied_end {
         places.add_to(&bytes, at);
         match places.longest(&bytes, at) {
             Some((from, length)) => {
+                let length = length.min(copied_end - at);
                 flush(out, as_they_are..at);
                 put_varint(out, length << 1 | 1);
                 put_varint(out, at - from);
@@ -240,6 +242,9 @@ fn take_steps(bytes: &mut &[u8]) -> Result<Vec<u8>, Error> {
             *bytes = rest;
             all.extend_from_slice(plain);
         } else {
+            if all.len() + count > start + COPIED_MAX {
+                return Err(damaged("a copy reaches too far"));
+            }
             let from = all.len().checked_sub(take_varint(bytes)?);
             let from = from.filter(|from| *from < all.len());
             let from = from.ok_or_else(|| damaged("a copy comes from nowhere"))?;

@@ -133,6 +133,26 @@ fn a_skeleton_cut_short_is_an_error() {
     }
 }
 
+#[test]
+fn few_bytes_cannot_ask_for_much_memory() {
+    // 2^28 bytes: a start marker and a segment as they are, then as many copies of the segment.
+    let mut bytes = vec![1, 0x80, 0x80, 0x80, 0x80, 1, 12];
+    bytes.extend(b"\xff\xd8\xff\xfe\x00\x02");
+    bytes.extend([0xf5, 0xff, 0xff, 0xff, 1, 4]);
+    assert_eq!(
+        Skeleton::from_bytes(&bytes).err(),
+        Some(Error::Skeleton { reason: "a copy reaches too far" })
+    );
+}
+
+#[test]
+fn long_repetitions_come_back() {
+    for length in [65_000, 65_536, 65_537, 70_000, 200_000] {
+        let skeleton = Skeleton::plain(vec![7; length]);
+        assert_eq!(Skeleton::from_bytes(&skeleton.to_bytes()).unwrap(), skeleton);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
     #[test]

@@ -1,0 +1,166 @@
+//! Changes to files: bits, bytes, lengths, and what a JPEG is made of.
+
+/// Longest input.
+pub const BYTES_MAX: usize = 1 << 16;
+
+/// Most changes of an input.
+const CHANGES_MAX: usize = 6;
+
+/// A file of the corpus after a few changes, sometimes after none, and random bytes behind it.
+pub fn mutated(corpus: &[Vec<u8>], choice_bytes: usize, random: &mut Random) -> Vec<u8> {
+    let mut bytes = corpus[random.below(corpus.len())].clone();
+    // Where the bytes behind choose something, that is to be seen on sound files too.
+    let sound = choice_bytes > 0 && random.below(2) == 0;
+    let changes = if sound { 0 } else { random.below(CHANGES_MAX) };
+    for _ in 0..changes {
+        change(&mut bytes, corpus, random);
+    }
+    bytes.truncate(BYTES_MAX);
+    bytes.extend((0..choice_bytes).map(|_| random.byte()));
+    bytes
+}
+
+fn change(bytes: &mut Vec<u8>, corpus: &[Vec<u8>], random: &mut Random) {
+    let length = bytes.len();
+    if length == 0 {
+        return;
+    }
+    let at = random.below(length);
+    // Headers are short and matter most.
+    let early = random.below(length.min(700));
+    match random.below(18) {
+        0 => bytes[at] ^= 1 << random.below(8),
+        1 => bytes[early] ^= 1 << random.below(8),
+        2 => bytes[early] = random.byte(),
+        3 => bytes[at] = random.byte(),
+        4 => bytes[early] = [0, 1, 2, 0x7f, 0x80, 0xfe, 0xff][random.below(7)],
+        5 => bytes.truncate(at),
+        6 => {
+            // A marker.
+            let code = 0xc0 + random.below(0x40) as u8;
+            bytes.splice(at..at, [0xff, code]);
+        }
+        7 => {
+            let end = at + random.below(40).min(length - at);
+            bytes.drain(at..end);
+        }
+        8 => {
+            let end = at + random.below(80).min(length - at);
+            let copy = bytes[at..end].to_vec();
+            let to = random.below(length);
+            bytes.splice(to..to, copy);
+        }
+        9 => {
+            // The head of this file and the tail of another one.
+            let other = &corpus[random.below(corpus.len())];
+            let from = random.below(other.len().max(1)).min(other.len());
+            bytes.truncate(at);
+            bytes.extend_from_slice(&other[from..]);
+        }
+        10 => {
+            let end = at + random.below(16).min(length - at);
+            let byte = random.byte();
+            bytes[at..end].fill(byte);
+        }
+        11 => bytes.swap(at, early),
+        12 | 13 => change_field(bytes, random),
+        14 => add_segment(bytes, &corpus[random.below(corpus.len())], random),
+        15 => {
+            let segments = segments(bytes);
+            if !segments.is_empty() {
+                bytes.drain(segments[random.below(segments.len())].clone());
+            }
+        }
+        16 => change_restart(bytes, random),
+        _ => {
+            // A number that grows or shrinks by a little.
+            let step = [1, 2, 0xff, 0xfe][random.below(4)];
+            bytes[early] = bytes[early].wrapping_add(step);
+        }
+    }
+}
+
+/// The segments of a JPEG in front of its first data, each with the 0xff that begins it.
+fn segments(bytes: &[u8]) -> Vec<std::ops::Range<usize>> {
+    let (mut found, mut at) = (Vec::new(), 2);
+    while let Some([0xff, code, high, low]) = bytes.get(at..at + 4) {
+        let end = at + 2 + usize::from(u16::from_be_bytes([*high, *low]));
+        if end > bytes.len() || !(0xc0..=0xfe).contains(code) {
+            break;
+        }
+        found.push(at..end);
+        at = end;
+    }
+    found
+}
+
+/// Changes a byte near the front of a segment: sizes, factors, names of tables, counts of codes.
+fn change_field(bytes: &mut [u8], random: &mut Random) {
+    let segments = segments(bytes);
+    if segments.is_empty() {
+        return;
+    }
+    let segment = segments[random.below(segments.len())].clone();
+    let at = segment.start + 1 + random.below((segment.len() - 1).min(24));
+    let value = random.byte();
+    bytes[at] = match random.below(4) {
+        0 => value,
+        1 => value & 0x33,
+        2 => bytes[at] ^ 1 << (value & 7),
+        _ => bytes[at].wrapping_add(if value & 1 == 0 { 1 } else { 0xff }),
+    };
+}
+
+/// Puts a segment of another file in front of one of this file.
+fn add_segment(bytes: &mut Vec<u8>, other: &[u8], random: &mut Random) {
+    let (here, there) = (segments(bytes), segments(other));
+    if !here.is_empty() && !there.is_empty() {
+        let to = here[random.below(here.len())].start;
+        let from = there[random.below(there.len())].clone();
+        bytes.splice(to..to, other[from].iter().copied());
+    }
+}
+
+/// Gives a restart marker another number, takes it away, or doubles it.
+fn change_restart(bytes: &mut Vec<u8>, random: &mut Random) {
+    let is_marker = |two: &[u8]| two[0] == 0xff && (0xd0..=0xd7).contains(&two[1]);
+    let found: Vec<_> =
+        bytes.windows(2).enumerate().filter(|(_, two)| is_marker(two)).map(|(at, _)| at).collect();
+    if found.is_empty() {
+        return;
+    }
+    let at = found[random.below(found.len())];
+    match random.below(3) {
+        0 => bytes[at + 1] = 0xd0 + random.below(8) as u8,
+        1 => drop(bytes.drain(at..at + 2)),
+        _ => drop(bytes.splice(at..at, [0xff, 0xd0 + random.below(8) as u8])),
+    }
+}
+
+/// SplitMix64, one stream for each input.
+#[derive(Debug)]
+pub struct Random(u64);
+
+impl Random {
+    /// The stream of an input.
+    pub fn new(seed: u64, number: u64) -> Self {
+        Self(seed.rotate_left(32) ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// Less than `count`, or 0.
+    pub fn below(&mut self, count: usize) -> usize {
+        (self.next() % count.max(1) as u64) as usize
+    }
+
+    fn byte(&mut self) -> u8 {
+        self.next() as u8
+    }
+}

@@ -1,0 +1,102 @@
+//! libjpeg-turbo's answer to the same file.
+
+use crate::tally;
+use meetpoint_kernels::{Error, Picture};
+use meetpoint_measure::libjpeg::{Mode, Turbo, TurboError};
+
+/// Sum over a block of the sizes of all coefficients, at most. An inverse transform of these stays
+/// within 500 of the middle; beyond, libjpeg's C code and its vector code differ from each other.
+const BLOCK_SUM_MAX: u32 = 2000;
+
+/// Holds pixels against libjpeg's where both take a file; who takes what is only counted.
+pub(crate) fn compare(data: &[u8], ours: Result<&Picture, &Error>) {
+    let mut turbo = Turbo::new();
+    let mut theirs = Picture::default();
+    let result = turbo.decode(data, Mode::default(), &mut theirs);
+    let ours = match (ours, result) {
+        (Ok(ours), Ok(())) => ours,
+        (Ok(_), Err(TurboError::Damaged)) => return tally::add("decoded, libjpeg warns"),
+        (Ok(_), Err(_)) => return tally::add("decoded, libjpeg refuses"),
+        (Err(error), Ok(())) => {
+            // Places and numbers would make a line for each file.
+            let reason = error.to_string().replace(|letter: char| letter.is_ascii_digit(), "");
+            return tally::add(&format!("refused, libjpeg decodes without a warning: {reason}"));
+        }
+        (Err(_), Err(_)) => return tally::add("refused, libjpeg refuses or warns"),
+    };
+    let Ok(planes) = turbo.coefficients(data) else { return };
+    let plausible = planes.iter().all(|plane| {
+        plane.blocks.iter().all(|block| {
+            let sizes = block.iter().zip(&plane.quantisation);
+            let sum: u32 =
+                sizes.map(|(value, step)| u32::from(value.unsigned_abs()) * u32::from(*step)).sum();
+            sum <= BLOCK_SUM_MAX
+        })
+    });
+    if !is_complete(data) {
+        // libjpeg makes up for scans that are missing by smoothing from block to block.
+        tally::add(if *ours == theirs {
+            "decoded, libjpeg's pixels though scans are missing"
+        } else {
+            "decoded, other pixels where scans are missing"
+        });
+    } else if plausible {
+        assert!(*ours == theirs, "libjpeg gives other pixels");
+        tally::add("decoded, libjpeg's pixels");
+    } else if *ours == theirs {
+        tally::add("decoded, libjpeg's pixels though no picture");
+    } else {
+        tally::add("decoded, other pixels of what is no picture");
+    }
+}
+
+/// Whether the scans of a progressive file bring all bits of all coefficients.
+fn is_complete(data: &[u8]) -> bool {
+    // By identifier of the component: whether the last bit of a coefficient has come.
+    let mut complete = std::collections::BTreeMap::<u8, [bool; 64]>::new();
+    let mut at = 2;
+    while let Some([0xff, code, rest @ ..]) = data.get(at..) {
+        if matches!(code, 0xff) {
+            at += 1;
+            continue;
+        }
+        if matches!(code, 0 | 1 | 0xd0..=0xd8) {
+            at += 2;
+            continue;
+        }
+        let Some((&[high, low], content)) = rest.split_first_chunk::<2>() else { break };
+        let length = usize::from(u16::from_be_bytes([high, low]));
+        match code {
+            0xc0 | 0xc1 => return true,
+            0xd9 => break,
+            0xc2 => {
+                let components = content.get(6..length - 2).unwrap_or_default().chunks_exact(3);
+                complete.extend(components.map(|component| (component[0], [false; 64])));
+            }
+            0xda => {
+                let Some((count, content)) = content.split_first() else { break };
+                let parts = 2 * usize::from(*count);
+                let Some(&[first, last, bits]) = content.get(parts..parts + 3) else { break };
+                for part in content[..parts].chunks_exact(2).filter(|_| bits & 15 == 0) {
+                    let Some(complete) = complete.get_mut(&part[0]) else { continue };
+                    for index in first..=last.min(63) {
+                        complete[usize::from(index)] = true;
+                    }
+                }
+            }
+            _ => (),
+        }
+        at += 2 + length;
+        // Data, or bytes that belong to nothing.
+        while data.get(at).is_some_and(|byte| *byte != 0xff) {
+            at += 1;
+        }
+        while let Some([0xff, 0 | 0xd0..=0xd7, ..]) = data.get(at..) {
+            at += 2;
+            while data.get(at).is_some_and(|byte| *byte != 0xff) {
+                at += 1;
+            }
+        }
+    }
+    complete.values().flatten().all(|complete| *complete)
+}

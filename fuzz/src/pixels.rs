@@ -1,0 +1,61 @@
+//! Decoding: a picture or an error, the same by every way to it.
+
+use crate::{assert_part, decoded, is_small, is_small_jpeg, region_of, tally};
+use meetpoint_kernels::decode::{Decoder, Encoded};
+use meetpoint_kernels::jpeg::{Spacing, entry_points};
+use meetpoint_kernels::{Cpu, Picture};
+
+/// Bytes at the end of [`jpeg_region`]'s input.
+pub const REGION_BYTES: usize = 8;
+
+/// A file of any format is decoded to the size of its header or refused.
+pub fn any_decode(data: &[u8]) {
+    if !is_small(data) {
+        return tally::add("too large");
+    }
+    match decoded(data.into(), None) {
+        Ok(_) => tally::add("decoded"),
+        Err(_) => tally::add("refused"),
+    }
+}
+
+/// A JPEG is decoded or refused, the same by all instruction sets and by a decoder that was used
+/// before; and where libjpeg takes it without a warning, the pixels are the same.
+pub fn jpeg_decode(data: &[u8]) {
+    if !is_small_jpeg(data) {
+        return tally::add("no JPEG, or too large");
+    }
+    let first = decoded(data.into(), None);
+    let mut used = Decoder::new(Cpu::detect());
+    let mut out = Picture::default();
+    // What a cut file leaves behind must not show.
+    let _ = used.decode_into((&data[..data.len() / 2]).into(), None, &mut out);
+    let again = used.decode_into(data.into(), None, &mut out).map(|()| out);
+    assert!(first == again, "a used decoder gives something else");
+    tally::add(if first.is_ok() { "decoded" } else { "refused" });
+    #[cfg(feature = "libjpeg-turbo")]
+    crate::oracle::compare(data, first.as_ref());
+}
+
+/// A region of a JPEG is that part of the whole, with entry points and without. The last eight
+/// bytes choose the region.
+pub fn jpeg_region(data: &[u8]) {
+    let Some((data, choice)) = data.split_last_chunk::<REGION_BYTES>() else { return };
+    if !is_small_jpeg(data) {
+        return tally::add("no JPEG, or too large");
+    }
+    let Ok(whole) = decoded(data.into(), None) else { return tally::add("refused") };
+    tally::add("decoded");
+    let region = region_of(*choice, (whole.width, whole.height));
+    // A region may decode where the whole does not, never the other way round.
+    let part = decoded(data.into(), Some(region)).expect("the whole picture decodes");
+    assert_part(&part, region, &whole);
+    for spacing in [Spacing::McuRow, Spacing::Mcus(1), Spacing::Mcus(3), Spacing::Mcus(16)] {
+        let made = entry_points(data, spacing).expect("the whole picture decodes");
+        let Some(made) = made else { return };
+        tally::add("regions by entry points");
+        let encoded = Encoded { bytes: data, entry_points: &made, crc32c: None };
+        let part = decoded(encoded, Some(region)).expect("the whole picture decodes");
+        assert_part(&part, region, &whole);
+    }
+}
