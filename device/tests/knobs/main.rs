@@ -131,7 +131,10 @@ fn the_worker_gets_its_share_of_a_core() {
             let achieved = measured.meters.cpu_ratio_achieved;
             assert!(achieved <= target * 1.05, "{achieved} of {target}");
             let kept_off = measured.kept_off;
-            eprintln!("{achieved:.4} of a core for {target}, kept from it for {kept_off:?}");
+            let took = measured.took;
+            eprintln!(
+                "{achieved:.4} of a core for {target}: {cpu} ns in {took:?}, kept from it for {kept_off:?}"
+            );
             let without_others = cpu / (cpu / achieved - kept_off.as_nanos() as f64);
             if achieved < target && without_others > target { 1.0 } else { achieved / target }
         });
