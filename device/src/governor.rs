@@ -1,8 +1,8 @@
 //! Makes a core slow: the thread sleeps in proportion to the CPU time that it used.
 //!
 //! The kernels call back between stages, a stripe of rows or so and well below a millisecond, so a
-//! slice of the duty cycle is a few stages and the sleep that pays for them. [`Governor`] computes and touches no clock; [`Brake`]
-//! reads the thread's clocks and sleeps.
+//! slice of the duty cycle is a few stages and the sleep that pays for them. [`Governor`] computes
+//! and touches no clock; [`Brake`] reads the thread's clocks and sleeps.
 
 use crate::waits::{CoreWaits, StorageWaits};
 use rustix::time::{ClockId, clock_gettime};

@@ -133,7 +133,8 @@ fn the_worker_gets_its_share_of_a_core() {
             let kept_off = measured.kept_off;
             let took = measured.took;
             eprintln!(
-                "{achieved:.4} of a core for {target}: {cpu} ns in {took:?}, kept from it for {kept_off:?}"
+                "{achieved:.4} of a core for {target}: {cpu} ns in {took:?}, \
+                 kept from it for {kept_off:?}"
             );
             let without_others = cpu / (cpu / achieved - kept_off.as_nanos() as f64);
             if achieved < target && without_others > target { 1.0 } else { achieved / target }
