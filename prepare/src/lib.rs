@@ -1,7 +1,7 @@
 //! Turns a batch index into a tensor: finds the samples, reads them, checks them, decodes them.
 //!
 //! Host and device both prepare through this crate, which is what makes their samples equal.
-//! In reading order: [`Dataset`] (an open dataset), [`Encoded`] (what it holds of a sample),
+//! In reading order: [`Dataset`] (an open dataset), [`original`] (the file of what it holds),
 //! [`BatchPreparer`] (one thread's means of preparing batches), [`Error`].
 
 mod batch;
