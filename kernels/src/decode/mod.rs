@@ -16,7 +16,7 @@ use crate::stripe::{Planes, Stripe};
 use crate::{Cpu, Error};
 
 /// Most pixels of a picture: 2^28, Pillow's default for an error being about 1.8 * 10^8.
-pub const PIXELS_MAX: u64 = 1 << 28;
+pub const PIXELS_MAX: u64 = meetpoint_format::recipe::PIXELS_MAX;
 
 /// A rectangle in pixels of the whole picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +29,19 @@ pub struct Region {
     pub width: u32,
     /// Rows.
     pub height: u32,
+}
+
+impl Region {
+    /// Refuses a region that is empty or does not lie inside a picture.
+    pub(crate) fn check(self, width: u32, height: u32) -> Result<(), Error> {
+        let fits = |from: u32, length: u32, whole: u32| {
+            length > 0 && from.checked_add(length).is_some_and(|end| end <= whole)
+        };
+        if fits(self.x, self.width, width) && fits(self.y, self.height, height) {
+            return Ok(());
+        }
+        Err(Error::Region { region: self, width, height })
+    }
 }
 
 /// An encoded picture, and where decoding may begin inside it.
@@ -162,7 +175,7 @@ pub fn probe(encoded: &[u8]) -> Result<ImageInfo, Error> {
     let format = ImageFormat::of(encoded).ok_or(Error::UnknownFormat)?;
     let (width, height) = match format {
         ImageFormat::Jpeg => jpeg::size(encoded)?,
-        ImageFormat::Coefficients => jpeg::form_size(encoded)?,
+        ImageFormat::Coefficients => jpeg::form::size(encoded)?,
         _ => other::size(format, encoded)?,
     };
     Ok(ImageInfo { format, width, height })
@@ -326,12 +339,7 @@ fn check_size(info: ImageInfo, region: Option<Region>) -> Result<(), Error> {
         return Err(format.damaged(&"it has no pixels"));
     }
     if let Some(region) = region {
-        let fits = |from: u32, length: u32, whole: u32| {
-            length > 0 && from.checked_add(length).is_some_and(|end| end <= whole)
-        };
-        if !fits(region.x, region.width, width) || !fits(region.y, region.height, height) {
-            return Err(Error::Region { region, width, height });
-        }
+        region.check(width, height)?;
     }
     Ok(())
 }

@@ -134,15 +134,7 @@ fn picture_of(form: &form::Frame, options: &DecodeOptions) -> Picture {
 }
 
 fn check_region(frame: &Frame, region: Region, options: &DecodeOptions) -> Result<(), Error> {
-    let [width, height] = [frame.width, frame.height].map(|side| options.scale.scaled(side));
-    let fits = |from: u32, length: u32, whole: u32| {
-        length > 0 && from.checked_add(length).is_some_and(|end| end <= whole)
-    };
-    if fits(region.x, region.width, width) && fits(region.y, region.height, height) {
-        Ok(())
-    } else {
-        Err(Error::Region { region, width, height })
-    }
+    region.check(options.scale.scaled(frame.width), options.scale.scaled(frame.height))
 }
 
 /// What of a file says how coefficients become pixels.

@@ -3,6 +3,8 @@
 //! Marker codes and syntax: ITU-T T.81, Annex B. Bytes between segments and fill bytes are passed
 //! over, as libjpeg does; a file without its end marker is refused.
 
+use super::exif::orientation;
+pub(crate) use super::frame::{COMPONENTS_MAX, Coding, Component, Frame};
 use super::{QuantTable, damaged};
 use crate::Error;
 use std::ops::Range;
@@ -31,9 +33,6 @@ pub(crate) mod code {
 }
 use code::*;
 
-/// Most components of a frame that are understood: CMYK has four.
-pub(crate) const COMPONENTS_MAX: usize = 4;
-
 /// Most scans of a file; encoders make about ten.
 pub(crate) const SCANS_MAX: usize = 100;
 
@@ -43,98 +42,6 @@ pub(crate) const NATURAL: [u8; 64] = [
     13, 6, 7, 14, 21, 28, 35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23, 30, 37, 44, 51, 58, 59,
     52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63,
 ];
-
-/// How the coefficients are coded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Coding {
-    /// SOF0.
-    #[default]
-    Baseline,
-    /// SOF1: sequential, up to four tables of each kind.
-    Extended,
-    /// SOF2.
-    Progressive,
-}
-
-/// A component of the frame.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Component {
-    /// Identifier that scans name it by.
-    pub(crate) id: u8,
-    /// Horizontal sampling factor, 1..=4.
-    pub(crate) h: u32,
-    /// Vertical sampling factor, 1..=4.
-    pub(crate) v: u32,
-    /// Quantisation table that it names, 0..=3.
-    pub(crate) table: usize,
-    /// Columns of samples that are not padding.
-    pub(crate) width: u32,
-    /// Rows of samples that are not padding.
-    pub(crate) height: u32,
-    /// Columns of blocks, padded to whole MCUs of the frame.
-    pub(crate) blocks_wide: u32,
-    /// Rows of blocks, padded to whole MCUs of the frame.
-    pub(crate) blocks_high: u32,
-}
-
-impl Component {
-    /// Columns and rows of blocks in a scan of this component alone.
-    pub(crate) fn blocks_alone(&self) -> (u32, u32) {
-        (self.width.div_ceil(8), self.height.div_ceil(8))
-    }
-}
-
-/// The frame header.
-///
-/// A frame of one component has sampling factors 1 whatever the file says: they mean nothing there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Frame {
-    pub(crate) coding: Coding,
-    /// Columns of pixels, not 0.
-    pub(crate) width: u32,
-    /// Rows of pixels, not 0.
-    pub(crate) height: u32,
-    /// Number of components: 1, 3 or 4.
-    pub(crate) count: usize,
-    all: [Component; COMPONENTS_MAX],
-    /// Largest horizontal sampling factor.
-    pub(crate) h_max: u32,
-    /// Largest vertical sampling factor.
-    pub(crate) v_max: u32,
-    /// MCUs in a row of a scan of all components.
-    pub(crate) mcus_wide: u32,
-    /// Rows of such MCUs.
-    pub(crate) mcus_high: u32,
-}
-
-impl Frame {
-    /// A frame of up to four components, of which identifiers, sampling factors and tables count.
-    pub(crate) fn new(
-        coding: Coding,
-        (width, height): (u32, u32),
-        components: &[Component],
-    ) -> Self {
-        let mut all = [Component::default(); COMPONENTS_MAX];
-        all[..components.len()].copy_from_slice(components);
-        let h_max = components.iter().map(|c| c.h).max().unwrap_or(1);
-        let v_max = components.iter().map(|c| c.v).max().unwrap_or(1);
-        let mcus_wide = width.div_ceil(8 * h_max);
-        let mcus_high = height.div_ceil(8 * v_max);
-        for component in &mut all[..components.len()] {
-            component.width = (width * component.h).div_ceil(h_max);
-            component.height = (height * component.v).div_ceil(v_max);
-            component.blocks_wide = mcus_wide * component.h;
-            component.blocks_high = mcus_high * component.v;
-        }
-        let count = components.len();
-        Self { coding, width, height, count, all, h_max, v_max, mcus_wide, mcus_high }
-    }
-
-    /// The components.
-    pub(crate) fn components(&self) -> &[Component] {
-        &self.all[..self.count]
-    }
-}
 
 /// A Huffman table as the file gives it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -607,32 +514,4 @@ fn frame(marker: u8, bytes: &[u8], at: usize) -> Result<Frame, Error> {
         all[index] = Component { id: bytes[0], h, v, table, ..Component::default() };
     }
     Ok(Frame::new(coding, (width, height), &all[..count]))
-}
-
-/// The orientation in an Exif segment (tag 0x0112 of IFD 0), if it is well-formed and in 1..=8.
-fn orientation(segment: &[u8]) -> Option<u8> {
-    let tiff = segment.strip_prefix(b"Exif\0\0")?;
-    let big = match tiff.get(..4)? {
-        b"MM\0*" => true,
-        b"II*\0" => false,
-        _ => return None,
-    };
-    let u16_at = |at: usize| {
-        let bytes: [u8; 2] = tiff.get(at..at.checked_add(2)?)?.try_into().ok()?;
-        Some(if big { u16::from_be_bytes(bytes) } else { u16::from_le_bytes(bytes) })
-    };
-    let u32_at = |at: usize| {
-        let bytes: [u8; 4] = tiff.get(at..at.checked_add(4)?)?.try_into().ok()?;
-        Some(if big { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) })
-    };
-    let directory = u32_at(4)? as usize;
-    let entries = usize::from(u16_at(directory)?);
-    for entry in 0..entries {
-        let at = directory + 2 + entry * 12;
-        if u16_at(at)? == 0x0112 {
-            let value = (u16_at(at + 2)? == 3).then(|| u16_at(at + 8)).flatten()?;
-            return u8::try_from(value).ok().filter(|value| (1..=8).contains(value));
-        }
-    }
-    None
 }

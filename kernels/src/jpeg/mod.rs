@@ -7,7 +7,9 @@ pub(crate) mod colour;
 mod colours;
 mod decoder;
 mod entry_points;
+mod exif;
 pub mod form;
+pub(crate) mod frame;
 mod geometry;
 mod huffman;
 pub(crate) mod idct;
@@ -35,7 +37,7 @@ pub use options::{DecodeOptions, DecodeScale};
 pub use rewrite::{HuffmanTables, Process, Restarts, Rewrite, rewrite};
 pub use skeleton::{Skeleton, assemble, dismantle};
 pub use stored::{form_of, from_form, is_progressive, to_form};
-pub(crate) use stored::{form_orientation, form_size, orientation};
+pub(crate) use stored::{form_orientation, orientation};
 pub use whole::read_coefficients;
 
 pub use entry_points::{Spacing, entry_points};

@@ -7,8 +7,8 @@ use super::{Block, Coefficients};
 use crate::Error;
 use std::ops::Range;
 
-#[expect(clippy::large_enum_variant, reason = "there is one for each picture, on the stack")]
 /// A source of coefficients, row of MCUs by row of MCUs from top to bottom.
+#[expect(clippy::large_enum_variant, reason = "there is one for each picture, on the stack")]
 pub(super) enum Source<'a, 'b> {
     /// Entropy-coded data, as they come.
     Sequential(Sequential<'a>),

@@ -14,6 +14,7 @@ pub fn to_form(file: &[u8], form: Form) -> Result<Vec<u8>, Error> {
     let mut header = Header::default();
     header.parse(file)?;
     check_pixels(&header.frame)?;
+    header.check_progress()?;
     let (skeleton, coefficients) = dismantle(file)?;
     let mut frame = form::Frame {
         width: header.frame.width,
@@ -57,12 +58,6 @@ pub fn form_of(stored: &[u8]) -> Option<Form> {
         [form::VERSION, 1, ..] => Some(Form::Compact),
         _ => None,
     }
-}
-
-/// Columns and rows of a coefficient form.
-pub(crate) fn form_size(stored: &[u8]) -> Result<(u32, u32), Error> {
-    let reader = form::FormReader::open(stored, Cpu::Portable)?;
-    Ok((reader.frame().width, reader.frame().height))
 }
 
 /// Exif orientation of a file, 1..=8.

@@ -2,7 +2,10 @@
 //! libjpeg-turbo by tests/jpeg_corpus.rs.
 
 use super::markers::Header;
-use super::{DecodeOptions, DecodeScale, JpegDecoder, Spacing, entry_points};
+use super::{
+    DecodeOptions, DecodeScale, Form, HuffmanTables, JpegDecoder, Process, Restarts, Rewrite,
+    Spacing, entry_points, rewrite, to_form,
+};
 use crate::decode::Encoded;
 use crate::{Cpu, Error, Region, golden};
 use jpeg_encoder::{ColorType, Encoder, SamplingFactor};
@@ -233,4 +236,12 @@ fn a_progressive_file_without_all_scans_is_refused() {
     let options = DecodeOptions::default();
     let error = decode(&mut decoder, Encoded::from(&cut), case.region, &options).unwrap_err();
     assert!(error.to_string().contains("without all of its scans"), "{error}");
+    // Stored otherwise it would decode, to other pixels than libjpeg's.
+    assert!(to_form(&cut, Form::Fast).is_err());
+    let baseline = Rewrite {
+        restarts: Restarts::Keep,
+        tables: HuffmanTables::Optimise,
+        process: Process::Baseline,
+    };
+    assert!(rewrite(&cut, &baseline).is_err());
 }

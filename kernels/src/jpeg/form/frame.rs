@@ -5,10 +5,10 @@ use super::error::{FormError, damaged};
 use crate::jpeg::{Coefficients, QuantTable};
 
 /// Most pixels of a picture.
-pub const PIXELS_MAX: u64 = 1 << 28;
+pub const PIXELS_MAX: u64 = crate::decode::PIXELS_MAX;
 
 /// Most components of a picture.
-pub const COMPONENTS_MAX: usize = 4;
+pub const COMPONENTS_MAX: usize = crate::jpeg::frame::COMPONENTS_MAX;
 
 /// What the components mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

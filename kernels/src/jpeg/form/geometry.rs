@@ -1,19 +1,13 @@
 //! How blocks and coefficients are numbered: rows of MCUs, zigzag groups, classes.
 
 use super::frame::Frame;
+pub(super) use crate::jpeg::markers::NATURAL;
 
 /// Zigzag groups of a block: coefficients 1..=8, 9..=16, .. 57..=63 and one that is always zero.
 pub(super) const GROUPS: usize = 8;
 
 /// Classes of a block by the groups that are not all zero: class c has its last in the first 2c.
 pub(super) const CLASSES: usize = 5;
-
-/// Place in natural order of each zigzag index.
-pub(super) const NATURAL: [u8; 64] = [
-    0, 1, 8, 16, 9, 2, 3, 10, 17, 24, 32, 25, 18, 11, 4, 5, 12, 19, 26, 33, 40, 48, 41, 34, 27, 20,
-    13, 6, 7, 14, 21, 28, 35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23, 30, 37, 44, 51, 58, 59,
-    52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63,
-];
 
 /// One component's share of a row of MCUs: `rows` rows of `wide` blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -23,6 +23,7 @@ mod unpack;
 pub use error::FormError;
 pub use frame::{COMPONENTS_MAX, Colour, FormComponent, Frame, PIXELS_MAX};
 pub use pack::pack;
+pub(crate) use reader::size;
 pub use reader::{FormReader, RowComponent, RowScratch, unpack_all};
 
 /// First bytes of a coefficient form.

@@ -55,18 +55,7 @@ impl<'a> FormReader<'a> {
         mut scratch: RowScratch,
     ) -> Result<Self, FormError> {
         let mut cursor = Cursor::new(bytes);
-        if cursor.take(MAGIC.len())? != MAGIC {
-            return Err(damaged(0, "it does not begin as a coefficient form"));
-        }
-        if cursor.byte()? != VERSION {
-            return Err(damaged(cursor.at - 1, "an unknown version"));
-        }
-        let form = match cursor.byte()? {
-            0 => Form::Fast,
-            1 => Form::Compact,
-            _ => return Err(damaged(cursor.at - 1, "an unknown form")),
-        };
-        let frame = Frame::read(&mut cursor)?;
+        let (form, frame) = head(&mut cursor)?;
         let (strips, blocks) = strips(&frame);
         let (lanes, codes) = match form {
             Form::Fast => (0, Vec::new()),
@@ -176,6 +165,28 @@ impl<'a> FormReader<'a> {
     fn rows_bytes(&self) -> usize {
         self.scratch.row_ends.last().copied().unwrap_or(0)
     }
+}
+
+/// Columns and rows of a picture, without looking at its coefficients.
+pub(crate) fn size(bytes: &[u8]) -> Result<(u32, u32), FormError> {
+    let (_, frame) = head(&mut Cursor::new(bytes))?;
+    Ok((frame.width, frame.height))
+}
+
+/// Layout and frame, with which all stored bytes begin.
+fn head(cursor: &mut Cursor<'_>) -> Result<(Form, Frame), FormError> {
+    if cursor.take(MAGIC.len())? != MAGIC {
+        return Err(damaged(0, "it does not begin as a coefficient form"));
+    }
+    if cursor.byte()? != VERSION {
+        return Err(damaged(cursor.at - 1, "an unknown version"));
+    }
+    let form = match cursor.byte()? {
+        0 => Form::Fast,
+        1 => Form::Compact,
+        _ => return Err(damaged(cursor.at - 1, "an unknown form")),
+    };
+    Ok((form, Frame::read(cursor)?))
 }
 
 /// How a compact form is coded: its lanes and the codes of each kind.

@@ -85,7 +85,11 @@ pub fn rewrite(file: &[u8], how: &Rewrite) -> Result<Vec<u8>, Error> {
         Some(_) if how.tables == HuffmanTables::Keep => {
             return Err(Error::Rewrite { reason: "its Huffman tables are made for other scans" });
         }
-        Some(plans) => Output::new(file, &header, &coefficients, how).with_scans(plans)?,
+        Some(plans) => {
+            // In other scans it would no longer look unfinished.
+            header.check_progress()?;
+            Output::new(file, &header, &coefficients, how).with_scans(plans)?
+        }
     };
     verify(file, &header, &coefficients, how, &output)?;
     Ok(output)
