@@ -3,7 +3,8 @@
 use crate::spool::{Geometry, SLOTS_MAX, Spool, SpoolError, slowed};
 use crate::waits::{StorageWaits, WatchedEngine};
 use crate::{Emulation, ServeOptions, meters};
-use meetpoint_format::batching::Batching;
+use meetpoint_format::batching::{Batching, BatchingError, Cut, Rank};
+use meetpoint_format::holders::HoldersError;
 use meetpoint_format::recipe::{Recipe, RecipeHash, TensorSpec};
 use meetpoint_format::slot::slot_bytes;
 use meetpoint_format::wire::{LoadRequest, PROTOCOL_VERSION};
@@ -13,7 +14,7 @@ use meetpoint_storage::slow::{Meter, Pace};
 use meetpoint_storage::{BLOCK_BYTES, EngineKind, open_engine};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// Reads that a worker keeps in flight.
 const READ_DEPTH: usize = 32;
@@ -25,6 +26,8 @@ const RECIPE_BYTES_MAX: usize = 256 << 10;
 pub(crate) struct Job {
     pub(crate) batching: Batching,
     pub(crate) batches: u64,
+    /// Which device this one is among those that hold different parts.
+    pub(crate) device: u16,
     pub(crate) recipe: RecipeHash,
     pub(crate) spec: TensorSpec,
     pub(crate) slots: u32,
@@ -67,6 +70,12 @@ pub(crate) enum Refusal {
     OtherRecipe { own: RecipeHash, host: String },
     #[error("batches of {batch_size} cannot be made of {samples} samples: {problem}")]
     Batches { batch_size: u32, samples: u64, problem: &'static str },
+    #[error(transparent)]
+    Batching(#[from] BatchingError),
+    #[error(transparent)]
+    Holders(#[from] HoldersError),
+    #[error("this is to be device {device}, but there are devices 0..{devices}")]
+    Device { device: u32, devices: u32 },
     #[error("no spool was handed over under token {token:#x}: offer it before Load")]
     NoSpool { token: u64 },
     #[error("{slots} slots: a spool has from 1 to {SLOTS_MAX}")]
@@ -89,6 +98,9 @@ impl Refusal {
             Self::Memory { .. } => tonic::Code::ResourceExhausted,
             Self::RecipeTooLong { .. }
             | Self::Batches { .. }
+            | Self::Batching(_)
+            | Self::Holders(_)
+            | Self::Device { .. }
             | Self::Slots { .. }
             | Self::SlotBytes { .. } => tonic::Code::InvalidArgument,
             _ => tonic::Code::FailedPrecondition,
@@ -104,11 +116,40 @@ pub(crate) struct Means {
     pub(crate) roots: Vec<PathBuf>,
     pub(crate) engine: EngineKind,
     pub(crate) emulation: Emulation,
+    datasets: Arc<Datasets>,
+}
+
+/// Datasets of present jobs, so that jobs on the same one share its index.
+#[derive(Debug, Default)]
+struct Datasets(Mutex<Vec<Weak<Dataset>>>);
+
+impl Datasets {
+    fn open(&self, path: &Path) -> Result<Arc<Dataset>, meetpoint_prepare::Error> {
+        let is_it = |dataset: &Arc<Dataset>| dataset.path() == path && dataset.is_unchanged();
+        if let Some(dataset) = self.lock().iter().filter_map(Weak::upgrade).find(is_it) {
+            return Ok(dataset);
+        }
+        let dataset = Arc::new(Dataset::open(path)?);
+        let mut datasets = self.lock();
+        datasets.retain(|other| other.strong_count() > 0);
+        datasets.push(Arc::downgrade(&dataset));
+        Ok(dataset)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Weak<Dataset>>> {
+        // No change can stop half-way.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Means {
     pub(crate) fn new(options: &ServeOptions, roots: Vec<PathBuf>) -> Self {
-        Self { roots, engine: options.engine, emulation: options.emulation.clone() }
+        Self {
+            roots,
+            engine: options.engine,
+            emulation: options.emulation.clone(),
+            datasets: Arc::default(),
+        }
     }
 
     /// The pace of reading the dataset.
@@ -139,14 +180,8 @@ pub(crate) fn load(
     let dataset = open_dataset(request, means)?;
     let recipe = parse_recipe(request)?;
     let spec = recipe.output().ok_or(meetpoint_prepare::Error::NoFixedShape)?;
-    let batching = Batching {
-        samples: dataset.len(),
-        batch_size: request.batch_size,
-        drop_last: request.drop_last,
-        shuffle: request.shuffle,
-        seed: request.seed,
-    };
-    let batches = count_batches(&batching)?;
+    let (batching, device) = find_batching(request, &dataset)?;
+    let batches = batching.batches();
     let payload = u64::from(request.batch_size).saturating_mul(spec.bytes() as u64);
     check_memory(payload, means)?;
     let geometry = check_geometry(request, payload)?;
@@ -156,12 +191,23 @@ pub(crate) fn load(
     let engine = open_engine(means.engine, READ_DEPTH)?.engine;
     let (engine, read_meter) = slowed(engine, means.read_pace());
     let job =
-        meetpoint_prepare::Job { dataset: Arc::new(dataset), recipe: Arc::new(recipe), batching };
+        meetpoint_prepare::Job { dataset, recipe: Arc::new(recipe), batching: batching.clone() };
     let engine = WatchedEngine::new(engine);
     let waits = engine.waits();
     let preparer = BatchPreparer::new(job, Box::new(engine), Cpu::detect())?;
     let slots = geometry.slots;
-    Ok(Job { batching, batches, recipe: hash, spec, slots, preparer, read_meter, waits, spool })
+    Ok(Job {
+        batching,
+        batches,
+        device,
+        recipe: hash,
+        spec,
+        slots,
+        preparer,
+        read_meter,
+        waits,
+        spool,
+    })
 }
 
 /// Refuses another version of the link, before anything else is looked at.
@@ -171,7 +217,7 @@ pub(crate) fn check_version(request: &LoadRequest) -> Result<(), Refusal> {
 }
 
 /// Opens a dataset inside the roots. Whether anything is there outside of them is not told.
-fn open_dataset(request: &LoadRequest, means: &Means) -> Result<Dataset, Refusal> {
+fn open_dataset(request: &LoadRequest, means: &Means) -> Result<Arc<Dataset>, Refusal> {
     let path = std::fs::canonicalize(Path::new(&request.dataset)).ok();
     let inside = path.filter(|path| means.roots.iter().any(|root| path.starts_with(root)));
     let Some(path) = inside else {
@@ -179,7 +225,7 @@ fn open_dataset(request: &LoadRequest, means: &Means) -> Result<Dataset, Refusal
         let (dataset, roots) = (request.dataset.clone(), roots.join(", "));
         return Err(Refusal::OutsideRoots { dataset, roots });
     };
-    let dataset = Dataset::open(&path)?;
+    let dataset = means.datasets.open(&path)?;
     let own = dataset.manifest_sha256();
     if own[..] != request.manifest_sha256[..] {
         let (own, host) = (hex(&own), hex(&request.manifest_sha256));
@@ -201,18 +247,24 @@ fn parse_recipe(request: &LoadRequest) -> Result<Recipe, Refusal> {
     Ok(recipe)
 }
 
-fn count_batches(batching: &Batching) -> Result<u64, Refusal> {
-    let refuse = |problem| {
-        let Batching { batch_size, samples, .. } = *batching;
-        Err(Refusal::Batches { batch_size, samples, problem })
-    };
-    if batching.batch_size == 0 {
+/// How the job is cut into batches, and which device this one is.
+fn find_batching(request: &LoadRequest, dataset: &Dataset) -> Result<(Batching, u16), Refusal> {
+    let LoadRequest { batch_size, drop_last, shuffle, seed, .. } = *request;
+    let LoadRequest { rank, ranks, device, devices, .. } = *request;
+    let samples = dataset.len();
+    let refuse = |problem| Err(Refusal::Batches { batch_size, samples, problem });
+    if batch_size == 0 {
         return refuse("a batch has at least one sample");
     }
+    let holders = dataset.spread(devices, &request.part_holders)?;
+    let number = u16::try_from(device).ok().filter(|_| device < devices);
+    let number = number.ok_or(Refusal::Device { device, devices })?;
+    let cut = Cut { samples, batch_size, drop_last, shuffle, seed };
+    let batching = Batching::new(cut, Rank { rank, ranks }, holders)?;
     match batching.batches() {
         0 => refuse("not even one is full"),
         batches if batches > 1 << 32 => refuse("an epoch has at most 2^32"),
-        batches => Ok(batches),
+        _ => Ok((batching, number)),
     }
 }
 
