@@ -4,6 +4,7 @@ use crate::StopHandle;
 use meetpoint_format::recipe::Recipe;
 use meetpoint_scheduler::{Profile, Strategy};
 use meetpoint_storage::EngineKind;
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -38,10 +39,14 @@ pub struct LoaderConfig {
     pub engine: EngineKind,
     /// Reads in flight per worker. Default: 32.
     pub read_depth: usize,
-    /// The device; a strategy that uses none does not even start it. Default: none.
-    pub device: Option<DeviceSource>,
-    /// Where device batches land. Default: memory, 256 MiB.
+    /// The devices, by their numbers; a strategy that uses none does not even start them.
+    /// Default: none.
+    pub devices: Vec<DeviceSource>,
+    /// Where the batches of each device land: every device has a spool of its own, with this
+    /// quota. Default: memory, 256 MiB.
     pub spool: SpoolConfig,
+    /// Spools of devices, by number, that differ from [`LoaderConfig::spool`]. Default: none.
+    pub spools: BTreeMap<u16, SpoolConfig>,
     /// A device with work that says nothing for this long is fenced off. Default: 2 s.
     pub stall_timeout: Duration,
     /// How long to wait for memory when the consumer keeps every batch alive, before that is an
@@ -77,8 +82,9 @@ impl LoaderConfig {
             memory_budget_bytes: 512 << 20,
             engine: EngineKind::Auto,
             read_depth: 32,
-            device: None,
+            devices: Vec::new(),
             spool: SpoolConfig::default(),
+            spools: BTreeMap::new(),
             stall_timeout: Duration::from_secs(2),
             place_timeout: Duration::from_secs(5),
             profile: None,
@@ -89,7 +95,13 @@ impl LoaderConfig {
         }
     }
 
-    /// Whether the strategy uses a device.
+    /// Where the batches of a device land.
+    pub fn spool_of(&self, device: usize) -> &SpoolConfig {
+        let number = u16::try_from(device).ok();
+        number.and_then(|number| self.spools.get(&number)).unwrap_or(&self.spool)
+    }
+
+    /// Whether the strategy uses devices.
     pub fn needs_device(&self) -> bool {
         self.strategy != Strategy::HostOnly
     }

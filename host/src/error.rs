@@ -246,6 +246,14 @@ pub enum Error {
         /// Its own words.
         reason: String,
     },
+    /// What is wrong with one of several devices.
+    #[error("device {number}: {source}")]
+    OfDevice {
+        /// Which, from 0.
+        number: usize,
+        /// What.
+        source: Box<Error>,
+    },
     /// [`crate::StopHandle::stop`] was called.
     #[error("interrupted")]
     Interrupted,

@@ -1,6 +1,6 @@
 //! How far both ends may work ahead in the memory that they were given.
 
-use crate::config::LoaderConfig;
+use crate::config::{LoaderConfig, SpoolConfig};
 use crate::ring::place_bytes;
 use crate::units::show_bytes;
 use crate::{Error, SpoolKind};
@@ -27,8 +27,8 @@ pub(crate) struct Limits {
     pub(crate) host_ahead: u32,
     /// Most device batches being fetched or in host memory.
     pub(crate) fetch_ahead: u32,
-    /// The spool; `None` without a device.
-    pub(crate) spool: Option<SpoolLimits>,
+    /// The spool of each device; empty without one.
+    pub(crate) spools: Vec<SpoolLimits>,
     /// What had to be made smaller, as sentences.
     pub(crate) notices: Vec<String>,
 }
@@ -49,16 +49,13 @@ impl Limits {
         batch_bytes: u64,
         batches: u32,
     ) -> Result<Self, Error> {
-        let spool = match config.needs_device() {
-            true => Some(SpoolLimits::plan(config, batch_bytes, batches)?),
-            false => None,
-        };
-        let is_file = matches!(config.spool.kind, SpoolKind::File { .. });
+        let devices = if config.needs_device() { config.devices.len() } else { 0 };
+        let spools = (0..devices).map(|device| config.spool_of(device));
+        let is_file = spools.clone().any(|spool| matches!(spool.kind, SpoolKind::File { .. }));
+        let spools = spools.map(|spool| SpoolLimits::plan(spool, batch_bytes, batches));
+        let spools = spools.collect::<Result<Vec<_>, _>>()?;
         // A batch from a spool file lies in a place with the header before it.
-        let place_payload = match spool {
-            Some(spool) if is_file => spool.slot_bytes,
-            _ => batch_bytes,
-        };
+        let place_payload = if is_file { slot_bytes(batch_bytes) } else { batch_bytes };
         let per_place = place_bytes(place_payload);
         let places = config.memory_budget_bytes / per_place;
         let host_asked = match config.workers {
@@ -66,7 +63,7 @@ impl Limits {
             workers => workers.saturating_mul(config.prefetch).max(workers.saturating_add(1)),
         };
         // At the least: one being prepared, one being fetched, one in the consumer's hands.
-        let fetches = u64::from(spool.is_some() && is_file);
+        let fetches = u64::from(is_file);
         let least = 2 + fetches;
         if places < least {
             let budget_bytes = config.memory_budget_bytes;
@@ -97,24 +94,27 @@ impl Limits {
             })
             .into_iter()
             .collect();
-        let fetch_ahead = match (&spool, is_file) {
-            (Some(spool), false) => spool.slots_scheduled,
-            _ => fetch_places.max(1),
+        // What stays in its slot takes no place of the ring.
+        let in_slots = spools.iter().map(|spool| spool.slots_scheduled);
+        let fetch_ahead = match is_file {
+            true => fetch_places,
+            false => in_slots.fold(0, u32::saturating_add),
         };
+        let fetch_ahead = fetch_ahead.max(1);
         let places = u64::from(kept) + u64::from(fetch_places) + u64::from(host_ahead);
-        Ok(Self { place_payload, places, host_ahead, fetch_ahead, spool, notices })
+        Ok(Self { place_payload, places, host_ahead, fetch_ahead, spools, notices })
     }
 }
 
 impl SpoolLimits {
-    fn plan(config: &LoaderConfig, batch_bytes: u64, batches: u32) -> Result<Self, Error> {
+    fn plan(config: &SpoolConfig, batch_bytes: u64, batches: u32) -> Result<Self, Error> {
         let slot_bytes = slot_bytes(batch_bytes);
         // A batch in memory stays in its slot until its user drops it; one in a file is copied out.
-        let (least, kept) = match config.spool.kind {
+        let (least, kept) = match config.kind {
             SpoolKind::Memory => (2, KEPT),
             SpoolKind::File { .. } => (1, 0),
         };
-        let quota_bytes = config.spool.quota_bytes;
+        let quota_bytes = config.quota_bytes;
         let fitting = quota_bytes / slot_bytes;
         if fitting < least {
             return Err(Error::QuotaTooSmall { quota_bytes, slot_bytes, least });
@@ -134,6 +134,7 @@ impl SpoolLimits {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::DeviceSource;
     use meetpoint_format::recipe::Recipe;
     use meetpoint_scheduler::Strategy;
     use std::sync::Arc;
@@ -146,6 +147,7 @@ mod tests {
         let recipe = Arc::new(Recipe::from_toml(text).unwrap());
         let mut config = LoaderConfig::new("set", recipe, 4);
         config.strategy = strategy;
+        config.devices = vec![DeviceSource::Connect { socket: "s".into() }];
         config.spool.kind = kind;
         config.memory_budget_bytes = budget;
         config.workers = workers;
@@ -160,7 +162,7 @@ mod tests {
     fn without_workers_one_batch_is_prepared_at_a_time() {
         let config = config(Strategy::HostOnly, SpoolKind::Memory, 64 * MIB, 0);
         let limits = Limits::plan(&config, 2 * MIB, 100).unwrap();
-        assert_eq!((limits.host_ahead, limits.places, limits.spool), (1, 3, None));
+        assert_eq!((limits.host_ahead, limits.places, limits.spools), (1, 3, vec![]));
         assert!(limits.notices.is_empty());
     }
 
@@ -192,11 +194,11 @@ mod tests {
     fn a_spool_keeps_slots_for_batches_in_use_and_stays_within_its_quota() {
         let mut config = config(Strategy::Wrr, SpoolKind::Memory, 64 * MIB, 1);
         config.spool.quota_bytes = 10 * MIB;
-        let spool = Limits::plan(&config, 2 * MIB, 100).unwrap().spool.unwrap();
+        let spool = Limits::plan(&config, 2 * MIB, 100).unwrap().spools[0];
         assert_eq!((spool.slots, spool.slots_scheduled), (4, 2));
         assert!(spool.bytes() <= 10 * MIB);
         config.spool.kind = file();
-        let spool = Limits::plan(&config, 2 * MIB, 100).unwrap().spool.unwrap();
+        let spool = Limits::plan(&config, 2 * MIB, 100).unwrap().spools[0];
         assert_eq!((spool.slots, spool.slots_scheduled), (4, 4));
         config.spool.quota_bytes = 2 * MIB;
         let error = Limits::plan(&config, 2 * MIB, 100).unwrap_err().to_string();
@@ -204,9 +206,26 @@ mod tests {
     }
 
     #[test]
+    fn every_device_has_a_spool_of_its_own() {
+        let mut config = config(Strategy::Wrr, SpoolKind::Memory, 64 * MIB, 1);
+        config.devices = vec![DeviceSource::Connect { socket: "s".into() }; 3];
+        config.spool.quota_bytes = 10 * MIB;
+        let smaller = SpoolConfig { kind: SpoolKind::Memory, quota_bytes: 5 * MIB };
+        config.spools.insert(1, smaller);
+        let limits = Limits::plan(&config, 2 * MIB, 100).unwrap();
+        let slots = limits.spools.iter().map(|spool| (spool.slots, spool.slots_scheduled));
+        assert_eq!(slots.collect::<Vec<_>>(), [(4, 2), (2, 1), (4, 2)]);
+        assert_eq!(limits.fetch_ahead, 5, "what stays in slots takes no place of the ring");
+        config.spools.insert(2, SpoolConfig { kind: file(), quota_bytes: 10 * MIB });
+        let limits = Limits::plan(&config, 2 * MIB, 100).unwrap();
+        assert_eq!(limits.place_payload, slot_bytes(2 * MIB), "one of them is read into places");
+        assert_eq!(limits.fetch_ahead, 4);
+    }
+
+    #[test]
     fn a_small_epoch_does_not_take_the_whole_quota() {
         let config = config(Strategy::Wrr, file(), 64 * MIB, 1);
-        let spool = Limits::plan(&config, MIB, 3).unwrap().spool.unwrap();
+        let spool = Limits::plan(&config, MIB, 3).unwrap().spools[0];
         assert_eq!(spool.slots, 3);
     }
 }

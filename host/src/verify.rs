@@ -1,6 +1,7 @@
 //! Which consistency levels a run really gave: what was consumed against a preparation by the host
 //! alone.
 
+use crate::driver::device_name;
 use crate::stats::{BatchCheck, EpochStats, Preparer};
 use crate::{Error, StopHandle};
 use meetpoint_format::batching::Batching;
@@ -208,9 +209,9 @@ fn equality(run: &EpochStats, reference: &Reference) -> Result<String, Doubt> {
                 return Err(Doubt::Unknown(format!("the reference lacks sample {sample}")));
             };
             if got != expected {
-                let who = match check.source {
-                    Preparer::Host => "the host",
-                    Preparer::Device => "the device",
+                let who = match check.device {
+                    None => "the host".to_owned(),
+                    Some(number) => device_name(number.into(), run.devices.len()),
                 };
                 return failed(format!(
                     "batch {} by {who}, row {row}, sample {sample}: CRC-32C is {got:#010x}, \

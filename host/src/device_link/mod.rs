@@ -23,6 +23,7 @@ use crate::{Error, StopHandle};
 use connect::Connection;
 use meetpoint_format::wire::{LoadRequest, PROTOCOL_VERSION, SpoolKind};
 use meetpoint_prepare::Job;
+use meetpoint_scheduler::DeviceId;
 use spawn::DeviceProcess;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -44,6 +45,8 @@ const ENDING_LIMIT: Duration = Duration::from_millis(300);
 /// What a link needs, now and when it is opened again.
 #[derive(Debug, Clone)]
 pub(crate) struct LinkSetup {
+    /// Which device.
+    pub(crate) device: DeviceId,
     pub(crate) source: DeviceSource,
     pub(crate) job: Job,
     /// Batches that the host finds in an epoch.
@@ -189,7 +192,7 @@ fn open(
         let (token, file) = (spool.token(), spool.file().as_fd());
         fd_channel::hand_over(&socket, token, file, connect::CALL_LIMIT, stop)?;
         let request = load_request(setup, &dataset, &spool);
-        let (session, outbound) = Session::new(spool);
+        let (session, outbound) = Session::new(setup.device, spool);
         connection.load(request, setup.batches).await?;
         let inbound = connection.run(outbound).await?;
         info.socket = process.is_none().then(|| socket.clone());

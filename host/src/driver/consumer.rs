@@ -100,9 +100,8 @@ impl Driver {
         }
     }
 
-    /// Waits, at most `limit`, until the device has reported on every slot that it published.
-    pub(crate) fn await_meters(&self, session: &Arc<Session>, batches: u64, limit: Duration) {
-        let deadline = Instant::now() + limit;
+    /// Waits until a device has reported on every slot that it published, or the deadline comes.
+    pub(crate) fn await_meters(&self, session: &Arc<Session>, batches: u64, deadline: Instant) {
         let mut state = self.lock();
         while session.meters().batches < batches
             && !session.is_closed()

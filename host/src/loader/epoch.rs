@@ -9,9 +9,9 @@ use crate::driver::{HostTask, Run, RunSetup, Step};
 use crate::stats::{self, DeviceStats, EpochStats, Schedule};
 use crate::worker::Alarm;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// How long the end of an epoch waits for the device's last meters.
+/// How long the end of an epoch waits for the devices' last meters.
 const METERS_LIMIT: Duration = Duration::from_millis(250);
 
 /// An epoch under way. Dropping it gives it up: what was prepared is thrown away.
@@ -87,16 +87,15 @@ impl<'l> Epoch<'l> {
         let run = self.loader.driver.end()?;
         let generation = run.summary().last_generation;
         self.loader.next_generation = generation.saturating_add(2);
-        if run.ended_ns.is_none()
-            && let Some(session) = run.session()
-        {
-            session.revoke(self.epoch, generation.saturating_add(1));
-        }
-        if run.is_silent()
-            && let Some(session) = run.session()
-        {
-            // The next epoch opens the link again, and starts a device of our own anew.
-            session.break_off("it was silent at the end of the epoch before".to_owned());
+        for end in run.devices() {
+            let Some(session) = end.session() else { continue };
+            if run.ended_ns.is_none() {
+                session.revoke(self.epoch, generation.saturating_add(1));
+            }
+            if end.is_silent() {
+                // The next epoch opens the link again, and starts a device of our own anew.
+                session.break_off("it was silent at the end of the epoch before".to_owned());
+            }
         }
         Some(run)
     }
@@ -117,14 +116,17 @@ fn collect(mut run: Run, loader: &Loader, now_ns: u64) -> EpochStats {
         run.meters.step.add(elapsed_ns - record.consume_ns.min(elapsed_ns));
     }
     let duration_ns = run.ended_ns.unwrap_or(elapsed_ns);
-    let device = run.session().map(|session| {
-        let before = run.meters_before;
+    let deadline = Instant::now() + METERS_LIMIT;
+    let devices = run.devices().iter().map(|end| {
+        let Some(session) = end.session() else { return DeviceStats::default() };
+        let before = end.meters_before;
         if is_complete {
-            let batches = before.batches + run.slots_published;
-            loader.driver.await_meters(session, batches, METERS_LIMIT);
+            let batches = before.batches + end.slots_published;
+            loader.driver.await_meters(session, batches, deadline);
         }
         DeviceStats::since(&before, &session.meters())
     });
+    let devices = devices.collect();
     let events = run.take_events();
     let summary = run.summary();
     let meters = &run.meters;
@@ -145,7 +147,7 @@ fn collect(mut run: Run, loader: &Loader, now_ns: u64) -> EpochStats {
         host_bytes_read: meters.counters.bytes_read_device,
         host_bytes_written: meters.counters.bytes_written,
         verify_ns: meters.verify_ns,
-        device,
+        devices,
         schedule: Schedule::from(&summary),
         events,
         records: run.records,

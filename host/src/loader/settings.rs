@@ -7,6 +7,9 @@ use meetpoint_prepare::{Dataset, Job};
 use meetpoint_scheduler::Strategy;
 use std::sync::Arc;
 
+/// Most devices of a loader.
+const DEVICES_MAX: usize = 1024;
+
 /// Refuses numbers that make no sense, each by name.
 pub(super) fn check(config: &LoaderConfig) -> Result<(), Error> {
     let refuse = |field, got: u64, expected| Err(Error::Setting { field, got, expected });
@@ -25,7 +28,10 @@ pub(super) fn check(config: &LoaderConfig) -> Result<(), Error> {
     if config.host_cores.as_ref().is_some_and(Vec::is_empty) {
         return refuse("host_cores", 0, "at least one core");
     }
-    if config.needs_device() && config.device.is_none() {
+    if config.devices.len() > DEVICES_MAX {
+        return refuse("the number of devices", config.devices.len() as u64, "at most 1024");
+    }
+    if config.needs_device() && config.devices.is_empty() {
         return Err(Error::NoDevice { strategy: config.strategy.name() });
     }
     if let Strategy::Mte { .. } = config.strategy

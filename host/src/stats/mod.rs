@@ -50,8 +50,8 @@ pub struct EpochStats {
     pub host_bytes_written: u64,
     /// CPU time spent on the checksums that [`crate::LoaderConfig::verify_samples`] asks for.
     pub verify_ns: u64,
-    /// The device's part; `None` where none was used.
-    pub device: Option<DeviceStats>,
+    /// The part of each device, by number; empty where none was used.
+    pub devices: Vec<DeviceStats>,
     /// What the scheduler came to.
     pub schedule: Schedule,
     /// Faults and what was done about them.
@@ -87,6 +87,8 @@ pub struct BatchRecord {
     pub batch: u32,
     /// Who prepared it.
     pub source: Preparer,
+    /// Number of the device, where a device did.
+    pub device: Option<u16>,
     /// Preparation began.
     pub prepare_start_ns: u64,
     /// Preparation ended; at a device: it was published.
@@ -106,6 +108,8 @@ pub struct BatchCheck {
     pub batch: u32,
     /// Who prepared it.
     pub source: Preparer,
+    /// Number of the device, where a device did.
+    pub device: Option<u16>,
     /// Indices in the dataset.
     pub samples: Vec<u64>,
     /// CRC-32C of each sample's tensor.
@@ -129,7 +133,7 @@ pub struct Quantiles {
     pub max_ns: u64,
 }
 
-/// The device's part of an epoch, as it reported it.
+/// A device's part of an epoch, as it reported it; all zero for one whose link could not be opened.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct DeviceStats {
     /// CPU time of its preparing thread.
