@@ -1,8 +1,9 @@
 //! What a loader is to be run with.
 
 use crate::StopHandle;
+use crate::collective::Collective;
 use meetpoint_format::recipe::Recipe;
-use meetpoint_scheduler::{Profile, Strategy};
+use meetpoint_scheduler::{Costs, Learned, Record, Strategy};
 use meetpoint_storage::EngineKind;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -52,10 +53,30 @@ pub struct LoaderConfig {
     /// How long to wait for memory when the consumer keeps every batch alive, before that is an
     /// error. Default: 5 s.
     pub place_timeout: Duration,
-    /// Times known from before, for strategies that split an epoch by them. Default: none.
-    pub profile: Option<Profile>,
-    /// Batches of each source that `mte` measures when it has no profile. Default: 3.
+    /// Whether every device holds the whole dataset and may prepare any batch of it. Otherwise
+    /// each of several devices holds parts of its own. Default: false.
+    pub shared_dataset: bool,
+    /// The device that holds each part of the dataset, by the part's number; empty: part p is on
+    /// device p mod D. Without effect with one device, and with a shared dataset. Default: empty.
+    pub part_holders: Vec<u32>,
+    /// Times known from before the first epoch; each epoch then begins with what the one before
+    /// learned. Default: nothing.
+    pub learned: Learned,
+    /// A recorded epoch whose order is replayed in every epoch. Default: none.
+    pub replay: Option<Record>,
+    /// What things cost, for strategy `auto` with a goal other than throughput. Default: unknown.
+    pub costs: Option<Costs>,
+    /// Batches of each source that `mte` measures when the times are not known. Default: 3.
     pub profile_batches: u32,
+    /// Which of several ranks this is, from 0. Default: 0.
+    pub rank: u32,
+    /// G: ranks that share the dataset and step together. Default: 1.
+    pub ranks: u32,
+    /// What carries the ranks' proposals; with more than one rank it must be there. Default: none.
+    pub collective: Option<Arc<dyn Collective>>,
+    /// How long a rank waits for the others in a step before that is an error that names those
+    /// who did not come. Default: 60 s.
+    pub rank_timeout: Duration,
     /// Cores for the threads of the host; the consumer's thread too while an epoch runs without
     /// workers. Default: all that the process may use.
     pub host_cores: Option<Vec<usize>>,
@@ -87,8 +108,16 @@ impl LoaderConfig {
             spools: BTreeMap::new(),
             stall_timeout: Duration::from_secs(2),
             place_timeout: Duration::from_secs(5),
-            profile: None,
+            shared_dataset: false,
+            part_holders: Vec::new(),
+            learned: Learned::nothing(),
+            replay: None,
+            costs: None,
             profile_batches: 3,
+            rank: 0,
+            ranks: 1,
+            collective: None,
+            rank_timeout: Duration::from_secs(60),
             host_cores: None,
             verify_samples: false,
             stop: StopHandle::new(),
@@ -101,9 +130,9 @@ impl LoaderConfig {
         number.and_then(|number| self.spools.get(&number)).unwrap_or(&self.spool)
     }
 
-    /// Whether the strategy uses devices.
-    pub fn needs_device(&self) -> bool {
-        self.strategy != Strategy::HostOnly
+    /// Whether there are devices and the strategy uses them.
+    pub fn uses_devices(&self) -> bool {
+        self.strategy.uses_devices() && !self.devices.is_empty()
     }
 }
 

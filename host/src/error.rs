@@ -1,5 +1,6 @@
 //! What can go wrong in the runtime, each with its remedy.
 
+use crate::collective::CollectiveError;
 use crate::job::JobError;
 use crate::units::show_bytes;
 use std::path::PathBuf;
@@ -246,6 +247,9 @@ pub enum Error {
         /// Its own words.
         reason: String,
     },
+    /// The ranks came to no decision.
+    #[error("failed to decide with the other ranks: {0}")]
+    Collective(#[from] CollectiveError),
     /// What is wrong with one of several devices.
     #[error("device {number}: {source}")]
     OfDevice {

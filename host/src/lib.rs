@@ -7,12 +7,14 @@
 //! In reading order: [`LoaderConfig`] (what to run), [`Loader`] and [`Epoch`] (how it is used),
 //! [`Batch`] (what comes out), [`Ring`] (the memory of batches), `driver` (the scheduler behind a
 //! lock), `worker` (background preparation), `spool` and `device_link` (the other end),
-//! [`accelerator`] (what consumes), [`stats`] (what was measured), [`verify`] (what held),
+//! [`accelerator`] (what consumes),
+//! [`collective`] (how ranks decide together), [`stats`] (what was measured), [`verify`] (what held),
 //! [`job`] (job files).
 
 pub mod accelerator;
 mod batch;
 pub mod clock;
+pub mod collective;
 mod config;
 mod cores;
 mod device_link;

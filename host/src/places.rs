@@ -49,7 +49,7 @@ impl Limits {
         batch_bytes: u64,
         batches: u32,
     ) -> Result<Self, Error> {
-        let devices = if config.needs_device() { config.devices.len() } else { 0 };
+        let devices = if config.uses_devices() { config.devices.len() } else { 0 };
         let spools = (0..devices).map(|device| config.spool_of(device));
         let is_file = spools.clone().any(|spool| matches!(spool.kind, SpoolKind::File { .. }));
         let spools = spools.map(|spool| SpoolLimits::plan(spool, batch_bytes, batches));

@@ -5,7 +5,9 @@ use crate::Error;
 use crate::clock::monotonic_ns;
 use crate::device_link::Session;
 use crate::stop::WAIT_SLICE;
-use meetpoint_scheduler::{AcceleratorDecision, BatchIndex, HostDecision, Source};
+use meetpoint_scheduler::{
+    AcceleratorDecision, Agreement, BatchIndex, HostDecision, Outcome, Proposal, Source,
+};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -16,6 +18,8 @@ pub(crate) enum Step {
     Consume(BatchIndex, Source, Prepared),
     /// Prepare this batch itself, then ask again.
     Prepare(BatchIndex),
+    /// Bring this to all ranks, report what they come to, then ask again.
+    Agree(Proposal),
     /// Every batch of the epoch was consumed.
     Done,
 }
@@ -76,6 +80,7 @@ impl Driver {
                     return Ok(Step::Done);
                 }
                 AcceleratorDecision::WaitUntil(until) => until,
+                AcceleratorDecision::Agree(proposal) => return Ok(Step::Agree(proposal)),
             };
             if prepares && let HostDecision::Prepare(batch) = run.host() {
                 return Ok(Step::Prepare(batch));
@@ -91,6 +96,16 @@ impl Driver {
                 run.pump();
             }
         }
+    }
+
+    /// All ranks came to this; whether it was this rank's turn.
+    pub(crate) fn agreed(&self, agreement: Agreement) -> bool {
+        let mut state = self.lock();
+        let Some(run) = &mut state.run else { return true };
+        let outcome = run.agreed(agreement);
+        drop(state);
+        self.work.notify_all();
+        outcome == Outcome::Accepted
     }
 
     /// How long the consumer waited for the batch that it just got.

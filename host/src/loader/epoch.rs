@@ -4,10 +4,13 @@ use super::Loader;
 use crate::Error;
 use crate::batch::Batch;
 use crate::clock::{self, monotonic_ns};
+use crate::collective::{CollectiveError, Turn};
+use crate::config::LoaderConfig;
 use crate::cores::Bound;
-use crate::driver::{HostTask, Run, RunSetup, Step};
+use crate::driver::{Driver, HostTask, Run, RunSetup, Step};
 use crate::stats::{self, DeviceStats, EpochStats, Schedule};
 use crate::worker::Alarm;
+use meetpoint_scheduler::Proposal;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -20,6 +23,8 @@ pub struct Epoch<'l> {
     loader: &'l mut Loader,
     epoch: u32,
     serial: u64,
+    /// Decisions that this rank took part in.
+    agreements: u64,
     cpu_before_ns: u64,
     is_ended: bool,
     _bound: Option<Bound>,
@@ -36,7 +41,8 @@ impl<'l> Epoch<'l> {
         let cpu_before_ns = clock::process_cpu_ns();
         let epoch = setup.epoch;
         let serial = loader.driver.begin(setup)?;
-        Ok(Self { loader, epoch, serial, cpu_before_ns, is_ended: false, _bound: bound })
+        let (agreements, is_ended) = (0, false);
+        Ok(Self { loader, epoch, serial, agreements, cpu_before_ns, is_ended, _bound: bound })
     }
 
     /// The next batch, waiting for it; `None` when every batch was consumed.
@@ -62,8 +68,38 @@ impl<'l> Epoch<'l> {
                         .work(HostTask { serial, epoch, batch }, &driver);
                     drop(alarm);
                 }
+                Step::Agree(proposal) => self.agree(&driver, proposal),
                 Step::Done => return Ok(None),
             }
+        }
+    }
+
+    /// Brings a proposal to all ranks. Where they come to nothing, the epoch fails.
+    fn agree(&mut self, driver: &Driver, proposal: Proposal) {
+        let LoaderConfig { rank, rank_timeout, collective, stop, .. } = &self.loader.config;
+        let collective = collective.as_ref().expect("ranks without a collective were refused");
+        let (rank, epoch, number) = (*rank, self.epoch, self.agreements);
+        self.agreements += 1;
+        let turn = Turn { rank, epoch, number, limit: *rank_timeout, stop };
+        let failure = match collective.agree(&turn, proposal) {
+            Ok(agreement) if driver.agreed(agreement) => return,
+            Ok(_) => CollectiveError::OutOfStep { rank, epoch, number }.into(),
+            Err(CollectiveError::Interrupted) => Error::Interrupted,
+            Err(error) => error.into(),
+        };
+        driver.fail(self.serial, failure);
+    }
+
+    /// Tells the other ranks that this one takes no more turns, once.
+    fn leave_ranks(&mut self, run: &Run) {
+        let Some(collective) = &self.loader.config.collective else { return };
+        if run.ended_ns.is_none() {
+            let why = match (std::thread::panicking(), run.has_failed()) {
+                (true, _) => "it panicked",
+                (false, true) => run.why_failed(),
+                (false, false) => "it ended its epoch early",
+            };
+            collective.leave(self.loader.config.rank, self.epoch, why);
         }
     }
 
@@ -85,8 +121,11 @@ impl<'l> Epoch<'l> {
             return None;
         }
         let run = self.loader.driver.end()?;
+        self.leave_ranks(&run);
         let generation = run.summary().last_generation;
-        self.loader.next_generation = generation.saturating_add(2);
+        let next = generation.saturating_add(2);
+        self.loader.next_generation = self.loader.next_generation.max(next);
+        self.loader.learned = run.learned();
         for end in run.devices() {
             let Some(session) = end.session() else { continue };
             if run.ended_ns.is_none() {

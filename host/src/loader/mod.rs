@@ -1,9 +1,11 @@
 //! The loader and its epochs: what a user holds.
 //!
 //! In reading order: this file ([`Loader`]: what lasts), `epoch` ([`Epoch`]: one pass over the
-//! dataset), `settings` (what is refused before anything is opened).
+//! dataset), `schedule` (what the scheduler is told), `settings` (what is refused before anything
+//! is opened).
 
 mod epoch;
+mod schedule;
 mod settings;
 
 pub use epoch::Epoch;
@@ -14,18 +16,15 @@ use crate::cores::Bound;
 use crate::device_link::fetch::Fetcher;
 use crate::device_link::{DeviceInfo, DeviceLink, LinkSetup};
 use crate::driver::{Driver, Prepared, RunSetup, device_name};
-use crate::places::{DEVICE_AHEAD, Limits};
+use crate::places::Limits;
 use crate::ring::Ring;
 use crate::worker::HostPreparer;
-use crate::{Error, StopHandle, clock, worker};
+use crate::{Error, StopHandle, worker};
 use meetpoint_format::recipe::TensorSpec;
 use meetpoint_prepare::Job;
-use meetpoint_scheduler::{BatchIndex, Config, DeviceId, Source};
+use meetpoint_scheduler::{BatchIndex, DeviceId, Learned, Source};
 use std::sync::Arc;
 use std::thread::JoinHandle;
-
-/// After this many stalls a device gets no more work in the epoch.
-const STALLS_MAX: u32 = 3;
 
 /// Most threads that fetch from spools.
 const FETCHERS_MAX: usize = 8;
@@ -51,6 +50,8 @@ pub struct Loader {
     devices: Vec<Option<DeviceInfo>>,
     notices: Vec<String>,
     next_generation: u32,
+    /// What the epochs so far learned.
+    learned: Learned,
 }
 
 impl Loader {
@@ -79,6 +80,7 @@ impl Loader {
             limits,
             // 0 is what a device starts with: nothing was granted under it.
             next_generation: 1,
+            learned: config.learned.clone(),
             config,
         };
         // Tried once here, so that a wrong number is an error before anything is started.
@@ -183,6 +185,11 @@ impl Loader {
         slots.reduce(u32::saturating_add)
     }
 
+    /// What the epochs so far learned; the next begins with it.
+    pub fn learned(&self) -> &Learned {
+        &self.learned
+    }
+
     /// Fallbacks and limits that were reached, as sentences to be printed.
     pub fn notices(&self) -> Vec<String> {
         self.notices.clone()
@@ -234,24 +241,6 @@ impl Loader {
             }
         }
         Ok(())
-    }
-
-    fn schedule_config(&self) -> Config {
-        let spool_slots = self.limits.spools.first().map_or(0, |spool| spool.slots_scheduled);
-        Config {
-            batches: self.batches,
-            strategy: self.config.strategy,
-            host_ahead: self.limits.host_ahead,
-            devices: u16::try_from(self.limits.spools.len()).expect("checked when it was opened"),
-            device_ahead: DEVICE_AHEAD.min(spool_slots.max(1)),
-            spool_slots,
-            fetch_ahead: self.limits.fetch_ahead,
-            stall_timeout_ns: clock::duration_ns(self.config.stall_timeout),
-            stalls_max: STALLS_MAX,
-            profile_batches: self.config.profile_batches,
-            profile: self.config.profile,
-            first_generation: self.next_generation,
-        }
     }
 
     /// A batch as the consumer gets it. A consumer that keeps more slots than the spool has to

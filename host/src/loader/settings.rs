@@ -4,7 +4,6 @@ use crate::Error;
 use crate::config::LoaderConfig;
 use meetpoint_format::batching::Batching;
 use meetpoint_prepare::{Dataset, Job};
-use meetpoint_scheduler::Strategy;
 use std::sync::Arc;
 
 /// Most devices of a loader.
@@ -31,14 +30,20 @@ pub(super) fn check(config: &LoaderConfig) -> Result<(), Error> {
     if config.devices.len() > DEVICES_MAX {
         return refuse("the number of devices", config.devices.len() as u64, "at most 1024");
     }
-    if config.needs_device() && config.devices.is_empty() {
+    if config.strategy.needs_device() && config.devices.is_empty() {
         return Err(Error::NoDevice { strategy: config.strategy.name() });
     }
-    if let Strategy::Mte { .. } = config.strategy
-        && config.profile.is_none()
-        && config.profile_batches == 0
-    {
-        return refuse("profile_batches", 0, "at least 1 where mte has no profile");
+    if config.ranks == 0 {
+        return refuse("ranks", 0, "at least 1");
+    }
+    if config.rank >= config.ranks {
+        return refuse("rank", config.rank.into(), "less than ranks");
+    }
+    if config.ranks > 1 && config.collective.is_none() {
+        return refuse("ranks", config.ranks.into(), "1 where no collective joins them");
+    }
+    if config.rank_timeout.is_zero() {
+        return refuse("rank_timeout", 0, "longer than nothing");
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use super::{
 };
 use crate::device_link::{Session, SlotLease};
 use meetpoint_format::wire;
-use meetpoint_scheduler::{BatchIndex, DeviceDecision, DeviceId, Generation, Outcome};
+use meetpoint_scheduler::{Agreement, BatchIndex, DeviceDecision, DeviceId, Generation, Outcome};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,11 +28,11 @@ impl Run {
 
     /// Gives the devices their first work, or gives them up at once where there is no link.
     pub(in crate::driver) fn begin(&mut self) {
-        let generation = self.first_generation();
-        for number in 0..self.devices.len() {
-            match &self.devices[number].session {
-                Some(session) => session.start_epoch(self.epoch, generation),
-                None => self.scheduler.device_lost(0, self.devices[number].id),
+        for end in &self.devices {
+            let config = self.scheduler.config().devices[usize::from(end.id.0)];
+            match &end.session {
+                Some(session) => session.start_epoch(self.epoch, config.first_generation),
+                None => self.scheduler.device_lost(0, end.id),
             }
         }
         self.pump();
@@ -41,9 +41,26 @@ impl Run {
     /// Passes on what the devices should be told, and notes what the scheduler found out.
     pub(in crate::driver) fn pump(&mut self) {
         let now = self.now();
+        self.drop_discarded(now);
         for number in 0..self.devices.len() {
             self.pump_device(now, number);
         }
+    }
+
+    /// Drops what devices prepared and the host redoes, so that all ranks take the same source.
+    fn drop_discarded(&mut self, now: u64) {
+        while let Some((batch, device)) = self.scheduler.discard(now) {
+            self.ready.remove(&batch.0);
+            self.devices[usize::from(device.0)].published.remove(&batch.0);
+        }
+    }
+
+    /// What all ranks came to.
+    pub(in crate::driver) fn agreed(&mut self, agreement: Agreement) -> Outcome {
+        let now = self.now();
+        let outcome = self.scheduler.agreed(now, agreement);
+        self.pump();
+        outcome
     }
 
     fn pump_device(&mut self, now: u64, number: usize) {
@@ -76,9 +93,9 @@ impl Run {
     }
 
     /// How often a device stalled, and whether it was given up.
-    fn stalls_of(&self, _device: DeviceId) -> (u32, bool) {
-        let summary = self.scheduler.summary();
-        (summary.stalls, summary.device_lost)
+    fn stalls_of(&self, device: DeviceId) -> (u32, bool) {
+        let summary = self.scheduler.device_summary(device).unwrap_or_default();
+        (summary.stalls, summary.lost)
     }
 
     fn note_taken_back(&mut self, now: u64, number: usize) {
@@ -128,8 +145,9 @@ impl Run {
     /// A device failed on as many batches one after another: it gets no more work.
     fn give_up_device(&mut self, now: u64, number: usize, why: &str) {
         // Whoever failed for good fails on what it was already given, too.
-        let generation = self.scheduler.summary().last_generation;
         let end = &mut self.devices[number];
+        let summary = self.scheduler.device_summary(end.id);
+        let generation = summary.expect("the epoch knows its devices").generation;
         self.scheduler.device_lost(now, end.id);
         end.published.clear();
         if let Some(session) = &end.session {

@@ -17,8 +17,8 @@ use crate::stats::{BatchCheck, BatchRecord, Meter, Preparer};
 use meetpoint_format::wire::PROGRESS_INTERVAL_MS;
 use meetpoint_prepare::PrepareStats;
 use meetpoint_scheduler::{
-    BatchIndex, Config, DeviceId, Epoch as Scheduler, Generation, HostDecision, Outcome, Source,
-    Summary,
+    BatchIndex, Config, DeviceId, Epoch as Scheduler, Generation, HostDecision, Learned, Outcome,
+    Source, Summary,
 };
 use meetpoint_storage::Counters;
 use std::collections::BTreeMap;
@@ -110,6 +110,8 @@ pub(crate) struct Run {
     pub(super) ready: BTreeMap<u32, Ready>,
     failure: Option<Error>,
     has_failed: bool,
+    /// In words, for the other ranks.
+    why_failed: String,
     log: EventLog,
     pub(crate) records: Vec<BatchRecord>,
     pub(crate) checks: Vec<BatchCheck>,
@@ -139,6 +141,7 @@ impl Run {
             ready: BTreeMap::new(),
             failure: None,
             has_failed: false,
+            why_failed: String::new(),
             log,
             records: Vec::with_capacity(batches),
             checks: Vec::new(),
@@ -169,9 +172,13 @@ impl Run {
         self.has_failed
     }
 
-    /// The generation under which every device begins.
-    fn first_generation(&self) -> u32 {
-        self.scheduler.config().first_generation
+    /// Why, in words; empty where it has not.
+    pub(crate) fn why_failed(&self) -> &str {
+        &self.why_failed
+    }
+
+    pub(crate) fn learned(&self) -> Learned {
+        self.scheduler.learned()
     }
 
     /// Everything that happened, for the report.
@@ -216,6 +223,7 @@ impl Run {
     pub(super) fn fail(&mut self, error: Error) {
         if !self.has_failed {
             self.has_failed = true;
+            self.why_failed = error.to_string();
             self.failure = Some(error);
         }
     }
