@@ -77,7 +77,11 @@ impl Agent {
             .map_err(|error| Status::internal(format!("loading ended by a defect: {error}")))?
             .map_err(|refusal| refusal.status())?;
         let spool = spool.ok_or_else(|| Refusal::NoSpool { token }.status())?;
-        let reply = LoadReply { samples: job.batching.samples, batches: job.batches };
+        let reply = LoadReply {
+            samples: job.batching.samples(),
+            batches: job.batches,
+            batches_held: job.batching.count(job.device),
+        };
         self.owner().loaded(peer, job, (token, spool));
         drop(claim);
         Ok(reply)
@@ -158,5 +162,7 @@ fn describe(info: &DeviceInfo, options: &ServeOptions) -> DescribeReply {
         storage_engine: info.storage_engine.clone(),
         storage_note: info.storage_note.clone(),
         works_for: None,
+        hosts: Vec::new(),
+        hosts_max: 1,
     }
 }

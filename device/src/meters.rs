@@ -18,6 +18,8 @@ pub(crate) struct Totals {
     pub(crate) busy_cpu: Duration,
     /// Time in it in which the worker waited for storage, or was held up by a fault.
     pub(crate) not_computing: Duration,
+    /// Time in which batches waited for their turn.
+    pub(crate) turn_wait: Duration,
     /// Batches published.
     pub(crate) batches: u64,
 }
@@ -50,6 +52,7 @@ impl Totals {
             write_bytes_per_second_achieved: rate(emulation.write_bytes_per_second, write),
             latency_ns_achieved: latency.map_or(0, nanoseconds),
             memory_bytes_max: peak_memory_bytes(),
+            turn_wait_ns: nanoseconds(self.turn_wait),
         }
     }
 }

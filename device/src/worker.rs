@@ -93,7 +93,7 @@ pub(crate) fn run(job: Job, around: Surroundings) -> u64 {
         let _ = around.messages.blocking_send(Err(Status::internal(reason)));
         return 0;
     }
-    let bytes = job.batching.batch_size as usize * job.spec.bytes();
+    let bytes = job.batching.batch_size() as usize * job.spec.bytes();
     let mut worker = Worker {
         brake: Brake::new(around.emulation.cpu_ratio, Arc::clone(&job.waits)),
         payload: AlignedBuffer::zeroed(bytes),
@@ -246,7 +246,7 @@ impl Worker {
             epoch: at.epoch,
             batch: at.batch,
             generation: at.generation,
-            seed: self.job.batching.seed,
+            seed: self.job.batching.seed(),
             recipe: self.job.recipe,
             dtype: self.job.spec.dtype,
             shape: self.job.spec.batch_shape(samples),

@@ -70,7 +70,7 @@ impl Reference {
         let mut preparer = BatchPreparer::new(job.clone(), engine, cpu)?;
         let sample_bytes = preparer.spec().bytes();
         let batching = &job.batching;
-        let mut out = vec![0; sample_bytes * batching.batch_size as usize];
+        let mut out = vec![0; sample_bytes * batching.batch_size() as usize];
         let mut reference = BTreeMap::new();
         for epoch in epochs {
             let order = batching.order(epoch);

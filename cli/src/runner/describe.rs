@@ -12,7 +12,7 @@ use meetpoint_scheduler::Split;
 pub(super) fn job(file: &JobFile, epoch: Option<&EpochStats>, job: &Job) -> report::Job {
     report::Job {
         dataset: file.dataset.display().to_string(),
-        samples: job.batching.samples,
+        samples: job.batching.samples(),
         recipe_toml: file.recipe.to_toml(),
         recipe_sha256: file.recipe.hash().to_string(),
         batch_size: file.batch_size,

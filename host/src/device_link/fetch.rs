@@ -248,7 +248,7 @@ fn expectation(
         epoch: task.epoch,
         batch: task.batch.0,
         generation: task.generation.0,
-        seed: batching.seed,
+        seed: batching.seed(),
         recipe,
         dtype: spec.dtype,
         shape: spec.batch_shape(batching.batch_len(task.batch.0)),

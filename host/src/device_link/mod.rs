@@ -232,6 +232,7 @@ async fn first_connection<'a>(
 
 fn load_request(setup: &LinkSetup, dataset: &Path, spool: &Spool) -> LoadRequest {
     let Job { dataset: opened, recipe, batching } = &setup.job;
+    let (cut, rank) = (batching.cut(), batching.rank());
     let limits = spool.limits();
     let kind = match setup.spool.kind {
         crate::SpoolKind::Memory => SpoolKind::Memory,
@@ -243,14 +244,19 @@ fn load_request(setup: &LinkSetup, dataset: &Path, spool: &Spool) -> LoadRequest
         manifest_sha256: opened.manifest_sha256().to_vec(),
         recipe_toml: recipe.to_toml(),
         recipe_hash: recipe.hash().0.to_vec(),
-        seed: batching.seed,
-        batch_size: batching.batch_size,
-        drop_last: batching.drop_last,
-        shuffle: batching.shuffle,
+        seed: cut.seed,
+        batch_size: cut.batch_size,
+        drop_last: cut.drop_last,
+        shuffle: cut.shuffle,
         spool_token: spool.token(),
         spool_slots: limits.slots,
         spool_slot_bytes: limits.slot_bytes,
         spool_kind: kind.into(),
+        rank: rank.rank,
+        ranks: rank.ranks,
+        device: 0,
+        devices: batching.devices(),
+        part_holders: batching.holders().of_part().to_vec(),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::{DeviceJob, JobError, JobFile};
 use crate::units::show_bytes;
 use crate::{Error, SpoolKind};
-use meetpoint_format::batching::Batching;
+use meetpoint_format::batching::{Batching, Cut};
 use meetpoint_prepare::Dataset;
 use meetpoint_scheduler::Split;
 use rustix::fs::{Access, access, statvfs};
@@ -83,7 +83,8 @@ impl JobFile {
             return Err(self.fault("batch_size", problem, format!("at most {samples}")).into());
         }
         let (drop_last, shuffle, seed) = (self.drop_last, self.shuffle, self.seed);
-        let batches = Batching { samples, batch_size, drop_last, shuffle, seed }.batches();
+        let cut = Cut { samples, batch_size, drop_last, shuffle, seed };
+        let batches = Batching::alone(cut).batches();
         match self.mte_split {
             Split::Fixed(split) if u64::from(split) > batches => {
                 let problem = format!(

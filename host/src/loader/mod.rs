@@ -61,7 +61,7 @@ impl Loader {
         let job = settings::open_job(&config)?;
         let spec = job.recipe.output().ok_or(meetpoint_prepare::Error::NoFixedShape)?;
         let batches = settings::count_batches(&config, &job)?;
-        let samples = u64::from(config.batch_size).min(job.batching.samples);
+        let samples = u64::from(config.batch_size).min(job.batching.samples());
         let batch_bytes = (spec.bytes() as u64).saturating_mul(samples);
         let limits = Limits::plan(&config, batch_bytes, batches)?;
         let ring = Ring::new(limits.place_payload, config.memory_budget_bytes, limits.places)?;

@@ -2,7 +2,7 @@
 
 use crate::Error;
 use crate::config::LoaderConfig;
-use meetpoint_format::batching::Batching;
+use meetpoint_format::batching::{Batching, Cut};
 use meetpoint_prepare::{Dataset, Job};
 use std::sync::Arc;
 
@@ -50,18 +50,18 @@ pub(super) fn check(config: &LoaderConfig) -> Result<(), Error> {
 
 pub(super) fn open_job(config: &LoaderConfig) -> Result<Job, Error> {
     let dataset = Arc::new(Dataset::open(&config.dataset)?);
-    let batching = Batching {
+    let batching = Batching::alone(Cut {
         samples: dataset.len(),
         batch_size: config.batch_size,
         drop_last: config.drop_last,
         shuffle: config.shuffle,
         seed: config.seed,
-    };
+    });
     Ok(Job { dataset, recipe: Arc::clone(&config.recipe), batching })
 }
 
 pub(super) fn count_batches(config: &LoaderConfig, job: &Job) -> Result<u32, Error> {
-    let Batching { samples, batch_size, .. } = job.batching;
+    let Cut { samples, batch_size, .. } = *job.batching.cut();
     let dataset = || config.dataset.clone();
     if samples == 0 {
         return Err(Error::EmptyDataset { dataset: dataset() });

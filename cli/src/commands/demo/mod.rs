@@ -14,7 +14,7 @@ use crate::surface::{Output, Stop, cores_allowed, output, units};
 use anyhow::{Context, bail};
 use calibrate::Calibration;
 use meetpoint_datasets::{Check, OnError, PackOptions};
-use meetpoint_format::batching::Batching;
+use meetpoint_format::batching::{Batching, Cut};
 use meetpoint_format::recipe::Recipe;
 use meetpoint_host::JobFile;
 use meetpoint_prepare::Dataset;
@@ -221,13 +221,13 @@ fn make_job(
 ) -> anyhow::Result<PathBuf> {
     let recipe = Arc::new(Recipe::from_toml(RECIPE).expect("a test parses the recipe"));
     let batch_size = batch_size(dataset.len());
-    let batching = Batching {
+    let batching = Batching::alone(Cut {
         samples: dataset.len(),
         batch_size,
         drop_last: true,
         shuffle: true,
         seed: arguments.seed,
-    };
+    });
     let chosen = calibrate::choose(calibrate::measure(dataset, &recipe, batching)?);
     output.line(&format!(
         "this host prepares a batch of {batch_size} in {}; so the accelerator's step is {} and the \

@@ -1,7 +1,7 @@
 //! A device in this process, for testing the host's end of the link: it speaks the real protocol
 //! over a real socket, prepares real batches, and misbehaves on demand.
 
-use meetpoint_format::batching::Batching;
+use meetpoint_format::batching::{Batching, Cut};
 use meetpoint_format::checksum::crc32c;
 use meetpoint_format::recipe::Recipe;
 use meetpoint_format::slot::{HEADER_BYTES, SlotHeader};
@@ -198,16 +198,16 @@ impl Device for Agent {
         assert_eq!(dataset.manifest_sha256().to_vec(), request.manifest_sha256);
         let recipe = Arc::new(Recipe::from_toml(&request.recipe_toml).unwrap());
         assert_eq!(recipe.hash().0.to_vec(), request.recipe_hash);
-        let batching = Batching {
+        let batching = Batching::alone(Cut {
             samples: dataset.len(),
             batch_size: request.batch_size,
             drop_last: request.drop_last,
             shuffle: request.shuffle,
             seed: request.seed,
-        };
+        });
         let (samples, batches) = (dataset.len(), batching.batches());
         *self.loaded.lock().unwrap() = Some((request, Job { dataset, recipe, batching }));
-        Ok(Response::new(LoadReply { samples, batches }))
+        Ok(Response::new(LoadReply { samples, batches, batches_held: batches }))
     }
 
     type RunStream = UnboundedReceiverStream<Result<DeviceMessage, Status>>;
@@ -358,7 +358,7 @@ impl Worker {
             epoch,
             batch,
             generation,
-            seed: batching.seed,
+            seed: batching.seed(),
             recipe: recipe.hash(),
             dtype: spec.dtype,
             shape: spec.batch_shape(len),
