@@ -51,6 +51,8 @@ pub(crate) struct LinkSetup {
     pub(crate) job: Job,
     /// Batches that the host finds in an epoch.
     pub(crate) batches: u32,
+    /// Those of them that the device can prepare.
+    pub(crate) held: u32,
     pub(crate) spool: SpoolConfig,
     pub(crate) limits: SpoolLimits,
     pub(crate) stop: StopHandle,
@@ -193,7 +195,7 @@ fn open(
         fd_channel::hand_over(&socket, token, file, connect::CALL_LIMIT, stop)?;
         let request = load_request(setup, &dataset, &spool);
         let (session, outbound) = Session::new(setup.device, spool);
-        connection.load(request, setup.batches).await?;
+        connection.load(request, setup.batches, setup.held).await?;
         let inbound = connection.run(outbound).await?;
         info.socket = process.is_none().then(|| socket.clone());
         Ok((session, info, inbound))
@@ -254,7 +256,8 @@ fn load_request(setup: &LinkSetup, dataset: &Path, spool: &Spool) -> LoadRequest
         spool_kind: kind.into(),
         rank: rank.rank,
         ranks: rank.ranks,
-        device: 0,
+        // Where all hold the same, each is the only one.
+        device: if batching.devices() > 1 { setup.device.0.into() } else { 0 },
         devices: batching.devices(),
         part_holders: batching.holders().of_part().to_vec(),
     }
