@@ -122,10 +122,10 @@ impl<'l> Epoch<'l> {
         }
         let run = self.loader.driver.end()?;
         self.leave_ranks(&run);
-        let generation = run.summary().last_generation;
+        let generation = run.scheduler().summary().last_generation;
         let next = generation.saturating_add(2);
         self.loader.next_generation = self.loader.next_generation.max(next);
-        self.loader.learned = run.learned();
+        self.loader.learned = run.scheduler().learned();
         for end in run.devices() {
             let Some(session) = end.session() else { continue };
             if run.ended_ns.is_none() {
@@ -167,7 +167,7 @@ fn collect(mut run: Run, loader: &Loader, now_ns: u64) -> EpochStats {
     });
     let devices = devices.collect();
     let events = run.take_events();
-    let summary = run.summary();
+    let schedule = Schedule::from(run.scheduler());
     let meters = &run.meters;
     EpochStats {
         epoch: run.epoch,
@@ -187,7 +187,7 @@ fn collect(mut run: Run, loader: &Loader, now_ns: u64) -> EpochStats {
         host_bytes_written: meters.counters.bytes_written,
         verify_ns: meters.verify_ns,
         devices,
-        schedule: Schedule::from(&summary),
+        schedule,
         events,
         records: run.records,
         checks: run.checks,
