@@ -290,6 +290,22 @@ pub enum Error {
     /// The ranks came to no decision.
     #[error("failed to decide with the other ranks: {0}")]
     Collective(#[from] CollectiveError),
+    /// What went wrong at one of several ranks.
+    #[error("rank {rank}: {source}")]
+    OfRank {
+        /// Which, from 0.
+        rank: u32,
+        /// What.
+        source: Box<Error>,
+    },
+    /// The thread of a rank panicked.
+    #[error("the thread of rank {rank} panicked: {message}")]
+    RankPanicked {
+        /// Which, from 0.
+        rank: u32,
+        /// Its own words.
+        message: String,
+    },
     /// What is wrong with one of several devices.
     #[error("device {number}: {source}")]
     OfDevice {

@@ -54,12 +54,13 @@ impl Limits {
         let is_file = spools.clone().any(|spool| matches!(spool.kind, SpoolKind::File { .. }));
         let spools = spools
             .zip(held)
-            .map(|(spool, batches)| SpoolLimits::plan(spool, batch_bytes, *batches));
+            .map(|(spool, held)| SpoolLimits::plan(spool, config.shares, batch_bytes, *held));
         let spools = spools.collect::<Result<Vec<_>, _>>()?;
         // A batch from a spool file lies in a place with the header before it.
         let place_payload = if is_file { slot_bytes(batch_bytes) } else { batch_bytes };
         let per_place = place_bytes(place_payload);
-        let places = config.memory_budget_bytes / per_place;
+        let shares = u64::from(config.shares);
+        let places = config.memory_budget_bytes / shares / per_place;
         let host_asked = match config.workers {
             0 => 1,
             workers => workers.saturating_mul(config.prefetch).max(workers.saturating_add(1)),
@@ -69,6 +70,7 @@ impl Limits {
         let least = 2 + fetches;
         if places < least {
             let budget_bytes = config.memory_budget_bytes;
+            let least = least * shares;
             return Err(Error::BudgetTooSmall { budget_bytes, place_bytes: per_place, least });
         }
         let mut left = places - least;
@@ -91,7 +93,7 @@ impl Limits {
                 format!(
                     "the memory budget of {} holds {places} batches: {host_ahead} are prepared \
                      ahead instead of {host_asked}",
-                    show_bytes(config.memory_budget_bytes)
+                    show_bytes(config.memory_budget_bytes / shares)
                 )
             })
             .into_iter()
@@ -109,7 +111,13 @@ impl Limits {
 }
 
 impl SpoolLimits {
-    fn plan(config: &SpoolConfig, batch_bytes: u64, batches: u32) -> Result<Self, Error> {
+    /// One of `shares` equal parts of a spool's quota, for at most `batches`.
+    fn plan(
+        config: &SpoolConfig,
+        shares: u32,
+        batch_bytes: u64,
+        batches: u32,
+    ) -> Result<Self, Error> {
         let slot_bytes = slot_bytes(batch_bytes);
         // A batch in memory stays in its slot until its user drops it; one in a file is copied out.
         let (least, kept) = match config.kind {
@@ -117,8 +125,9 @@ impl SpoolLimits {
             SpoolKind::File { .. } => (1, 0),
         };
         let quota_bytes = config.quota_bytes;
-        let fitting = quota_bytes / slot_bytes;
+        let fitting = quota_bytes / u64::from(shares) / slot_bytes;
         if fitting < least {
+            let least = least * u64::from(shares);
             return Err(Error::QuotaTooSmall { quota_bytes, slot_bytes, least });
         }
         let useful = u64::from(batches) + u64::from(kept);
@@ -222,6 +231,19 @@ mod tests {
         let limits = Limits::plan(&config, 2 * MIB, &[100; 3]).unwrap();
         assert_eq!(limits.place_payload, slot_bytes(2 * MIB), "one of them is read into places");
         assert_eq!(limits.fetch_ahead, 4);
+    }
+
+    #[test]
+    fn ranks_of_one_process_have_equal_shares_of_memory_and_spool() {
+        let mut config = config(Strategy::Wrr, SpoolKind::Memory, 64 * MIB, 8);
+        config.spool.quota_bytes = 40 * MIB;
+        config.shares = 4;
+        let limits = Limits::plan(&config, 2 * MIB, &[100]).unwrap();
+        assert_eq!(limits.spools[0].slots, 4, "of 10 MiB");
+        assert_eq!(limits.places, 8, "of 16 MiB");
+        config.spool.quota_bytes = 10 * MIB;
+        let error = Limits::plan(&config, 2 * MIB, &[100]).unwrap_err().to_string();
+        assert!(error.contains("8 are needed at the least"), "{error}");
     }
 
     #[test]

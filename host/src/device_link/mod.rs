@@ -1,18 +1,20 @@
 //! The link to a device: one thread that opens it, keeps it, and says when it is lost.
 //!
 //! In reading order: this file (opening and closing), `session` (what the rest of the host sees of
-//! it), `spawn` (a process of our own), `connect` (the calls), `fd_channel` (the spool's
+//! it), `spawn` (a process of our own), `shared` (one for several loaders), `connect` (the calls), `fd_channel` (the spool's
 //! descriptor), `stream` (messages to events), `fetch` (slots into host memory).
 
 mod connect;
 mod fd_channel;
 pub(crate) mod fetch;
 mod session;
+mod shared;
 mod spawn;
 mod stream;
 
 pub use connect::{DeviceInfo, EmulationInfo};
 pub(crate) use session::{Session, SlotLease};
+pub use shared::SharedDevice;
 
 use crate::config::{DeviceSource, SpoolConfig};
 use crate::driver::Driver;
@@ -182,7 +184,7 @@ fn open(
     let socket = match &setup.source {
         DeviceSource::Connect { socket } => socket.clone(),
         DeviceSource::Spawn(spawn) => {
-            process.insert(DeviceProcess::start(spawn, &dataset)?).socket().to_path_buf()
+            process.insert(DeviceProcess::start(spawn, &dataset, 1)?).socket().to_path_buf()
         }
     };
     let opened = runtime.block_on(async {

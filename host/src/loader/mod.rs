@@ -22,7 +22,7 @@ use crate::worker::HostPreparer;
 use crate::{Error, StopHandle, worker};
 use meetpoint_format::recipe::TensorSpec;
 use meetpoint_prepare::Job;
-use meetpoint_scheduler::{BatchIndex, DeviceId, Learned, Source};
+use meetpoint_scheduler::{BatchIndex, DeviceId, Learned, Record, Source};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -67,7 +67,8 @@ impl Loader {
         let batch_bytes = (spec.bytes() as u64).saturating_mul(samples);
         let held = schedule::held(&config, &job, batches);
         let limits = Limits::plan(&config, batch_bytes, &held)?;
-        let ring = Ring::new(limits.place_payload, config.memory_budget_bytes, limits.places)?;
+        let budget_bytes = config.memory_budget_bytes / u64::from(config.shares);
+        let ring = Ring::new(limits.place_payload, budget_bytes, limits.places)?;
         let driver = Arc::new(Driver::new(config.stop.clone(), config.place_timeout));
         let mut loader = Self {
             job,
@@ -203,6 +204,11 @@ impl Loader {
     /// A switch that ends every wait.
     pub fn stop_handle(&self) -> StopHandle {
         self.config.stop.clone()
+    }
+
+    /// The record that the next epochs replay; `None`: they are decided anew.
+    pub fn set_replay(&mut self, record: Option<Record>) {
+        self.config.replay = record;
     }
 
     /// Begins an epoch. A device that was lost in the one before is opened again, once; where that

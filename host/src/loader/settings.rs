@@ -37,6 +37,9 @@ pub(super) fn check(config: &LoaderConfig) -> Result<(), Error> {
     if config.ranks == 0 || config.ranks > RANKS_MAX {
         return refuse("ranks", config.ranks.into(), "from 1 to 65536");
     }
+    if config.shares == 0 {
+        return refuse("shares", 0, "at least 1");
+    }
     if config.rank >= config.ranks {
         return refuse("rank", config.rank.into(), "less than ranks");
     }
