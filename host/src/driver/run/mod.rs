@@ -103,7 +103,12 @@ pub(crate) struct Run {
     pub(crate) serial: u64,
     pub(crate) epoch: u32,
     /// The scheduler's zero, of [`monotonic_ns`].
-    pub(crate) zero_ns: u64,
+    zero_ns: u64,
+    /// When the consumer began the epoch, of [`monotonic_ns`]: later than the zero where devices
+    /// ran ahead.
+    pub(crate) begun_ns: u64,
+    /// A device that had begun it was lost before the consumer began it.
+    pub(super) is_broken: bool,
     pub(super) scheduler: Scheduler,
     devices: Vec<DeviceEnd>,
     pub(super) ready: BTreeMap<u32, Ready>,
@@ -131,11 +136,14 @@ impl Run {
             DeviceEnd::new(u16::try_from(number).expect("devices have 16 bits"), name, session)
         };
         let [wait, prepare, read, step, fetch] = std::array::from_fn(|_| Meter::new());
+        let zero_ns = monotonic_ns();
         Ok(Self {
             serial,
             epoch: setup.epoch,
             scheduler: Scheduler::new(setup.config)?,
-            zero_ns: monotonic_ns(),
+            zero_ns,
+            begun_ns: zero_ns,
+            is_broken: false,
             devices: setup.sessions.into_iter().enumerate().map(end).collect(),
             ready: BTreeMap::new(),
             failure: None,
@@ -158,9 +166,19 @@ impl Run {
         })
     }
 
-    /// Nanoseconds since the epoch began.
+    /// The scheduler's time.
     pub(super) fn now(&self) -> u64 {
         monotonic_ns().saturating_sub(self.zero_ns)
+    }
+
+    /// Nanoseconds since the consumer began the epoch.
+    pub(super) fn elapsed(&self) -> u64 {
+        monotonic_ns().saturating_sub(self.begun_ns)
+    }
+
+    /// Notes that something happened, now.
+    pub(super) fn note(&mut self, text: String) {
+        self.log.add(self.elapsed(), text);
     }
 
     pub(crate) fn scheduler(&self) -> &Scheduler {
@@ -183,11 +201,11 @@ impl Run {
 
     /// Everything that happened, for the report.
     pub(crate) fn take_events(&mut self) -> Vec<Event> {
-        let now = self.now();
+        let elapsed = self.elapsed();
         for end in &self.devices {
-            end.failures.untold(&end.name).for_each(|text| self.log.add(now, text));
+            end.failures.untold(&end.name).for_each(|text| self.log.add(elapsed, text));
         }
-        std::mem::take(&mut self.log).finish(now)
+        std::mem::take(&mut self.log).finish(elapsed)
     }
 
     // The host's end.
@@ -207,7 +225,7 @@ impl Run {
             self.meters.read.add(stats.read_wait_ns);
         }
         if self.scheduler.host_finished(now, batch) == Outcome::Accepted {
-            self.make_ready(batch, prepared, now);
+            self.make_ready(batch, prepared);
         }
     }
 
@@ -237,15 +255,16 @@ impl Run {
         }
     }
 
-    fn make_ready(&mut self, batch: BatchIndex, prepared: Prepared, now: u64) {
+    fn make_ready(&mut self, batch: BatchIndex, prepared: Prepared) {
         self.meters.verify_ns += prepared.verify_ns;
-        let replaced = self.ready.insert(batch.0, Ready { prepared, ready_ns: now });
+        let ready_ns = self.elapsed();
+        let replaced = self.ready.insert(batch.0, Ready { prepared, ready_ns });
         assert!(replaced.is_none(), "the scheduler accepts a batch once");
     }
 
     /// Enters a batch that is being handed to the consumer in the books.
     pub(super) fn note_consumed(&mut self, batch: BatchIndex, source: Source, ready: &mut Ready) {
-        let since = |time_ns: u64| time_ns.saturating_sub(self.zero_ns);
+        let since = |time_ns: u64| time_ns.saturating_sub(self.begun_ns);
         let device = match source {
             Source::Host => None,
             Source::Device(device) => Some(device.0),
@@ -259,7 +278,7 @@ impl Run {
             prepare_start_ns: since(prepared.start_ns),
             prepare_end_ns: since(prepared.end_ns),
             ready_ns: ready.ready_ns,
-            consume_ns: self.now(),
+            consume_ns: self.elapsed(),
             step_end_ns: 0,
         });
         self.samples += prepared.contents.samples.len() as u64;
