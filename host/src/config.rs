@@ -68,11 +68,9 @@ pub struct LoaderConfig {
     pub costs: Option<Costs>,
     /// Batches of each source that `mte` measures when the times are not known. Default: 3.
     pub profile_batches: u32,
-    /// Whether a device that has finished its part of an epoch begins the next one, while the
-    /// consumer is still at the end of this one. Default: false.
-    pub run_ahead: bool,
-    /// Epochs that will be run, numbered from 0: no device runs ahead beyond the last. Default: 1.
-    pub epochs: u32,
+    /// Devices that have finished their part of an epoch begin the next, if its number is below
+    /// this. Default: 0, never.
+    pub run_ahead: u32,
     /// Which of several ranks this is, from 0. Default: 0.
     pub rank: u32,
     /// G: ranks that share the dataset and step together. Default: 1.
@@ -122,8 +120,7 @@ impl LoaderConfig {
             replay: None,
             costs: None,
             profile_batches: 3,
-            run_ahead: false,
-            epochs: 1,
+            run_ahead: 0,
             rank: 0,
             ranks: 1,
             shares: 1,

@@ -5,7 +5,6 @@
 
 use super::run::{DeviceEnd, Run, RunSetup};
 use super::{Driver, State};
-use crate::clock::monotonic_ns;
 use crate::device_link::Session;
 use std::sync::{Arc, PoisonError};
 
@@ -27,6 +26,8 @@ impl Driver {
             };
             run.leave_device(number);
             next.begin_device(number);
+        }
+        if let Some(next) = ahead {
             next.pump();
         }
     }
@@ -90,7 +91,7 @@ impl Run {
         config.devices.iter_mut().for_each(|device| device.first_generation = generation);
         let sessions = self.devices().iter().map(|end| end.session().cloned()).collect();
         let setup = RunSetup { epoch: self.epoch + 1, config, sessions, events: Vec::new() };
-        Run::new(0, setup).ok()
+        Run::ahead(setup).ok()
     }
 
     /// Highest generation in use.
@@ -121,22 +122,5 @@ impl Run {
             && setup.config.replay.is_none()
             && self.devices().len() == setup.sessions.len()
             && self.devices().iter().zip(&setup.sessions).all(is_same)
-    }
-
-    /// The consumer begins the epoch that devices have begun before.
-    fn catch_up(&mut self, serial: u64, events: Vec<String>) {
-        self.serial = serial;
-        self.begun_ns = monotonic_ns();
-        events.into_iter().for_each(|text| self.note(text));
-        for number in 0..self.devices().len() {
-            let end = &self.devices()[number];
-            if end.has_begun() {
-                let (name, batches) = (end.name(), end.published());
-                self.note(format!(
-                    "{name} had begun this epoch during the one before: {batches} batches were \
-                     in its spool when the epoch began"
-                ));
-            }
-        }
     }
 }

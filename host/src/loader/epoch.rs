@@ -185,6 +185,7 @@ fn collect(mut run: Run, loader: &Loader, now_ns: u64) -> EpochStats {
         verify_ns: meters.verify_ns,
         devices,
         schedule,
+        ahead_batches: run.ahead_batches,
         events,
         records: run.records,
         checks: run.checks,

@@ -16,8 +16,7 @@ fn running_ahead(dataset: &Path, device: &FakeDevice) -> LoaderConfig {
     config.strategy = Strategy::Mte { split: Split::Fixed(SHARE), tail: Tail::Descending };
     config.devices = vec![DeviceSource::Connect { socket: device.socket() }];
     config.stall_timeout = Duration::from_secs(30);
-    config.run_ahead = true;
-    config.epochs = 4;
+    config.run_ahead = 4;
     config
 }
 
@@ -58,18 +57,15 @@ fn a_device_that_is_done_begins_the_next_epoch_and_no_epoch_after_the_last() {
         let mut loader = Loader::open(config).unwrap();
         for (epoch, expected) in (0..).zip(&expected) {
             let running = loader.start_epoch(epoch).unwrap();
-            let begun = if epoch < 3 { SHARE * (epoch + 2) } else { SHARE * 4 };
+            let begun = SHARE * (epoch + 2).min(4);
             let (seen, stats) = consume_once_ahead(running, &device, begun);
             assert_eq!(&sorted(seen), expected, "{:?}", stats.events);
             assert_eq!(stats.schedule.device_batches, SHARE);
             assert_eq!(stats.devices[0].batches, u64::from(SHARE), "each epoch has its own");
-            let text = events(&stats);
-            if epoch == 0 {
-                assert_eq!(text, "");
-            } else {
-                let said = text.contains("the device had begun this epoch during the one before");
-                assert!(said && text.lines().count() == 1, "{text}");
-            }
+            assert_eq!(events(&stats), "");
+            // The last was begun; how many the host has heard of is a matter of time.
+            let ahead = if epoch == 0 { 0..1 } else { 1..SHARE + 1 };
+            assert!(ahead.contains(&stats.ahead_batches), "{}", stats.ahead_batches);
             let order = stats.records.iter().map(|record| record.consume_ns);
             assert!(order.is_sorted(), "times are those of the epoch");
         }

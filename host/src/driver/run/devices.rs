@@ -1,7 +1,8 @@
 //! The devices' side of an epoch: what they are told, what they say, and what is noted of it.
 
 use super::{
-    DeviceEnd, FAILURES_IN_A_ROW_MAX, FetchTask, Prepared, PublishedSlot, QUIET_MAX_NS, Run,
+    DeviceEnd, FAILURES_IN_A_ROW_MAX, FetchTask, NOT_BEGUN, Prepared, PublishedSlot, QUIET_MAX_NS,
+    Run,
 };
 use crate::device_link::{Session, SlotLease};
 use meetpoint_format::wire;
@@ -83,9 +84,10 @@ impl Run {
     }
 
     fn pump_device(&mut self, now: u64, number: usize) {
-        let Self { devices, scheduler, epoch, .. } = self;
+        let Self { devices, scheduler, epoch, serial, .. } = self;
         let end = &mut devices[number];
-        if !end.has_begun {
+        let ahead = scheduler.config().devices[number].ahead;
+        if !end.has_begun || (*serial == NOT_BEGUN && !end.has_slots(ahead)) {
             return;
         }
         let mut was_revoked = false;

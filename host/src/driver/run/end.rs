@@ -65,19 +65,18 @@ impl DeviceEnd {
         self.id
     }
 
-    /// What events call it.
-    pub(crate) fn name(&self) -> &str {
-        &self.name
-    }
-
     /// Whether it was told to begin the epoch.
     pub(crate) fn has_begun(&self) -> bool {
         self.has_begun
     }
 
-    /// Batches that it published and that are not being fetched yet.
-    pub(crate) fn published(&self) -> usize {
-        self.published.len()
+    /// Whether it has a slot for one more batch than it may have queued. Until the consumer begins
+    /// the epoch, slots are free only as those of the epoch before are given back.
+    pub(super) fn has_slots(&self, ahead: u32) -> bool {
+        self.session.as_ref().is_some_and(|session| {
+            let slots = session.spool().limits().slots_scheduled;
+            session.leased().saturating_add(ahead) < slots
+        })
     }
 
     /// Whether nothing more of this epoch comes from it, the last of its reports included, and it

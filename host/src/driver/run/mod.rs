@@ -33,6 +33,9 @@ const QUIET_MAX_NS: u64 = 4 * PROGRESS_INTERVAL_MS * 1_000_000;
 /// Records for which room is made beforehand.
 const RECORDS_RESERVED: usize = 1 << 16;
 
+/// Number of a run that the consumer has not begun.
+const NOT_BEGUN: u64 = 0;
+
 /// What an epoch is begun with.
 #[derive(Debug)]
 pub(crate) struct RunSetup {
@@ -107,6 +110,8 @@ pub(crate) struct Run {
     /// When the consumer began the epoch, of [`monotonic_ns`]: later than the zero where devices
     /// ran ahead.
     pub(crate) begun_ns: u64,
+    /// Device batches that were published before that.
+    pub(crate) ahead_batches: u32,
     /// A device that had begun it was lost before the consumer began it.
     pub(super) is_broken: bool,
     pub(super) scheduler: Scheduler,
@@ -126,6 +131,11 @@ pub(crate) struct Run {
 }
 
 impl Run {
+    /// An epoch that devices may begin before the consumer does.
+    pub(super) fn ahead(setup: RunSetup) -> Result<Self, Error> {
+        Self::new(NOT_BEGUN, setup)
+    }
+
     pub(super) fn new(serial: u64, setup: RunSetup) -> Result<Self, Error> {
         let batches = (setup.config.batches as usize).min(RECORDS_RESERVED);
         let mut log = EventLog::default();
@@ -143,6 +153,7 @@ impl Run {
             scheduler: Scheduler::new(setup.config)?,
             zero_ns,
             begun_ns: zero_ns,
+            ahead_batches: 0,
             is_broken: false,
             devices: setup.sessions.into_iter().enumerate().map(end).collect(),
             ready: BTreeMap::new(),
@@ -177,7 +188,7 @@ impl Run {
     }
 
     /// Notes that something happened, now.
-    pub(super) fn note(&mut self, text: String) {
+    fn note(&mut self, text: String) {
         self.log.add(self.elapsed(), text);
     }
 
@@ -260,6 +271,21 @@ impl Run {
         let ready_ns = self.elapsed();
         let replaced = self.ready.insert(batch.0, Ready { prepared, ready_ns });
         assert!(replaced.is_none(), "the scheduler accepts a batch once");
+    }
+
+    /// The consumer begins the epoch, which devices have begun before.
+    pub(super) fn catch_up(&mut self, serial: u64, events: Vec<String>) {
+        self.serial = serial;
+        self.begun_ns = monotonic_ns();
+        events.into_iter().for_each(|text| self.note(text));
+        let now = self.now();
+        for end in &mut self.devices {
+            let published = u32::try_from(end.published.len()).expect("batches have 32 bits");
+            self.ahead_batches += published;
+            // One that waited for a slot had nothing to say.
+            end.heard(now);
+            self.scheduler.device_progress(now, end.id);
+        }
     }
 
     /// Enters a batch that is being handed to the consumer in the books.
