@@ -9,13 +9,23 @@ use meetpoint_host::{
     Accelerator, Batch, DeviceSource, Error, Loader, LoaderConfig, Null, StopHandle,
 };
 use meetpoint_kernels::Cpu;
-use meetpoint_scheduler::{Level, Split, Strategy, Tail};
+use meetpoint_scheduler::{Goal, Level, Order, Split, Strategy, Tail};
 use meetpoint_storage::EngineKind;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 const MTE: Strategy = Strategy::Mte { split: Split::EqualFinish, tail: Tail::Descending };
+
+const STRATEGIES: [Strategy; 7] = [
+    Strategy::HostOnly,
+    Strategy::Wrr,
+    MTE,
+    Strategy::WrrFrozen,
+    Strategy::MteFeedback,
+    Strategy::Windowed { window: 6 },
+    Strategy::Auto { goal: Goal::Throughput, order: Order::Any },
+];
 
 /// Runs ranks whose accelerators take no time, each with devices of its own.
 struct Ranks<'d> {
@@ -82,7 +92,7 @@ fn ranks_take_equal_steps_from_the_same_kind_of_source() {
     // 43 batches: with 2 and 4 ranks the last steps are not whole.
     let folder = dataset_in_parts(170, 2);
     for ranks in [2, 4] {
-        for strategy in [Strategy::Wrr, MTE, Strategy::HostOnly] {
+        for strategy in STRATEGIES {
             for workers in [0, 1] {
                 let devices = devices(ranks, |rank| Behaviour {
                     pause: Duration::from_millis(u64::from(rank)),
@@ -104,7 +114,7 @@ fn ranks_take_equal_steps_from_the_same_kind_of_source() {
 #[test]
 fn a_device_that_dies_at_one_rank_costs_no_batch_and_no_rank() {
     let folder = dataset_in_parts(160, 2);
-    for strategy in [Strategy::Wrr, MTE] {
+    for strategy in STRATEGIES {
         let devices = devices(2, |rank| Behaviour {
             faults: if rank == 1 { vec![(3, Fault::Drop)] } else { vec![] },
             ..Behaviour::default()
