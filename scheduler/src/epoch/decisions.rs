@@ -26,8 +26,8 @@ impl Epoch {
         let is_next = matches!(next, Next::Only(position) if position.batch == batch);
         let reserve = !is_next
             && self.plan.device_may_precede(&self.board, batch)
-            && !self.board.all_lost()
-            && (self.board.any_unready() || self.board.ledger.untouched() > 0);
+            && (self.board.any_at_risk()
+                || (!self.board.all_lost() && self.board.ledger.untouched() > 0));
         let limit = self.board.config.host_ahead - u32::from(reserve);
         if self.board.ledger.host_open() >= limit {
             return HostDecision::Idle;
