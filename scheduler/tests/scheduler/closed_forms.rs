@@ -1,8 +1,6 @@
 //! On constant times every strategy meets its closed form, on the driver of the property tests.
 
-mod driver;
-
-use driver::{Faults, Run, Scenario, holders, run};
+use crate::driver::{Faults, Run, Scenario, holders, run};
 use meetpoint_scheduler::closed_forms::{Inputs, predict};
 use meetpoint_scheduler::{Config, DeviceConfig, Holders, Learned, Profile, Split, Strategy, Tail};
 

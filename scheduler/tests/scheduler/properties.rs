@@ -2,10 +2,8 @@
 //!
 //! A scenario is a seed; a seed that failed once is kept in `FAILED_ONCE`.
 
-mod driver;
-
-use driver::generate::{self, fit};
-use driver::{Faults, Random, Run, run, run_ranks};
+use crate::driver::generate::{self, fit};
+use crate::driver::{Faults, Random, Run, run, run_ranks};
 use meetpoint_scheduler::{Config, Holders, Learned, Level, Order, Record, Split, Strategy, Tail};
 
 /// Scenarios of one rank.
