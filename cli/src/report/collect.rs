@@ -58,7 +58,7 @@ fn batch(record: &stats::BatchRecord) -> Batch {
 pub(crate) fn totals(epochs: &[EpochStats]) -> Totals {
     let sum = |of: fn(&EpochStats) -> u64| epochs.iter().map(of).sum::<u64>();
     let device = |of: fn(&stats::DeviceStats) -> u64| -> u64 {
-        epochs.iter().filter_map(|epoch| epoch.device.as_ref()).map(of).sum()
+        epochs.iter().flat_map(|epoch| &epoch.devices).map(of).sum()
     };
     let time = seconds(sum(|epoch| epoch.duration_ns));
     let samples = sum(|epoch| epoch.samples) as f64;
@@ -84,8 +84,7 @@ pub(crate) fn totals(epochs: &[EpochStats]) -> Totals {
 
 /// The device's part, its knobs as they were at the end; `None` where no epoch used one.
 pub(crate) fn device(epochs: &[EpochStats], targets: Option<&EmulationInfo>) -> Option<Device> {
-    let parts: Vec<&stats::DeviceStats> =
-        epochs.iter().filter_map(|epoch| epoch.device.as_ref()).collect();
+    let parts: Vec<&stats::DeviceStats> = epochs.iter().flat_map(|epoch| &epoch.devices).collect();
     let last = parts.last()?;
     Some(Device {
         core_seconds: seconds(parts.iter().map(|part| part.cpu_ns).sum()),

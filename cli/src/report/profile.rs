@@ -27,7 +27,7 @@ pub(crate) fn measure(stats: &EpochStats, workers: u32) -> Profile {
 
 /// Busy time of the device over all batches that it finished, used or not.
 fn device_time(stats: &EpochStats) -> Option<f64> {
-    let device = stats.device.as_ref().filter(|device| device.batches > 0)?;
+    let device = stats.devices.first().filter(|device| device.batches > 0)?;
     Some(device.busy_ns as f64 / device.batches as f64 / 1e9)
 }
 
@@ -62,6 +62,7 @@ mod tests {
         let device = BatchRecord {
             batch: 9,
             source: Preparer::Device,
+            device: Some(0),
             prepare_start_ns: 0,
             prepare_end_ns: 95,
             ready_ns: 100,
@@ -71,6 +72,7 @@ mod tests {
         let host = BatchRecord {
             batch: 1,
             source: Preparer::Host,
+            device: None,
             prepare_start_ns: 80,
             prepare_end_ns: 140,
             ready_ns: 140,

@@ -195,7 +195,7 @@ fn run_strategy(
         Strategy::HostOnly => None,
         _ => device::source(&job.device, job.engine)?,
     };
-    let config = job.loader_config(strategy, source, switch.clone());
+    let config = job.loader_config(strategy, source.into_iter().collect(), switch.clone());
     let mut loader = Loader::open(config).map_err(|error| job.locate(error))?;
     let mut accelerator: Box<dyn Accelerator> = match job.accelerator {
         AcceleratorJob::Null => Box::new(Null),
@@ -212,7 +212,7 @@ fn run_strategy(
     Ok(Measured {
         strategy,
         epochs,
-        emulation: loader.device().and_then(|device| device.emulation),
+        emulation: loader.devices().next().and_then(|device| device.emulation),
         spool_slots: loader.spool_slots().unwrap_or(0),
         job: loader.job().clone(),
         notices: loader.notices(),
@@ -273,7 +273,7 @@ fn judge(job: &JobFile, measured: &Measured, reference: Result<&Reference, &str>
 
 /// Why an epoch is none of those that the closed forms speak of.
 fn disturbance(job: &JobFile, stats: &EpochStats) -> Option<&'static str> {
-    let used_device = stats.device.is_some();
+    let used_device = !stats.devices.is_empty();
     match &job.device {
         _ if stats.schedule.device_lost => Some("the device was lost"),
         _ if stats.schedule.stalls > 0 => Some("the device stalled"),

@@ -5,7 +5,9 @@ use crate::Error;
 use crate::clock::monotonic_ns;
 use crate::device_link::Session;
 use crate::stop::WAIT_SLICE;
-use meetpoint_scheduler::{AcceleratorDecision, BatchIndex, HostDecision, Source};
+use meetpoint_scheduler::{
+    AcceleratorDecision, Agreement, BatchIndex, HostDecision, Outcome, Proposal, Source,
+};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -16,6 +18,8 @@ pub(crate) enum Step {
     Consume(BatchIndex, Source, Prepared),
     /// Prepare this batch itself, then ask again.
     Prepare(BatchIndex),
+    /// Bring this to all ranks, report what they come to, then ask again.
+    Agree(Proposal),
     /// Every batch of the epoch was consumed.
     Done,
 }
@@ -35,13 +39,13 @@ impl Driver {
         self.is_awaited.store(true, Ordering::SeqCst);
         let mut state = self.lock();
         if let Some(run) = &mut state.run {
-            let now = run.now();
+            let elapsed = run.elapsed();
             if let Some(record) = run.records.last_mut().filter(|it| it.step_end_ns == 0) {
-                record.step_end_ns = now;
-                run.meters.step.add(now - record.consume_ns);
+                record.step_end_ns = elapsed;
+                run.meters.step.add(elapsed - record.consume_ns);
             }
             if run.ended_ns.is_none() {
-                run.scheduler.accelerator_ready(now);
+                run.scheduler.accelerator_ready(run.now());
             }
             run.pump();
         }
@@ -61,6 +65,8 @@ impl Driver {
             let now = run.now();
             let decision = run.scheduler.accelerator(now);
             run.pump();
+            self.run_ahead(&mut state);
+            let run = state.run.as_mut().expect("it is not ended meanwhile");
             let until = match decision {
                 AcceleratorDecision::Consume(batch, source) => {
                     let ready = run.ready.remove(&batch.0);
@@ -76,7 +82,7 @@ impl Driver {
                     return Ok(Step::Done);
                 }
                 AcceleratorDecision::WaitUntil(until) => until,
-                AcceleratorDecision::Agree(_) => unreachable!("one rank decides alone"),
+                AcceleratorDecision::Agree(proposal) => return Ok(Step::Agree(proposal)),
             };
             if prepares && let HostDecision::Prepare(batch) = run.host() {
                 return Ok(Step::Prepare(batch));
@@ -94,6 +100,16 @@ impl Driver {
         }
     }
 
+    /// All ranks came to this; whether it was this rank's turn.
+    pub(crate) fn agreed(&self, agreement: Agreement) -> bool {
+        let mut state = self.lock();
+        let Some(run) = &mut state.run else { return true };
+        let outcome = run.agreed(agreement);
+        drop(state);
+        self.work.notify_all();
+        outcome == Outcome::Accepted
+    }
+
     /// How long the consumer waited for the batch that it just got.
     pub(crate) fn note_wait(&self, since_ns: u64) {
         if let Some(run) = &mut self.lock().run {
@@ -101,9 +117,8 @@ impl Driver {
         }
     }
 
-    /// Waits, at most `limit`, until the device has reported on every slot that it published.
-    pub(crate) fn await_meters(&self, session: &Arc<Session>, batches: u64, limit: Duration) {
-        let deadline = Instant::now() + limit;
+    /// Waits until a device has reported on every slot that it published, or the deadline comes.
+    pub(crate) fn await_meters(&self, session: &Arc<Session>, batches: u64, deadline: Instant) {
         let mut state = self.lock();
         while session.meters().batches < batches
             && !session.is_closed()

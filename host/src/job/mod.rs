@@ -153,12 +153,12 @@ impl JobFile {
         }
     }
 
-    /// A loader's configuration for one strategy of this job; `device` is where the job's device
-    /// comes from.
+    /// A loader's configuration for one strategy of this job; `devices` is where the job's devices
+    /// come from.
     pub fn loader_config(
         &self,
         strategy: Strategy,
-        device: Option<DeviceSource>,
+        devices: Vec<DeviceSource>,
         stop: StopHandle,
     ) -> LoaderConfig {
         LoaderConfig {
@@ -171,7 +171,7 @@ impl JobFile {
             memory_budget_bytes: self.memory_budget_bytes,
             engine: self.engine,
             read_depth: self.read_depth,
-            device,
+            devices,
             spool: self.spool.clone(),
             stall_timeout: self.stall_timeout,
             profile_batches: self.profile_batches,

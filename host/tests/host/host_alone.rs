@@ -199,7 +199,7 @@ fn numbers_that_cannot_work_are_refused_with_their_remedy() {
     assert!(error.contains("strategy wrr needs a device"), "{error}");
     let error = refused(&|config| {
         config.strategy = Strategy::Mte { split: Split::Fixed(99), tail: Tail::Descending };
-        config.device = Some(DeviceSource::Connect { socket: "/no/such/socket".into() });
+        config.devices = vec![DeviceSource::Connect { socket: "/no/such/socket".into() }];
     });
     assert!(error.contains("a split of 99 device batches"), "{error}");
     let error = refused(&|config| config.prefetch = 0);

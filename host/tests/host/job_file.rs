@@ -85,12 +85,12 @@ fn a_full_job_says_everything() {
     assert_eq!(job.spool.kind, SpoolKind::File { directory: "jobs/spool".into() });
     assert_eq!(job.accelerator, AcceleratorJob::Emulated { step: Duration::from_millis(20) });
     let source = DeviceSource::Connect { socket: "s".into() };
-    let config = job.loader_config(job.strategy, Some(source.clone()), StopHandle::new());
+    let config = job.loader_config(job.strategy, vec![source.clone()], StopHandle::new());
     assert_eq!(config.dataset, PathBuf::from("/data/set"));
     assert_eq!((config.workers, config.prefetch, config.read_depth), (2, 4, 8));
     assert_eq!(config.memory_budget_bytes, 3 << 29);
     assert_eq!(config.seed, u64::MAX);
-    assert_eq!((config.device, config.host_cores), (Some(source), Some(vec![0, 2])));
+    assert_eq!((config.devices, config.host_cores), (vec![source], Some(vec![0, 2])));
     assert!(config.drop_last && !config.shuffle && !config.verify_samples);
 }
 

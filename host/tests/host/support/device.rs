@@ -1,7 +1,7 @@
 //! A device in this process, for testing the host's end of the link: it speaks the real protocol
 //! over a real socket, prepares real batches, and misbehaves on demand.
 
-use meetpoint_format::batching::{Batching, Cut};
+use meetpoint_format::batching::{Batching, Cut, Rank};
 use meetpoint_format::checksum::crc32c;
 use meetpoint_format::recipe::Recipe;
 use meetpoint_format::slot::{HEADER_BYTES, SlotHeader};
@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::io::Interest;
 use tokio::net::{UnixListener, UnixStream};
 use tokio_stream::StreamExt;
@@ -60,10 +60,14 @@ pub(crate) struct Behaviour {
     pub(crate) faults: Vec<(u32, Fault)>,
     pub(crate) refuses: Option<&'static str>,
     pub(crate) speaks_version: Option<u32>,
+    /// How much longer a batch takes than it has to.
+    pub(crate) pause: Duration,
 }
 
 /// A running device. Dropping it closes its socket and every link.
 pub(crate) struct FakeDevice {
+    /// Batches begun in its life.
+    batches: Arc<Mutex<u32>>,
     folder: tempfile::TempDir,
     stop: Option<tokio::sync::oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -75,12 +79,23 @@ impl FakeDevice {
         let socket = folder.path().join("device.sock");
         let (stop, stopped) = tokio::sync::oneshot::channel();
         let (listening, is_listening) = channel();
+        let batches = Arc::default();
+        let begun = Arc::clone(&batches);
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            runtime.unwrap().block_on(serve(socket, behaviour, listening, stopped));
+            runtime.unwrap().block_on(serve(socket, behaviour, begun, listening, stopped));
         });
         is_listening.recv().unwrap();
-        Self { folder, stop: Some(stop), thread: Some(thread) }
+        Self { batches, folder, stop: Some(stop), thread: Some(thread) }
+    }
+
+    /// Waits until it has begun so many batches in its life.
+    pub(crate) fn await_batches(&self, count: u32) {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while *self.batches.lock().unwrap() < count {
+            assert!(Instant::now() < deadline, "the device never began batch {count}");
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     pub(crate) fn socket(&self) -> PathBuf {
@@ -98,6 +113,7 @@ impl Drop for FakeDevice {
 async fn serve(
     socket: PathBuf,
     behaviour: Behaviour,
+    batches: Arc<Mutex<u32>>,
     listening: Sender<()>,
     stopped: tokio::sync::oneshot::Receiver<()>,
 ) {
@@ -105,12 +121,7 @@ async fn serve(
     listening.send(()).unwrap();
     let spools = Spools::default();
     let (links, incoming) = tokio::sync::mpsc::unbounded_channel();
-    let agent = Agent {
-        behaviour,
-        spools: Arc::clone(&spools),
-        loaded: Mutex::new(None),
-        batches: Arc::new(Mutex::new(0)),
-    };
+    let agent = Agent { behaviour, spools: Arc::clone(&spools), loaded: Mutex::new(None), batches };
     let serving = tonic::transport::Server::builder()
         .add_service(DeviceServer::new(agent))
         .serve_with_incoming(UnboundedReceiverStream::new(incoming).map(Ok::<_, std::io::Error>));
@@ -198,16 +209,20 @@ impl Device for Agent {
         assert_eq!(dataset.manifest_sha256().to_vec(), request.manifest_sha256);
         let recipe = Arc::new(Recipe::from_toml(&request.recipe_toml).unwrap());
         assert_eq!(recipe.hash().0.to_vec(), request.recipe_hash);
-        let batching = Batching::alone(Cut {
+        let cut = Cut {
             samples: dataset.len(),
             batch_size: request.batch_size,
             drop_last: request.drop_last,
             shuffle: request.shuffle,
             seed: request.seed,
-        });
+        };
+        let rank = Rank { rank: request.rank, ranks: request.ranks };
+        let holders = dataset.spread(request.devices, &request.part_holders).unwrap();
+        let batching = Batching::new(cut, rank, holders).unwrap();
         let (samples, batches) = (dataset.len(), batching.batches());
+        let batches_held = batching.count(u16::try_from(request.device).unwrap());
         *self.loaded.lock().unwrap() = Some((request, Job { dataset, recipe, batching }));
-        Ok(Response::new(LoadReply { samples, batches, batches_held: batches }))
+        Ok(Response::new(LoadReply { samples, batches, batches_held }))
     }
 
     type RunStream = UnboundedReceiverStream<Result<DeviceMessage, Status>>;
@@ -248,6 +263,8 @@ impl Device for Agent {
             answers,
             messages,
             behaviour: self.behaviour.clone(),
+            device: request_loaded.device,
+            devices: request_loaded.devices,
             batches: Arc::clone(&self.batches),
             meters: Meters::default(),
         };
@@ -270,6 +287,9 @@ struct Worker {
     answers: Answers,
     messages: Receiver<host_message::Message>,
     behaviour: Behaviour,
+    /// Which it is, of how many that hold different parts.
+    device: u32,
+    devices: u32,
     batches: Arc<Mutex<u32>>,
     meters: Meters,
 }
@@ -330,6 +350,7 @@ impl Worker {
                 });
                 self.queue.extend(run);
             }
+            host_message::Message::Revoke(revoke) if revoke.epoch < self.epoch => {}
             host_message::Message::Revoke(revoke) => {
                 assert!(revoke.generation > self.generation);
                 self.queue.clear();
@@ -351,9 +372,12 @@ impl Worker {
         let Job { recipe, batching, .. } = &self.job;
         let spec = self.preparer.spec();
         let len = batching.batch_len(batch);
+        let is_own = self.devices == 1 || u32::from(batching.holder(batch).0) == self.device;
+        assert!(is_own, "device {} was given batch {batch}, which it does not hold", self.device);
         let mut payload = vec![0; len as usize * spec.bytes()];
         let (epoch, generation) = (self.epoch, self.generation);
         self.preparer.prepare(epoch, batch, &mut payload, &mut |_| true).unwrap();
+        std::thread::sleep(self.behaviour.pause);
         let header = SlotHeader {
             epoch,
             batch,
