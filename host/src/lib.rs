@@ -37,7 +37,9 @@ pub use batch::Batch;
 pub use config::{DeviceSource, LoaderConfig, SpawnDevice, SpoolConfig, SpoolKind};
 pub use device_link::{DeviceInfo, EmulationInfo};
 pub use error::Error;
-pub use job::{AcceleratorJob, DeviceJob, EmulatedDevice, JobFile};
+pub use job::{
+    AcceleratorJob, DeviceJob, DeviceKind, EmulatedDevice, JobFile, StrategyName, StrategyOptions,
+};
 pub use loader::{Epoch, Loader};
 pub use ring::{Place, Ring};
 pub use stats::EpochStats;

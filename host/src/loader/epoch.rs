@@ -8,7 +8,7 @@ use crate::collective::{CollectiveError, Turn};
 use crate::config::LoaderConfig;
 use crate::cores::Bound;
 use crate::driver::{Driver, HostTask, Run, RunSetup, Step};
-use crate::stats::{self, DeviceStats, EpochStats, Schedule};
+use crate::stats::{self, DeviceStats, EpochStats};
 use crate::worker::Alarm;
 use meetpoint_scheduler::Proposal;
 use std::sync::Arc;
@@ -167,7 +167,7 @@ fn collect(mut run: Run, loader: &Loader, now_ns: u64) -> EpochStats {
     });
     let devices = devices.collect();
     let events = run.take_events();
-    let summary = run.summary();
+    let schedule = run.schedule();
     let meters = &run.meters;
     EpochStats {
         epoch: run.epoch,
@@ -187,7 +187,7 @@ fn collect(mut run: Run, loader: &Loader, now_ns: u64) -> EpochStats {
         host_bytes_written: meters.counters.bytes_written,
         verify_ns: meters.verify_ns,
         devices,
-        schedule: Schedule::from(&summary),
+        schedule,
         events,
         records: run.records,
         checks: run.checks,

@@ -22,7 +22,7 @@ use crate::worker::HostPreparer;
 use crate::{Error, StopHandle, worker};
 use meetpoint_format::recipe::TensorSpec;
 use meetpoint_prepare::Job;
-use meetpoint_scheduler::{BatchIndex, DeviceId, Learned, Source};
+use meetpoint_scheduler::{BatchIndex, DeviceId, Learned, Record, Source};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -198,6 +198,11 @@ impl Loader {
     /// A switch that ends every wait.
     pub fn stop_handle(&self) -> StopHandle {
         self.config.stop.clone()
+    }
+
+    /// The record that the next epochs replay; `None`: they are decided anew.
+    pub fn set_replay(&mut self, record: Option<Record>) {
+        self.config.replay = record;
     }
 
     /// Begins an epoch. A device that was lost in the one before is opened again, once; where that

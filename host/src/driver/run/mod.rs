@@ -13,7 +13,7 @@ use crate::batch::{Contents, Memory};
 use crate::clock::monotonic_ns;
 use crate::device_link::{Session, SlotLease};
 use crate::events::{Event, EventLog};
-use crate::stats::{BatchCheck, BatchRecord, Meter, Preparer};
+use crate::stats::{BatchCheck, BatchRecord, Meter, Preparer, Schedule};
 use meetpoint_format::wire::PROGRESS_INTERVAL_MS;
 use meetpoint_prepare::PrepareStats;
 use meetpoint_scheduler::{
@@ -175,6 +175,11 @@ impl Run {
     /// Why, in words; empty where it has not.
     pub(crate) fn why_failed(&self) -> &str {
         &self.why_failed
+    }
+
+    /// What the scheduler came to.
+    pub(crate) fn schedule(&self) -> Schedule {
+        Schedule::from(&self.scheduler)
     }
 
     pub(crate) fn learned(&self) -> Learned {
