@@ -72,6 +72,9 @@ pub struct LoaderConfig {
     pub rank: u32,
     /// G: ranks that share the dataset and step together. Default: 1.
     pub ranks: u32,
+    /// Loaders that have equal shares of [`LoaderConfig::memory_budget_bytes`] and of the quota of
+    /// every spool: ranks of one process. Default: 1.
+    pub shares: u32,
     /// What carries the ranks' proposals; with more than one rank it must be there. Default: none.
     pub collective: Option<Arc<dyn Collective>>,
     /// How long a rank waits for the others in a step before that is an error that names those
@@ -116,6 +119,7 @@ impl LoaderConfig {
             profile_batches: 3,
             rank: 0,
             ranks: 1,
+            shares: 1,
             collective: None,
             rank_timeout: Duration::from_secs(60),
             host_cores: None,

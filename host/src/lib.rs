@@ -8,7 +8,7 @@
 //! [`Batch`] (what comes out), [`Ring`] (the memory of batches), `driver` (the scheduler behind a
 //! lock), `worker` (background preparation), `spool` and `device_link` (the other end),
 //! [`accelerator`] (what consumes),
-//! [`collective`] (how ranks decide together), [`stats`] (what was measured), [`verify`] (what held),
+//! [`collective`] (how ranks decide together), [`group`] (ranks as threads), [`stats`] (what was measured), [`verify`] (what held),
 //! [`job`] (job files).
 
 pub mod accelerator;
@@ -21,6 +21,7 @@ mod device_link;
 mod driver;
 mod error;
 mod events;
+pub mod group;
 pub mod job;
 mod loader;
 mod places;
@@ -35,7 +36,7 @@ mod worker;
 pub use accelerator::{Accelerator, Emulated, Null};
 pub use batch::Batch;
 pub use config::{DeviceSource, LoaderConfig, SpawnDevice, SpoolConfig, SpoolKind};
-pub use device_link::{DeviceInfo, EmulationInfo};
+pub use device_link::{DeviceInfo, EmulationInfo, SharedDevice};
 pub use error::Error;
 pub use job::{
     AcceleratorJob, DeviceJob, DeviceKind, EmulatedDevice, JobFile, StrategyName, StrategyOptions,

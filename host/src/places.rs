@@ -43,21 +43,24 @@ pub(crate) struct SpoolLimits {
 }
 
 impl Limits {
-    /// Limits for batches of at most `batch_bytes`, `batches` of them.
+    /// Limits for batches of at most `batch_bytes`. `held` are the batches that each device which
+    /// is used can prepare.
     pub(crate) fn plan(
         config: &LoaderConfig,
         batch_bytes: u64,
-        batches: u32,
+        held: &[u32],
     ) -> Result<Self, Error> {
-        let devices = if config.uses_devices() { config.devices.len() } else { 0 };
-        let spools = (0..devices).map(|device| config.spool_of(device));
+        let spools = (0..held.len()).map(|device| config.spool_of(device));
         let is_file = spools.clone().any(|spool| matches!(spool.kind, SpoolKind::File { .. }));
-        let spools = spools.map(|spool| SpoolLimits::plan(spool, batch_bytes, batches));
+        let spools = spools
+            .zip(held)
+            .map(|(spool, held)| SpoolLimits::plan(spool, config.shares, batch_bytes, *held));
         let spools = spools.collect::<Result<Vec<_>, _>>()?;
         // A batch from a spool file lies in a place with the header before it.
         let place_payload = if is_file { slot_bytes(batch_bytes) } else { batch_bytes };
         let per_place = place_bytes(place_payload);
-        let places = config.memory_budget_bytes / per_place;
+        let shares = u64::from(config.shares);
+        let places = config.memory_budget_bytes / shares / per_place;
         let host_asked = match config.workers {
             0 => 1,
             workers => workers.saturating_mul(config.prefetch).max(workers.saturating_add(1)),
@@ -67,6 +70,7 @@ impl Limits {
         let least = 2 + fetches;
         if places < least {
             let budget_bytes = config.memory_budget_bytes;
+            let least = least * shares;
             return Err(Error::BudgetTooSmall { budget_bytes, place_bytes: per_place, least });
         }
         let mut left = places - least;
@@ -89,7 +93,7 @@ impl Limits {
                 format!(
                     "the memory budget of {} holds {places} batches: {host_ahead} are prepared \
                      ahead instead of {host_asked}",
-                    show_bytes(config.memory_budget_bytes)
+                    show_bytes(config.memory_budget_bytes / shares)
                 )
             })
             .into_iter()
@@ -107,7 +111,13 @@ impl Limits {
 }
 
 impl SpoolLimits {
-    fn plan(config: &SpoolConfig, batch_bytes: u64, batches: u32) -> Result<Self, Error> {
+    /// One of `shares` equal parts of a spool's quota, for at most `batches`.
+    fn plan(
+        config: &SpoolConfig,
+        shares: u32,
+        batch_bytes: u64,
+        batches: u32,
+    ) -> Result<Self, Error> {
         let slot_bytes = slot_bytes(batch_bytes);
         // A batch in memory stays in its slot until its user drops it; one in a file is copied out.
         let (least, kept) = match config.kind {
@@ -115,8 +125,9 @@ impl SpoolLimits {
             SpoolKind::File { .. } => (1, 0),
         };
         let quota_bytes = config.quota_bytes;
-        let fitting = quota_bytes / slot_bytes;
+        let fitting = quota_bytes / u64::from(shares) / slot_bytes;
         if fitting < least {
+            let least = least * u64::from(shares);
             return Err(Error::QuotaTooSmall { quota_bytes, slot_bytes, least });
         }
         let useful = u64::from(batches) + u64::from(kept);
@@ -161,7 +172,7 @@ mod tests {
     #[test]
     fn without_workers_one_batch_is_prepared_at_a_time() {
         let config = config(Strategy::HostOnly, SpoolKind::Memory, 64 * MIB, 0);
-        let limits = Limits::plan(&config, 2 * MIB, 100).unwrap();
+        let limits = Limits::plan(&config, 2 * MIB, &[]).unwrap();
         assert_eq!((limits.host_ahead, limits.places, limits.spools), (1, 3, vec![]));
         assert!(limits.notices.is_empty());
     }
@@ -169,9 +180,9 @@ mod tests {
     #[test]
     fn workers_prepare_ahead_as_far_as_asked_and_never_beyond_the_budget() {
         let wide = config(Strategy::HostOnly, SpoolKind::Memory, 64 * MIB, 3);
-        assert_eq!(Limits::plan(&wide, 2 * MIB, 100).unwrap().host_ahead, 6);
+        assert_eq!(Limits::plan(&wide, 2 * MIB, &[]).unwrap().host_ahead, 6);
         let narrow = config(Strategy::HostOnly, SpoolKind::Memory, 9 * MIB, 3);
-        let limits = Limits::plan(&narrow, 2 * MIB, 100).unwrap();
+        let limits = Limits::plan(&narrow, 2 * MIB, &[]).unwrap();
         assert_eq!((limits.host_ahead, limits.places), (2, 4));
         assert!(limits.notices[0].contains("2 are prepared ahead instead of 6"));
     }
@@ -182,7 +193,7 @@ mod tests {
             for workers in [0, 1, 2, 7, u32::MAX] {
                 for budget in 0..40 {
                     let config = config(Strategy::Wrr, kind.clone(), budget * MIB, workers);
-                    let Ok(limits) = Limits::plan(&config, MIB, 100) else { continue };
+                    let Ok(limits) = Limits::plan(&config, MIB, &[100]) else { continue };
                     assert!(limits.places * 2 <= budget, "{limits:?} in {budget} MiB");
                     assert!(limits.host_ahead >= 1 && limits.fetch_ahead >= 1);
                 }
@@ -194,14 +205,14 @@ mod tests {
     fn a_spool_keeps_slots_for_batches_in_use_and_stays_within_its_quota() {
         let mut config = config(Strategy::Wrr, SpoolKind::Memory, 64 * MIB, 1);
         config.spool.quota_bytes = 10 * MIB;
-        let spool = Limits::plan(&config, 2 * MIB, 100).unwrap().spools[0];
+        let spool = Limits::plan(&config, 2 * MIB, &[100]).unwrap().spools[0];
         assert_eq!((spool.slots, spool.slots_scheduled), (4, 2));
         assert!(spool.bytes() <= 10 * MIB);
         config.spool.kind = file();
-        let spool = Limits::plan(&config, 2 * MIB, 100).unwrap().spools[0];
+        let spool = Limits::plan(&config, 2 * MIB, &[100]).unwrap().spools[0];
         assert_eq!((spool.slots, spool.slots_scheduled), (4, 4));
         config.spool.quota_bytes = 2 * MIB;
-        let error = Limits::plan(&config, 2 * MIB, 100).unwrap_err().to_string();
+        let error = Limits::plan(&config, 2 * MIB, &[100]).unwrap_err().to_string();
         assert!(error.contains("spool quota of 2 MiB is too small"), "{error}");
     }
 
@@ -212,20 +223,33 @@ mod tests {
         config.spool.quota_bytes = 10 * MIB;
         let smaller = SpoolConfig { kind: SpoolKind::Memory, quota_bytes: 5 * MIB };
         config.spools.insert(1, smaller);
-        let limits = Limits::plan(&config, 2 * MIB, 100).unwrap();
+        let limits = Limits::plan(&config, 2 * MIB, &[100; 3]).unwrap();
         let slots = limits.spools.iter().map(|spool| (spool.slots, spool.slots_scheduled));
         assert_eq!(slots.collect::<Vec<_>>(), [(4, 2), (2, 1), (4, 2)]);
         assert_eq!(limits.fetch_ahead, 5, "what stays in slots takes no place of the ring");
         config.spools.insert(2, SpoolConfig { kind: file(), quota_bytes: 10 * MIB });
-        let limits = Limits::plan(&config, 2 * MIB, 100).unwrap();
+        let limits = Limits::plan(&config, 2 * MIB, &[100; 3]).unwrap();
         assert_eq!(limits.place_payload, slot_bytes(2 * MIB), "one of them is read into places");
         assert_eq!(limits.fetch_ahead, 4);
     }
 
     #[test]
+    fn ranks_of_one_process_have_equal_shares_of_memory_and_spool() {
+        let mut config = config(Strategy::Wrr, SpoolKind::Memory, 64 * MIB, 8);
+        config.spool.quota_bytes = 40 * MIB;
+        config.shares = 4;
+        let limits = Limits::plan(&config, 2 * MIB, &[100]).unwrap();
+        assert_eq!(limits.spools[0].slots, 4, "of 10 MiB");
+        assert_eq!(limits.places, 8, "of 16 MiB");
+        config.spool.quota_bytes = 10 * MIB;
+        let error = Limits::plan(&config, 2 * MIB, &[100]).unwrap_err().to_string();
+        assert!(error.contains("8 are needed at the least"), "{error}");
+    }
+
+    #[test]
     fn a_small_epoch_does_not_take_the_whole_quota() {
         let config = config(Strategy::Wrr, file(), 64 * MIB, 1);
-        let spool = Limits::plan(&config, MIB, 3).unwrap().spools[0];
+        let spool = Limits::plan(&config, MIB, &[3]).unwrap().spools[0];
         assert_eq!(spool.slots, 3);
     }
 }

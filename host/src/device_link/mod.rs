@@ -1,18 +1,20 @@
 //! The link to a device: one thread that opens it, keeps it, and says when it is lost.
 //!
 //! In reading order: this file (opening and closing), `session` (what the rest of the host sees of
-//! it), `spawn` (a process of our own), `connect` (the calls), `fd_channel` (the spool's
+//! it), `spawn` (a process of our own), `shared` (one for several loaders), `connect` (the calls), `fd_channel` (the spool's
 //! descriptor), `stream` (messages to events), `fetch` (slots into host memory).
 
 mod connect;
 mod fd_channel;
 pub(crate) mod fetch;
 mod session;
+mod shared;
 mod spawn;
 mod stream;
 
 pub use connect::{DeviceInfo, EmulationInfo};
 pub(crate) use session::{Session, SlotLease};
+pub use shared::SharedDevice;
 
 use crate::config::{DeviceSource, SpoolConfig};
 use crate::driver::Driver;
@@ -51,6 +53,8 @@ pub(crate) struct LinkSetup {
     pub(crate) job: Job,
     /// Batches that the host finds in an epoch.
     pub(crate) batches: u32,
+    /// Those of them that the device can prepare.
+    pub(crate) held: u32,
     pub(crate) spool: SpoolConfig,
     pub(crate) limits: SpoolLimits,
     pub(crate) stop: StopHandle,
@@ -180,7 +184,7 @@ fn open(
     let socket = match &setup.source {
         DeviceSource::Connect { socket } => socket.clone(),
         DeviceSource::Spawn(spawn) => {
-            process.insert(DeviceProcess::start(spawn, &dataset)?).socket().to_path_buf()
+            process.insert(DeviceProcess::start(spawn, &dataset, 1)?).socket().to_path_buf()
         }
     };
     let opened = runtime.block_on(async {
@@ -193,7 +197,7 @@ fn open(
         fd_channel::hand_over(&socket, token, file, connect::CALL_LIMIT, stop)?;
         let request = load_request(setup, &dataset, &spool);
         let (session, outbound) = Session::new(setup.device, spool);
-        connection.load(request, setup.batches).await?;
+        connection.load(request, setup.batches, setup.held).await?;
         let inbound = connection.run(outbound).await?;
         info.socket = process.is_none().then(|| socket.clone());
         Ok((session, info, inbound))
@@ -254,7 +258,8 @@ fn load_request(setup: &LinkSetup, dataset: &Path, spool: &Spool) -> LoadRequest
         spool_kind: kind.into(),
         rank: rank.rank,
         ranks: rank.ranks,
-        device: 0,
+        // Where all hold the same, each is the only one.
+        device: if batching.devices() > 1 { setup.device.0.into() } else { 0 },
         devices: batching.devices(),
         part_holders: batching.holders().of_part().to_vec(),
     }

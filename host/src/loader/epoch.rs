@@ -122,10 +122,10 @@ impl<'l> Epoch<'l> {
         }
         let run = self.loader.driver.end()?;
         self.leave_ranks(&run);
-        let generation = run.summary().last_generation;
+        let generation = run.scheduler().summary().last_generation;
         let next = generation.saturating_add(2);
         self.loader.next_generation = self.loader.next_generation.max(next);
-        self.loader.learned = run.learned();
+        self.loader.learned = run.scheduler().learned();
         for end in run.devices() {
             let Some(session) = end.session() else { continue };
             if run.ended_ns.is_none() {

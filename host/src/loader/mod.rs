@@ -38,6 +38,8 @@ pub struct Loader {
     job: Job,
     spec: TensorSpec,
     batches: u32,
+    /// Batches that each device which is used can prepare.
+    held: Vec<u32>,
     limits: Limits,
     ring: Ring,
     driver: Arc<Driver>,
@@ -60,16 +62,19 @@ impl Loader {
         settings::check(&config)?;
         let job = settings::open_job(&config)?;
         let spec = job.recipe.output().ok_or(meetpoint_prepare::Error::NoFixedShape)?;
-        let batches = settings::count_batches(&config, &job)?;
+        let batches = settings::count_batches(&job)?;
         let samples = u64::from(config.batch_size).min(job.batching.samples());
         let batch_bytes = (spec.bytes() as u64).saturating_mul(samples);
-        let limits = Limits::plan(&config, batch_bytes, batches)?;
-        let ring = Ring::new(limits.place_payload, config.memory_budget_bytes, limits.places)?;
+        let held = schedule::held(&config, &job, batches);
+        let limits = Limits::plan(&config, batch_bytes, &held)?;
+        let budget_bytes = config.memory_budget_bytes / u64::from(config.shares);
+        let ring = Ring::new(limits.place_payload, budget_bytes, limits.places)?;
         let driver = Arc::new(Driver::new(config.stop.clone(), config.place_timeout));
         let mut loader = Self {
             job,
             spec,
             batches,
+            held,
             ring,
             driver,
             threads: Vec::new(),
@@ -128,6 +133,7 @@ impl Loader {
             source: self.config.devices[number].clone(),
             job: self.job.clone(),
             batches: self.batches,
+            held: self.held[number],
             spool: self.config.spool_of(number).clone(),
             limits: self.limits.spools[number],
             stop: self.config.stop.clone(),

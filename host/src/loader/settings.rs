@@ -2,7 +2,8 @@
 
 use crate::Error;
 use crate::config::LoaderConfig;
-use meetpoint_format::batching::{Batching, Cut};
+use meetpoint_format::batching::{Batching, Cut, RANKS_MAX, Rank};
+use meetpoint_format::holders::Holders;
 use meetpoint_prepare::{Dataset, Job};
 use std::sync::Arc;
 
@@ -33,8 +34,11 @@ pub(super) fn check(config: &LoaderConfig) -> Result<(), Error> {
     if config.strategy.needs_device() && config.devices.is_empty() {
         return Err(Error::NoDevice { strategy: config.strategy.name() });
     }
-    if config.ranks == 0 {
-        return refuse("ranks", 0, "at least 1");
+    if config.ranks == 0 || config.ranks > RANKS_MAX {
+        return refuse("ranks", config.ranks.into(), "from 1 to 65536");
+    }
+    if config.shares == 0 {
+        return refuse("shares", 0, "at least 1");
     }
     if config.rank >= config.ranks {
         return refuse("rank", config.rank.into(), "less than ranks");
@@ -50,18 +54,38 @@ pub(super) fn check(config: &LoaderConfig) -> Result<(), Error> {
 
 pub(super) fn open_job(config: &LoaderConfig) -> Result<Job, Error> {
     let dataset = Arc::new(Dataset::open(&config.dataset)?);
-    let batching = Batching::alone(Cut {
+    let cut = Cut {
         samples: dataset.len(),
         batch_size: config.batch_size,
         drop_last: config.drop_last,
         shuffle: config.shuffle,
         seed: config.seed,
-    });
+    };
+    check_size(config, &cut)?;
+    let rank = Rank { rank: config.rank, ranks: config.ranks };
+    let batching = Batching::new(cut, rank, holders(config, &dataset)?)?;
     Ok(Job { dataset, recipe: Arc::clone(&config.recipe), batching })
 }
 
-pub(super) fn count_batches(config: &LoaderConfig, job: &Job) -> Result<u32, Error> {
-    let Cut { samples, batch_size, .. } = *job.batching.cut();
+/// Which device holds which parts.
+fn holders(config: &LoaderConfig, dataset: &Dataset) -> Result<Holders, Error> {
+    let devices = config.devices.len();
+    if devices < 2 || config.shared_dataset {
+        return Ok(Holders::all_alike());
+    }
+    let parts = dataset.manifest().parts.len();
+    let path = || config.dataset.clone();
+    if parts < devices {
+        return Err(Error::TooFewParts { parts, devices, dataset: path() });
+    }
+    let count = u32::try_from(devices).expect("the number of devices was checked");
+    dataset
+        .spread(count, &config.part_holders)
+        .map_err(|source| Error::Holders { dataset: path(), source })
+}
+
+fn check_size(config: &LoaderConfig, cut: &Cut) -> Result<(), Error> {
+    let Cut { samples, batch_size, .. } = *cut;
     let dataset = || config.dataset.clone();
     if samples == 0 {
         return Err(Error::EmptyDataset { dataset: dataset() });
@@ -69,11 +93,21 @@ pub(super) fn count_batches(config: &LoaderConfig, job: &Job) -> Result<u32, Err
     if u64::from(batch_size) > samples {
         return Err(Error::BatchLargerThanDataset { batch_size, samples, dataset: dataset() });
     }
-    let batches = job.batching.batches();
+    Ok(())
+}
+
+pub(super) fn count_batches(job: &Job) -> Result<u32, Error> {
+    let batching = &job.batching;
+    let batches = batching.batches();
     // The last index stays free: counts of batches have 32 bits as well.
     let limit = u32::MAX - 1;
-    u32::try_from(batches)
-        .ok()
-        .filter(|&batches| batches <= limit)
-        .ok_or(Error::TooManyBatches { batches, limit })
+    let counted = u32::try_from(batches).ok().filter(|&batches| batches <= limit);
+    let counted = counted.ok_or(Error::TooManyBatches { batches, limit })?;
+    let (devices, ranks) = (batching.devices(), batching.rank().ranks);
+    for device in 0..u16::try_from(devices).expect("the number of devices was checked") {
+        if batching.count(device) == 0 {
+            return Err(Error::NoBatchForDevice { device, devices, ranks });
+        }
+    }
+    Ok(counted)
 }

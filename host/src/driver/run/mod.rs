@@ -17,8 +17,7 @@ use crate::stats::{BatchCheck, BatchRecord, Meter, Preparer, Schedule};
 use meetpoint_format::wire::PROGRESS_INTERVAL_MS;
 use meetpoint_prepare::PrepareStats;
 use meetpoint_scheduler::{
-    BatchIndex, Config, DeviceId, Epoch as Scheduler, Generation, HostDecision, Learned, Outcome,
-    Source, Summary,
+    BatchIndex, Config, DeviceId, Epoch as Scheduler, Generation, HostDecision, Outcome, Source,
 };
 use meetpoint_storage::Counters;
 use std::collections::BTreeMap;
@@ -164,8 +163,8 @@ impl Run {
         monotonic_ns().saturating_sub(self.zero_ns)
     }
 
-    pub(crate) fn summary(&self) -> Summary {
-        self.scheduler.summary()
+    pub(crate) fn scheduler(&self) -> &Scheduler {
+        &self.scheduler
     }
 
     pub(crate) fn has_failed(&self) -> bool {
@@ -180,10 +179,6 @@ impl Run {
     /// What the scheduler came to.
     pub(crate) fn schedule(&self) -> Schedule {
         Schedule::from(&self.scheduler)
-    }
-
-    pub(crate) fn learned(&self) -> Learned {
-        self.scheduler.learned()
     }
 
     /// Everything that happened, for the report.

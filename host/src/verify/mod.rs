@@ -1,5 +1,11 @@
 //! Which consistency levels a run really gave: what was consumed against a preparation by the host
 //! alone.
+//!
+//! In reading order: this file (the epochs of one rank), `ranks` (those of several).
+
+mod ranks;
+
+pub use ranks::{RankRuns, verify_ranks};
 
 use crate::driver::device_name;
 use crate::stats::{BatchCheck, EpochStats, Preparer};
