@@ -6,9 +6,9 @@
 //! In reading order: [`closed_forms`] (what the strategies come to on paper), [`virtual_time`]
 //! (what the scheduler that ships does with the same constants), [`power`] (modelled joules).
 
-pub mod closed_forms;
 mod error;
 pub mod power;
 pub mod virtual_time;
 
 pub use error::Error;
+pub use meetpoint_scheduler::closed_forms;
