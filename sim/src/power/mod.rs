@@ -5,13 +5,14 @@
 //!
 //! In reading order: [`PowerModel`] (the numbers, each with its source), [`presets`] (those that
 //! come with the program), [`Activity`] and [`ModelledEnergy`] (joules), [`DramTraffic`] (bytes
-//! that memory moves), [`Wear`] (flash), [`Cost`] (money), [`Microwatts`] (for the scheduler).
+//! that memory moves), [`Wear`] (flash), [`Cost`] (money), [`PowerModel::costs`] (what the
+//! scheduler minimises).
 
 mod cost;
+mod costs;
 mod energy;
 mod error;
 mod file;
-mod microwatts;
 mod model;
 mod presets;
 mod section;
@@ -24,7 +25,6 @@ mod tests;
 pub use cost::Cost;
 pub use energy::{Activity, Component, ModelledEnergy, Part};
 pub use error::PowerError;
-pub use microwatts::Microwatts;
 pub use model::{Number, PowerModel};
 pub use presets::{DEFAULT_PRESET, Preset, presets};
 pub use traffic::DramTraffic;

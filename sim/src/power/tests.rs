@@ -158,17 +158,10 @@ fn traffic_counts_every_crossing_of_the_memory_bus() {
 
 #[test]
 fn watts_become_whole_microwatts_for_the_scheduler() {
-    let microwatts = Microwatts::from(&round());
-    let expected = Microwatts {
-        base: 110_000_000,
-        host_core_idle: 1_000_000,
-        host_core_active: 5_000_000,
-        device_idle: 6_000_000,
-        device_active: 7_000_000,
-        accelerator_idle: 50_000_000,
-        accelerator_active: 300_000_000,
-    };
-    assert_eq!(microwatts, expected);
+    let costs = round().costs(4, 2, 1);
+    // 100 W and 4 modules of 2.5 W, 4 cores of 1 W, 2 devices of 6 W, 1 accelerator of 50 W.
+    assert_eq!(costs.base_uw, (110 + 4 + 12 + 50) * 1_000_000);
+    assert_eq!((costs.host_core_uw, costs.device_uw), (4_000_000, 1_000_000));
 }
 
 #[test]
