@@ -76,7 +76,7 @@ impl clap::ValueEnum for Choice {
 
 pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     crate::report::write::check_folder(&arguments.report)?;
-    let power = runner::power(arguments.power.as_deref())?;
+    let power = crate::power::model(arguments.power.as_deref())?;
     let stop = Stop::install()?;
     let mut job = JobFile::load(&arguments.job)?;
     job.epochs = arguments.epochs.unwrap_or(job.epochs);

@@ -10,8 +10,17 @@ fn seconds(nanoseconds: u64) -> f64 {
     nanoseconds as f64 / NANOSECONDS
 }
 
-/// One epoch that the host ran with so many background threads.
-pub(crate) fn epoch(stats: &EpochStats, workers: u32) -> Epoch {
+/// One epoch that the host ran with so many background threads; `ranks` has the epochs of each.
+pub(crate) fn epoch(stats: &EpochStats, ranks: &[&[EpochStats]], workers: u32) -> Epoch {
+    let of_rank = |(rank, epochs): (u32, &&[EpochStats])| {
+        let own = epochs.iter().filter(|epoch| epoch.epoch == stats.epoch);
+        let records = own.flat_map(|epoch| &epoch.records);
+        records.map(|record| batch(record, rank)).collect::<Vec<Batch>>()
+    };
+    let mut batches: Vec<Batch> = (0..).zip(ranks).flat_map(of_rank).collect();
+    if ranks.len() > 1 {
+        batches.sort_by(|a, b| a.consume.total_cmp(&b.consume));
+    }
     Epoch {
         epoch: stats.epoch,
         seconds: seconds(stats.duration_ns),
@@ -30,7 +39,7 @@ pub(crate) fn epoch(stats: &EpochStats, workers: u32) -> Epoch {
         fetch: quantiles(&stats.fetch),
         step: quantiles(&stats.step),
         profile: profile::measure(stats, workers),
-        batches: stats.records.iter().map(batch).collect(),
+        batches,
     }
 }
 
@@ -55,7 +64,7 @@ fn quantiles(quantiles: &stats::Quantiles) -> Quantiles {
     }
 }
 
-fn batch(record: &stats::BatchRecord) -> Batch {
+fn batch(record: &stats::BatchRecord, rank: u32) -> Batch {
     Batch {
         batch: record.batch,
         source: match record.source {
@@ -63,7 +72,7 @@ fn batch(record: &stats::BatchRecord) -> Batch {
             Preparer::Device => Source::Device,
         },
         device: record.device,
-        rank: 0,
+        rank,
         prepare_start: seconds(record.prepare_start_ns),
         prepare_end: seconds(record.prepare_end_ns),
         ready: seconds(record.ready_ns),

@@ -1,10 +1,13 @@
 //! What a report says of a run: sums, the closed form beside the clock, levels, energy.
 
-use super::Measured;
+use super::{Measured, ranks};
 use crate::report;
 use crate::report::{Level, Run, Verdict, collect, energy, predict};
+use meetpoint_host::group::RankOutcome;
 use meetpoint_host::stats::EpochStats;
-use meetpoint_host::verify::{LevelVerdict, Reference, Verdict as HostVerdict, verify};
+use meetpoint_host::verify::{
+    LevelVerdict, RankRuns, Reference, Verdict as HostVerdict, verify_ranks,
+};
 use meetpoint_host::{AcceleratorJob, DeviceKind, JobFile};
 use meetpoint_scheduler::{Profile, Strategy};
 use meetpoint_sim::closed_forms::Inputs;
@@ -17,23 +20,26 @@ pub(super) fn judge(
     reference: Result<&Reference, &str>,
 ) -> Run {
     let totals = collect::totals(&measured.epochs);
+    let ranks: Vec<&[EpochStats]> = measured.ranks.iter().map(|it| &it.epochs[..]).collect();
     let epochs: Vec<report::Epoch> =
-        measured.epochs.iter().map(|epoch| collect::epoch(epoch, job.workers)).collect();
+        measured.epochs.iter().map(|epoch| collect::epoch(epoch, &ranks, job.workers)).collect();
     let predictions = epochs
         .iter()
         .zip(&measured.epochs)
         .map(|(epoch, stats)| match disturbance(job, stats) {
             Some(reason) => Err(format!("no closed form: {reason}")),
-            None => predict::epoch(decided(measured, stats), &inputs(job, measured, epoch)),
+            None => predict::epoch(decided(measured, stats), &inputs(job, measured, epoch, stats)),
         })
         .collect();
+    let of_devices = &measured.ranks[0].devices;
+    let emulations: Vec<_> = of_devices.iter().map(|device| device.emulation).collect();
     Run {
         strategy: measured.name.as_str().to_owned(),
         prediction: predict::total(predictions, totals.seconds),
         epochs,
         levels: levels(measured, reference),
-        devices: collect::devices(&measured.epochs, &measured.emulations),
-        ranks: Vec::new(),
+        devices: collect::devices(&measured.epochs, &emulations),
+        ranks: ranks::rows(measured),
         modelled_energy: None,
         events: collect::events(&measured.epochs),
         totals,
@@ -52,6 +58,7 @@ fn disturbance(job: &JobFile, stats: &EpochStats) -> Option<&'static str> {
         DeviceKind::Connect { .. } => false,
     });
     match stats.devices.is_empty() {
+        _ if job.ranks > 1 => Some("ranks share the devices"),
         _ if stats.schedule.device_lost => Some("a device was lost"),
         _ if stats.schedule.stalls > 0 => Some("a device stalled"),
         false if has_faults => Some("the job asks for faults"),
@@ -59,22 +66,22 @@ fn disturbance(job: &JobFile, stats: &EpochStats) -> Option<&'static str> {
     }
 }
 
-fn inputs(job: &JobFile, measured: &Measured, epoch: &report::Epoch) -> Inputs {
+fn inputs(job: &JobFile, measured: &Measured, epoch: &report::Epoch, stats: &EpochStats) -> Inputs {
     // Zero is the closed forms' word for "not known".
     let nanoseconds = |time: Option<f64>| time.map_or(0, |time| (time * 1e9).round() as u64);
     Inputs {
-        batches: u32::try_from(epoch.batches.len()).unwrap_or(u32::MAX),
+        batches: stats.batches,
         background: job.workers > 0,
         profile: Profile {
             host_ns: nanoseconds(epoch.profile.t_c_seconds),
             device_ns: nanoseconds(epoch.profile.t_s_seconds),
             ready_ns: nanoseconds(epoch.profile.t_g_seconds),
         },
-        spool_slots: measured.spool_slots,
+        spool_slots: measured.ranks[0].spool_slots.unwrap_or(0),
     }
 }
 
-fn levels(measured: &Measured, reference: Result<&Reference, &str>) -> Vec<Level> {
+fn levels<'m>(measured: &'m Measured, reference: Result<&Reference, &str>) -> Vec<Level> {
     let reference = match reference {
         Ok(reference) => reference,
         Err(why) => {
@@ -86,8 +93,9 @@ fn levels(measured: &Measured, reference: Result<&Reference, &str>) -> Vec<Level
             return claimed.collect();
         }
     };
-    let judged = verify(measured.strategy, &measured.job, &measured.epochs, reference);
-    judged.into_iter().map(level).collect()
+    let of_rank = |rank: &'m RankOutcome| RankRuns { job: &rank.job, runs: &rank.epochs };
+    let ranks: Vec<RankRuns<'m>> = measured.ranks.iter().map(of_rank).collect();
+    verify_ranks(measured.strategy, &ranks, reference).into_iter().map(level).collect()
 }
 
 fn level(judged: LevelVerdict) -> Level {

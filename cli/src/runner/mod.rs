@@ -2,17 +2,16 @@
 //!
 //! In reading order: this file (the sequence), [`check`] (what is refused), [`strategy`] (which
 //! ones), [`replay`] (recorded epochs), [`device`] (how the job's devices are started), [`judge`]
-//! (what a report says of a run), [`power`] (watts), [`describe`] (the job in words).
+//! (what a report says of a run), [`ranks`] (several of them as one), [`describe`] (the job in words).
 
 mod check;
 mod describe;
 mod device;
 mod judge;
-mod power;
+mod ranks;
 pub(crate) mod replay;
 mod strategy;
 
-pub(crate) use power::named as power;
 pub(crate) use strategy::Plan;
 
 use crate::report::{self, Failure, Report, machine};
@@ -20,30 +19,29 @@ use crate::surface::failure::{Interrupted, told};
 use crate::surface::progress::Progress;
 use crate::surface::{Output, Stop, output, units};
 use anyhow::{Context, bail};
+use meetpoint_format::batching::{Batching, Cut};
+use meetpoint_host::group::{self, Conductor, RankOutcome};
 use meetpoint_host::stats::EpochStats;
 use meetpoint_host::verify::Reference;
 use meetpoint_host::{
-    Accelerator, AcceleratorJob, Emulated, EmulationInfo, Error, JobFile, Loader, Null, StopHandle,
-    StrategyName,
+    Accelerator, AcceleratorJob, Emulated, Error, JobFile, Loader, Null, StopHandle, StrategyName,
 };
 use meetpoint_kernels::Cpu;
 use meetpoint_prepare::Job;
 use meetpoint_scheduler::{Costs, Strategy};
 use meetpoint_sim::power::PowerModel;
-use power::costs;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What ran under one strategy, before it is judged.
 struct Measured {
     name: StrategyName,
     strategy: Strategy,
+    /// What every rank did, rank 0 first; at least one.
+    ranks: Vec<RankOutcome>,
+    /// The epochs of all ranks together.
     epochs: Vec<EpochStats>,
-    /// By the number of the device.
-    emulations: Vec<Option<EmulationInfo>>,
-    spool_slots: u32,
-    job: Job,
-    notices: Vec<String>,
 }
 
 /// What goes into the report beside measurements.
@@ -101,7 +99,8 @@ pub(crate) fn run(
         told.notice(text.to_owned());
     }
     let machine = machine::describe();
-    let costs = costs(power, machine.cores, job.devices.len());
+    let count = |things: usize| u32::try_from(things).unwrap_or(u32::MAX);
+    let costs = power.costs(count(machine.cores), count(job.devices.len()), job.ranks);
     let measured = measure(job, plan, costs, &switch, output, &mut told)?;
     let Some(first) = measured.first() else { bail!("{}", told.every_failure()) };
     let reference = match job.verify.then(|| reference(job, first, &switch)) {
@@ -113,7 +112,7 @@ pub(crate) fn run(
             Err("verification failed")
         }
     };
-    let description = describe::job(job, first.epochs.first(), &first.job);
+    let description = describe::job(job, first.epochs.first(), &first.ranks[0].job);
     let runs = measured
         .iter()
         .map(|run| {
@@ -153,7 +152,8 @@ fn measure(
         let name = strategy.as_str();
         match run_strategy(job, strategy, costs, switch, output).map_err(as_interrupted) {
             Ok(run) => {
-                run.notices.iter().for_each(|notice| told.notice(notice.clone()));
+                let notices = run.ranks.iter().flat_map(|rank| &rank.notices);
+                notices.for_each(|notice| told.notice(notice.clone()));
                 let time: u64 = run.epochs.iter().map(|epoch| epoch.duration_ns).sum();
                 output.line(&format!("{name}: {}", units::nanoseconds(time)));
                 measured.push(run);
@@ -191,7 +191,7 @@ fn measured_times(measured: &[Measured]) -> Vec<strategy::Times> {
     measured.iter().filter_map(times).collect()
 }
 
-/// All epochs under one strategy, on a loader of its own.
+/// All epochs under one strategy, each rank on a loader of its own.
 fn run_strategy(
     job: &JobFile,
     name: StrategyName,
@@ -199,52 +199,51 @@ fn run_strategy(
     switch: &StopHandle,
     output: Output,
 ) -> anyhow::Result<Measured> {
-    let sources = match name {
-        StrategyName::HostOnly => Vec::new(),
-        _ => device::sources(&job.devices, job.engine)?,
-    };
+    let sources = device::sources(&job.devices, job.engine)?;
     let mut config = job.loader_config(name, sources, switch.clone());
     config.costs = Some(costs);
-    let mut loader = Loader::open(config).map_err(|error| job.locate(error))?;
-    let mut accelerator: Box<dyn Accelerator> = match job.accelerator {
-        AcceleratorJob::Null => Box::new(Null),
-        AcceleratorJob::Emulated { step } => Box::new(Emulated::new(step, switch.clone())),
-    };
-    let mut epochs = Vec::new();
-    for epoch in 0..job.epochs {
-        loader.set_replay(job.replay_of(name, epoch));
-        epochs.push(run_epoch(&mut loader, epoch, accelerator.as_mut())?);
-        if job.epochs > 1 {
-            let time = units::nanoseconds(epochs[epochs.len() - 1].duration_ns);
-            output.line(&format!("{}, epoch {epoch}: {time}", name.as_str()));
+    let bar = Mutex::new(Progress::new(name.as_str(), "batches", 0));
+    let conductor = Stage { job, name, bar };
+    let ranks = group::run(&config, job.epochs, &conductor).map_err(|error| job.locate(error))?;
+    drop(conductor);
+    let epochs = ranks::together(&ranks);
+    if job.epochs > 1 {
+        for epoch in &epochs {
+            let time = units::nanoseconds(epoch.duration_ns);
+            output.line(&format!("{}, epoch {}: {time}", name.as_str(), epoch.epoch));
         }
     }
-    Ok(Measured {
-        name,
-        strategy: job.strategy(name),
-        epochs,
-        emulations: loader.devices().map(|device| device.emulation).collect(),
-        spool_slots: loader.spool_slots().unwrap_or(0),
-        job: loader.job().clone(),
-        notices: loader.notices(),
-    })
+    Ok(Measured { name, strategy: job.strategy(name), ranks, epochs })
 }
 
-fn run_epoch(
-    loader: &mut Loader,
-    epoch: u32,
-    accelerator: &mut dyn Accelerator,
-) -> anyhow::Result<EpochStats> {
-    let total = u64::from(loader.batches_per_epoch());
-    let mut bar = Progress::new(loader.config().strategy.name(), "batches", total);
-    let mut running = loader.start_epoch(epoch)?;
-    let mut done = 0;
-    while let Some(batch) = running.next_batch()? {
-        accelerator.step(&batch);
-        done += 1;
-        bar.set(done, total);
+/// What the ranks of a strategy are given and how far they are.
+struct Stage<'j> {
+    job: &'j JobFile,
+    name: StrategyName,
+    bar: Mutex<Progress>,
+}
+
+impl Conductor for Stage<'_> {
+    fn accelerator(&self, loader: &Loader) -> Box<dyn Accelerator> {
+        match self.job.accelerator {
+            AcceleratorJob::Null => Box::new(Null),
+            AcceleratorJob::Emulated { step } => {
+                Box::new(Emulated::new(step, loader.stop_handle()))
+            }
+        }
     }
-    Ok(running.finish())
+
+    fn before_epoch(&self, loader: &mut Loader, epoch: u32) {
+        loader.set_replay(self.job.replay_of(self.name, epoch));
+    }
+
+    fn consumed(&self, progress: group::Progress) {
+        // The others are no step further: one stands for all.
+        if progress.rank == 0 {
+            let mut bar = self.bar.lock().unwrap_or_else(PoisonError::into_inner);
+            bar.set(progress.consumed.into(), progress.batches.into());
+        }
+    }
 }
 
 /// Prepares every sample again on the host alone, with the portable kernels, which are the meaning
@@ -253,7 +252,11 @@ fn reference(job: &JobFile, run: &Measured, switch: &StopHandle) -> anyhow::Resu
     let mut bar = Progress::new("verifying", "epochs", u64::from(job.epochs));
     bar.set(0, u64::from(job.epochs));
     let epochs = 0..job.epochs;
-    Reference::prepare(&run.job, epochs, job.engine, Cpu::Portable, switch)
+    // In batches of the host alone, none left out: those of several ranks and devices differ.
+    let prepared = &run.ranks[0].job;
+    let cut = Cut { drop_last: false, ..*prepared.batching.cut() };
+    let all = Job { batching: Batching::alone(cut), ..prepared.clone() };
+    Reference::prepare(&all, epochs, job.engine, Cpu::Portable, switch)
         .map_err(|error| as_interrupted(error.into()))
         .context("failed to prepare the samples again for verification")
 }

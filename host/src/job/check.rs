@@ -3,7 +3,8 @@
 use super::{Choice, DeviceKind, EmulatedDevice, JobError, JobFile};
 use crate::units::show_bytes;
 use crate::{Error, SpoolKind};
-use meetpoint_format::batching::{Batching, Cut};
+use meetpoint_format::batching::{Batching, Cut, Rank};
+use meetpoint_format::holders::Holders;
 use meetpoint_prepare::Dataset;
 use meetpoint_scheduler::Split;
 use rustix::fs::{Access, access, statvfs};
@@ -38,7 +39,11 @@ impl JobFile {
 
     /// An error of the loader, put to the key that it is about.
     pub fn locate(&self, error: Error) -> Error {
-        let key = match &error {
+        let cause = match &error {
+            Error::OfDevice { source, .. } => source.as_ref(),
+            error => error,
+        };
+        let key = match cause {
             Error::BudgetTooSmall { .. } | Error::RingMemory { .. } => "memory_budget",
             Error::QuotaTooSmall { .. } => "spool.quota",
             Error::Spool { .. } => match self.spool.kind {
@@ -46,6 +51,7 @@ impl JobFile {
                 SpoolKind::File { .. } => "spool.directory",
             },
             Error::Cores { .. } => "host_cores",
+            Error::TooFewParts { .. } | Error::NoBatchForDevice { .. } => "device",
             Error::BatchLargerThanDataset { .. } => "batch_size",
             _ => return error,
         };
@@ -132,7 +138,8 @@ impl JobFile {
         self.check_parts(dataset.manifest().parts.len())?;
         let (drop_last, shuffle, seed) = (self.drop_last, self.shuffle, self.seed);
         let cut = Cut { samples, batch_size, drop_last, shuffle, seed };
-        let batches = Batching::alone(cut).batches();
+        let rank = Rank { rank: 0, ranks: self.ranks };
+        let batches = Batching::new(cut, rank, self.holders(&dataset)?)?.batches();
         match self.options.split {
             Split::Fixed(split) if u64::from(split) > batches => {
                 let problem = format!(
@@ -143,6 +150,16 @@ impl JobFile {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Which device holds which parts.
+    fn holders(&self, dataset: &Dataset) -> Result<Holders, Error> {
+        let devices = u32::try_from(self.devices.len()).expect("at most DEVICES_MAX");
+        if devices < 2 || self.shared {
+            return Ok(Holders::all_alike());
+        }
+        let spread = dataset.spread(devices, &self.part_holders());
+        spread.map_err(|source| Error::Holders { dataset: self.dataset.clone(), source })
     }
 
     /// Every part of the dataset is at one device.

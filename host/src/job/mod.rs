@@ -154,6 +154,7 @@ impl JobFile {
             engine: self.engine,
             read_depth: self.read_depth,
             devices,
+            ranks: self.ranks,
             shared_dataset: self.shared,
             part_holders: self.part_holders(),
             replay: self.replay_of(strategy, 0),

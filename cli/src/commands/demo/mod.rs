@@ -97,7 +97,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     let job = make_job(arguments, folder, &dataset, cores, output)?;
     let job = JobFile::load(&job)?;
     let plan = Plan::of(&[StrategyName::HostOnly, StrategyName::Mte, StrategyName::Wrr]);
-    let report = runner::run(&job, &plan, &runner::power(None)?, &stop, output)?;
+    let report = runner::run(&job, &plan, &crate::power::model(None)?, &stop, output)?;
     runner::finish(&report, &arguments.report, output)?;
     if let Some(folder) = &arguments.keep {
         let job = folder.join("job.toml");
