@@ -108,8 +108,9 @@ impl Device for Agent {
         &self,
         _: Request<DescribeRequest>,
     ) -> Result<Response<DescribeReply>, Status> {
-        let works_for = self.owner().works_for();
-        Ok(Response::new(DescribeReply { works_for, ..self.describe.clone() }))
+        let hosts = self.owner().hosts();
+        let works_for = hosts.first().copied();
+        Ok(Response::new(DescribeReply { works_for, hosts, ..self.describe.clone() }))
     }
 
     async fn load(&self, request: Request<LoadRequest>) -> Result<Response<LoadReply>, Status> {
@@ -138,7 +139,7 @@ fn peer_of<T>(request: &Request<T>) -> Result<Peer, Status> {
 
 fn status_of(denied: &Denied) -> Status {
     let code = match denied {
-        Denied::Taken(_) => tonic::Code::ResourceExhausted,
+        Denied::Taken(_) | Denied::Full(_) => tonic::Code::ResourceExhausted,
         Denied::NothingLoaded | Denied::Running | Denied::Ending => tonic::Code::FailedPrecondition,
     };
     Status::new(code, denied.to_string())
@@ -163,6 +164,6 @@ fn describe(info: &DeviceInfo, options: &ServeOptions) -> DescribeReply {
         storage_note: info.storage_note.clone(),
         works_for: None,
         hosts: Vec::new(),
-        hosts_max: 1,
+        hosts_max: options.hosts,
     }
 }

@@ -76,11 +76,6 @@ pub(crate) enum Refusal {
     Holders(#[from] HoldersError),
     #[error("this is to be device {device}, but there are devices 0..{devices}")]
     Device { device: u32, devices: u32 },
-    #[error(
-        "device {device} holds no batch of rank {rank}: leave it out of the job, or give it other \
-         parts"
-    )]
-    HoldsNothing { device: u32, rank: u32 },
     #[error("no spool was handed over under token {token:#x}: offer it before Load")]
     NoSpool { token: u64 },
     #[error("{slots} slots: a spool has from 1 to {SLOTS_MAX}")]
@@ -106,7 +101,6 @@ impl Refusal {
             | Self::Batching(_)
             | Self::Holders(_)
             | Self::Device { .. }
-            | Self::HoldsNothing { .. }
             | Self::Slots { .. }
             | Self::SlotBytes { .. } => tonic::Code::InvalidArgument,
             _ => tonic::Code::FailedPrecondition,
@@ -244,7 +238,6 @@ fn find_batching(request: &LoadRequest, dataset: &Dataset) -> Result<(Batching, 
     match batching.batches() {
         0 => refuse("not even one is full"),
         batches if batches > 1 << 32 => refuse("an epoch has at most 2^32"),
-        _ if batching.count(number) == 0 => Err(Refusal::HoldsNothing { device, rank }),
         _ => Ok((batching, number)),
     }
 }

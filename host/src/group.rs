@@ -41,6 +41,11 @@ pub struct Progress {
 
 /// What a group asks of whoever runs it. Every method is called in the thread of the rank.
 pub trait Conductor: Sync {
+    /// Devices that a rank has for itself; `None`: all ranks use those of the configuration.
+    fn devices(&self, _rank: u32) -> Option<Vec<DeviceSource>> {
+        None
+    }
+
     /// What consumes the batches of a loader's rank. A stop of [`Loader::stop_handle`] must cut
     /// its steps short.
     fn accelerator(&self, loader: &Loader) -> Box<dyn Accelerator>;
@@ -72,10 +77,13 @@ pub fn run(
     shared.shares = ranks;
     shared.collective = Some(Threads::new(ranks));
     // Lasts until every rank is done with it.
-    let _devices = share_devices(&mut shared)?;
+    let _devices = share_devices(&mut shared, conductor)?;
     let results = std::thread::scope(|scope| {
         let start = |rank: u32| -> Result<ScopedJoinHandle<'_, _>, Error> {
-            let config = LoaderConfig { rank, ..shared.clone() };
+            let mut config = LoaderConfig { rank, ..shared.clone() };
+            if let Some(devices) = conductor.devices(rank) {
+                config.devices = devices;
+            }
             let stop = shared.stop.clone();
             let body = move || {
                 // Also on a panic: nobody is to wait for this rank.
@@ -111,9 +119,13 @@ pub fn run(
 }
 
 /// Starts every device that is to be started, once, and lets all ranks connect to it.
-fn share_devices(config: &mut LoaderConfig) -> Result<Vec<SharedDevice>, Error> {
+fn share_devices(
+    config: &mut LoaderConfig,
+    conductor: &dyn Conductor,
+) -> Result<Vec<SharedDevice>, Error> {
     let mut started = Vec::new();
-    if config.ranks == 1 || !config.uses_devices() {
+    let has_own = |rank| conductor.devices(rank).is_some();
+    if config.ranks == 1 || !config.uses_devices() || (0..config.ranks).all(has_own) {
         return Ok(started);
     }
     for source in &mut config.devices {

@@ -143,3 +143,103 @@ impl Collective for Threads {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::StopHandle;
+    use std::time::Duration;
+
+    const LONG: Duration = Duration::from_secs(60);
+    const SHORT: Duration = Duration::from_millis(30);
+
+    /// A proposal that can be told apart by its times.
+    fn proposal(time_ns: u64) -> Proposal {
+        Proposal::from_words([0, 0, 0, time_ns, 0, 0])
+    }
+
+    fn turn(stop: &StopHandle, rank: u32, number: u64, limit: Duration) -> Turn<'_> {
+        Turn { rank, epoch: 3, number, limit, stop }
+    }
+
+    #[test]
+    fn all_ranks_get_what_all_of_them_brought() {
+        let ranks = 4;
+        let meeting = Threads::new(ranks);
+        let take = |rank: u32| {
+            let stop = StopHandle::new();
+            let turns = (0..50).map(|number| {
+                let own = proposal(u64::from(rank) * 1000 + number);
+                meeting.agree(&turn(&stop, rank, number, LONG), own).unwrap()
+            });
+            turns.collect::<Vec<_>>()
+        };
+        let all: Vec<Vec<Agreement>> = std::thread::scope(|scope| {
+            let take = &take;
+            let threads: Vec<_> = (0..ranks).map(|rank| scope.spawn(move || take(rank))).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        let longest = |number: u64| proposal(3000 + number).agreement();
+        let expected: Vec<Agreement> = (0..50).map(longest).collect();
+        assert!(all.iter().all(|agreements| *agreements == expected));
+        assert!(meeting.lock().meetings.is_empty(), "nothing is kept of what is over");
+    }
+
+    #[test]
+    fn a_rank_that_does_not_come_is_named_and_is_too_late_afterwards() {
+        let meeting = Threads::new(3);
+        let stop = StopHandle::new();
+        let errors: Vec<String> = std::thread::scope(|scope| {
+            let come = |rank| {
+                let (meeting, stop) = (&meeting, &stop);
+                scope.spawn(move || meeting.agree(&turn(stop, rank, 7, SHORT), proposal(1)))
+            };
+            let threads = [come(0), come(2)];
+            threads.map(|thread| thread.join().unwrap().unwrap_err().to_string()).to_vec()
+        });
+        for error in errors {
+            assert!(error.starts_with("rank 1 did not come to decision 7 of epoch 3"), "{error}");
+        }
+        let late = meeting.agree(&turn(&stop, 1, 7, LONG), proposal(1)).unwrap_err();
+        assert_eq!(late, CollectiveError::Late { rank: 1, epoch: 3, number: 7 });
+        let next = Turn { epoch: 4, ..turn(&stop, 0, 0, SHORT) };
+        let error = meeting.agree(&next, proposal(1)).unwrap_err().to_string();
+        assert!(error.starts_with("ranks 1 and 2 did not come"), "{error}");
+    }
+
+    #[test]
+    fn a_rank_that_leaves_is_named_at_once() {
+        let meeting = Threads::new(2);
+        let stop = StopHandle::new();
+        let error = std::thread::scope(|scope| {
+            let waits = scope.spawn(|| meeting.agree(&turn(&stop, 0, 0, LONG), proposal(1)));
+            meeting.leave(1, 3, "it panicked");
+            waits.join().unwrap().unwrap_err()
+        });
+        assert_eq!(error.to_string(), "rank 1 left epoch 3: it panicked");
+        meeting.leave(0, 3, "its epoch failed");
+        let error = meeting.agree(&turn(&stop, 0, 1, LONG), proposal(1)).unwrap_err();
+        assert_eq!(error.to_string(), "rank 1 left epoch 3: it panicked", "the first reason");
+    }
+
+    #[test]
+    fn a_stop_ends_the_wait_and_a_turn_is_taken_once() {
+        let meeting = Threads::new(2);
+        let stop = StopHandle::new();
+        stop.stop();
+        let waits = meeting.agree(&turn(&stop, 0, 0, LONG), proposal(1));
+        assert_eq!(waits, Err(CollectiveError::Interrupted));
+        let twice = meeting.agree(&turn(&stop, 0, 0, LONG), proposal(1));
+        assert_eq!(twice, Err(CollectiveError::NoTurn { rank: 0, ranks: 2 }));
+        let stranger = meeting.agree(&turn(&stop, 2, 0, LONG), proposal(1));
+        assert_eq!(stranger, Err(CollectiveError::NoTurn { rank: 2, ranks: 2 }));
+    }
+
+    #[test]
+    fn a_rank_alone_agrees_with_itself() {
+        let meeting = Threads::new(1);
+        let stop = StopHandle::new();
+        let agreed = meeting.agree(&turn(&stop, 0, 0, SHORT), proposal(5));
+        assert_eq!(agreed, Ok(proposal(5).agreement()));
+    }
+}

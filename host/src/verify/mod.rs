@@ -107,6 +107,18 @@ impl Reference {
         Self { epochs, origin: "what the host alone prepared".to_owned() }
     }
 
+    /// What several have together: those of the ranks of a job.
+    pub fn merge(references: impl IntoIterator<Item = Self>) -> Self {
+        let mut merged = Self { epochs: BTreeMap::new(), origin: String::new() };
+        for reference in references {
+            for (epoch, samples) in reference.epochs {
+                merged.epochs.entry(epoch).or_default().extend(samples);
+            }
+            merged.origin = reference.origin;
+        }
+        merged
+    }
+
     /// Samples that it has, over all epochs.
     pub fn len(&self) -> usize {
         self.epochs.values().map(HashMap::len).sum()
