@@ -7,8 +7,8 @@
 //! In reading order: [`LoaderConfig`] (what to run), [`Loader`] and [`Epoch`] (how it is used),
 //! [`Batch`] (what comes out), [`Ring`] (the memory of batches), `driver` (the scheduler behind a
 //! lock), `worker` (background preparation), `spool` and `device_link` (the other end),
-//! [`accelerator`] (what consumes), [`stats`] (what was measured), [`verify`] (what held),
-//! [`job`] (job files).
+//! [`accelerator`] (what consumes), [`stats`] and [`energy`] (what was measured),
+//! [`verify`] (what held), [`job`] (job files).
 
 pub mod accelerator;
 mod batch;
@@ -17,6 +17,7 @@ mod config;
 mod cores;
 mod device_link;
 mod driver;
+pub mod energy;
 mod error;
 mod events;
 pub mod job;
