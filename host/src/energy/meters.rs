@@ -80,6 +80,9 @@ impl Meters {
                 Some(format!("{}: {}", listed.about.name, unusable.reason))
             })
             .collect();
+        if reasons.is_empty() {
+            return Some("the meters of energy were given up: one did not answer".to_owned());
+        }
         Some(format!("no meter of energy works here ({})", reasons.join("; ")))
     }
 
