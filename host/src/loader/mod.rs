@@ -9,6 +9,7 @@ mod schedule;
 mod settings;
 
 pub use epoch::Epoch;
+pub(crate) use schedule::holders;
 
 use crate::batch::{Batch, Memory};
 use crate::config::{DeviceSource, LoaderConfig};

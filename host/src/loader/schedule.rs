@@ -53,7 +53,8 @@ fn count(batching: &Batching, device: u16) -> u32 {
     u32::try_from(batching.count(device)).expect("no more than there are batches")
 }
 
-fn holders(batching: &Batching, devices: usize) -> Holders {
+/// Which of so many devices may prepare which batch.
+pub(crate) fn holders(batching: &Batching, devices: usize) -> Holders {
     match batching.devices() {
         1 => Holders::Shared,
         _ if devices == 0 => Holders::Shared,
