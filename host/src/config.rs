@@ -68,6 +68,9 @@ pub struct LoaderConfig {
     pub costs: Option<Costs>,
     /// Batches of each source that `mte` measures when the times are not known. Default: 3.
     pub profile_batches: u32,
+    /// Devices that have finished their part of an epoch begin the next, if its number is below
+    /// this. Default: 0, never.
+    pub run_ahead: u32,
     /// Which of several ranks this is, from 0. Default: 0.
     pub rank: u32,
     /// G: ranks that share the dataset and step together. Default: 1.
@@ -117,6 +120,7 @@ impl LoaderConfig {
             replay: None,
             costs: None,
             profile_batches: 3,
+            run_ahead: 0,
             rank: 0,
             ranks: 1,
             shares: 1,

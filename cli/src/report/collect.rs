@@ -30,7 +30,7 @@ pub(crate) fn epoch(stats: &EpochStats, ranks: &[&[EpochStats]], workers: u32) -
         record: stats.schedule.record.as_ref().map(ToString::to_string),
         picked: stats.schedule.picked.as_ref().map(ToString::to_string),
         learned: learned(&stats.schedule.learned),
-        ahead_batches: 0,
+        ahead_batches: stats.ahead_batches,
         reused_batches: 0,
         displacement: None,
         wait: quantiles(&stats.wait),

@@ -125,6 +125,11 @@ impl Session {
         Some(SlotLease { session: Arc::clone(self), slot, is_kept: false })
     }
 
+    /// Slots that the device gave away and that were not released.
+    pub(crate) fn leased(&self) -> u32 {
+        lock(&self.leased).iter().map(|&is_leased| u32::from(is_leased)).sum()
+    }
+
     /// Leases in the consumer's hands.
     pub(crate) fn kept(&self) -> u32 {
         self.kept.load(Ordering::SeqCst)

@@ -83,6 +83,10 @@ impl JobFile {
                 );
             }
         }
+        if self.run_ahead && !self.replay.is_empty() {
+            let problem = "`run_ahead` begins an epoch before its record is known to the devices";
+            return Err(self.fault("run_ahead", problem, "leave it out of a job with `replay`"));
+        }
         let epochs = self.epochs as usize;
         if self.replay.len() > 1 && self.replay.len() != epochs {
             let problem =
@@ -90,12 +94,6 @@ impl JobFile {
             return Err(self.fault("replay", problem, "give one for each epoch, or one for all"));
         }
         let asked = [
-            (
-                "ranks",
-                self.ranks > 1,
-                "several ranks are simulated (`meetpoint simulate`), not run",
-            ),
-            ("run_ahead", self.run_ahead, "a device begins an epoch when that epoch begins"),
             ("reuse", self.reuse, "every epoch is prepared again"),
             ("choice", self.choice == Choice::Saving, "the device is given the end of the order"),
         ];

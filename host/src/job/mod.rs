@@ -154,6 +154,7 @@ impl JobFile {
             engine: self.engine,
             read_depth: self.read_depth,
             devices,
+            run_ahead: if self.run_ahead { self.epochs } else { 0 },
             ranks: self.ranks,
             shared_dataset: self.shared,
             part_holders: self.part_holders(),

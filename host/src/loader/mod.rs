@@ -69,7 +69,8 @@ impl Loader {
         let limits = Limits::plan(&config, batch_bytes, &held)?;
         let budget_bytes = config.memory_budget_bytes / u64::from(config.shares);
         let ring = Ring::new(limits.place_payload, budget_bytes, limits.places)?;
-        let driver = Arc::new(Driver::new(config.stop.clone(), config.place_timeout));
+        let driver =
+            Arc::new(Driver::new(config.stop.clone(), config.place_timeout, config.run_ahead));
         let mut loader = Self {
             job,
             spec,

@@ -55,6 +55,8 @@ pub struct EpochStats {
     pub devices: Vec<DeviceStats>,
     /// What the scheduler came to.
     pub schedule: Schedule,
+    /// Device batches that were published before the epoch began.
+    pub ahead_batches: u32,
     /// Faults and what was done about them.
     pub events: Vec<Event>,
     /// Checksums of the samples of every batch consumed, in that order; empty unless asked for.

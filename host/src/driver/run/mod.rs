@@ -33,6 +33,9 @@ const QUIET_MAX_NS: u64 = 4 * PROGRESS_INTERVAL_MS * 1_000_000;
 /// Records for which room is made beforehand.
 const RECORDS_RESERVED: usize = 1 << 16;
 
+/// Number of a run that the consumer has not begun.
+const NOT_BEGUN: u64 = 0;
+
 /// What an epoch is begun with.
 #[derive(Debug)]
 pub(crate) struct RunSetup {
@@ -103,7 +106,14 @@ pub(crate) struct Run {
     pub(crate) serial: u64,
     pub(crate) epoch: u32,
     /// The scheduler's zero, of [`monotonic_ns`].
-    pub(crate) zero_ns: u64,
+    zero_ns: u64,
+    /// When the consumer began the epoch, of [`monotonic_ns`]: later than the zero where devices
+    /// ran ahead.
+    pub(crate) begun_ns: u64,
+    /// Device batches that were published before that.
+    pub(crate) ahead_batches: u32,
+    /// A device that had begun it was lost before the consumer began it.
+    pub(super) is_broken: bool,
     pub(super) scheduler: Scheduler,
     devices: Vec<DeviceEnd>,
     pub(super) ready: BTreeMap<u32, Ready>,
@@ -121,6 +131,11 @@ pub(crate) struct Run {
 }
 
 impl Run {
+    /// An epoch that devices may begin before the consumer does.
+    pub(super) fn ahead(setup: RunSetup) -> Result<Self, Error> {
+        Self::new(NOT_BEGUN, setup)
+    }
+
     pub(super) fn new(serial: u64, setup: RunSetup) -> Result<Self, Error> {
         let batches = (setup.config.batches as usize).min(RECORDS_RESERVED);
         let mut log = EventLog::default();
@@ -131,11 +146,15 @@ impl Run {
             DeviceEnd::new(u16::try_from(number).expect("devices have 16 bits"), name, session)
         };
         let [wait, prepare, read, step, fetch] = std::array::from_fn(|_| Meter::new());
+        let zero_ns = monotonic_ns();
         Ok(Self {
             serial,
             epoch: setup.epoch,
             scheduler: Scheduler::new(setup.config)?,
-            zero_ns: monotonic_ns(),
+            zero_ns,
+            begun_ns: zero_ns,
+            ahead_batches: 0,
+            is_broken: false,
             devices: setup.sessions.into_iter().enumerate().map(end).collect(),
             ready: BTreeMap::new(),
             failure: None,
@@ -158,9 +177,19 @@ impl Run {
         })
     }
 
-    /// Nanoseconds since the epoch began.
+    /// The scheduler's time.
     pub(super) fn now(&self) -> u64 {
         monotonic_ns().saturating_sub(self.zero_ns)
+    }
+
+    /// Nanoseconds since the consumer began the epoch.
+    pub(super) fn elapsed(&self) -> u64 {
+        monotonic_ns().saturating_sub(self.begun_ns)
+    }
+
+    /// Notes that something happened, now.
+    fn note(&mut self, text: String) {
+        self.log.add(self.elapsed(), text);
     }
 
     pub(crate) fn scheduler(&self) -> &Scheduler {
@@ -183,11 +212,11 @@ impl Run {
 
     /// Everything that happened, for the report.
     pub(crate) fn take_events(&mut self) -> Vec<Event> {
-        let now = self.now();
+        let elapsed = self.elapsed();
         for end in &self.devices {
-            end.failures.untold(&end.name).for_each(|text| self.log.add(now, text));
+            end.failures.untold(&end.name).for_each(|text| self.log.add(elapsed, text));
         }
-        std::mem::take(&mut self.log).finish(now)
+        std::mem::take(&mut self.log).finish(elapsed)
     }
 
     // The host's end.
@@ -207,7 +236,7 @@ impl Run {
             self.meters.read.add(stats.read_wait_ns);
         }
         if self.scheduler.host_finished(now, batch) == Outcome::Accepted {
-            self.make_ready(batch, prepared, now);
+            self.make_ready(batch, prepared);
         }
     }
 
@@ -237,15 +266,31 @@ impl Run {
         }
     }
 
-    fn make_ready(&mut self, batch: BatchIndex, prepared: Prepared, now: u64) {
+    fn make_ready(&mut self, batch: BatchIndex, prepared: Prepared) {
         self.meters.verify_ns += prepared.verify_ns;
-        let replaced = self.ready.insert(batch.0, Ready { prepared, ready_ns: now });
+        let ready_ns = self.elapsed();
+        let replaced = self.ready.insert(batch.0, Ready { prepared, ready_ns });
         assert!(replaced.is_none(), "the scheduler accepts a batch once");
+    }
+
+    /// The consumer begins the epoch, which devices have begun before.
+    pub(super) fn catch_up(&mut self, serial: u64, events: Vec<String>) {
+        self.serial = serial;
+        self.begun_ns = monotonic_ns();
+        events.into_iter().for_each(|text| self.note(text));
+        let now = self.now();
+        for end in &mut self.devices {
+            let published = u32::try_from(end.published.len()).expect("batches have 32 bits");
+            self.ahead_batches += published;
+            // One that waited for a slot had nothing to say.
+            end.heard(now);
+            self.scheduler.device_progress(now, end.id);
+        }
     }
 
     /// Enters a batch that is being handed to the consumer in the books.
     pub(super) fn note_consumed(&mut self, batch: BatchIndex, source: Source, ready: &mut Ready) {
-        let since = |time_ns: u64| time_ns.saturating_sub(self.zero_ns);
+        let since = |time_ns: u64| time_ns.saturating_sub(self.begun_ns);
         let device = match source {
             Source::Host => None,
             Source::Device(device) => Some(device.0),
@@ -259,7 +304,7 @@ impl Run {
             prepare_start_ns: since(prepared.start_ns),
             prepare_end_ns: since(prepared.end_ns),
             ready_ns: ready.ready_ns,
-            consume_ns: self.now(),
+            consume_ns: self.elapsed(),
             step_end_ns: 0,
         });
         self.samples += prepared.contents.samples.len() as u64;
