@@ -173,7 +173,9 @@ mod tests {
         assert!((wear.modelled_life_share_per_epoch / share - 1.0).abs() < 1e-9);
         let (memory, flash) = (memory.modelled_cost.unwrap(), flash.modelled_cost.unwrap());
         assert!((flash.modelled_flash_wear / (500.0 * share) - 1.0).abs() < 1e-9);
-        assert!((flash.modelled_total - memory.modelled_total - 500.0 * share).abs() < 1e-12);
+        assert_eq!(memory.modelled_flash_wear, 0.0);
+        let parts = flash.modelled_node + flash.modelled_energy + flash.modelled_device_premium;
+        assert!((flash.modelled_total - parts - flash.modelled_flash_wear).abs() < 1e-12);
     }
 
     #[test]
