@@ -71,6 +71,10 @@ pub struct LoaderConfig {
     /// Devices that have finished their part of an epoch begin the next, if its number is below
     /// this. Default: 0, never.
     pub run_ahead: u32,
+    /// Whether device batches are kept in their slots for the next epoch, as far as the spool's
+    /// quota allows. Needs a recipe without chance and an order without shuffling; goes with no
+    /// running ahead. Default: false.
+    pub reuse: bool,
     /// Which of several ranks this is, from 0. Default: 0.
     pub rank: u32,
     /// G: ranks that share the dataset and step together. Default: 1.
@@ -121,6 +125,7 @@ impl LoaderConfig {
             costs: None,
             profile_batches: 3,
             run_ahead: 0,
+            reuse: false,
             rank: 0,
             ranks: 1,
             shares: 1,

@@ -31,7 +31,7 @@ pub(crate) fn epoch(stats: &EpochStats, ranks: &[&[EpochStats]], workers: u32) -
         picked: stats.schedule.picked.as_ref().map(ToString::to_string),
         learned: learned(&stats.schedule.learned),
         ahead_batches: stats.ahead_batches,
-        reused_batches: 0,
+        reused_batches: stats.reused_batches,
         displacement: None,
         wait: quantiles(&stats.wait),
         prepare: quantiles(&stats.prepare),

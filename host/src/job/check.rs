@@ -82,6 +82,10 @@ impl JobFile {
                      `reuse` out",
                 );
             }
+            if self.run_ahead {
+                let remedy = "leave one of the two out";
+                return refuse("devices that run ahead need the slots", remedy);
+            }
         }
         if self.run_ahead && !self.replay.is_empty() {
             let problem = "`run_ahead` begins an epoch before its record is known to the devices";
@@ -93,10 +97,8 @@ impl JobFile {
                 format!("`replay` has {} records, and the job {epochs} epochs", self.replay.len());
             return Err(self.fault("replay", problem, "give one for each epoch, or one for all"));
         }
-        let asked = [
-            ("reuse", self.reuse, "every epoch is prepared again"),
-            ("choice", self.choice == Choice::Saving, "the device is given the end of the order"),
-        ];
+        let asked =
+            [("choice", self.choice == Choice::Saving, "the device is given the end of the order")];
         match asked.into_iter().find(|(_, asked, _)| *asked) {
             None => Ok(()),
             Some((key, _, instead)) => {

@@ -186,6 +186,7 @@ fn collect(mut run: Run, loader: &Loader, now_ns: u64) -> EpochStats {
         devices,
         schedule,
         ahead_batches: run.ahead_batches,
+        reused_batches: run.reused_batches,
         events,
         records: run.records,
         checks: run.checks,

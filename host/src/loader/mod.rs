@@ -142,6 +142,7 @@ impl Loader {
             cores: self.config.host_cores.clone(),
         };
         let link = DeviceLink::open(setup, Arc::clone(&self.driver))?;
+        link.session().retain_at_most(self.retained_most(number));
         let notices = link.session().spool().notices().to_vec();
         notices.into_iter().for_each(|notice| self.notice(notice));
         let info = link.info().clone();

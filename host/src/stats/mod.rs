@@ -57,6 +57,8 @@ pub struct EpochStats {
     pub schedule: Schedule,
     /// Device batches that were published before the epoch began.
     pub ahead_batches: u32,
+    /// Device batches that were kept in their slots from an epoch before.
+    pub reused_batches: u32,
     /// Faults and what was done about them.
     pub events: Vec<Event>,
     /// Checksums of the samples of every batch consumed, in that order; empty unless asked for.

@@ -312,6 +312,13 @@ fn isolation(
         );
     }
     let of_device = run.schedule.device_batches;
+    if run.reused_batches > 0 {
+        let kept = run.reused_batches;
+        return Ok(format!(
+            "{kept} batches were kept from an epoch before, where recipe and order are the same \
+             in every epoch; each slot carried the numbers that it was published with"
+        ));
+    }
     Ok(format!(
         "each of {of_device} slots used carried this epoch's number and generation, and the \
          tensors are this epoch's"

@@ -11,7 +11,7 @@ pub(crate) use end::{DeviceEnd, device_name};
 use crate::Error;
 use crate::batch::{Contents, Memory};
 use crate::clock::monotonic_ns;
-use crate::device_link::{Session, SlotLease};
+use crate::device_link::{Session, SlotContents, SlotLease};
 use crate::events::{Event, EventLog};
 use crate::stats::{BatchCheck, BatchRecord, Meter, Preparer, Schedule};
 use meetpoint_format::wire::PROGRESS_INTERVAL_MS;
@@ -72,13 +72,12 @@ pub(crate) struct FetchTask {
     pub(crate) published: PublishedSlot,
 }
 
-/// A slot that waits to be fetched, and when the device worked on it.
+/// A slot that waits to be fetched, and what it holds.
 #[derive(Debug)]
 pub(crate) struct PublishedSlot {
     /// `None` once it was taken for fetching.
     pub(crate) lease: Option<SlotLease>,
-    pub(crate) start_ns: u64,
-    pub(crate) end_ns: u64,
+    pub(crate) contents: SlotContents,
 }
 
 /// A batch that can be consumed.
@@ -112,6 +111,8 @@ pub(crate) struct Run {
     pub(crate) begun_ns: u64,
     /// Device batches that were published before that.
     pub(crate) ahead_batches: u32,
+    /// Device batches that were kept from an epoch before.
+    pub(crate) reused_batches: u32,
     /// A device that had begun it was lost before the consumer began it.
     pub(super) is_broken: bool,
     pub(super) scheduler: Scheduler,
@@ -154,6 +155,7 @@ impl Run {
             zero_ns,
             begun_ns: zero_ns,
             ahead_batches: 0,
+            reused_batches: 0,
             is_broken: false,
             devices: setup.sessions.into_iter().enumerate().map(end).collect(),
             ready: BTreeMap::new(),
