@@ -75,6 +75,10 @@ pub struct LoaderConfig {
     /// quota allows. Needs a recipe without chance and an order without shuffling; goes with no
     /// running ahead. Default: false.
     pub reuse: bool,
+    /// Whether devices are given the batches where they save most host time for their own, as far
+    /// as is known from the epochs before; else the end of the order. The order is then neither
+    /// the host's own nor reproduced by a record. Default: false.
+    pub choose_by_saving: bool,
     /// Which of several ranks this is, from 0. Default: 0.
     pub rank: u32,
     /// G: ranks that share the dataset and step together. Default: 1.
@@ -126,6 +130,7 @@ impl LoaderConfig {
             profile_batches: 3,
             run_ahead: 0,
             reuse: false,
+            choose_by_saving: false,
             rank: 0,
             ranks: 1,
             shares: 1,

@@ -293,6 +293,12 @@ pub enum Error {
         /// Why not.
         why: &'static str,
     },
+    /// Batches that cannot be chosen for the devices.
+    #[error("batches cannot be chosen by what they save: {why}")]
+    Choice {
+        /// Why not.
+        why: &'static str,
+    },
     /// The ranks came to no decision.
     #[error("failed to decide with the other ranks: {0}")]
     Collective(#[from] CollectiveError),

@@ -1,6 +1,8 @@
 //! From what the runtime measured to what a report holds: units, sums and peaks.
 
-use super::{Batch, Device, Epoch, Knob, Learned, Quantiles, Source, Totals, profile};
+use super::{
+    Batch, Device, Displacement, Epoch, Knob, Learned, Quantiles, Source, Totals, profile,
+};
 use meetpoint_host::EmulationInfo;
 use meetpoint_host::stats::{self, EpochStats, Preparer};
 
@@ -32,7 +34,9 @@ pub(crate) fn epoch(stats: &EpochStats, ranks: &[&[EpochStats]], workers: u32) -
         learned: learned(&stats.schedule.learned),
         ahead_batches: stats.ahead_batches,
         reused_batches: stats.reused_batches,
-        displacement: None,
+        displacement: stats
+            .displacement
+            .map(|moved| Displacement { mean_batches: moved.mean, max_batches: moved.max }),
         wait: quantiles(&stats.wait),
         prepare: quantiles(&stats.prepare),
         read: quantiles(&stats.read),

@@ -156,6 +156,7 @@ impl JobFile {
             devices,
             run_ahead: if self.run_ahead { self.epochs } else { 0 },
             reuse: self.reuse,
+            choose_by_saving: self.choice == Choice::Saving,
             ranks: self.ranks,
             shared_dataset: self.shared,
             part_holders: self.part_holders(),

@@ -8,6 +8,7 @@ mod end;
 
 pub(crate) use end::{DeviceEnd, device_name};
 
+use super::labels::{Displacement, Labelled, Labels};
 use crate::Error;
 use crate::batch::{Contents, Memory};
 use crate::clock::monotonic_ns;
@@ -43,6 +44,8 @@ pub(crate) struct RunSetup {
     pub(crate) config: Config,
     /// The link of each device; `None` where it could not be opened again.
     pub(crate) sessions: Vec<Option<Arc<Session>>>,
+    /// Where batches do not stand in their order.
+    pub(crate) labels: Option<Arc<Labels>>,
     /// What happened since the epoch before, as sentences.
     pub(crate) events: Vec<String>,
 }
@@ -115,7 +118,7 @@ pub(crate) struct Run {
     pub(crate) reused_batches: u32,
     /// A device that had begun it was lost before the consumer began it.
     pub(super) is_broken: bool,
-    pub(super) scheduler: Scheduler,
+    pub(super) scheduler: Labelled,
     devices: Vec<DeviceEnd>,
     pub(super) ready: BTreeMap<u32, Ready>,
     failure: Option<Error>,
@@ -151,7 +154,7 @@ impl Run {
         Ok(Self {
             serial,
             epoch: setup.epoch,
-            scheduler: Scheduler::new(setup.config)?,
+            scheduler: Labelled::new(Scheduler::new(setup.config)?, setup.labels),
             zero_ns,
             begun_ns: zero_ns,
             ahead_batches: 0,
@@ -198,6 +201,11 @@ impl Run {
         &self.scheduler
     }
 
+    /// How far batches stand from their order; `None` where they stand in it.
+    pub(crate) fn displacement(&self) -> Option<Displacement> {
+        self.scheduler.displacement()
+    }
+
     pub(crate) fn has_failed(&self) -> bool {
         self.has_failed
     }
@@ -209,7 +217,7 @@ impl Run {
 
     /// What the scheduler came to.
     pub(crate) fn schedule(&self) -> Schedule {
-        Schedule::from(&self.scheduler)
+        Schedule::from(&*self.scheduler)
     }
 
     /// Everything that happened, for the report.
