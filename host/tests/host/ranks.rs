@@ -17,13 +17,12 @@ use std::time::Duration;
 
 const MTE: Strategy = Strategy::Mte { split: Split::EqualFinish, tail: Tail::Descending };
 
-const STRATEGIES: [Strategy; 7] = [
+const STRATEGIES: [Strategy; 6] = [
     Strategy::HostOnly,
     Strategy::Wrr,
     MTE,
     Strategy::WrrFrozen,
     Strategy::MteFeedback,
-    Strategy::Windowed { window: 6 },
     Strategy::Auto { goal: Goal::Throughput, order: Order::Any },
 ];
 

@@ -114,9 +114,10 @@ impl Ordered {
         (0..board.ledger.parts.len()).for_each(|part| board.ledger.parts.notice(part));
     }
 
-    /// The batch that is next is the host's to prepare, though it was kept for a device.
-    pub(crate) fn give_to_host(&mut self, batch: BatchIndex) {
-        self.given = Some(batch);
+    /// The batch that is next is the host's to prepare, though it was kept for a device. Gives
+    /// whether that is news.
+    pub(crate) fn give_to_host(&mut self, batch: BatchIndex) -> bool {
+        self.given.replace(batch) != Some(batch)
     }
 
     fn by_index(&self) -> bool {

@@ -2,17 +2,15 @@
 //!
 //! A scenario is a seed; a seed that failed once is kept in `FAILED_ONCE`.
 
-mod driver;
-
-use driver::generate::{self, fit};
-use driver::{Faults, Random, Run, run, run_ranks};
+use crate::driver::generate::{self, fit};
+use crate::driver::{Faults, Random, Run, run, run_ranks};
 use meetpoint_scheduler::{Config, Holders, Learned, Level, Order, Record, Split, Strategy, Tail};
 
 /// Scenarios of one rank.
 const SCENARIOS: u64 = 8_000;
 
 /// Seeds of scenarios that failed once.
-const FAILED_ONCE: [u64; 0] = [];
+const FAILED_ONCE: [u64; 5] = [10, 24, 74, 203, 265];
 
 /// Runs a test on seeds, and names the one that fails.
 fn for_seeds(seeds: impl Iterator<Item = u64>, test: impl Fn(u64, &mut Random)) {
