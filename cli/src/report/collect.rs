@@ -29,7 +29,11 @@ pub(crate) fn epoch(stats: &EpochStats, ranks: &[&[EpochStats]], workers: u32) -
         samples: stats.samples,
         order_hash: format!("{:08x}", stats.order_crc32c),
         split: stats.schedule.split,
-        record: stats.schedule.record.as_ref().map(ToString::to_string),
+        // A record knows nothing of batches that were moved.
+        record: match stats.displacement {
+            None => stats.schedule.record.as_ref().map(ToString::to_string),
+            Some(_) => None,
+        },
         picked: stats.schedule.picked.as_ref().map(ToString::to_string),
         learned: learned(&stats.schedule.learned),
         ahead_batches: stats.ahead_batches,

@@ -197,7 +197,9 @@ impl JobFile {
         }
         let devices = self.devices.len();
         if !self.shared && devices > parts {
-            let problem = format!("there are {devices} devices and {parts} parts to hold");
+            let problem = format!(
+                "{devices} devices are to hold parts of their own, and the dataset has {parts}"
+            );
             let remedy = "pack the dataset into more parts (meetpoint pack --part-size), use fewer \
                           devices, or say shared = true";
             return Err(self.fault("device", problem, remedy));
