@@ -1,5 +1,6 @@
 //! One self-contained page: figures, pictures, checks. It loads nothing and runs no script.
 
+use super::energy::tables;
 use super::svg::escape;
 use super::table::{self, Grid};
 use super::{INVALID, Report, Run, plots};
@@ -30,7 +31,14 @@ pub(crate) fn page(report: &Report) -> String {
          device had ready; t_s: a batch at the device. The closed form is evaluated with these.",
         &grid(&table::profiles(report)),
     ));
+    body.push_str(&section(
+        "What was learned and decided",
+        "Times that the scheduler expected at the end of each epoch, what replays it \
+         (`meetpoint run JOB --replay RECORD`), and what was decided beside.",
+        &grid(&table::decisions(report)),
+    ));
     body.push_str(&devices(report));
+    body.push_str(&ranks(report));
     body.push_str(&energies(report));
     body.push_str(&events(report));
     body.push_str(&setting(report));
@@ -163,24 +171,54 @@ fn pictures(report: &Report) -> String {
 }
 
 fn devices(report: &Report) -> String {
+    let mut html = String::new();
+    let devices = table::devices(report);
+    if !devices.rows.is_empty() {
+        let lead = "Sums over all epochs; t_s is the mean time of a batch.";
+        html.push_str(&section("Devices", lead, &grid(&devices)));
+    }
     let lead = "Each knob of the emulation is measured while it runs. More than 5 % off target, \
                 and the run does not count.";
     let knobs = table::knobs(report);
-    if knobs.rows.is_empty() {
+    if !knobs.rows.is_empty() {
+        html.push_str(&section("Emulated device: target and achieved", lead, &grid(&knobs)));
+    }
+    html
+}
+
+fn ranks(report: &Report) -> String {
+    let ranks = table::ranks(report);
+    if ranks.rows.is_empty() {
         return String::new();
     }
-    section("Emulated device: target and achieved", lead, &grid(&knobs))
+    let lead = "Every rank takes as many steps as the others, and in each step a batch of the \
+                same kind of source.";
+    section("Ranks", lead, &grid(&ranks))
 }
 
 fn energies(report: &Report) -> String {
-    let measured = escape(&report.machine.measured_energy);
-    let mut content = format!("<p>Measured energy: {measured}.</p>\n");
-    let modelled = table::energy(report);
+    let measured = tables::measured(report);
+    let shown = if measured.rows.is_empty() {
+        let why = tables::why_nothing(report).unwrap_or(&report.machine.measured_energy);
+        format!("<p>Measured energy: none; {}.</p>\n", escape(why))
+    } else {
+        grid(&measured)
+    };
+    let lead = "Meters see everything that runs on the machine, not this program alone.";
+    let mut html = section("Measured energy", lead, &shown);
+    let lead = "Modelled figures come from the times above and a file of watts and prices, not \
+                from a meter.";
+    let modelled = tables::modelled(report);
     if !modelled.rows.is_empty() {
-        content.push_str(&grid(&modelled));
+        html.push_str(&section("Modelled energy", lead, &grid(&modelled)));
     }
-    let lead = "Modelled figures come from the times above and a file of watts, not from a meter.";
-    section("Energy", lead, &content)
+    let lead = "Core-seconds and bytes are counted; what they do to memory, flash and money is \
+                modelled. Life is the share of the drive's rated bytes.";
+    let used = tables::consumption(report);
+    if !used.rows.is_empty() {
+        html.push_str(&section("Usage, wear and cost", lead, &grid(&used)));
+    }
+    html
 }
 
 fn events(report: &Report) -> String {
@@ -205,6 +243,13 @@ fn setting(report: &Report) -> String {
     let shuffle = if job.shuffle { "shuffled" } else { "as they lie" };
     let last =
         if job.drop_last { "a short last batch left out" } else { "a short last batch kept" };
+    let devices = match &job.devices[..] {
+        [] => "none".to_owned(),
+        devices => {
+            let what = if job.shared { "; each can prepare every batch" } else { "" };
+            format!("{}{what}", devices.join("; "))
+        }
+    };
     let rows = [
         ("dataset", format!("{} ({})", job.dataset, units::count(job.samples, "sample"))),
         ("order", format!("{shuffle}, seed {}, {last}", job.seed)),
@@ -217,8 +262,12 @@ fn setting(report: &Report) -> String {
             ),
         ),
         ("memory budget", units::bytes(job.memory_budget_bytes)),
-        ("device", job.device.clone()),
+        ("devices", devices),
+        ("device is given", job.choice.clone()),
         ("mte", job.mte.clone()),
+        ("windowed", job.windowed.clone()),
+        ("auto", job.auto.clone()),
+        ("ranks", job.ranks.to_string()),
         ("spool", job.spool.clone()),
         ("accelerator", job.accelerator.clone()),
         ("recipe", job.recipe_sha256.clone()),
@@ -306,7 +355,11 @@ mod tests {
     #[test]
     fn measured_and_modelled_energy_do_not_mix() {
         let html = page(&made_up::report(8));
-        assert!(html.contains("Measured energy: no meter on this machine."));
+        assert!(html.contains("<th class=\"number\">measured energy</th>"));
         assert!(html.contains("<th class=\"number\">modelled total</th>"));
+        let mut report = made_up::report(8);
+        report.runs.iter_mut().for_each(|run| run.measured_energy = None);
+        report.machine.measured_energy = "no meter <here>".into();
+        assert!(page(&report).contains("Measured energy: none; no meter &lt;here&gt;."));
     }
 }

@@ -41,7 +41,14 @@ pub(crate) fn report(count: u32) -> Report {
             mte: "both ends finish together, tail descending".into(),
             spool: "memory".into(),
             accelerator: "emulated, 20.0 ms a step".into(),
-            device: "emulated, CPU ratio 0.5".into(),
+            devices: vec!["emulated, CPU ratio 0.5".into()],
+            shared: false,
+            windowed: "16 batches in a window".into(),
+            auto: "for throughput, in any order".into(),
+            ranks: 1,
+            run_ahead: false,
+            reuse: false,
+            choice: "the end of the order".into(),
         },
         runs: vec![
             run("host-only", alone, None),
@@ -61,6 +68,14 @@ fn device(read_off: f64) -> Device {
         achieved,
     };
     Device {
+        device: 0,
+        batches: 40,
+        revoked: 0,
+        stalls: 0,
+        is_lost: false,
+        t_s_seconds: Some(DEVICE),
+        bytes_read: 40 * 32 * 110_000,
+        bytes_written: 40 * 32 * 150_528,
         core_seconds: 3.1,
         busy_seconds: 6.2,
         peak_memory_bytes: 48 << 20,
@@ -102,16 +117,75 @@ fn run(name: &str, epoch: Epoch, device: Option<Device>) -> Run {
             level("C2", Verdict::Verified, "checksums of 3200 samples equal host-only's"),
             level("C4", Verdict::NotClaimed, "the order depends on timing"),
         ],
+        measured_energy: Some(energy::MeasuredEnergy {
+            measured_seconds: epoch.seconds + 0.01,
+            measured_joules: Some(254.0),
+            meters: vec![
+                meter("rapl:package-0", "package", 231.0),
+                meter("rapl:package-0/dram", "dram", 23.0),
+            ],
+            nothing_because: None,
+        }),
         modelled_energy: Some(ModelledEnergy {
             modelled_joules: 312.5,
+            modelled_preparation_joules: 112.5,
+            modelled_joules_per_sample: Some(0.1),
             source: "modelled(desktop@00ff)".into(),
             unverified_watts: vec!["device.active_w".into()],
-            modelled_parts: vec![EnergyPart { name: "base".into(), modelled_joules: 200.0 }],
+            modelled_parts: vec![energy::EnergyPart {
+                name: "base".into(),
+                modelled_joules: 200.0,
+            }],
         }),
-        device,
+        consumption: Some(consumption()),
+        devices: device.into_iter().collect(),
+        ranks: Vec::new(),
         events,
         totals,
         epochs: vec![epoch],
+    }
+}
+
+fn meter(name: &str, scope: &str, joules: f64) -> energy::MeasuredPart {
+    energy::MeasuredPart {
+        meter: name.into(),
+        scope: scope.into(),
+        covers: format!("the {scope}"),
+        adds_up: true,
+        measured_joules: Some(joules),
+        failure: None,
+        readings: 2,
+    }
+}
+
+fn consumption() -> Consumption {
+    Consumption {
+        device_to_host_bytes: 40 * 32 * 150_528,
+        flash_bytes_per_epoch: 40 * 32 * 150_528,
+        modelled_dram: energy::ModelledDram {
+            modelled_bytes: 1_000,
+            modelled_read_bytes: 250,
+            modelled_decoded_bytes: 250,
+            modelled_written_bytes: 250,
+            modelled_consumed_bytes: 250,
+        },
+        modelled_wear: Some(energy::ModelledWear {
+            modelled_drive_writes_per_day: 0.3,
+            rated_drive_writes_per_day: 0.66,
+            modelled_life_share_per_epoch: 4e-8,
+            modelled_years: Some(11.0),
+            unverified: Vec::new(),
+        }),
+        modelled_cost: Some(energy::ModelledCost {
+            currency: "USD".into(),
+            modelled_total: 0.002,
+            modelled_node: 0.0,
+            modelled_energy: 0.001,
+            modelled_device_premium: 0.000_5,
+            modelled_flash_wear: 0.000_5,
+            example_prices: vec!["prices.drive".into()],
+            unverified: Vec::new(),
+        }),
     }
 }
 
@@ -130,6 +204,8 @@ fn epoch(count: u32, is_device: impl Fn(u32) -> bool) -> Epoch {
             Batch {
                 batch: back,
                 source: Source::Device,
+                device: Some(0),
+                rank: 0,
                 prepare_start: start,
                 prepare_end: end,
                 ready: end,
@@ -144,6 +220,8 @@ fn epoch(count: u32, is_device: impl Fn(u32) -> bool) -> Epoch {
             Batch {
                 batch: front - 1,
                 source: Source::Host,
+                device: None,
+                rank: 0,
                 prepare_start: start,
                 prepare_end: begin,
                 ready: begin,
@@ -167,6 +245,17 @@ fn epoch(count: u32, is_device: impl Fn(u32) -> bool) -> Epoch {
         samples: u64::from(count) * 32,
         order_hash: "1234abcd".into(),
         split: None,
+        record: None,
+        picked: None,
+        learned: Learned {
+            t_c_seconds: Some(HOST + STEP),
+            t_g_seconds: Some(STEP),
+            preparation_seconds: Some(HOST),
+            t_s_seconds: vec![Some(DEVICE)],
+        },
+        ahead_batches: 0,
+        reused_batches: 0,
+        displacement: None,
         wait: quantiles(if is_device(count - 1) { 0.000_02 } else { HOST }),
         prepare: quantiles(HOST),
         read: quantiles(0.001),

@@ -1,11 +1,12 @@
 //! What only shows when a job meets its dataset and this machine, still with file, line and column.
 
-use super::{DeviceJob, JobError, JobFile};
+use super::{Choice, DeviceKind, EmulatedDevice, JobError, JobFile, StrategyName};
 use crate::units::show_bytes;
 use crate::{Error, SpoolKind};
-use meetpoint_format::batching::{Batching, Cut};
+use meetpoint_format::batching::{Batching, Cut, Rank};
+use meetpoint_format::holders::Holders;
 use meetpoint_prepare::Dataset;
-use meetpoint_scheduler::Split;
+use meetpoint_scheduler::{Order, Split};
 use rustix::fs::{Access, access, statvfs};
 use rustix::thread::{CpuSet, sched_getaffinity};
 use std::path::Path;
@@ -29,6 +30,7 @@ impl JobFile {
     /// Refuses a job that its dataset or this machine cannot do, before anything is started.
     /// Returns what is worth knowing and no fault, as sentences.
     pub fn check(&self) -> Result<Vec<String>, Error> {
+        self.check_combination()?;
         self.check_dataset()?;
         self.check_cores()?;
         self.check_memory()?;
@@ -37,7 +39,11 @@ impl JobFile {
 
     /// An error of the loader, put to the key that it is about.
     pub fn locate(&self, error: Error) -> Error {
-        let key = match &error {
+        let cause = match &error {
+            Error::OfDevice { source, .. } => source.as_ref(),
+            error => error,
+        };
+        let key = match cause {
             Error::BudgetTooSmall { .. } | Error::RingMemory { .. } => "memory_budget",
             Error::QuotaTooSmall { .. } => "spool.quota",
             Error::Spool { .. } => match self.spool.kind {
@@ -45,6 +51,7 @@ impl JobFile {
                 SpoolKind::File { .. } => "spool.directory",
             },
             Error::Cores { .. } => "host_cores",
+            Error::TooFewParts { .. } | Error::NoBatchForDevice { .. } => "device",
             Error::BatchLargerThanDataset { .. } => "batch_size",
             _ => return error,
         };
@@ -53,6 +60,61 @@ impl JobFile {
             Some((problem, remedy)) => self.fault(key, problem, remedy).into(),
             None => error,
         }
+    }
+
+    /// Refuses keys that contradict each other, and those that this version reads and cannot obey.
+    fn check_combination(&self) -> Result<(), JobError> {
+        if self.reuse {
+            let refuse = |why: &str, remedy: &str| {
+                let problem = format!("`reuse` keeps batches for the next epoch, and {why}");
+                Err(self.fault("reuse", problem, remedy))
+            };
+            if self.shuffle {
+                return refuse(
+                    "`shuffle` gives every epoch other batches",
+                    "set shuffle = false, or leave `reuse` out",
+                );
+            }
+            if !self.recipe.is_deterministic() {
+                return refuse(
+                    "the recipe draws at random in every epoch",
+                    "use operations without chance, such as resize and center_crop, or leave \
+                     `reuse` out",
+                );
+            }
+            if self.run_ahead {
+                let remedy = "leave one of the two out";
+                return refuse("devices that run ahead need the slots", remedy);
+            }
+        }
+        if self.run_ahead && !self.replay.is_empty() {
+            let problem = "`run_ahead` begins an epoch before its record is known to the devices";
+            return Err(self.fault("run_ahead", problem, "leave it out of a job with `replay`"));
+        }
+        let epochs = self.epochs as usize;
+        if self.replay.len() > 1 && self.replay.len() != epochs {
+            let problem =
+                format!("`replay` has {} records, and the job {epochs} epochs", self.replay.len());
+            return Err(self.fault("replay", problem, "give one for each epoch, or one for all"));
+        }
+        if self.choice == Choice::Saving {
+            let order = self.options.order;
+            let refuse = |why: &str, remedy: &str| {
+                let problem = format!("`choice` moves batches by what was measured, and {why}");
+                Err(self.fault("choice", problem, remedy))
+            };
+            if self.run_ahead {
+                let remedy = "leave one of the two out";
+                return refuse("devices that run ahead begin before that is known", remedy);
+            }
+            if !self.replay.is_empty() {
+                return refuse("a record knows nothing of that", "leave one of the two out");
+            }
+            if self.strategy == StrategyName::Auto && order != Order::Any {
+                return refuse("`auto.order` asks for an order", "set order = \"any\"");
+            }
+        }
+        Ok(())
     }
 
     fn check_dataset(&self) -> Result<(), Error> {
@@ -82,10 +144,12 @@ impl JobFile {
             );
             return Err(self.fault("batch_size", problem, format!("at most {samples}")).into());
         }
+        self.check_parts(dataset.manifest().parts.len())?;
         let (drop_last, shuffle, seed) = (self.drop_last, self.shuffle, self.seed);
         let cut = Cut { samples, batch_size, drop_last, shuffle, seed };
-        let batches = Batching::alone(cut).batches();
-        match self.mte_split {
+        let rank = Rank { rank: 0, ranks: self.ranks };
+        let batches = Batching::new(cut, rank, self.holders(&dataset)?)?.batches();
+        match self.options.split {
             Split::Fixed(split) if u64::from(split) > batches => {
                 let problem = format!(
                     "`mte.split` gives the device {split} batches of an epoch that has {batches}"
@@ -95,6 +159,52 @@ impl JobFile {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Which device holds which parts.
+    fn holders(&self, dataset: &Dataset) -> Result<Holders, Error> {
+        let devices = u32::try_from(self.devices.len()).expect("at most DEVICES_MAX");
+        if devices < 2 || self.shared {
+            return Ok(Holders::all_alike());
+        }
+        let spread = dataset.spread(devices, &self.part_holders());
+        spread.map_err(|source| Error::Holders { dataset: self.dataset.clone(), source })
+    }
+
+    /// Every part of the dataset is at one device.
+    fn check_parts(&self, parts: usize) -> Result<(), JobError> {
+        let mut at_device = vec![false; parts];
+        let last = parts.saturating_sub(1);
+        let mut is_named = false;
+        for device in &self.devices {
+            for (index, &part) in device.parts.iter().flatten().enumerate() {
+                is_named = true;
+                let Some(place) = at_device.get_mut(part as usize) else {
+                    let key = format!("{}.parts[{index}]", device.table);
+                    let problem = format!("`{key}` is part {part} of a dataset of {parts}");
+                    return Err(self.fault(&key, problem, format!("the last one is {last}")));
+                };
+                *place = true;
+            }
+        }
+        if is_named
+            && !self.shared
+            && let Some(left_out) = at_device.iter().position(|is_there| !is_there)
+        {
+            let problem = format!("part {left_out} of the dataset is in no device's `parts`");
+            let remedy = "name every part at one device, or leave `parts` out everywhere";
+            return Err(self.fault("device", problem, remedy));
+        }
+        let devices = self.devices.len();
+        if !self.shared && devices > parts {
+            let problem = format!(
+                "{devices} devices are to hold parts of their own, and the dataset has {parts}"
+            );
+            let remedy = "pack the dataset into more parts (meetpoint pack --part-size), use fewer \
+                          devices, or say shared = true";
+            return Err(self.fault("device", problem, remedy));
+        }
+        Ok(())
     }
 
     fn check_cores(&self) -> Result<(), JobError> {
@@ -112,12 +222,12 @@ impl JobFile {
         for (index, &core) in self.host_cores.iter().flatten().enumerate() {
             check(&format!("host_cores[{index}]"), core)?;
         }
-        match &self.device {
-            DeviceJob::Emulated(device) => {
-                device.core.map_or(Ok(()), |core| check("device.core", core))
+        for device in &self.devices {
+            if let DeviceKind::Emulated(EmulatedDevice { core: Some(core), .. }) = &device.kind {
+                check(&format!("{}.core", device.table), *core)?;
             }
-            DeviceJob::None | DeviceJob::Connect { .. } => Ok(()),
         }
+        Ok(())
     }
 
     /// Only for what the file itself asks for: a default is no fault of its writer.

@@ -15,10 +15,14 @@ const STALLS_MAX: u32 = 3;
 impl Loader {
     /// The parameters of the next epoch.
     pub(super) fn schedule_config(&self) -> Config {
-        let devices = self.limits.spools.iter().map(|spool| DeviceConfig {
-            ahead: DEVICE_AHEAD.min(spool.slots_scheduled.max(1)),
-            spool_slots: spool.slots_scheduled,
-            first_generation: self.next_generation,
+        let devices = self.limits.spools.iter().enumerate().map(|(number, spool)| {
+            // What is kept is not there to be filled.
+            let spool_slots = spool.slots_scheduled - self.retained_most(number);
+            DeviceConfig {
+                ahead: DEVICE_AHEAD.min(spool_slots.max(1)),
+                spool_slots,
+                first_generation: self.next_generation,
+            }
         });
         Config {
             batches: self.batches,
@@ -34,6 +38,17 @@ impl Loader {
             replay: self.config.replay.clone(),
             ranks: self.config.ranks,
             costs: self.config.costs,
+        }
+    }
+}
+
+impl Loader {
+    /// Batches of a device that may be kept for other epochs, within its spool's quota. As many
+    /// must find room beside them at the beginning of an epoch, and those that the device works on.
+    pub(super) fn retained_most(&self, number: usize) -> u32 {
+        match self.config.reuse {
+            true => self.limits.spools[number].slots_scheduled.saturating_sub(DEVICE_AHEAD) / 2,
+            false => 0,
         }
     }
 }

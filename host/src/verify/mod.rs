@@ -144,6 +144,10 @@ pub fn verify(
     let judge = |level| {
         let outcome = match level {
             _ if !strategy.levels().contains(&level) => return Verdict::NotClaimed,
+            // Moved by what was measured, which no record holds.
+            C3 | C4 if runs.iter().any(|run| run.displacement.is_some()) => {
+                return Verdict::NotClaimed;
+            }
             C0 => each(runs, coverage),
             C1 => each(runs, |run| content(run, &job.batching)),
             C2 => each(runs, |run| equality(run, reference)),
@@ -312,6 +316,13 @@ fn isolation(
         );
     }
     let of_device = run.schedule.device_batches;
+    if run.reused_batches > 0 {
+        let kept = run.reused_batches;
+        return Ok(format!(
+            "{kept} batches were kept from an epoch before, where recipe and order are the same \
+             in every epoch; each slot carried the numbers that it was published with"
+        ));
+    }
     Ok(format!(
         "each of {of_device} slots used carried this epoch's number and generation, and the \
          tensors are this epoch's"

@@ -6,5 +6,6 @@ mod faults;
 mod jobs;
 mod leftovers;
 mod output;
+mod strategies;
 mod support;
 mod unpack;
