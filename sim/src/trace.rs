@@ -37,7 +37,8 @@ impl Trace {
 impl Scenario {
     /// The scenario with measured times in their order in place of its distributions. They stand
     /// for everything that a part does, so what the scenario says of its legs and copies is left
-    /// out.
+    /// out. A split or a record that the run found is no part of the trace: set `mte.split` or
+    /// `replay` as well, or the scheduler finds its own.
     ///
     /// # Errors
     ///
