@@ -2,6 +2,7 @@
 //!
 //! A seed that failed once is in `SEEDS_THAT_FAILED`, and stays there.
 
+#[expect(dead_code, reason = "each test uses a part of it")]
 mod random;
 
 use std::collections::BTreeMap;

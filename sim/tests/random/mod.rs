@@ -154,3 +154,61 @@ pub(crate) fn scenario(seed: u64) -> Scenario {
     scenario.stalls_max = chance.small(1, 4);
     scenario
 }
+
+/// A host and accelerator that vary little, beside devices that do anything: what `auto` must
+/// survive. Enough batches that one of them is no per cent of the epoch.
+pub(crate) fn any_devices(seed: u64) -> Scenario {
+    let mut chance = Chance::new(seed ^ 0xd0d0_d0d0);
+    let (preparation, step) = (chance.within(20, 1_000), chance.within(5, 600));
+    let varied = |chance: &mut Chance, ms: u64| {
+        let mean = Span(ms * MS);
+        match chance.within(0, 2) {
+            0 => Distribution::Lognormal { mean, sigma: 0.3 },
+            _ => Distribution::Constant(mean),
+        }
+    };
+    let (preparation_law, step_law) = (varied(&mut chance, preparation), varied(&mut chance, step));
+    let batches = chance.small(1_000, 2_000);
+    let mut scenario = Scenario::new(batches, preparation_law, step_law);
+    scenario.host.workers = chance.among(&[0, 0, 1, 2, 8]);
+    scenario.accelerator.direct_read = Span(chance.among(&[0, 0, 0, step / 4, preparation]) * MS);
+    let (t_c_ns, _) = scenario.step_times_ns();
+    let devices = chance.among(&[1, 1, 1, 2, 3]);
+    scenario.devices = (0..devices).map(|_| any_device(&mut chance, t_c_ns, batches)).collect();
+    scenario.strategy = StrategyName::Auto;
+    let order = chance.among(&[OrderName::Any, OrderName::Replayable, OrderName::Baseline]);
+    scenario.auto = AutoChoice { goal: GoalName::Throughput, time_weight: 0.5, order };
+    scenario.epochs = chance.among(&[1, 1, 2]);
+    scenario.ranks.count = chance.among(&[1, 1, 1, 1, 2, 4]);
+    scenario.ranks.timeout = Span(1_000_000_000 * MS);
+    scenario.holders = chance.among(&[Holders::Shared, Holders::Interleaved]);
+    scenario.serve = chance.among(&[Serve::AllRanks, Serve::OwnRanks]);
+    scenario.profile.known = !chance.one_in(3);
+    scenario.profile.device_factor = chance.among(&[1.0, 1.0, 0.25, 0.5, 2.0, 4.0]);
+    scenario
+}
+
+/// From much faster than the host to a hundred times slower, and with faults.
+fn any_device(chance: &mut Chance, t_c_ns: f64, batches: u32) -> Device {
+    let factor = chance.among(&[0.3, 1.0, 1.5, 2.0, 4.0, 10.0, 100.0]);
+    let mean = Span((t_c_ns * factor) as u64);
+    let preparation = match chance.within(0, 3) {
+        0 => Distribution::Lognormal { mean, sigma: chance.among(&[0.3, 1.0, 2.0]) },
+        1 => Distribution::Burst {
+            base: Box::new(Distribution::Constant(mean)),
+            every: Span(mean.0 * chance.within(3, 100)),
+            lasting: Span(mean.0 * chance.within(1, 3)),
+            factor: chance.within(2, 100) as f64,
+        },
+        _ => Distribution::Constant(mean),
+    };
+    let mut device = Device::new(preparation);
+    device.spool_slots = chance.one_in(2).then(|| chance.small(1, 64));
+    device.ahead = chance.small(1, 8);
+    if chance.one_in(2) {
+        let times = (f64::from(batches) / factor) as u32;
+        let count = chance.within(1, 2);
+        device.faults = (0..count).map(|_| chance.fault(times.max(4), mean)).collect();
+    }
+    device
+}
