@@ -41,7 +41,8 @@ use steps::Steps;
 ///
 /// # Errors
 ///
-/// A scenario that [`Scenario::check`] refuses, or that the scheduler does.
+/// A scenario that [`Scenario::check`] refuses, or that the scheduler does; a run in which nothing
+/// goes on any more.
 pub fn run(scenario: &Scenario, seed: u64) -> Result<Outcome, Error> {
     run_keeping(scenario, seed, Keep::default())
 }
@@ -56,7 +57,7 @@ pub fn run_keeping(scenario: &Scenario, seed: u64, keep: Keep) -> Result<Outcome
     let mut world = World::new(scenario, seed, keep);
     for epoch in 0..scenario.epochs {
         world.begin_epoch(epoch)?;
-        world.run_epoch();
+        world.run_epoch()?;
         world.end_epoch();
         if world.lost.is_some() {
             break;
@@ -67,6 +68,9 @@ pub fn run_keeping(scenario: &Scenario, seed: u64, keep: Keep) -> Result<Outcome
     world.outcome.events_waiting_max = world.queue.waiting_max();
     Ok(world.outcome)
 }
+
+/// So many events without a step that ends, and the run is given up: nothing goes on.
+const EVENTS_WITHOUT_STEP_MAX: u64 = 20_000_000;
 
 /// Resources that several share; `None`: not limited.
 #[derive(Debug, Default)]
@@ -185,8 +189,15 @@ impl<'s> World<'s> {
         }
     }
 
-    fn run_epoch(&mut self) {
+    fn run_epoch(&mut self) -> Result<(), Error> {
+        let (mut steps, mut since) = (self.steps.taken(), self.outcome.events);
         while self.lost.is_none() && !self.steps.all_done() {
+            if self.steps.taken() != steps {
+                (steps, since) = (self.steps.taken(), self.outcome.events);
+            } else if self.outcome.events - since > EVENTS_WITHOUT_STEP_MAX {
+                let (events, at_ns) = (EVENTS_WITHOUT_STEP_MAX, self.now);
+                return Err(Error::NoProgress { epoch: self.epoch, step: steps, events, at_ns });
+            }
             let (time, event) =
                 self.queue.pop().expect("a rank that waits has asked to be told the time");
             debug_assert!(time >= self.now, "time went back");
@@ -194,6 +205,7 @@ impl<'s> World<'s> {
             self.outcome.events += 1;
             self.happen(event);
         }
+        Ok(())
     }
 
     fn happen(&mut self, event: Event) {
