@@ -69,8 +69,10 @@ pub fn run_keeping(scenario: &Scenario, seed: u64, keep: Keep) -> Result<Outcome
     Ok(world.outcome)
 }
 
-/// So many events without a step that ends, and the run is given up: nothing goes on.
-const EVENTS_WITHOUT_STEP_MAX: u64 = 20_000_000;
+/// So many events without a step that ends, and as many as this for each rank and link, and the run
+/// is given up: nothing goes on.
+const EVENTS_WITHOUT_STEP_MAX: u64 = 100_000;
+const EVENTS_OF_EACH_MAX: u64 = 2_000;
 
 /// Resources that several share; `None`: not limited.
 #[derive(Debug, Default)]
@@ -190,13 +192,15 @@ impl<'s> World<'s> {
     }
 
     fn run_epoch(&mut self) -> Result<(), Error> {
+        let parts = u64::from(self.layout.lanes()) + u64::from(self.scenario.ranks.count);
+        let limit = EVENTS_WITHOUT_STEP_MAX + parts * EVENTS_OF_EACH_MAX;
         let (mut steps, mut since) = (self.steps.taken(), self.outcome.events);
         while self.lost.is_none() && !self.steps.all_done() {
             if self.steps.taken() != steps {
                 (steps, since) = (self.steps.taken(), self.outcome.events);
-            } else if self.outcome.events - since > EVENTS_WITHOUT_STEP_MAX {
-                let (events, at_ns) = (EVENTS_WITHOUT_STEP_MAX, self.now);
-                return Err(Error::NoProgress { epoch: self.epoch, step: steps, events, at_ns });
+            } else if self.outcome.events - since > limit {
+                let (epoch, at_ns) = (self.epoch, self.now);
+                return Err(Error::NoProgress { epoch, step: steps, events: limit, at_ns });
             }
             let (time, event) =
                 self.queue.pop().expect("a rank that waits has asked to be told the time");
