@@ -8,6 +8,7 @@ mod commands;
 mod doctor;
 mod generate;
 mod npy;
+mod plots;
 mod report;
 mod runner;
 mod surface;

@@ -9,6 +9,7 @@ pub(crate) mod pack;
 mod recipe;
 mod run;
 mod show;
+pub(crate) mod simulate;
 mod unpack;
 mod verify;
 
@@ -59,6 +60,7 @@ enum Command {
     Run(run::Arguments),
     Demo(demo::Arguments),
     Device(device::Arguments),
+    Simulate(simulate::Arguments),
     Doctor(doctor::Arguments),
     Completions(completions::Arguments),
 }
@@ -76,6 +78,7 @@ pub(crate) fn dispatch(arguments: Arguments) -> anyhow::Result<()> {
         Command::Run(arguments) => run::run(&arguments, output),
         Command::Demo(arguments) => demo::run(&arguments, output),
         Command::Device(arguments) => device::run(arguments, output),
+        Command::Simulate(arguments) => simulate::run(&arguments, output),
         Command::Doctor(arguments) => doctor::run(&arguments, output),
         Command::Completions(arguments) => completions::run(&arguments, output),
     }
