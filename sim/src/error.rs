@@ -7,6 +7,9 @@ pub enum Error {
     /// The scheduler refused the configuration.
     #[error("the scheduler refused the configuration")]
     Scheduler(#[from] meetpoint_scheduler::Error),
+    /// A scenario that cannot be simulated.
+    #[error(transparent)]
+    Scenario(#[from] crate::scenario::ScenarioError),
     /// A power file that does not parse.
     #[error("power file {origin} does not parse: {reason}")]
     PowerFile {

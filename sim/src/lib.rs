@@ -8,7 +8,12 @@
 
 pub mod closed_forms;
 mod error;
+mod outcome;
 pub mod power;
+pub mod scenario;
 pub mod virtual_time;
 
 pub use error::Error;
+pub use outcome::{
+    DeviceOutcome, Doing, EpochOutcome, Interval, Keep, LegBytes, LostRank, Outcome, RankOutcome,
+};

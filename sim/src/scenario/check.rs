@@ -1,0 +1,164 @@
+//! What is refused although it can be read: values that no machine has, keys that contradict.
+
+use super::distribution::Distribution;
+use super::error::ScenarioError;
+use super::fault::RankFaultKind;
+use super::parts::{Device, Holders, Serve};
+use super::strategy::{GoalName, SplitChoice, StrategyName};
+use super::{Scenario, Span};
+
+/// Most ranks, devices and epochs that are simulated.
+const RANKS_MAX: u32 = 1 << 16;
+const DEVICES_MAX: usize = 60_000;
+const EPOCHS_MAX: u32 = 100_000;
+const WORKERS_MAX: u32 = 1 << 16;
+
+impl Scenario {
+    /// Whether it can be simulated; names the key and the remedy where not.
+    pub fn check(&self) -> Result<(), ScenarioError> {
+        within("batches", self.batches, 1, u32::MAX / 2)?;
+        within("epochs", self.epochs, 1, EPOCHS_MAX)?;
+        above_zero("stall_timeout", self.stall_timeout)?;
+        within("stalls_max", self.stalls_max, 1, u32::MAX)?;
+        within("profile_batches", self.profile_batches, 1, 1 << 20)?;
+        self.check_strategy()?;
+        self.check_host()?;
+        self.check_devices()?;
+        self.check_ranks()?;
+        self.accelerator.step.check("accelerator.step")?;
+        if self.accelerator.fetch_ahead == Some(0) {
+            return wrong("accelerator.fetch_ahead", "is 0", "at least 1, or leave it out");
+        }
+        let told = &self.profile;
+        for (key, factor) in [
+            ("profile.host_factor", told.host_factor),
+            ("profile.device_factor", told.device_factor),
+            ("profile.ready_factor", told.ready_factor),
+        ] {
+            if !(factor > 0.0 && factor.is_finite()) {
+                return wrong(key, format!("is {factor}"), "a number above 0");
+            }
+        }
+        Ok(())
+    }
+
+    fn check_strategy(&self) -> Result<(), ScenarioError> {
+        if self.strategy != StrategyName::HostOnly && self.device_count() == 0 {
+            let problem = format!("is \"{}\" without a device", self.strategy.name());
+            return wrong("strategy", problem, "\"host-only\", or add a table [[devices]]");
+        }
+        if let SplitChoice::Fixed(split) = self.mte.split
+            && split > self.batches
+        {
+            let problem = format!("is {split} of {} batches", self.batches);
+            return wrong("mte.split", problem, "at most `batches`");
+        }
+        within("windowed.window", self.windowed.window, 2, u32::MAX)?;
+        let weight = self.auto.time_weight;
+        if self.auto.goal == GoalName::Mix && !(0.0..=1.0).contains(&weight) {
+            return wrong("auto.time_weight", format!("is {weight}"), "a number from 0 to 1");
+        }
+        Ok(())
+    }
+
+    fn check_host(&self) -> Result<(), ScenarioError> {
+        let host = &self.host;
+        host.preparation.check("host.preparation")?;
+        within("host.workers", host.workers, 0, WORKERS_MAX)?;
+        within("host.prefetch", host.prefetch, 1, 1024)?;
+        if host.cores == Some(0) {
+            return wrong("host.cores", "is 0", "at least 1, or leave it out");
+        }
+        if !(host.efficiency > 0.0 && host.efficiency <= 1.0) {
+            let problem = format!("is {}", host.efficiency);
+            return wrong("host.efficiency", problem, "a number above 0 and at most 1");
+        }
+        Ok(())
+    }
+
+    fn check_devices(&self) -> Result<(), ScenarioError> {
+        let count = self.device_count();
+        if count > DEVICES_MAX {
+            let problem = format!("come to {count} devices");
+            return wrong("devices", problem, format!("at most {DEVICES_MAX}"));
+        }
+        for (index, device) in self.devices.iter().enumerate() {
+            self.check_device(&format!("devices.{index}"), device)?;
+        }
+        if self.holders == Holders::Interleaved
+            && self.serve == Serve::AllRanks
+            && count > self.batches as usize
+        {
+            let problem = format!("\"interleaved\" over {count} devices, {} batches", self.batches);
+            return wrong("holders", problem, "at least one batch for each device");
+        }
+        Ok(())
+    }
+
+    fn check_device(&self, key: &str, device: &Device) -> Result<(), ScenarioError> {
+        let named = |name: &str| format!("{key}.{name}");
+        within(&named("count"), device.count, 1, u32::MAX)?;
+        within(&named("ahead"), device.ahead, 1, u32::MAX)?;
+        if device.spool_slots == Some(0) {
+            return wrong(named("spool_slots"), "is 0", "at least 1, or leave it out");
+        }
+        device.preparation.check(&named("preparation"))?;
+        if takes_no_time(&device.preparation) && device.read_bandwidth.is_none() {
+            return wrong(named("preparation"), "takes no time", "a time above 0");
+        }
+        if device.drive_bandwidth.is_some()
+            && (device.read_bandwidth.is_some() || device.write_bandwidth.is_some())
+        {
+            let remedy = "either it or read_bandwidth and write_bandwidth: it holds for all legs";
+            return wrong(named("drive_bandwidth"), "is set beside a leg's bandwidth", remedy);
+        }
+        Ok(())
+    }
+
+    fn check_ranks(&self) -> Result<(), ScenarioError> {
+        let ranks = &self.ranks;
+        within("ranks.count", ranks.count, 1, RANKS_MAX)?;
+        above_zero("ranks.timeout", ranks.timeout)?;
+        for (index, fault) in ranks.faults.iter().enumerate() {
+            let key = format!("ranks.faults.{index}");
+            if fault.rank >= ranks.count {
+                let problem = format!("names rank {} of {}", fault.rank, ranks.count);
+                return wrong(key, problem, format!("a rank from 0 to {}", ranks.count - 1));
+            }
+            let last = u64::from(self.batches) * u64::from(self.epochs);
+            if let RankFaultKind::Die(step) = fault.kind
+                && step > last
+            {
+                return wrong(key, format!("names step {step}"), format!("a step up to {last}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn takes_no_time(distribution: &Distribution) -> bool {
+    distribution.mean_ns() == 0.0
+}
+
+fn above_zero(key: &str, time: Span) -> Result<(), ScenarioError> {
+    if time.0 == 0 { wrong(key, "is 0", "a time above 0") } else { Ok(()) }
+}
+
+fn within(key: &str, got: u32, least: u32, most: u32) -> Result<(), ScenarioError> {
+    if (least..=most).contains(&got) {
+        return Ok(());
+    }
+    let remedy = match most {
+        u32::MAX => format!("a whole number, at least {least}"),
+        _ => format!("a whole number from {least} to {most}"),
+    };
+    wrong(key, format!("is {got}"), remedy)
+}
+
+fn wrong<T>(
+    key: impl Into<String>,
+    problem: impl Into<String>,
+    remedy: impl Into<String>,
+) -> Result<T, ScenarioError> {
+    Err(ScenarioError::new(key, problem, remedy))
+}

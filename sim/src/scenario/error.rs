@@ -1,0 +1,28 @@
+//! What is wrong with a scenario, where, and what would be right.
+
+/// A scenario that cannot be simulated.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{}`{key}` {problem}; it takes {remedy}",
+    .place.map(|(line, column)| format!("{line}:{column}: ")).unwrap_or_default()
+)]
+pub struct ScenarioError {
+    /// Line and column, from 1, where they are known.
+    pub place: Option<(usize, usize)>,
+    /// The key, as `host.workers` or `devices.2.preparation`.
+    pub key: String,
+    /// What is wrong.
+    pub problem: String,
+    /// What would be right.
+    pub remedy: String,
+}
+
+impl ScenarioError {
+    pub(crate) fn new(
+        key: impl Into<String>,
+        problem: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        Self { place: None, key: key.into(), problem: problem.into(), remedy: remedy.into() }
+    }
+}

@@ -1,0 +1,201 @@
+//! Quantities of a scenario as people write them: `20ms`, `512MiB`, `500MB/s`.
+//!
+//! The units are those of job files. A bare number is refused: it would leave the unit to guess.
+
+use std::fmt::{self, Display, Formatter};
+use std::str::FromStr;
+
+use serde::de::Visitor;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// Factors of bytes, longest names first where one ends in another.
+const BYTES: [(&str, u64); 9] = [
+    ("KiB", 1 << 10),
+    ("MiB", 1 << 20),
+    ("GiB", 1 << 30),
+    ("TiB", 1 << 40),
+    ("kB", 1_000),
+    ("MB", 1_000_000),
+    ("GB", 1_000_000_000),
+    ("TB", 1_000_000_000_000),
+    ("B", 1),
+];
+
+/// Factors of time, in nanoseconds.
+const TIMES: [(&str, u64); 4] = [("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
+
+/// A span of virtual time, in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Span(pub u64);
+
+/// A count of bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Bytes(pub u64);
+
+/// Bytes a second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Bandwidth(pub u64);
+
+/// A text that is no such quantity; says what would be.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("\"{text}\" is not {wanted}")]
+pub struct NotAQuantity {
+    text: String,
+    wanted: &'static str,
+}
+
+const SPAN: &str = "a time with a unit, such as \"100us\", \"20ms\" or \"2s\"";
+const BYTE_COUNT: &str = "bytes with a unit, such as \"38MB\" or \"512MiB\"";
+const RATE: &str = "bytes a second with a unit, such as \"500MB/s\"";
+
+impl FromStr for Span {
+    type Err = NotAQuantity;
+
+    fn from_str(text: &str) -> Result<Self, NotAQuantity> {
+        read(text, &TIMES).map(Self).ok_or_else(|| not(text, SPAN))
+    }
+}
+
+impl FromStr for Bytes {
+    type Err = NotAQuantity;
+
+    fn from_str(text: &str) -> Result<Self, NotAQuantity> {
+        read(text, &BYTES).map(Self).ok_or_else(|| not(text, BYTE_COUNT))
+    }
+}
+
+impl FromStr for Bandwidth {
+    type Err = NotAQuantity;
+
+    fn from_str(text: &str) -> Result<Self, NotAQuantity> {
+        let bytes = text.trim().strip_suffix("/s").and_then(|bytes| read(bytes, &BYTES));
+        bytes.filter(|bytes| *bytes > 0).map(Self).ok_or_else(|| not(text, RATE))
+    }
+}
+
+fn not(text: &str, wanted: &'static str) -> NotAQuantity {
+    NotAQuantity { text: text.to_owned(), wanted }
+}
+
+/// A number and one of `units`, in the smallest unit.
+fn read(text: &str, units: &[(&str, u64)]) -> Option<u64> {
+    let text = text.trim();
+    let (number, factor) = units
+        .iter()
+        .find_map(|(unit, factor)| Some((text.strip_suffix(unit)?.trim_end(), *factor)))?;
+    // `f64` would also take "inf", "1e9" and "-0".
+    if number.is_empty() || !number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
+        return None;
+    }
+    if let Ok(whole) = number.parse::<u64>() {
+        return whole.checked_mul(factor);
+    }
+    let scaled = (number.parse::<f64>().ok()? * factor as f64).round();
+    // Beyond 2^53 a fraction says nothing any more.
+    (scaled < (1_u64 << 53) as f64).then_some(scaled as u64)
+}
+
+/// In the largest unit in which it is whole.
+fn show(f: &mut Formatter<'_>, value: u64, units: &[(&str, u64)]) -> fmt::Result {
+    let whole =
+        units.iter().filter(|(_, factor)| value >= *factor && value.is_multiple_of(*factor));
+    let (unit, factor) = whole.max_by_key(|(_, factor)| *factor).unwrap_or(&units[0]);
+    let smallest = units.iter().find(|(_, factor)| *factor == 1).expect("each list has one");
+    if value.is_multiple_of(*factor) {
+        write!(f, "{}{unit}", value / factor)
+    } else {
+        write!(f, "{value}{}", smallest.0)
+    }
+}
+
+impl Display for Span {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        show(f, self.0, &TIMES)
+    }
+}
+
+impl Display for Bytes {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        show(f, self.0, &BYTES)
+    }
+}
+
+impl Display for Bandwidth {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        show(f, self.0, &BYTES)?;
+        f.write_str("/s")
+    }
+}
+
+/// Reads a text into a quantity; anything else names what is wanted.
+struct TextVisitor<T>(&'static str, std::marker::PhantomData<T>);
+
+impl<T: FromStr<Err = NotAQuantity>> Visitor<'_> for TextVisitor<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<T, E> {
+        text.parse().map_err(E::custom)
+    }
+}
+
+fn deserialize<'de, T, D>(deserializer: D, wanted: &'static str) -> Result<T, D::Error>
+where
+    T: FromStr<Err = NotAQuantity>,
+    D: Deserializer<'de>,
+{
+    deserializer.deserialize_str(TextVisitor(wanted, std::marker::PhantomData))
+}
+
+impl<'de> Deserialize<'de> for Span {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserialize(deserializer, SPAN)
+    }
+}
+
+impl<'de> Deserialize<'de> for Bytes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserialize(deserializer, BYTE_COUNT)
+    }
+}
+
+impl<'de> Deserialize<'de> for Bandwidth {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserialize(deserializer, RATE)
+    }
+}
+
+impl Serialize for Span {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities_are_read_and_shown_as_people_write_them() {
+        for text in ["0ns", "20ms", "1500us", "2s", "7ns"] {
+            assert_eq!(text.parse::<Span>().unwrap().to_string(), text);
+        }
+        assert_eq!("1.5s".parse::<Span>(), Ok(Span(1_500_000_000)));
+        assert_eq!("38MB".parse::<Bytes>(), Ok(Bytes(38_000_000)));
+        assert_eq!("500MB/s".parse::<Bandwidth>().unwrap().to_string(), "500MB/s");
+        assert_eq!(Bytes(3 << 20).to_string(), "3MiB");
+    }
+
+    #[test]
+    fn anything_else_is_refused_with_what_would_be_right() {
+        for text in ["", "5", "5m", "-1s", "infs", "1e3s"] {
+            let error = text.parse::<Span>().unwrap_err().to_string();
+            assert!(error.contains("such as \"100us\""), "{error}");
+        }
+        assert!("0MB/s".parse::<Bandwidth>().is_err());
+        assert!("500MB".parse::<Bandwidth>().is_err());
+    }
+}

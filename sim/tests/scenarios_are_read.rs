@@ -1,0 +1,172 @@
+//! Scenarios are read as job files are: every fault names its key and what would be right.
+
+use meetpoint_sim::scenario::{
+    Distribution, Scenario, ScenarioError, Span, SplitChoice, StrategyName, points,
+};
+
+const WHOLE: &str = r#"
+description = "all keys"
+batches = 1000
+epochs = 2
+strategy = "mte-feedback"
+stall_timeout = "10s"
+stalls_max = 3
+profile_batches = 3
+learn = true
+holders = "interleaved"
+serve = "all-ranks"
+
+[mte]
+split = "optimal"
+tail = "ascending"
+
+[windowed]
+window = 32
+
+[auto]
+goal = "mix"
+time_weight = 0.7
+order = "replayable"
+
+[profile]
+known = true
+device_factor = 0.5
+
+[host]
+workers = 4
+prefetch = 2
+preparation = { kind = "lognormal", mean = "700ms", sigma = 0.3 }
+efficiency = 0.9
+cores = 8
+copy = "2ms"
+
+[[devices]]
+count = 2
+preparation = "2s"
+spool_slots = 64
+ahead = 4
+latency = "100us"
+drive_bandwidth = "2GB/s"
+faults = ["slow@40:x4", "stall@5s:2s"]
+
+[[devices]]
+preparation = { kind = "burst", base = "3s", every = "60s", lasting = "5s", factor = 4.0 }
+
+[storage]
+read_bytes = "28MB"
+batch_bytes = "38MB"
+host_read_bandwidth = "3GB/s"
+spool_read_bandwidth = "3GB/s"
+latency = "80us"
+overlap = true
+
+[accelerator]
+step = { kind = "trace", values = ["280ms", "300ms"] }
+direct_read = "3ms"
+fetch_ahead = 4
+
+[ranks]
+count = 2
+collective = true
+cost = "100us"
+timeout = "30s"
+faults = ["late@1:2s"]
+
+[[sweep]]
+parameter = "devices.0.count"
+values = [1, 2, 4]
+"#;
+
+const SMALL: &str = r#"
+batches = 10
+[host]
+preparation = "700ms"
+[[devices]]
+preparation = "2s"
+[accelerator]
+step = "300ms"
+"#;
+
+fn refused(text: &str) -> ScenarioError {
+    match Scenario::from_toml(text) {
+        Err(error) => error,
+        Ok(scenario) => scenario.check().expect_err("it is wrong"),
+    }
+}
+
+#[test]
+fn every_key_is_read() {
+    let scenario = Scenario::from_toml(WHOLE).unwrap();
+    scenario.check().unwrap();
+    assert_eq!(scenario.strategy, StrategyName::MteFeedback);
+    assert_eq!(scenario.mte.split, SplitChoice::Optimal);
+    assert_eq!((scenario.device_count(), scenario.host_ahead()), (3, 8));
+    assert_eq!(scenario.devices[1].preparation.mean_ns(), 3e9 * 1.25);
+    assert_eq!(scenario.sweep[0].values.len(), 3);
+}
+
+#[test]
+fn little_is_required() {
+    let scenario = Scenario::from_toml(SMALL).unwrap();
+    scenario.check().unwrap();
+    assert_eq!(scenario.strategy, StrategyName::Wrr);
+    assert_eq!(scenario.host.preparation, Distribution::Constant(Span(700_000_000)));
+}
+
+#[test]
+fn a_fault_names_place_key_and_remedy() {
+    let with = |from: &str, to: &str| refused(&SMALL.replace(from, to)).to_string();
+    for (from, to, wanted) in [
+        ("\"700ms\"", "0.7", &["4:15", "`host.preparation`", "a time such as"][..]),
+        ("\"700ms\"", "\"0.7\"", &["4:15", "a time with a unit"]),
+        ("[host]", "[hosts]", &["3:2", "`hosts`", "host"]),
+        ("batches = 10", "batches = 0", &["`batches`", "is 0", "from 1"]),
+        ("batches = 10", "strategy = \"wr\"\nbatches = 10", &["2:12", "wr", "host-only"]),
+        ("\"2s\"", "\"2s\"\nfaults = [\"die@0\"]", &["7:10", "die@WHEN"]),
+        ("\"2s\"", "\"2s\"\nspool_slots = 0", &["`devices.0.spool_slots`", "leave it out"]),
+        ("\"300ms\"", "{ kind = \"normal\" }", &["8:8", "normal", "lognormal"]),
+        ("\"300ms\"", "\"300ms\"\n[mte]\nsplit = \"half\"", &["10:9", "equal-finish"]),
+        ("\"300ms\"", "\"300ms\"\n[mte]\nsplit = 11", &["`mte.split`", "at most `batches`"]),
+    ] {
+        let error = with(from, to);
+        for part in wanted {
+            assert!(error.contains(part), "{to}: {error} lacks {part}");
+        }
+    }
+}
+
+#[test]
+fn a_sweep_is_every_combination_and_names_what_cannot_be() {
+    let table: toml::Table = SMALL.parse().unwrap();
+    let sweep = |parameter: &str, values: &str| {
+        let text = format!("parameter = \"{parameter}\"\nvalues = {values}");
+        toml::from_str(&text).unwrap()
+    };
+    let (workers, slower) =
+        (sweep("host.workers", "[0, 4]"), sweep("devices.*.preparation", "['1s', '2s', '4s']"));
+    let found = points(&table, &[workers, slower]).unwrap();
+    assert_eq!(found.len(), 6);
+    assert_eq!(found[4].settings[0], ("host.workers".to_owned(), "4".to_owned()));
+    assert_eq!(found[4].settings[1].1, "2s");
+    assert_eq!(found[4].scenario.devices[0].preparation.mean_ns(), 2e9);
+    for (parameter, values, wanted) in [
+        ("host.wrokers", "[1]", "wrokers"),
+        ("devices.3.count", "[1]", "no element 3"),
+        ("devices.0.count", "[]", "has no values"),
+        ("batches", "['many']", "with batches = many"),
+    ] {
+        let error = points(&table, &[sweep(parameter, values)]).unwrap_err().to_string();
+        assert!(error.contains(wanted), "{error}");
+    }
+}
+
+#[test]
+fn files_of_traces_are_filled_in_by_the_caller() {
+    let text = SMALL.replace("\"2s\"", "{ kind = \"empirical\", file = \"t_s.txt\" }");
+    let mut scenario = Scenario::from_toml(&text).unwrap();
+    assert!(scenario.check().unwrap_err().to_string().contains("t_s.txt was not read"));
+    let read = |name: &str| Ok::<_, ()>(vec![Span(name.len() as u64); 2]);
+    scenario.fill_traces(read).unwrap();
+    scenario.check().unwrap();
+    assert_eq!(scenario.devices[0].preparation.mean_ns(), 7.0);
+}
