@@ -14,8 +14,8 @@ use std::time::Instant;
 
 use meetpoint_benches::{Options, Report, Row, Target, median};
 use meetpoint_scheduler::{
-    AcceleratorDecision, BatchIndex, Config, DeviceDecision, DeviceId, Epoch, Generation,
-    HostDecision, Profile, Source, Split, Strategy, Tail,
+    AcceleratorDecision, BatchIndex, Config, DeviceConfig, DeviceDecision, DeviceId, Epoch,
+    Generation, Holders, HostDecision, Learned, Profile, Source, Split, Strategy, Tail,
 };
 
 struct Counting;
@@ -84,23 +84,26 @@ impl Meter {
 }
 
 fn config(strategy: Strategy, batches: u32) -> Config {
+    let profile = Profile { host_ns: STEP_NS, device_ns: 2 * STEP_NS, ready_ns: STEP_NS / 2 };
+    let spool_slots = match strategy {
+        // An equal finish has the device's whole part in the spool.
+        Strategy::Mte { .. } => batches,
+        _ => 32,
+    };
     Config {
         batches,
         strategy,
         host_ahead: 8,
-        devices: 1,
-        device_ahead: 4,
-        spool_slots: match strategy {
-            // An equal finish has the device's whole part in the spool.
-            Strategy::Mte { .. } => batches,
-            _ => 32,
-        },
         fetch_ahead: 4,
+        devices: vec![DeviceConfig { ahead: 4, spool_slots, first_generation: 1 }],
+        holders: Holders::Shared,
         stall_timeout_ns: 1_000 * STEP_NS,
         stalls_max: 3,
         profile_batches: 8,
-        profile: Some(Profile { host_ns: STEP_NS, device_ns: 2 * STEP_NS, ready_ns: STEP_NS / 2 }),
-        first_generation: 1,
+        learned: Learned::from_profile(&profile, 1),
+        replay: None,
+        ranks: 1,
+        costs: None,
     }
 }
 
@@ -145,6 +148,7 @@ fn work_through(strategy: Strategy, batches: u32) -> anyhow::Result<Costs> {
                 hash = (hash ^ word).wrapping_mul(0x0000_0100_0000_01b3);
             }
             AcceleratorDecision::WaitUntil(_) => {}
+            AcceleratorDecision::Agree(_) => unreachable!("one rank decides alone"),
             AcceleratorDecision::Done => break,
         }
         meter.count(calls);

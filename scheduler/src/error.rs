@@ -11,9 +11,15 @@ pub enum Error {
     #[error("{asked} devices asked for, this version drives at most {limit}")]
     TooManyDevices {
         /// Asked for.
-        asked: u16,
+        asked: usize,
         /// Driven.
-        limit: u16,
+        limit: usize,
+    },
+    /// Not built yet.
+    #[error("{what} cannot be run by this version")]
+    NotAvailable {
+        /// What was asked for.
+        what: &'static str,
     },
     /// A strategy that needs a device, without one.
     #[error("strategy {strategy} needs a device")]

@@ -5,20 +5,32 @@
 //! with virtual time.
 //!
 //! In reading order: [`types`] (the words), [`Config`], [`Epoch`] (events in, decisions out),
-//! `ledger` (the state of every batch, over `batch_set`), `strategies`, `estimate`.
+//! `ledger` (the state of every batch, over `batch_set`), `strategies`, `estimate`, [`Learned`],
+//! [`Record`], [`Proposal`], [`Picked`], [`closed_forms`] (what the strategies come to on paper).
 
 mod batch_set;
+pub mod closed_forms;
 mod config;
 mod epoch;
 mod error;
 mod estimate;
+mod learned;
 mod ledger;
+mod picked;
+mod ranks;
+mod record;
 mod strategies;
 pub mod types;
 
-pub use config::{Config, Level, Split, Strategy, Tail};
-pub use epoch::{Epoch, Summary};
+pub use config::{
+    Config, Costs, DeviceConfig, Goal, Holders, Interleave, Level, Order, Split, Strategy, Tail,
+};
+pub use epoch::{DeviceSummary, Epoch, Summary};
 pub use error::Error;
+pub use learned::Learned;
+pub use picked::{Picked, Why};
+pub use ranks::{Agreement, Proposal};
+pub use record::{NoRecord, Record};
 pub use types::{
     AcceleratorDecision, BatchIndex, DeviceDecision, DeviceId, Generation, HostDecision, Outcome,
     Profile, Source, Time, VoidReason, WorkRun,

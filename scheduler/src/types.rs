@@ -68,6 +68,9 @@ pub enum AcceleratorDecision {
     /// Nothing is ready that may come next. Ask again after the next event, at this time at the
     /// latest (a tick is due then).
     WaitUntil(Time),
+    /// Only with several ranks: carry this to all ranks, combine it with theirs, hand the result
+    /// back with [`crate::Epoch::agreed`], then ask again.
+    Agree(crate::Proposal),
     /// Every batch of the epoch was consumed.
     Done,
 }
@@ -92,6 +95,10 @@ pub enum VoidReason {
     OutOfRange,
     /// The device was given up for this epoch.
     DeviceLost,
+    /// It came too late, or its place is taken: only for [`crate::Epoch::preloaded`].
+    NoPlace,
+    /// It is of another step than this rank's: ranks are out of step.
+    WrongStep,
 }
 
 /// Times of one batch, in nanoseconds; 0 where not known.

@@ -5,8 +5,8 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use meetpoint_scheduler::{
-    AcceleratorDecision, BatchIndex, Config, DeviceDecision, DeviceId, Epoch, Generation,
-    HostDecision, Profile, Split, Strategy, Tail,
+    AcceleratorDecision, BatchIndex, Config, DeviceConfig, DeviceDecision, DeviceId, Epoch,
+    Generation, Holders, HostDecision, Learned, Profile, Split, Strategy, Tail,
 };
 
 struct Counting;
@@ -44,15 +44,16 @@ fn config(strategy: Strategy) -> Config {
         batches: BATCHES,
         strategy,
         host_ahead: 2,
-        devices: 1,
-        device_ahead: 4,
-        spool_slots: 16,
         fetch_ahead: 4,
+        devices: vec![DeviceConfig { ahead: 4, spool_slots: 16, first_generation: 0 }],
+        holders: Holders::Shared,
         stall_timeout_ns: 50 * TICK_NS,
         stalls_max: 1_000,
         profile_batches: 4,
-        profile: Some(profile),
-        first_generation: 0,
+        learned: Learned::from_profile(&profile, 1),
+        replay: None,
+        ranks: 1,
+        costs: None,
     }
 }
 
@@ -133,6 +134,7 @@ fn work_through(epoch: &mut Epoch) -> u32 {
         match epoch.accelerator(now) {
             AcceleratorDecision::Consume(..) => consumed += 1,
             AcceleratorDecision::WaitUntil(_) => {}
+            AcceleratorDecision::Agree(_) => panic!("one rank decides alone"),
             AcceleratorDecision::Done => break,
         }
         assert!(round < 100 * u64::from(BATCHES), "no end");

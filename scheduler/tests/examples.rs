@@ -1,8 +1,9 @@
 //! What each strategy and each report does, one case at a time.
 
 use meetpoint_scheduler::{
-    AcceleratorDecision, BatchIndex, Config, DeviceDecision, DeviceId, Epoch, Error, Generation,
-    HostDecision, Outcome, Profile, Source, Split, Strategy, Tail, VoidReason, WorkRun,
+    AcceleratorDecision, BatchIndex, Config, DeviceConfig, DeviceDecision, DeviceId, Epoch, Error,
+    Generation, Holders, HostDecision, Learned, Outcome, Profile, Source, Split, Strategy, Tail,
+    VoidReason, WorkRun,
 };
 
 const DEVICE: DeviceId = DeviceId(0);
@@ -13,16 +14,28 @@ fn config(strategy: Strategy, batches: u32) -> Config {
         batches,
         strategy,
         host_ahead: 1,
-        devices: 1,
-        device_ahead: 2,
-        spool_slots: 8,
         fetch_ahead: 2,
+        devices: vec![DeviceConfig { ahead: 2, spool_slots: 8, first_generation: 5 }],
+        holders: Holders::Shared,
         stall_timeout_ns: SECOND,
         stalls_max: 2,
         profile_batches: 2,
-        profile: None,
-        first_generation: 5,
+        learned: Learned::nothing(),
+        replay: None,
+        ranks: 1,
+        costs: None,
     }
+}
+
+fn profiled(mut config: Config, host_ns: u64, device_ns: u64, ready_ns: u64) -> Config {
+    config.learned = Learned::from_profile(&Profile { host_ns, device_ns, ready_ns }, 1);
+    config
+}
+
+/// With another lookahead and another spool of the only device.
+fn with_device(mut config: Config, ahead: u32, spool_slots: u32) -> Config {
+    config.devices[0] = DeviceConfig { ahead, spool_slots, ..config.devices[0] };
+    config
 }
 
 fn mte(split: Split, tail: Tail) -> Strategy {
@@ -67,11 +80,10 @@ fn configurations_that_cannot_be_run_are_refused_by_name() {
     };
     let small = |field| Error::TooSmall { field, got: 0, least: 1 };
     assert_eq!(refused(|c| c.batches = 0), Error::NoBatches);
-    assert_eq!(refused(|c| c.devices = 2), Error::TooManyDevices { asked: 2, limit: 1 });
-    assert_eq!(refused(|c| c.devices = 0), Error::NeedsDevice { strategy: "wrr" });
+    assert_eq!(refused(|c| c.devices.clear()), Error::NeedsDevice { strategy: "wrr" });
     assert_eq!(refused(|c| c.host_ahead = 0), small("host_ahead"));
-    assert_eq!(refused(|c| c.device_ahead = 0), small("device_ahead"));
-    assert_eq!(refused(|c| c.spool_slots = 0), small("spool_slots"));
+    assert_eq!(refused(|c| c.devices[0].ahead = 0), small("devices.ahead"));
+    assert_eq!(refused(|c| c.devices[0].spool_slots = 0), small("devices.spool_slots"));
     assert_eq!(refused(|c| c.fetch_ahead = 0), small("fetch_ahead"));
     assert_eq!(refused(|c| c.stall_timeout_ns = 0), small("stall_timeout_ns"));
     assert_eq!(refused(|c| c.stalls_max = 0), small("stalls_max"));
@@ -87,9 +99,8 @@ fn configurations_that_cannot_be_run_are_refused_by_name() {
 #[test]
 fn the_host_alone_needs_no_device_and_keeps_to_its_lookahead() {
     let mut epoch = epoch(Config {
-        devices: 0,
+        devices: Vec::new(),
         host_ahead: 2,
-        spool_slots: 0,
         fetch_ahead: 0,
         ..config(Strategy::HostOnly, 3)
     });
@@ -172,11 +183,8 @@ fn a_stalled_device_is_fenced_and_works_again_only_after_a_sign_of_life() {
 #[test]
 fn what_was_published_before_a_stall_stays_good_and_after_a_loss_only_what_was_fetched() {
     for lost in [false, true] {
-        let mut epoch = epoch(Config {
-            device_ahead: 3,
-            fetch_ahead: 1,
-            ..config(mte(Split::Fixed(3), Tail::Descending), 4)
-        });
+        let fixed = config(mte(Split::Fixed(3), Tail::Descending), 4);
+        let mut epoch = epoch(Config { fetch_ahead: 1, ..with_device(fixed, 3, 8) });
         assert_eq!(epoch.device(0, DEVICE), work(3, 3, true, 5));
         deliver(&mut epoch, 1, 3, 5);
         epoch.device_published(2, DEVICE, BatchIndex(2), Generation(5));
@@ -237,7 +245,7 @@ fn with_one_place_the_host_redoes_only_the_batch_that_is_due() {
 #[test]
 fn a_place_is_kept_for_a_batch_that_the_device_may_still_be_granted() {
     let fixed = mte(Split::Fixed(2), Tail::Ascending);
-    let mut epoch = epoch(Config { device_ahead: 1, ..config(fixed, 2) });
+    let mut epoch = epoch(with_device(config(fixed, 2), 1, 8));
     assert_eq!(epoch.device(0, DEVICE), work(1, 1, true, 5));
     epoch.device_rejected(1, DEVICE, BatchIndex(1), Generation(5));
     assert_eq!(epoch.host(1), HostDecision::Idle);
@@ -267,12 +275,11 @@ fn a_device_that_only_sends_progress_is_not_believed_for_ever() {
 
 #[test]
 fn an_equal_finish_is_taken_from_the_profile() {
-    let profile = Some(Profile { host_ns: 10, device_ns: 20, ready_ns: 0 });
     let strategy = mte(Split::EqualFinish, Tail::Descending);
-    let equal = epoch(Config { profile, ..config(strategy, 9) });
+    let equal = epoch(profiled(config(strategy, 9), 10, 20, 0));
     assert_eq!(equal.summary().split, Some(3));
     assert!(!equal.summary().split_limited_by_spool);
-    let limited = epoch(Config { profile, spool_slots: 2, ..config(strategy, 9) });
+    let limited = epoch(profiled(with_device(config(strategy, 9), 2, 2), 10, 20, 0));
     assert_eq!(limited.summary().split, Some(2));
     assert!(limited.summary().split_limited_by_spool);
 }
@@ -280,7 +287,7 @@ fn an_equal_finish_is_taken_from_the_profile() {
 #[test]
 fn an_ascending_part_is_never_larger_than_the_spool_that_must_hold_it() {
     let fixed = mte(Split::Fixed(9), Tail::Ascending);
-    let limited = epoch(Config { spool_slots: 4, ..config(fixed, 20) });
+    let limited = epoch(with_device(config(fixed, 20), 2, 4));
     assert_eq!(limited.summary().split, Some(4));
     assert!(limited.summary().split_limited_by_spool);
 }
@@ -288,7 +295,7 @@ fn an_ascending_part_is_never_larger_than_the_spool_that_must_hold_it() {
 #[test]
 fn without_a_profile_both_ends_work_until_enough_was_measured() {
     let strategy = mte(Split::EqualFinish, Tail::Descending);
-    let mut epoch = epoch(Config { spool_slots: 64, ..config(strategy, 30) });
+    let mut epoch = epoch(with_device(config(strategy, 30), 2, 64));
     assert_eq!(epoch.device(0, DEVICE), work(29, 2, true, 5));
     epoch.accelerator_ready(0);
     for step in 0..4 {
@@ -318,8 +325,8 @@ fn a_device_lost_before_the_split_is_known_keeps_what_it_had_claimed() {
 
 #[test]
 fn wrr_takes_a_device_batch_when_one_is_ready() {
-    let profile = Some(Profile { host_ns: 100, device_ns: 200, ready_ns: 30 });
-    let mut epoch = epoch(Config { profile, host_ahead: 2, ..config(Strategy::Wrr, 10) });
+    let workers = Config { host_ahead: 2, ..config(Strategy::Wrr, 10) };
+    let mut epoch = epoch(profiled(workers, 100, 200, 30));
     assert_eq!(epoch.device(0, DEVICE), work(9, 2, true, 5));
     prepare(&mut epoch, 70, 0);
     deliver(&mut epoch, 70, 9, 5);
@@ -329,8 +336,7 @@ fn wrr_takes_a_device_batch_when_one_is_ready() {
 
 #[test]
 fn wrr_without_workers_consumes_what_was_prepared_for_this_step() {
-    let profile = Some(Profile { host_ns: 100, device_ns: 200, ready_ns: 30 });
-    let mut epoch = epoch(Config { profile, host_ahead: 1, ..config(Strategy::Wrr, 10) });
+    let mut epoch = epoch(profiled(config(Strategy::Wrr, 10), 100, 200, 30));
     assert_eq!(epoch.device(0, DEVICE), work(9, 2, true, 5));
     prepare(&mut epoch, 70, 0);
     deliver(&mut epoch, 70, 9, 5);
@@ -340,19 +346,18 @@ fn wrr_without_workers_consumes_what_was_prepared_for_this_step() {
 
 #[test]
 fn wrr_grants_nothing_that_the_host_would_wait_for() {
-    let slow = Some(Profile { host_ns: 100, device_ns: 1_000, ready_ns: 30 });
+    let slow = |batches| epoch(profiled(config(Strategy::Wrr, batches), 100, 1_000, 30));
     // Ten batches take the host 1,000, one takes the device as long and 30 to consume.
-    let mut refused = epoch(Config { profile: slow, ..config(Strategy::Wrr, 10) });
+    let mut refused = slow(10);
     assert_eq!(refused.device(0, DEVICE), DeviceDecision::Idle);
-    let mut granted = epoch(Config { profile: slow, ..config(Strategy::Wrr, 11) });
+    let mut granted = slow(11);
     assert_eq!(granted.device(0, DEVICE), work(10, 1, true, 5));
     assert_eq!(granted.device(0, DEVICE), DeviceDecision::Idle);
 }
 
 #[test]
 fn wrr_takes_the_last_batch_back_from_a_device_that_slowed_down() {
-    let profile = Some(Profile { host_ns: 100, device_ns: 150, ready_ns: 30 });
-    let mut epoch = epoch(Config { profile, ..config(Strategy::Wrr, 2) });
+    let mut epoch = epoch(profiled(config(Strategy::Wrr, 2), 100, 150, 30));
     epoch.accelerator_ready(0);
     assert_eq!(epoch.device(0, DEVICE), work(1, 1, true, 5));
     assert_eq!(epoch.host(0), HostDecision::Prepare(BatchIndex(0)));
@@ -373,8 +378,8 @@ fn wrr_takes_the_last_batch_back_from_a_device_that_slowed_down() {
 
 #[test]
 fn slots_that_are_rejected_before_they_are_fetched_do_not_pile_up() {
-    let profile = Some(Profile { host_ns: 100, device_ns: 100, ready_ns: 30 });
-    let mut epoch = epoch(Config { profile, spool_slots: 1, ..config(Strategy::Wrr, 200) });
+    let one_slot = with_device(config(Strategy::Wrr, 200), 2, 1);
+    let mut epoch = epoch(profiled(one_slot, 100, 100, 30));
     for now in 0..100 {
         let DeviceDecision::Work(run, generation) = epoch.device(now, DEVICE) else {
             panic!("there is room for one batch")

@@ -3,7 +3,7 @@
 mod driver;
 
 use driver::{Faults, Scenario, run};
-use meetpoint_scheduler::{Config, Profile, Split, Strategy, Tail};
+use meetpoint_scheduler::{Config, DeviceConfig, Holders, Learned, Profile, Split, Strategy, Tail};
 use proptest::prelude::*;
 use proptest::strategy::Strategy as _;
 
@@ -25,13 +25,13 @@ fn strategies() -> impl proptest::strategy::Strategy<Value = Strategy> {
     ]
 }
 
-fn profiles() -> impl proptest::strategy::Strategy<Value = Option<Profile>> {
+fn profiles() -> impl proptest::strategy::Strategy<Value = Learned> {
     let times = (0..20 * MS, 0..20 * MS, 0..20 * MS);
-    proptest::option::of(times.prop_map(|(host_ns, device_ns, ready_ns)| Profile {
-        host_ns,
-        device_ns,
-        ready_ns,
-    }))
+    proptest::option::of(times).prop_map(|known| {
+        known.map_or(Learned::nothing(), |(host_ns, device_ns, ready_ns)| {
+            Learned::from_profile(&Profile { host_ns, device_ns, ready_ns }, 1)
+        })
+    })
 }
 
 prop_compose! {
@@ -43,7 +43,7 @@ prop_compose! {
         stall_timeout_ns in 5 * MS..60 * MS,
         stalls_max in 1_u32..4,
         profile_batches in 1_u32..5,
-        profile in profiles(),
+        learned in profiles(),
         first_generation in 0_u32..100,
     ) -> Config {
         let strategy = match strategy {
@@ -53,8 +53,11 @@ prop_compose! {
             other => other,
         };
         Config {
-            batches, strategy, host_ahead, devices: 1, device_ahead, spool_slots, fetch_ahead,
-            stall_timeout_ns, stalls_max, profile_batches, profile, first_generation,
+            batches, strategy, host_ahead, fetch_ahead,
+            devices: vec![DeviceConfig { ahead: device_ahead, spool_slots, first_generation }],
+            holders: Holders::Shared,
+            stall_timeout_ns, stalls_max, profile_batches, learned,
+            replay: None, ranks: 1, costs: None,
         }
     }
 }
@@ -105,7 +108,7 @@ fn promised(config: &Config, split: Option<u32>) -> Option<Vec<u32>> {
             let host_part = batches - split.expect("the split is fixed by the end of the epoch");
             Some((0..host_part).chain((host_part..batches).rev()).collect())
         }
-        Strategy::Wrr => None,
+        _ => None,
     }
 }
 

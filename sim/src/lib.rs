@@ -6,7 +6,6 @@
 //! In reading order: [`closed_forms`] (what the strategies come to on paper), [`virtual_time`]
 //! (what the scheduler that ships does with the same constants), [`power`] (modelled joules).
 
-pub mod closed_forms;
 mod error;
 mod outcome;
 pub mod power;
@@ -14,6 +13,7 @@ pub mod scenario;
 pub mod virtual_time;
 
 pub use error::Error;
+pub use meetpoint_scheduler::closed_forms;
 pub use outcome::{
     DeviceOutcome, Doing, EpochOutcome, Interval, Keep, LegBytes, LostRank, Outcome, RankOutcome,
 };

@@ -9,8 +9,8 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use meetpoint_scheduler::{
-    AcceleratorDecision, BatchIndex, Config, DeviceDecision, DeviceId, Epoch, Generation,
-    HostDecision, Profile, Source, Strategy, Summary, Time,
+    AcceleratorDecision, BatchIndex, Config, DeviceConfig, DeviceDecision, DeviceId, Epoch,
+    Generation, Holders, HostDecision, Learned, Profile, Source, Strategy, Summary, Time,
 };
 
 use crate::error::Error;
@@ -67,15 +67,16 @@ impl Machine {
             batches,
             strategy,
             host_ahead: (self.workers * 3).max(1),
-            devices: 1,
-            device_ahead: 4,
-            spool_slots: batches,
             fetch_ahead: 4,
+            devices: vec![DeviceConfig { ahead: 4, spool_slots: batches, first_generation: 1 }],
+            holders: Holders::Shared,
             stall_timeout_ns: self.device_ns.saturating_mul(10).max(1),
             stalls_max: 3,
             profile_batches: 8,
-            profile: Some(self.profile()),
-            first_generation: 1,
+            learned: Learned::from_profile(&self.profile(), 1),
+            replay: None,
+            ranks: 1,
+            costs: None,
         }
     }
 }
@@ -259,6 +260,7 @@ impl World<'_> {
                     self.post(until - self.now, Event::Wake);
                 }
             }
+            AcceleratorDecision::Agree(_) => unreachable!("one rank decides alone"),
             AcceleratorDecision::Done => self.done = true,
         }
     }

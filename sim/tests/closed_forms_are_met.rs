@@ -1,6 +1,6 @@
 //! The scheduler that ships, in virtual time, meets the closed forms.
 
-use meetpoint_scheduler::{BatchIndex, Profile, Source, Split, Strategy, Tail};
+use meetpoint_scheduler::{BatchIndex, Learned, Profile, Source, Split, Strategy, Tail};
 use meetpoint_sim::closed_forms::{Inputs, predict};
 use meetpoint_sim::virtual_time::{Machine, Simulation, simulate};
 use proptest::prelude::{ProptestConfig, proptest};
@@ -126,7 +126,7 @@ fn a_split_found_within_the_epoch_comes_to_the_same_as_a_profile() {
     let machine = serial(1.0, 0.375, 2.0);
     let mut config = machine.config(BATCHES, DESCENDING);
     let known = simulate(&config, &machine).unwrap();
-    config.profile = None;
+    config.learned = Learned::nothing();
     let measured = simulate(&config, &machine).unwrap();
     assert_eq!(measured.summary.split, known.summary.split);
     assert_eq!(measured.sequence, known.sequence);
@@ -138,10 +138,10 @@ fn mte_profiled_against_a_faster_device_is_slower_than_no_device_and_wrr_is_not(
     let profiled = serial(1.0, 0.3, 2.0);
     // Twice as slow as it was: the host's part ends after 2/3 N, the device's after 4/3 N.
     let real = Machine { device_ns: 2 * profiled.device_ns, ..profiled };
-    let told = Some(Profile { device_ns: profiled.device_ns, ..real.profile() });
+    let told = Profile { device_ns: profiled.device_ns, ..real.profile() };
     let total = |strategy| {
         let mut config = real.config(BATCHES, strategy);
-        config.profile = told;
+        config.learned = Learned::from_profile(&told, 1);
         simulate(&config, &real).unwrap().total_ns
     };
     let alone = total(Strategy::HostOnly);
@@ -156,7 +156,9 @@ fn wrr_is_never_slower_than_the_host_alone_by_more_than_one_percent() {
             let machine = serial(1.0, 0.4, t_s);
             let alone = run(&machine, Strategy::HostOnly).total_ns as f64;
             let mut config = machine.config(BATCHES, Strategy::Wrr);
-            config.profile = config.profile.filter(|_| profile_known);
+            if !profile_known {
+                config.learned = Learned::nothing();
+            }
             let total = simulate(&config, &machine).unwrap().total_ns as f64;
             assert!(total <= alone * 1.01, "t_s {t_s}: {total} against {alone}");
         }
@@ -200,7 +202,7 @@ fn a_small_spool_limits_an_equal_finish_and_is_reported() {
     let machine = serial(1.0, 0.4, 2.0);
     for strategy in [DESCENDING, ASCENDING] {
         let mut config = machine.config(BATCHES, strategy);
-        config.spool_slots = 32;
+        config.devices[0].spool_slots = 32;
         let simulated = simulate(&config, &machine).unwrap();
         assert_eq!(simulated.summary.split, Some(32));
         assert!(simulated.summary.split_limited_by_spool);

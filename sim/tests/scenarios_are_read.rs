@@ -124,7 +124,7 @@ fn a_fault_names_place_key_and_remedy() {
         ("batches = 10", "strategy = \"wr\"\nbatches = 10", &["2:12", "wr", "host-only"]),
         ("\"2s\"", "\"2s\"\nfaults = [\"die@0\"]", &["7:10", "die@WHEN"]),
         ("\"2s\"", "\"2s\"\nspool_slots = 0", &["`devices.0.spool_slots`", "leave it out"]),
-        ("\"300ms\"", "{ kind = \"normal\" }", &["8:8", "normal", "lognormal"]),
+        ("\"300ms\"", "{ kind = \"normal\" }", &["8:17", "normal", "lognormal"]),
         ("\"300ms\"", "\"300ms\"\n[mte]\nsplit = \"half\"", &["10:9", "equal-finish"]),
         ("\"300ms\"", "\"300ms\"\n[mte]\nsplit = 11", &["`mte.split`", "at most `batches`"]),
     ] {

@@ -43,6 +43,7 @@ pub(super) fn job(file: &JobFile, epoch: Option<&EpochStats>, job: &Job) -> repo
 fn mte(file: &JobFile) -> String {
     let split = match file.mte_split {
         Split::EqualFinish => "both ends finish together".to_owned(),
+        Split::Optimal => "the shortest epoch".to_owned(),
         Split::Fixed(batches) => format!("{batches} batches to the device"),
     };
     format!("{split}, tail {}", tail(file.mte_tail))

@@ -31,6 +31,10 @@ impl StrategyName {
     /// The name of the job's own strategy.
     fn of_job(job: &JobFile) -> Self {
         match job.strategy {
+            Strategy::WrrFrozen
+            | Strategy::MteFeedback
+            | Strategy::Windowed { .. }
+            | Strategy::Auto { .. } => unreachable!("a job file has no name for it"),
             Strategy::HostOnly => Self::HostOnly,
             Strategy::DeviceOnly => Self::DeviceOnly,
             Strategy::Mte { .. } => Self::Mte,

@@ -76,6 +76,7 @@ impl Driver {
                     return Ok(Step::Done);
                 }
                 AcceleratorDecision::WaitUntil(until) => until,
+                AcceleratorDecision::Agree(_) => unreachable!("one rank decides alone"),
             };
             if prepares && let HostDecision::Prepare(batch) = run.host() {
                 return Ok(Step::Prepare(batch));

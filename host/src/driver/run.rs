@@ -194,12 +194,13 @@ impl Run {
 
     /// Gives the device its first work, or gives it up at once where there is none.
     pub(super) fn begin(&mut self) {
-        let config = self.scheduler.config();
-        let (devices, generation) = (config.devices, config.first_generation);
-        match &self.session {
-            Some(session) => session.start_epoch(self.epoch, generation),
-            None if devices > 0 => self.scheduler.device_lost(0, DEVICE),
-            None => {}
+        let device = self.scheduler.config().devices.first().copied();
+        match (&self.session, device) {
+            (Some(session), Some(device)) => {
+                session.start_epoch(self.epoch, device.first_generation);
+            }
+            (None, Some(_)) => self.scheduler.device_lost(0, DEVICE),
+            (_, None) => {}
         }
         self.pump();
     }

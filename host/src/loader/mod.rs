@@ -20,7 +20,7 @@ use crate::worker::HostPreparer;
 use crate::{Error, StopHandle, clock, worker};
 use meetpoint_format::recipe::TensorSpec;
 use meetpoint_prepare::Job;
-use meetpoint_scheduler::{BatchIndex, Config, Source};
+use meetpoint_scheduler::{BatchIndex, Config, DeviceConfig, Holders, Learned, Source};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -224,19 +224,25 @@ impl Loader {
 
     fn schedule_config(&self) -> Config {
         let spool_slots = self.limits.spool.map_or(0, |spool| spool.slots_scheduled);
+        let device = DeviceConfig {
+            ahead: DEVICE_AHEAD.min(spool_slots.max(1)),
+            spool_slots,
+            first_generation: self.next_generation,
+        };
         Config {
             batches: self.batches,
             strategy: self.config.strategy,
             host_ahead: self.limits.host_ahead,
-            devices: u16::from(self.config.needs_device()),
-            device_ahead: DEVICE_AHEAD.min(spool_slots.max(1)),
-            spool_slots,
             fetch_ahead: self.limits.fetch_ahead,
+            devices: vec![device; usize::from(self.config.needs_device())],
+            holders: Holders::Shared,
             stall_timeout_ns: clock::duration_ns(self.config.stall_timeout),
             stalls_max: STALLS_MAX,
             profile_batches: self.config.profile_batches,
-            profile: self.config.profile,
-            first_generation: self.next_generation,
+            learned: Learned::from_profile(&self.config.profile.unwrap_or_default(), 1),
+            replay: None,
+            ranks: 1,
+            costs: None,
         }
     }
 

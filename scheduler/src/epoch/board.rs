@@ -40,9 +40,9 @@ impl Board {
         Self {
             now: 0,
             ledger: Ledger::new(config.batches),
-            devices: (0..config.devices).map(|_| Device::new(&config)).collect(),
+            devices: (0..config.devices.len()).map(|at| Device::new(&config, at)).collect(),
             steps: Steps::default(),
-            publish_order: VecDeque::with_capacity(queue(config.spool_slots.saturating_mul(2))),
+            publish_order: VecDeque::with_capacity(queue(config.spool_slots().saturating_mul(2))),
             ready_host: VecDeque::with_capacity(queue(config.host_ahead)),
             ready_device: VecDeque::with_capacity(queue(config.fetch_ahead)),
             fetching: 0,
@@ -78,11 +78,11 @@ impl Board {
 
     /// Recent times, from the profile where nothing was measured; 0 where not known.
     pub(crate) fn times(&self, device: &Device) -> Profile {
-        let profiled = self.config.profile.unwrap_or_default();
+        let learned = &self.config.learned;
         Profile {
-            host_ns: measured_or(self.steps.host(), profiled.host_ns).unwrap_or(0),
-            device_ns: measured_or(&device.batch, profiled.device_ns).unwrap_or(0),
-            ready_ns: measured_or(self.steps.device(), profiled.ready_ns).unwrap_or(0),
+            host_ns: measured_or(self.steps.host(), learned.host_ns).unwrap_or(0),
+            device_ns: measured_or(&device.batch, device.learned_ns).unwrap_or(0),
+            ready_ns: measured_or(self.steps.device(), learned.ready_ns).unwrap_or(0),
         }
     }
 
@@ -125,6 +125,7 @@ impl Board {
         let device = &mut self.devices[usize::from(device.0)];
         while let Some(batch) = device.claimed.first() {
             device.claimed.remove(batch);
+            device.revoked += 1;
             self.ledger.take_back(batch);
             self.revoked += 1;
         }
@@ -135,6 +136,7 @@ impl Board {
         let device = &mut self.devices[usize::from(device.0)];
         while let Some(batch) = device.published.first() {
             device.published.remove(batch);
+            device.revoked += 1;
             if self.ledger.state(batch) == State::Fetching {
                 self.fetching -= 1;
             }
@@ -173,7 +175,9 @@ impl Board {
     pub(crate) fn consume(&mut self, batch: BatchIndex) -> Source {
         let source = self.ledger.consume(batch);
         if let Source::Device(device) = source {
-            self.device_mut(device).ready -= 1;
+            let device = self.device_mut(device);
+            device.ready -= 1;
+            device.consumed += 1;
             self.fetched -= 1;
         }
         self.steps.consumed(self.now, source);

@@ -64,8 +64,8 @@ impl Epoch {
     fn grant(&mut self, id: DeviceId) -> DeviceDecision {
         let board = &mut self.board;
         let device = &board.devices[usize::from(id.0)];
-        let lookahead = board.config.device_ahead.saturating_sub(device.claimed.len());
-        let slots = board.config.spool_slots.saturating_sub(device.slots());
+        let lookahead = device.ahead.saturating_sub(device.claimed.len());
+        let slots = device.spool_slots.saturating_sub(device.slots());
         let most = lookahead.min(slots);
         if most == 0 {
             return DeviceDecision::Idle;

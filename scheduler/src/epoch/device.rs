@@ -1,7 +1,7 @@
 //! What the scheduler knows of one device: its claims, its generation, its signs of life.
 
 use crate::batch_set::BatchSet;
-use crate::config::Config;
+use crate::config::{Config, DeviceConfig};
 use crate::estimate::Estimate;
 use crate::types::{Generation, Time};
 
@@ -22,6 +22,14 @@ pub(crate) enum Lost {
 
 #[derive(Debug, Clone)]
 pub(crate) struct Device {
+    /// As configured.
+    pub(crate) ahead: u32,
+    pub(crate) spool_slots: u32,
+    /// t_s as learned before, 0 where not known.
+    pub(crate) learned_ns: u64,
+    /// Its batches that were consumed, and its claims that were taken back.
+    pub(crate) consumed: u32,
+    pub(crate) revoked: u32,
     pub(crate) generation: Generation,
     /// Granted and not published.
     pub(crate) claimed: BatchSet,
@@ -44,9 +52,15 @@ pub(crate) struct Device {
 }
 
 impl Device {
-    pub(crate) fn new(config: &Config) -> Self {
+    pub(crate) fn new(config: &Config, at: usize) -> Self {
+        let DeviceConfig { ahead, spool_slots, first_generation } = config.devices[at];
         Self {
-            generation: Generation(config.first_generation),
+            ahead,
+            spool_slots,
+            learned_ns: config.learned.device_ns(at),
+            consumed: 0,
+            revoked: 0,
+            generation: Generation(first_generation),
             claimed: BatchSet::with_capacity(config.batches),
             published: BatchSet::with_capacity(config.batches),
             ready: 0,
@@ -87,8 +101,7 @@ impl Device {
         if self.claimed.is_empty() {
             return None;
         }
-        let profiled = config.profile.map_or(0, |profile| profile.device_ns);
-        let batch = self.batch.recent_ns().unwrap_or(profiled);
+        let batch = self.batch.recent_ns().unwrap_or(self.learned_ns);
         let patience = PATIENCE_STALLS
             .saturating_mul(config.stall_timeout_ns)
             .max(PATIENCE_BATCHES.saturating_mul(batch));

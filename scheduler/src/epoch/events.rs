@@ -3,6 +3,7 @@
 use crate::epoch::Epoch;
 use crate::epoch::device::Lost;
 use crate::ledger::State;
+use crate::ranks::Agreement;
 use crate::types::{BatchIndex, DeviceId, Generation, Outcome, Source, Time, VoidReason};
 
 impl Epoch {
@@ -108,6 +109,7 @@ impl Epoch {
             self.board.device_mut(device).published.remove(batch);
             self.board.fetching -= u32::from(state == State::Fetching);
         }
+        self.board.device_mut(device).revoked += 1;
         self.board.ledger.take_back(batch);
         self.board.revoked += 1;
         self.plan.as_mut().learn(&self.board);
@@ -124,7 +126,7 @@ impl Epoch {
     /// The device is gone for this epoch.
     pub fn device_lost(&mut self, now: Time, device: DeviceId) {
         self.tell(now);
-        if device.0 < self.board.config.devices {
+        if usize::from(device.0) < self.board.devices.len() {
             self.board.give_up(device, Lost::Link);
             self.plan.as_mut().learn(&self.board);
             self.check_step();
@@ -134,9 +136,42 @@ impl Epoch {
     /// The accelerator is free: the step before has ended. Call once per step, before asking.
     pub fn accelerator_ready(&mut self, now: Time) {
         self.tell(now);
-        let background = self.board.config.host_ahead > 1;
+        let background = self.board.config.background();
         self.board.steps.accelerator_ready(self.board.now, background);
         self.plan.as_mut().learn(&self.board);
+    }
+
+    /// Before anything else is asked or told: this batch was kept from before and lies published
+    /// in the device's spool (reuse). It takes a slot, and is fetched and consumed as any other.
+    /// Void with [`VoidReason::NoPlace`] where the strategy gives it no place; the slot must then
+    /// be released.
+    pub fn preloaded(&mut self, now: Time, device: DeviceId, batch: BatchIndex) -> Outcome {
+        self.tell(now);
+        if usize::from(device.0) >= self.board.devices.len() {
+            return self.void(VoidReason::NotClaimed);
+        }
+        if !self.board.ledger.holds(batch) {
+            return self.void(VoidReason::OutOfRange);
+        }
+        self.void(VoidReason::NoPlace)
+    }
+
+    /// What all ranks came to, after [`crate::AcceleratorDecision::Agree`].
+    pub fn agreed(&mut self, now: Time, agreement: Agreement) -> Outcome {
+        self.tell(now);
+        let step = self.board.ledger.consumed();
+        if agreement.0.step != [step; 2] {
+            return self.void(VoidReason::WrongStep);
+        }
+        self.void(VoidReason::NotClaimed)
+    }
+
+    /// A batch of a device that was accepted and is to be dropped (its slot and its memory
+    /// released) because the host redoes it. Ask until `None` after every decision; with one rank
+    /// it is always `None`.
+    pub fn discard(&mut self, now: Time) -> Option<(BatchIndex, DeviceId)> {
+        self.tell(now);
+        None
     }
 
     /// Time passed. Due at least when [`crate::AcceleratorDecision::WaitUntil`] says so.

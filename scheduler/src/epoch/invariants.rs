@@ -53,8 +53,8 @@ impl Epoch {
         let in_host = board.fetching + board.fetched;
         assert!(board.devices.is_empty() || in_host <= config.fetch_ahead, "too much fetched");
         for device in &board.devices {
-            assert!(device.claimed.len() <= config.device_ahead, "a device is too far ahead");
-            assert!(device.slots() <= config.spool_slots, "the spool is over its quota");
+            assert!(device.claimed.len() <= device.ahead, "a device is too far ahead");
+            assert!(device.slots() <= device.spool_slots, "the spool is over its quota");
             assert!(
                 device.lost.is_none() || !device.holds_unready(),
                 "a lost device holds batches"

@@ -5,6 +5,7 @@ mod decisions;
 pub(crate) mod device;
 mod events;
 mod invariants;
+mod reports;
 
 use crate::config::Config;
 use crate::error::Error;
@@ -13,6 +14,7 @@ use crate::types::{DeviceId, Profile, Time};
 use board::Board;
 use device::Lost;
 use invariants::Watermarks;
+pub use reports::DeviceSummary;
 
 /// One epoch being worked from both ends. See the crate's docs.
 ///
@@ -81,7 +83,7 @@ impl Epoch {
             split,
             split_limited_by_spool,
             measured: board.measured(),
-            last_generation: generation.unwrap_or(board.config.first_generation),
+            last_generation: generation.unwrap_or(0),
         }
     }
 
@@ -92,13 +94,13 @@ impl Epoch {
 
     /// Fences off every device whose time is up.
     fn fence_stalled(&mut self) {
-        for number in 0..self.board.config.devices {
+        for number in 0..self.board.devices.len() {
             let board = &mut self.board;
-            let due = board.devices[usize::from(number)].stall_due(&board.config);
+            let due = board.devices[number].stall_due(&board.config);
             if due.is_none_or(|due| board.now < due) {
                 continue;
             }
-            let id = DeviceId(number);
+            let id = DeviceId(u16::try_from(number).expect("checked by the configuration"));
             board.fence(id);
             let stalls_max = board.config.stalls_max;
             let device = board.device_mut(id);

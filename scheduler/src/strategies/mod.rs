@@ -95,6 +95,7 @@ impl Plan {
             Named::DeviceOnly => Self::DeviceOnly(device_only::DeviceOnly::default()),
             Named::Mte { split, tail } => Self::Mte(mte::Mte::new(config, split, tail)),
             Named::Wrr => Self::Wrr(wrr::Wrr::default()),
+            _ => unreachable!("refused by the check of the configuration"),
         }
     }
 

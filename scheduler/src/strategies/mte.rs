@@ -17,7 +17,7 @@ use crate::config::{Config, Split, Tail};
 use crate::epoch::board::Board;
 use crate::estimate::equal_finish;
 use crate::strategies::{Next, Strategy, next_fetch_in_order};
-use crate::types::{BatchIndex, DeviceId};
+use crate::types::{BatchIndex, DeviceId, Profile};
 
 #[derive(Debug, Clone)]
 pub(crate) struct Mte {
@@ -33,13 +33,19 @@ impl Mte {
         let mut plan = Self { tail, device_part: None, limited_by_spool: false, fetch_cursor: 0 };
         match (split, tail) {
             (Split::Fixed(part), Tail::Descending) => plan.device_part = Some(part),
-            (Split::Fixed(part), Tail::Ascending) => plan.fix(part, config.spool_slots),
+            (Split::Fixed(part), Tail::Ascending) => plan.fix(part, config.spool_slots()),
             (Split::EqualFinish, _) => {
-                let known = config.profile.and_then(|p| equal_finish(config.batches, &p));
-                if let Some(part) = known {
-                    plan.fix(part, config.spool_slots);
+                let learned = &config.learned;
+                let profile = Profile {
+                    host_ns: learned.host_ns,
+                    device_ns: learned.device_ns(0),
+                    ready_ns: learned.ready_ns,
+                };
+                if let Some(part) = equal_finish(config.batches, &profile) {
+                    plan.fix(part, config.spool_slots());
                 }
             }
+            (Split::Optimal, _) => unreachable!("refused by the check of the configuration"),
         }
         plan
     }
@@ -141,7 +147,7 @@ impl Strategy for Mte {
         let measured = board.steps.host().count() >= enough
             && board.devices.iter().all(|device| device.batch.count() >= enough);
         if measured && let Some(part) = equal_finish(ledger.batches(), &board.measured()) {
-            self.fix(part, board.config.spool_slots);
+            self.fix(part, board.config.spool_slots());
             self.device_part = self
                 .device_part
                 .map(|part| part.clamp(device_claimed, ledger.batches() - ledger.lo()));

@@ -177,7 +177,10 @@ impl World<'_> {
                 let taken = self.epoch.device_published(now, DeviceId(device), batch, generation);
                 if taken == Outcome::Accepted {
                     self.slots += 1;
-                    assert!(self.slots <= self.epoch.config().spool_slots, "the spool overflows");
+                    assert!(
+                        self.slots <= self.epoch.config().devices[0].spool_slots,
+                        "the spool overflows"
+                    );
                 }
             }
             Message::Failed { batch, generation } => {
@@ -285,6 +288,7 @@ impl World<'_> {
                     self.post(until - self.now, Event::Wake);
                 }
             }
+            AcceleratorDecision::Agree(_) => panic!("one rank decides alone"),
             AcceleratorDecision::Done => self.finished = true,
         }
     }

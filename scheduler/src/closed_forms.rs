@@ -5,7 +5,8 @@
 //! is the steady interval max(p, t_t), and stands for p below: where t_t is larger, the accelerator
 //! bounds the epoch either way. Ends of the epoch (first and last batches) are left out.
 
-use meetpoint_scheduler::{Profile, Split, Strategy, Tail};
+use crate::config::{Split, Strategy, Tail};
+use crate::types::Profile;
 
 /// What a prediction is made from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,6 +59,12 @@ pub enum NotApplicable {
     /// The balance of `wrr` supposes t_g < t_c.
     #[error("a step on a device batch (t_g) takes no less than on a host batch (t_c)")]
     NoGainPerBatch,
+    /// A strategy whose time follows from no formula of these constants.
+    #[error("{strategy} has no closed form")]
+    NoForm {
+        /// Its name.
+        strategy: &'static str,
+    },
     /// A device part beyond the spool stops and starts with consumption.
     #[error("the device's part of {part} batches exceeds the spool's {slots} slots")]
     SpoolTooSmall {
@@ -82,8 +89,20 @@ pub fn predict(strategy: Strategy, inputs: &Inputs) -> Result<Prediction, NotApp
         Strategy::DeviceOnly => device_only(inputs),
         Strategy::Mte { split: Split::EqualFinish, tail } => mte_equal(inputs, tail),
         Strategy::Mte { split: Split::Fixed(part), tail } => mte_fixed(inputs, part, tail),
+        Strategy::Mte { split: Split::Optimal, .. } => mte_optimal(inputs),
         Strategy::Wrr => wrr(inputs),
+        Strategy::WrrFrozen | Strategy::MteFeedback | Strategy::Windowed { .. } => {
+            mte_optimal(inputs)
+        }
+        Strategy::Auto { .. } => Err(NotApplicable::NoForm { strategy: strategy.name() }),
     }
+}
+
+/// n_s = N·t_c/(t_s+t_c-t_g) = T/t_s, the shortest epoch of two phases: the device works on while
+/// its part is drained. The same form holds with background workers, where the drain hides no
+/// preparation.
+pub fn mte_optimal(inputs: &Inputs) -> Result<Prediction, NotApplicable> {
+    wrr(&Inputs { background: false, ..*inputs })
 }
 
 /// T = N·t_c.

@@ -1,0 +1,94 @@
+//! What ranks agree on before each step, so that all take the same kind of source (C5).
+
+/// What one rank could do in a step, or several together. To be carried to all ranks, combined
+/// with theirs in any order, and handed back with [`crate::Epoch::agreed`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Proposal {
+    /// Lowest and highest step (batches consumed) of those combined: equal, or ranks are out of
+    /// step.
+    pub(crate) step: [u32; 2],
+    /// Every rank has a device batch ready that may come next.
+    pub(crate) device_ready: bool,
+    /// Every rank would leave the host's part now.
+    pub(crate) switch: bool,
+    /// Every rank knows its share.
+    pub(crate) share_known: bool,
+    /// Least share of the devices.
+    pub(crate) share: u32,
+    /// Most batches that a host has claimed.
+    pub(crate) host_claimed: u32,
+    /// Least number of batches that the devices of a rank published or could.
+    pub(crate) device_total: u32,
+    /// Longest times: t_c, t_g, t_s of all devices together.
+    pub(crate) times_ns: [u64; 3],
+}
+
+/// What all ranks came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Agreement(pub(crate) Proposal);
+
+impl Proposal {
+    /// Words of its encoding.
+    pub const WORDS: usize = 6;
+
+    /// Both together. Associative and commutative.
+    #[must_use]
+    pub fn combine(self, other: Self) -> Self {
+        let longest = |at: usize| self.times_ns[at].max(other.times_ns[at]);
+        Self {
+            step: [self.step[0].min(other.step[0]), self.step[1].max(other.step[1])],
+            device_ready: self.device_ready && other.device_ready,
+            switch: self.switch && other.switch,
+            share_known: self.share_known && other.share_known,
+            share: self.share.min(other.share),
+            host_claimed: self.host_claimed.max(other.host_claimed),
+            device_total: self.device_total.min(other.device_total),
+            times_ns: [longest(0), longest(1), longest(2)],
+        }
+    }
+
+    /// All ranks' proposals were combined into this.
+    pub fn agreement(self) -> Agreement {
+        Agreement(self)
+    }
+
+    /// For a transport.
+    pub fn to_words(self) -> [u64; Self::WORDS] {
+        let pair = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
+        let flags = u32::from(self.device_ready)
+            | u32::from(self.switch) << 1
+            | u32::from(self.share_known) << 2;
+        let [t_c, t_g, t_s] = self.times_ns;
+        // The three flags stand above the share of 32 bits; the totals in a word of their own.
+        [
+            pair(self.step[0], self.step[1]),
+            pair(flags, self.share),
+            pair(self.host_claimed, self.device_total),
+            t_c,
+            t_g,
+            t_s,
+        ]
+    }
+
+    /// The inverse of [`Proposal::to_words`].
+    pub fn from_words(words: [u64; Self::WORDS]) -> Self {
+        let high = |at: usize| (words[at] >> 32) as u32;
+        let low = |at: usize| (words[at] & u64::from(u32::MAX)) as u32;
+        Self {
+            step: [high(0), low(0)],
+            device_ready: high(1) & 1 != 0,
+            switch: high(1) & 2 != 0,
+            share_known: high(1) & 4 != 0,
+            share: low(1),
+            host_claimed: high(2),
+            device_total: low(2),
+            times_ns: [words[3], words[4], words[5]],
+        }
+    }
+}
+
+impl From<Proposal> for Agreement {
+    fn from(proposal: Proposal) -> Self {
+        proposal.agreement()
+    }
+}
