@@ -2,13 +2,14 @@
 //!
 //! It is thin: it reads arguments and job files, calls the other crates, and tells the result. In
 //! reading order: `commands` (one file per command), `surface` (how it meets its user),
-//! `runner` (a job under several strategies), `report`, `doctor`, `generate`, `npy`.
+//! `runner` (a job under several strategies), `report`, `doctor`, `power`, `generate`, `npy`.
 
 mod commands;
 mod doctor;
 mod generate;
 mod npy;
 mod plots;
+mod power;
 mod report;
 mod runner;
 mod surface;

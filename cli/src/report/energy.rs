@@ -18,25 +18,21 @@ pub(crate) fn model(
         duration_s: run.totals.seconds,
         host_cores: u32::try_from(cores).unwrap_or(u32::MAX),
         host_busy_core_s: run.totals.host_core_seconds,
+        dram_bytes: 0,
         devices: u32::from(has_device),
         device_busy_s: device_busy,
         accelerators: 1,
         accelerator_busy_s: accelerator_busy,
     };
     let energy = power.energy(&activity);
-    let parts = [
-        ("base", energy.base_j),
-        ("host", energy.host_j),
-        ("device", energy.device_j),
-        ("accelerator", energy.accelerator_j),
-    ];
+    let parts = energy.parts.iter().map(|part| EnergyPart {
+        name: part.component.name().to_owned(),
+        modelled_joules: part.joules(),
+    });
     ModelledEnergy {
         modelled_joules: energy.total_j,
+        modelled_parts: parts.collect(),
         source: energy.source,
-        modelled_parts: parts
-            .into_iter()
-            .map(|(name, joules)| EnergyPart { name: name.to_owned(), modelled_joules: joules })
-            .collect(),
         unverified_watts: energy.unverified,
     }
 }

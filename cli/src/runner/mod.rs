@@ -106,7 +106,7 @@ pub(crate) fn run(
         }
     };
     let machine = machine::describe();
-    let power = PowerModel::bundled();
+    let power = crate::power::model(None)?;
     let description = describe::job(job, first.epochs.first(), &first.job);
     let runs = measured
         .iter()

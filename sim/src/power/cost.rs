@@ -1,0 +1,71 @@
+//! What an epoch costs in money.
+
+use serde::Serialize;
+
+use super::energy::ModelledEnergy;
+use super::{BYTES_PER_TB, DAYS_PER_YEAR, JOULES_PER_KWH, PowerModel, SECONDS_PER_DAY};
+use super::{SECONDS_PER_HOUR, wear::Wear};
+
+/// Money for an epoch by the model.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Cost {
+    /// As the file names it, such as `USD`.
+    pub currency: String,
+    /// The node, by the hour.
+    pub node: f64,
+    /// Electricity of the whole node.
+    pub energy: f64,
+    /// What the devices cost more than plain drives, over their life.
+    pub device_premium: f64,
+    /// The drive's price, by the share of its rated life that was written.
+    pub flash_wear: f64,
+    /// All four.
+    pub total: f64,
+    /// Prices that were chosen to show the sum, as `prices.drive`.
+    pub examples: Vec<String>,
+    /// Values that have no checked source.
+    pub unverified: Vec<String>,
+}
+
+impl PowerModel {
+    /// The cost of an epoch of so many seconds on `nodes` nodes with `devices` devices; `None`
+    /// where the file has no prices.
+    ///
+    /// A rented node's price covers its electricity, so a file for one has `per_kwh = 0`.
+    pub fn cost(
+        &self,
+        epoch_s: f64,
+        nodes: u32,
+        devices: u32,
+        energy: &ModelledEnergy,
+        wear: Option<&Wear>,
+    ) -> Option<Cost> {
+        let prices = self.file.prices.as_ref()?;
+        let life_s = prices.value("device_life_years") * DAYS_PER_YEAR * SECONDS_PER_DAY;
+        let node = f64::from(nodes) * prices.value("node_per_hour") * epoch_s / SECONDS_PER_HOUR;
+        let electricity = prices.value("per_kwh") * energy.total_j / JOULES_PER_KWH;
+        let device_premium = f64::from(devices) * prices.value("device_premium") * epoch_s / life_s;
+        let flash_wear = match (wear, &self.file.flash) {
+            (Some(wear), Some(flash)) => {
+                let rated_bytes = flash.value("rated_tbw") * BYTES_PER_TB;
+                prices.value("drive") * wear.bytes_per_epoch as f64 / rated_bytes
+            }
+            _ => 0.0,
+        };
+        let numbers = self.numbers();
+        let examples = numbers
+            .iter()
+            .filter(|number| number.is_example && number.key.starts_with("prices"))
+            .map(|number| number.key.clone());
+        Some(Cost {
+            currency: prices.currency.clone().unwrap_or_default(),
+            node,
+            energy: electricity,
+            device_premium,
+            flash_wear,
+            total: node + electricity + device_premium + flash_wear,
+            examples: examples.collect(),
+            unverified: self.unverified(&["prices"]),
+        })
+    }
+}
