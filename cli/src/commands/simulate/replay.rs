@@ -45,6 +45,13 @@ pub(crate) struct Row {
     pub verdict: String,
 }
 
+impl Row {
+    /// Whether it was replayed and is more than 2 % off.
+    pub(crate) fn is_off(&self) -> bool {
+        self.off_ratio.is_some_and(|off| off.abs() > WITHIN)
+    }
+}
+
 /// Replays every epoch of a report.
 pub(crate) fn file(path: &Path) -> anyhow::Result<Vec<Row>> {
     let text = std::fs::read(path).with_context(|| {
