@@ -3,15 +3,17 @@
 //! No clock, no thread, no file: times, watts and the text of a power file are arguments, and the
 //! same arguments give the same result.
 //!
-//! In reading order: [`closed_forms`] (what the strategies come to on paper), [`virtual_time`]
-//! (what the scheduler that ships does with the same constants), [`power`] (modelled joules).
+//! In reading order: [`closed_forms`] (what the strategies come to on paper), [`scenario`] (what is
+//! simulated), [`run`] (what the scheduler that ships does with it, over `engine`), [`Outcome`],
+//! [`power`] (modelled joules).
 
+mod engine;
 mod error;
 mod outcome;
 pub mod power;
 pub mod scenario;
-pub mod virtual_time;
 
+pub use engine::{run, run_keeping};
 pub use error::Error;
 pub use meetpoint_scheduler::closed_forms;
 pub use outcome::{

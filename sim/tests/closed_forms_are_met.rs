@@ -1,52 +1,93 @@
 //! The scheduler that ships, in virtual time, meets the closed forms.
 
-use meetpoint_scheduler::{BatchIndex, Learned, Profile, Source, Split, Strategy, Tail};
+use meetpoint_scheduler::{BatchIndex, Profile, Source};
 use meetpoint_sim::closed_forms::{Inputs, predict};
-use meetpoint_sim::virtual_time::{Machine, Simulation, simulate};
+use meetpoint_sim::scenario::{
+    Device, Distribution, MteChoice, Scenario, Span, SplitChoice, StrategyName, TailName,
+};
+use meetpoint_sim::{Keep, Outcome, RankOutcome, run, run_keeping};
 use proptest::prelude::{ProptestConfig, proptest};
 
 const BATCHES: u32 = 5_000;
-const DESCENDING: Strategy = Strategy::Mte { split: Split::EqualFinish, tail: Tail::Descending };
-const ASCENDING: Strategy = Strategy::Mte { split: Split::EqualFinish, tail: Tail::Ascending };
+
+/// A strategy and how it splits.
+type Chosen = (StrategyName, MteChoice);
+
+const fn mte(split: SplitChoice, tail: TailName) -> Chosen {
+    (StrategyName::Mte, MteChoice { split, tail })
+}
+
+const fn plain(name: StrategyName) -> Chosen {
+    (name, mte(SplitChoice::EqualFinish, TailName::Descending).1)
+}
+
+const DESCENDING: Chosen = mte(SplitChoice::EqualFinish, TailName::Descending);
+const ASCENDING: Chosen = mte(SplitChoice::EqualFinish, TailName::Ascending);
+const WRR: Chosen = plain(StrategyName::Wrr);
+const HOST_ONLY: Chosen = plain(StrategyName::HostOnly);
+const DEVICE_ONLY: Chosen = plain(StrategyName::DeviceOnly);
 
 fn ns(units: f64) -> u64 {
     (units * 1e6).round() as u64
 }
 
+/// A machine of constants.
+fn machine(preparation: f64, workers: u32, step: f64, direct_read: f64, t_s: f64) -> Scenario {
+    let constant = |units| Distribution::constant_ns(ns(units));
+    let mut scenario = Scenario::new(BATCHES, constant(preparation), constant(step));
+    scenario.host.workers = workers;
+    scenario.accelerator.direct_read = Span(ns(direct_read));
+    scenario.devices = vec![Device::new(constant(t_s))];
+    scenario.stall_timeout = Span((10 * ns(t_s)).max(1));
+    scenario.profile_batches = 8;
+    scenario
+}
+
 /// A machine without workers, from t_c, t_g and t_s.
-fn serial(t_c: f64, t_g: f64, t_s: f64) -> Machine {
+fn serial(t_c: f64, t_g: f64, t_s: f64) -> Scenario {
     // The step takes half of t_g; the rest is read, so that both parts are there.
     let train = t_g / 2.0;
-    Machine {
-        preparation_ns: ns(t_c - train),
-        workers: 0,
-        train_ns: ns(train),
-        direct_read_ns: ns(t_g - train),
-        device_ns: ns(t_s),
-        device_dies_at: None,
-    }
+    machine(t_c - train, 0, train, t_g - train, t_s)
 }
 
-fn run(machine: &Machine, strategy: Strategy) -> Simulation {
-    simulate(&machine.config(BATCHES, strategy), machine).expect("it can be run")
+fn under(scenario: &Scenario, (strategy, mte): Chosen) -> Scenario {
+    Scenario { strategy, mte, ..scenario.clone() }
 }
 
-fn saving(machine: &Machine, strategy: Strategy) -> f64 {
-    let host_only = run(machine, Strategy::HostOnly).total_ns;
-    1.0 - run(machine, strategy).total_ns as f64 / host_only as f64
+fn simulated(scenario: &Scenario, chosen: Chosen) -> Outcome {
+    run(&under(scenario, chosen), 0).expect("it can be run")
+}
+
+/// The only rank of the only epoch, with what it consumed.
+fn in_detail(scenario: &Scenario) -> (u64, RankOutcome) {
+    let keep = Keep { sequence: true, ..Keep::default() };
+    let outcome = run_keeping(scenario, 0, keep).expect("it can be run");
+    (outcome.total_ns, outcome.epochs[0].ranks[0].clone())
+}
+
+fn saving(scenario: &Scenario, chosen: Chosen) -> f64 {
+    let host_only = simulated(scenario, HOST_ONLY).total_ns;
+    1.0 - simulated(scenario, chosen).total_ns as f64 / host_only as f64
+}
+
+fn profile(scenario: &Scenario) -> Profile {
+    let (t_c, t_g) = scenario.step_times_ns();
+    let device_ns = scenario.device_ns(&scenario.devices[0]);
+    Profile { host_ns: t_c as u64, device_ns: device_ns as u64, ready_ns: t_g as u64 }
 }
 
 /// Within 0.1 % of the form, and as many batches as the two ends may have under way.
-fn meets(machine: &Machine, strategy: Strategy) {
-    let simulated = run(machine, strategy).total_ns as f64;
-    let profile = machine.profile();
-    let inputs =
-        Inputs { batches: BATCHES, background: machine.workers > 0, profile, spool_slots: BATCHES };
+fn meets(scenario: &Scenario, chosen: Chosen) {
+    let total = simulated(scenario, chosen).total_ns as f64;
+    let profile = profile(scenario);
+    let background = scenario.host.workers > 0;
+    let inputs = Inputs { batches: BATCHES, background, profile, spool_slots: BATCHES };
+    let strategy = under(scenario, chosen).scheduler_strategy();
     let predicted = predict(strategy, &inputs).expect("the form applies").total_ns;
     let ends = (2 * profile.host_ns + 2 * profile.device_ns) as f64;
     assert!(
-        (simulated - predicted).abs() <= predicted * 0.001 + ends,
-        "{strategy:?} on {machine:?}: simulated {simulated}, predicted {predicted}"
+        (total - predicted).abs() <= predicted * 0.001 + ends,
+        "{strategy:?} on {scenario:?}: simulated {total}, predicted {predicted}"
     );
 }
 
@@ -61,7 +102,7 @@ fn the_savings_without_workers_are_the_checked_ones() {
         (1.0, 0.05, 8.0, 0.1056, 0.1061),
     ] {
         let machine = serial(t_c, t_g, t_s);
-        let found = [DESCENDING, ASCENDING, Strategy::Wrr].map(|s| saving(&machine, s));
+        let found = [DESCENDING, ASCENDING, WRR].map(|s| saving(&machine, s));
         assert!((found[0] - mte).abs() < 0.001, "mte {t_c} {t_g} {t_s}: {found:?}");
         assert!((found[1] - mte).abs() < 0.002, "mte ascending {t_c} {t_g} {t_s}: {found:?}");
         assert!((found[2] - wrr).abs() < 0.001, "wrr {t_c} {t_g} {t_s}: {found:?}");
@@ -73,7 +114,7 @@ fn every_closed_form_is_met_without_workers() {
     for (t_c, t_g, t_s) in [(0.25, 0.10, 1.0), (1.0, 0.375, 2.0), (1.0, 0.5, 0.4), (1.0, 0.3, 1.0)]
     {
         let machine = serial(t_c, t_g, t_s);
-        let strategies = [Strategy::HostOnly, Strategy::DeviceOnly, DESCENDING, Strategy::Wrr];
+        let strategies = [HOST_ONLY, DEVICE_ONLY, DESCENDING, WRR];
         strategies.into_iter().for_each(|strategy| meets(&machine, strategy));
     }
 }
@@ -86,7 +127,7 @@ proptest! {
         t_c in 0.5_f64..2.0, ready in 0.05_f64..0.95, t_s in 0.1_f64..10.0,
     ) {
         let machine = serial(t_c, ready * t_c, t_s);
-        let strategies = [Strategy::HostOnly, Strategy::DeviceOnly, DESCENDING, Strategy::Wrr];
+        let strategies = [HOST_ONLY, DEVICE_ONLY, DESCENDING, WRR];
         strategies.into_iter().for_each(|strategy| meets(&machine, strategy));
     }
 }
@@ -101,18 +142,11 @@ fn the_times_with_workers_are_the_checked_ones() {
         (1.0, 1.2, 4.0, 1.2000),
     ] {
         for workers in [1, 2, 4] {
-            let machine = Machine {
-                preparation_ns: ns(p) * u64::from(workers),
-                workers,
-                train_ns: ns(t_t),
-                direct_read_ns: 0,
-                device_ns: ns(t_s),
-                device_dies_at: None,
-            };
-            let total = run(&machine, Strategy::Wrr).total_ns as f64;
+            let machine = machine(p * f64::from(workers), workers, t_t, 0.0, t_s);
+            let total = simulated(&machine, WRR).total_ns as f64;
             let per_batch = total / f64::from(BATCHES) / 1e6;
             assert!((per_batch - wrr).abs() < 0.002, "{p} {t_t} {t_s} w={workers}: {per_batch}");
-            let strategies = [Strategy::HostOnly, Strategy::DeviceOnly, Strategy::Wrr];
+            let strategies = [HOST_ONLY, DEVICE_ONLY, WRR];
             strategies.into_iter().for_each(|strategy| meets(&machine, strategy));
             if p > t_t {
                 meets(&machine, DESCENDING);
@@ -123,43 +157,33 @@ fn the_times_with_workers_are_the_checked_ones() {
 
 #[test]
 fn a_split_found_within_the_epoch_comes_to_the_same_as_a_profile() {
-    let machine = serial(1.0, 0.375, 2.0);
-    let mut config = machine.config(BATCHES, DESCENDING);
-    let known = simulate(&config, &machine).unwrap();
-    config.learned = Learned::nothing();
-    let measured = simulate(&config, &machine).unwrap();
-    assert_eq!(measured.summary.split, known.summary.split);
+    let mut machine = under(&serial(1.0, 0.375, 2.0), DESCENDING);
+    let (_, known) = in_detail(&machine);
+    machine.profile.known = false;
+    let (_, measured) = in_detail(&machine);
+    assert_eq!(measured.split, known.split);
     assert_eq!(measured.sequence, known.sequence);
-    assert_eq!(measured.summary.measured, machine.profile());
 }
 
 #[test]
 fn mte_profiled_against_a_faster_device_is_slower_than_no_device_and_wrr_is_not() {
-    let profiled = serial(1.0, 0.3, 2.0);
-    // Twice as slow as it was: the host's part ends after 2/3 N, the device's after 4/3 N.
-    let real = Machine { device_ns: 2 * profiled.device_ns, ..profiled };
-    let told = Profile { device_ns: profiled.device_ns, ..real.profile() };
-    let total = |strategy| {
-        let mut config = real.config(BATCHES, strategy);
-        config.learned = Learned::from_profile(&told, 1);
-        simulate(&config, &real).unwrap().total_ns
-    };
-    let alone = total(Strategy::HostOnly);
+    // Twice as slow as told: the host's part ends after 2/3 N, the device's after 4/3 N.
+    let mut machine = serial(1.0, 0.3, 4.0);
+    machine.profile.device_factor = 0.5;
+    let total = |chosen| simulated(&machine, chosen).total_ns;
+    let alone = total(HOST_ONLY);
     assert!(total(DESCENDING) > alone, "a static split against a slower device loses");
-    assert!(total(Strategy::Wrr) < alone, "wrr follows what the device really does");
+    assert!(total(WRR) < alone, "wrr follows what the device really does");
 }
 
 #[test]
 fn wrr_is_never_slower_than_the_host_alone_by_more_than_one_percent() {
     for t_s in [0.2, 0.5, 1.0, 3.0, 20.0, 500.0, 4_000.0] {
         for profile_known in [true, false] {
-            let machine = serial(1.0, 0.4, t_s);
-            let alone = run(&machine, Strategy::HostOnly).total_ns as f64;
-            let mut config = machine.config(BATCHES, Strategy::Wrr);
-            if !profile_known {
-                config.learned = Learned::nothing();
-            }
-            let total = simulate(&config, &machine).unwrap().total_ns as f64;
+            let mut machine = serial(1.0, 0.4, t_s);
+            let alone = simulated(&machine, HOST_ONLY).total_ns as f64;
+            machine.profile.known = profile_known;
+            let total = simulated(&machine, WRR).total_ns as f64;
             assert!(total <= alone * 1.01, "t_s {t_s}: {total} against {alone}");
         }
     }
@@ -167,29 +191,29 @@ fn wrr_is_never_slower_than_the_host_alone_by_more_than_one_percent() {
 
 #[test]
 fn a_device_that_dies_costs_no_more_than_its_stall() {
-    let machine = Machine { device_dies_at: Some(100), ..serial(1.0, 0.4, 2.0) };
-    for strategy in [Strategy::DeviceOnly, DESCENDING, ASCENDING, Strategy::Wrr] {
-        let simulated = run(&machine, strategy);
-        assert_eq!(simulated.sequence.len(), BATCHES as usize);
-        assert_eq!(simulated.summary.device_batches, 100);
-        assert!(simulated.summary.stalls >= 1);
-        let stall_ns = machine.config(BATCHES, strategy).stall_timeout_ns;
-        let by_device = 100 * machine.device_ns;
-        let bound = run(&machine, Strategy::HostOnly).total_ns + stall_ns + by_device;
-        assert!(simulated.total_ns <= bound, "{strategy:?} took {}", simulated.total_ns);
+    let mut machine = serial(1.0, 0.4, 2.0);
+    let alone = simulated(&machine, HOST_ONLY).total_ns;
+    machine.devices[0].faults = vec!["die@101".parse().unwrap()];
+    for chosen in [DEVICE_ONLY, DESCENDING, ASCENDING, WRR] {
+        let (total, rank) = in_detail(&under(&machine, chosen));
+        assert_eq!(rank.sequence.expect("it was kept").len(), BATCHES as usize);
+        assert_eq!(rank.device_batches, 100);
+        assert!(rank.stalls >= 1);
+        let bound = alone + machine.stall_timeout.0 + 100 * ns(2.0);
+        assert!(total <= bound, "{chosen:?} took {total}");
     }
 }
 
 #[test]
 fn the_fixed_orders_are_what_they_say() {
     let machine = serial(1.0, 0.4, 2.0);
-    let order = |strategy| {
-        let simulated = run(&machine, strategy);
-        simulated.sequence.iter().map(|(batch, _)| *batch).collect::<Vec<_>>()
+    let order = |chosen| {
+        let sequence = in_detail(&under(&machine, chosen)).1.sequence.expect("it was kept");
+        sequence.iter().map(|(batch, _)| *batch).collect::<Vec<_>>()
     };
     let ascending: Vec<_> = (0..BATCHES).map(BatchIndex).collect();
-    for strategy in [Strategy::HostOnly, Strategy::DeviceOnly, ASCENDING] {
-        assert_eq!(order(strategy), ascending);
+    for chosen in [HOST_ONLY, DEVICE_ONLY, ASCENDING] {
+        assert_eq!(order(chosen), ascending);
     }
     // n_s = 5000·1/(1+2), to the nearest.
     let mut towards_each_other = ascending;
@@ -198,15 +222,13 @@ fn the_fixed_orders_are_what_they_say() {
 }
 
 #[test]
-fn a_small_spool_limits_an_equal_finish_and_is_reported() {
-    let machine = serial(1.0, 0.4, 2.0);
-    for strategy in [DESCENDING, ASCENDING] {
-        let mut config = machine.config(BATCHES, strategy);
-        config.devices[0].spool_slots = 32;
-        let simulated = simulate(&config, &machine).unwrap();
-        assert_eq!(simulated.summary.split, Some(32));
-        assert!(simulated.summary.split_limited_by_spool);
-        let by_device = simulated.sequence.iter().filter(|(_, by)| *by != Source::Host).count();
-        assert_eq!(by_device, 32);
+fn a_small_spool_limits_an_equal_finish() {
+    let mut machine = serial(1.0, 0.4, 2.0);
+    machine.devices[0].spool_slots = Some(32);
+    for chosen in [DESCENDING, ASCENDING] {
+        let (_, rank) = in_detail(&under(&machine, chosen));
+        assert_eq!(rank.split, Some(32));
+        let sequence = rank.sequence.expect("it was kept");
+        assert_eq!(sequence.iter().filter(|(_, by)| *by != Source::Host).count(), 32);
     }
 }

@@ -28,6 +28,11 @@ goal = "mix"
 time_weight = 0.7
 order = "replayable"
 
+[power]
+base_w = 150.0
+host_core_w = 8
+device_w = 4.5
+
 [profile]
 known = true
 device_factor = 0.5

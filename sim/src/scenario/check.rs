@@ -55,6 +55,24 @@ impl Scenario {
         }
         within("windowed.window", self.windowed.window, 2, u32::MAX)?;
         let weight = self.auto.time_weight;
+        let needs_watts = self.strategy == StrategyName::Auto
+            && self.auto.goal != GoalName::Throughput
+            && self.power.is_none();
+        if needs_watts {
+            let remedy = "a table [power] with base_w, host_core_w and device_w";
+            return wrong("power", "is missing, and auto.goal counts energy", remedy);
+        }
+        if let Some(power) = &self.power {
+            for (key, watts) in [
+                ("power.base_w", power.base_w),
+                ("power.host_core_w", power.host_core_w),
+                ("power.device_w", power.device_w),
+            ] {
+                if !(0.0..=1e6).contains(&watts) {
+                    return wrong(key, format!("is {watts}"), "watts from 0 to 1000000");
+                }
+            }
+        }
         if self.auto.goal == GoalName::Mix && !(0.0..=1.0).contains(&weight) {
             return wrong("auto.time_weight", format!("is {weight}"), "a number from 0 to 1");
         }

@@ -120,6 +120,11 @@ impl<'de> Visitor<'de> for TimeOrTable {
 }
 
 impl Distribution {
+    /// Always so many nanoseconds.
+    pub fn constant_ns(ns: u64) -> Self {
+        Self::Constant(Span(ns))
+    }
+
     /// Its mean in nanoseconds; of slow periods too, in proportion to their length.
     pub fn mean_ns(&self) -> f64 {
         match self {

@@ -20,7 +20,7 @@ use serde::Deserialize;
 pub use distribution::{Distribution, Values};
 pub use error::ScenarioError;
 pub use fault::{Fault, FaultKind, NotAFault, RankFault, RankFaultKind, When};
-pub use parts::{Accelerator, Device, Holders, Host, Ranks, Serve, Storage, Told};
+pub use parts::{Accelerator, Device, Holders, Host, Power, Ranks, Serve, Storage, Told};
 pub use quantity::{Bandwidth, Bytes, NotAQuantity, Span};
 pub use strategy::{
     AutoChoice, GoalName, MteChoice, OrderName, SplitChoice, StrategyName, TailName, WindowedChoice,
@@ -63,6 +63,12 @@ pub struct Scenario {
     /// Whether an epoch knows what the one before measured.
     #[serde(default = "yes")]
     pub learn: bool,
+    /// A record that the epochs replay, as `mte:812`.
+    #[serde(default)]
+    pub replay: Option<String>,
+    /// What `auto` goes by where energy counts.
+    #[serde(default)]
+    pub power: Option<Power>,
     /// What the scheduler is told of the machine before the first epoch.
     #[serde(default)]
     pub profile: Told,
@@ -107,6 +113,34 @@ fn stall_timeout() -> Span {
 }
 
 impl Scenario {
+    /// A host alone, one rank, with defaults for everything else.
+    pub fn new(batches: u32, preparation: Distribution, step: Distribution) -> Self {
+        Self {
+            description: None,
+            batches,
+            epochs: one(),
+            strategy: StrategyName::HostOnly,
+            mte: MteChoice::default(),
+            windowed: WindowedChoice::default(),
+            auto: AutoChoice::default(),
+            stall_timeout: stall_timeout(),
+            stalls_max: three(),
+            profile_batches: three(),
+            learn: yes(),
+            replay: None,
+            power: None,
+            profile: Told::default(),
+            host: Host::new(preparation),
+            devices: Vec::new(),
+            holders: Holders::default(),
+            serve: Serve::default(),
+            storage: Storage::default(),
+            accelerator: Accelerator::new(step),
+            ranks: Ranks::default(),
+            sweep: Vec::new(),
+        }
+    }
+
     /// Reads a scenario. Files of traces that it names are still to be filled in
     /// ([`Scenario::fill_traces`]), and [`Scenario::check`] is still to be asked; [`crate::run`]
     /// asks it.

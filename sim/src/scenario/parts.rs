@@ -31,6 +31,20 @@ pub struct Host {
     pub copy: Span,
 }
 
+impl Host {
+    /// Without workers, whose batches take this.
+    pub fn new(preparation: Distribution) -> Self {
+        Self {
+            workers: 0,
+            prefetch: two(),
+            preparation,
+            efficiency: whole(),
+            cores: None,
+            copy: Span(0),
+        }
+    }
+}
+
 /// Devices of one kind.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -62,6 +76,23 @@ pub struct Device {
     /// What goes wrong at each of them.
     #[serde(default)]
     pub faults: Vec<Fault>,
+}
+
+impl Device {
+    /// One device whose batches take this.
+    pub fn new(preparation: Distribution) -> Self {
+        Self {
+            count: one(),
+            preparation,
+            spool_slots: None,
+            ahead: four(),
+            latency: Span(0),
+            read_bandwidth: None,
+            write_bandwidth: None,
+            drive_bandwidth: None,
+            faults: Vec::new(),
+        }
+    }
 }
 
 /// Which device may prepare which batch.
@@ -120,6 +151,13 @@ pub struct Accelerator {
     pub fetch_ahead: Option<u32>,
 }
 
+impl Accelerator {
+    /// One whose steps take this.
+    pub fn new(step: Distribution) -> Self {
+        Self { step, direct_read: Span(0), fetch_ahead: None }
+    }
+}
+
 /// How many accelerators there are, and how they agree.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -168,6 +206,18 @@ impl Default for Told {
     fn default() -> Self {
         Self { known: true, host_factor: 1.0, device_factor: 1.0, ready_factor: 1.0 }
     }
+}
+
+/// Watts that `auto` is told of, for the goals `energy` and `mix`.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Power {
+    /// Drawn as long as the epoch lasts, whatever happens.
+    pub base_w: f64,
+    /// More than idle, for a core of the host that prepares.
+    pub host_core_w: f64,
+    /// More than idle, for a device that prepares.
+    pub device_w: f64,
 }
 
 fn one() -> u32 {

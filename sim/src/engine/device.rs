@@ -1,0 +1,379 @@
+//! Devices: a queue for each rank, served in turn, one batch at a time.
+
+use std::collections::VecDeque;
+
+use meetpoint_scheduler::{
+    BatchIndex, DeviceDecision, Generation, Outcome as Taken, Time, WorkRun,
+};
+
+use super::World;
+use super::draw::{For, Stream};
+use super::faults::Faults;
+use super::operation::{Part, Work};
+use super::queue::Event;
+use super::told::transfer_ns;
+use crate::outcome::{DeviceOutcome, Doing};
+use crate::scenario::{self, Scenario};
+
+/// A rank's link to a device.
+#[derive(Debug, Default)]
+pub(super) struct Lane {
+    /// Granted and not begun, each with the time at which the device knows of it.
+    queue: VecDeque<Granted>,
+    /// Whether the device has the lane in its turn.
+    in_turn: bool,
+    /// Slots of this rank's batches that hold a batch, or will when it is done.
+    slots: u32,
+    /// First generation of the next epoch.
+    pub(super) next_generation: u32,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Granted {
+    run: WorkRun,
+    generation: Generation,
+    from: Time,
+}
+
+#[derive(Debug)]
+pub(super) struct Device {
+    /// Lanes with work, in turn.
+    turn: VecDeque<u32>,
+    current: Option<Current>,
+    /// Batches begun, over all epochs.
+    begun: u64,
+    /// Counts changes of `current`.
+    serial: u32,
+    slots: u32,
+    pub(super) faults: Faults,
+    pub(super) link_is_broken: bool,
+    outcome: DeviceOutcome,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Current {
+    lane: u32,
+    batch: BatchIndex,
+    generation: Generation,
+    began: Time,
+    corrupt: bool,
+    operation: Option<(u32, u32)>,
+}
+
+impl Device {
+    pub(super) fn new(kind: &scenario::Device) -> Self {
+        Self {
+            turn: VecDeque::new(),
+            current: None,
+            begun: 0,
+            serial: 0,
+            slots: 0,
+            faults: Faults::new(&kind.faults),
+            link_is_broken: false,
+            outcome: DeviceOutcome::default(),
+        }
+    }
+}
+
+/// A working device says so this many times in a stall timeout.
+const SIGNS_PER_TIMEOUT: u64 = 4;
+
+impl World<'_> {
+    /// Asks the scheduler of a rank what one of its devices should be told.
+    pub(super) fn poll_lane(&mut self, rank: u32, lane: u32) {
+        let (_, id) = self.layout.within_rank(lane);
+        let device = self.layout.lane_device(lane);
+        let latency = self.scenario.devices[self.layout.kind(device)].latency.0;
+        let mut granted = false;
+        loop {
+            match self.ranks[rank as usize].scheduler.device(self.now, id) {
+                DeviceDecision::Work(run, generation) => {
+                    let from = self.now.saturating_add(latency);
+                    self.lanes[lane as usize].queue.push_back(Granted { run, generation, from });
+                    granted = true;
+                }
+                DeviceDecision::Revoke(_) => self.revoke(lane),
+                DeviceDecision::Stop | DeviceDecision::Idle => break,
+            }
+        }
+        if granted {
+            let turns = &mut self.lanes[lane as usize].in_turn;
+            if !std::mem::replace(turns, true) {
+                self.devices[device as usize].turn.push_back(lane);
+            }
+            self.start_device(device);
+        }
+    }
+
+    /// A lane's work is taken back.
+    fn revoke(&mut self, lane: u32) {
+        self.lanes[lane as usize].queue.clear();
+        let device = self.layout.lane_device(lane);
+        if self.devices[device as usize].current.is_some_and(|it| it.lane == lane) {
+            self.drop_current(device);
+            self.start_device(device);
+        }
+    }
+
+    fn drop_current(&mut self, device: u32) {
+        let now = self.now;
+        let found = &mut self.devices[device as usize];
+        let Some(current) = found.current.take() else { return };
+        found.serial = found.serial.wrapping_add(1);
+        found.outcome.busy_ns += now - current.began;
+        found.outcome.dropped += 1;
+        self.free_slot(current.lane);
+        let rank = self.layout.lane_rank(current.lane);
+        self.ranks[rank as usize].outcome.redone += 1;
+        if let Some((op, serial)) = current.operation {
+            self.cancel(op, serial);
+        }
+        self.note(rank, Doing::AtDevice(device), current.batch, current.began, now);
+    }
+
+    /// Begins the next batch, if there is one and the device is free.
+    pub(super) fn start_device(&mut self, device: u32) {
+        let found = &mut self.devices[device as usize];
+        if found.current.is_some() || found.link_is_broken || found.faults.is_dead(self.now) {
+            return;
+        }
+        let Some((lane, batch, generation)) = self.next_granted(device) else { return };
+        let kind = &self.scenario.devices[self.layout.kind(device)];
+        let found = &mut self.devices[device as usize];
+        let drawn = For {
+            stream: Stream::Device,
+            entity: device,
+            index: found.begun,
+            nth: found.begun,
+            now: self.now,
+        };
+        found.begun += 1;
+        let work_ns = self.draws.time(&kind.preparation, drawn);
+        let timed_ns = self.scenario.timed_transfers_ns(kind, work_ns);
+        let begun = found.faults.begin(self.now, found.begun, timed_ns);
+        found.current = Some(Current {
+            lane,
+            batch,
+            generation,
+            began: self.now,
+            corrupt: begun.corrupt,
+            operation: None,
+        });
+        let serial = found.serial;
+        found.slots += 1;
+        found.outcome.slots_max = found.outcome.slots_max.max(found.slots);
+        self.lanes[lane as usize].slots += 1;
+        self.bytes.device_read += self.scenario.storage.read_bytes.0;
+        if begun.drops_link {
+            self.break_link(device);
+            return;
+        }
+        self.post_signs(device, serial, begun.ends);
+        let Some(ends) = begun.ends else { return };
+        let (drive, storage) = (self.resources.drives[device as usize], &self.scenario.storage);
+        let over_drive = |bytes: u64| match drive {
+            Some(resource) if bytes > 0 => {
+                Part::Shared { resource, work: bytes as f64, latency_ns: 0 }
+            }
+            _ => Part::None,
+        };
+        let compute = Part::Timed((ends - self.now).max(1));
+        let read = over_drive(storage.read_bytes.0);
+        let stages = match storage.overlap {
+            true => {
+                [[read, compute], [over_drive(storage.batch_bytes.0), Part::None], [Part::None; 2]]
+            }
+            false => [
+                [read, Part::None],
+                [compute, Part::None],
+                [over_drive(storage.batch_bytes.0), Part::None],
+            ],
+        };
+        let operation = self.begin_operation(Work::Device { device }, batch, stages);
+        if let Some(current) = &mut self.devices[device as usize].current {
+            current.operation = operation;
+        }
+    }
+
+    /// The next batch of the lane whose turn it is.
+    fn next_granted(&mut self, device: u32) -> Option<(u32, BatchIndex, Generation)> {
+        let found = &mut self.devices[device as usize];
+        let mut earliest = None;
+        for _ in 0..found.turn.len() {
+            let lane = found.turn.pop_front().expect("as many as there are");
+            let waiting = &mut self.lanes[lane as usize];
+            let Some(granted) = waiting.queue.front_mut() else {
+                waiting.in_turn = false;
+                continue;
+            };
+            if granted.from > self.now {
+                earliest = Some(earliest.map_or(granted.from, |it: Time| it.min(granted.from)));
+                found.turn.push_back(lane);
+                continue;
+            }
+            let (batch, generation) = (granted.run.first, granted.generation);
+            if granted.run.count == 1 {
+                waiting.queue.pop_front();
+            } else {
+                granted.run.count -= 1;
+                let next = if granted.run.descending { batch.0 - 1 } else { batch.0 + 1 };
+                granted.run.first = BatchIndex(next);
+            }
+            found.turn.push_back(lane);
+            return Some((lane, batch, generation));
+        }
+        if let Some(at) = earliest {
+            self.queue.post(at, Event::Poke { device });
+        }
+        None
+    }
+
+    /// The device has a batch in its spool.
+    pub(super) fn device_done(&mut self, device: u32) {
+        let now = self.now;
+        let latency = self.scenario.devices[self.layout.kind(device)].latency.0;
+        let found = &mut self.devices[device as usize];
+        let current = found.current.take().expect("a device that is done was at work");
+        found.serial = found.serial.wrapping_add(1);
+        found.outcome.busy_ns += now - current.began;
+        found.outcome.published += 1;
+        self.bytes.spool_write += self.scenario.storage.batch_bytes.0;
+        let rank = self.layout.lane_rank(current.lane);
+        self.note(rank, Doing::AtDevice(device), current.batch, current.began, now);
+        self.start_device(device);
+        let Current { lane, batch, generation, corrupt, .. } = current;
+        if latency == 0 {
+            self.published(lane, batch, generation, corrupt);
+        } else {
+            let event = Event::Published { lane, batch, generation, corrupt };
+            self.queue.post(now.saturating_add(latency), event);
+        }
+    }
+
+    /// The host hears of a published batch.
+    pub(super) fn published(
+        &mut self,
+        lane: u32,
+        batch: BatchIndex,
+        generation: Generation,
+        corrupt: bool,
+    ) {
+        let (rank, id) = self.layout.within_rank(lane);
+        let told = &mut self.ranks[rank as usize];
+        match told.scheduler.device_published(self.now, id, batch, generation) {
+            Taken::Accepted => {
+                if corrupt {
+                    told.corrupt.push(batch);
+                }
+            }
+            Taken::Void(_) => {
+                told.outcome.redone += 1;
+                self.free_slot(lane);
+            }
+        }
+        self.touch(rank, lane);
+    }
+
+    /// Posts the signs of life that come before a batch is done, and after a silence.
+    fn post_signs(&mut self, device: u32, serial: u32, ends: Option<Time>) {
+        let every = (self.scenario.stall_timeout.0 / SIGNS_PER_TIMEOUT).max(1);
+        let next = self.now.saturating_add(every);
+        if ends.is_none_or(|ends| next < ends) {
+            self.queue.post(next, Event::Progress { device, serial });
+        }
+        if let Some(at) = self.devices[device as usize].faults.recovers_at(self.now) {
+            self.queue.post(at, Event::Recovered { device });
+        }
+    }
+
+    /// A device that is at work says so, unless it is silent.
+    pub(super) fn progress(&mut self, device: u32, serial: u32) {
+        let now = self.now;
+        let found = &self.devices[device as usize];
+        if found.serial != serial || found.current.is_none() || found.faults.is_dead(now) {
+            return;
+        }
+        if found.faults.speaks(now) {
+            self.speak(device);
+        } else if let Some(at) = found.faults.recovers_at(now) {
+            self.queue.post(at, Event::Recovered { device });
+        }
+        let every = (self.scenario.stall_timeout.0 / SIGNS_PER_TIMEOUT).max(1);
+        self.queue.post(now.saturating_add(every), Event::Progress { device, serial });
+    }
+
+    /// Every rank that a device serves hears that it is alive.
+    pub(super) fn speak(&mut self, device: u32) {
+        if !self.devices[device as usize].faults.speaks(self.now) {
+            return;
+        }
+        for at in 0..self.layout.lanes_of_device(device).len() {
+            let lane = self.layout.lanes_of_device(device)[at];
+            let (rank, id) = self.layout.within_rank(lane);
+            self.ranks[rank as usize].scheduler.device_progress(self.now, id);
+            self.touch(rank, lane);
+        }
+    }
+
+    /// Nothing can be said to a device any more, and every rank knows.
+    pub(super) fn break_link(&mut self, device: u32) {
+        self.drop_current(device);
+        self.refuse_link(device);
+        for at in 0..self.layout.lanes_of_device(device).len() {
+            let lane = self.layout.lanes_of_device(device)[at];
+            self.lanes[lane as usize].queue.clear();
+            self.touch(self.layout.lane_rank(lane), lane);
+        }
+    }
+
+    /// The same at the beginning of an epoch, before anything is asked.
+    pub(super) fn refuse_link(&mut self, device: u32) {
+        self.devices[device as usize].link_is_broken = true;
+        for lane in self.layout.lanes_of_device(device).iter().copied() {
+            let (rank, id) = self.layout.within_rank(lane);
+            self.ranks[rank as usize].scheduler.device_lost(self.now, id);
+        }
+    }
+
+    /// A slot is released.
+    pub(super) fn free_slot(&mut self, lane: u32) {
+        let device = self.layout.lane_device(lane);
+        let (lane, device) = (&mut self.lanes[lane as usize], &mut self.devices[device as usize]);
+        lane.slots = lane.slots.saturating_sub(1);
+        device.slots = device.slots.saturating_sub(1);
+    }
+
+    /// Ends an epoch at a device: what it is on is dropped, its spool empty.
+    pub(super) fn reset_device(&mut self, device: u32) -> DeviceOutcome {
+        let now = self.now;
+        let found = &mut self.devices[device as usize];
+        if let Some(current) = found.current.take() {
+            found.outcome.busy_ns += now - current.began;
+            found.outcome.dropped += 1;
+        }
+        found.turn.clear();
+        found.serial = found.serial.wrapping_add(1);
+        found.slots = 0;
+        std::mem::take(&mut found.outcome)
+    }
+
+    /// Ends an epoch at a lane.
+    pub(super) fn reset_lane(&mut self, lane: u32) {
+        let (rank, id) = self.layout.within_rank(lane);
+        let summary = self.ranks[rank as usize].scheduler.device_summary(id);
+        let found = &mut self.lanes[lane as usize];
+        found.queue.clear();
+        found.in_turn = false;
+        found.slots = 0;
+        found.next_generation = summary.map_or(1, |it| it.generation.saturating_add(1));
+    }
+}
+
+impl Scenario {
+    /// What a device takes for a batch without what it shares, given its preparation.
+    fn timed_transfers_ns(&self, kind: &scenario::Device, work_ns: u64) -> u64 {
+        let read = transfer_ns(self.storage.read_bytes.0, kind.read_bandwidth).round() as u64;
+        let write = transfer_ns(self.storage.batch_bytes.0, kind.write_bandwidth).round() as u64;
+        write + if self.storage.overlap { work_ns.max(read) } else { work_ns + read }
+    }
+}

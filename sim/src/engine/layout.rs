@@ -1,0 +1,100 @@
+//! Which device serves which rank. A *lane* is a rank's link to one device.
+//!
+//! Lanes are numbered by rank, then by the device's number within the rank: the scheduler's
+//! `DeviceId` of a rank is the lane's offset in the rank's range.
+
+use std::ops::Range;
+
+use meetpoint_scheduler::DeviceId;
+
+use crate::scenario::{Scenario, Serve};
+
+#[derive(Debug, Clone)]
+pub(super) struct Layout {
+    /// First lane of each rank, and one beyond the last.
+    ranks: Vec<u32>,
+    /// Device of each lane.
+    lane_devices: Vec<u32>,
+    /// Rank of each lane.
+    lane_ranks: Vec<u32>,
+    /// Lanes of each device.
+    device_lanes: Vec<Vec<u32>>,
+    /// Table of the scenario that each device is of.
+    kinds: Vec<u16>,
+}
+
+impl Layout {
+    pub(super) fn new(scenario: &Scenario) -> Self {
+        let kinds: Vec<u16> = (0_u16..)
+            .zip(&scenario.devices)
+            .flat_map(|(kind, device)| (0..device.count).map(move |_| kind))
+            .collect();
+        let devices = u32::try_from(kinds.len()).expect("checked: at most 60,000");
+        let count = scenario.ranks.count;
+        let mut layout = Self {
+            ranks: Vec::with_capacity(count as usize + 1),
+            lane_devices: Vec::new(),
+            lane_ranks: Vec::new(),
+            device_lanes: vec![Vec::new(); kinds.len()],
+            kinds,
+        };
+        for rank in 0..count {
+            layout.ranks.push(layout.lanes());
+            match scenario.serve {
+                Serve::AllRanks => (0..devices).for_each(|device| layout.add(rank, device)),
+                Serve::OwnRanks if devices >= count => {
+                    let own = (rank..devices).step_by(count as usize);
+                    own.for_each(|device| layout.add(rank, device));
+                }
+                Serve::OwnRanks if devices > 0 => layout.add(rank, rank % devices),
+                Serve::OwnRanks => {}
+            }
+        }
+        layout.ranks.push(layout.lanes());
+        layout
+    }
+
+    fn add(&mut self, rank: u32, device: u32) {
+        let lane = self.lanes();
+        self.lane_devices.push(device);
+        self.lane_ranks.push(rank);
+        self.device_lanes[device as usize].push(lane);
+    }
+
+    /// How many there are.
+    pub(super) fn lanes(&self) -> u32 {
+        u32::try_from(self.lane_devices.len()).expect("lanes are counted in 32 bits")
+    }
+
+    pub(super) fn devices(&self) -> u32 {
+        u32::try_from(self.kinds.len()).expect("checked: at most 60,000")
+    }
+
+    pub(super) fn lanes_of_rank(&self, rank: u32) -> Range<u32> {
+        self.ranks[rank as usize]..self.ranks[rank as usize + 1]
+    }
+
+    pub(super) fn lanes_of_device(&self, device: u32) -> &[u32] {
+        &self.device_lanes[device as usize]
+    }
+
+    pub(super) fn lane_device(&self, lane: u32) -> u32 {
+        self.lane_devices[lane as usize]
+    }
+
+    pub(super) fn lane_rank(&self, lane: u32) -> u32 {
+        self.lane_ranks[lane as usize]
+    }
+
+    /// The rank of a lane, and the device's number within it.
+    pub(super) fn within_rank(&self, lane: u32) -> (u32, DeviceId) {
+        let rank = self.lane_rank(lane);
+        let number = lane - self.ranks[rank as usize];
+        (rank, DeviceId(u16::try_from(number).expect("checked: at most 60,000 devices")))
+    }
+
+    /// The table of the scenario that a device is of.
+    pub(super) fn kind(&self, device: u32) -> usize {
+        usize::from(self.kinds[device as usize])
+    }
+}

@@ -1,0 +1,268 @@
+//! The discrete-event simulator: the scheduler that ships, one per rank, in virtual time.
+//!
+//! It keeps events in one queue and takes them in order of time; what they change is told to the
+//! scheduler of the rank concerned, and that one is asked what to do next, as the host's driver
+//! does. Memory grows with ranks, devices and open work, not with batches, unless sequence or time
+//! line are kept.
+//!
+//! In reading order: this file (the world, its epochs and its loop), `layout` (who serves whom),
+//! `told` (what the scheduler is told), `rank` (what a rank asks), `steps` (what ranks do
+//! together), `device`, `faults`, `operation` and `progress` (work that takes time), `shared`
+//! (what work shares), `queue`, `draw`.
+
+mod device;
+mod draw;
+mod faults;
+mod layout;
+mod operation;
+mod progress;
+mod queue;
+mod rank;
+mod shared;
+mod steps;
+mod told;
+
+use meetpoint_scheduler::{BatchIndex, Epoch, Learned, Time};
+
+use crate::Error;
+use crate::outcome::{Doing, EpochOutcome, Interval, Keep, LegBytes, LostRank, Outcome};
+use crate::scenario::{RankFaultKind, Scenario};
+use device::{Device, Lane};
+use draw::Draws;
+use layout::Layout;
+use operation::Operations;
+use queue::{Event, Queue};
+use rank::Rank;
+use shared::Shared;
+use steps::Steps;
+
+/// Runs all epochs of a scenario. The same scenario and seed give the same outcome on every
+/// machine.
+///
+/// # Errors
+///
+/// A scenario that [`Scenario::check`] refuses, or that the scheduler does.
+pub fn run(scenario: &Scenario, seed: u64) -> Result<Outcome, Error> {
+    run_keeping(scenario, seed, Keep::default())
+}
+
+/// The same, keeping more than the sums.
+///
+/// # Errors
+///
+/// As [`run`].
+pub fn run_keeping(scenario: &Scenario, seed: u64, keep: Keep) -> Result<Outcome, Error> {
+    scenario.check()?;
+    let mut world = World::new(scenario, seed, keep);
+    for epoch in 0..scenario.epochs {
+        world.begin_epoch(epoch)?;
+        world.run_epoch();
+        world.end_epoch();
+        if world.lost.is_some() {
+            break;
+        }
+    }
+    world.outcome.total_ns = world.now;
+    world.outcome.lost_rank = world.lost;
+    world.outcome.events_waiting_max = world.queue.waiting_max();
+    Ok(world.outcome)
+}
+
+/// Resources that several share; `None`: not limited.
+#[derive(Debug, Default)]
+struct Resources {
+    all: Vec<Shared>,
+    cores: Option<u32>,
+    host_read: Option<u32>,
+    spool_read: Option<u32>,
+    /// Of each device.
+    drives: Vec<Option<u32>>,
+}
+
+struct World<'s> {
+    scenario: &'s Scenario,
+    keep: Keep,
+    layout: Layout,
+    draws: Draws,
+    queue: Queue,
+    now: Time,
+    epoch: u32,
+    epoch_began: Time,
+    ranks: Vec<Rank>,
+    lanes: Vec<Lane>,
+    devices: Vec<Device>,
+    operations: Operations,
+    resources: Resources,
+    steps: Steps,
+    bytes: LegBytes,
+    lost: Option<LostRank>,
+    outcome: Outcome,
+}
+
+impl<'s> World<'s> {
+    fn new(scenario: &'s Scenario, seed: u64, keep: Keep) -> Self {
+        let layout = Layout::new(scenario);
+        let devices = (0..layout.devices())
+            .map(|device| Device::new(&scenario.devices[layout.kind(device)]))
+            .collect();
+        Self {
+            resources: Resources::new(scenario, &layout),
+            lanes: (0..layout.lanes()).map(|_| Lane::default()).collect(),
+            steps: Steps::new(scenario.ranks.count),
+            devices,
+            layout,
+            scenario,
+            keep,
+            draws: Draws::new(seed),
+            queue: Queue::default(),
+            now: 0,
+            epoch: 0,
+            epoch_began: 0,
+            ranks: Vec::with_capacity(scenario.ranks.count as usize),
+            operations: Operations::default(),
+            bytes: LegBytes::default(),
+            lost: None,
+            outcome: Outcome::default(),
+        }
+    }
+
+    fn begin_epoch(&mut self, epoch: u32) -> Result<(), Error> {
+        self.epoch = epoch;
+        self.epoch_began = self.now;
+        self.bytes = LegBytes::default();
+        let before = std::mem::take(&mut self.ranks);
+        for rank in 0..self.scenario.ranks.count {
+            let known = before.get(rank as usize).filter(|_| self.scenario.learn);
+            let learned: Learned = match known {
+                Some(before) => before.scheduler.learned(),
+                None => told::learned(self.scenario, &self.layout, rank),
+            };
+            let lanes = &self.lanes;
+            let generations = |lane: u32| lanes[lane as usize].next_generation;
+            let config = told::config(self.scenario, &self.layout, rank, learned, generations)?;
+            let scheduler = Epoch::new(config)?;
+            let mut fresh = Rank::new(scheduler, self.now, self.keep);
+            if let Some(before) = before.get(rank as usize) {
+                fresh.goes_on_from(before);
+            }
+            self.ranks.push(fresh);
+        }
+        self.steps.begin_epoch();
+        self.announce_faults();
+        for rank in self.ranks.iter_mut().filter(|rank| !rank.is_absent()) {
+            rank.scheduler.accelerator_ready(self.now);
+        }
+        for rank in 0..self.scenario.ranks.count {
+            if !self.dies_now(rank) {
+                self.poll(rank);
+            }
+        }
+        Ok(())
+    }
+
+    /// Posts what goes wrong by itself, and tells of what went wrong before.
+    fn announce_faults(&mut self) {
+        for fault in &self.scenario.ranks.faults {
+            if let RankFaultKind::Late(by) = fault.kind
+                && self.epoch == 0
+                && by.0 > 0
+            {
+                self.ranks[fault.rank as usize].be_absent();
+                self.outcome.late_ranks.push(fault.rank);
+                self.queue.post(self.now.saturating_add(by.0), Event::Arrives { rank: fault.rank });
+            }
+        }
+        for device in 0..self.layout.devices() {
+            let found = &self.devices[device as usize];
+            if found.link_is_broken || found.faults.is_dead(self.now) {
+                // No session can be opened with it for this epoch.
+                self.refuse_link(device);
+                continue;
+            }
+            if let Some(at) = found.faults.link_breaks_at().filter(|at| *at >= self.now) {
+                self.queue.post(at, Event::LinkBreaks { device });
+            }
+        }
+    }
+
+    fn run_epoch(&mut self) {
+        while self.lost.is_none() && !self.steps.all_done() {
+            let (time, event) =
+                self.queue.pop().expect("a rank that waits has asked to be told the time");
+            debug_assert!(time >= self.now, "time went back");
+            self.now = time;
+            self.outcome.events += 1;
+            self.happen(event);
+        }
+    }
+
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::Elapsed { op, serial } => self.part_done(op, serial),
+            Event::Join { op, serial } => self.join_resource(op, serial),
+            Event::Shared { resource, version } => self.resource_due(resource, version),
+            Event::Published { lane, batch, generation, corrupt } => {
+                self.published(lane, batch, generation, corrupt);
+            }
+            Event::Poke { device } => self.start_device(device),
+            Event::Progress { device, serial } => self.progress(device, serial),
+            Event::Recovered { device } => self.speak(device),
+            Event::LinkBreaks { device } => self.break_link(device),
+            Event::StepEnds => self.step_ends(),
+            Event::Agreed => self.agreed(),
+            Event::Wake { rank } => self.wake(rank),
+            Event::Arrives { rank } => self.arrives(rank),
+            Event::Timeout => self.timeout(),
+        }
+    }
+
+    fn end_epoch(&mut self) {
+        self.queue.clear();
+        self.operations.clear();
+        self.resources.all.iter_mut().for_each(Shared::clear);
+        let devices = (0..self.layout.devices()).map(|device| self.reset_device(device)).collect();
+        for lane in 0..self.layout.lanes() {
+            self.reset_lane(lane);
+        }
+        let (now, keep) = (self.now, self.keep);
+        let strategy = self.scenario.scheduler_strategy();
+        let ranks = self.ranks.iter_mut().map(|rank| rank.finish(strategy, keep)).collect();
+        self.outcome.epochs.push(EpochOutcome {
+            total_ns: now - self.epoch_began,
+            ranks,
+            devices,
+            bytes: self.bytes,
+        });
+    }
+
+    fn note(&mut self, rank: u32, what: Doing, batch: BatchIndex, start_ns: Time, end_ns: Time) {
+        if let Some(timeline) = &mut self.ranks[rank as usize].outcome.timeline {
+            timeline.push(Interval { what, batch, start_ns, end_ns });
+        }
+    }
+}
+
+impl Resources {
+    fn new(scenario: &Scenario, layout: &Layout) -> Self {
+        let mut found = Self::default();
+        let threads = scenario.ranks.count.saturating_mul(scenario.host.workers.max(1));
+        // As many cores as threads limit nobody.
+        let cores = scenario.host.cores.filter(|cores| *cores < threads);
+        found.cores = cores.map(|cores| found.add(Shared::cores(cores)));
+        let storage = &scenario.storage;
+        let mut leg = |bandwidth: Option<crate::scenario::Bandwidth>| {
+            bandwidth.map(|it| found.add(Shared::bandwidth(it.0)))
+        };
+        let (host_read, spool_read) =
+            (leg(storage.host_read_bandwidth), leg(storage.spool_read_bandwidth));
+        let drives = (0..layout.devices())
+            .map(|device| leg(scenario.devices[layout.kind(device)].drive_bandwidth))
+            .collect();
+        Self { host_read, spool_read, drives, ..found }
+    }
+
+    fn add(&mut self, shared: Shared) -> u32 {
+        self.all.push(shared);
+        u32::try_from(self.all.len() - 1).expect("as many as devices, and three")
+    }
+}

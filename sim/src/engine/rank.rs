@@ -1,0 +1,388 @@
+//! A rank: its scheduler, its host's threads and its accelerator, asked as the host's driver asks.
+
+use meetpoint_scheduler::{
+    AcceleratorDecision, BatchIndex, DeviceId, Epoch, Generation, HostDecision, Outcome as Taken,
+    Proposal, Source, Strategy, Time,
+};
+
+use super::World;
+use super::draw::{For, Stream};
+use super::operation::{Part, Work};
+use super::queue::Event;
+use crate::outcome::{Doing, Keep, RankOutcome};
+
+#[derive(Debug)]
+pub(super) struct Rank {
+    pub(super) scheduler: Epoch,
+    pub(super) phase: Phase,
+    /// Threads of the host that prepare.
+    preparing: u32,
+    /// End of the step before.
+    free_since: Time,
+    /// Time since then that the consumer itself prepared.
+    prepared_ns: u64,
+    wake_at: Option<Time>,
+    /// Batches begun by the host, over all epochs.
+    prepared: u64,
+    /// Steps begun, over all epochs.
+    steps: u64,
+    /// Polls, to spread those of many devices.
+    polls: u32,
+    /// Published batches that are damaged.
+    pub(super) corrupt: Vec<BatchIndex>,
+    pub(super) outcome: RankOutcome,
+}
+
+/// What the accelerator of a rank is at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Not there yet, or never again.
+    Absent,
+    /// It wants a batch.
+    Asking,
+    /// It waits for what ranks agree on.
+    Proposed(Proposal),
+    /// In a step, or waiting for the others to end theirs.
+    InStep,
+    /// Every batch was consumed.
+    Done,
+}
+
+/// With more devices than this at a rank, those that nothing happened at are asked in turn, this
+/// many after each event, instead of all of them.
+const POLLED_EACH_TIME: u32 = 16;
+
+impl Rank {
+    pub(super) fn new(scheduler: Epoch, now: Time, keep: Keep) -> Self {
+        let outcome = RankOutcome {
+            sequence: keep.sequence.then(Vec::new),
+            timeline: keep.timeline.then(Vec::new),
+            ..RankOutcome::default()
+        };
+        Self {
+            scheduler,
+            phase: Phase::Asking,
+            preparing: 0,
+            free_since: now,
+            prepared_ns: 0,
+            wake_at: None,
+            prepared: 0,
+            steps: 0,
+            polls: 0,
+            corrupt: Vec::new(),
+            outcome,
+        }
+    }
+
+    /// Takes over what is counted over all epochs.
+    pub(super) fn goes_on_from(&mut self, before: &Self) {
+        self.prepared = before.prepared;
+        self.steps = before.steps;
+    }
+
+    pub(super) fn is_absent(&self) -> bool {
+        self.phase == Phase::Absent
+    }
+
+    pub(super) fn be_absent(&mut self) {
+        self.phase = Phase::Absent;
+    }
+
+    /// Steps begun, over all epochs.
+    pub(super) fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// The step that all ranks took together has ended.
+    pub(super) fn end_step(&mut self, now: Time) {
+        self.phase = Phase::Asking;
+        self.free_since = now;
+        self.prepared_ns = 0;
+        self.outcome.steps += 1;
+        self.scheduler.accelerator_ready(now);
+    }
+
+    /// What the epoch came to.
+    pub(super) fn finish(&mut self, strategy: Strategy, _keep: Keep) -> RankOutcome {
+        let mut outcome = std::mem::take(&mut self.outcome);
+        let summary = self.scheduler.summary();
+        outcome.revoked = summary.revoked;
+        outcome.void_reports = summary.void_reports;
+        outcome.stalls = summary.stalls;
+        outcome.split = summary.split;
+        let devices = self.scheduler.config().devices.len();
+        let lost = (0..devices).filter(|device| {
+            let id = DeviceId(u16::try_from(*device).expect("checked: at most 60,000"));
+            self.scheduler.device_summary(id).is_some_and(|device| device.lost)
+        });
+        outcome.devices_lost = u32::try_from(lost.count()).expect("at most 60,000");
+        outcome.record = self.scheduler.record().map(|record| record.to_string());
+        outcome.picked = self.scheduler.picked().map(|picked| picked.to_string());
+        outcome.levels = strategy.levels().to_vec();
+        outcome
+    }
+}
+
+impl World<'_> {
+    /// Something happened at one of a rank's devices.
+    pub(super) fn touch(&mut self, rank: u32, lane: u32) {
+        let lanes = self.layout.lanes_of_rank(rank);
+        self.poll(rank);
+        if lanes.end - lanes.start > POLLED_EACH_TIME && !self.ranks[rank as usize].is_absent() {
+            self.poll_lane(rank, lane);
+        }
+    }
+
+    /// Asks the scheduler of a rank everything, as the host's driver does after each event.
+    pub(super) fn poll(&mut self, rank: u32) {
+        let at = rank as usize;
+        if self.ranks[at].is_absent() {
+            return;
+        }
+        self.fetch(rank);
+        let workers = self.scenario.host.workers;
+        if workers > 0 || self.ranks[at].preparing == 0 {
+            self.ask(rank);
+        }
+        if workers > 0 {
+            self.prepare(rank, workers);
+        } else if self.ranks[at].preparing == 0 && self.ranks[at].phase == Phase::Asking {
+            self.prepare(rank, 1);
+        }
+        self.discard(rank);
+        // A consumed batch freed a place.
+        self.fetch(rank);
+        self.poll_lanes(rank);
+    }
+
+    fn poll_lanes(&mut self, rank: u32) {
+        let lanes = self.layout.lanes_of_rank(rank);
+        let count = lanes.end - lanes.start;
+        if count <= POLLED_EACH_TIME {
+            lanes.for_each(|lane| self.poll_lane(rank, lane));
+            return;
+        }
+        for _ in 0..POLLED_EACH_TIME {
+            let polls = &mut self.ranks[rank as usize].polls;
+            let lane = lanes.start + *polls % count;
+            *polls = polls.wrapping_add(1) % count;
+            self.poll_lane(rank, lane);
+        }
+    }
+
+    /// Lets threads of the host prepare, as many as there are.
+    fn prepare(&mut self, rank: u32, threads: u32) {
+        let at = rank as usize;
+        while self.ranks[at].preparing < threads {
+            let HostDecision::Prepare(batch) = self.ranks[at].scheduler.host(self.now) else {
+                break;
+            };
+            self.ranks[at].preparing += 1;
+            self.begin_preparation(rank, batch);
+        }
+    }
+
+    fn begin_preparation(&mut self, rank: u32, batch: BatchIndex) {
+        let (scenario, found) = (self.scenario, &mut self.ranks[rank as usize]);
+        let drawn = For {
+            stream: Stream::Host,
+            entity: rank,
+            index: u64::from(self.epoch) << 32 | u64::from(batch.0),
+            nth: found.prepared,
+            now: self.now,
+        };
+        found.prepared += 1;
+        found.outcome.host_prepared += 1;
+        let efficiency = if scenario.host.workers == 0 { 1.0 } else { scenario.host.efficiency };
+        let core_ns = self.draws.time(&scenario.host.preparation, drawn);
+        let core_ns = (core_ns as f64 / efficiency).round() as u64;
+        found.outcome.host_busy_ns += core_ns;
+        let compute = match self.resources.cores {
+            Some(resource) => Part::Shared { resource, work: core_ns as f64, latency_ns: 0 },
+            None => Part::Timed(core_ns),
+        };
+        let read = self.host_read(rank, batch);
+        let stages = match (scenario.storage.overlap, read, self.resources.cores) {
+            // Two parts of one stage may not both share: then one comes after the other.
+            (true, Part::Timed(_) | Part::None, _) | (true, _, None) => {
+                [[read, compute], [Part::None; 2], [Part::None; 2]]
+            }
+            _ => [[read, Part::None], [compute, Part::None], [Part::None; 2]],
+        };
+        if self.begin_operation(Work::Host { rank }, batch, stages).is_none() {
+            // Through the queue all the same: the thread that asked is still busy asking.
+            let stages = [[Part::Timed(1), Part::None], [Part::None; 2], [Part::None; 2]];
+            self.begin_operation(Work::Host { rank }, batch, stages);
+        }
+    }
+
+    /// Reading the samples of a batch, from the drive that holds them.
+    fn host_read(&mut self, rank: u32, batch: BatchIndex) -> Part {
+        let storage = &self.scenario.storage;
+        let (bytes, latency_ns) = (storage.read_bytes.0, storage.latency.0);
+        self.bytes.host_read += bytes;
+        let lanes = self.layout.lanes_of_rank(rank);
+        let count = lanes.end - lanes.start;
+        let drive = (count > 0)
+            .then(|| self.layout.lane_device(lanes.start + batch.0 % count))
+            .and_then(|device| self.resources.drives[device as usize]);
+        match drive.or(self.resources.host_read) {
+            Some(resource) if bytes > 0 => {
+                Part::Shared { resource, work: bytes as f64, latency_ns }
+            }
+            _ => Part::Timed(latency_ns),
+        }
+    }
+
+    /// A thread of the host is done with a batch.
+    pub(super) fn host_done(&mut self, rank: u32, batch: BatchIndex, began: Time) {
+        let (now, workers) = (self.now, self.scenario.host.workers);
+        let found = &mut self.ranks[rank as usize];
+        found.preparing -= 1;
+        if workers == 0 {
+            found.prepared_ns += now - began;
+        }
+        found.scheduler.host_finished(now, batch);
+        self.note(rank, Doing::Preparing, batch, began, now);
+        self.poll(rank);
+    }
+
+    /// Begins to bring published slots into host memory, as many as there is room for.
+    fn fetch(&mut self, rank: u32) {
+        while let Some((batch, id, generation)) =
+            self.ranks[rank as usize].scheduler.fetch(self.now)
+        {
+            let lane = self.layout.lanes_of_rank(rank).start + u32::from(id.0);
+            let device = self.layout.lane_device(lane);
+            let storage = &self.scenario.storage;
+            let (bytes, latency_ns) = (storage.batch_bytes.0, storage.latency.0);
+            let resource = self.resources.drives[device as usize].or(self.resources.spool_read);
+            let part = match resource {
+                Some(resource) if bytes > 0 => {
+                    Part::Shared { resource, work: bytes as f64, latency_ns }
+                }
+                _ => Part::Timed(latency_ns),
+            };
+            let stages = [[part, Part::None], [Part::None; 2], [Part::None; 2]];
+            let work = Work::Fetch { lane, generation };
+            if self.begin_operation(work, batch, stages).is_none() {
+                self.fetched(lane, batch, generation, self.now);
+            }
+        }
+    }
+
+    /// A slot is in host memory, after a time.
+    pub(super) fn fetch_done(
+        &mut self,
+        lane: u32,
+        batch: BatchIndex,
+        generation: Generation,
+        began: Time,
+    ) {
+        self.fetched(lane, batch, generation, began);
+        let rank = self.layout.lane_rank(lane);
+        self.touch(rank, lane);
+    }
+
+    fn fetched(&mut self, lane: u32, batch: BatchIndex, generation: Generation, began: Time) {
+        let (now, (rank, id)) = (self.now, self.layout.within_rank(lane));
+        self.bytes.spool_read += self.scenario.storage.batch_bytes.0;
+        let found = &mut self.ranks[rank as usize];
+        let damaged = found.corrupt.iter().position(|it| *it == batch);
+        let taken = match damaged {
+            None => found.scheduler.device_fetched(now, id, batch, generation),
+            Some(at) => {
+                found.corrupt.swap_remove(at);
+                found.scheduler.device_rejected(now, id, batch, generation)
+            }
+        };
+        if damaged.is_some() || taken != Taken::Accepted {
+            found.outcome.redone += 1;
+            self.free_slot(lane);
+        }
+        if began < now {
+            self.note(rank, Doing::Fetching, batch, began, now);
+        }
+    }
+
+    /// Drops device batches that the host redoes although they were accepted.
+    fn discard(&mut self, rank: u32) {
+        while let Some((_, id)) = self.ranks[rank as usize].scheduler.discard(self.now) {
+            self.ranks[rank as usize].outcome.redone += 1;
+            let lane = self.layout.lanes_of_rank(rank).start + u32::from(id.0);
+            self.free_slot(lane);
+        }
+    }
+
+    /// Asks what the accelerator should do, if it wants a batch.
+    fn ask(&mut self, rank: u32) {
+        let at = rank as usize;
+        if self.ranks[at].phase != Phase::Asking {
+            return;
+        }
+        match self.ranks[at].scheduler.accelerator(self.now) {
+            AcceleratorDecision::Consume(batch, source) => self.start_step(rank, batch, source),
+            AcceleratorDecision::Agree(proposal) => self.propose(rank, proposal),
+            AcceleratorDecision::Done => {
+                self.ranks[at].phase = Phase::Done;
+                self.steps.rank_done();
+            }
+            AcceleratorDecision::WaitUntil(until) => {
+                let found = &mut self.ranks[at];
+                if found.wake_at.is_none_or(|at| until < at || at <= self.now) {
+                    found.wake_at = Some(until);
+                    self.queue.post(until, Event::Wake { rank });
+                }
+            }
+        }
+    }
+
+    /// The time that a rank's scheduler asked for has come.
+    pub(super) fn wake(&mut self, rank: u32) {
+        let found = &mut self.ranks[rank as usize];
+        if found.wake_at != Some(self.now) {
+            return;
+        }
+        found.wake_at = None;
+        found.scheduler.tick(self.now);
+        self.poll(rank);
+    }
+
+    /// Begins a step on a batch.
+    fn start_step(&mut self, rank: u32, batch: BatchIndex, source: Source) {
+        let (scenario, now) = (self.scenario, self.now);
+        let found = &mut self.ranks[rank as usize];
+        let drawn =
+            For { stream: Stream::Step, entity: rank, index: found.steps, nth: found.steps, now };
+        found.steps += 1;
+        let step = self.draws.time(&scenario.accelerator.step, drawn);
+        let waited = (now - found.free_since).saturating_sub(found.prepared_ns);
+        found.outcome.wait_ns += waited;
+        found.outcome.waits += u32::from(waited > 0);
+        let extra = match source {
+            Source::Host => {
+                found.outcome.host_batches += 1;
+                scenario.host.copy.0
+            }
+            Source::Device(_) => {
+                found.outcome.device_batches += 1;
+                scenario.accelerator.direct_read.0
+            }
+        };
+        // A step of no time at all would let virtual time stand still.
+        let step = step.saturating_add(extra).max(1);
+        let ends = now.saturating_add(step);
+        found.outcome.accelerator_busy_ns += step;
+        found.outcome.total_ns = ends - self.epoch_began;
+        found.phase = Phase::InStep;
+        if let Some(sequence) = &mut found.outcome.sequence {
+            sequence.push((batch, source));
+        }
+        if let Source::Device(id) = source {
+            let lane = self.layout.lanes_of_rank(rank).start + u32::from(id.0);
+            self.free_slot(lane);
+        }
+        self.note(rank, Doing::Step(source), batch, now, ends);
+        self.step_started(ends);
+    }
+}
