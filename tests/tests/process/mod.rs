@@ -6,5 +6,7 @@ mod faults;
 mod jobs;
 mod leftovers;
 mod output;
+mod reproduce;
+mod simulate;
 mod support;
 mod unpack;

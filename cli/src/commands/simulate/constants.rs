@@ -1,12 +1,17 @@
 //! An epoch from constants: what the simulator makes of t_c, t_g and t_s, beside the closed form.
 
+use super::engine;
 use anyhow::Context;
 use meetpoint_scheduler::{Profile, Split, Strategy, Tail};
 use meetpoint_sim::closed_forms::{self, Inputs, NotApplicable};
-use meetpoint_sim::virtual_time::{self, Machine};
+use meetpoint_sim::scenario::{Distribution, Scenario, Span, SplitChoice, StrategyName};
 
 /// Nanoseconds of a unit, where a time has none: what is simulated depends on ratios alone.
 pub(crate) const UNIT_NS: f64 = 1e9;
+
+/// A scenario to begin with; every value is put in its place. The device is waited for.
+const EMPTY: &str = "batches = 1\nstall_timeout = \"1000000000s\"\n[host]\npreparation = \"1ms\"\n\
+                     [[devices]]\npreparation = \"1ms\"\n[accelerator]\nstep = \"1ms\"\n";
 
 /// What each batch takes, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -89,16 +94,15 @@ impl Constants {
 
     /// The epoch by the scheduler that ships, in virtual time; a spool that never limits.
     pub(crate) fn simulate(&self, strategy: Strategy) -> anyhow::Result<Simulated> {
-        let machine = self.machine();
-        let config = machine.config(self.batches, strategy);
-        let run = virtual_time::simulate(&config, &machine)
+        let outcome = engine::run(&self.scenario(strategy)?, 0)
             .with_context(|| format!("failed to simulate {}", strategy.name()))?;
+        let device_batches = outcome.sum(|rank| rank.device_batches.into());
         Ok(Simulated {
-            total_ns: run.total_ns as f64,
-            device_batches: run.summary.device_batches,
-            host_busy_ns: run.host_busy_ns as f64,
-            device_busy_ns: run.device_busy_ns as f64,
-            accelerator_busy_ns: run.accelerator_busy_ns as f64,
+            total_ns: outcome.total_ns as f64,
+            device_batches: u32::try_from(device_batches).unwrap_or(u32::MAX),
+            host_busy_ns: outcome.sum(|rank| rank.host_busy_ns) as f64,
+            device_busy_ns: outcome.sum_devices(|device| device.busy_ns) as f64,
+            accelerator_busy_ns: outcome.sum(|rank| rank.accelerator_busy_ns) as f64,
         })
     }
 
@@ -107,15 +111,24 @@ impl Constants {
         closed_forms::predict(strategy, &self.inputs()).map(|found| found.total_ns)
     }
 
-    fn machine(&self) -> Machine {
-        Machine {
-            preparation_ns: whole(self.preparation_ns),
-            workers: self.workers,
-            train_ns: whole(self.step_ns),
-            direct_read_ns: whole(self.direct_read_ns),
-            device_ns: whole(self.device_ns),
-            device_dies_at: None,
+    fn scenario(&self, strategy: Strategy) -> anyhow::Result<Scenario> {
+        let constant = |time_ns| Distribution::Constant(Span(whole(time_ns)));
+        let mut scenario = Scenario::from_toml(EMPTY).context("failed to begin a scenario")?;
+        let name = StrategyName::ALL.into_iter().find(|name| name.name() == strategy.name());
+        scenario.strategy = name.with_context(|| format!("no {} here", strategy.name()))?;
+        if let Strategy::Mte { split: Split::Fixed(split), .. } = strategy {
+            scenario.mte.split = SplitChoice::Fixed(split);
         }
+        scenario.batches = self.batches;
+        scenario.host.workers = self.workers;
+        scenario.host.preparation = constant(self.preparation_ns);
+        scenario.accelerator.step = constant(self.step_ns);
+        scenario.accelerator.direct_read = Span(whole(self.direct_read_ns));
+        scenario.devices[0].preparation = constant(self.device_ns);
+        if strategy == Strategy::HostOnly {
+            scenario.devices.clear();
+        }
+        Ok(scenario)
     }
 
     fn inputs(&self) -> Inputs {
