@@ -5,13 +5,16 @@
 //!
 //! In reading order: [`closed_forms`] (what the strategies come to on paper), [`scenario`] (what is
 //! simulated), [`run`] (what the scheduler that ships does with it, over `engine`), [`Outcome`],
-//! [`power`] (modelled joules).
+//! [`Trace`] (a recorded run, replayed), [`studies`] (questions asked of every strategy), [`power`]
+//! (modelled joules).
 
 mod engine;
 mod error;
 mod outcome;
 pub mod power;
 pub mod scenario;
+pub mod studies;
+mod trace;
 
 pub use engine::{run, run_keeping};
 pub use error::Error;
@@ -19,3 +22,4 @@ pub use meetpoint_scheduler::closed_forms;
 pub use outcome::{
     DeviceOutcome, Doing, EpochOutcome, Interval, Keep, LegBytes, LostRank, Outcome, RankOutcome,
 };
+pub use trace::Trace;

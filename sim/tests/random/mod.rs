@@ -1,0 +1,214 @@
+//! Random small scenarios: a seed gives one, the same for ever.
+
+use meetpoint_sim::scenario::{
+    AutoChoice, Bandwidth, Bytes, Device, Distribution, Fault, FaultKind, GoalName, Holders,
+    MteChoice, OrderName, Scenario, Serve, Span, SplitChoice, StrategyName, TailName, When,
+    WindowedChoice,
+};
+
+/// SplitMix64 (Steele, Lea, Flood 2014).
+pub(crate) struct Chance(u64);
+
+const MS: u64 = 1_000_000;
+
+impl Chance {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x1234_5678_9abc_def0)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// From `least` to `most`, both included.
+    pub(crate) fn within(&mut self, least: u64, most: u64) -> u64 {
+        least + self.next() % (most - least + 1)
+    }
+
+    fn small(&mut self, least: u32, most: u32) -> u32 {
+        u32::try_from(self.within(least.into(), most.into())).expect("between two of 32 bits")
+    }
+
+    pub(crate) fn one_in(&mut self, n: u64) -> bool {
+        self.within(1, n) == 1
+    }
+
+    pub(crate) fn among<T: Copy>(&mut self, of: &[T]) -> T {
+        of[self.within(0, of.len() as u64 - 1) as usize]
+    }
+
+    /// From a tenth of a millisecond to some ten seconds, each order of magnitude alike.
+    fn time(&mut self) -> Span {
+        let magnitude = 10_u64.pow(self.small(0, 4));
+        Span(self.within(1, 9) * magnitude * MS / 10)
+    }
+
+    fn distribution(&mut self) -> Distribution {
+        let mean = self.time();
+        match self.within(0, 5) {
+            0 => Distribution::Lognormal { mean, sigma: self.within(1, 10) as f64 / 10.0 },
+            1 => Distribution::Uniform { low: Span(mean.0 / 2), high: mean },
+            2 => Distribution::Burst {
+                base: Box::new(Distribution::Constant(mean)),
+                every: Span(mean.0 * 10),
+                lasting: Span(mean.0 * 3),
+                factor: self.within(2, 50) as f64,
+            },
+            _ => Distribution::Constant(mean),
+        }
+    }
+
+    /// Any fault, early enough to matter.
+    pub(crate) fn fault(&mut self, batches: u32, about: Span) -> Fault {
+        let time = Span(about.0 * self.within(1, 40));
+        let kind = match self.within(0, 6) {
+            0 => FaultKind::Die,
+            1 => FaultKind::DropLink,
+            2 => FaultKind::Stall(None),
+            3 => FaultKind::Stall(Some(time)),
+            4 => FaultKind::Slow(self.among(&[0.5, 2.0, 4.0, 100.0])),
+            5 => FaultKind::Lie,
+            _ => FaultKind::Corrupt,
+        };
+        let batch = When::Batch(self.within(1, u64::from(batches / 2 + 1)));
+        let by_time = kind != FaultKind::Corrupt && self.one_in(2);
+        let at = Span(about.0 * self.within(0, u64::from(batches)));
+        Fault { kind, when: if by_time { When::Time(at) } else { batch } }
+    }
+
+    fn device(&mut self, batches: u32) -> Device {
+        let preparation = self.distribution();
+        let about = Span(preparation.mean_ns() as u64);
+        let mut device = Device::new(preparation);
+        device.count = if self.one_in(3) { self.small(1, 3) } else { 1 };
+        device.spool_slots = self.one_in(2).then(|| self.small(1, 12));
+        device.ahead = self.small(1, 5);
+        device.latency = if self.one_in(3) { Span(self.within(1, MS)) } else { Span(0) };
+        match self.within(0, 5) {
+            0 => device.drive_bandwidth = Some(Bandwidth(100_000_000)),
+            1 => device.read_bandwidth = Some(Bandwidth(50_000_000)),
+            2 => device.write_bandwidth = Some(Bandwidth(50_000_000)),
+            _ => {}
+        }
+        if self.one_in(2) {
+            let count = self.within(1, 2);
+            device.faults = (0..count).map(|_| self.fault(batches, about)).collect();
+        }
+        device
+    }
+
+    fn strategy(&mut self, scenario: &mut Scenario) {
+        scenario.strategy = self.among(&StrategyName::ALL);
+        let split = match self.within(0, 2) {
+            0 => SplitChoice::EqualFinish,
+            1 => SplitChoice::Optimal,
+            _ => SplitChoice::Fixed(self.small(0, scenario.batches)),
+        };
+        let tail = self.among(&[TailName::Ascending, TailName::Descending]);
+        scenario.mte = MteChoice { split, tail };
+        scenario.windowed = WindowedChoice { window: self.small(2, 20) };
+        let order = self.among(&[OrderName::Any, OrderName::Replayable, OrderName::Baseline]);
+        scenario.auto = AutoChoice { goal: GoalName::Throughput, time_weight: 0.5, order };
+    }
+}
+
+/// The scenario of a seed.
+pub(crate) fn scenario(seed: u64) -> Scenario {
+    let mut chance = Chance::new(seed);
+    let batches = chance.small(1, 60);
+    let mut scenario = Scenario::new(batches, chance.distribution(), chance.distribution());
+    scenario.epochs = if chance.one_in(4) { 2 } else { 1 };
+    scenario.host.workers = chance.among(&[0, 0, 1, 2, 4]);
+    scenario.host.prefetch = chance.small(1, 3);
+    scenario.host.cores = chance.one_in(4).then(|| chance.small(1, 4));
+    scenario.host.copy = if chance.one_in(3) { chance.time() } else { Span(0) };
+    scenario.accelerator.direct_read = if chance.one_in(3) { chance.time() } else { Span(0) };
+    scenario.accelerator.fetch_ahead = chance.one_in(2).then(|| chance.small(1, 5));
+    let tables = chance.within(1, 2);
+    scenario.devices = (0..tables).map(|_| chance.device(batches)).collect();
+    chance.strategy(&mut scenario);
+    scenario.ranks.count = chance.among(&[1, 1, 1, 2, 3, 4]);
+    scenario.ranks.collective = !chance.one_in(3);
+    scenario.ranks.cost = if chance.one_in(3) { Span(MS) } else { Span(0) };
+    // Slow enough for everything here.
+    scenario.ranks.timeout = Span(1_000_000_000 * MS);
+    scenario.holders = chance.among(&[Holders::Shared, Holders::Interleaved]);
+    scenario.serve = chance.among(&[Serve::AllRanks, Serve::OwnRanks]);
+    if scenario.device_count() > batches as usize {
+        scenario.holders = Holders::Shared;
+    }
+    if chance.one_in(3) {
+        scenario.storage.read_bytes = Bytes(1_000_000);
+        scenario.storage.batch_bytes = Bytes(2_000_000);
+        scenario.storage.host_read_bandwidth = Some(Bandwidth(200_000_000));
+        scenario.storage.spool_read_bandwidth = Some(Bandwidth(200_000_000));
+        scenario.storage.overlap = chance.one_in(2);
+    }
+    scenario.profile.known = !chance.one_in(3);
+    scenario.profile.device_factor = chance.among(&[1.0, 1.0, 0.25, 0.5, 2.0, 4.0]);
+    scenario.stall_timeout = Span(chance.time().0 * 10);
+    scenario.stalls_max = chance.small(1, 4);
+    scenario
+}
+
+/// A host and accelerator that vary little, beside devices that do anything: what `auto` must
+/// survive. Enough batches that one of them is no per cent of the epoch.
+pub(crate) fn any_devices(seed: u64) -> Scenario {
+    let mut chance = Chance::new(seed ^ 0xd0d0_d0d0);
+    let (preparation, step) = (chance.within(20, 1_000), chance.within(5, 600));
+    let varied = |chance: &mut Chance, ms: u64| {
+        let mean = Span(ms * MS);
+        match chance.within(0, 2) {
+            0 => Distribution::Lognormal { mean, sigma: 0.3 },
+            _ => Distribution::Constant(mean),
+        }
+    };
+    let (preparation_law, step_law) = (varied(&mut chance, preparation), varied(&mut chance, step));
+    let batches = chance.small(1_000, 2_000);
+    let mut scenario = Scenario::new(batches, preparation_law, step_law);
+    scenario.host.workers = chance.among(&[0, 0, 1, 2, 8]);
+    scenario.accelerator.direct_read = Span(chance.among(&[0, 0, 0, step / 4, preparation]) * MS);
+    let (t_c_ns, _) = scenario.step_times_ns();
+    let devices = chance.among(&[1, 1, 1, 2, 3]);
+    scenario.devices = (0..devices).map(|_| any_device(&mut chance, t_c_ns, batches)).collect();
+    scenario.strategy = StrategyName::Auto;
+    let order = chance.among(&[OrderName::Any, OrderName::Replayable, OrderName::Baseline]);
+    scenario.auto = AutoChoice { goal: GoalName::Throughput, time_weight: 0.5, order };
+    scenario.epochs = chance.among(&[1, 1, 2]);
+    scenario.ranks.count = chance.among(&[1, 1, 1, 1, 2, 4]);
+    scenario.ranks.timeout = Span(1_000_000_000 * MS);
+    scenario.holders = chance.among(&[Holders::Shared, Holders::Interleaved]);
+    scenario.serve = chance.among(&[Serve::AllRanks, Serve::OwnRanks]);
+    scenario.profile.known = !chance.one_in(3);
+    scenario.profile.device_factor = chance.among(&[1.0, 1.0, 0.25, 0.5, 2.0, 4.0]);
+    scenario
+}
+
+/// From much faster than the host to a hundred times slower, and with faults.
+fn any_device(chance: &mut Chance, t_c_ns: f64, batches: u32) -> Device {
+    let factor = chance.among(&[0.3, 1.0, 1.5, 2.0, 4.0, 10.0, 100.0]);
+    let mean = Span((t_c_ns * factor) as u64);
+    let preparation = match chance.within(0, 3) {
+        0 => Distribution::Lognormal { mean, sigma: chance.among(&[0.3, 1.0, 2.0]) },
+        1 => Distribution::Burst {
+            base: Box::new(Distribution::Constant(mean)),
+            every: Span(mean.0 * chance.within(3, 100)),
+            lasting: Span(mean.0 * chance.within(1, 3)),
+            factor: chance.within(2, 100) as f64,
+        },
+        _ => Distribution::Constant(mean),
+    };
+    let mut device = Device::new(preparation);
+    device.spool_slots = chance.one_in(2).then(|| chance.small(1, 64));
+    device.ahead = chance.small(1, 8);
+    if chance.one_in(2) {
+        let times = (f64::from(batches) / factor) as u32;
+        let count = chance.within(1, 2);
+        device.faults = (0..count).map(|_| chance.fault(times.max(4), mean)).collect();
+    }
+    device
+}
