@@ -80,7 +80,7 @@ fn measure(path: &Path, folder: &Path, case: &Case, epochs: u32) -> anyhow::Resu
     let mut config = LoaderConfig::new(path, Arc::new(Recipe::from_toml(&recipe)?), 1);
     config.strategy = Strategy::DeviceOnly;
     config.drop_last = true;
-    config.device = Some(DeviceSource::Connect { socket });
+    config.devices = vec![DeviceSource::Connect { socket }];
     if case.file {
         config.spool.kind = SpoolKind::File { directory: folder.to_path_buf() };
     }

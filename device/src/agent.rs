@@ -77,7 +77,11 @@ impl Agent {
             .map_err(|error| Status::internal(format!("loading ended by a defect: {error}")))?
             .map_err(|refusal| refusal.status())?;
         let spool = spool.ok_or_else(|| Refusal::NoSpool { token }.status())?;
-        let reply = LoadReply { samples: job.batching.samples, batches: job.batches };
+        let reply = LoadReply {
+            samples: job.batching.samples(),
+            batches: job.batches,
+            batches_held: job.batching.count(job.device),
+        };
         self.owner().loaded(peer, job, (token, spool));
         drop(claim);
         Ok(reply)
@@ -104,8 +108,9 @@ impl Device for Agent {
         &self,
         _: Request<DescribeRequest>,
     ) -> Result<Response<DescribeReply>, Status> {
-        let works_for = self.owner().works_for();
-        Ok(Response::new(DescribeReply { works_for, ..self.describe.clone() }))
+        let hosts = self.owner().hosts();
+        let works_for = hosts.first().copied();
+        Ok(Response::new(DescribeReply { works_for, hosts, ..self.describe.clone() }))
     }
 
     async fn load(&self, request: Request<LoadRequest>) -> Result<Response<LoadReply>, Status> {
@@ -134,7 +139,7 @@ fn peer_of<T>(request: &Request<T>) -> Result<Peer, Status> {
 
 fn status_of(denied: &Denied) -> Status {
     let code = match denied {
-        Denied::Taken(_) => tonic::Code::ResourceExhausted,
+        Denied::Taken(_) | Denied::Full(_) => tonic::Code::ResourceExhausted,
         Denied::NothingLoaded | Denied::Running | Denied::Ending => tonic::Code::FailedPrecondition,
     };
     Status::new(code, denied.to_string())
@@ -158,5 +163,7 @@ fn describe(info: &DeviceInfo, options: &ServeOptions) -> DescribeReply {
         storage_engine: info.storage_engine.clone(),
         storage_note: info.storage_note.clone(),
         works_for: None,
+        hosts: Vec::new(),
+        hosts_max: options.hosts,
     }
 }

@@ -4,13 +4,14 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// A fault at the n-th batch that the device begins in a job, counted from 1.
+/// A fault at the n-th batch that the device begins, counted from 1 over all jobs that it has, and
+/// anew when it gets one after having had none.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Fault {
     /// `die@3`: half-way through the batch it kills itself with SIGKILL.
     DieAt(u64),
-    /// `stall@3`, `stall@3:2s`: half-way through the batch the worker stands still, for good or for
-    /// a time. It neither reports progress nor obeys a revoke; the end of the job ends it.
+    /// `stall@3`, `stall@3:2s`: half-way through the batch the device stands still, for good or for
+    /// a time. It neither reports progress nor obeys a revoke; the end of the batch's job ends it.
     StallAt {
         /// Batch.
         n: u64,
@@ -31,7 +32,7 @@ pub enum Fault {
     TearAt(u64),
     /// `enospc@3`: from this batch on every write to the spool fails for want of space.
     SpoolFullAt(u64),
-    /// `drop-link@3`: half-way through the batch the host's connection is cut.
+    /// `drop-link@3`: half-way through the batch the connection of its host is cut.
     DropLinkAt(u64),
 }
 
@@ -86,7 +87,7 @@ pub struct FaultSyntax {
 impl FaultSyntax {
     /// What would be right.
     pub const KNOWN: &str = "faults are die@N, stall@N, stall@N:2s, slow@N:x4, corrupt@N, tear@N, \
-                             enospc@N, drop-link@N; N counts a job's batches from 1";
+                             enospc@N, drop-link@N; N counts batches from 1, over all jobs at a time";
 }
 
 /// The longest stall that can be asked for with a duration.

@@ -3,7 +3,8 @@
 //!
 //! In reading order: [`ServeOptions`] (what it is told), [`serve()`] (the process), `socket` and
 //! `link` (who may connect), `agent` (the service), `session` (what a job is checked for), `queue`
-//! (work, slots and the fence), `worker` (the preparing thread), `spool` (where batches go),
+//! (work, slots and the fence), `worker` (a job's preparing thread), `turns` (one of them at
+//! a time), `spool` (where batches go),
 //! `governor` and `waits` (how a core is made slow), [`Fault`] (what can be made to go wrong),
 //! [`probe()`].
 
@@ -26,6 +27,7 @@ mod session;
 mod socket;
 mod spool;
 mod stream;
+mod turns;
 mod waits;
 mod worker;
 

@@ -22,10 +22,10 @@ const HTTP2_PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// How long a connection may take to say what it is.
 const GREETING_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Most connections that have not said yet what they are.
+/// Most connections that have not said yet what they are, besides two for each host.
 const STRANGERS_MAX: usize = 16;
 
-/// Most connections to the service.
+/// Most connections to the service, besides one for each host.
 const CONNECTIONS_MAX: usize = 32;
 
 /// How long to wait when no connection can be accepted, for want of descriptors for example.
@@ -93,6 +93,8 @@ pub(crate) struct Gate {
     owner: Arc<Owner>,
     hosts: mpsc::Sender<std::io::Result<HostStream>>,
     refused: Arc<AtomicU64>,
+    /// Hosts that are taken at a time.
+    hosts_max: usize,
 }
 
 impl Gate {
@@ -100,8 +102,9 @@ impl Gate {
         listener: UnixListener,
         owner: Arc<Owner>,
         hosts: mpsc::Sender<std::io::Result<HostStream>>,
+        hosts_max: usize,
     ) -> Self {
-        Self { listener, owner, hosts, refused: Arc::default() }
+        Self { listener, owner, hosts, refused: Arc::default(), hosts_max }
     }
 
     /// Counts connections that were closed because they were no host's.
@@ -111,7 +114,7 @@ impl Gate {
 
     /// Runs for as long as it is polled.
     pub(crate) async fn run(self) {
-        let strangers = Arc::new(Semaphore::new(STRANGERS_MAX));
+        let strangers = Arc::new(Semaphore::new(STRANGERS_MAX + 2 * self.hosts_max));
         let mut connection = 0;
         loop {
             let Ok((stream, _)) = self.listener.accept().await else {
@@ -127,8 +130,9 @@ impl Gate {
             let peer = Peer { connection, process_id, cut: Arc::new(cut) };
             let (owner, hosts) = (Arc::clone(&self.owner), self.hosts.clone());
             let refused = Arc::clone(&self.refused);
+            let connections_max = CONNECTIONS_MAX + self.hosts_max;
             tokio::spawn(async move {
-                let sorted = sort(stream, peer, owner, hosts);
+                let sorted = sort(stream, peer, owner, hosts, connections_max);
                 let sorted = tokio::time::timeout(GREETING_TIMEOUT, sorted).await;
                 if !matches!(sorted, Ok(Ok(()))) {
                     refused.fetch_add(1, Ordering::Relaxed);
@@ -155,6 +159,7 @@ async fn sort(
     peer: Peer,
     owner: Arc<Owner>,
     hosts: mpsc::Sender<std::io::Result<HostStream>>,
+    connections_max: usize,
 ) -> std::io::Result<()> {
     let first = peek_until(&stream, |seen| !seen.is_empty()).await?;
     if first[0] == FD_CHANNEL_MAGIC[0] {
@@ -166,7 +171,7 @@ async fn sort(
     }
     let is_wrong = |seen: &[u8]| !HTTP2_PREFACE.starts_with(seen);
     let seen = peek_until(&stream, |seen| seen.len() == 24 || is_wrong(seen)).await?;
-    if is_wrong(&seen) || owner.connections() >= CONNECTIONS_MAX {
+    if is_wrong(&seen) || owner.connections() >= connections_max {
         return Err(ErrorKind::ConnectionRefused.into());
     }
     owner.connected();

@@ -18,6 +18,8 @@ pub(crate) struct Totals {
     pub(crate) busy_cpu: Duration,
     /// Time in it in which the worker waited for storage, or was held up by a fault.
     pub(crate) not_computing: Duration,
+    /// Time in which batches waited for their turn.
+    pub(crate) turn_wait: Duration,
     /// Batches published.
     pub(crate) batches: u64,
 }
@@ -50,6 +52,7 @@ impl Totals {
             write_bytes_per_second_achieved: rate(emulation.write_bytes_per_second, write),
             latency_ns_achieved: latency.map_or(0, nanoseconds),
             memory_bytes_max: peak_memory_bytes(),
+            turn_wait_ns: nanoseconds(self.turn_wait),
         }
     }
 }
@@ -108,13 +111,19 @@ pub(crate) struct Watch {
 const CPU_SIGN: Duration = Duration::from_millis(1);
 
 impl Watch {
-    /// Epoch, batch, generation and samples done, if there is a batch and there was any sign since
-    /// the last look. CPU time is one: a stage may take long and says nothing meanwhile.
-    pub(crate) fn look(&mut self, signs: &Signs) -> Option<((u32, u32, u32), u32)> {
+    /// Whether there was any sign since the last look.
+    pub(crate) fn lives(&mut self, signs: &Signs) -> bool {
         let count = signs.count.load(Ordering::Relaxed);
         let cpu = cpu_time_of(signs.thread.load(Ordering::Relaxed));
         let lives = count != self.count || cpu.saturating_sub(self.cpu) >= CPU_SIGN;
         (self.count, self.cpu) = (count, cpu);
+        lives
+    }
+
+    /// Epoch, batch, generation and samples done, if there is a batch and there was any sign since
+    /// the last look. CPU time is one: a stage may take long and says nothing meanwhile.
+    pub(crate) fn look(&mut self, signs: &Signs) -> Option<((u32, u32, u32), u32)> {
+        let lives = self.lives(signs);
         let at = *signs.at.lock().unwrap_or_else(PoisonError::into_inner);
         at.filter(|_| lives).map(|at| (at, signs.samples_done.load(Ordering::Relaxed)))
     }

@@ -19,7 +19,10 @@ pub struct ServeOptions {
     pub faults: Vec<Fault>,
     /// How datasets are read and file spools written.
     pub engine: EngineKind,
-    /// Serve one host, then end: for a device that a host starts for itself. It then also ends with
+    /// Hosts that it works for at a time: the ranks of a job, or jobs of the same user. Their batches
+    /// are prepared in turns.
+    pub hosts: u32,
+    /// Serve a host, or as many as it takes at a time, then end: for a device that a host starts for itself. It then also ends with
     /// the thread that started it (`PR_SET_PDEATHSIG`, as SIGTERM), ends when no host has come for
     /// [`ServeOptions::FIRST_HOST_TIMEOUT`], and takes the socket's folder with it where that is
     /// empty and named `meetpoint-…`: a host that was killed cannot.
@@ -35,6 +38,9 @@ impl ServeOptions {
     /// How long a device with `once` waits for its host.
     pub const FIRST_HOST_TIMEOUT: Duration = Duration::from_secs(30);
 
+    /// Most hosts at a time.
+    pub const HOSTS_MAX: u32 = 64;
+
     /// A device at a socket that serves some folders, neither slow nor faulty.
     pub fn new(socket: impl Into<PathBuf>, roots: Vec<PathBuf>) -> Self {
         Self {
@@ -43,6 +49,7 @@ impl ServeOptions {
             emulation: Emulation::default(),
             faults: Vec::new(),
             engine: EngineKind::Auto,
+            hosts: 1,
             once: false,
             parent: None,
             idle_timeout: None,
@@ -67,8 +74,12 @@ pub struct DeviceInfo {
     pub storage_engine: String,
     /// Why it is not io_uring; empty where it is.
     pub storage_note: String,
-    /// Process id of the host that it works for; `None` while it is free.
+    /// Process id of the host that it works for longest; `None` while it is free.
     pub works_for: Option<u32>,
+    /// Process ids of all hosts that it works for.
+    pub hosts: Vec<u32>,
+    /// How many it takes at a time.
+    pub hosts_max: u32,
 }
 
 /// The knobs of an emulated device; `None` is "not limited".

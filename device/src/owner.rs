@@ -1,4 +1,5 @@
-//! Whose the device is: one host at a time, for as long as its connection lasts.
+//! Whose the device is: so many hosts at a time as it takes, each for as long as its connection
+//! lasts.
 
 use crate::queue::Queue;
 use crate::session::Job;
@@ -8,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
-/// Most spools that wait for their `Load`.
+/// Most spools that wait for their `Load`, besides one for each host.
 const OFFERS_MAX: usize = 8;
 
 /// How long a spool waits for its `Load` before it is let go: its host may be dead.
@@ -47,6 +48,12 @@ pub(crate) enum Denied {
          that one has ended, end it, or start another device on a socket of its own"
     )]
     Taken(u32),
+    #[error(
+        "the device works for {} hosts (process ids {}) and takes no more at a time: wait until \
+         one of them has ended, end one, or start a device with a larger --hosts",
+        .0.len(), listed(.0)
+    )]
+    Full(Vec<u32>),
     #[error("no job is loaded on this connection: call Load first")]
     NothingLoaded,
     #[error("the job already has a Run stream")]
@@ -55,12 +62,16 @@ pub(crate) enum Denied {
     Ending,
 }
 
+fn listed(process_ids: &[u32]) -> String {
+    process_ids.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
+}
+
 struct Offer {
     fd: Arc<OwnedFd>,
     since: Instant,
 }
 
-/// The host that the device works for.
+/// A host that the device works for.
 struct Holder {
     peer: Peer,
     /// Loaded and not yet run.
@@ -82,31 +93,50 @@ impl Holder {
 }
 
 struct State {
-    holder: Option<Holder>,
+    /// In the order in which they came; no more than are taken.
+    holders: Vec<Holder>,
     offers: HashMap<u64, Offer>,
     connections: usize,
     idle_since: Instant,
-    /// The connection of the first host that had a job, and whether it has ended.
-    first_host: Option<(u64, bool)>,
+    /// Connections of hosts that have or had a job.
+    served: Vec<u64>,
+    /// Whether there was a host with a job.
+    had_host: bool,
+    /// Whether all that had a job have gone at some time.
+    hosts_gone: bool,
+}
+
+impl State {
+    fn holder(&mut self, connection: u64) -> Option<&mut Holder> {
+        self.holders.iter_mut().find(|holder| holder.peer.connection == connection)
+    }
+
+    fn process_ids(&self) -> Vec<u32> {
+        self.holders.iter().map(|holder| holder.peer.process_id).collect()
+    }
 }
 
 /// Who holds the device, which spools wait, and who is connected.
 pub(crate) struct Owner {
+    /// Hosts at a time.
+    hosts_max: usize,
     state: Mutex<State>,
     /// Told whenever something changed that the process may end for.
     changed: Notify,
 }
 
 impl Owner {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(hosts_max: usize) -> Self {
         let state = State {
-            holder: None,
+            holders: Vec::new(),
             offers: HashMap::new(),
             connections: 0,
             idle_since: Instant::now(),
-            first_host: None,
+            served: Vec::new(),
+            had_host: false,
+            hosts_gone: false,
         };
-        Self { state: Mutex::new(state), changed: Notify::new() }
+        Self { hosts_max, state: Mutex::new(state), changed: Notify::new() }
     }
 
     /// Counts a connection.
@@ -119,16 +149,15 @@ impl Owner {
         let mut state = self.lock();
         state.connections -= 1;
         state.idle_since = Instant::now();
-        if let Some((first, gone)) = &mut state.first_host {
-            *gone |= *first == connection;
-        }
-        if let Some(holder) = state.holder.as_mut().filter(|h| h.peer.connection == connection) {
+        state.served.retain(|served| *served != connection);
+        state.hosts_gone |= state.had_host && state.served.is_empty();
+        if let Some(holder) = state.holder(connection) {
             holder.gone = true;
             holder.job = None;
             // A worker that still runs holds the device until it has ended.
             match &holder.queue {
                 Some(queue) => queue.close(),
-                None => state.holder = None,
+                None => state.holders.retain(|holder| holder.peer.connection != connection),
             }
         }
         self.changed.notify_waiters();
@@ -137,7 +166,7 @@ impl Owner {
     /// Keeps a spool for the `Load` that will name it; `false` when that cannot be.
     pub(crate) fn offer(&self, token: u64, fd: OwnedFd) -> bool {
         let mut state = self.lock();
-        if state.offers.len() >= OFFERS_MAX || state.offers.contains_key(&token) {
+        if state.offers.len() >= OFFERS_MAX + self.hosts_max || state.offers.contains_key(&token) {
             return false;
         }
         state.offers.insert(token, Offer { fd: Arc::new(fd), since: Instant::now() });
@@ -152,21 +181,19 @@ impl Owner {
     /// Takes the device for a peer, or leaves it to it.
     pub(crate) fn claim(&self, peer: &Peer) -> Result<(), Denied> {
         let mut state = self.lock();
-        match &state.holder {
-            Some(holder) if holder.peer.connection == peer.connection => Ok(()),
-            Some(holder) if holder.is_ending() => Err(Denied::Ending),
-            Some(holder) => Err(Denied::Taken(holder.peer.process_id)),
-            None => {
-                state.holder = Some(Holder {
-                    peer: peer.clone(),
-                    job: None,
-                    spool: None,
-                    queue: None,
-                    gone: false,
-                });
-                Ok(())
-            }
+        if state.holder(peer.connection).is_some() {
+            return Ok(());
         }
+        if state.holders.len() < self.hosts_max {
+            let (peer, gone) = (peer.clone(), false);
+            state.holders.push(Holder { peer, job: None, spool: None, queue: None, gone });
+            return Ok(());
+        }
+        Err(match &state.holders[..] {
+            holders if holders.iter().any(Holder::is_ending) => Denied::Ending,
+            [only] => Denied::Taken(only.peer.process_id),
+            _ => Denied::Full(state.process_ids()),
+        })
     }
 
     /// The spool under a token: one that waits, or the one of the peer's present job.
@@ -175,7 +202,7 @@ impl Owner {
         if let Some(offer) = state.offers.remove(&token) {
             return Some(offer.fd);
         }
-        let holder = state.holder.as_ref().filter(|h| h.peer.connection == peer.connection)?;
+        let holder = state.holder(peer.connection)?;
         let (_, fd) = holder.spool.as_ref().filter(|(present, _)| *present == token)?;
         Some(Arc::clone(fd))
     }
@@ -183,14 +210,16 @@ impl Owner {
     /// Gives the peer its job, which replaces the one before. A peer that has gone gets none.
     pub(crate) fn loaded(&self, peer: &Peer, job: Job, spool: (u64, Arc<OwnedFd>)) {
         let mut state = self.lock();
-        let holder = state.holder.as_mut();
-        if let Some(holder) = holder.filter(|h| h.peer.connection == peer.connection && !h.gone) {
+        if let Some(holder) = state.holder(peer.connection).filter(|holder| !holder.gone) {
             if let Some(queue) = &holder.queue {
                 queue.close();
             }
             holder.job = Some(job);
             holder.spool = Some(spool);
-            state.first_host.get_or_insert((peer.connection, false));
+            state.had_host = true;
+            if !state.served.contains(&peer.connection) {
+                state.served.push(peer.connection);
+            }
         }
     }
 
@@ -202,8 +231,7 @@ impl Owner {
     /// Takes the peer's job out, to be run from a queue of its own.
     pub(crate) fn begin_run(&self, peer: &Peer) -> Result<(Job, Arc<Queue>), Denied> {
         let mut state = self.lock();
-        let holder = state.holder.as_mut().filter(|h| h.peer.connection == peer.connection);
-        let holder = holder.ok_or(Denied::NothingLoaded)?;
+        let holder = state.holder(peer.connection).ok_or(Denied::NothingLoaded)?;
         match &holder.queue {
             Some(queue) if queue.is_closed() => return Err(Denied::Ending),
             Some(_) => return Err(Denied::Running),
@@ -218,14 +246,14 @@ impl Owner {
     /// Says that the worker of a Run stream has ended.
     pub(crate) fn end_run(&self, queue: &Arc<Queue>) {
         let mut state = self.lock();
-        let holder = state.holder.as_mut();
         let own = |held: &Arc<Queue>| Arc::ptr_eq(held, queue);
-        if let Some(holder) = holder.filter(|h| h.queue.as_ref().is_some_and(own)) {
-            holder.queue = None;
-            if holder.job.is_none() {
-                state.holder = None;
+        state.holders.retain_mut(|holder| {
+            let ends = holder.queue.as_ref().is_some_and(own);
+            if ends {
+                holder.queue = None;
             }
-        }
+            !ends || holder.job.is_some()
+        });
         self.changed.notify_waiters();
     }
 
@@ -233,7 +261,7 @@ impl Owner {
     pub(crate) fn close(&self) {
         let mut state = self.lock();
         state.offers.clear();
-        if let Some(holder) = &mut state.holder {
+        for holder in &mut state.holders {
             holder.job = None;
             if let Some(queue) = &holder.queue {
                 queue.close();
@@ -242,19 +270,19 @@ impl Owner {
         self.release(state, |_| true);
     }
 
-    /// Process id of the host that has the device.
-    pub(crate) fn works_for(&self) -> Option<u32> {
-        self.lock().holder.as_ref().map(|holder| holder.peer.process_id)
+    /// Process ids of the hosts that have the device, in the order in which they came.
+    pub(crate) fn hosts(&self) -> Vec<u32> {
+        self.lock().process_ids()
     }
 
     /// Whether a worker runs.
     pub(crate) fn is_running(&self) -> bool {
-        self.lock().holder.as_ref().is_some_and(|holder| holder.queue.is_some())
+        self.lock().holders.iter().any(|holder| holder.queue.is_some())
     }
 
-    /// Whether a host had a job here and has gone.
-    pub(crate) fn first_host_gone(&self) -> bool {
-        self.lock().first_host.is_some_and(|(_, gone)| gone)
+    /// Whether hosts had a job here and all of them had gone at some time.
+    pub(crate) fn hosts_gone(&self) -> bool {
+        self.lock().hosts_gone
     }
 
     /// How long nobody has been connected; `None` while somebody is.
@@ -265,7 +293,7 @@ impl Owner {
 
     /// Whether a host ever had a job here.
     pub(crate) fn had_host(&self) -> bool {
-        self.lock().first_host.is_some()
+        self.lock().had_host
     }
 
     /// Connections that are open.
@@ -279,12 +307,10 @@ impl Owner {
         let _ = tokio::time::timeout(timeout, self.changed.notified()).await;
     }
 
-    /// Lets the holder go when it has neither a job nor a worker.
+    /// Lets holders go that have neither a job nor a worker.
     fn release(&self, mut state: MutexGuard<'_, State>, wanted: impl Fn(&Holder) -> bool) {
         let idle = |holder: &Holder| holder.job.is_none() && holder.queue.is_none();
-        if state.holder.as_ref().is_some_and(|holder| idle(holder) && wanted(holder)) {
-            state.holder = None;
-        }
+        state.holders.retain(|holder| !(idle(holder) && wanted(holder)));
         drop(state);
         self.changed.notify_waiters();
     }

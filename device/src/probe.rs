@@ -102,6 +102,8 @@ impl From<DescribeReply> for DeviceInfo {
             storage_engine: reply.storage_engine,
             storage_note: reply.storage_note,
             works_for: reply.works_for,
+            hosts: reply.hosts,
+            hosts_max: reply.hosts_max,
         }
     }
 }

@@ -117,9 +117,12 @@ impl Queue {
         });
     }
 
-    /// Voids everything of the epoch and goes on under another generation.
+    /// Voids everything of the epoch and goes on under another generation. One of an earlier epoch
+    /// was overtaken: an epoch may begin before the host has done with the one before.
     pub(crate) fn revoke(&self, epoch: u32, generation: u32) {
-        self.fence_off(|state| state.now = Some((epoch, generation)));
+        if self.lock().now <= Some((epoch, generation)) {
+            self.fence_off(|state| state.now = Some((epoch, generation)));
+        }
     }
 
     /// Voids everything; no more work comes before another epoch begins.

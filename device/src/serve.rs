@@ -35,7 +35,7 @@ fn pid_number(pid: rustix::process::Pid) -> u32 {
     pid.as_raw_nonzero().get().unsigned_abs()
 }
 
-/// Serves until `stop` is set, the one host has gone ([`ServeOptions::once`]), or nobody came.
+/// Serves until `stop` is set, its hosts have gone ([`ServeOptions::once`]), or nobody came.
 ///
 /// Blocks; prints nothing. `ready` is called once, when hosts can connect. The socket is removed at
 /// the end.
@@ -45,6 +45,10 @@ pub fn serve(
     stop: Arc<AtomicBool>,
 ) -> Result<ServeSummary, Error> {
     options.emulation.check()?;
+    if !(1..=ServeOptions::HOSTS_MAX).contains(&options.hosts) {
+        let (knob, value) = ("number of hosts", options.hosts.to_string());
+        return Err(Error::Knob { knob, value, remedy: "give 1 to 64" });
+    }
     let roots = find_roots(&options.roots)?;
     let choice = cores::choose(&options.emulation)?;
     let (device, mut notices) = describe(&options, &roots, choice.core)?;
@@ -68,7 +72,7 @@ pub fn serve(
         .map_err(|source| Error::Process { action: "start the network runtime", source })?;
     let ready_now = Ready { socket: options.socket.clone(), device, notices };
     let process = Process {
-        owner: Arc::new(Owner::new()),
+        owner: Arc::new(Owner::new(options.hosts as usize)),
         means: Means::new(&options, roots),
         core: choice.core,
         options: Arc::new(options),
@@ -99,13 +103,14 @@ impl Process {
             Error::Socket { action: "listen on", path: self.options.socket.clone(), source }
         })?;
         let (hosts, incoming) = mpsc::channel(1);
-        let gate = Gate::new(listener, Arc::clone(&self.owner), hosts);
+        let gate = Gate::new(listener, Arc::clone(&self.owner), hosts, self.options.hosts as usize);
         let refused = gate.refused();
         let (counts, batches) = (Arc::new(Counts::default()), Arc::new(AtomicU64::new(0)));
         let scene = Scene {
             owner: Arc::clone(&self.owner),
             options: Arc::clone(&self.options),
             core: self.core,
+            turns: Arc::default(),
             batches: Arc::clone(&batches),
         };
         let agent = Agent::new(self.means.clone(), scene, &ready_now.device, Arc::clone(&counts));
@@ -160,7 +165,7 @@ impl Process {
 
     fn once_is_over(&self, start: Instant) -> bool {
         let first_is_late = start.elapsed() >= ServeOptions::FIRST_HOST_TIMEOUT;
-        self.owner.first_host_gone() || (first_is_late && !self.owner.had_host())
+        self.owner.hosts_gone() || (first_is_late && !self.owner.had_host())
     }
 
     /// Ends a running job and waits for its worker, for a bounded time.
@@ -215,6 +220,8 @@ fn describe(
         storage_engine: chosen.engine.name().to_owned(),
         storage_note: chosen.note.unwrap_or_default(),
         works_for: None,
+        hosts: Vec::new(),
+        hosts_max: options.hosts,
     };
     Ok((info, notices))
 }

@@ -3,7 +3,8 @@
 use crate::spool::{Geometry, SLOTS_MAX, Spool, SpoolError, slowed};
 use crate::waits::{StorageWaits, WatchedEngine};
 use crate::{Emulation, ServeOptions, meters};
-use meetpoint_format::batching::Batching;
+use meetpoint_format::batching::{Batching, BatchingError, Cut, Rank};
+use meetpoint_format::holders::HoldersError;
 use meetpoint_format::recipe::{Recipe, RecipeHash, TensorSpec};
 use meetpoint_format::slot::slot_bytes;
 use meetpoint_format::wire::{LoadRequest, PROTOCOL_VERSION};
@@ -25,6 +26,8 @@ const RECIPE_BYTES_MAX: usize = 256 << 10;
 pub(crate) struct Job {
     pub(crate) batching: Batching,
     pub(crate) batches: u64,
+    /// Which device this one is among those that hold different parts.
+    pub(crate) device: u16,
     pub(crate) recipe: RecipeHash,
     pub(crate) spec: TensorSpec,
     pub(crate) slots: u32,
@@ -67,6 +70,12 @@ pub(crate) enum Refusal {
     OtherRecipe { own: RecipeHash, host: String },
     #[error("batches of {batch_size} cannot be made of {samples} samples: {problem}")]
     Batches { batch_size: u32, samples: u64, problem: &'static str },
+    #[error(transparent)]
+    Batching(#[from] BatchingError),
+    #[error(transparent)]
+    Holders(#[from] HoldersError),
+    #[error("this is to be device {device}, but there are devices 0..{devices}")]
+    Device { device: u32, devices: u32 },
     #[error("no spool was handed over under token {token:#x}: offer it before Load")]
     NoSpool { token: u64 },
     #[error("{slots} slots: a spool has from 1 to {SLOTS_MAX}")]
@@ -89,6 +98,9 @@ impl Refusal {
             Self::Memory { .. } => tonic::Code::ResourceExhausted,
             Self::RecipeTooLong { .. }
             | Self::Batches { .. }
+            | Self::Batching(_)
+            | Self::Holders(_)
+            | Self::Device { .. }
             | Self::Slots { .. }
             | Self::SlotBytes { .. } => tonic::Code::InvalidArgument,
             _ => tonic::Code::FailedPrecondition,
@@ -139,14 +151,8 @@ pub(crate) fn load(
     let dataset = open_dataset(request, means)?;
     let recipe = parse_recipe(request)?;
     let spec = recipe.output().ok_or(meetpoint_prepare::Error::NoFixedShape)?;
-    let batching = Batching {
-        samples: dataset.len(),
-        batch_size: request.batch_size,
-        drop_last: request.drop_last,
-        shuffle: request.shuffle,
-        seed: request.seed,
-    };
-    let batches = count_batches(&batching)?;
+    let (batching, device) = find_batching(request, &dataset)?;
+    let batches = batching.batches();
     let payload = u64::from(request.batch_size).saturating_mul(spec.bytes() as u64);
     check_memory(payload, means)?;
     let geometry = check_geometry(request, payload)?;
@@ -155,13 +161,27 @@ pub(crate) fn load(
     let hash = recipe.hash();
     let engine = open_engine(means.engine, READ_DEPTH)?.engine;
     let (engine, read_meter) = slowed(engine, means.read_pace());
-    let job =
-        meetpoint_prepare::Job { dataset: Arc::new(dataset), recipe: Arc::new(recipe), batching };
+    let job = meetpoint_prepare::Job {
+        dataset: Arc::new(dataset),
+        recipe: Arc::new(recipe),
+        batching: batching.clone(),
+    };
     let engine = WatchedEngine::new(engine);
     let waits = engine.waits();
     let preparer = BatchPreparer::new(job, Box::new(engine), Cpu::detect())?;
     let slots = geometry.slots;
-    Ok(Job { batching, batches, recipe: hash, spec, slots, preparer, read_meter, waits, spool })
+    Ok(Job {
+        batching,
+        batches,
+        device,
+        recipe: hash,
+        spec,
+        slots,
+        preparer,
+        read_meter,
+        waits,
+        spool,
+    })
 }
 
 /// Refuses another version of the link, before anything else is looked at.
@@ -201,18 +221,24 @@ fn parse_recipe(request: &LoadRequest) -> Result<Recipe, Refusal> {
     Ok(recipe)
 }
 
-fn count_batches(batching: &Batching) -> Result<u64, Refusal> {
-    let refuse = |problem| {
-        let Batching { batch_size, samples, .. } = *batching;
-        Err(Refusal::Batches { batch_size, samples, problem })
-    };
-    if batching.batch_size == 0 {
+/// How the job is cut into batches, and which device this one is.
+fn find_batching(request: &LoadRequest, dataset: &Dataset) -> Result<(Batching, u16), Refusal> {
+    let LoadRequest { batch_size, drop_last, shuffle, seed, .. } = *request;
+    let LoadRequest { rank, ranks, device, devices, .. } = *request;
+    let samples = dataset.len();
+    let refuse = |problem| Err(Refusal::Batches { batch_size, samples, problem });
+    if batch_size == 0 {
         return refuse("a batch has at least one sample");
     }
+    let holders = dataset.spread(devices, &request.part_holders)?;
+    let number = u16::try_from(device).ok().filter(|_| device < devices);
+    let number = number.ok_or(Refusal::Device { device, devices })?;
+    let cut = Cut { samples, batch_size, drop_last, shuffle, seed };
+    let batching = Batching::new(cut, Rank { rank, ranks }, holders)?;
     match batching.batches() {
         0 => refuse("not even one is full"),
         batches if batches > 1 << 32 => refuse("an epoch has at most 2^32"),
-        batches => Ok(batches),
+        _ => Ok((batching, number)),
     }
 }
 

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 const PATH_BYTES_MAX: usize = 107;
 
 /// Connections that may wait to be accepted.
-const BACKLOG: i32 = 16;
+const BACKLOG: i32 = 128;
 
 /// How long another process may hold the folder while it makes its own socket.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(2);

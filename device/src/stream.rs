@@ -5,6 +5,7 @@ use crate::meters::{Signs, Watch};
 use crate::owner::{Owner, Peer};
 use crate::queue::{Nonsense, Queue};
 use crate::session::Job;
+use crate::turns::Turns;
 use crate::worker::{self, Outgoing, Surroundings};
 use meetpoint_format::wire::{
     DeviceMessage, HostMessage, PROGRESS_INTERVAL_MS, Progress, device_message, host_message,
@@ -27,6 +28,7 @@ pub(crate) struct Scene {
     pub(crate) owner: Arc<Owner>,
     pub(crate) options: Arc<ServeOptions>,
     pub(crate) core: Option<usize>,
+    pub(crate) turns: Arc<Turns>,
     /// Batches published, over all jobs.
     pub(crate) batches: Arc<AtomicU64>,
 }
@@ -48,6 +50,7 @@ pub(crate) fn start(
         emulation: scene.options.emulation.clone(),
         core: scene.core,
         faults: scene.options.faults.clone(),
+        turns: Arc::clone(&scene.turns),
         cut: Arc::clone(&peer.cut),
     };
     let thread = std::thread::Builder::new().name("prepare".to_owned()).spawn(move || {

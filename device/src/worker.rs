@@ -1,7 +1,7 @@
 //! The preparing thread: takes batches from the queue, prepares them, publishes them.
 //!
 //! A batch that cannot be prepared or written is reported and left to the host; it never ends the
-//! worker.
+//! worker. Of all workers of a device one works at a time, a batch each in turns.
 
 use crate::fault::{Fault, Plan};
 use crate::governor::{Brake, thread_cpu_time};
@@ -10,6 +10,7 @@ use crate::owner::Cut;
 use crate::queue::{Assignment, Next, Place, Queue};
 use crate::session::Job;
 use crate::spool::SpoolError;
+use crate::turns::{Line, Member, Turn, Turns};
 use crate::{Emulation, cores};
 use meetpoint_format::checksum::crc32c;
 use meetpoint_format::slot::{HEADER_BYTES, SlotHeader};
@@ -38,6 +39,7 @@ pub(crate) struct Surroundings {
     pub(crate) emulation: Emulation,
     pub(crate) core: Option<usize>,
     pub(crate) faults: Vec<Fault>,
+    pub(crate) turns: Arc<Turns>,
     pub(crate) cut: Arc<Cut>,
 }
 
@@ -49,8 +51,7 @@ struct Worker {
     payload: AlignedBuffer,
     header: AlignedBuffer,
     totals: Totals,
-    /// Batches begun.
-    begun: u64,
+    member: Member,
 }
 
 /// Why a batch was not published.
@@ -72,7 +73,7 @@ struct Clock {
     start: Instant,
     start_cpu: Duration,
     start_ns: u64,
-    /// Waiting for a free slot, which is the host's time and not the batch's.
+    /// Waiting for a free slot, which is the host's time and not the batch's, and then for a turn.
     slot_wait: Duration,
     /// Stalled by a fault.
     stalled: Duration,
@@ -93,13 +94,13 @@ pub(crate) fn run(job: Job, around: Surroundings) -> u64 {
         let _ = around.messages.blocking_send(Err(Status::internal(reason)));
         return 0;
     }
-    let bytes = job.batching.batch_size as usize * job.spec.bytes();
+    let bytes = job.batching.batch_size() as usize * job.spec.bytes();
     let mut worker = Worker {
         brake: Brake::new(around.emulation.cpu_ratio, Arc::clone(&job.waits)),
         payload: AlignedBuffer::zeroed(bytes),
         header: AlignedBuffer::zeroed(HEADER_BYTES),
         totals: Totals::default(),
-        begun: 0,
+        member: around.turns.join(),
         job,
         around,
     };
@@ -124,11 +125,18 @@ impl Worker {
 
     /// One batch from taking it to telling of it; `false` when nobody listens any more.
     fn batch(&mut self, at: Assignment) -> bool {
-        self.begun += 1;
-        let plan = Plan::at(&self.around.faults, self.begun);
-        let mut clock = self.start_clock(&plan);
+        let (holder, _) = self.job.batching.holder(at.batch);
+        if holder != self.job.device {
+            return self.tell_failed(at, &self.not_held(at.batch, holder));
+        }
         self.around.signs.begin((at.epoch, at.batch, at.generation));
-        let done = self.prepare_and_write(at, &plan, &mut clock);
+        let Ok(turn) = self.wait_for_turn(at, Line::Tail) else {
+            self.around.signs.end();
+            return true;
+        };
+        let (plan, stretch) = turn.begin(&self.around.faults);
+        let mut clock = self.start_clock(stretch);
+        let done = self.prepare_and_write(at, &plan, &mut clock, turn);
         let busy = self.enter(&clock, done.is_ok());
         let told = match done {
             Ok(slot) => {
@@ -144,21 +152,36 @@ impl Worker {
                 })) && self.send_meters()
             }
             Err(Lost::Void) => true,
-            Err(Lost::Failed(reason)) => self.send(Message::Failed(Failed {
-                epoch: at.epoch,
-                batch: at.batch,
-                generation: at.generation,
-                reason: reason.chars().take(REASON_CHARS_MAX).collect(),
-            })),
+            Err(Lost::Failed(reason)) => self.tell_failed(at, &reason),
         };
         self.around.signs.end();
         told
     }
 
-    fn start_clock(&mut self, plan: &Plan) -> Clock {
-        if let Some(factor) = plan.slow {
-            self.brake.stretch(factor);
-        }
+    fn tell_failed(&self, at: Assignment, reason: &str) -> bool {
+        self.send(Message::Failed(Failed {
+            epoch: at.epoch,
+            batch: at.batch,
+            generation: at.generation,
+            reason: reason.chars().take(REASON_CHARS_MAX).collect(),
+        }))
+    }
+
+    fn not_held(&self, batch: u32, holder: u16) -> String {
+        let own = self.job.device;
+        format!("batch {batch} lies on device {holder} and this is device {own}: grant it there")
+    }
+
+    fn wait_for_turn(&mut self, at: Assignment, place: Line) -> Result<Turn, Lost> {
+        let started = Instant::now();
+        let queue = &self.around.queue;
+        let turn = self.member.wait(place, &self.around.signs, &mut || !queue.is_void(at.fence));
+        self.totals.turn_wait += started.elapsed();
+        turn.ok_or(Lost::Void)
+    }
+
+    fn start_clock(&mut self, stretch: f64) -> Clock {
+        self.brake.stretch(stretch);
         self.brake.skip();
         Clock {
             start: Instant::now(),
@@ -171,12 +194,14 @@ impl Worker {
         }
     }
 
-    /// Prepares a batch and writes payload and header; returns the slot, still unpublished.
+    /// Prepares a batch and writes payload and header; returns the slot, still unpublished. The
+    /// turn ends with it.
     fn prepare_and_write(
         &mut self,
         at: Assignment,
         plan: &Plan,
         clock: &mut Clock,
+        turn: Turn,
     ) -> Result<u32, Lost> {
         let samples = self.job.batching.batch_len(at.batch);
         let bytes = samples as usize * self.job.spec.bytes();
@@ -191,16 +216,15 @@ impl Worker {
             let error = std::io::Error::from_raw_os_error(rustix::io::Errno::NOSPC.raw_os_error());
             return Err(SpoolError::NoSpace(error).into());
         }
-        let slot = self.wait_for_slot(at, clock)?;
+        let (slot, turn) = self.wait_for_slot(at, clock, turn)?;
         self.header.as_mut_slice()[..HEADER_BYTES].copy_from_slice(&header[..]);
         let written = if plan.tear { bytes / 2 } else { bytes };
-        match self.write(at, slot, written) {
-            Ok(()) => Ok(slot),
-            Err(lost) => {
-                self.around.queue.give_back(slot);
-                Err(lost)
-            }
+        let done = self.write(at, slot, written);
+        drop(turn);
+        if done.is_err() {
+            self.around.queue.give_back(slot);
         }
+        done.map(|()| slot)
     }
 
     fn prepare(
@@ -246,7 +270,7 @@ impl Worker {
             epoch: at.epoch,
             batch: at.batch,
             generation: at.generation,
-            seed: self.job.batching.seed,
+            seed: self.job.batching.seed(),
             recipe: self.job.recipe,
             dtype: self.job.spec.dtype,
             shape: self.job.spec.batch_shape(samples),
@@ -277,7 +301,19 @@ impl Worker {
         if whole && !around.queue.is_void(at.fence) { Ok(()) } else { Err(Lost::Void) }
     }
 
-    fn wait_for_slot(&mut self, at: Assignment, clock: &mut Clock) -> Result<u32, Lost> {
+    /// A free slot, and the turn to write it. Where all are taken another worker has its turn
+    /// meanwhile.
+    fn wait_for_slot(
+        &mut self,
+        at: Assignment,
+        clock: &mut Clock,
+        turn: Turn,
+    ) -> Result<(u32, Turn), Lost> {
+        match self.around.queue.take_slot(at.fence, Duration::ZERO) {
+            Place::Slot(slot) => return Ok((slot, turn)),
+            Place::Void => return Err(Lost::Void),
+            Place::Full => drop(turn),
+        }
         let started = Instant::now();
         let slot = loop {
             match self.around.queue.take_slot(at.fence, WAIT_SLICE) {
@@ -287,9 +323,16 @@ impl Worker {
                 Place::Full => self.around.signs.give(),
             }
         };
+        let waited = slot.and_then(|slot| match self.wait_for_turn(at, Line::Head) {
+            Ok(turn) => Ok((slot, turn)),
+            Err(lost) => {
+                self.around.queue.give_back(slot);
+                Err(lost)
+            }
+        });
         clock.slot_wait += started.elapsed();
         self.brake.skip();
-        slot
+        waited
     }
 
     /// Writes the first bytes of the payload, then the header.

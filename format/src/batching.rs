@@ -1,15 +1,28 @@
-//! Which samples make batch b of epoch e: `order_e[b*B .. (b+1)*B]`.
+//! Which samples make batch b of epoch e: `order_e[b*B .. (b+1)*B]`, for one rank or several, from
+//! one store or from devices that hold different samples.
+//!
+//! All batches of an epoch stand in a row: those of device 0, those of device 1, and so on. Rank r
+//! of G has every G-th of the row, from r on, so all ranks have equally many, and each rank's part
+//! of a device's batches is as large as any other's, give or take one. The order in which a rank
+//! consumes what it has is that of its own [`Interleave`].
 
+use crate::holders::{Held, Holders};
+use crate::interleave::{Interleave, InterleaveError};
 use crate::order::Order;
+use std::sync::Arc;
 
-/// How a dataset is cut into batches; with (seed, epoch) it fixes every batch's content.
+/// Most ranks.
+pub const RANKS_MAX: u32 = 1 << 16;
+
+/// How a dataset is cut into batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Batching {
+pub struct Cut {
     /// Samples in the dataset.
     pub samples: u64,
-    /// Samples in a batch, at least 1: every method panics on 0.
+    /// Samples in a batch, at least 1.
     pub batch_size: u32,
-    /// Whether a last batch that is not full is left out.
+    /// Whether batches that are not full, and steps in which not every rank has a batch, are left
+    /// out.
     pub drop_last: bool,
     /// Whether each epoch is shuffled.
     pub shuffle: bool,
@@ -17,130 +30,328 @@ pub struct Batching {
     pub seed: u64,
 }
 
+/// One of several consumers that take the batches of an epoch in turns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rank {
+    /// Which, from 0.
+    pub rank: u32,
+    /// How many there are, at least 1.
+    pub ranks: u32,
+}
+
+impl Rank {
+    /// The only one.
+    pub const ALONE: Self = Self { rank: 0, ranks: 1 };
+}
+
+/// Numbers that no epoch can be cut by.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BatchingError {
+    /// Batches of nothing.
+    #[error("a batch has at least one sample")]
+    BatchSize,
+    /// A rank that there is not, or too many.
+    #[error("rank {rank} of {ranks}: there are from 1 to 65536 ranks, counted from 0")]
+    Rank {
+        /// Given.
+        rank: u32,
+        /// Given.
+        ranks: u32,
+    },
+    /// Holders of another dataset.
+    #[error("the devices hold {held} samples, the dataset has {samples}")]
+    Samples {
+        /// In the parts of all devices.
+        held: u64,
+        /// In the dataset.
+        samples: u64,
+    },
+    /// Batches that cannot be interleaved.
+    #[error(transparent)]
+    Interleave(#[from] InterleaveError),
+}
+
+/// How an epoch is cut into the batches of one rank; with (seed, epoch) it fixes their content.
+///
+/// Batch b of rank r is step b of it, and batch b·G + r among those of all ranks. What is in it is
+/// a function of dataset, recipe, seed, epoch, ranks, holders and that number. Cheap to clone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Batching {
+    cut: Cut,
+    rank: Rank,
+    holders: Holders,
+    plan: Arc<Plan>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Plan {
+    /// Batches of all ranks and devices; none is repeated and none left out among them.
+    total: u64,
+    /// Batches of each rank.
+    steps: u64,
+    /// By device.
+    shares: Vec<Share>,
+    /// Of this rank; `None` where there is one device.
+    interleave: Option<Interleave>,
+}
+
+/// What a device holds, and which of it is this rank's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Share {
+    samples: u64,
+    /// Place in the row of all batches of the device's first.
+    begin: u64,
+    /// Place in the row of the rank's first of them.
+    first: u64,
+    /// Batches of this rank, without the repeated one.
+    own: u64,
+    /// Place in the row of the batch that is repeated so that all ranks have equally many.
+    repeated: Option<u64>,
+}
+
+/// Where a batch comes from.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    device: u16,
+    /// Which of the device's batches, over all ranks.
+    of_device: u64,
+}
+
+/// The order of an epoch: one for all samples, or one for those of each device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EpochOrder(Vec<Order>);
+
 impl Batching {
-    /// Batches in an epoch.
+    /// For one rank, and devices that hold the same. Panics on a batch size of 0.
+    pub fn alone(cut: Cut) -> Self {
+        Self::new(cut, Rank::ALONE, Holders::all_alike()).expect("batches have at least one sample")
+    }
+
+    /// For one of several ranks and for devices that hold different samples.
+    pub fn new(cut: Cut, rank: Rank, holders: Holders) -> Result<Self, BatchingError> {
+        let Rank { rank: number, ranks } = rank;
+        if cut.batch_size == 0 {
+            return Err(BatchingError::BatchSize);
+        }
+        if number >= ranks || ranks > RANKS_MAX {
+            return Err(BatchingError::Rank { rank: number, ranks });
+        }
+        if let Some(devices) = holders.devices_held() {
+            let held = devices.iter().map(Held::samples).sum();
+            if held != cut.samples {
+                return Err(BatchingError::Samples { held, samples: cut.samples });
+            }
+        }
+        let plan = Arc::new(Plan::new(&cut, rank, &holders)?);
+        Ok(Self { cut, rank, holders, plan })
+    }
+
+    /// How the dataset is cut.
+    pub fn cut(&self) -> &Cut {
+        &self.cut
+    }
+
+    /// Samples in the dataset.
+    pub fn samples(&self) -> u64 {
+        self.cut.samples
+    }
+
+    /// Samples in a full batch.
+    pub fn batch_size(&self) -> u32 {
+        self.cut.batch_size
+    }
+
+    /// Seed of the job.
+    pub fn seed(&self) -> u64 {
+        self.cut.seed
+    }
+
+    /// Whose batches these are.
+    pub fn rank(&self) -> Rank {
+        self.rank
+    }
+
+    /// Who holds what.
+    pub fn holders(&self) -> &Holders {
+        &self.holders
+    }
+
+    /// Batches in an epoch of this rank: as many as in that of any other.
     ///
     /// Batch indices have 32 bits, so an epoch can be run only when this is at most 2^32; whoever
     /// starts one refuses more. Nothing here overflows even then.
     pub fn batches(&self) -> u64 {
-        let size = u64::from(self.batch_size);
-        if self.drop_last { self.samples / size } else { self.samples.div_ceil(size) }
+        self.plan.steps
+    }
+
+    /// Batches that are repeated, over all ranks, so that all have equally many.
+    pub fn padded(&self) -> u64 {
+        let ranks = u64::from(self.rank.ranks);
+        if self.cut.drop_last { 0 } else { (ranks - self.plan.total % ranks) % ranks }
+    }
+
+    /// Whether a batch repeats another's samples: it is there so that all ranks have equally many.
+    pub fn is_padding(&self, batch: u32) -> bool {
+        let repeats =
+            |(device, n): (u16, u32)| u64::from(n) >= self.plan.shares[usize::from(device)].own;
+        if self.plan.interleave.is_none() {
+            return u64::from(batch) < self.batches() && self.place_of(batch) >= self.plan.total;
+        }
+        u64::from(batch) < self.batches() && repeats(self.holder(batch))
+    }
+
+    /// Samples that are in no batch of any rank.
+    pub fn left_out(&self) -> u64 {
+        if !self.cut.drop_last {
+            return 0;
+        }
+        let whole = self.plan.steps * u64::from(self.rank.ranks);
+        self.cut.samples - whole * u64::from(self.cut.batch_size)
+    }
+
+    /// Number of devices that hold different samples; 1 where all hold the same.
+    pub fn devices(&self) -> u32 {
+        self.holders.devices()
+    }
+
+    /// Batches of this rank that a device holds; 0 where there is no such device.
+    pub fn count(&self, device: u16) -> u64 {
+        self.plan.shares.get(usize::from(device)).map_or(0, Share::len)
+    }
+
+    /// Who holds a batch, and the how-many-eth of the batches that it holds for this rank it is.
+    /// Panics where there is no such batch.
+    pub fn holder(&self, batch: u32) -> (u16, u32) {
+        let batches = self.batches();
+        assert!(u64::from(batch) < batches, "batch {batch} of an epoch of {batches}");
+        let Some(interleave) = &self.plan.interleave else { return (0, batch) };
+        let (device, n) = interleave.holder(batch.into());
+        (device, u32::try_from(n).expect("a device has no more batches than there are"))
+    }
+
+    /// The n-th batch that a device holds for this rank: the inverse of [`Self::holder`]. Panics
+    /// when `n >= count(device)`, or in an epoch of more than 2^32 batches.
+    pub fn nth(&self, device: u16, n: u32) -> u32 {
+        assert!(u64::from(n) < self.count(device), "device {device} has no batch {n}");
+        let Some(interleave) = &self.plan.interleave else { return n };
+        u32::try_from(interleave.nth(device, n.into())).expect("an epoch has at most 2^32 batches")
     }
 
     /// The order of an epoch.
-    pub fn order(&self, epoch: u32) -> Order {
-        if self.shuffle {
-            Order::shuffled(self.samples, self.seed, epoch)
-        } else {
-            Order::sequential(self.samples)
-        }
+    pub fn order(&self, epoch: u32) -> EpochOrder {
+        let Cut { samples, seed, shuffle, .. } = self.cut;
+        let one = |samples, device| match shuffle {
+            true => Order::shuffled_of(samples, seed, epoch, device),
+            false => Order::sequential(samples),
+        };
+        EpochOrder(match self.holders.devices_held() {
+            Some(held) => (0_u16..=u16::MAX)
+                .zip(held)
+                .map(|(device, held)| one(held.samples(), device))
+                .collect(),
+            None => vec![one(samples, 0)],
+        })
     }
 
-    /// Number of samples in batch `batch`: only the last may be short; 0 where there is no such
-    /// batch.
+    /// Number of samples in batch `batch`: only the last of a device may be short; 0 where there is
+    /// no such batch.
     pub fn batch_len(&self, batch: u32) -> u32 {
-        if u64::from(batch) >= self.batches() {
-            return 0;
-        }
-        let size = u64::from(self.batch_size);
-        let len = (self.samples - self.start_of(batch)).min(size);
-        u32::try_from(len).expect("a batch is no longer than batch_size")
+        self.place(batch).map_or(0, |place| self.len_of(place))
     }
 
     /// The samples of a batch, in batch order.
-    pub fn samples_of(&self, order: &Order, batch: u32) -> impl Iterator<Item = u64> {
-        let start = self.start_of(batch);
-        let len = u64::from(self.batch_len(batch));
-        let order = order.clone();
-        (0..len).map(move |place| order.sample_at(start + place))
+    pub fn samples_of(&self, order: &EpochOrder, batch: u32) -> impl Iterator<Item = u64> + use<> {
+        let place = self.place(batch);
+        let device = place.map_or(0, |place| place.device);
+        let len = place.map_or(0, |place| self.len_of(place));
+        let start = place.map_or(0, |place| place.of_device * u64::from(self.cut.batch_size));
+        let (order, holders) = (order.0[usize::from(device)].clone(), self.holders.clone());
+        (0..u64::from(len)).map(move |at| {
+            let n = order.sample_at(start + at);
+            holders.held(device).map_or(n, |held| held.sample(n))
+        })
     }
 
-    /// Position in the order of the first sample of a batch; two 32-bit factors fit 64 bits.
-    fn start_of(&self, batch: u32) -> u64 {
-        u64::from(batch) * u64::from(self.batch_size)
+    fn len_of(&self, place: Place) -> u32 {
+        let size = u64::from(self.cut.batch_size);
+        let share = &self.plan.shares[usize::from(place.device)];
+        // The product is below the samples, as every batch has at least one.
+        let len = (share.samples - place.of_device * size).min(size);
+        u32::try_from(len).expect("a batch is no longer than batch_size")
+    }
+
+    /// Place in the row of all batches; beyond its end for one that is repeated. For one device.
+    fn place_of(&self, batch: u32) -> u64 {
+        u64::from(batch) * u64::from(self.rank.ranks) + u64::from(self.rank.rank)
+    }
+
+    fn place(&self, batch: u32) -> Option<Place> {
+        if u64::from(batch) >= self.batches() {
+            return None;
+        }
+        let Some(interleave) = &self.plan.interleave else {
+            let of_device = self.place_of(batch) % self.plan.total;
+            return Some(Place { device: 0, of_device });
+        };
+        let (device, n) = interleave.holder(batch.into());
+        let share = &self.plan.shares[usize::from(device)];
+        let in_row = match share.repeated {
+            Some(repeated) if n == share.own => repeated,
+            _ => share.first + n * u64::from(self.rank.ranks),
+        };
+        Some(Place { device, of_device: in_row - share.begin })
+    }
+}
+
+impl Plan {
+    fn new(cut: &Cut, rank: Rank, holders: &Holders) -> Result<Self, InterleaveError> {
+        let size = u64::from(cut.batch_size);
+        let batches_of = |samples: u64| match cut.drop_last {
+            true => samples / size,
+            false => samples.div_ceil(size),
+        };
+        let held = match holders.devices_held() {
+            Some(held) => held.iter().map(Held::samples).collect(),
+            None => vec![cut.samples],
+        };
+        let ranks = u64::from(rank.ranks);
+        let total: u64 = held.iter().copied().map(batches_of).sum();
+        let steps = if cut.drop_last { total / ranks } else { total.div_ceil(ranks) };
+        // A place in the row that is repeated for this rank.
+        let beyond = u128::from(steps) * u128::from(ranks) + u128::from(rank.rank);
+        let beyond = u64::try_from(beyond).ok().and_then(|place| place.checked_sub(ranks));
+        let repeated = beyond.filter(|place| total > 0 && *place >= total);
+        let repeated = repeated.map(|place| place % total);
+        // The row ends there for all ranks.
+        let end = total.min(steps.saturating_mul(ranks));
+        let mut begin = 0;
+        let shares: Vec<Share> = held
+            .into_iter()
+            .map(|samples| {
+                let after = begin + batches_of(samples);
+                let to_first = (u64::from(rank.rank) + ranks - begin % ranks) % ranks;
+                let first = begin.saturating_add(to_first);
+                let own = after.min(end).saturating_sub(first).div_ceil(ranks);
+                let repeated = repeated.filter(|place| (begin..after).contains(place));
+                let share = Share { samples, begin, first, own, repeated };
+                begin = after;
+                share
+            })
+            .collect();
+        let counts: Vec<u64> = shares.iter().map(Share::len).collect();
+        let several = holders.devices_held().is_some();
+        let interleave = several.then(|| Interleave::new(&counts, cut.seed)).transpose()?;
+        Ok(Self { total, steps, shares, interleave })
+    }
+}
+
+impl Share {
+    /// Batches of this rank.
+    fn len(&self) -> u64 {
+        self.own + u64::from(self.repeated.is_some())
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::Batching;
-
-    fn batching(samples: u64, batch_size: u32, drop_last: bool) -> Batching {
-        Batching { samples, batch_size, drop_last, shuffle: true, seed: 3 }
-    }
-
-    #[test]
-    fn the_last_batch_is_short_or_left_out() {
-        let kept = batching(10, 4, false);
-        assert_eq!(kept.batches(), 3);
-        assert_eq!([0, 1, 2, 3].map(|batch| kept.batch_len(batch)), [4, 4, 2, 0]);
-        let dropped = batching(10, 4, true);
-        assert_eq!(dropped.batches(), 2);
-        assert_eq!([0, 1, 2].map(|batch| dropped.batch_len(batch)), [4, 4, 0]);
-        assert_eq!(dropped.samples_of(&dropped.order(0), 2).count(), 0);
-    }
-
-    #[test]
-    fn a_dataset_that_fills_its_batches_has_no_short_one() {
-        for drop_last in [false, true] {
-            let full = batching(8, 4, drop_last);
-            assert_eq!(full.batches(), 2);
-            assert_eq!(full.batch_len(1), 4);
-        }
-    }
-
-    #[test]
-    fn an_empty_dataset_has_no_batches() {
-        for drop_last in [false, true] {
-            let empty = batching(0, 4, drop_last);
-            assert_eq!(empty.batches(), 0);
-            assert_eq!(empty.batch_len(0), 0);
-            assert_eq!(empty.samples_of(&empty.order(0), 0).count(), 0);
-        }
-    }
-
-    #[test]
-    fn the_batches_of_an_epoch_cover_every_sample_once() {
-        for (samples, batch_size) in [(1, 1), (1, 8), (97, 10), (100, 10), (101, 1), (64, 64)] {
-            let batching = batching(samples, batch_size, false);
-            let order = batching.order(5);
-            let batches = u32::try_from(batching.batches()).unwrap();
-            let mut seen: Vec<u64> =
-                (0..batches).flat_map(|batch| batching.samples_of(&order, batch)).collect();
-            seen.sort_unstable();
-            assert_eq!(seen, (0..samples).collect::<Vec<_>>());
-        }
-    }
-
-    #[test]
-    fn a_batch_is_its_stretch_of_the_order() {
-        let batching = batching(97, 10, false);
-        let order = batching.order(2);
-        let samples: Vec<u64> = batching.samples_of(&order, 9).collect();
-        assert_eq!(samples, (90..97).map(|at| order.sample_at(at)).collect::<Vec<_>>());
-    }
-
-    #[test]
-    fn without_shuffling_every_epoch_is_in_the_datasets_order() {
-        let batching = Batching { shuffle: false, ..batching(10, 4, false) };
-        let order = batching.order(7);
-        assert_eq!(batching.samples_of(&order, 1).collect::<Vec<_>>(), [4, 5, 6, 7]);
-    }
-
-    #[test]
-    fn the_largest_numbers_do_not_overflow() {
-        let last = u32::MAX - 1;
-        let one = batching(u64::from(u32::MAX), 1, false);
-        assert_eq!(one.batches(), u64::from(u32::MAX));
-        assert_eq!(one.batch_len(last), 1);
-        let order = one.order(0);
-        assert_eq!(one.samples_of(&order, last).next(), Some(order.sample_at(u64::from(last))));
-        assert_eq!(batching(u64::MAX, 1, false).batches(), u64::MAX);
-        let wide = batching(u64::MAX, u32::MAX, false);
-        // (2^32 - 1)(2^32 + 1) = 2^64 - 1.
-        assert_eq!(wide.batches(), (1 << 32) + 1);
-        assert_eq!(wide.batch_len(u32::MAX), u32::MAX);
-        let order = wide.order(1);
-        assert!(wide.samples_of(&order, u32::MAX).next().is_some());
-    }
-}
+mod tests;

@@ -4,9 +4,9 @@
 //! It opens no file and no socket, reads no clock and starts no thread.
 //!
 //! In reading order: [`recipe`] (operations as data), [`order`] and [`random`] (who sees which
-//! sample with which draw), [`batching`] (which samples make a batch), `dataset` (Arrow
-//! conventions on disk), [`slot`] (a prepared batch in the spool), `wire` (messages of the device
-//! link), [`checksum`].
+//! sample with which draw), [`holders`] and [`interleave`] (which device holds which samples
+//! and batches), [`batching`] (which samples make a batch), `dataset` (Arrow conventions on disk),
+//! [`slot`] (a prepared batch in the spool), `wire` (messages of the device link), [`checksum`].
 
 pub mod batching;
 pub mod checksum;
@@ -15,6 +15,8 @@ pub mod dataset;
 pub mod entry_points;
 #[cfg(test)]
 mod golden;
+pub mod holders;
+pub mod interleave;
 pub mod order;
 pub mod random;
 pub mod recipe;

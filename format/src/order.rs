@@ -13,7 +13,7 @@ use crate::random::{ORDER_DOMAIN, halves, join, philox4x32_10};
 /// (Luby and Rackoff, 1988); small sides need more to come near every order.
 const ROUNDS: u32 = 12;
 
-/// A permutation of `0..len`, a function of (seed, epoch, len) alone.
+/// A permutation of `0..len`, a function of (seed, epoch, len, device) alone.
 ///
 /// `Order::sequential` is the identity; `Order::shuffled` a keyed Feistel network with cycle
 /// walking, so both directions take O(1) time and memory.
@@ -28,6 +28,7 @@ pub struct Order {
 struct Shuffle {
     seed: u64,
     epoch: u32,
+    device: u16,
     /// Base of the digits: the square root of the length, rounded up.
     side: u64,
 }
@@ -40,7 +41,12 @@ impl Order {
 
     /// A permutation drawn from (seed, epoch).
     pub fn shuffled(len: u64, seed: u64, epoch: u32) -> Self {
-        Self { len, shuffle: Some(Shuffle { seed, epoch, side: square_root_up(len) }) }
+        Self::shuffled_of(len, seed, epoch, 0)
+    }
+
+    /// A permutation of a device's own samples. Device 0's is that of [`Self::shuffled`].
+    pub fn shuffled_of(len: u64, seed: u64, epoch: u32, device: u16) -> Self {
+        Self { len, shuffle: Some(Shuffle { seed, epoch, device, side: square_root_up(len) }) }
     }
 
     /// Number of samples.
@@ -105,7 +111,7 @@ impl Shuffle {
     /// f(round, digit): pseudo-random, below the side.
     fn offset(&self, round: u32, digit: u64) -> u64 {
         let digit = u32::try_from(digit).expect("a digit is below the side, at most 2^32");
-        let counter = [digit, round, self.epoch, ORDER_DOMAIN << 24];
+        let counter = [digit, round, self.epoch, ORDER_DOMAIN | u32::from(self.device)];
         let [low, high, ..] = philox4x32_10(counter, halves(self.seed));
         let scaled = u128::from(join(low, high)) * u128::from(self.side);
         (scaled >> 64) as u64
@@ -142,7 +148,7 @@ mod tests {
     fn every_length_up_to_10000_gives_a_permutation() {
         let mut seen = vec![0; 10_001];
         for side in 1..=100u64 {
-            let shuffle = Shuffle { seed: side, epoch: 1, side };
+            let shuffle = Shuffle { seed: side, epoch: 1, device: 0, side };
             let table: Vec<u64> = (0..side * side).map(|value| shuffle.forward(value)).collect();
             for (value, image) in table.iter().enumerate() {
                 assert_eq!(shuffle.backward(*image), value as u64, "side {side}");

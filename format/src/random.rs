@@ -11,13 +11,18 @@
 //!          word 3  operation (8 bits) << 24 | block (24 bits)
 //! ```
 //!
-//! Operation 255 is not an operation: its counters belong to [`crate::order`].
+//! Operation 255 is not an operation: its counters belong to [`crate::order`] and
+//! [`crate::interleave`].
 
 /// Operations that can draw: indices 0..=254.
 pub const OPERATIONS_MAX: u32 = 255;
 
-/// The value in the operation's place that belongs to the order of an epoch.
-pub(crate) const ORDER_DOMAIN: u32 = 255;
+/// Word 3 of the counters that belong to the order of an epoch; the device is added where a
+/// device's samples have an order of their own.
+pub(crate) const ORDER_DOMAIN: u32 = 255 << 24;
+
+/// Word 3 of the counters that belong to [`crate::interleave`].
+pub(crate) const INTERLEAVE_DOMAIN: u32 = ORDER_DOMAIN | 1 << 16;
 
 /// Blocks of four words that one stream holds.
 const BLOCKS_MAX: u32 = 1 << 24;

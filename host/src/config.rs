@@ -1,9 +1,11 @@
 //! What a loader is to be run with.
 
 use crate::StopHandle;
+use crate::collective::Collective;
 use meetpoint_format::recipe::Recipe;
-use meetpoint_scheduler::{Profile, Strategy};
+use meetpoint_scheduler::{Costs, Learned, Record, Strategy};
 use meetpoint_storage::EngineKind;
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -38,19 +40,46 @@ pub struct LoaderConfig {
     pub engine: EngineKind,
     /// Reads in flight per worker. Default: 32.
     pub read_depth: usize,
-    /// The device; a strategy that uses none does not even start it. Default: none.
-    pub device: Option<DeviceSource>,
-    /// Where device batches land. Default: memory, 256 MiB.
+    /// The devices, by their numbers; a strategy that uses none does not even start them.
+    /// Default: none.
+    pub devices: Vec<DeviceSource>,
+    /// Where the batches of each device land: every device has a spool of its own, with this
+    /// quota. Default: memory, 256 MiB.
     pub spool: SpoolConfig,
+    /// Spools of devices, by number, that differ from [`LoaderConfig::spool`]. Default: none.
+    pub spools: BTreeMap<u16, SpoolConfig>,
     /// A device with work that says nothing for this long is fenced off. Default: 2 s.
     pub stall_timeout: Duration,
     /// How long to wait for memory when the consumer keeps every batch alive, before that is an
     /// error. Default: 5 s.
     pub place_timeout: Duration,
-    /// Times known from before, for strategies that split an epoch by them. Default: none.
-    pub profile: Option<Profile>,
-    /// Batches of each source that `mte` measures when it has no profile. Default: 3.
+    /// Whether every device holds the whole dataset and may prepare any batch of it. Otherwise
+    /// each of several devices holds parts of its own. Default: false.
+    pub shared_dataset: bool,
+    /// The device that holds each part of the dataset, by the part's number; empty: part p is on
+    /// device p mod D. Without effect with one device, and with a shared dataset. Default: empty.
+    pub part_holders: Vec<u32>,
+    /// Times known from before the first epoch; each epoch then begins with what the one before
+    /// learned. Default: nothing.
+    pub learned: Learned,
+    /// A recorded epoch whose order is replayed in every epoch. Default: none.
+    pub replay: Option<Record>,
+    /// What things cost, for strategy `auto` with a goal other than throughput. Default: unknown.
+    pub costs: Option<Costs>,
+    /// Batches of each source that `mte` measures when the times are not known. Default: 3.
     pub profile_batches: u32,
+    /// Which of several ranks this is, from 0. Default: 0.
+    pub rank: u32,
+    /// G: ranks that share the dataset and step together. Default: 1.
+    pub ranks: u32,
+    /// Loaders that have equal shares of [`LoaderConfig::memory_budget_bytes`] and of the quota of
+    /// every spool: ranks of one process. Default: 1.
+    pub shares: u32,
+    /// What carries the ranks' proposals; with more than one rank it must be there. Default: none.
+    pub collective: Option<Arc<dyn Collective>>,
+    /// How long a rank waits for the others in a step before that is an error that names those
+    /// who did not come. Default: 60 s.
+    pub rank_timeout: Duration,
     /// Cores for the threads of the host; the consumer's thread too while an epoch runs without
     /// workers. Default: all that the process may use.
     pub host_cores: Option<Vec<usize>>,
@@ -77,21 +106,37 @@ impl LoaderConfig {
             memory_budget_bytes: 512 << 20,
             engine: EngineKind::Auto,
             read_depth: 32,
-            device: None,
+            devices: Vec::new(),
             spool: SpoolConfig::default(),
+            spools: BTreeMap::new(),
             stall_timeout: Duration::from_secs(2),
             place_timeout: Duration::from_secs(5),
-            profile: None,
+            shared_dataset: false,
+            part_holders: Vec::new(),
+            learned: Learned::nothing(),
+            replay: None,
+            costs: None,
             profile_batches: 3,
+            rank: 0,
+            ranks: 1,
+            shares: 1,
+            collective: None,
+            rank_timeout: Duration::from_secs(60),
             host_cores: None,
             verify_samples: false,
             stop: StopHandle::new(),
         }
     }
 
-    /// Whether the strategy uses a device.
-    pub fn needs_device(&self) -> bool {
-        self.strategy != Strategy::HostOnly
+    /// Where the batches of a device land.
+    pub fn spool_of(&self, device: usize) -> &SpoolConfig {
+        let number = u16::try_from(device).ok();
+        number.and_then(|number| self.spools.get(&number)).unwrap_or(&self.spool)
+    }
+
+    /// Whether there are devices and the strategy uses them.
+    pub fn uses_devices(&self) -> bool {
+        self.strategy.uses_devices() && !self.devices.is_empty()
     }
 }
 

@@ -1,7 +1,10 @@
 //! What can go wrong in the runtime, each with its remedy.
 
+use crate::collective::CollectiveError;
 use crate::job::JobError;
 use crate::units::show_bytes;
+use meetpoint_format::batching::BatchingError;
+use meetpoint_format::holders::HoldersError;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -245,6 +248,71 @@ pub enum Error {
         step: &'static str,
         /// Its own words.
         reason: String,
+    },
+    /// Fewer parts than devices, each of which is to hold parts of its own.
+    #[error(
+        "dataset {} has {parts} parts, too few for {devices} devices that hold parts of their \
+         own: pack it again with smaller parts (meetpoint pack --part-size), use {parts} devices \
+         or fewer, or let every device hold all of it (shared = true)", dataset.display()
+    )]
+    TooFewParts {
+        /// There are.
+        parts: usize,
+        /// Asked for.
+        devices: usize,
+        /// Folder.
+        dataset: PathBuf,
+    },
+    /// Parts that cannot be spread over the devices as asked for.
+    #[error("failed to spread the parts of dataset {} over the devices: {source}", dataset.display())]
+    Holders {
+        /// Folder.
+        dataset: PathBuf,
+        /// Why not.
+        source: HoldersError,
+    },
+    /// An epoch that cannot be cut into batches.
+    #[error("failed to cut the epoch into batches: {0}")]
+    Batching(#[from] BatchingError),
+    /// A device whose parts do not make a batch for every rank.
+    #[error(
+        "device {device} of {devices} holds less than a batch for each of {ranks} ranks: give it \
+         other parts, make batches smaller, or leave it out"
+    )]
+    NoBatchForDevice {
+        /// Which.
+        device: u16,
+        /// How many there are.
+        devices: u32,
+        /// Ranks.
+        ranks: u32,
+    },
+    /// The ranks came to no decision.
+    #[error("failed to decide with the other ranks: {0}")]
+    Collective(#[from] CollectiveError),
+    /// What went wrong at one of several ranks.
+    #[error("rank {rank}: {source}")]
+    OfRank {
+        /// Which, from 0.
+        rank: u32,
+        /// What.
+        source: Box<Error>,
+    },
+    /// The thread of a rank panicked.
+    #[error("the thread of rank {rank} panicked: {message}")]
+    RankPanicked {
+        /// Which, from 0.
+        rank: u32,
+        /// Its own words.
+        message: String,
+    },
+    /// What is wrong with one of several devices.
+    #[error("device {number}: {source}")]
+    OfDevice {
+        /// Which, from 0.
+        number: usize,
+        /// What.
+        source: Box<Error>,
     },
     /// [`crate::StopHandle::stop`] was called.
     #[error("interrupted")]

@@ -41,13 +41,13 @@ impl Failures {
     }
 
     /// Sentences for what was counted and not told.
-    pub(crate) fn untold(&self) -> impl Iterator<Item = String> {
+    pub(crate) fn untold(&self, device: &str) -> impl Iterator<Item = String> {
         let again = self.by_reason.iter().filter(|(_, times)| **times > 1);
         let again = again.map(|(reason, times)| (times - 1, format!("like this one ({reason})")));
         let others = (self.others > 0).then(|| (self.others, "for other reasons".to_owned()));
-        again.chain(others).map(|(count, why)| {
+        again.chain(others).map(move |(count, why)| {
             let batches = if count == 1 { "batch" } else { "batches" };
-            format!("… {count} more {batches} of the device went to the host {why}")
+            format!("… {count} more {batches} of {device} went to the host {why}")
         })
     }
 }
@@ -88,7 +88,7 @@ mod tests {
         assert!((0..37).all(|_| !failures.enter("the spool is full")));
         assert!((1..REASONS_MAX).all(|number| failures.enter(&number.to_string())));
         assert!(!failures.enter("one reason too many"));
-        let untold: Vec<String> = failures.untold().collect();
+        let untold: Vec<String> = failures.untold("the device").collect();
         assert_eq!(
             untold,
             [

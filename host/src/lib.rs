@@ -7,18 +7,21 @@
 //! In reading order: [`LoaderConfig`] (what to run), [`Loader`] and [`Epoch`] (how it is used),
 //! [`Batch`] (what comes out), [`Ring`] (the memory of batches), `driver` (the scheduler behind a
 //! lock), `worker` (background preparation), `spool` and `device_link` (the other end),
-//! [`accelerator`] (what consumes), [`stats`] (what was measured), [`verify`] (what held),
+//! [`accelerator`] (what consumes),
+//! [`collective`] (how ranks decide together), [`group`] (ranks as threads), [`stats`] (what was measured), [`verify`] (what held),
 //! [`job`] (job files).
 
 pub mod accelerator;
 mod batch;
 pub mod clock;
+pub mod collective;
 mod config;
 mod cores;
 mod device_link;
 mod driver;
 mod error;
 mod events;
+pub mod group;
 pub mod job;
 mod loader;
 mod places;
@@ -33,9 +36,11 @@ mod worker;
 pub use accelerator::{Accelerator, Emulated, Null};
 pub use batch::Batch;
 pub use config::{DeviceSource, LoaderConfig, SpawnDevice, SpoolConfig, SpoolKind};
-pub use device_link::{DeviceInfo, EmulationInfo};
+pub use device_link::{DeviceInfo, EmulationInfo, SharedDevice};
 pub use error::Error;
-pub use job::{AcceleratorJob, DeviceJob, EmulatedDevice, JobFile};
+pub use job::{
+    AcceleratorJob, DeviceJob, DeviceKind, EmulatedDevice, JobFile, StrategyName, StrategyOptions,
+};
 pub use loader::{Epoch, Loader};
 pub use ring::{Place, Ring};
 pub use stats::EpochStats;

@@ -1,6 +1,6 @@
 //! How far both ends may work ahead in the memory that they were given.
 
-use crate::config::LoaderConfig;
+use crate::config::{LoaderConfig, SpoolConfig};
 use crate::ring::place_bytes;
 use crate::units::show_bytes;
 use crate::{Error, SpoolKind};
@@ -27,8 +27,8 @@ pub(crate) struct Limits {
     pub(crate) host_ahead: u32,
     /// Most device batches being fetched or in host memory.
     pub(crate) fetch_ahead: u32,
-    /// The spool; `None` without a device.
-    pub(crate) spool: Option<SpoolLimits>,
+    /// The spool of each device; empty without one.
+    pub(crate) spools: Vec<SpoolLimits>,
     /// What had to be made smaller, as sentences.
     pub(crate) notices: Vec<String>,
 }
@@ -43,33 +43,34 @@ pub(crate) struct SpoolLimits {
 }
 
 impl Limits {
-    /// Limits for batches of at most `batch_bytes`, `batches` of them.
+    /// Limits for batches of at most `batch_bytes`. `held` are the batches that each device which
+    /// is used can prepare.
     pub(crate) fn plan(
         config: &LoaderConfig,
         batch_bytes: u64,
-        batches: u32,
+        held: &[u32],
     ) -> Result<Self, Error> {
-        let spool = match config.needs_device() {
-            true => Some(SpoolLimits::plan(config, batch_bytes, batches)?),
-            false => None,
-        };
-        let is_file = matches!(config.spool.kind, SpoolKind::File { .. });
+        let spools = (0..held.len()).map(|device| config.spool_of(device));
+        let is_file = spools.clone().any(|spool| matches!(spool.kind, SpoolKind::File { .. }));
+        let spools = spools
+            .zip(held)
+            .map(|(spool, held)| SpoolLimits::plan(spool, config.shares, batch_bytes, *held));
+        let spools = spools.collect::<Result<Vec<_>, _>>()?;
         // A batch from a spool file lies in a place with the header before it.
-        let place_payload = match spool {
-            Some(spool) if is_file => spool.slot_bytes,
-            _ => batch_bytes,
-        };
+        let place_payload = if is_file { slot_bytes(batch_bytes) } else { batch_bytes };
         let per_place = place_bytes(place_payload);
-        let places = config.memory_budget_bytes / per_place;
+        let shares = u64::from(config.shares);
+        let places = config.memory_budget_bytes / shares / per_place;
         let host_asked = match config.workers {
             0 => 1,
             workers => workers.saturating_mul(config.prefetch).max(workers.saturating_add(1)),
         };
         // At the least: one being prepared, one being fetched, one in the consumer's hands.
-        let fetches = u64::from(spool.is_some() && is_file);
+        let fetches = u64::from(is_file);
         let least = 2 + fetches;
         if places < least {
             let budget_bytes = config.memory_budget_bytes;
+            let least = least * shares;
             return Err(Error::BudgetTooSmall { budget_bytes, place_bytes: per_place, least });
         }
         let mut left = places - least;
@@ -92,31 +93,41 @@ impl Limits {
                 format!(
                     "the memory budget of {} holds {places} batches: {host_ahead} are prepared \
                      ahead instead of {host_asked}",
-                    show_bytes(config.memory_budget_bytes)
+                    show_bytes(config.memory_budget_bytes / shares)
                 )
             })
             .into_iter()
             .collect();
-        let fetch_ahead = match (&spool, is_file) {
-            (Some(spool), false) => spool.slots_scheduled,
-            _ => fetch_places.max(1),
+        // What stays in its slot takes no place of the ring.
+        let in_slots = spools.iter().map(|spool| spool.slots_scheduled);
+        let fetch_ahead = match is_file {
+            true => fetch_places,
+            false => in_slots.fold(0, u32::saturating_add),
         };
+        let fetch_ahead = fetch_ahead.max(1);
         let places = u64::from(kept) + u64::from(fetch_places) + u64::from(host_ahead);
-        Ok(Self { place_payload, places, host_ahead, fetch_ahead, spool, notices })
+        Ok(Self { place_payload, places, host_ahead, fetch_ahead, spools, notices })
     }
 }
 
 impl SpoolLimits {
-    fn plan(config: &LoaderConfig, batch_bytes: u64, batches: u32) -> Result<Self, Error> {
+    /// One of `shares` equal parts of a spool's quota, for at most `batches`.
+    fn plan(
+        config: &SpoolConfig,
+        shares: u32,
+        batch_bytes: u64,
+        batches: u32,
+    ) -> Result<Self, Error> {
         let slot_bytes = slot_bytes(batch_bytes);
         // A batch in memory stays in its slot until its user drops it; one in a file is copied out.
-        let (least, kept) = match config.spool.kind {
+        let (least, kept) = match config.kind {
             SpoolKind::Memory => (2, KEPT),
             SpoolKind::File { .. } => (1, 0),
         };
-        let quota_bytes = config.spool.quota_bytes;
-        let fitting = quota_bytes / slot_bytes;
+        let quota_bytes = config.quota_bytes;
+        let fitting = quota_bytes / u64::from(shares) / slot_bytes;
         if fitting < least {
+            let least = least * u64::from(shares);
             return Err(Error::QuotaTooSmall { quota_bytes, slot_bytes, least });
         }
         let useful = u64::from(batches) + u64::from(kept);
@@ -134,6 +145,7 @@ impl SpoolLimits {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::DeviceSource;
     use meetpoint_format::recipe::Recipe;
     use meetpoint_scheduler::Strategy;
     use std::sync::Arc;
@@ -146,6 +158,7 @@ mod tests {
         let recipe = Arc::new(Recipe::from_toml(text).unwrap());
         let mut config = LoaderConfig::new("set", recipe, 4);
         config.strategy = strategy;
+        config.devices = vec![DeviceSource::Connect { socket: "s".into() }];
         config.spool.kind = kind;
         config.memory_budget_bytes = budget;
         config.workers = workers;
@@ -159,17 +172,17 @@ mod tests {
     #[test]
     fn without_workers_one_batch_is_prepared_at_a_time() {
         let config = config(Strategy::HostOnly, SpoolKind::Memory, 64 * MIB, 0);
-        let limits = Limits::plan(&config, 2 * MIB, 100).unwrap();
-        assert_eq!((limits.host_ahead, limits.places, limits.spool), (1, 3, None));
+        let limits = Limits::plan(&config, 2 * MIB, &[]).unwrap();
+        assert_eq!((limits.host_ahead, limits.places, limits.spools), (1, 3, vec![]));
         assert!(limits.notices.is_empty());
     }
 
     #[test]
     fn workers_prepare_ahead_as_far_as_asked_and_never_beyond_the_budget() {
         let wide = config(Strategy::HostOnly, SpoolKind::Memory, 64 * MIB, 3);
-        assert_eq!(Limits::plan(&wide, 2 * MIB, 100).unwrap().host_ahead, 6);
+        assert_eq!(Limits::plan(&wide, 2 * MIB, &[]).unwrap().host_ahead, 6);
         let narrow = config(Strategy::HostOnly, SpoolKind::Memory, 9 * MIB, 3);
-        let limits = Limits::plan(&narrow, 2 * MIB, 100).unwrap();
+        let limits = Limits::plan(&narrow, 2 * MIB, &[]).unwrap();
         assert_eq!((limits.host_ahead, limits.places), (2, 4));
         assert!(limits.notices[0].contains("2 are prepared ahead instead of 6"));
     }
@@ -180,7 +193,7 @@ mod tests {
             for workers in [0, 1, 2, 7, u32::MAX] {
                 for budget in 0..40 {
                     let config = config(Strategy::Wrr, kind.clone(), budget * MIB, workers);
-                    let Ok(limits) = Limits::plan(&config, MIB, 100) else { continue };
+                    let Ok(limits) = Limits::plan(&config, MIB, &[100]) else { continue };
                     assert!(limits.places * 2 <= budget, "{limits:?} in {budget} MiB");
                     assert!(limits.host_ahead >= 1 && limits.fetch_ahead >= 1);
                 }
@@ -192,21 +205,51 @@ mod tests {
     fn a_spool_keeps_slots_for_batches_in_use_and_stays_within_its_quota() {
         let mut config = config(Strategy::Wrr, SpoolKind::Memory, 64 * MIB, 1);
         config.spool.quota_bytes = 10 * MIB;
-        let spool = Limits::plan(&config, 2 * MIB, 100).unwrap().spool.unwrap();
+        let spool = Limits::plan(&config, 2 * MIB, &[100]).unwrap().spools[0];
         assert_eq!((spool.slots, spool.slots_scheduled), (4, 2));
         assert!(spool.bytes() <= 10 * MIB);
         config.spool.kind = file();
-        let spool = Limits::plan(&config, 2 * MIB, 100).unwrap().spool.unwrap();
+        let spool = Limits::plan(&config, 2 * MIB, &[100]).unwrap().spools[0];
         assert_eq!((spool.slots, spool.slots_scheduled), (4, 4));
         config.spool.quota_bytes = 2 * MIB;
-        let error = Limits::plan(&config, 2 * MIB, 100).unwrap_err().to_string();
+        let error = Limits::plan(&config, 2 * MIB, &[100]).unwrap_err().to_string();
         assert!(error.contains("spool quota of 2 MiB is too small"), "{error}");
+    }
+
+    #[test]
+    fn every_device_has_a_spool_of_its_own() {
+        let mut config = config(Strategy::Wrr, SpoolKind::Memory, 64 * MIB, 1);
+        config.devices = vec![DeviceSource::Connect { socket: "s".into() }; 3];
+        config.spool.quota_bytes = 10 * MIB;
+        let smaller = SpoolConfig { kind: SpoolKind::Memory, quota_bytes: 5 * MIB };
+        config.spools.insert(1, smaller);
+        let limits = Limits::plan(&config, 2 * MIB, &[100; 3]).unwrap();
+        let slots = limits.spools.iter().map(|spool| (spool.slots, spool.slots_scheduled));
+        assert_eq!(slots.collect::<Vec<_>>(), [(4, 2), (2, 1), (4, 2)]);
+        assert_eq!(limits.fetch_ahead, 5, "what stays in slots takes no place of the ring");
+        config.spools.insert(2, SpoolConfig { kind: file(), quota_bytes: 10 * MIB });
+        let limits = Limits::plan(&config, 2 * MIB, &[100; 3]).unwrap();
+        assert_eq!(limits.place_payload, slot_bytes(2 * MIB), "one of them is read into places");
+        assert_eq!(limits.fetch_ahead, 4);
+    }
+
+    #[test]
+    fn ranks_of_one_process_have_equal_shares_of_memory_and_spool() {
+        let mut config = config(Strategy::Wrr, SpoolKind::Memory, 64 * MIB, 8);
+        config.spool.quota_bytes = 40 * MIB;
+        config.shares = 4;
+        let limits = Limits::plan(&config, 2 * MIB, &[100]).unwrap();
+        assert_eq!(limits.spools[0].slots, 4, "of 10 MiB");
+        assert_eq!(limits.places, 8, "of 16 MiB");
+        config.spool.quota_bytes = 10 * MIB;
+        let error = Limits::plan(&config, 2 * MIB, &[100]).unwrap_err().to_string();
+        assert!(error.contains("8 are needed at the least"), "{error}");
     }
 
     #[test]
     fn a_small_epoch_does_not_take_the_whole_quota() {
         let config = config(Strategy::Wrr, file(), 64 * MIB, 1);
-        let spool = Limits::plan(&config, MIB, 3).unwrap().spool.unwrap();
+        let spool = Limits::plan(&config, MIB, &[3]).unwrap().spools[0];
         assert_eq!(spool.slots, 3);
     }
 }

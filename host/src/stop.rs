@@ -11,12 +11,19 @@ pub(crate) const WAIT_SLICE: Duration = Duration::from_millis(100);
 #[derive(Debug, Clone, Default)]
 pub struct StopHandle {
     stopped: Arc<AtomicBool>,
+    /// Stops this one too.
+    above: Option<Arc<StopHandle>>,
 }
 
 impl StopHandle {
     /// A switch that is off.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// A switch that is stopped with this one, and can be stopped without it.
+    pub fn child(&self) -> Self {
+        Self { stopped: Arc::default(), above: Some(Arc::new(self.clone())) }
     }
 
     /// Ends every wait of the loader within 100 ms with [`crate::Error::Interrupted`]. It cannot
@@ -28,10 +35,26 @@ impl StopHandle {
     /// Whether it was stopped.
     pub fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::SeqCst)
+            || self.above.as_ref().is_some_and(|above| above.is_stopped())
     }
 
     /// `Interrupted` once it was stopped.
     pub(crate) fn check(&self) -> Result<(), crate::Error> {
         if self.is_stopped() { Err(crate::Error::Interrupted) } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_child_stops_with_its_parent_and_not_the_other_way_round() {
+        let parent = StopHandle::new();
+        let (first, second) = (parent.child(), parent.child().child());
+        first.stop();
+        assert!(first.is_stopped() && !parent.is_stopped() && !second.is_stopped());
+        parent.stop();
+        assert!(second.is_stopped());
     }
 }

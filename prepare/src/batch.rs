@@ -3,9 +3,8 @@
 use crate::buffers::BufferPool;
 use crate::encoded::decodes_regions;
 use crate::{Dataset, Error};
-use meetpoint_format::batching::Batching;
+use meetpoint_format::batching::{Batching, EpochOrder};
 use meetpoint_format::dataset::{ENTRY_POINTS_KEPT_BYTES, SampleLocation};
-use meetpoint_format::order::Order;
 use meetpoint_format::recipe::{Recipe, TensorSpec};
 use meetpoint_kernels::{Cpu, Encoded, SampleId, SamplePreparer};
 use meetpoint_storage::{
@@ -58,7 +57,7 @@ pub struct BatchPreparer {
     preparer: SamplePreparer,
     spec: TensorSpec,
     /// The order of the epoch that was last asked for.
-    order: Option<(u32, Order)>,
+    order: Option<(u32, EpochOrder)>,
     /// The samples of the batch in hand, in batch order.
     samples: Vec<(u64, SampleLocation)>,
     pool: BufferPool,
@@ -302,7 +301,7 @@ impl BatchPreparer {
         let (sample, location) = &self.samples[position];
         let started = Instant::now();
         self.job.dataset.check_image(*sample, location, stored)?;
-        let id = SampleId { seed: self.job.batching.seed, epoch: hand.epoch, sample: *sample };
+        let id = SampleId { seed: self.job.batching.seed(), epoch: hand.epoch, sample: *sample };
         let place = position * self.spec.bytes();
         let out = &mut hand.out[place..place + self.spec.bytes()];
         let (pace, done) = (&mut hand.pace, hand.stats.samples);

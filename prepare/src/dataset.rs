@@ -6,6 +6,7 @@ use meetpoint_format::dataset::{
     DatasetError, Index, KeyedRows, MANIFEST_BYTES_MAX, MANIFEST_NAME, Manifest, PartBytes,
     SampleLocation,
 };
+use meetpoint_format::holders::{Holders, HoldersError};
 use meetpoint_storage::files::{FileSet, read_regular};
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
@@ -70,6 +71,13 @@ impl Dataset {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Its parts spread over devices: part p on device `of_part[p]`, or on p mod `devices` where
+    /// `of_part` is empty.
+    pub fn spread(&self, devices: u32, of_part: &[u32]) -> Result<Holders, HoldersError> {
+        let parts: Vec<u64> = self.manifest().parts.iter().map(|part| part.samples).collect();
+        Holders::of_parts(&parts, devices, of_part)
     }
 
     /// Path of a part's file.

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use meetpoint_format::batching::Batching;
+use meetpoint_format::batching::{Batching, Cut};
 use meetpoint_format::dataset::{
     EntryPointSpacing, EntryPointsStored, Form, MANIFEST_NAME, Manifest, PartEncoder, PartEntry,
     Provenance, Row, Stored, part_name, schema,
@@ -115,8 +115,13 @@ fn damage(dataset: &Dataset, sample: u64) {
 
 fn job(dataset: &Arc<Dataset>, batch_size: u32) -> Job {
     let recipe = Arc::new(Recipe::from_toml(RECIPE).unwrap());
-    let batching =
-        Batching { samples: SAMPLES, batch_size, drop_last: false, shuffle: true, seed: SEED };
+    let batching = Batching::alone(Cut {
+        samples: SAMPLES,
+        batch_size,
+        drop_last: false,
+        shuffle: true,
+        seed: SEED,
+    });
     Job { dataset: Arc::clone(dataset), recipe, batching }
 }
 
@@ -152,7 +157,7 @@ fn shuffled(dataset: &Dataset, depth: usize, seed: u64) -> Box<dyn Engine> {
 
 fn prepare_all(job: &Job, engine: Box<dyn Engine>) {
     let mut preparer = BatchPreparer::new(job.clone(), engine, Cpu::detect()).unwrap();
-    let bytes = preparer.spec().bytes() * job.batching.batch_size as usize;
+    let bytes = preparer.spec().bytes() * job.batching.batch_size() as usize;
     for epoch in 0..2 {
         for batch in 0..u32::try_from(job.batching.batches()).unwrap() {
             let mut out = vec![0x77; bytes + 5];

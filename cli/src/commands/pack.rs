@@ -59,6 +59,9 @@ pub(crate) struct Arguments {
     /// what is re-written or converted is not held against the file).
     #[arg(long, value_enum, default_value = "decode", value_name = "HOW")]
     check: CheckName,
+    /// Size after which the next part begins; each of several devices holds whole parts.
+    #[arg(long, default_value = "256MiB", value_name = "SIZE", value_parser = units::parse_bytes)]
+    part_size: u64,
     /// Threads that read and check; 0 takes as many as there are cores.
     #[arg(long, default_value_t = 0, value_name = "N")]
     threads: usize,
@@ -149,6 +152,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
             restarts: arguments.restart_interval.unwrap_or_default(),
             optimise_huffman: arguments.optimize_huffman,
         },
+        part_bytes_target: arguments.part_size,
         threads: arguments.threads,
         stop: stop.flag(),
         ..PackOptions::default()

@@ -1,9 +1,11 @@
 //! `meetpoint run`: a job from a file, under one strategy or all.
 
-use crate::runner::{self, Plan, StrategyName};
+use crate::runner::{self, Plan};
 use crate::surface::{Output, Stop};
-use anyhow::bail;
-use meetpoint_host::{DeviceJob, JobFile};
+use anyhow::{Context, bail};
+use clap::builder::PossibleValue;
+use meetpoint_host::job::of_record;
+use meetpoint_host::{JobFile, StrategyName};
 use std::path::PathBuf;
 
 /// Run a job from a TOML file and report what it took.
@@ -14,14 +16,23 @@ use std::path::PathBuf;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   meetpoint run job.toml
-  meetpoint run job.toml --strategy all --epochs 2 --report out")]
+  meetpoint run job.toml --strategy all --epochs 2 --report out
+  meetpoint run job.toml --strategy host-only,auto
+  meetpoint run job.toml --replay out/report.json --strategy mte-feedback")]
 pub(crate) struct Arguments {
     /// The job, a TOML file.
     job: PathBuf,
-    /// Strategy to use instead of the job's; `all` compares host-only, mte, wrr and, unless it
-    /// would take absurdly long, device-only.
-    #[arg(long, value_enum, value_name = "NAME")]
-    strategy: Option<Choice>,
+    /// Strategies to use instead of the job's, separated by commas; `all` compares them all, and
+    /// leaves out device-only where it would take absurdly long.
+    #[arg(long, value_enum, value_name = "NAME", value_delimiter = ',')]
+    strategy: Vec<Choice>,
+    /// Replay recorded epochs: a record such as mte:812, or the report.json of a run, whose epochs
+    /// are replayed one by one.
+    #[arg(long, value_name = "RECORD|REPORT")]
+    replay: Option<String>,
+    /// Watts of the modelled energy: the name of a preset, or a TOML file.
+    #[arg(long, value_name = "PRESET|FILE")]
+    power: Option<String>,
     /// Epochs to run instead of the job's.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     epochs: Option<u32>,
@@ -33,36 +44,116 @@ pub(crate) struct Arguments {
     report: PathBuf,
 }
 
-#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+/// What `--strategy` takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Choice {
     All,
-    HostOnly,
-    DeviceOnly,
-    Mte,
-    Wrr,
+    One(StrategyName),
+}
+
+impl clap::ValueEnum for Choice {
+    fn value_variants<'a>() -> &'a [Self] {
+        const NAMES: [StrategyName; 8] = StrategyName::ALL;
+        static VARIANTS: [Choice; 9] = {
+            let mut variants = [Choice::All; 9];
+            let mut index = 0;
+            while index < NAMES.len() {
+                variants[index + 1] = Choice::One(NAMES[index]);
+                index += 1;
+            }
+            variants
+        };
+        &VARIANTS
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(PossibleValue::new(match self {
+            Self::All => "all",
+            Self::One(name) => name.as_str(),
+        }))
+    }
 }
 
 pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     crate::report::write::check_folder(&arguments.report)?;
+    let power = crate::power::model(arguments.power.as_deref())?;
     let stop = Stop::install()?;
     let mut job = JobFile::load(&arguments.job)?;
     job.epochs = arguments.epochs.unwrap_or(job.epochs);
     job.verify = job.verify && !arguments.no_verify;
-    let plan = match arguments.strategy {
-        None => Plan::of_job(&job),
-        Some(Choice::All) => Plan::all(),
-        Some(Choice::HostOnly) => Plan::of(&[StrategyName::HostOnly]),
-        Some(Choice::DeviceOnly) => Plan::of(&[StrategyName::DeviceOnly]),
-        Some(Choice::Mte) => Plan::of(&[StrategyName::Mte]),
-        Some(Choice::Wrr) => Plan::of(&[StrategyName::Wrr]),
-    };
-    if matches!(arguments.strategy, Some(Choice::All)) && job.device == DeviceJob::None {
+    if let Some(replay) = &arguments.replay {
+        set_replay(&mut job, replay, arguments)?;
+    }
+    let plan = plan(&job, &arguments.strategy);
+    if plan.needs_device() && job.devices.is_empty() {
         bail!(
             "{} has no device, so there is nothing to compare; add [device] with kind = \
-             \"emulated\", or run it without --strategy all",
+             \"emulated\", or run it with --strategy host-only",
             job.path.display()
         );
     }
-    let report = runner::run(&job, &plan, &stop, output)?;
+    let report = runner::run(&job, &plan, &power, &stop, output)?;
     runner::finish(&report, &arguments.report, output)
+}
+
+/// What the job is to be run under.
+fn plan(job: &JobFile, asked: &[Choice]) -> Plan {
+    if asked.contains(&Choice::All) {
+        return Plan::all();
+    }
+    let names = asked.iter().filter_map(|choice| match choice {
+        Choice::All => None,
+        Choice::One(name) => Some(*name),
+    });
+    match names.collect::<Vec<_>>() {
+        names if names.is_empty() => Plan::of_job(job),
+        names => Plan::of(&names),
+    }
+}
+
+/// Puts the records of `--replay` into the job, and as many epochs as a report has.
+fn set_replay(job: &mut JobFile, replay: &str, arguments: &Arguments) -> anyhow::Result<()> {
+    let wanted = match arguments.strategy[..] {
+        [] => None,
+        [Choice::One(name)] => Some(name),
+        _ => bail!("--replay replays one strategy; name one with --strategy, or leave it out"),
+    };
+    let records = runner::replay::records(replay, wanted)?;
+    let recorded = records.first().map(of_record).context("a report has an epoch")?;
+    if let Some(wanted) = wanted.filter(|&wanted| wanted != recorded) {
+        bail!(
+            "--replay is a record of {}, and --strategy says {}; leave --strategy out",
+            recorded.as_str(),
+            wanted.as_str()
+        );
+    }
+    match (arguments.epochs, records.len()) {
+        (Some(epochs), there) if there > 1 && epochs as usize > there => {
+            bail!("{replay} has {there} epochs, and --epochs asks for {epochs}; ask for no more")
+        }
+        (None, there) if there > 1 => job.epochs = u32::try_from(there)?,
+        _ => {}
+    }
+    job.strategy = recorded;
+    job.replay = records;
+    if job.replay.len() > 1 {
+        job.replay.truncate(job.epochs as usize);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Choice;
+    use clap::ValueEnum;
+    use meetpoint_host::StrategyName;
+
+    #[test]
+    fn every_strategy_can_be_asked_for_by_its_name() {
+        for name in StrategyName::ALL {
+            assert_eq!(Choice::from_str(name.as_str(), false), Ok(Choice::One(name)));
+        }
+        assert_eq!(Choice::from_str("all", false), Ok(Choice::All));
+        assert_eq!(Choice::value_variants().len(), StrategyName::ALL.len() + 1);
+    }
 }

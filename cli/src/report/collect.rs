@@ -1,6 +1,6 @@
 //! From what the runtime measured to what a report holds: units, sums and peaks.
 
-use super::{Batch, Device, Epoch, Knob, Quantiles, Source, Totals, profile};
+use super::{Batch, Device, Epoch, Knob, Learned, Quantiles, Source, Totals, profile};
 use meetpoint_host::EmulationInfo;
 use meetpoint_host::stats::{self, EpochStats, Preparer};
 
@@ -10,21 +10,46 @@ fn seconds(nanoseconds: u64) -> f64 {
     nanoseconds as f64 / NANOSECONDS
 }
 
-/// One epoch that the host ran with so many background threads.
-pub(crate) fn epoch(stats: &EpochStats, workers: u32) -> Epoch {
+/// One epoch that the host ran with so many background threads; `ranks` has the epochs of each.
+pub(crate) fn epoch(stats: &EpochStats, ranks: &[&[EpochStats]], workers: u32) -> Epoch {
+    let of_rank = |(rank, epochs): (u32, &&[EpochStats])| {
+        let own = epochs.iter().filter(|epoch| epoch.epoch == stats.epoch);
+        let records = own.flat_map(|epoch| &epoch.records);
+        records.map(|record| batch(record, rank)).collect::<Vec<Batch>>()
+    };
+    let mut batches: Vec<Batch> = (0..).zip(ranks).flat_map(of_rank).collect();
+    if ranks.len() > 1 {
+        batches.sort_by(|a, b| a.consume.total_cmp(&b.consume));
+    }
     Epoch {
         epoch: stats.epoch,
         seconds: seconds(stats.duration_ns),
         samples: stats.samples,
         order_hash: format!("{:08x}", stats.order_crc32c),
         split: stats.schedule.split,
+        record: stats.schedule.record.as_ref().map(ToString::to_string),
+        picked: stats.schedule.picked.as_ref().map(ToString::to_string),
+        learned: learned(&stats.schedule.learned),
+        ahead_batches: 0,
+        reused_batches: 0,
+        displacement: None,
         wait: quantiles(&stats.wait),
         prepare: quantiles(&stats.prepare),
         read: quantiles(&stats.read),
         fetch: quantiles(&stats.fetch),
         step: quantiles(&stats.step),
         profile: profile::measure(stats, workers),
-        batches: stats.records.iter().map(batch).collect(),
+        batches,
+    }
+}
+
+fn learned(learned: &meetpoint_scheduler::Learned) -> Learned {
+    let known = |time_ns: u64| (time_ns > 0).then(|| seconds(time_ns));
+    Learned {
+        t_c_seconds: known(learned.host_ns),
+        t_g_seconds: known(learned.ready_ns),
+        preparation_seconds: known(learned.preparation_ns),
+        t_s_seconds: learned.device_ns.iter().map(|&time_ns| known(time_ns)).collect(),
     }
 }
 
@@ -39,13 +64,15 @@ fn quantiles(quantiles: &stats::Quantiles) -> Quantiles {
     }
 }
 
-fn batch(record: &stats::BatchRecord) -> Batch {
+fn batch(record: &stats::BatchRecord, rank: u32) -> Batch {
     Batch {
         batch: record.batch,
         source: match record.source {
             Preparer::Host => Source::Host,
             Preparer::Device => Source::Device,
         },
+        device: record.device,
+        rank,
         prepare_start: seconds(record.prepare_start_ns),
         prepare_end: seconds(record.prepare_end_ns),
         ready: seconds(record.ready_ns),
@@ -58,7 +85,7 @@ fn batch(record: &stats::BatchRecord) -> Batch {
 pub(crate) fn totals(epochs: &[EpochStats]) -> Totals {
     let sum = |of: fn(&EpochStats) -> u64| epochs.iter().map(of).sum::<u64>();
     let device = |of: fn(&stats::DeviceStats) -> u64| -> u64 {
-        epochs.iter().filter_map(|epoch| epoch.device.as_ref()).map(of).sum()
+        epochs.iter().flat_map(|epoch| &epoch.devices).map(of).sum()
     };
     let time = seconds(sum(|epoch| epoch.duration_ns));
     let samples = sum(|epoch| epoch.samples) as f64;
@@ -82,17 +109,39 @@ pub(crate) fn totals(epochs: &[EpochStats]) -> Totals {
     }
 }
 
-/// The device's part, its knobs as they were at the end; `None` where no epoch used one.
-pub(crate) fn device(epochs: &[EpochStats], targets: Option<&EmulationInfo>) -> Option<Device> {
+/// The part of each device, its knobs as they were at the end; empty where no epoch used one.
+pub(crate) fn devices(epochs: &[EpochStats], targets: &[Option<EmulationInfo>]) -> Vec<Device> {
+    let count = epochs.iter().map(|epoch| epoch.devices.len()).max().unwrap_or(0);
+    (0..count).map(|number| device(epochs, number, targets.get(number))).collect()
+}
+
+fn device(epochs: &[EpochStats], number: usize, targets: Option<&Option<EmulationInfo>>) -> Device {
     let parts: Vec<&stats::DeviceStats> =
-        epochs.iter().filter_map(|epoch| epoch.device.as_ref()).collect();
-    let last = parts.last()?;
-    Some(Device {
-        core_seconds: seconds(parts.iter().map(|part| part.cpu_ns).sum()),
-        busy_seconds: seconds(parts.iter().map(|part| part.busy_ns).sum()),
+        epochs.iter().filter_map(|epoch| epoch.devices.get(number)).collect();
+    let schedules: Vec<&stats::DeviceSchedule> =
+        epochs.iter().filter_map(|epoch| epoch.schedule.devices.get(number)).collect();
+    let sum = |of: fn(&stats::DeviceStats) -> u64| parts.iter().map(|part| of(part)).sum::<u64>();
+    let scheduled = |of: fn(&stats::DeviceSchedule) -> u32| {
+        schedules.iter().map(|schedule| u64::from(of(schedule))).sum::<u64>()
+    };
+    let (busy_ns, finished) = (sum(|part| part.busy_ns), sum(|part| part.batches));
+    Device {
+        device: u16::try_from(number).unwrap_or(u16::MAX),
+        batches: scheduled(|schedule| schedule.batches),
+        revoked: scheduled(|schedule| schedule.revoked),
+        stalls: scheduled(|schedule| schedule.stalls),
+        is_lost: schedules.iter().any(|schedule| schedule.is_lost),
+        t_s_seconds: (finished > 0).then(|| seconds(busy_ns) / finished as f64),
+        bytes_read: sum(|part| part.bytes_read),
+        bytes_written: sum(|part| part.bytes_written),
+        core_seconds: seconds(sum(|part| part.cpu_ns)),
+        busy_seconds: seconds(busy_ns),
         peak_memory_bytes: parts.iter().map(|part| part.peak_resident_bytes).max().unwrap_or(0),
-        knobs: targets.map_or_else(Vec::new, |targets| knobs(targets, last)),
-    })
+        knobs: match (targets.and_then(Option::as_ref), parts.last()) {
+            (Some(targets), Some(last)) => knobs(targets, last),
+            _ => Vec::new(),
+        },
+    }
 }
 
 /// Knobs that were set and measured; one that moved nothing has nothing to show.

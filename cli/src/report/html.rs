@@ -30,7 +30,14 @@ pub(crate) fn page(report: &Report) -> String {
          device had ready; t_s: a batch at the device. The closed form is evaluated with these.",
         &grid(&table::profiles(report)),
     ));
+    body.push_str(&section(
+        "What was learned and decided",
+        "Times that the scheduler expected at the end of each epoch, what replays it \
+         (`meetpoint run JOB --replay RECORD`), and what was decided beside.",
+        &grid(&table::decisions(report)),
+    ));
     body.push_str(&devices(report));
+    body.push_str(&ranks(report));
     body.push_str(&energies(report));
     body.push_str(&events(report));
     body.push_str(&setting(report));
@@ -170,13 +177,29 @@ fn pictures(report: &Report) -> String {
 }
 
 fn devices(report: &Report) -> String {
+    let mut html = String::new();
+    let devices = table::devices(report);
+    if !devices.rows.is_empty() {
+        let lead = "Sums over all epochs; t_s is the mean time of a batch.";
+        html.push_str(&section("Devices", lead, &grid(&devices)));
+    }
     let lead = "Each knob of the emulation is measured while it runs. More than 5 % off target, \
                 and the run does not count.";
     let knobs = table::knobs(report);
-    if knobs.rows.is_empty() {
+    if !knobs.rows.is_empty() {
+        html.push_str(&section("Emulated device: target and achieved", lead, &grid(&knobs)));
+    }
+    html
+}
+
+fn ranks(report: &Report) -> String {
+    let ranks = table::ranks(report);
+    if ranks.rows.is_empty() {
         return String::new();
     }
-    section("Emulated device: target and achieved", lead, &grid(&knobs))
+    let lead = "Every rank takes as many steps as the others, and in each step a batch of the \
+                same kind of source.";
+    section("Ranks", lead, &grid(&ranks))
 }
 
 fn energies(report: &Report) -> String {
@@ -212,6 +235,13 @@ fn setting(report: &Report) -> String {
     let shuffle = if job.shuffle { "shuffled" } else { "as they lie" };
     let last =
         if job.drop_last { "a short last batch left out" } else { "a short last batch kept" };
+    let devices = match &job.devices[..] {
+        [] => "none".to_owned(),
+        devices => {
+            let what = if job.shared { "; each can prepare every batch" } else { "" };
+            format!("{}{what}", devices.join("; "))
+        }
+    };
     let rows = [
         ("dataset", format!("{} ({})", job.dataset, units::count(job.samples, "sample"))),
         ("order", format!("{shuffle}, seed {}, {last}", job.seed)),
@@ -224,8 +254,12 @@ fn setting(report: &Report) -> String {
             ),
         ),
         ("memory budget", units::bytes(job.memory_budget_bytes)),
-        ("device", job.device.clone()),
+        ("devices", devices),
+        ("device is given", job.choice.clone()),
         ("mte", job.mte.clone()),
+        ("windowed", job.windowed.clone()),
+        ("auto", job.auto.clone()),
+        ("ranks", job.ranks.to_string()),
         ("spool", job.spool.clone()),
         ("accelerator", job.accelerator.clone()),
         ("recipe", job.recipe_sha256.clone()),

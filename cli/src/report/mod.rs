@@ -22,7 +22,7 @@ pub(crate) mod made_up;
 use serde::{Deserialize, Serialize};
 
 /// Version of the schema; raised when a field changes its meaning or goes.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 
 /// Most that a knob of the emulated device may be off its target, as a share.
 pub(crate) const KNOB_OFF_MAX: f64 = 0.05;
@@ -118,8 +118,22 @@ pub(crate) struct Job {
     pub spool: String,
     /// What consumes batches, as a sentence.
     pub accelerator: String,
-    /// What prepares at the other end, as a sentence.
-    pub device: String,
+    /// What prepares at the other end, a sentence for each device; empty without any.
+    pub devices: Vec<String>,
+    /// Whether every device can prepare every batch, or each holds parts of its own.
+    pub shared: bool,
+    /// Window of `windowed`, as a sentence.
+    pub windowed: String,
+    /// Goal and order of `auto`, as a sentence.
+    pub auto: String,
+    /// Consumers that step together.
+    pub ranks: u32,
+    /// Whether a device that has finished its part of an epoch begins the next.
+    pub run_ahead: bool,
+    /// Whether device batches that every epoch has are kept.
+    pub reuse: bool,
+    /// Which samples are given to the device, as a sentence.
+    pub choice: String,
 }
 
 /// The job under one strategy.
@@ -135,8 +149,10 @@ pub(crate) struct Run {
     pub levels: Vec<Level>,
     /// What the closed form says the time should have been.
     pub prediction: Prediction,
-    /// The device's part; `None` without a device.
-    pub device: Option<Device>,
+    /// The part of each device; empty without one.
+    pub devices: Vec<Device>,
+    /// The part of each rank; empty where there is one.
+    pub ranks: Vec<Rank>,
     /// Modelled energy, never measured.
     pub modelled_energy: Option<ModelledEnergy>,
     /// Faults and what was done about them, as sentences with their time.
@@ -181,8 +197,21 @@ pub(crate) struct Epoch {
     pub samples: u64,
     /// CRC-32C over the sequence of batch indices consumed, hexadecimal; equal sequences are equal.
     pub order_hash: String,
-    /// The device's share, where the strategy fixes one.
+    /// The devices' share, where the strategy fixes one.
     pub split: Option<u32>,
+    /// What replays this epoch with `--replay`; `None` where the order follows from the strategy
+    /// alone, or from nothing.
+    pub record: Option<String>,
+    /// What `auto` picked and why, as a sentence; `None` under any other strategy.
+    pub picked: Option<String>,
+    /// What the scheduler knew at the end: the next epoch begins with it.
+    pub learned: Learned,
+    /// Device batches that were prepared before the epoch began.
+    pub ahead_batches: u32,
+    /// Device batches that were kept from an epoch before.
+    pub reused_batches: u32,
+    /// How far samples were moved to give the device those that pay; `None` where none was.
+    pub displacement: Option<Displacement>,
     /// Time that the consumer waited for a batch (with no workers: preparation included).
     pub wait: Quantiles,
     /// Time of the host to prepare a batch.
@@ -197,6 +226,28 @@ pub(crate) struct Epoch {
     pub profile: Profile,
     /// Every batch in the order of consumption; times are seconds since the epoch began.
     pub batches: Vec<Batch>,
+}
+
+/// Times that the scheduler expects of a batch; `None` where it knows none.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Learned {
+    /// t_c: one step on a batch that the host prepares.
+    pub t_c_seconds: Option<f64>,
+    /// t_g: one step on a batch that a device had ready.
+    pub t_g_seconds: Option<f64>,
+    /// One batch by one worker of the host.
+    pub preparation_seconds: Option<f64>,
+    /// t_s of each device.
+    pub t_s_seconds: Vec<Option<f64>>,
+}
+
+/// How far batches stand from where they would be consumed without a choice.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Displacement {
+    /// Mean over all batches, in batches.
+    pub mean_batches: f64,
+    /// Largest, in batches.
+    pub max_batches: u32,
 }
 
 /// Quantiles of a time, in seconds.
@@ -244,6 +295,10 @@ pub(crate) struct Batch {
     pub batch: u32,
     /// Who prepared it.
     pub source: Source,
+    /// Number of the device, where one did.
+    pub device: Option<u16>,
+    /// Rank that consumed it.
+    pub rank: u32,
     /// Preparation began.
     pub prepare_start: f64,
     /// Preparation ended (device: its publish was seen).
@@ -292,9 +347,25 @@ pub(crate) struct Prediction {
     pub form: String,
 }
 
-/// The device's part of a run.
+/// A device's part of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Device {
+    /// Number, from 0.
+    pub device: u16,
+    /// Batches consumed that it prepared.
+    pub batches: u64,
+    /// Its batches that went back to the host.
+    pub revoked: u64,
+    /// Times that it had work and was silent.
+    pub stalls: u64,
+    /// Whether it was given up in an epoch.
+    pub is_lost: bool,
+    /// t_s: mean time of a batch; `None` where it finished none.
+    pub t_s_seconds: Option<f64>,
+    /// Bytes of the dataset that it read.
+    pub bytes_read: u64,
+    /// Bytes of slots that it wrote.
+    pub bytes_written: u64,
     /// CPU time of its preparing thread.
     pub core_seconds: f64,
     /// Time while it had work.
@@ -303,6 +374,23 @@ pub(crate) struct Device {
     pub peak_memory_bytes: u64,
     /// The emulation's knobs.
     pub knobs: Vec<Knob>,
+}
+
+/// A rank's part of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Rank {
+    /// Number, from 0.
+    pub rank: u32,
+    /// Steps that it took.
+    pub steps: u64,
+    /// Steps on batches that the host prepared.
+    pub host_batches: u64,
+    /// Steps on batches that a device prepared.
+    pub device_batches: u64,
+    /// Mean time that it waited for a batch.
+    pub wait_mean_seconds: f64,
+    /// Samples that it saw twice so that all ranks take equal steps.
+    pub padded_samples: u64,
 }
 
 /// One knob of the emulation.
@@ -370,12 +458,19 @@ impl Report {
 impl Run {
     /// Sentences for every knob that was too far off; the run does not count when there is one.
     pub(crate) fn invalid(&self) -> Vec<String> {
-        let knobs = self.device.iter().flat_map(|device| &device.knobs);
+        let knobs = self
+            .devices
+            .iter()
+            .flat_map(|device| device.knobs.iter().map(move |knob| (device.device, knob)));
         knobs
-            .filter(|knob| !knob.is_valid())
-            .map(|knob| {
+            .filter(|(_, knob)| !knob.is_valid())
+            .map(|(device, knob)| {
                 let off = knob.off_ratio().abs() * 100.0;
-                format!("INVALID: {} is {off:.1} % off target", knob.name)
+                let of_device = match self.devices.len() {
+                    1 => String::new(),
+                    _ => format!(" of device {device}"),
+                };
+                format!("INVALID: {}{of_device} is {off:.1} % off target", knob.name)
             })
             .collect()
     }

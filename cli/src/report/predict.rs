@@ -38,15 +38,15 @@ fn form(strategy: Strategy, background: bool) -> &'static str {
         (Strategy::HostOnly, _) => "T = N·t_c",
         (Strategy::DeviceOnly, _) => "T = N·max(t_s, t_g)",
         (Strategy::Mte { split: Split::EqualFinish, .. }, _) => "T = N·t_c·(t_s+t_g)/(t_s+t_c)",
-        (Strategy::Mte { split: Split::Optimal, .. }, _)
-        | (Strategy::WrrFrozen | Strategy::MteFeedback | Strategy::Windowed { .. }, _)
-        | (Strategy::Wrr, false) => "T = N·t_c·t_s/(t_s+t_c−t_g)",
-        (Strategy::Mte { tail: Tail::Descending, .. }, _) => {
+        (Strategy::Mte { split: Split::Fixed(_), tail: Tail::Descending }, _) => {
             "T = max(n_c·t_c+n_s·t_g, n_s·t_s+t_g)"
         }
-        (Strategy::Mte { tail: Tail::Ascending, .. }, _) => "T = max(n_c·t_c, n_s·t_s)+n_s·t_g",
-        (Strategy::Auto { .. }, _) => "that of what it picked",
-        (Strategy::Wrr, true) => "T = N·max(t_g, t_c·t_s/(t_c+t_s))",
+        (Strategy::Mte { split: Split::Fixed(_), tail: Tail::Ascending }, _) => {
+            "T = max(n_c·t_c, n_s·t_s)+n_s·t_g"
+        }
+        // The others lose nothing to the division of work, and meet what round robin meets.
+        (_, false) => "T = N·t_c·t_s/(t_s+t_c−t_g)",
+        (_, true) => "T = N·max(t_g, t_c·t_s/(t_c+t_s))",
     }
 }
 

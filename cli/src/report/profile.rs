@@ -25,10 +25,13 @@ pub(crate) fn measure(stats: &EpochStats, workers: u32) -> Profile {
     }
 }
 
-/// Busy time of the device over all batches that it finished, used or not.
+/// Busy time of a device over all batches that it finished, used or not; of several together as
+/// of one that is as fast as all of them.
 fn device_time(stats: &EpochStats) -> Option<f64> {
-    let device = stats.device.as_ref().filter(|device| device.batches > 0)?;
-    Some(device.busy_ns as f64 / device.batches as f64 / 1e9)
+    let working = stats.devices.iter().filter(|device| device.batches > 0);
+    let batches_per_second: f64 =
+        working.map(|device| device.batches as f64 * 1e9 / device.busy_ns.max(1) as f64).sum();
+    (batches_per_second > 0.0).then(|| 1.0 / batches_per_second)
 }
 
 /// From a batch being handed over to the next being asked for.
@@ -62,6 +65,7 @@ mod tests {
         let device = BatchRecord {
             batch: 9,
             source: Preparer::Device,
+            device: Some(0),
             prepare_start_ns: 0,
             prepare_end_ns: 95,
             ready_ns: 100,
@@ -71,6 +75,7 @@ mod tests {
         let host = BatchRecord {
             batch: 1,
             source: Preparer::Host,
+            device: None,
             prepare_start_ns: 80,
             prepare_end_ns: 140,
             ready_ns: 140,

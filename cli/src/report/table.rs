@@ -1,7 +1,7 @@
 //! The tables of a report, as rows of text; drawn for a terminal here and for a page in `html`.
 
-use super::{INVALID, Knob, Level, Report, Run, VERIFICATION, Verdict};
-use crate::surface::units::{bytes, rate, seconds, signed_percent, significant};
+use super::{Device, Epoch, INVALID, Knob, Level, Report, Run, VERIFICATION, Verdict};
+use crate::surface::units::{self, bytes, rate, seconds, signed_percent, significant};
 use comfy_table::{Attribute, Cell, CellAlignment, ContentArrangement, Table, presets};
 
 /// What stands in place of a time or a verdict.
@@ -105,14 +105,14 @@ pub(crate) fn usage(report: &Report) -> Grid {
     let mut grid = Grid::new(&head, 1..head.len());
     for run in &report.runs {
         let totals = &run.totals;
-        let device = run.device.as_ref();
+        let core_seconds: f64 = run.devices.iter().map(|device| device.core_seconds).sum();
         grid.rows.push(vec![
             run.strategy.clone(),
             significant(totals.host_core_seconds),
             bytes(totals.host_peak_memory_bytes),
             bytes(totals.host_bytes_read),
             bytes(totals.host_bytes_written),
-            device.map_or_else(unknown, |device| significant(device.core_seconds)),
+            if run.devices.is_empty() { unknown() } else { significant(core_seconds) },
             bytes(totals.device_bytes_read),
             bytes(totals.device_bytes_written),
         ]);
@@ -122,6 +122,109 @@ pub(crate) fn usage(report: &Report) -> Grid {
 
 fn unknown() -> String {
     "–".to_owned()
+}
+
+/// What each device came to, a row for each strategy and device; no rows where there is one.
+pub(crate) fn devices(report: &Report) -> Grid {
+    let head = [
+        "strategy",
+        "device",
+        "batches",
+        "t_s",
+        "busy",
+        "read",
+        "wrote",
+        "back to host",
+        "stalls",
+        "state",
+    ];
+    let mut grid = Grid::new(&head, 2..9);
+    for run in report.runs.iter().filter(|run| run.devices.len() > 1) {
+        for device in &run.devices {
+            grid.rows.push(vec![
+                run.strategy.clone(),
+                device.device.to_string(),
+                device.batches.to_string(),
+                device.t_s_seconds.map_or_else(unknown, seconds),
+                seconds(device.busy_seconds),
+                bytes(device.bytes_read),
+                bytes(device.bytes_written),
+                device.revoked.to_string(),
+                device.stalls.to_string(),
+                if device.is_lost { "given up" } else { "there" }.to_owned(),
+            ]);
+        }
+    }
+    grid
+}
+
+/// What each rank came to, a row for each strategy and rank; no rows where there is one.
+pub(crate) fn ranks(report: &Report) -> Grid {
+    let head = [
+        "strategy",
+        "rank",
+        "steps",
+        "host batches",
+        "device batches",
+        "mean wait",
+        "padded samples",
+    ];
+    let mut grid = Grid::new(&head, 2..head.len());
+    for run in &report.runs {
+        for rank in &run.ranks {
+            grid.rows.push(vec![
+                run.strategy.clone(),
+                rank.rank.to_string(),
+                rank.steps.to_string(),
+                rank.host_batches.to_string(),
+                rank.device_batches.to_string(),
+                seconds(rank.wait_mean_seconds),
+                rank.padded_samples.to_string(),
+            ]);
+        }
+    }
+    grid
+}
+
+/// What the scheduler came to know and decide, a row for each strategy and epoch.
+pub(crate) fn decisions(report: &Report) -> Grid {
+    let head = ["strategy", "epoch", "t_c", "t_g", "t_s", "record", "decided"];
+    let mut grid = Grid::new(&head, 2..5);
+    for run in &report.runs {
+        for epoch in &run.epochs {
+            let time = |value: Option<f64>| value.map_or_else(unknown, seconds);
+            let learned = &epoch.learned;
+            let t_s: Vec<String> = learned.t_s_seconds.iter().map(|&value| time(value)).collect();
+            grid.rows.push(vec![
+                run.strategy.clone(),
+                epoch.epoch.to_string(),
+                time(learned.t_c_seconds),
+                time(learned.t_g_seconds),
+                if t_s.is_empty() { unknown() } else { t_s.join(", ") },
+                epoch.record.clone().unwrap_or_else(unknown),
+                decided(epoch),
+            ]);
+        }
+    }
+    grid
+}
+
+/// What was decided for an epoch, beside its order: the choice of `auto`, batches ahead and kept.
+fn decided(epoch: &Epoch) -> String {
+    let count = |batches: u32, what: &str| {
+        (batches > 0).then(|| format!("{} {what}", units::count(batches.into(), "batch")))
+    };
+    let displacement = epoch.displacement.map(|moved| {
+        let (mean, most) = (moved.mean_batches, moved.max_batches);
+        format!("batches moved by {mean:.1} on average and {most} at most")
+    });
+    let parts = [
+        epoch.picked.clone(),
+        count(epoch.ahead_batches, "prepared before it began"),
+        count(epoch.reused_batches, "kept from before"),
+        displacement,
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 /// Verdicts, a row per strategy and a column per level.
@@ -212,14 +315,19 @@ pub(crate) fn profiles(report: &Report) -> Grid {
 }
 
 /// Target and achieved for every knob that was set.
-pub(crate) fn knobs(report: &Report) -> Grid {
+pub(crate) fn knobs<'r>(report: &'r Report) -> Grid {
     let mut grid = Grid::new(&["strategy", "knob", "target", "achieved", "off", "verdict"], 2..5);
     for run in &report.runs {
-        for knob in run.device.iter().flat_map(|device| &device.knobs) {
+        let of_device =
+            |device: &'r Device| device.knobs.iter().map(move |knob| (device.device, knob));
+        for (device, knob) in run.devices.iter().flat_map(of_device) {
             let off = signed_percent(knob.off_ratio());
             grid.rows.push(vec![
                 run.strategy.clone(),
-                knob.name.clone(),
+                match run.devices.len() {
+                    1 => knob.name.clone(),
+                    _ => format!("{} of device {device}", knob.name),
+                },
                 knob_value(knob, knob.target),
                 knob_value(knob, knob.achieved),
                 off.clone(),
@@ -268,10 +376,20 @@ pub(crate) fn energy(report: &Report) -> Grid {
 pub(crate) fn text(report: &Report) -> String {
     let mut text = comparison(report).text();
     text.push_str(&usage(report).text());
+    for grid in [devices(report), ranks(report)] {
+        if !grid.rows.is_empty() {
+            text.push_str(&grid.text());
+        }
+    }
     for run in &report.runs {
         text.push_str(&format!("{}: {}\n", run.strategy, levels_in_a_line(run)));
         for level in run.failed_levels() {
             text.push_str(&format!("  {} FAILED: {}\n", level.level, level.how));
+        }
+        for epoch in &run.epochs {
+            for line in epoch_lines(run, epoch) {
+                text.push_str(&format!("  {line}\n"));
+            }
         }
         for line in run.invalid().iter().chain(&run.events) {
             text.push_str(&format!("  {line}\n"));
@@ -285,6 +403,17 @@ pub(crate) fn text(report: &Report) -> String {
     }
     text.push_str(&energy_line(report));
     text
+}
+
+/// What a terminal shows of one epoch: what was decided, and what replays it.
+fn epoch_lines(run: &Run, epoch: &Epoch) -> Vec<String> {
+    let which = match run.epochs.len() {
+        1 => String::new(),
+        _ => format!("epoch {}: ", epoch.epoch),
+    };
+    let decided = Some(decided(epoch)).filter(|decided| !decided.is_empty());
+    let record = epoch.record.as_ref().map(|record| format!("replay with --replay {record}"));
+    [decided, record].into_iter().flatten().map(|line| format!("{which}{line}")).collect()
 }
 
 fn energy_line(report: &Report) -> String {

@@ -1,21 +1,25 @@
 //! A job against this machine and what its device understands, before anything is started.
 
 use meetpoint_device::{Emulation, Error, Fault, FaultSyntax};
-use meetpoint_host::{DeviceJob, JobFile};
+use meetpoint_host::{DeviceJob, DeviceKind, EmulatedDevice, JobFile};
 
 /// Refuses what cannot be run; returns what is worth knowing, as sentences.
 pub(super) fn job(job: &JobFile) -> anyhow::Result<Vec<String>> {
-    device(job)?;
+    for device in &job.devices {
+        if let DeviceKind::Emulated(knobs) = &device.kind {
+            emulated(job, device, knobs)?;
+        }
+    }
     Ok(job.check()?)
 }
 
-/// What the device would refuse at its start, told with the place in the job.
-fn device(job: &JobFile) -> anyhow::Result<()> {
-    let DeviceJob::Emulated(knobs) = &job.device else { return Ok(()) };
+/// What a device would refuse at its start, told with the place in the job.
+fn emulated(job: &JobFile, device: &DeviceJob, knobs: &EmulatedDevice) -> anyhow::Result<()> {
+    let table = &device.table;
     for (index, text) in knobs.faults.iter().enumerate() {
         text.parse::<Fault>().map_err(|error| {
             let problem = format!("{:?} is no fault: {}", error.text, error.problem);
-            job.fault(&format!("device.faults[{index}]"), problem, FaultSyntax::KNOWN)
+            job.fault(&format!("{table}.faults[{index}]"), problem, FaultSyntax::KNOWN)
         })?;
     }
     let emulation = Emulation {
@@ -27,7 +31,7 @@ fn device(job: &JobFile) -> anyhow::Result<()> {
     };
     match emulation.check() {
         Err(Error::Knob { knob, value, remedy }) => {
-            let key = format!("device.{}", knob.replace(' ', "_"));
+            let key = format!("{table}.{}", knob.replace(' ', "_"));
             let problem = format!("`{key}` is {value}");
             Err(job.fault(&key, problem, remedy).into())
         }
@@ -37,7 +41,7 @@ fn device(job: &JobFile) -> anyhow::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::device;
+    use super::job as check;
     use meetpoint_host::JobFile;
     use std::path::Path;
 
@@ -47,7 +51,7 @@ mod tests {
              name = \"decode\"\n"
         );
         let job = JobFile::parse(&text, Path::new("job.toml")).unwrap();
-        device(&job).unwrap_err().to_string()
+        check(&job).unwrap_err().to_string()
     }
 
     #[test]
@@ -56,6 +60,7 @@ mod tests {
             ("faults = [\"die@1\", \"melt@3\"]", ["job.toml:4:20: ", "melt@3", "die@N"]),
             ("cpu_ratio = 1e-9", ["job.toml:4:13: ", "`device.cpu_ratio`", "0.001 to 1"]),
             ("latency = \"2s\"", ["job.toml:4:11: ", "`device.latency` is 2s", "at most 1s"]),
+            ("count = 2\ncpu_ratio = 1e-9", ["job.toml:5:13: ", "cpu_ratio", "0.001 to 1"]),
         ] {
             let said = refusal(lines);
             for word in words {

@@ -3,16 +3,19 @@
 use super::strategy::tail;
 use crate::report;
 use crate::surface::units;
+use meetpoint_host::job::Choice;
 use meetpoint_host::stats::EpochStats;
-use meetpoint_host::{AcceleratorJob, DeviceJob, EmulatedDevice, JobFile, SpoolKind};
+use meetpoint_host::{
+    AcceleratorJob, DeviceJob, DeviceKind, EmulatedDevice, JobFile, SpoolKind, StrategyOptions,
+};
 use meetpoint_prepare::Job;
-use meetpoint_scheduler::Split;
+use meetpoint_scheduler::{Goal, Order, Split};
 
 /// The job as a report holds it.
 pub(super) fn job(file: &JobFile, epoch: Option<&EpochStats>, job: &Job) -> report::Job {
     report::Job {
         dataset: file.dataset.display().to_string(),
-        samples: job.batching.samples,
+        samples: job.batching.samples(),
         recipe_toml: file.recipe.to_toml(),
         recipe_sha256: file.recipe.hash().to_string(),
         batch_size: file.batch_size,
@@ -24,7 +27,7 @@ pub(super) fn job(file: &JobFile, epoch: Option<&EpochStats>, job: &Job) -> repo
         workers: file.workers,
         prefetch: file.prefetch,
         memory_budget_bytes: file.memory_budget_bytes,
-        mte: mte(file),
+        mte: mte(&file.options),
         spool: spool(file),
         accelerator: match file.accelerator {
             AcceleratorJob::Null => "none: what is measured is the loader alone".to_owned(),
@@ -32,21 +35,58 @@ pub(super) fn job(file: &JobFile, epoch: Option<&EpochStats>, job: &Job) -> repo
                 format!("emulated, {} a step, no CPU", units::seconds(step.as_secs_f64()))
             }
         },
-        device: match &file.device {
-            DeviceJob::None => "none".to_owned(),
-            DeviceJob::Connect { socket } => format!("at {}", socket.display()),
-            DeviceJob::Emulated(knobs) => emulated(knobs),
+        devices: file.devices.iter().map(device).collect(),
+        shared: file.shared,
+        windowed: format!("{} in a window", units::count(file.options.window.into(), "batch")),
+        auto: auto(&file.options),
+        ranks: file.ranks,
+        run_ahead: file.run_ahead,
+        reuse: file.reuse,
+        choice: match file.choice {
+            Choice::Tail => "the end of the order".to_owned(),
+            Choice::Saving => "where it saves most host time for its own".to_owned(),
         },
     }
 }
 
-fn mte(file: &JobFile) -> String {
-    let split = match file.mte_split {
+fn mte(options: &StrategyOptions) -> String {
+    let split = match options.split {
         Split::EqualFinish => "both ends finish together".to_owned(),
-        Split::Optimal => "the shortest epoch".to_owned(),
+        Split::Optimal => "the split of the shortest epoch".to_owned(),
         Split::Fixed(batches) => format!("{batches} batches to the device"),
     };
-    format!("{split}, tail {}", tail(file.mte_tail))
+    format!("{split}, tail {}", tail(options.tail))
+}
+
+fn auto(options: &StrategyOptions) -> String {
+    let goal = match options.goal {
+        Goal::Throughput => "throughput".to_owned(),
+        Goal::Energy => "energy".to_owned(),
+        Goal::Mix { time_weight_ppm } => {
+            let percent = f64::from(time_weight_ppm) / 1e4;
+            format!("{percent} % time and {} % energy", 100.0 - percent)
+        }
+    };
+    let order = match options.order {
+        Order::Any => "in any order",
+        Order::Replayable => "in an order that can be replayed",
+        Order::Baseline => "in the order of the host alone",
+    };
+    format!("for {goal}, {order}")
+}
+
+fn device(device: &DeviceJob) -> String {
+    let kind = match &device.kind {
+        DeviceKind::Connect { socket } => format!("at {}", socket.display()),
+        DeviceKind::Emulated(knobs) => emulated(knobs),
+    };
+    match &device.parts {
+        None => kind,
+        Some(parts) => {
+            let parts: Vec<String> = parts.iter().map(u32::to_string).collect();
+            format!("{kind}, parts {}", parts.join(", "))
+        }
+    }
 }
 
 fn spool(file: &JobFile) -> String {
@@ -82,8 +122,8 @@ fn emulated(knobs: &EmulatedDevice) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::emulated;
-    use meetpoint_host::{DeviceJob, JobFile};
+    use super::device;
+    use meetpoint_host::JobFile;
     use std::path::Path;
 
     /// The first TOML example of docs/jobs.md.
@@ -97,8 +137,7 @@ mod tests {
     fn the_job_of_the_documentation_can_be_read_and_is_described() {
         let job = JobFile::parse(documented(), Path::new("jobs/job.toml")).unwrap();
         assert_eq!(job.dataset, Path::new("jobs/photos.set"));
-        let DeviceJob::Emulated(knobs) = &job.device else { panic!("{:?}", job.device) };
         let text = "emulated, CPU ratio 0.33, reads 500 MB/s, latency 100 µs";
-        assert_eq!(emulated(knobs), text);
+        assert_eq!(job.devices.iter().map(device).collect::<Vec<_>>(), [text]);
     }
 }

@@ -1,23 +1,26 @@
-//! How the device of a job is started: this program again, as `device serve`.
+//! How the devices of a job are started: this program again, as `device serve`.
 
 use anyhow::Context;
-use meetpoint_host::{DeviceJob, DeviceSource, EmulatedDevice, SpawnDevice};
+use meetpoint_host::{DeviceJob, DeviceKind, DeviceSource, EmulatedDevice, SpawnDevice};
 use meetpoint_storage::EngineKind;
 use std::ffi::OsString;
 
-/// Where the job's device comes from; `None` where the job has none.
-pub(super) fn source(
-    device: &DeviceJob,
+/// Where the job's devices come from.
+pub(super) fn sources(
+    devices: &[DeviceJob],
     engine: EngineKind,
-) -> anyhow::Result<Option<DeviceSource>> {
-    Ok(match device {
-        DeviceJob::None => None,
-        DeviceJob::Connect { socket } => Some(DeviceSource::Connect { socket: socket.clone() }),
-        DeviceJob::Emulated(knobs) => Some(DeviceSource::Spawn(SpawnDevice {
-            program: std::env::current_exe().context("failed to find this program's own file")?,
-            arguments: arguments(knobs, engine),
-        })),
-    })
+) -> anyhow::Result<Vec<DeviceSource>> {
+    let source = |device: &DeviceJob| {
+        Ok(match &device.kind {
+            DeviceKind::Connect { socket } => DeviceSource::Connect { socket: socket.clone() },
+            DeviceKind::Emulated(knobs) => DeviceSource::Spawn(SpawnDevice {
+                program: std::env::current_exe()
+                    .context("failed to find this program's own file")?,
+                arguments: arguments(knobs, engine),
+            }),
+        })
+    };
+    devices.iter().map(source).collect()
 }
 
 /// The command line of `meetpoint device serve`, without what the loader adds.

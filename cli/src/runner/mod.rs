@@ -1,44 +1,47 @@
 //! A job under one strategy after another, each on a device process of its own, into a report.
 //!
 //! In reading order: this file (the sequence), [`check`] (what is refused), [`strategy`] (which
-//! ones), [`device`] (how the job's device is started), [`describe`] (the job in words).
+//! ones), [`replay`] (recorded epochs), [`device`] (how the job's devices are started), [`judge`]
+//! (what a report says of a run), [`ranks`] (several of them as one), [`describe`] (the job in words).
 
 mod check;
 mod describe;
 mod device;
+mod judge;
+mod ranks;
+pub(crate) mod replay;
 mod strategy;
 
-pub(crate) use strategy::{Plan, StrategyName};
+pub(crate) use strategy::Plan;
 
-use crate::report::{
-    self, Failure, Level, Report, Run, Verdict, collect, energy, machine, predict,
-};
+use crate::report::{self, Failure, Report, machine};
 use crate::surface::failure::{Interrupted, told};
 use crate::surface::progress::Progress;
 use crate::surface::{Output, Stop, output, units};
 use anyhow::{Context, bail};
+use meetpoint_format::batching::{Batching, Cut};
+use meetpoint_host::group::{self, Conductor, RankOutcome};
 use meetpoint_host::stats::EpochStats;
-use meetpoint_host::verify::{LevelVerdict, Reference, Verdict as HostVerdict, verify};
+use meetpoint_host::verify::Reference;
 use meetpoint_host::{
-    Accelerator, AcceleratorJob, DeviceJob, Emulated, EmulationInfo, Error, JobFile, Loader, Null,
-    StopHandle,
+    Accelerator, AcceleratorJob, Emulated, Error, JobFile, Loader, Null, StopHandle, StrategyName,
 };
 use meetpoint_kernels::Cpu;
 use meetpoint_prepare::Job;
-use meetpoint_scheduler::{Profile, Strategy};
-use meetpoint_sim::closed_forms::Inputs;
+use meetpoint_scheduler::{Costs, Strategy};
 use meetpoint_sim::power::PowerModel;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What ran under one strategy, before it is judged.
 struct Measured {
+    name: StrategyName,
     strategy: Strategy,
+    /// What every rank did, rank 0 first; at least one.
+    ranks: Vec<RankOutcome>,
+    /// The epochs of all ranks together.
     epochs: Vec<EpochStats>,
-    emulation: Option<EmulationInfo>,
-    spool_slots: u32,
-    job: Job,
-    notices: Vec<String>,
 }
 
 /// What goes into the report beside measurements.
@@ -82,6 +85,7 @@ impl Told {
 pub(crate) fn run(
     job: &JobFile,
     plan: &Plan,
+    power: &PowerModel,
     stop: &Stop,
     output: Output,
 ) -> anyhow::Result<Report> {
@@ -94,7 +98,10 @@ pub(crate) fn run(
         let text = "this is an unoptimised build, so its times say little; build with --release";
         told.notice(text.to_owned());
     }
-    let measured = measure(job, plan, &switch, output, &mut told)?;
+    let machine = machine::describe();
+    let count = |things: usize| u32::try_from(things).unwrap_or(u32::MAX);
+    let costs = power.costs(count(machine.cores), count(job.devices.len()), job.ranks);
+    let measured = measure(job, plan, costs, &switch, output, &mut told)?;
     let Some(first) = measured.first() else { bail!("{}", told.every_failure()) };
     let reference = match job.verify.then(|| reference(job, first, &switch)) {
         None => Err("verification was turned off"),
@@ -105,14 +112,12 @@ pub(crate) fn run(
             Err("verification failed")
         }
     };
-    let machine = machine::describe();
-    let power = crate::power::model(None)?;
-    let description = describe::job(job, first.epochs.first(), &first.job);
+    let description = describe::job(job, first.epochs.first(), &first.ranks[0].job);
     let runs = measured
         .iter()
         .map(|run| {
-            let judged = judge(job, run, reference.as_ref().map_err(|why| *why));
-            with_energy(job, judged, &power, machine.cores)
+            let judged = judge::judge(job, run, reference.as_ref().map_err(|why| *why));
+            judge::with_energy(job, judged, power, machine.cores)
         })
         .collect();
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -132,6 +137,7 @@ pub(crate) fn run(
 fn measure(
     job: &JobFile,
     plan: &Plan,
+    costs: Costs,
     switch: &StopHandle,
     output: Output,
     told: &mut Told,
@@ -142,11 +148,12 @@ fn measure(
             told.notice(reason);
             continue;
         }
-        let strategy = name.of(job);
-        let name = strategy.name();
-        match run_strategy(job, strategy, switch, output).map_err(as_interrupted) {
+        let strategy = name;
+        let name = strategy.as_str();
+        match run_strategy(job, strategy, costs, switch, output).map_err(as_interrupted) {
             Ok(run) => {
-                run.notices.iter().for_each(|notice| told.notice(notice.clone()));
+                let notices = run.ranks.iter().flat_map(|rank| &rank.notices);
+                notices.for_each(|notice| told.notice(notice.clone()));
                 let time: u64 = run.epochs.iter().map(|epoch| epoch.duration_ns).sum();
                 output.line(&format!("{name}: {}", units::nanoseconds(time)));
                 measured.push(run);
@@ -175,7 +182,7 @@ fn measured_times(measured: &[Measured]) -> Vec<strategy::Times> {
     let times = |run: &Measured| {
         let last = run.epochs.last()?;
         Some(strategy::Times {
-            name: run.strategy.name(),
+            name: run.name,
             epoch_ns: last.duration_ns,
             t_s_ns: last.schedule.t_s_ns,
             batches: last.batches,
@@ -184,56 +191,59 @@ fn measured_times(measured: &[Measured]) -> Vec<strategy::Times> {
     measured.iter().filter_map(times).collect()
 }
 
-/// All epochs under one strategy, on a loader of its own.
+/// All epochs under one strategy, each rank on a loader of its own.
 fn run_strategy(
     job: &JobFile,
-    strategy: Strategy,
+    name: StrategyName,
+    costs: Costs,
     switch: &StopHandle,
     output: Output,
 ) -> anyhow::Result<Measured> {
-    let source = match strategy {
-        Strategy::HostOnly => None,
-        _ => device::source(&job.device, job.engine)?,
-    };
-    let config = job.loader_config(strategy, source, switch.clone());
-    let mut loader = Loader::open(config).map_err(|error| job.locate(error))?;
-    let mut accelerator: Box<dyn Accelerator> = match job.accelerator {
-        AcceleratorJob::Null => Box::new(Null),
-        AcceleratorJob::Emulated { step } => Box::new(Emulated::new(step, switch.clone())),
-    };
-    let mut epochs = Vec::new();
-    for epoch in 0..job.epochs {
-        epochs.push(run_epoch(&mut loader, epoch, accelerator.as_mut())?);
-        if job.epochs > 1 {
-            let time = units::nanoseconds(epochs[epochs.len() - 1].duration_ns);
-            output.line(&format!("{}, epoch {epoch}: {time}", strategy.name()));
+    let sources = device::sources(&job.devices, job.engine)?;
+    let mut config = job.loader_config(name, sources, switch.clone());
+    config.costs = Some(costs);
+    let bar = Mutex::new(Progress::new(name.as_str(), "batches", 0));
+    let conductor = Stage { job, name, bar };
+    let ranks = group::run(&config, job.epochs, &conductor).map_err(|error| job.locate(error))?;
+    drop(conductor);
+    let epochs = ranks::together(&ranks);
+    if job.epochs > 1 {
+        for epoch in &epochs {
+            let time = units::nanoseconds(epoch.duration_ns);
+            output.line(&format!("{}, epoch {}: {time}", name.as_str(), epoch.epoch));
         }
     }
-    Ok(Measured {
-        strategy,
-        epochs,
-        emulation: loader.device().and_then(|device| device.emulation),
-        spool_slots: loader.spool_slots().unwrap_or(0),
-        job: loader.job().clone(),
-        notices: loader.notices(),
-    })
+    Ok(Measured { name, strategy: job.strategy(name), ranks, epochs })
 }
 
-fn run_epoch(
-    loader: &mut Loader,
-    epoch: u32,
-    accelerator: &mut dyn Accelerator,
-) -> anyhow::Result<EpochStats> {
-    let total = u64::from(loader.batches_per_epoch());
-    let mut bar = Progress::new(loader.config().strategy.name(), "batches", total);
-    let mut running = loader.start_epoch(epoch)?;
-    let mut done = 0;
-    while let Some(batch) = running.next_batch()? {
-        accelerator.step(&batch);
-        done += 1;
-        bar.set(done, total);
+/// What the ranks of a strategy are given and how far they are.
+struct Stage<'j> {
+    job: &'j JobFile,
+    name: StrategyName,
+    bar: Mutex<Progress>,
+}
+
+impl Conductor for Stage<'_> {
+    fn accelerator(&self, loader: &Loader) -> Box<dyn Accelerator> {
+        match self.job.accelerator {
+            AcceleratorJob::Null => Box::new(Null),
+            AcceleratorJob::Emulated { step } => {
+                Box::new(Emulated::new(step, loader.stop_handle()))
+            }
+        }
     }
-    Ok(running.finish())
+
+    fn before_epoch(&self, loader: &mut Loader, epoch: u32) {
+        loader.set_replay(self.job.replay_of(self.name, epoch));
+    }
+
+    fn consumed(&self, progress: group::Progress) {
+        // The others are no step further: one stands for all.
+        if progress.rank == 0 {
+            let mut bar = self.bar.lock().unwrap_or_else(PoisonError::into_inner);
+            bar.set(progress.consumed.into(), progress.batches.into());
+        }
+    }
 }
 
 /// Prepares every sample again on the host alone, with the portable kernels, which are the meaning
@@ -242,98 +252,13 @@ fn reference(job: &JobFile, run: &Measured, switch: &StopHandle) -> anyhow::Resu
     let mut bar = Progress::new("verifying", "epochs", u64::from(job.epochs));
     bar.set(0, u64::from(job.epochs));
     let epochs = 0..job.epochs;
-    Reference::prepare(&run.job, epochs, job.engine, Cpu::Portable, switch)
+    // In batches of the host alone, none left out: those of several ranks and devices differ.
+    let prepared = &run.ranks[0].job;
+    let cut = Cut { drop_last: false, ..*prepared.batching.cut() };
+    let all = Job { batching: Batching::alone(cut), ..prepared.clone() };
+    Reference::prepare(&all, epochs, job.engine, Cpu::Portable, switch)
         .map_err(|error| as_interrupted(error.into()))
         .context("failed to prepare the samples again for verification")
-}
-
-fn judge(job: &JobFile, measured: &Measured, reference: Result<&Reference, &str>) -> Run {
-    let totals = collect::totals(&measured.epochs);
-    let epochs: Vec<report::Epoch> =
-        measured.epochs.iter().map(|epoch| collect::epoch(epoch, job.workers)).collect();
-    let predictions = epochs
-        .iter()
-        .zip(&measured.epochs)
-        .map(|(epoch, stats)| match disturbance(job, stats) {
-            Some(reason) => Err(format!("no closed form: {reason}")),
-            None => predict::epoch(measured.strategy, &inputs(job, measured, epoch)),
-        })
-        .collect();
-    Run {
-        strategy: measured.strategy.name().to_owned(),
-        prediction: predict::total(predictions, totals.seconds),
-        epochs,
-        levels: levels(measured, reference),
-        device: collect::device(&measured.epochs, measured.emulation.as_ref()),
-        modelled_energy: None,
-        events: collect::events(&measured.epochs),
-        totals,
-    }
-}
-
-/// Why an epoch is none of those that the closed forms speak of.
-fn disturbance(job: &JobFile, stats: &EpochStats) -> Option<&'static str> {
-    let used_device = stats.device.is_some();
-    match &job.device {
-        _ if stats.schedule.device_lost => Some("the device was lost"),
-        _ if stats.schedule.stalls > 0 => Some("the device stalled"),
-        DeviceJob::Emulated(knobs) if used_device && !knobs.faults.is_empty() => {
-            Some("the job asks for faults")
-        }
-        _ => None,
-    }
-}
-
-fn inputs(job: &JobFile, measured: &Measured, epoch: &report::Epoch) -> Inputs {
-    // Zero is the closed forms' word for "not known".
-    let nanoseconds = |time: Option<f64>| time.map_or(0, |time| (time * 1e9).round() as u64);
-    Inputs {
-        batches: u32::try_from(epoch.batches.len()).unwrap_or(u32::MAX),
-        background: job.workers > 0,
-        profile: Profile {
-            host_ns: nanoseconds(epoch.profile.t_c_seconds),
-            device_ns: nanoseconds(epoch.profile.t_s_seconds),
-            ready_ns: nanoseconds(epoch.profile.t_g_seconds),
-        },
-        spool_slots: measured.spool_slots,
-    }
-}
-
-fn levels(measured: &Measured, reference: Result<&Reference, &str>) -> Vec<Level> {
-    let reference = match reference {
-        Ok(reference) => reference,
-        Err(why) => {
-            let claimed = measured.strategy.levels().iter().map(|level| Level {
-                level: format!("{level:?}"),
-                verdict: Verdict::NotChecked,
-                how: why.to_owned(),
-            });
-            return claimed.collect();
-        }
-    };
-    let judged = verify(measured.strategy, &measured.job, &measured.epochs, reference);
-    judged.into_iter().map(level).collect()
-}
-
-fn level(judged: LevelVerdict) -> Level {
-    let (verdict, how) = match judged.verdict {
-        HostVerdict::Verified { how } => (Verdict::Verified, how),
-        HostVerdict::Failed { place } => (Verdict::Failed, place),
-        HostVerdict::NotChecked { why } => (Verdict::NotChecked, why),
-        HostVerdict::NotClaimed => (Verdict::NotClaimed, "the strategy does not claim it".into()),
-    };
-    Level { level: format!("{:?}", judged.level), verdict, how }
-}
-
-fn with_energy(job: &JobFile, mut run: Run, power: &PowerModel, cores: usize) -> Run {
-    let steps = run.totals.host_batches + run.totals.device_batches;
-    let accelerator_busy = match job.accelerator {
-        AcceleratorJob::Null => 0.0,
-        AcceleratorJob::Emulated { step } => step.as_secs_f64() * steps as f64,
-    };
-    let has_device = job.device != DeviceJob::None;
-    run.modelled_energy = Some(energy::model(power, &run, cores, has_device, accelerator_busy));
-    run
 }
 
 /// Writes the report where asked, prints it, and fails when anything in it did.

@@ -1,47 +1,12 @@
 //! Which strategies are run, and which one is left out for taking absurdly long.
 
 use crate::surface::units;
-use meetpoint_host::JobFile;
-use meetpoint_scheduler::{Strategy, Tail};
+use meetpoint_host::{JobFile, StrategyName};
+use meetpoint_scheduler::Tail;
 
 /// `all` leaves out `device-only` when it would take more than this many times as long as
 /// `host-only`.
 const ABSURD: f64 = 6.0;
-
-/// A strategy by its name; its options come from the job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum StrategyName {
-    HostOnly,
-    DeviceOnly,
-    Mte,
-    Wrr,
-}
-
-impl StrategyName {
-    /// The strategy with the job's options.
-    pub(super) fn of(self, job: &JobFile) -> Strategy {
-        match self {
-            Self::HostOnly => Strategy::HostOnly,
-            Self::DeviceOnly => Strategy::DeviceOnly,
-            Self::Mte => Strategy::Mte { split: job.mte_split, tail: job.mte_tail },
-            Self::Wrr => Strategy::Wrr,
-        }
-    }
-
-    /// The name of the job's own strategy.
-    fn of_job(job: &JobFile) -> Self {
-        match job.strategy {
-            Strategy::WrrFrozen
-            | Strategy::MteFeedback
-            | Strategy::Windowed { .. }
-            | Strategy::Auto { .. } => unreachable!("a job file has no name for it"),
-            Strategy::HostOnly => Self::HostOnly,
-            Strategy::DeviceOnly => Self::DeviceOnly,
-            Strategy::Mte { .. } => Self::Mte,
-            Strategy::Wrr => Self::Wrr,
-        }
-    }
-}
 
 /// What is to be run, in this order.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,28 +20,41 @@ pub(crate) struct Plan {
 /// What a strategy that has run took.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Times {
-    pub(super) name: &'static str,
+    pub(super) name: StrategyName,
     pub(super) epoch_ns: u64,
+    /// Time of the devices together for a batch; 0 where not known.
     pub(super) t_s_ns: u64,
     pub(super) batches: u32,
 }
 
 impl Plan {
-    /// These strategies.
+    /// These strategies, each once.
     pub(crate) fn of(strategies: &[StrategyName]) -> Self {
-        Self { strategies: strategies.to_vec(), may_skip: false }
+        let mut once: Vec<StrategyName> = Vec::new();
+        for &name in strategies {
+            if !once.contains(&name) {
+                once.push(name);
+            }
+        }
+        Self { strategies: once, may_skip: false }
     }
 
     /// The strategy of the job itself.
     pub(crate) fn of_job(job: &JobFile) -> Self {
-        Self::of(&[StrategyName::of_job(job)])
+        Self::of(&[job.strategy])
     }
 
     /// Every strategy; `device-only` last, because what the others measured tells how long it
     /// would take.
     pub(crate) fn all() -> Self {
-        use StrategyName::{DeviceOnly, HostOnly, Mte, Wrr};
-        Self { strategies: vec![HostOnly, Mte, Wrr, DeviceOnly], may_skip: true }
+        use StrategyName::DeviceOnly;
+        let others = StrategyName::ALL.into_iter().filter(|&name| name != DeviceOnly);
+        Self { strategies: others.chain([DeviceOnly]).collect(), may_skip: true }
+    }
+
+    /// Whether any of them cannot be run without a device.
+    pub(crate) fn needs_device(&self) -> bool {
+        self.strategies.iter().any(|name| name.needs_device())
     }
 
     /// Why a strategy is left out after what was measured; `None`: it is run.
@@ -84,7 +62,7 @@ impl Plan {
         if !self.may_skip || name != StrategyName::DeviceOnly {
             return None;
         }
-        let host = measured.iter().find(|times| times.name == Strategy::HostOnly.name())?;
+        let host = measured.iter().find(|times| times.name == StrategyName::HostOnly)?;
         let device = measured.iter().rev().find(|times| times.t_s_ns > 0)?;
         let expected_ns = device.t_s_ns.saturating_mul(device.batches.into());
         let ratio = expected_ns as f64 / host.epoch_ns.max(1) as f64;
@@ -112,7 +90,7 @@ mod tests {
 
     fn measured(t_s_ns: u64) -> Vec<Times> {
         let times = |name, t_s_ns| Times { name, epoch_ns: 1_000, t_s_ns, batches: 10 };
-        vec![times("host-only", 0), times("wrr", t_s_ns)]
+        vec![times(StrategyName::HostOnly, 0), times(StrategyName::Wrr, t_s_ns)]
     }
 
     #[test]
@@ -122,6 +100,16 @@ mod tests {
         let reason = all.reason_to_skip(StrategyName::DeviceOnly, &measured(2_000)).unwrap();
         assert!(reason.contains("20 times as long"), "{reason}");
         assert_eq!(all.reason_to_skip(StrategyName::Wrr, &measured(2_000)), None);
+    }
+
+    #[test]
+    fn all_are_run_once_and_device_only_last() {
+        let all = Plan::all();
+        assert_eq!(all.strategies.len(), StrategyName::ALL.len());
+        assert_eq!(all.strategies.first(), Some(&StrategyName::HostOnly));
+        assert_eq!(all.strategies.last(), Some(&StrategyName::DeviceOnly));
+        let twice = Plan::of(&[StrategyName::Wrr, StrategyName::Auto, StrategyName::Wrr]);
+        assert_eq!(twice.strategies, [StrategyName::Wrr, StrategyName::Auto]);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use crate::support::{
     Device, Heard, Host, PATIENCE, RECIPE, SAMPLE_BYTES, Spool, jpeg, take, talk,
 };
 use meetpoint_device::probe;
-use meetpoint_format::batching::Batching;
+use meetpoint_format::batching::{Batching, Cut};
 use meetpoint_format::recipe::Recipe;
 use meetpoint_format::wire::host_message::Message;
 use meetpoint_format::wire::{PROTOCOL_VERSION, Release, Revoke, SpoolKind, Stop, Work};
@@ -21,7 +21,13 @@ fn prepared_by_host(device: &Device, epoch: u32, batch: u32) -> Vec<u8> {
     let job = Job {
         dataset: Arc::new(Dataset::open(&device.dataset()).unwrap()),
         recipe: Arc::new(Recipe::from_toml(RECIPE).unwrap()),
-        batching: Batching { samples: 20, batch_size: 5, drop_last: false, shuffle: true, seed: 7 },
+        batching: Batching::alone(Cut {
+            samples: 20,
+            batch_size: 5,
+            drop_last: false,
+            shuffle: true,
+            seed: 7,
+        }),
     };
     let engine = open_engine(EngineKind::Threads, 2).unwrap().engine;
     let mut preparer = BatchPreparer::new(job, engine, Cpu::detect()).unwrap();

@@ -282,6 +282,11 @@ pub(crate) fn load_request(device: &Device, spool: &Spool) -> LoadRequest {
     let manifest = std::fs::read(device.dataset().join(MANIFEST_NAME)).unwrap();
     LoadRequest {
         protocol_version: PROTOCOL_VERSION,
+        rank: 0,
+        ranks: 1,
+        device: 0,
+        devices: 1,
+        part_holders: Vec::new(),
         dataset: device.dataset().display().to_string(),
         manifest_sha256: Sha256::digest(&manifest).to_vec(),
         recipe_toml: RECIPE.to_owned(),

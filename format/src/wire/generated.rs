@@ -21,9 +21,15 @@ pub struct DescribeReply {
     pub storage_engine: ::prost::alloc::string::String,
     #[prost(string, tag = "7")]
     pub storage_note: ::prost::alloc::string::String,
-    /// Process id of the host that it works for; absent while it is free.
+    /// Process id of the host that it works for longest; absent while it is free.
     #[prost(uint32, optional, tag = "8")]
     pub works_for: ::core::option::Option<u32>,
+    /// Process ids of all hosts that it works for, in the order in which they came, and how many it
+    /// takes at a time.
+    #[prost(uint32, repeated, tag = "9")]
+    pub hosts: ::prost::alloc::vec::Vec<u32>,
+    #[prost(uint32, tag = "10")]
+    pub hosts_max: u32,
 }
 /// The knobs of an emulated device; 0 means "not limited".
 #[derive(Clone, Copy, PartialEq, ::prost::Message)]
@@ -71,13 +77,30 @@ pub struct LoadRequest {
     pub spool_slot_bytes: u64,
     #[prost(enumeration = "SpoolKind", tag = "13")]
     pub spool_kind: i32,
+    /// Whose batches these are: rank 0 of 1 where there is one.
+    #[prost(uint32, tag = "14")]
+    pub rank: u32,
+    #[prost(uint32, tag = "15")]
+    pub ranks: u32,
+    /// Which device this is, of how many that hold different parts of the dataset: 0 of 1 where all
+    /// hold the same.
+    #[prost(uint32, tag = "16")]
+    pub device: u32,
+    #[prost(uint32, tag = "17")]
+    pub devices: u32,
+    /// The device that holds each part; where it is empty, part p is held by device p mod devices.
+    #[prost(uint32, repeated, tag = "18")]
+    pub part_holders: ::prost::alloc::vec::Vec<u32>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct LoadReply {
     #[prost(uint64, tag = "1")]
     pub samples: u64,
+    /// In an epoch of this rank, and those of them that this device holds.
     #[prost(uint64, tag = "2")]
     pub batches: u64,
+    #[prost(uint64, tag = "3")]
+    pub batches_held: u64,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct HostMessage {
@@ -100,7 +123,8 @@ pub mod host_message {
         Stop(super::Stop),
     }
 }
-/// Everything of an earlier epoch is void from here on. Slots become free by Release alone.
+/// Everything of an earlier epoch is void from here on. Slots become free by Release alone, so an
+/// epoch may begin while slots of the one before are still in use.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct StartEpoch {
     #[prost(uint32, tag = "1")]
@@ -122,7 +146,8 @@ pub struct Work {
     #[prost(bool, tag = "5")]
     pub descending: bool,
 }
-/// The queue is emptied, what is in progress is dropped; work goes on under the new generation.
+/// The queue is emptied, what is in progress is dropped; work goes on under the new generation. One
+/// of an earlier epoch or generation was overtaken and does nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Revoke {
     #[prost(uint32, tag = "1")]
@@ -168,7 +193,8 @@ pub struct Published {
     pub generation: u32,
     #[prost(uint32, tag = "4")]
     pub slot: u32,
-    /// Time on the device from starting the batch to its publish, waits for a free slot left out.
+    /// Time on the device from starting the batch to its publish, waits for a free slot and for
+    /// batches of other hosts left out.
     #[prost(uint64, tag = "5")]
     pub busy_ns: u64,
     /// The device's CLOCK_MONOTONIC when it began the batch and when the header was written. They
@@ -202,7 +228,7 @@ pub struct Failed {
     #[prost(string, tag = "4")]
     pub reason: ::prost::alloc::string::String,
 }
-/// Totals since Load; sent with each publish and at the end of work.
+/// Totals of this Run since Load; sent with each publish and at the end of work.
 #[derive(Clone, Copy, PartialEq, ::prost::Message)]
 pub struct Meters {
     #[prost(uint64, tag = "1")]
@@ -226,6 +252,9 @@ pub struct Meters {
     pub latency_ns_achieved: u64,
     #[prost(uint64, tag = "10")]
     pub memory_bytes_max: u64,
+    /// Time in which batches waited for the device while it worked for other hosts.
+    #[prost(uint64, tag = "11")]
+    pub turn_wait_ns: u64,
 }
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
@@ -371,7 +400,7 @@ pub mod device_client {
                 .insert(GrpcMethod::new("meetpoint.device.v1.Device", "Describe"));
             self.inner.unary(req, path, codec).await
         }
-        /// Checks and remembers a job. A second Load replaces the first.
+        /// Checks and remembers a job. A second Load on a connection replaces the first.
         pub async fn load(
             &mut self,
             request: impl tonic::IntoRequest<super::LoadRequest>,
@@ -438,7 +467,7 @@ pub mod device_server {
             &self,
             request: tonic::Request<super::DescribeRequest>,
         ) -> std::result::Result<tonic::Response<super::DescribeReply>, tonic::Status>;
-        /// Checks and remembers a job. A second Load replaces the first.
+        /// Checks and remembers a job. A second Load on a connection replaces the first.
         async fn load(
             &self,
             request: tonic::Request<super::LoadRequest>,

@@ -8,6 +8,7 @@ struct packing and number formatting are Python's own. Needs nothing but Python 
 """
 
 import decimal
+import fractions
 import hashlib
 import json
 import math
@@ -78,14 +79,16 @@ class Draws:
                 return upper
 
 
-def order(length, seed, epoch):
+def order(length, seed, epoch, device=0):
     """The samples of an epoch, position by position."""
     side = math.isqrt(length - 1) + 1
 
     def network(value):
         left, right = divmod(value, side)
         for round_number in range(12):
-            low, high, _, _ = philox((right, round_number, epoch, 255 << 24), key_of(seed))
+            low, high, _, _ = philox(
+                (right, round_number, epoch, (255 << 24) + device), key_of(seed)
+            )
             offset = ((low + (high << 32)) * side) >> 64
             left, right = right, (left + offset) % side
         return left * side + right
@@ -97,6 +100,49 @@ def order(length, seed, epoch):
         return value
 
     return sample_at
+
+
+def interleave(counts, seed):
+    """The device of each batch: all of them sorted by where they stand."""
+
+    def words(device):
+        return philox((device, 0, 0, (255 << 24) + (1 << 16)), key_of(seed))
+
+    line = []
+    for group, count in enumerate(sorted(set(counts) - {0})):
+        devices = [device for device, of_device in enumerate(counts) if of_device == count]
+        phase = fractions.Fraction(words(devices[0])[1], 1 << 32)
+        turns = sorted(devices, key=lambda device: (words(device)[0], device))
+        batches = count * len(devices)
+        line += [
+            ((j + phase) / batches, group, turns[j % len(turns)]) for j in range(batches)
+        ]
+    return [device for _, _, device in sorted(line)]
+
+
+def batching(seed, epoch, size, drop_last, rank, ranks, devices, *parts):
+    """The batches of a rank: (device, samples) of each."""
+    first, samples_of = 0, [[] for _ in range(devices)]
+    for part, samples in enumerate(parts):
+        samples_of[part % devices] += range(first, first + samples)
+        first += samples
+    row = []
+    for device, samples in enumerate(samples_of):
+        sample_at = order(len(samples), seed, epoch, device) if samples else None
+        shuffled = [samples[sample_at(position)] for position in range(len(samples))]
+        batches = [shuffled[at : at + size] for at in range(0, len(shuffled), size)]
+        row += [(device, batch) for batch in batches if len(batch) == size or not drop_last]
+    whole = len(row)
+    if drop_last:
+        row = row[: whole - whole % ranks]
+    else:
+        row += [row[at % whole] for at in range((ranks - whole % ranks) % ranks)]
+    own = [
+        [batch for device, batch in row[rank::ranks] if device == wanted]
+        for wanted in range(devices)
+    ]
+    pattern = interleave([len(batches) for batches in own], seed)
+    return [(device, own[device].pop(0)) for device in pattern]
 
 
 def crc32c(data):
@@ -180,6 +226,28 @@ def main():
         sample_at = order(length, seed, epoch)
         positions = [0, 1, 2, length // 3, length - 1]
         print("order", length, seed, epoch, ":", *(f"{i}={sample_at(i)}" for i in positions))
+    for seed, counts in [
+        (0, (5, 5)),
+        (7, (10, 0, 3, 10, 1)),
+        (2**63 + 5, (40, 41, 41, 40, 200)),
+        (1, (1, 2, 3, 4, 5, 6, 7, 8, 9)),
+    ]:
+        devices = interleave(counts, seed)
+        assert all(devices.count(device) == count for device, count in enumerate(counts))
+        print("interleave", seed, *counts, ":", *(f"{i}={d}" for i, d in enumerate(devices)))
+    for key in [
+        (42, 0, 3, 0, 0, 1, 1, 7, 4),
+        (42, 1, 4, 0, 2, 4, 1, 30, 40),
+        (42, 1, 4, 1, 2, 4, 1, 30, 40),
+        (9, 2, 3, 0, 0, 1, 2, 10, 11, 3),
+        (9, 2, 3, 1, 0, 1, 3, 10, 11, 4, 20, 0, 1),
+        (2**64 - 1, 3, 2, 0, 0, 3, 2, 10, 11, 3),
+        (2**64 - 1, 3, 2, 0, 2, 3, 2, 10, 11, 3),
+        (5, 0, 2, 1, 3, 4, 3, 12, 9, 14, 1),
+        (5, 0, 8, 0, 4, 5, 2, 3, 9),
+    ]:
+        batches = (f"{device}=" + ",".join(map(str, got)) for device, got in batching(*key))
+        print("batching", *key, ":", *batches)
     header = slot_header(
         3, 5, 4711, 2, 0xDEADBEEF, 0x0123456789ABCDEF, 2 * 3 * 224 * 192 * 4,
         bytes(range(32)), (2, 3, 224, 192),

@@ -124,18 +124,25 @@ impl<'a> Connection<'a> {
         Ok(info)
     }
 
-    /// Gives it a job; `batches` is what the host makes of the same numbers.
-    pub(crate) async fn load(&mut self, request: LoadRequest, batches: u32) -> Result<(), Error> {
+    /// Gives it a job; `batches` and `held` are what the host makes of the same numbers.
+    pub(crate) async fn load(
+        &mut self,
+        request: LoadRequest,
+        batches: u32,
+        held: u32,
+    ) -> Result<(), Error> {
         let limits = self.limits("load", LOAD_LIMIT);
         let reply = limits.apply(self.client.load(request)).await?;
         let reply = reply.map_err(|status| limits.failed(&status))?.into_inner();
-        if reply.batches != u64::from(batches) {
+        let found = [reply.batches, reply.batches_held];
+        if found != [batches, held].map(u64::from) {
             return Err(Error::DeviceRefused {
                 socket: self.socket.to_path_buf(),
                 step: "load",
                 reason: format!(
-                    "it finds {} batches in the dataset where the host finds {batches}",
-                    reply.batches
+                    "it finds {} batches in the dataset, {} of them its own, where the host finds \
+                     {batches} and {held}",
+                    reply.batches, reply.batches_held
                 ),
             });
         }

@@ -34,8 +34,8 @@ pub(crate) struct Fetcher {
     spec: TensorSpec,
     recipe: RecipeHash,
     ring: Ring,
-    /// For spool files.
-    reader: Option<SlotReader>,
+    /// For spool files; one for each session that is still used.
+    readers: Vec<SlotReader>,
     engine: EngineKind,
 }
 
@@ -60,14 +60,15 @@ impl Fetcher {
             spec,
             recipe: job.recipe.hash(),
             ring: ring.clone(),
-            reader: None,
+            readers: Vec::new(),
             engine: config.engine,
         }
     }
 
-    /// Starts the fetching thread, bound to `cores` where given.
+    /// Starts a fetching thread, bound to `cores` where given.
     pub(crate) fn start(
         mut self,
+        number: usize,
         driver: &Arc<Driver>,
         cores: Option<Vec<usize>>,
     ) -> Result<JoinHandle<()>, Error> {
@@ -83,16 +84,22 @@ impl Fetcher {
                 drop(alarm);
             }
         };
-        std::thread::Builder::new().name("fetch".to_owned()).spawn(body).map_err(Error::Thread)
+        std::thread::Builder::new()
+            .name(format!("fetch-{number}"))
+            .spawn(body)
+            .map_err(Error::Thread)
     }
 
     fn work(&mut self, task: &mut FetchTask, driver: &Driver) {
         let lease = task.published.lease.take().expect("a task is worked on once");
         let result = self.bring(task, lease, driver);
-        let read = match &mut self.reader {
-            Some(reader) => grown(reader.engine.counters(), &mut reader.counted),
-            None => Counters::default(),
-        };
+        let mut read = Counters::default();
+        for reader in &mut self.readers {
+            let more = grown(reader.engine.counters(), &mut reader.counted);
+            read.bytes_read += more.bytes_read;
+            read.bytes_read_device += more.bytes_read_device;
+            read.bytes_written += more.bytes_written;
+        }
         match result {
             Ok(Some(prepared)) => driver.fetched(task, Ok(prepared), read),
             // The run is over: nobody waits for the batch.
@@ -147,12 +154,17 @@ impl Fetcher {
         let bytes = bytes.next_multiple_of(BLOCK_BYTES);
         let unreadable = |error: Error| Refusal::Slot(error.to_string());
         let session = lease.session();
-        let reader = self.reader.take_if(|reader| reader.has_open(session));
-        let reader = match reader {
-            Some(reader) => reader,
-            None => SlotReader::open(self.engine, session).map_err(unreadable)?,
+        let known = self.readers.iter().position(|reader| reader.has_open(session));
+        let number = match known {
+            Some(number) => number,
+            None => {
+                // Sessions that ended are read from no more.
+                self.readers.retain(|reader| reader.session.strong_count() > 0);
+                self.readers.push(SlotReader::open(self.engine, session).map_err(unreadable)?);
+                self.readers.len() - 1
+            }
         };
-        let reader = self.reader.insert(reader);
+        let reader = &mut self.readers[number];
         let offset = session.spool().offset(lease.slot());
         let wanted = || driver.is_current(task.serial);
         reader.read(offset, bytes, place.into_buffer(), wanted).map_err(unreadable)
@@ -236,7 +248,7 @@ fn expectation(
         epoch: task.epoch,
         batch: task.batch.0,
         generation: task.generation.0,
-        seed: batching.seed,
+        seed: batching.seed(),
         recipe,
         dtype: spec.dtype,
         shape: spec.batch_shape(batching.batch_len(task.batch.0)),

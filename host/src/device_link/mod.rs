@@ -1,18 +1,20 @@
 //! The link to a device: one thread that opens it, keeps it, and says when it is lost.
 //!
 //! In reading order: this file (opening and closing), `session` (what the rest of the host sees of
-//! it), `spawn` (a process of our own), `connect` (the calls), `fd_channel` (the spool's
+//! it), `spawn` (a process of our own), `shared` (one for several loaders), `connect` (the calls), `fd_channel` (the spool's
 //! descriptor), `stream` (messages to events), `fetch` (slots into host memory).
 
 mod connect;
 mod fd_channel;
 pub(crate) mod fetch;
 mod session;
+mod shared;
 mod spawn;
 mod stream;
 
 pub use connect::{DeviceInfo, EmulationInfo};
 pub(crate) use session::{Session, SlotLease};
+pub use shared::SharedDevice;
 
 use crate::config::{DeviceSource, SpoolConfig};
 use crate::driver::Driver;
@@ -23,6 +25,7 @@ use crate::{Error, StopHandle};
 use connect::Connection;
 use meetpoint_format::wire::{LoadRequest, PROTOCOL_VERSION, SpoolKind};
 use meetpoint_prepare::Job;
+use meetpoint_scheduler::DeviceId;
 use spawn::DeviceProcess;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -44,10 +47,14 @@ const ENDING_LIMIT: Duration = Duration::from_millis(300);
 /// What a link needs, now and when it is opened again.
 #[derive(Debug, Clone)]
 pub(crate) struct LinkSetup {
+    /// Which device.
+    pub(crate) device: DeviceId,
     pub(crate) source: DeviceSource,
     pub(crate) job: Job,
     /// Batches that the host finds in an epoch.
     pub(crate) batches: u32,
+    /// Those of them that the device can prepare.
+    pub(crate) held: u32,
     pub(crate) spool: SpoolConfig,
     pub(crate) limits: SpoolLimits,
     pub(crate) stop: StopHandle,
@@ -177,7 +184,7 @@ fn open(
     let socket = match &setup.source {
         DeviceSource::Connect { socket } => socket.clone(),
         DeviceSource::Spawn(spawn) => {
-            process.insert(DeviceProcess::start(spawn, &dataset)?).socket().to_path_buf()
+            process.insert(DeviceProcess::start(spawn, &dataset, 1)?).socket().to_path_buf()
         }
     };
     let opened = runtime.block_on(async {
@@ -189,8 +196,8 @@ fn open(
         let (token, file) = (spool.token(), spool.file().as_fd());
         fd_channel::hand_over(&socket, token, file, connect::CALL_LIMIT, stop)?;
         let request = load_request(setup, &dataset, &spool);
-        let (session, outbound) = Session::new(spool);
-        connection.load(request, setup.batches).await?;
+        let (session, outbound) = Session::new(setup.device, spool);
+        connection.load(request, setup.batches, setup.held).await?;
         let inbound = connection.run(outbound).await?;
         info.socket = process.is_none().then(|| socket.clone());
         Ok((session, info, inbound))
@@ -229,6 +236,7 @@ async fn first_connection<'a>(
 
 fn load_request(setup: &LinkSetup, dataset: &Path, spool: &Spool) -> LoadRequest {
     let Job { dataset: opened, recipe, batching } = &setup.job;
+    let (cut, rank) = (batching.cut(), batching.rank());
     let limits = spool.limits();
     let kind = match setup.spool.kind {
         crate::SpoolKind::Memory => SpoolKind::Memory,
@@ -240,14 +248,20 @@ fn load_request(setup: &LinkSetup, dataset: &Path, spool: &Spool) -> LoadRequest
         manifest_sha256: opened.manifest_sha256().to_vec(),
         recipe_toml: recipe.to_toml(),
         recipe_hash: recipe.hash().0.to_vec(),
-        seed: batching.seed,
-        batch_size: batching.batch_size,
-        drop_last: batching.drop_last,
-        shuffle: batching.shuffle,
+        seed: cut.seed,
+        batch_size: cut.batch_size,
+        drop_last: cut.drop_last,
+        shuffle: cut.shuffle,
         spool_token: spool.token(),
         spool_slots: limits.slots,
         spool_slot_bytes: limits.slot_bytes,
         spool_kind: kind.into(),
+        rank: rank.rank,
+        ranks: rank.ranks,
+        // Where all hold the same, each is the only one.
+        device: if batching.devices() > 1 { setup.device.0.into() } else { 0 },
+        devices: batching.devices(),
+        part_holders: batching.holders().of_part().to_vec(),
     }
 }
 

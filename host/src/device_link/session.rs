@@ -4,7 +4,7 @@ use crate::spool::Spool;
 use meetpoint_format::wire::{
     HostMessage, Meters, Release, Revoke, StartEpoch, Work, host_message,
 };
-use meetpoint_scheduler::{Generation, WorkRun};
+use meetpoint_scheduler::{DeviceId, Generation, WorkRun};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, mpsc};
@@ -16,6 +16,7 @@ const UNREAD_MAX: usize = 256;
 /// A connection, shared by everybody who speaks to the device or holds one of its slots.
 #[derive(Debug)]
 pub(crate) struct Session {
+    device: DeviceId,
     spool: Spool,
     outbound: Mutex<Option<mpsc::Sender<HostMessage>>>,
     /// Slots that the device gave away and that were not released.
@@ -32,11 +33,12 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// A session over `spool`, and the messages that are to be sent.
-    pub(crate) fn new(spool: Spool) -> (Arc<Self>, mpsc::Receiver<HostMessage>) {
+    /// A session with a device over `spool`, and the messages that are to be sent.
+    pub(crate) fn new(device: DeviceId, spool: Spool) -> (Arc<Self>, mpsc::Receiver<HostMessage>) {
         let slots = spool.limits().slots as usize;
         let (sender, receiver) = mpsc::channel(slots + UNREAD_MAX);
         let session = Self {
+            device,
             spool,
             outbound: Mutex::new(Some(sender)),
             leased: Mutex::new(vec![false; slots]),
@@ -47,6 +49,11 @@ impl Session {
             meters: Mutex::new(Meters::default()),
         };
         (Arc::new(session), receiver)
+    }
+
+    /// With which device.
+    pub(crate) fn device(&self) -> DeviceId {
+        self.device
     }
 
     pub(crate) fn spool(&self) -> &Spool {
@@ -188,7 +195,7 @@ mod tests {
     fn session(slots: u32) -> (Arc<Session>, mpsc::Receiver<HostMessage>) {
         let limits = SpoolLimits { slots, slot_bytes: 8192, slots_scheduled: slots };
         let config = SpoolConfig { kind: SpoolKind::Memory, quota_bytes: 1 << 20 };
-        Session::new(Spool::create(&config, limits).unwrap())
+        Session::new(DeviceId(0), Spool::create(&config, limits).unwrap())
     }
 
     #[test]

@@ -34,8 +34,9 @@ pub(crate) struct DeviceProcess {
 }
 
 impl DeviceProcess {
-    /// Starts `program arguments… --socket S --root DATASET --once --parent PID`.
-    pub(crate) fn start(spawn: &SpawnDevice, dataset: &Path) -> Result<Self, Error> {
+    /// Starts `program arguments… --socket S --root DATASET --once --parent PID`, and `--hosts N`
+    /// for more than one.
+    pub(crate) fn start(spawn: &SpawnDevice, dataset: &Path, hosts: u32) -> Result<Self, Error> {
         let failed = |source| Error::DeviceStart { program: spawn.program.clone(), source };
         let folder = socket_folder()?;
         let socket = folder.path().join("device.sock");
@@ -43,6 +44,9 @@ impl DeviceProcess {
         command.args(&spawn.arguments).arg("--socket").arg(&socket);
         command.arg("--root").arg(dataset).arg("--once");
         command.arg("--parent").arg(std::process::id().to_string());
+        if hosts > 1 {
+            command.arg("--hosts").arg(hosts.to_string());
+        }
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(failed)?;
         let said = Arc::new(Mutex::new(VecDeque::new()));
@@ -189,7 +193,7 @@ mod tests {
     #[test]
     fn a_program_that_ends_is_reported_with_its_last_words() {
         let spawn = shell("echo first >&2; echo error: no such knob >&2; exit 3");
-        let mut process = DeviceProcess::start(&spawn, Path::new("/data")).unwrap();
+        let mut process = DeviceProcess::start(&spawn, Path::new("/data"), 1).unwrap();
         assert!(process.wait(Duration::from_secs(60)).is_some());
         let error = process.check_alive().unwrap_err().to_string();
         assert!(error.contains("exit status: 3"), "{error}");
@@ -199,14 +203,14 @@ mod tests {
     #[test]
     fn a_program_that_is_not_there_is_an_error_that_names_it() {
         let spawn = SpawnDevice { program: "/no/such/program".into(), arguments: vec![] };
-        let error = DeviceProcess::start(&spawn, Path::new("/data")).unwrap_err().to_string();
+        let error = DeviceProcess::start(&spawn, Path::new("/data"), 1).unwrap_err().to_string();
         assert!(error.contains("/no/such/program"), "{error}");
     }
 
     #[test]
     fn a_process_that_does_not_go_is_killed_and_its_folder_removed() {
         let spawn = shell("trap '' TERM; while :; do sleep 1; done");
-        let mut process = DeviceProcess::start(&spawn, Path::new("/data")).unwrap();
+        let mut process = DeviceProcess::start(&spawn, Path::new("/data"), 1).unwrap();
         let folder = process.socket().parent().unwrap().to_path_buf();
         assert!(folder.is_dir());
         let stop = StopHandle::new();

@@ -5,7 +5,9 @@ use crate::Error;
 use crate::clock::monotonic_ns;
 use crate::device_link::Session;
 use crate::stop::WAIT_SLICE;
-use meetpoint_scheduler::{AcceleratorDecision, BatchIndex, HostDecision, Source};
+use meetpoint_scheduler::{
+    AcceleratorDecision, Agreement, BatchIndex, HostDecision, Outcome, Proposal, Source,
+};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -16,6 +18,8 @@ pub(crate) enum Step {
     Consume(BatchIndex, Source, Prepared),
     /// Prepare this batch itself, then ask again.
     Prepare(BatchIndex),
+    /// Bring this to all ranks, report what they come to, then ask again.
+    Agree(Proposal),
     /// Every batch of the epoch was consumed.
     Done,
 }
@@ -76,7 +80,7 @@ impl Driver {
                     return Ok(Step::Done);
                 }
                 AcceleratorDecision::WaitUntil(until) => until,
-                AcceleratorDecision::Agree(_) => unreachable!("one rank decides alone"),
+                AcceleratorDecision::Agree(proposal) => return Ok(Step::Agree(proposal)),
             };
             if prepares && let HostDecision::Prepare(batch) = run.host() {
                 return Ok(Step::Prepare(batch));
@@ -94,6 +98,16 @@ impl Driver {
         }
     }
 
+    /// All ranks came to this; whether it was this rank's turn.
+    pub(crate) fn agreed(&self, agreement: Agreement) -> bool {
+        let mut state = self.lock();
+        let Some(run) = &mut state.run else { return true };
+        let outcome = run.agreed(agreement);
+        drop(state);
+        self.work.notify_all();
+        outcome == Outcome::Accepted
+    }
+
     /// How long the consumer waited for the batch that it just got.
     pub(crate) fn note_wait(&self, since_ns: u64) {
         if let Some(run) = &mut self.lock().run {
@@ -101,9 +115,8 @@ impl Driver {
         }
     }
 
-    /// Waits, at most `limit`, until the device has reported on every slot that it published.
-    pub(crate) fn await_meters(&self, session: &Arc<Session>, batches: u64, limit: Duration) {
-        let deadline = Instant::now() + limit;
+    /// Waits until a device has reported on every slot that it published, or the deadline comes.
+    pub(crate) fn await_meters(&self, session: &Arc<Session>, batches: u64, deadline: Instant) {
         let mut state = self.lock();
         while session.meters().batches < batches
             && !session.is_closed()

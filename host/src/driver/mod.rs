@@ -8,15 +8,16 @@ mod consumer;
 mod run;
 
 pub(crate) use consumer::Step;
-pub(crate) use run::{FetchTask, Prepared, Run, RunSetup};
+pub(crate) use run::{FetchTask, Prepared, Run, RunSetup, device_name};
 
 use crate::device_link::Session;
 use crate::ring::{Place, Ring};
 use crate::stop::WAIT_SLICE;
 use crate::{Error, StopHandle};
 use meetpoint_format::wire;
-use meetpoint_scheduler::{BatchIndex, HostDecision};
+use meetpoint_scheduler::{BatchIndex, DeviceId, HostDecision};
 use meetpoint_storage::Counters;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -46,8 +47,8 @@ struct State {
     run: Option<Run>,
     runs_begun: u64,
     is_closing: bool,
-    /// Why the device was lost while no epoch was under way.
-    lost_between: Option<String>,
+    /// Why devices were lost while no epoch was under way, by their numbers.
+    lost_between: BTreeMap<u16, String>,
 }
 
 /// A batch that a worker is to prepare.
@@ -60,7 +61,8 @@ pub(crate) struct HostTask {
 
 impl Driver {
     pub(crate) fn new(stop: StopHandle, place_timeout: Duration) -> Self {
-        let state = State { run: None, runs_begun: 0, is_closing: false, lost_between: None };
+        let state =
+            State { run: None, runs_begun: 0, is_closing: false, lost_between: BTreeMap::new() };
         Self {
             state: Mutex::new(state),
             work: Condvar::new(),
@@ -213,17 +215,17 @@ impl Driver {
             return;
         };
         // Without a run the lease is dropped, and so the slot released.
-        self.tell_about(session, |run| run.published(published, lease));
+        self.tell_about(session, |run| run.published(session, published, lease));
     }
 
     /// The device gave a sign of life.
     pub(crate) fn progress(&self, session: &Arc<Session>) {
-        self.tell_about(session, Run::progress);
+        self.tell_about(session, |run| run.progress(session));
     }
 
     /// The device cannot prepare a batch.
     pub(crate) fn failed(&self, session: &Arc<Session>, failed: &wire::Failed) {
-        self.tell_about(session, |run| run.failed(failed));
+        self.tell_about(session, |run| run.failed(session, failed));
     }
 
     /// The session has new meters.
@@ -235,16 +237,21 @@ impl Driver {
     pub(crate) fn lost(&self, session: &Arc<Session>, why: &str) {
         let mut state = self.lock();
         match state.run.as_mut().filter(|run| run.uses(session)) {
-            Some(run) => run.lost(why),
-            None => state.lost_between = Some(why.to_owned()),
+            Some(run) => {
+                run.lost(session, why);
+                run.pump();
+            }
+            None => {
+                state.lost_between.insert(session.device().0, why.to_owned());
+            }
         }
         drop(state);
         self.wake_all();
     }
 
-    /// Why the device was lost since the last epoch, if it was.
-    pub(crate) fn take_lost_between(&self) -> Option<String> {
-        self.lock().lost_between.take()
+    /// Why a device was lost since the last epoch, if it was.
+    pub(crate) fn take_lost_between(&self, device: DeviceId) -> Option<String> {
+        self.lock().lost_between.remove(&device.0)
     }
 
     // How they wait.

@@ -1,9 +1,10 @@
 //! What only shows when a job meets its dataset and this machine, still with file, line and column.
 
-use super::{DeviceJob, JobError, JobFile};
+use super::{Choice, DeviceKind, EmulatedDevice, JobError, JobFile};
 use crate::units::show_bytes;
 use crate::{Error, SpoolKind};
-use meetpoint_format::batching::Batching;
+use meetpoint_format::batching::{Batching, Cut, Rank};
+use meetpoint_format::holders::Holders;
 use meetpoint_prepare::Dataset;
 use meetpoint_scheduler::Split;
 use rustix::fs::{Access, access, statvfs};
@@ -29,6 +30,7 @@ impl JobFile {
     /// Refuses a job that its dataset or this machine cannot do, before anything is started.
     /// Returns what is worth knowing and no fault, as sentences.
     pub fn check(&self) -> Result<Vec<String>, Error> {
+        self.check_combination()?;
         self.check_dataset()?;
         self.check_cores()?;
         self.check_memory()?;
@@ -37,7 +39,11 @@ impl JobFile {
 
     /// An error of the loader, put to the key that it is about.
     pub fn locate(&self, error: Error) -> Error {
-        let key = match &error {
+        let cause = match &error {
+            Error::OfDevice { source, .. } => source.as_ref(),
+            error => error,
+        };
+        let key = match cause {
             Error::BudgetTooSmall { .. } | Error::RingMemory { .. } => "memory_budget",
             Error::QuotaTooSmall { .. } => "spool.quota",
             Error::Spool { .. } => match self.spool.kind {
@@ -45,6 +51,7 @@ impl JobFile {
                 SpoolKind::File { .. } => "spool.directory",
             },
             Error::Cores { .. } => "host_cores",
+            Error::TooFewParts { .. } | Error::NoBatchForDevice { .. } => "device",
             Error::BatchLargerThanDataset { .. } => "batch_size",
             _ => return error,
         };
@@ -52,6 +59,52 @@ impl JobFile {
         match text.split_once("; ") {
             Some((problem, remedy)) => self.fault(key, problem, remedy).into(),
             None => error,
+        }
+    }
+
+    /// Refuses keys that contradict each other, and those that this version reads and cannot obey.
+    fn check_combination(&self) -> Result<(), JobError> {
+        if self.reuse {
+            let refuse = |why: &str, remedy: &str| {
+                let problem = format!("`reuse` keeps batches for the next epoch, and {why}");
+                Err(self.fault("reuse", problem, remedy))
+            };
+            if self.shuffle {
+                return refuse(
+                    "`shuffle` gives every epoch other batches",
+                    "set shuffle = false, or leave `reuse` out",
+                );
+            }
+            if !self.recipe.is_deterministic() {
+                return refuse(
+                    "the recipe draws at random in every epoch",
+                    "use operations without chance, such as resize and center_crop, or leave \
+                     `reuse` out",
+                );
+            }
+        }
+        let epochs = self.epochs as usize;
+        if self.replay.len() > 1 && self.replay.len() != epochs {
+            let problem =
+                format!("`replay` has {} records, and the job {epochs} epochs", self.replay.len());
+            return Err(self.fault("replay", problem, "give one for each epoch, or one for all"));
+        }
+        let asked = [
+            (
+                "ranks",
+                self.ranks > 1,
+                "several ranks are simulated (`meetpoint simulate`), not run",
+            ),
+            ("run_ahead", self.run_ahead, "a device begins an epoch when that epoch begins"),
+            ("reuse", self.reuse, "every epoch is prepared again"),
+            ("choice", self.choice == Choice::Saving, "the device is given the end of the order"),
+        ];
+        match asked.into_iter().find(|(_, asked, _)| *asked) {
+            None => Ok(()),
+            Some((key, _, instead)) => {
+                let problem = format!("`{key}` is not there yet in this version: {instead}");
+                Err(self.fault(key, problem, "leave it out"))
+            }
         }
     }
 
@@ -82,9 +135,12 @@ impl JobFile {
             );
             return Err(self.fault("batch_size", problem, format!("at most {samples}")).into());
         }
+        self.check_parts(dataset.manifest().parts.len())?;
         let (drop_last, shuffle, seed) = (self.drop_last, self.shuffle, self.seed);
-        let batches = Batching { samples, batch_size, drop_last, shuffle, seed }.batches();
-        match self.mte_split {
+        let cut = Cut { samples, batch_size, drop_last, shuffle, seed };
+        let rank = Rank { rank: 0, ranks: self.ranks };
+        let batches = Batching::new(cut, rank, self.holders(&dataset)?)?.batches();
+        match self.options.split {
             Split::Fixed(split) if u64::from(split) > batches => {
                 let problem = format!(
                     "`mte.split` gives the device {split} batches of an epoch that has {batches}"
@@ -94,6 +150,50 @@ impl JobFile {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Which device holds which parts.
+    fn holders(&self, dataset: &Dataset) -> Result<Holders, Error> {
+        let devices = u32::try_from(self.devices.len()).expect("at most DEVICES_MAX");
+        if devices < 2 || self.shared {
+            return Ok(Holders::all_alike());
+        }
+        let spread = dataset.spread(devices, &self.part_holders());
+        spread.map_err(|source| Error::Holders { dataset: self.dataset.clone(), source })
+    }
+
+    /// Every part of the dataset is at one device.
+    fn check_parts(&self, parts: usize) -> Result<(), JobError> {
+        let mut at_device = vec![false; parts];
+        let last = parts.saturating_sub(1);
+        let mut is_named = false;
+        for device in &self.devices {
+            for (index, &part) in device.parts.iter().flatten().enumerate() {
+                is_named = true;
+                let Some(place) = at_device.get_mut(part as usize) else {
+                    let key = format!("{}.parts[{index}]", device.table);
+                    let problem = format!("`{key}` is part {part} of a dataset of {parts}");
+                    return Err(self.fault(&key, problem, format!("the last one is {last}")));
+                };
+                *place = true;
+            }
+        }
+        if is_named
+            && !self.shared
+            && let Some(left_out) = at_device.iter().position(|is_there| !is_there)
+        {
+            let problem = format!("part {left_out} of the dataset is in no device's `parts`");
+            let remedy = "name every part at one device, or leave `parts` out everywhere";
+            return Err(self.fault("device", problem, remedy));
+        }
+        let devices = self.devices.len();
+        if !self.shared && devices > parts {
+            let problem = format!("there are {devices} devices and {parts} parts to hold");
+            let remedy = "pack the dataset into more parts (meetpoint pack --part-size), use fewer \
+                          devices, or say shared = true";
+            return Err(self.fault("device", problem, remedy));
+        }
+        Ok(())
     }
 
     fn check_cores(&self) -> Result<(), JobError> {
@@ -111,12 +211,12 @@ impl JobFile {
         for (index, &core) in self.host_cores.iter().flatten().enumerate() {
             check(&format!("host_cores[{index}]"), core)?;
         }
-        match &self.device {
-            DeviceJob::Emulated(device) => {
-                device.core.map_or(Ok(()), |core| check("device.core", core))
+        for device in &self.devices {
+            if let DeviceKind::Emulated(EmulatedDevice { core: Some(core), .. }) = &device.kind {
+                check(&format!("{}.core", device.table), *core)?;
             }
-            DeviceJob::None | DeviceJob::Connect { .. } => Ok(()),
         }
+        Ok(())
     }
 
     /// Only for what the file itself asks for: a default is no fault of its writer.

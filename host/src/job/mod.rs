@@ -1,24 +1,29 @@
 //! Job files: one run, described in TOML. `docs/jobs.md` lists every key.
 //!
-//! In reading order: this file (the data), `read` (TOML to data), `recipe`, `table`, `marks`,
-//! `check` (the job against dataset and machine), `error`.
+//! In reading order: this file (the data), `strategy` (names and options), `devices`, `read` (TOML
+//! to data), `recipe`, `table`, `marks`, `check` (the job against dataset and machine), `error`.
 
 mod check;
+mod devices;
 mod error;
 mod marks;
 mod read;
 mod recipe;
+mod strategy;
 mod table;
 
 pub(crate) use check::free_bytes;
+pub use devices::{DEVICES_MAX, DeviceJob, DeviceKind, EmulatedDevice};
 pub use error::JobError;
+pub use strategy::{StrategyName, StrategyOptions, of_record};
 
 use crate::config::{DeviceSource, LoaderConfig, SpoolConfig};
 use crate::{Error, StopHandle};
 use meetpoint_format::recipe::Recipe;
-use meetpoint_scheduler::{Split, Strategy, Tail};
+use meetpoint_scheduler::{Record, Strategy};
 use meetpoint_storage::EngineKind;
 use meetpoint_storage::files::read_text;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,11 +49,19 @@ pub struct JobFile {
     /// Whether a last batch that is not full is left out. Default: false.
     pub drop_last: bool,
     /// Who decides. Default: `wrr` with a device, else `host-only`.
-    pub strategy: Strategy,
-    /// How the device's share is found under `mte`. Default: `equal-finish`.
-    pub mte_split: Split,
-    /// Order of the device's part under `mte`. Default: descending.
-    pub mte_tail: Tail,
+    pub strategy: StrategyName,
+    /// Recorded epochs to be replayed: none, one for all epochs, or one for each.
+    pub replay: Vec<Record>,
+    /// What the strategies are to be run with.
+    pub options: StrategyOptions,
+    /// G: consumers that step together. Default: 1.
+    pub ranks: u32,
+    /// Whether a device that has finished its part of an epoch begins the next. Default: false.
+    pub run_ahead: bool,
+    /// Whether device batches that every epoch has are kept. Default: false.
+    pub reuse: bool,
+    /// Which samples are given to the device. Default: those at the end of the order.
+    pub choice: Choice,
     /// Background threads. Default: 0.
     pub workers: u32,
     /// Batches prepared ahead per worker. Default: 2.
@@ -67,8 +80,10 @@ pub struct JobFile {
     pub host_cores: Option<Vec<usize>>,
     /// Whether every sample is checked against a preparation by the host alone. Default: true.
     pub verify: bool,
-    /// The device. Default: none.
-    pub device: DeviceJob,
+    /// The devices. Default: none.
+    pub devices: Vec<DeviceJob>,
+    /// Whether every device can prepare every batch. Default: false, each holds parts of its own.
+    pub shared: bool,
     /// Where device batches land. Default: memory, 256 MiB.
     pub spool: SpoolConfig,
     /// What consumes batches. Default: nothing.
@@ -77,37 +92,13 @@ pub struct JobFile {
     marks: marks::Marks,
 }
 
-/// Where the device of a job comes from.
-#[derive(Debug, Clone, PartialEq)]
-pub enum DeviceJob {
-    /// There is none.
-    None,
-    /// A process of its own for each strategy.
-    Emulated(EmulatedDevice),
-    /// One that somebody started.
-    Connect {
-        /// Its socket.
-        socket: PathBuf,
-    },
-}
-
-/// The knobs of an emulated device; `None` where not limited.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct EmulatedDevice {
-    /// Share of a core, above 0 and at most 1.
-    pub cpu_ratio: Option<f64>,
-    /// Bandwidth of reads.
-    pub read_bytes_per_second: Option<u64>,
-    /// Bandwidth of writes.
-    pub write_bytes_per_second: Option<u64>,
-    /// Latency of a command.
-    pub latency: Option<Duration>,
-    /// Core that it is bound to.
-    pub core: Option<usize>,
-    /// Whether it may share its core.
-    pub allow_shared: bool,
-    /// Faults on demand, as `meetpoint device serve --fault` takes them.
-    pub faults: Vec<String>,
+/// Which samples are given to the device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Choice {
+    /// Those at the end of the epoch's order, whatever they cost.
+    Tail,
+    /// Those where it saves most host time for each second that it takes.
+    Saving,
 }
 
 /// What consumes the batches of a job.
@@ -121,9 +112,6 @@ pub enum AcceleratorJob {
         step: Duration,
     },
 }
-
-/// The strategies, by the names that job files and reports use.
-pub const STRATEGIES: [&str; 4] = ["host-only", "device-only", "mte", "wrr"];
 
 impl JobFile {
     /// Reads a job file and the recipe that it names.
@@ -142,36 +130,34 @@ impl JobFile {
         read::read(text, path)
     }
 
-    /// The strategy with this name, with the job's options for it.
-    pub fn strategy_named(&self, name: &str) -> Option<Strategy> {
-        match name {
-            "host-only" => Some(Strategy::HostOnly),
-            "device-only" => Some(Strategy::DeviceOnly),
-            "mte" => Some(Strategy::Mte { split: self.mte_split, tail: self.mte_tail }),
-            "wrr" => Some(Strategy::Wrr),
-            _ => None,
-        }
+    /// A strategy with the job's options for it.
+    pub fn strategy(&self, name: StrategyName) -> Strategy {
+        self.options.strategy(name)
     }
 
-    /// A loader's configuration for one strategy of this job; `device` is where the job's device
-    /// comes from.
+    /// A loader's configuration for one strategy of this job; `devices` is where the job's devices
+    /// come from.
     pub fn loader_config(
         &self,
-        strategy: Strategy,
-        device: Option<DeviceSource>,
+        strategy: StrategyName,
+        devices: Vec<DeviceSource>,
         stop: StopHandle,
     ) -> LoaderConfig {
         LoaderConfig {
             drop_last: self.drop_last,
             shuffle: self.shuffle,
             seed: self.seed,
-            strategy,
+            strategy: self.strategy(strategy),
             workers: self.workers,
             prefetch: self.prefetch,
             memory_budget_bytes: self.memory_budget_bytes,
             engine: self.engine,
             read_depth: self.read_depth,
-            device,
+            devices,
+            ranks: self.ranks,
+            shared_dataset: self.shared,
+            part_holders: self.part_holders(),
+            replay: self.replay_of(strategy, 0),
             spool: self.spool.clone(),
             stall_timeout: self.stall_timeout,
             profile_batches: self.profile_batches,
@@ -180,5 +166,25 @@ impl JobFile {
             stop,
             ..LoaderConfig::new(&self.dataset, Arc::clone(&self.recipe), self.batch_size)
         }
+    }
+
+    /// The record that an epoch of a strategy replays; `None` where it is to be decided anew.
+    pub fn replay_of(&self, strategy: StrategyName, epoch: u32) -> Option<Record> {
+        let record = match &self.replay[..] {
+            [one] => Some(one),
+            several => several.get(epoch as usize),
+        };
+        record.filter(|record| of_record(record) == strategy).cloned()
+    }
+
+    /// The device that holds each part, by the part's number; empty where they are dealt out.
+    fn part_holders(&self) -> Vec<u32> {
+        let parts = |device: &DeviceJob| device.parts.clone().unwrap_or_default();
+        let named: BTreeMap<u32, u32> = (0..)
+            .zip(&self.devices)
+            .flat_map(|(number, device)| parts(device).into_iter().map(move |part| (part, number)))
+            .collect();
+        // `check` refuses a job that leaves a part out.
+        named.into_values().collect()
     }
 }

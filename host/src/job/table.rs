@@ -39,28 +39,50 @@ impl Source<'_> {
 }
 
 /// One table.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Table<'t> {
     pub(super) source: Source<'t>,
-    /// `device` for `[device]`; empty for the file itself.
-    name: &'t str,
+    /// `device` for `[device]`, `device[1]` for the second `[[device]]`; empty for the file itself.
+    name: String,
     start: usize,
     entries: &'t DeTable<'t>,
 }
 
 impl<'t> Table<'t> {
     pub(super) fn of_file(source: Source<'t>, entries: &'t DeTable<'t>) -> Self {
-        Self { source, name: "", start: 0, entries }
+        Self { source, name: String::new(), start: 0, entries }
+    }
+
+    /// Its full name.
+    pub(super) fn name(&self) -> &str {
+        &self.name
     }
 
     /// A table in this one.
-    pub(super) fn table(&self, key: &'t str) -> Result<Option<Table<'t>>, JobError> {
+    pub(super) fn table(&self, key: &str) -> Result<Option<Table<'t>>, JobError> {
         let Some(value) = self.entries.get(key) else { return Ok(None) };
         let DeValue::Table(entries) = value.get_ref() else {
             return Err(self.wrong(key, value, format!("a table: [{key}] on a line of its own")));
         };
         let start = value.span().start;
-        Ok(Some(Table { source: self.source, name: key, start, entries }))
+        Ok(Some(Table { source: self.source, name: self.full_name(key), start, entries }))
+    }
+
+    /// The tables of an array: `[[key]]`, each on a line of its own.
+    pub(super) fn tables(&self, key: &str) -> Result<Vec<Table<'t>>, JobError> {
+        let Some(value) = self.entries.get(key) else { return Ok(Vec::new()) };
+        let remedy = format!("tables: [[{key}]], with two brackets");
+        let DeValue::Array(elements) = value.get_ref() else {
+            return Err(self.wrong(key, value, remedy));
+        };
+        let read = |(index, element): (usize, &'t Spanned<DeValue<'t>>)| {
+            let DeValue::Table(entries) = element.get_ref() else {
+                return Err(self.wrong(key, element, &remedy));
+            };
+            let name = format!("{}[{index}]", self.full_name(key));
+            Ok(Table { source: self.source, name, start: element.span().start, entries })
+        };
+        elements.iter().enumerate().map(read).collect()
     }
 
     pub(super) fn value(&self, key: &str) -> Option<&'t Spanned<DeValue<'t>>> {
@@ -142,15 +164,32 @@ impl<'t> Table<'t> {
     /// A number above 0 and at most `most`.
     pub(super) fn share(&self, key: &str, most: f64) -> Result<Option<f64>, JobError> {
         let Some(value) = self.entries.get(key) else { return Ok(None) };
-        let number = match value.get_ref() {
-            DeValue::Float(number) => number.as_str().replace('_', "").parse::<f64>().ok(),
-            DeValue::Integer(_) => self.whole_of(value).map(|number| number as f64),
-            _ => None,
-        };
-        number
+        self.number_of(value)
             .filter(|&number| number > 0.0 && number <= most)
             .map(Some)
             .ok_or_else(|| self.wrong(key, value, format!("a number above 0 and at most {most}")))
+    }
+
+    /// A number within a range.
+    pub(super) fn number(
+        &self,
+        key: &str,
+        range: RangeInclusive<f64>,
+    ) -> Result<Option<f64>, JobError> {
+        let Some(value) = self.entries.get(key) else { return Ok(None) };
+        let remedy = format!("a number from {} to {}", range.start(), range.end());
+        self.number_of(value)
+            .filter(|number| range.contains(number))
+            .map(Some)
+            .ok_or_else(|| self.wrong(key, value, remedy))
+    }
+
+    fn number_of(&self, value: &Spanned<DeValue<'_>>) -> Option<f64> {
+        match value.get_ref() {
+            DeValue::Float(number) => number.as_str().replace('_', "").parse::<f64>().ok(),
+            DeValue::Integer(_) => self.whole_of(value).map(|number| number as f64),
+            _ => None,
+        }
     }
 
     /// A quantity in a text, such as `512MiB`.
@@ -221,6 +260,17 @@ impl<'t> Table<'t> {
             Some(value) => self.wrong(key, value, remedy),
             None => self.missing(key, remedy.to_string()),
         }
+    }
+
+    /// A fault of what stands under a key.
+    pub(super) fn fault_at(
+        &self,
+        key: &str,
+        problem: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> JobError {
+        let offset = self.value(key).map_or(self.start, |value| value.span().start);
+        self.source.fault(offset, problem, remedy)
     }
 
     fn wrong(&self, key: &str, value: &Spanned<DeValue<'_>>, remedy: impl Display) -> JobError {

@@ -4,14 +4,17 @@ use super::Loader;
 use crate::Error;
 use crate::batch::Batch;
 use crate::clock::{self, monotonic_ns};
+use crate::collective::{CollectiveError, Turn};
+use crate::config::LoaderConfig;
 use crate::cores::Bound;
-use crate::driver::{HostTask, Run, RunSetup, Step};
-use crate::stats::{self, DeviceStats, EpochStats, Schedule};
+use crate::driver::{Driver, HostTask, Run, RunSetup, Step};
+use crate::stats::{self, DeviceStats, EpochStats};
 use crate::worker::Alarm;
+use meetpoint_scheduler::Proposal;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// How long the end of an epoch waits for the device's last meters.
+/// How long the end of an epoch waits for the devices' last meters.
 const METERS_LIMIT: Duration = Duration::from_millis(250);
 
 /// An epoch under way. Dropping it gives it up: what was prepared is thrown away.
@@ -20,6 +23,8 @@ pub struct Epoch<'l> {
     loader: &'l mut Loader,
     epoch: u32,
     serial: u64,
+    /// Decisions that this rank took part in.
+    agreements: u64,
     cpu_before_ns: u64,
     is_ended: bool,
     _bound: Option<Bound>,
@@ -36,7 +41,8 @@ impl<'l> Epoch<'l> {
         let cpu_before_ns = clock::process_cpu_ns();
         let epoch = setup.epoch;
         let serial = loader.driver.begin(setup)?;
-        Ok(Self { loader, epoch, serial, cpu_before_ns, is_ended: false, _bound: bound })
+        let (agreements, is_ended) = (0, false);
+        Ok(Self { loader, epoch, serial, agreements, cpu_before_ns, is_ended, _bound: bound })
     }
 
     /// The next batch, waiting for it; `None` when every batch was consumed.
@@ -62,8 +68,38 @@ impl<'l> Epoch<'l> {
                         .work(HostTask { serial, epoch, batch }, &driver);
                     drop(alarm);
                 }
+                Step::Agree(proposal) => self.agree(&driver, proposal),
                 Step::Done => return Ok(None),
             }
+        }
+    }
+
+    /// Brings a proposal to all ranks. Where they come to nothing, the epoch fails.
+    fn agree(&mut self, driver: &Driver, proposal: Proposal) {
+        let LoaderConfig { rank, rank_timeout, collective, stop, .. } = &self.loader.config;
+        let collective = collective.as_ref().expect("ranks without a collective were refused");
+        let (rank, epoch, number) = (*rank, self.epoch, self.agreements);
+        self.agreements += 1;
+        let turn = Turn { rank, epoch, number, limit: *rank_timeout, stop };
+        let failure = match collective.agree(&turn, proposal) {
+            Ok(agreement) if driver.agreed(agreement) => return,
+            Ok(_) => CollectiveError::OutOfStep { rank, epoch, number }.into(),
+            Err(CollectiveError::Interrupted) => Error::Interrupted,
+            Err(error) => error.into(),
+        };
+        driver.fail(self.serial, failure);
+    }
+
+    /// Tells the other ranks that this one takes no more turns, once.
+    fn leave_ranks(&mut self, run: &Run) {
+        let Some(collective) = &self.loader.config.collective else { return };
+        if run.ended_ns.is_none() {
+            let why = match (std::thread::panicking(), run.has_failed()) {
+                (true, _) => "it panicked",
+                (false, true) => run.why_failed(),
+                (false, false) => "it ended its epoch early",
+            };
+            collective.leave(self.loader.config.rank, self.epoch, why);
         }
     }
 
@@ -85,18 +121,20 @@ impl<'l> Epoch<'l> {
             return None;
         }
         let run = self.loader.driver.end()?;
-        let generation = run.summary().last_generation;
-        self.loader.next_generation = generation.saturating_add(2);
-        if run.ended_ns.is_none()
-            && let Some(session) = run.session()
-        {
-            session.revoke(self.epoch, generation.saturating_add(1));
-        }
-        if run.is_silent()
-            && let Some(session) = run.session()
-        {
-            // The next epoch opens the link again, and starts a device of our own anew.
-            session.break_off("it was silent at the end of the epoch before".to_owned());
+        self.leave_ranks(&run);
+        let generation = run.scheduler().summary().last_generation;
+        let next = generation.saturating_add(2);
+        self.loader.next_generation = self.loader.next_generation.max(next);
+        self.loader.learned = run.scheduler().learned();
+        for end in run.devices() {
+            let Some(session) = end.session() else { continue };
+            if run.ended_ns.is_none() {
+                session.revoke(self.epoch, generation.saturating_add(1));
+            }
+            if end.is_silent() {
+                // The next epoch opens the link again, and starts a device of our own anew.
+                session.break_off("it was silent at the end of the epoch before".to_owned());
+            }
         }
         Some(run)
     }
@@ -117,16 +155,19 @@ fn collect(mut run: Run, loader: &Loader, now_ns: u64) -> EpochStats {
         run.meters.step.add(elapsed_ns - record.consume_ns.min(elapsed_ns));
     }
     let duration_ns = run.ended_ns.unwrap_or(elapsed_ns);
-    let device = run.session().map(|session| {
-        let before = run.meters_before;
+    let deadline = Instant::now() + METERS_LIMIT;
+    let devices = run.devices().iter().map(|end| {
+        let Some(session) = end.session() else { return DeviceStats::default() };
+        let before = end.meters_before;
         if is_complete {
-            let batches = before.batches + run.slots_published;
-            loader.driver.await_meters(session, batches, METERS_LIMIT);
+            let batches = before.batches + end.slots_published;
+            loader.driver.await_meters(session, batches, deadline);
         }
         DeviceStats::since(&before, &session.meters())
     });
+    let devices = devices.collect();
     let events = run.take_events();
-    let summary = run.summary();
+    let schedule = run.schedule();
     let meters = &run.meters;
     EpochStats {
         epoch: run.epoch,
@@ -145,8 +186,8 @@ fn collect(mut run: Run, loader: &Loader, now_ns: u64) -> EpochStats {
         host_bytes_read: meters.counters.bytes_read_device,
         host_bytes_written: meters.counters.bytes_written,
         verify_ns: meters.verify_ns,
-        device,
-        schedule: Schedule::from(&summary),
+        devices,
+        schedule,
         events,
         records: run.records,
         checks: run.checks,

@@ -1,9 +1,11 @@
 //! The loader and its epochs: what a user holds.
 //!
 //! In reading order: this file ([`Loader`]: what lasts), `epoch` ([`Epoch`]: one pass over the
-//! dataset), `settings` (what is refused before anything is opened).
+//! dataset), `schedule` (what the scheduler is told), `settings` (what is refused before anything
+//! is opened).
 
 mod epoch;
+mod schedule;
 mod settings;
 
 pub use epoch::Epoch;
@@ -13,19 +15,19 @@ use crate::config::{DeviceSource, LoaderConfig};
 use crate::cores::Bound;
 use crate::device_link::fetch::Fetcher;
 use crate::device_link::{DeviceInfo, DeviceLink, LinkSetup};
-use crate::driver::{Driver, Prepared, RunSetup};
-use crate::places::{DEVICE_AHEAD, Limits};
+use crate::driver::{Driver, Prepared, RunSetup, device_name};
+use crate::places::Limits;
 use crate::ring::Ring;
 use crate::worker::HostPreparer;
-use crate::{Error, StopHandle, clock, worker};
+use crate::{Error, StopHandle, worker};
 use meetpoint_format::recipe::TensorSpec;
 use meetpoint_prepare::Job;
-use meetpoint_scheduler::{BatchIndex, Config, DeviceConfig, Holders, Learned, Source};
+use meetpoint_scheduler::{BatchIndex, DeviceId, Learned, Record, Source};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-/// After this many stalls a device gets no more work in the epoch.
-const STALLS_MAX: u32 = 3;
+/// Most threads that fetch from spools.
+const FETCHERS_MAX: usize = 8;
 
 /// A dataset, a recipe and everything that turns them into batches.
 ///
@@ -36,17 +38,22 @@ pub struct Loader {
     job: Job,
     spec: TensorSpec,
     batches: u32,
+    /// Batches that each device which is used can prepare.
+    held: Vec<u32>,
     limits: Limits,
     ring: Ring,
     driver: Arc<Driver>,
     threads: Vec<JoinHandle<()>>,
     /// With no workers: the consumer's own.
     own: Option<HostPreparer>,
-    link: Option<DeviceLink>,
-    /// What the device said of itself when it was last there.
-    device: Option<DeviceInfo>,
+    /// The link of each device that is used; `None` where it could not be opened again.
+    links: Vec<Option<DeviceLink>>,
+    /// What each device said of itself when it was last there.
+    devices: Vec<Option<DeviceInfo>>,
     notices: Vec<String>,
     next_generation: u32,
+    /// What the epochs so far learned.
+    learned: Learned,
 }
 
 impl Loader {
@@ -55,34 +62,41 @@ impl Loader {
         settings::check(&config)?;
         let job = settings::open_job(&config)?;
         let spec = job.recipe.output().ok_or(meetpoint_prepare::Error::NoFixedShape)?;
-        let batches = settings::count_batches(&config, &job)?;
-        let samples = u64::from(config.batch_size).min(job.batching.samples);
+        let batches = settings::count_batches(&job)?;
+        let samples = u64::from(config.batch_size).min(job.batching.samples());
         let batch_bytes = (spec.bytes() as u64).saturating_mul(samples);
-        let limits = Limits::plan(&config, batch_bytes, batches)?;
-        let ring = Ring::new(limits.place_payload, config.memory_budget_bytes, limits.places)?;
+        let held = schedule::held(&config, &job, batches);
+        let limits = Limits::plan(&config, batch_bytes, &held)?;
+        let budget_bytes = config.memory_budget_bytes / u64::from(config.shares);
+        let ring = Ring::new(limits.place_payload, budget_bytes, limits.places)?;
         let driver = Arc::new(Driver::new(config.stop.clone(), config.place_timeout));
         let mut loader = Self {
             job,
             spec,
             batches,
+            held,
             ring,
             driver,
             threads: Vec::new(),
             own: None,
-            link: None,
-            device: None,
+            links: Vec::new(),
+            devices: Vec::new(),
             notices: limits.notices.clone(),
             limits,
             // 0 is what a device starts with: nothing was granted under it.
             next_generation: 1,
+            learned: config.learned.clone(),
             config,
         };
         // Tried once here, so that a wrong number is an error before anything is started.
         drop(meetpoint_scheduler::Epoch::new(loader.schedule_config())?);
         // Whatever fails from here on, dropping the loader takes back what was started.
         loader.start_threads()?;
-        if loader.config.needs_device() {
-            loader.open_link()?;
+        let devices = loader.limits.spools.len();
+        loader.links.resize_with(devices, || None);
+        loader.devices.resize(devices, None);
+        for number in 0..devices {
+            loader.open_link(number).map_err(|error| of_device(error, number, devices))?;
         }
         Ok(loader)
     }
@@ -94,11 +108,7 @@ impl Loader {
         }
         for number in 0..self.config.workers.max(1) {
             let (preparer, notes) = HostPreparer::open(&self.config, &self.job, &self.ring)?;
-            for note in notes {
-                if !self.notices.contains(&note) {
-                    self.notices.push(note);
-                }
-            }
+            notes.into_iter().for_each(|note| self.notice(note));
             if self.config.workers == 0 {
                 self.own = Some(preparer);
             } else {
@@ -106,44 +116,48 @@ impl Loader {
                 self.threads.push(worker::start(number, preparer, &self.driver, cores)?);
             }
         }
-        if self.config.needs_device() {
+        // A thread that waits for a spool that hangs leaves those of the other devices free.
+        for number in 0..self.limits.spools.len().min(FETCHERS_MAX) {
             let fetcher = Fetcher::new(&self.config, &self.job, self.spec, &self.ring);
-            self.threads.push(fetcher.start(&self.driver, self.config.host_cores.clone())?);
+            let cores = self.config.host_cores.clone();
+            self.threads.push(fetcher.start(number, &self.driver, cores)?);
         }
         Ok(())
     }
 
-    fn open_link(&mut self) -> Result<(), Error> {
+    fn open_link(&mut self, number: usize) -> Result<(), Error> {
         // The old one, if any, is ended first: a device has one host at a time.
-        self.link = None;
-        let strategy = self.config.strategy.name();
-        let source = self.config.device.clone().ok_or(Error::NoDevice { strategy })?;
-        let limits = self.limits.spool.expect("a strategy with a device has a spool");
+        self.links[number] = None;
         let setup = LinkSetup {
-            source,
+            device: device_id(number),
+            source: self.config.devices[number].clone(),
             job: self.job.clone(),
             batches: self.batches,
-            spool: self.config.spool.clone(),
-            limits,
+            held: self.held[number],
+            spool: self.config.spool_of(number).clone(),
+            limits: self.limits.spools[number],
             stop: self.config.stop.clone(),
             cores: self.config.host_cores.clone(),
         };
         let link = DeviceLink::open(setup, Arc::clone(&self.driver))?;
-        for notice in link.session().spool().notices() {
-            if !self.notices.contains(notice) {
-                self.notices.push(notice.clone());
-            }
-        }
-        let info = link.info();
+        let notices = link.session().spool().notices().to_vec();
+        notices.into_iter().for_each(|notice| self.notice(notice));
+        let info = link.info().clone();
         if !info.storage_note.is_empty() {
-            let notice = format!("device: {}", info.storage_note);
-            if !self.notices.contains(&notice) {
-                self.notices.push(notice);
-            }
+            let name = device_name(number, self.links.len());
+            let name = name.trim_start_matches("the ");
+            self.notice(format!("{name}: {}", info.storage_note));
         }
-        self.device = Some(info.clone());
-        self.link = Some(link);
+        self.devices[number] = Some(info);
+        self.links[number] = Some(link);
         Ok(())
+    }
+
+    /// Keeps a notice, once.
+    fn notice(&mut self, notice: String) {
+        if !self.notices.contains(&notice) {
+            self.notices.push(notice);
+        }
     }
 
     /// N: batches in every epoch.
@@ -166,14 +180,20 @@ impl Loader {
         &self.config
     }
 
-    /// What the device says of itself; `None` where none is used.
-    pub fn device(&self) -> Option<&DeviceInfo> {
-        self.device.as_ref()
+    /// What each device said of itself when its link was last opened; empty where none is used.
+    pub fn devices(&self) -> impl ExactSizeIterator<Item = &DeviceInfo> {
+        self.devices.iter().map(|info| info.as_ref().expect("a loader opens every link"))
     }
 
-    /// Slots of the spool; `None` where no device is used.
+    /// Slots of the spools of all devices; `None` where no device is used.
     pub fn spool_slots(&self) -> Option<u32> {
-        self.limits.spool.map(|spool| spool.slots)
+        let slots = self.limits.spools.iter().map(|spool| spool.slots);
+        slots.reduce(u32::saturating_add)
+    }
+
+    /// What the epochs so far learned; the next begins with it.
+    pub fn learned(&self) -> &Learned {
+        &self.learned
     }
 
     /// Fallbacks and limits that were reached, as sentences to be printed.
@@ -186,64 +206,52 @@ impl Loader {
         self.config.stop.clone()
     }
 
+    /// The record that the next epochs replay; `None`: they are decided anew.
+    pub fn set_replay(&mut self, record: Option<Record>) {
+        self.config.replay = record;
+    }
+
     /// Begins an epoch. A device that was lost in the one before is opened again, once; where that
-    /// fails, this epoch is the host's alone and says so in its events.
+    /// fails, this epoch goes without it and says so in its events.
     pub fn start_epoch(&mut self, epoch: u32) -> Result<Epoch<'_>, Error> {
         self.config.stop.check()?;
-        let events = self.revive_link()?;
-        let session = self.link.as_ref().map(|link| Arc::clone(link.session()));
-        let setup = RunSetup { epoch, config: self.schedule_config(), session, events };
+        let mut events = Vec::new();
+        for number in 0..self.links.len() {
+            self.revive_link(number, &mut events)?;
+        }
+        let session = |link: &DeviceLink| Arc::clone(link.session());
+        let sessions = self.links.iter().map(|link| link.as_ref().map(session)).collect();
+        let setup = RunSetup { epoch, config: self.schedule_config(), sessions, events };
         Epoch::begin(self, setup)
     }
 
-    /// Opens the link again if it is gone; returns what is to be noted of that.
-    fn revive_link(&mut self) -> Result<Vec<String>, Error> {
-        if !self.config.needs_device() || self.link.as_ref().is_some_and(DeviceLink::is_alive) {
-            return Ok(Vec::new());
+    /// Opens a link again if it is gone, and notes what came of that.
+    fn revive_link(&mut self, number: usize, events: &mut Vec<String>) -> Result<(), Error> {
+        if self.links[number].as_ref().is_some_and(DeviceLink::is_alive) {
+            return Ok(());
         }
-        self.link = None;
-        let again = match &self.config.device {
-            Some(DeviceSource::Connect { .. }) => "connected to",
-            _ => "started",
+        self.links[number] = None;
+        let name = device_name(number, self.links.len());
+        let again = match &self.config.devices[number] {
+            DeviceSource::Connect { .. } => "connected to",
+            DeviceSource::Spawn(_) => "started",
         };
-        let mut events: Vec<String> = self
-            .driver
-            .take_lost_between()
-            .map(|why| format!("the device was lost between epochs: {why}"))
-            .into_iter()
-            .collect();
-        match self.open_link() {
-            Ok(()) => events.push(format!("the device was {again} again")),
+        if let Some(why) = self.driver.take_lost_between(device_id(number)) {
+            events.push(format!("{name} was lost between epochs: {why}"));
+        }
+        match self.open_link(number) {
+            Ok(()) => events.push(format!("{name} was {again} again")),
             Err(Error::Interrupted) => return Err(Error::Interrupted),
-            Err(error) => events.push(format!(
-                "the device could not be {again} again ({error}); the host goes on alone"
-            )),
+            Err(error) => {
+                let others = self.links.iter().filter(|link| link.is_some()).count();
+                let who = match others {
+                    0 => "the host goes on alone",
+                    _ => "the host goes on with the others",
+                };
+                events.push(format!("{name} could not be {again} again ({error}); {who}"));
+            }
         }
-        Ok(events)
-    }
-
-    fn schedule_config(&self) -> Config {
-        let spool_slots = self.limits.spool.map_or(0, |spool| spool.slots_scheduled);
-        let device = DeviceConfig {
-            ahead: DEVICE_AHEAD.min(spool_slots.max(1)),
-            spool_slots,
-            first_generation: self.next_generation,
-        };
-        Config {
-            batches: self.batches,
-            strategy: self.config.strategy,
-            host_ahead: self.limits.host_ahead,
-            fetch_ahead: self.limits.fetch_ahead,
-            devices: vec![device; usize::from(self.config.needs_device())],
-            holders: Holders::Shared,
-            stall_timeout_ns: clock::duration_ns(self.config.stall_timeout),
-            stalls_max: STALLS_MAX,
-            profile_batches: self.config.profile_batches,
-            learned: Learned::from_profile(&self.config.profile.unwrap_or_default(), 1),
-            replay: None,
-            ranks: 1,
-            costs: None,
-        }
+        Ok(())
     }
 
     /// A batch as the consumer gets it. A consumer that keeps more slots than the spool has to
@@ -253,7 +261,8 @@ impl Loader {
         let payload_bytes = len as usize * self.spec.bytes();
         let mut memory = ready.memory;
         if let Memory::Slot(lease) = &mut memory {
-            let spare = self.limits.spool.map_or(0, |spool| spool.slots - spool.slots_scheduled);
+            let limits = lease.session().spool().limits();
+            let spare = limits.slots - limits.slots_scheduled;
             let is_beyond = lease.session().kept() >= spare;
             match is_beyond.then(|| self.ring.take()).flatten() {
                 Some(mut place) => {
@@ -280,11 +289,25 @@ impl Loader {
 impl Drop for Loader {
     fn drop(&mut self) {
         self.driver.close();
-        // Ends the link and reaps the process, within its limits.
-        self.link = None;
+        // Ends the links and reaps the processes, within their limits, all at once.
+        self.links.iter().flatten().for_each(|link| link.session().close());
+        self.links.clear();
         for thread in self.threads.drain(..) {
             // A panic of its own was reported where it happened.
             let _ = thread.join();
         }
+    }
+}
+
+fn device_id(number: usize) -> DeviceId {
+    DeviceId(u16::try_from(number).expect("the number of devices was checked"))
+}
+
+/// An error of one device, which says of which where there are several.
+fn of_device(error: Error, number: usize, devices: usize) -> Error {
+    match error {
+        Error::Interrupted => Error::Interrupted,
+        error if devices > 1 => Error::OfDevice { number, source: Box::new(error) },
+        error => error,
     }
 }

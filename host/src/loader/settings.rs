@@ -2,10 +2,13 @@
 
 use crate::Error;
 use crate::config::LoaderConfig;
-use meetpoint_format::batching::Batching;
+use meetpoint_format::batching::{Batching, Cut, RANKS_MAX, Rank};
+use meetpoint_format::holders::Holders;
 use meetpoint_prepare::{Dataset, Job};
-use meetpoint_scheduler::Strategy;
 use std::sync::Arc;
+
+/// Most devices of a loader.
+const DEVICES_MAX: usize = 1024;
 
 /// Refuses numbers that make no sense, each by name.
 pub(super) fn check(config: &LoaderConfig) -> Result<(), Error> {
@@ -25,32 +28,64 @@ pub(super) fn check(config: &LoaderConfig) -> Result<(), Error> {
     if config.host_cores.as_ref().is_some_and(Vec::is_empty) {
         return refuse("host_cores", 0, "at least one core");
     }
-    if config.needs_device() && config.device.is_none() {
+    if config.devices.len() > DEVICES_MAX {
+        return refuse("the number of devices", config.devices.len() as u64, "at most 1024");
+    }
+    if config.strategy.needs_device() && config.devices.is_empty() {
         return Err(Error::NoDevice { strategy: config.strategy.name() });
     }
-    if let Strategy::Mte { .. } = config.strategy
-        && config.profile.is_none()
-        && config.profile_batches == 0
-    {
-        return refuse("profile_batches", 0, "at least 1 where mte has no profile");
+    if config.ranks == 0 || config.ranks > RANKS_MAX {
+        return refuse("ranks", config.ranks.into(), "from 1 to 65536");
+    }
+    if config.shares == 0 {
+        return refuse("shares", 0, "at least 1");
+    }
+    if config.rank >= config.ranks {
+        return refuse("rank", config.rank.into(), "less than ranks");
+    }
+    if config.ranks > 1 && config.collective.is_none() {
+        return refuse("ranks", config.ranks.into(), "1 where no collective joins them");
+    }
+    if config.rank_timeout.is_zero() {
+        return refuse("rank_timeout", 0, "longer than nothing");
     }
     Ok(())
 }
 
 pub(super) fn open_job(config: &LoaderConfig) -> Result<Job, Error> {
     let dataset = Arc::new(Dataset::open(&config.dataset)?);
-    let batching = Batching {
+    let cut = Cut {
         samples: dataset.len(),
         batch_size: config.batch_size,
         drop_last: config.drop_last,
         shuffle: config.shuffle,
         seed: config.seed,
     };
+    check_size(config, &cut)?;
+    let rank = Rank { rank: config.rank, ranks: config.ranks };
+    let batching = Batching::new(cut, rank, holders(config, &dataset)?)?;
     Ok(Job { dataset, recipe: Arc::clone(&config.recipe), batching })
 }
 
-pub(super) fn count_batches(config: &LoaderConfig, job: &Job) -> Result<u32, Error> {
-    let Batching { samples, batch_size, .. } = job.batching;
+/// Which device holds which parts.
+fn holders(config: &LoaderConfig, dataset: &Dataset) -> Result<Holders, Error> {
+    let devices = config.devices.len();
+    if devices < 2 || config.shared_dataset {
+        return Ok(Holders::all_alike());
+    }
+    let parts = dataset.manifest().parts.len();
+    let path = || config.dataset.clone();
+    if parts < devices {
+        return Err(Error::TooFewParts { parts, devices, dataset: path() });
+    }
+    let count = u32::try_from(devices).expect("the number of devices was checked");
+    dataset
+        .spread(count, &config.part_holders)
+        .map_err(|source| Error::Holders { dataset: path(), source })
+}
+
+fn check_size(config: &LoaderConfig, cut: &Cut) -> Result<(), Error> {
+    let Cut { samples, batch_size, .. } = *cut;
     let dataset = || config.dataset.clone();
     if samples == 0 {
         return Err(Error::EmptyDataset { dataset: dataset() });
@@ -58,11 +93,21 @@ pub(super) fn count_batches(config: &LoaderConfig, job: &Job) -> Result<u32, Err
     if u64::from(batch_size) > samples {
         return Err(Error::BatchLargerThanDataset { batch_size, samples, dataset: dataset() });
     }
-    let batches = job.batching.batches();
+    Ok(())
+}
+
+pub(super) fn count_batches(job: &Job) -> Result<u32, Error> {
+    let batching = &job.batching;
+    let batches = batching.batches();
     // The last index stays free: counts of batches have 32 bits as well.
     let limit = u32::MAX - 1;
-    u32::try_from(batches)
-        .ok()
-        .filter(|&batches| batches <= limit)
-        .ok_or(Error::TooManyBatches { batches, limit })
+    let counted = u32::try_from(batches).ok().filter(|&batches| batches <= limit);
+    let counted = counted.ok_or(Error::TooManyBatches { batches, limit })?;
+    let (devices, ranks) = (batching.devices(), batching.rank().ranks);
+    for device in 0..u16::try_from(devices).expect("the number of devices was checked") {
+        if batching.count(device) == 0 {
+            return Err(Error::NoBatchForDevice { device, devices, ranks });
+        }
+    }
+    Ok(counted)
 }

@@ -9,8 +9,9 @@ pub use crate::events::Event;
 pub(crate) use meters::{Meter, peak_resident_bytes, reset_peak_resident};
 
 use meetpoint_format::wire;
-use meetpoint_scheduler::{Source, Summary};
-use serde::Serialize;
+use meetpoint_scheduler::{DeviceId, Epoch as Scheduler, Learned, Picked, Record, Source};
+use serde::{Serialize, Serializer};
+use std::fmt::Display;
 
 /// An epoch, finished or given up.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -50,8 +51,8 @@ pub struct EpochStats {
     pub host_bytes_written: u64,
     /// CPU time spent on the checksums that [`crate::LoaderConfig::verify_samples`] asks for.
     pub verify_ns: u64,
-    /// The device's part; `None` where none was used.
-    pub device: Option<DeviceStats>,
+    /// The part of each device, by number; empty where none was used.
+    pub devices: Vec<DeviceStats>,
     /// What the scheduler came to.
     pub schedule: Schedule,
     /// Faults and what was done about them.
@@ -87,6 +88,8 @@ pub struct BatchRecord {
     pub batch: u32,
     /// Who prepared it.
     pub source: Preparer,
+    /// Number of the device, where a device did.
+    pub device: Option<u16>,
     /// Preparation began.
     pub prepare_start_ns: u64,
     /// Preparation ended; at a device: it was published.
@@ -106,6 +109,8 @@ pub struct BatchCheck {
     pub batch: u32,
     /// Who prepared it.
     pub source: Preparer,
+    /// Number of the device, where a device did.
+    pub device: Option<u16>,
     /// Indices in the dataset.
     pub samples: Vec<u64>,
     /// CRC-32C of each sample's tensor.
@@ -129,7 +134,7 @@ pub struct Quantiles {
     pub max_ns: u64,
 }
 
-/// The device's part of an epoch, as it reported it.
+/// A device's part of an epoch, as it reported it; all zero for one whose link could not be opened.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct DeviceStats {
     /// CPU time of its preparing thread.
@@ -174,7 +179,7 @@ impl DeviceStats {
 }
 
 /// What the scheduler came to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Schedule {
     /// Batches consumed that the host prepared.
     pub host_batches: u32,
@@ -199,10 +204,54 @@ pub struct Schedule {
     pub t_s_ns: u64,
     /// t_g: mean of one step on a batch that the device had ready. 0 where there was none.
     pub t_g_ns: u64,
+    /// What replays the epoch, where a small record does.
+    #[serde(serialize_with = "as_text")]
+    pub record: Option<Record>,
+    /// What `auto` picked, and why.
+    #[serde(serialize_with = "as_text")]
+    pub picked: Option<Picked>,
+    /// What the next epoch begins with.
+    #[serde(skip)]
+    pub learned: Learned,
+    /// The part of each device, by number.
+    pub devices: Vec<DeviceSchedule>,
 }
 
-impl From<&Summary> for Schedule {
-    fn from(summary: &Summary) -> Self {
+/// What the scheduler came to with one device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct DeviceSchedule {
+    /// Batches consumed that it prepared.
+    pub batches: u32,
+    /// Its claims that were taken back.
+    pub revoked: u32,
+    /// Times that it had work and was silent.
+    pub stalls: u32,
+    /// Whether it was given up.
+    pub is_lost: bool,
+    /// t_s: mean of one of its batches. 0 where there was none.
+    pub t_s_ns: u64,
+}
+
+fn as_text<T: Display, S: Serializer>(value: &Option<T>, to: S) -> Result<S::Ok, S::Error> {
+    match value {
+        Some(value) => to.collect_str(value),
+        None => to.serialize_none(),
+    }
+}
+
+impl From<&Scheduler> for Schedule {
+    fn from(scheduler: &Scheduler) -> Self {
+        let summary = scheduler.summary();
+        let devices = (0..=u16::MAX).map_while(|number| {
+            let device = scheduler.device_summary(DeviceId(number))?;
+            Some(DeviceSchedule {
+                batches: device.batches,
+                revoked: device.revoked,
+                stalls: device.stalls,
+                is_lost: device.lost,
+                t_s_ns: device.batch_ns,
+            })
+        });
         Self {
             host_batches: summary.host_batches,
             device_batches: summary.device_batches,
@@ -215,6 +264,10 @@ impl From<&Summary> for Schedule {
             t_c_ns: summary.measured.host_ns,
             t_s_ns: summary.measured.device_ns,
             t_g_ns: summary.measured.ready_ns,
+            record: scheduler.record(),
+            picked: scheduler.picked(),
+            learned: scheduler.learned(),
+            devices: devices.collect(),
         }
     }
 }

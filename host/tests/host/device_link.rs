@@ -14,7 +14,7 @@ const MTE_ASCENDING: Strategy = Strategy::Mte { split: Split::Fixed(5), tail: Ta
 fn with_device(dataset: &Path, device: &FakeDevice, strategy: Strategy) -> LoaderConfig {
     let mut config = config(dataset);
     config.strategy = strategy;
-    config.device = Some(DeviceSource::Connect { socket: device.socket() });
+    config.devices = vec![DeviceSource::Connect { socket: device.socket() }];
     // Long enough for a machine under load; only a silent device takes it.
     config.stall_timeout = Duration::from_secs(30);
     config
@@ -71,7 +71,7 @@ fn every_strategy_and_spool_gives_the_bytes_of_the_host_alone() {
                     let what = format!("{strategy:?} {kind:?} {workers} workers");
                     assert_eq!(&sorted(seen), expected, "{what}");
                     assert_eq!(events(&stats), "", "{what}");
-                    let device = stats.device.unwrap();
+                    let device = stats.devices[0];
                     assert!(device.batches >= u64::from(stats.schedule.device_batches));
                     assert!(device.bytes_written > 0 || strategy == Strategy::Wrr);
                     if let Strategy::Mte { .. } = strategy {
@@ -291,7 +291,7 @@ fn records_tell_when_the_device_worked_on_a_batch() {
         assert!(record.prepare_end_ns <= record.ready_ns, "{record:?}");
         assert!(record.ready_ns <= record.consume_ns);
     }
-    assert_eq!(stats.device.unwrap().batches, 15);
+    assert_eq!(stats.devices[0].batches, 15);
 }
 
 #[test]
@@ -312,7 +312,7 @@ fn a_device_that_cannot_be_used_is_an_error_with_socket_and_remedy() {
 
     let mut config = config(folder.path());
     config.strategy = Strategy::Wrr;
-    config.device = Some(DeviceSource::Connect { socket: "/no/such/socket".into() });
+    config.devices = vec![DeviceSource::Connect { socket: "/no/such/socket".into() }];
     let error = Loader::open(config.clone()).unwrap_err().to_string();
     assert!(error.contains("/no/such/socket: there is no such socket"), "{error}");
     config.strategy = Strategy::HostOnly;
@@ -331,7 +331,7 @@ fn a_socket_where_something_else_listens_is_an_error_and_no_hang() {
     });
     let mut config = config(folder.path());
     config.strategy = Strategy::Wrr;
-    config.device = Some(DeviceSource::Connect { socket: socket.clone() });
+    config.devices = vec![DeviceSource::Connect { socket: socket.clone() }];
     let error = Loader::open(config).unwrap_err();
     assert!(matches!(error, Error::NotADevice { .. }), "{error}");
     assert!(!error.to_string().contains("h2"), "{error}");
@@ -344,7 +344,8 @@ fn a_device_program_that_ends_at_once_is_an_error_with_its_words() {
     let mut config = config(folder.path());
     config.strategy = Strategy::Wrr;
     let arguments = ["-c", "echo wrong knob >&2; exit 1"].map(Into::into).to_vec();
-    config.device = Some(DeviceSource::Spawn(SpawnDevice { program: "/bin/sh".into(), arguments }));
+    config.devices =
+        vec![DeviceSource::Spawn(SpawnDevice { program: "/bin/sh".into(), arguments })];
     let error = Loader::open(config).unwrap_err();
     assert!(matches!(error, Error::DeviceEnded { .. }), "{error}");
     assert!(error.to_string().contains("wrong knob"), "{error}");
@@ -357,7 +358,8 @@ fn an_interrupt_while_a_device_program_starts_ends_the_wait() {
     config.strategy = Strategy::Wrr;
     // `exec`, so that the program itself is what gets killed.
     let arguments = ["-c", "exec sleep 600"].map(Into::into).to_vec();
-    config.device = Some(DeviceSource::Spawn(SpawnDevice { program: "/bin/sh".into(), arguments }));
+    config.devices =
+        vec![DeviceSource::Spawn(SpawnDevice { program: "/bin/sh".into(), arguments })];
     let stop = config.stop.clone();
     let opening = std::thread::spawn(move || Loader::open(config).map(|_| ()));
     stop.stop();

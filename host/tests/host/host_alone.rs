@@ -1,6 +1,6 @@
 //! Epochs of the host alone: the same bytes whatever the threads, and every way to stop early.
 use crate::support::{config, consume, dataset, pack, picture, recipe, sorted};
-use meetpoint_format::batching::Batching;
+use meetpoint_format::batching::{Batching, Cut};
 use meetpoint_format::recipe::Recipe;
 use meetpoint_host::stats::Preparer;
 use meetpoint_host::verify::{Reference, Verdict, verify};
@@ -37,8 +37,13 @@ fn a_batch_holds_the_samples_and_labels_of_its_place_in_the_order() {
     let folder = dataset(10);
     let mut loader = Loader::open(config(folder.path())).unwrap();
     let (seen, _) = consume(loader.start_epoch(3).unwrap());
-    let batching =
-        Batching { samples: 10, batch_size: 4, drop_last: false, shuffle: true, seed: 11 };
+    let batching = Batching::alone(Cut {
+        samples: 10,
+        batch_size: 4,
+        drop_last: false,
+        shuffle: true,
+        seed: 11,
+    });
     let order = batching.order(3);
     for batch in &seen {
         assert!(batching.samples_of(&order, batch.index).eq(batch.samples.iter().copied()));
@@ -194,7 +199,7 @@ fn numbers_that_cannot_work_are_refused_with_their_remedy() {
     assert!(error.contains("strategy wrr needs a device"), "{error}");
     let error = refused(&|config| {
         config.strategy = Strategy::Mte { split: Split::Fixed(99), tail: Tail::Descending };
-        config.device = Some(DeviceSource::Connect { socket: "/no/such/socket".into() });
+        config.devices = vec![DeviceSource::Connect { socket: "/no/such/socket".into() }];
     });
     assert!(error.contains("a split of 99 device batches"), "{error}");
     let error = refused(&|config| config.prefetch = 0);

@@ -1,8 +1,11 @@
 //! Job files: what a full one says, and every fault with file, line, column, key and remedy.
 
-use meetpoint_host::job::{DeviceJob, JobError, JobFile};
-use meetpoint_host::{AcceleratorJob, DeviceSource, EmulatedDevice, SpoolKind, StopHandle};
-use meetpoint_scheduler::{Split, Strategy, Tail};
+use meetpoint_host::job::{Choice, JobError, JobFile};
+use meetpoint_host::{
+    AcceleratorJob, DeviceJob, DeviceKind, DeviceSource, EmulatedDevice, SpoolKind, StopHandle,
+    StrategyName, StrategyOptions,
+};
+use meetpoint_scheduler::{Goal, Order, Split, Strategy, Tail};
 use meetpoint_storage::EngineKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -40,12 +43,14 @@ fn a_short_job_gets_the_documented_defaults() {
     assert_eq!(job.dataset, PathBuf::from("jobs/set"));
     assert_eq!((job.batch_size, job.epochs, job.seed), (64, 1, 0));
     assert!(job.shuffle && !job.drop_last && job.verify);
-    assert_eq!(job.strategy, Strategy::HostOnly);
+    assert_eq!((job.strategy, job.options), (StrategyName::HostOnly, StrategyOptions::default()));
+    assert_eq!((job.replay.len(), job.ranks, job.choice), (0, 1, Choice::Tail));
+    assert!(!job.run_ahead && !job.reuse && !job.shared);
     assert_eq!((job.workers, job.prefetch, job.read_depth), (0, 2, 32));
     assert_eq!(job.memory_budget_bytes, 512 << 20);
     assert_eq!(job.engine, EngineKind::Auto);
     assert_eq!(job.stall_timeout, Duration::from_secs(2));
-    assert_eq!(job.device, DeviceJob::None);
+    assert_eq!(job.devices, []);
     assert_eq!((&job.spool.kind, job.spool.quota_bytes), (&SpoolKind::Memory, 256 << 20));
     assert_eq!(job.accelerator, AcceleratorJob::Null);
     assert_eq!(job.recipe.operations().len(), 2);
@@ -68,10 +73,8 @@ fn a_full_job_says_everything() {
     );
     let job = parse(&text).unwrap();
     let mte = Strategy::Mte { split: Split::Fixed(7), tail: Tail::Ascending };
-    assert_eq!(job.strategy, mte);
-    assert_eq!(job.strategy_named("mte"), Some(mte));
-    assert_eq!(job.strategy_named("wrr"), Some(Strategy::Wrr));
-    assert_eq!(job.strategy_named("fastest"), None);
+    assert_eq!((job.strategy, job.strategy(job.strategy)), (StrategyName::Mte, mte));
+    assert_eq!(job.strategy(StrategyName::Wrr), Strategy::Wrr);
     let emulated = EmulatedDevice {
         cpu_ratio: Some(0.5),
         read_bytes_per_second: Some(500_000_000),
@@ -81,23 +84,147 @@ fn a_full_job_says_everything() {
         allow_shared: true,
         faults: vec!["die@3".to_owned(), "stall@5:2s".to_owned()],
     };
-    assert_eq!(job.device, DeviceJob::Emulated(emulated));
+    let table = "device".to_owned();
+    let device = DeviceJob { table, kind: DeviceKind::Emulated(emulated), parts: None };
+    assert_eq!(job.devices, [device]);
     assert_eq!(job.spool.kind, SpoolKind::File { directory: "jobs/spool".into() });
     assert_eq!(job.accelerator, AcceleratorJob::Emulated { step: Duration::from_millis(20) });
     let source = DeviceSource::Connect { socket: "s".into() };
-    let config = job.loader_config(job.strategy, Some(source.clone()), StopHandle::new());
+    let config = job.loader_config(job.strategy, vec![source.clone()], StopHandle::new());
     assert_eq!(config.dataset, PathBuf::from("/data/set"));
     assert_eq!((config.workers, config.prefetch, config.read_depth), (2, 4, 8));
     assert_eq!(config.memory_budget_bytes, 3 << 29);
     assert_eq!(config.seed, u64::MAX);
-    assert_eq!((config.device, config.host_cores), (Some(source), Some(vec![0, 2])));
+    assert_eq!((config.devices, config.host_cores), (vec![source], Some(vec![0, 2])));
     assert!(config.drop_last && !config.shuffle && !config.verify_samples);
 }
 
 #[test]
 fn a_device_makes_wrr_the_default() {
     let text = format!("dataset = \"s\"\nbatch_size = 1\n[device]\n{RECIPE}");
-    assert_eq!(parse(&text).unwrap().strategy, Strategy::Wrr);
+    assert_eq!(parse(&text).unwrap().strategy, StrategyName::Wrr);
+}
+
+/// A job with a device, these lines before its tables and those after them.
+fn with(lines: &str, tables: &str) -> Result<JobFile, JobError> {
+    parse(&format!("dataset = \"s\"\nbatch_size = 1\n{lines}\n[device]\n{tables}\n{RECIPE}"))
+}
+
+#[test]
+fn every_strategy_has_a_name_and_its_options() {
+    let tables = "[mte]\nsplit = \"optimal\"\n[windowed]\nwindow = 8\n[auto]\n\
+                  goal = {time = 0.7}\norder = \"replayable\"\n";
+    for name in StrategyName::ALL {
+        let job = with(&format!("strategy = \"{}\"", name.as_str()), tables).unwrap();
+        assert_eq!(job.strategy, name);
+        assert_eq!(job.strategy(name).name(), name.as_str());
+        assert_eq!(StrategyName::named(name.as_str()), Some(name));
+        let goal = Goal::Mix { time_weight_ppm: 700_000 };
+        match job.strategy(name) {
+            Strategy::Mte { split, .. } => assert_eq!(split, Split::Optimal),
+            Strategy::Windowed { window } => assert_eq!(window, 8),
+            Strategy::Auto { goal: found, order } => {
+                assert_eq!((found, order), (goal, Order::Replayable));
+            }
+            _ => {}
+        }
+    }
+    let energy = with("strategy = \"auto\"", "[auto]\ngoal = \"energy\"").unwrap();
+    assert_eq!(energy.options.goal, Goal::Energy);
+}
+
+#[test]
+fn only_auto_and_the_host_alone_do_without_a_device() {
+    for name in StrategyName::ALL {
+        let lines = format!("dataset = \"s\"\nbatch_size = 1\nstrategy = \"{}\"", name.as_str());
+        match parse(&format!("{lines}\n{RECIPE}")) {
+            Ok(job) => assert!(!name.needs_device(), "{:?}", job.strategy),
+            Err(error) => {
+                assert!(name.needs_device());
+                assert!(error.to_string().contains("needs a device"), "{error}");
+                assert_eq!(error.place, Some((3, 12)));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_record_brings_its_strategy_and_one_may_stand_for_each_epoch() {
+    let job = with("replay = \"mte:812\"", "").unwrap();
+    assert_eq!((job.strategy, job.replay.len()), (StrategyName::Mte, 1));
+    let job = with("replay = [\"mte-feedback:4\", \"mte-feedback:5\"]", "").unwrap();
+    assert_eq!(job.strategy, StrategyName::MteFeedback);
+    let texts: Vec<String> = job.replay.iter().map(ToString::to_string).collect();
+    assert_eq!(texts, ["mte-feedback:4", "mte-feedback:5"]);
+    for (lines, place, words) in [
+        ("replay = \"mte:few\"", (3, 10), "no record"),
+        ("replay = 812", (3, 10), "such as \"mte:812\""),
+        ("replay = []", (3, 10), "one for each epoch"),
+        ("replay = [\"mte:1\", \"wrr-frozen:1,2\"]", (3, 10), "mixes records"),
+        ("replay = \"mte:1\"\nstrategy = \"wrr\"", (3, 10), "leave `strategy` out"),
+    ] {
+        let error = with(lines, "").unwrap_err();
+        assert_eq!(error.place, Some(place), "{error}");
+        assert!(error.to_string().contains(words), "{words} in {error}");
+    }
+}
+
+#[test]
+fn several_devices_come_from_a_count_or_from_tables_of_their_own() {
+    let job = with("shared = true", "count = 3\ncpu_ratio = 0.5").unwrap();
+    assert!(job.shared);
+    assert_eq!(job.devices.len(), 3);
+    assert!(job.devices.iter().all(|device| *device == job.devices[0]));
+    let tables = "[[device]]\nparts = [0, 2]\nfaults = [\"die@2\"]\n[[device]]\n\
+                  kind = \"connect\"\nsocket = \"d.sock\"\nparts = [1]\n";
+    let text = format!("dataset = \"s\"\nbatch_size = 1\n{tables}{RECIPE}");
+    let job = parse(&text).unwrap();
+    assert_eq!(job.devices[0].parts, Some(vec![0, 2]));
+    assert_eq!(job.devices[0].table, "device[0]");
+    assert_eq!(job.devices[1].kind, DeviceKind::Connect { socket: "jobs/d.sock".into() });
+    assert_eq!(job.devices[1].parts, Some(vec![1]));
+}
+
+#[test]
+fn devices_that_contradict_each_other_are_refused_where_they_stand() {
+    let lines = "dataset = \"s\"\nbatch_size = 1\n";
+    for (tables, place, words) in [
+        ("[device]\ncount = 0", (4, 9), "from 1 to 64"),
+        ("[device]\ncount = 2\ncore = 1", (5, 8), "`core` is that of one device"),
+        ("[device]\ncount = 2\nparts = [0]", (5, 9), "a [[device]] table for each"),
+        ("[device]\nkind = \"connect\"\ncount = 2", (5, 1), "unknown key `device.count`"),
+        ("[device]\nparts = []", (4, 9), "`device.parts`"),
+        ("[[device]]\n[[device]]\nratio = 1", (5, 1), "unknown key `device[1].ratio`"),
+        ("[[device]]\n[[device]]\ncpu_ratio = 2", (5, 13), "`device[1].cpu_ratio`"),
+        ("[[device]]\nparts = [0]\n[[device]]", (3, 1), "1 of 2 devices name"),
+        ("[[device]]\nparts = [0]\n[[device]]\nparts = [0]", (3, 1), "part 0 is named twice"),
+        ("device = [1]", (3, 11), "two brackets"),
+    ] {
+        let (found, text) = place_and_text(&format!("{lines}{tables}"));
+        assert!(text.contains(words), "{words} in {text}");
+        assert_eq!(found, Some(place), "{text}");
+    }
+}
+
+#[test]
+fn options_of_strategies_are_refused_where_they_stand() {
+    let lines = "dataset = \"s\"\nbatch_size = 1\n";
+    for (rest, place, words) in [
+        ("strategy = \"fastest\"", (3, 12), "\"mte-feedback\""),
+        ("ranks = 0", (3, 9), "from 1 to 1024"),
+        ("choice = \"cheapest\"", (3, 10), "\"tail\", \"saving\""),
+        ("run_ahead = 1", (3, 13), "true or false"),
+        ("[mte]\nsplit = \"best\"", (4, 9), "\"optimal\""),
+        ("[windowed]\nwindow = 0", (4, 10), "from 1 to"),
+        ("[auto]\ngoal = \"speed\"", (4, 8), "\"energy\""),
+        ("[auto]\ngoal = {time = 1.5}", (4, 16), "`auto.goal.time`"),
+        ("[auto]\ngoal = {weight = 1}", (4, 9), "unknown key `auto.goal.weight`"),
+        ("[auto]\norder = \"mine\"", (4, 9), "\"replayable\""),
+    ] {
+        let (found, text) = place_and_text(&format!("{lines}{rest}"));
+        assert!(text.contains(words), "{words} in {text}");
+        assert_eq!(found, Some(place), "{text}");
+    }
 }
 
 #[test]

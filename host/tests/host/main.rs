@@ -1,8 +1,11 @@
-//! The runtime as its users see it: epochs of the host alone, epochs with a device, job files.
+//! The runtime as its users see it: epochs of the host alone, epochs with one
+//! device or several, ranks, job files.
 
 #![expect(clippy::unwrap_used, reason = "a helper fails its test by panicking")]
 
 mod device_link;
+mod devices;
 mod host_alone;
 mod job_file;
+mod ranks;
 mod support;

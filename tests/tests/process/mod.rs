@@ -8,5 +8,6 @@ mod leftovers;
 mod output;
 mod reproduce;
 mod simulate;
+mod strategies;
 mod support;
 mod unpack;

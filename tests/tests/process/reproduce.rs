@@ -94,9 +94,8 @@ fn an_interruption_ends_the_measuring_and_leaves_nothing() {
         let mut command = command(folder.path(), typed);
         let mut child = command.env("TMPDIR", &temporary).spawn().unwrap();
         let has_begun = || std::fs::read_dir(&temporary).unwrap().next().is_some();
-        let begun = until(Duration::from_secs(60), || {
-            has_begun() || child.try_wait().unwrap().is_some()
-        });
+        let begun =
+            until(Duration::from_secs(60), || has_begun() || child.try_wait().unwrap().is_some());
         assert!(begun && has_begun(), "{typed:?} made no folder");
         let pid = rustix::process::Pid::from_child(&child);
         rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();

@@ -206,9 +206,9 @@ fn a_recorded_run_is_replayed_and_what_is_no_report_is_refused() {
 #[test]
 fn a_study_has_a_table_for_every_strategy() {
     let folder = tempfile::tempdir().unwrap();
-    let typed = ["simulate", "--study", "misprofiled", "--batches", "60"];
+    let typed = ["simulate", "--study", "misprofiled"];
     let done = run(folder.path(), &typed).success();
-    for part in ["mte-feedback", "wrr-frozen", "auto", "true t_s 4 x the profile"] {
+    for part in ["mte-feedback", "wrr-frozen", "auto", "true t_s 4 × the profile"] {
         assert!(done.stdout.contains(part), "{part} in {}", done.stdout);
     }
 }

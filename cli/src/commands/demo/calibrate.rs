@@ -45,10 +45,10 @@ pub(in crate::commands) fn measure(
 ) -> anyhow::Result<Duration> {
     let spec = recipe.output().context("the recipe's result has no fixed shape")?;
     let engine = open_engine(EngineKind::Auto, 32)?.engine;
+    let mut memory = vec![0_u8; spec.bytes() * batching.batch_size() as usize];
+    let batches = u32::try_from(batching.batches()).unwrap_or(u32::MAX);
     let job = Job { dataset: Arc::clone(dataset), recipe: Arc::clone(recipe), batching };
     let mut preparer = BatchPreparer::new(job, engine, Cpu::detect())?;
-    let mut memory = vec![0_u8; spec.bytes() * batching.batch_size as usize];
-    let batches = u32::try_from(batching.batches()).unwrap_or(u32::MAX);
     let mut times = Vec::new();
     for round in 0..WARM_UP + TIMED {
         let begun = Instant::now();

@@ -8,15 +8,15 @@ pub(in crate::commands) mod workplace;
 
 use super::pack::pack_with_bar;
 use crate::generate::{self, Generated};
-use crate::runner::{self, Plan, StrategyName};
+use crate::runner::{self, Plan};
 use crate::surface::progress::Progress;
 use crate::surface::{Output, Stop, cores_allowed, output, units};
 use anyhow::{Context, bail};
 use calibrate::Calibration;
 use meetpoint_datasets::{Check, OnError, PackOptions};
-use meetpoint_format::batching::Batching;
+use meetpoint_format::batching::{Batching, Cut};
 use meetpoint_format::recipe::Recipe;
-use meetpoint_host::JobFile;
+use meetpoint_host::{JobFile, StrategyName};
 use meetpoint_prepare::Dataset;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -97,7 +97,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     let job = make_job(arguments, folder, &dataset, cores, output)?;
     let job = JobFile::load(&job)?;
     let plan = Plan::of(&[StrategyName::HostOnly, StrategyName::Mte, StrategyName::Wrr]);
-    let report = runner::run(&job, &plan, &stop, output)?;
+    let report = runner::run(&job, &plan, &crate::power::model(None)?, &stop, output)?;
     runner::finish(&report, &arguments.report, output)?;
     if let Some(folder) = &arguments.keep {
         let job = folder.join("job.toml");
@@ -221,13 +221,13 @@ fn make_job(
 ) -> anyhow::Result<PathBuf> {
     let recipe = Arc::new(Recipe::from_toml(RECIPE).expect("a test parses the recipe"));
     let batch_size = batch_size(dataset.len());
-    let batching = Batching {
+    let batching = Batching::alone(Cut {
         samples: dataset.len(),
         batch_size,
         drop_last: true,
         shuffle: true,
         seed: arguments.seed,
-    };
+    });
     let chosen = calibrate::choose(calibrate::measure(dataset, &recipe, batching)?);
     output.line(&format!(
         "this host prepares a batch of {batch_size} in {}; so the accelerator's step is {} and the \

@@ -36,10 +36,19 @@ pub(super) struct Document {
     simulated: Vec<experiments::Row>,
     modelled: Vec<energy::Row>,
     measured: Option<Outcome>,
-    /// Experiments that were not measured, with the reason.
-    not_measured: Vec<String>,
+    /// Experiments that were not made, with the reason.
+    left_out: LeftOut,
     falsifiers: Vec<String>,
     unknown: Vec<&'static str>,
+}
+
+/// Experiments that have no row, with the reason.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct LeftOut {
+    /// That the scheduler refuses.
+    pub simulated: Vec<String>,
+    /// That this machine or program does not measure.
+    pub measured: Vec<String>,
 }
 
 /// A published figure and ours. Each kind has a column of its own.
@@ -85,7 +94,7 @@ impl Document {
         simulated: Vec<experiments::Row>,
         modelled: Vec<energy::Row>,
         measured: Option<Outcome>,
-        not_measured: Vec<String>,
+        left_out: LeftOut,
     ) -> Self {
         Self {
             kind: "reproduction",
@@ -97,7 +106,7 @@ impl Document {
             simulated,
             modelled,
             measured,
-            not_measured,
+            left_out,
             falsifiers: paper::falsifiers(),
             unknown: paper::UNKNOWN.to_vec(),
         }
@@ -328,7 +337,8 @@ pub(super) fn text(document: &Document) -> String {
     if let Some(measured) = &document.measured {
         text.push_str(&list("What failed", &measured.failures));
     }
-    text.push_str(&list("Not measured", &document.not_measured));
+    text.push_str(&list("Not simulated", &document.left_out.simulated));
+    text.push_str(&list("Not measured", &document.left_out.measured));
     text.push_str(&list("What would falsify it", &document.falsifiers));
     let unknown: Vec<String> = document.unknown.iter().map(|it| (*it).to_owned()).collect();
     text.push_str(&list("Unknown to us of the paper", &unknown));
@@ -341,7 +351,7 @@ pub(super) fn sections(document: &Document) -> anyhow::Result<String> {
     let list = |items: &[String]| {
         let items: String =
             items.iter().map(|item| format!("<li>{}</li>\n", escape(item))).collect();
-        format!("<ul>\n{items}</ul>\n")
+        if items.is_empty() { items } else { format!("<ul>\n{items}</ul>\n") }
     };
     let places = places(document.measured.as_ref());
     let mut regions = String::new();
@@ -372,7 +382,8 @@ pub(super) fn sections(document: &Document) -> anyhow::Result<String> {
         "Experiments, simulated",
         "Throughput over the host alone in the same setting. Points, the faster host path and \
          the number of accelerators are assumptions; the paper's are not known.",
-        &html::grid(&experiments::grid(&document.simulated)),
+        &(html::grid(&experiments::grid(&document.simulated))
+            + &list(&document.left_out.simulated)),
     );
     let lies = list(&where_it_lies(document.measured.as_ref()));
     let mut ours = lies;
@@ -384,7 +395,7 @@ pub(super) fn sections(document: &Document) -> anyhow::Result<String> {
             ours += &list(&measured.failures);
         }
         ours += "<h3>Not measured</h3>\n";
-        ours += &list(&document.not_measured);
+        ours += &list(&document.left_out.measured);
     }
     page += &html::section("Experiments, measured on the emulated device", "", &ours);
     page += &html::section("What would falsify it", "", &list(&document.falsifiers));
@@ -395,13 +406,13 @@ pub(super) fn sections(document: &Document) -> anyhow::Result<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Document, headline_grid, sections, text};
+    use super::{Document, LeftOut, headline_grid, sections, text};
     use crate::commands::reproduce::experiments::settings;
     use crate::commands::reproduce::{energy, measured};
 
     fn document(measured: Option<measured::Outcome>) -> Document {
         let modelled = energy::rows(&settings()).unwrap();
-        Document::new(Vec::new(), modelled, measured, Vec::new())
+        Document::new(Vec::new(), modelled, measured, LeftOut::default())
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::commands::simulate::engine;
 use crate::report::table::Grid;
 use crate::surface::units::signed_percent;
 use meetpoint_scheduler::Strategy;
-use meetpoint_sim::scenario::{Scenario, Span, StrategyName};
+use meetpoint_sim::scenario::{Device, Distribution, Scenario, Span, StrategyName};
 use serde::Serialize;
 
 /// N.
@@ -95,11 +95,11 @@ pub(crate) struct Row {
     pub host_cpu_less: f64,
 }
 
-/// All of them.
-pub(crate) fn rows(progress: &mut dyn FnMut(u64, u64)) -> anyhow::Result<Vec<Row>> {
+/// All of them, and what the scheduler refused, as sentences.
+pub(crate) fn rows(progress: &mut dyn FnMut(u64, u64)) -> anyhow::Result<(Vec<Row>, Vec<String>)> {
     let settings = settings();
     let total = settings.len() as u64;
-    let mut rows = Vec::new();
+    let (mut rows, mut refused) = (Vec::new(), Vec::new());
     for (done, setting) in settings.iter().enumerate() {
         progress(done as u64, total);
         for workers in [0, WORKERS] {
@@ -108,10 +108,25 @@ pub(crate) fn rows(progress: &mut dyn FnMut(u64, u64)) -> anyhow::Result<Vec<Row
             }
         }
         for accelerators in RANKS {
-            rows.extend(several(setting, accelerators)?);
+            match several(setting, accelerators) {
+                Ok(found) => rows.extend(found),
+                Err(error) if is_refusal(&error) => {
+                    refused.push(format!(
+                        "{}, {accelerators} accelerators: {error:#}",
+                        setting.recipe
+                    ));
+                }
+                Err(error) => return Err(error),
+            }
         }
     }
-    Ok(rows)
+    Ok((rows, refused))
+}
+
+/// Whether the scheduler does not run such an epoch.
+fn is_refusal(error: &anyhow::Error) -> bool {
+    let sim = error.downcast_ref::<meetpoint_sim::Error>();
+    matches!(sim, Some(meetpoint_sim::Error::Scheduler(_)))
 }
 
 fn one_rank(setting: &Setting, workers: u32, host_path: f64) -> anyhow::Result<Vec<Row>> {
@@ -156,20 +171,18 @@ fn row(
 
 /// Ranks that step together and share one device, each with a host path of its own.
 fn several(setting: &Setting, accelerators: u32) -> anyhow::Result<Vec<Row>> {
-    let span = |units: f64| Span((units * 1e9).round() as u64);
-    let text = format!(
-        "batches = {RANK_BATCHES}\nstall_timeout = \"3600s\"\n\
-         [host]\npreparation = \"{}\"\n[[devices]]\npreparation = \"{}\"\n\
-         [accelerator]\nstep = \"{}\"\n[ranks]\ncount = {accelerators}\n",
-        span(1.0 - setting.x),
-        span(setting.y),
-        span(setting.x)
-    );
-    let scenario = Scenario::from_toml(&text)?;
+    let time = |units: f64| Distribution::constant_ns((units * 1e9).round() as u64);
+    let mut scenario = Scenario::new(RANK_BATCHES, time(1.0 - setting.x), time(setting.x));
+    scenario.stall_timeout = Span(u64::MAX / 4);
+    scenario.devices = vec![Device::new(time(setting.y))];
+    scenario.ranks.count = accelerators;
     let run = |strategy, together| {
         let mut scenario = scenario.clone();
         scenario.strategy = strategy;
         scenario.ranks.collective = together;
+        if strategy == StrategyName::HostOnly {
+            scenario.devices.clear();
+        }
         engine::run(&scenario, 0)
     };
     let alone = run(StrategyName::HostOnly, true)?;

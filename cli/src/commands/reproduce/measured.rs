@@ -6,10 +6,10 @@ use super::region::{self, Method, Reading};
 use crate::commands::validate::bench::{Bench, Knobs, Material, Pictures, Times};
 use crate::report::table::Grid;
 use crate::report::{Report, Run};
-use crate::runner::StrategyName;
 use crate::surface::progress::Progress;
 use crate::surface::units::{seconds, signed_percent, significant};
 use crate::surface::{Output, output};
+use meetpoint_host::StrategyName;
 use serde::Serialize;
 use std::time::Duration;
 

@@ -51,7 +51,7 @@ pub(crate) struct Arguments {
 pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     check_folder(&arguments.report)?;
     let mut bar = Progress::new("simulating", "recipes", 0);
-    let simulated = experiments::rows(&mut |done, total| bar.set(done, total))?;
+    let (simulated, refused) = experiments::rows(&mut |done, total| bar.set(done, total))?;
     drop(bar);
     let modelled = energy::rows(&experiments::settings())?;
     let size = measured::Size { batches: arguments.batches, quick: arguments.quick };
@@ -60,7 +60,12 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
         false => None,
     };
     let left_out = arguments.measure.then(|| measured::left_out(size)).unwrap_or_default();
-    let document = Document::new(simulated, modelled, measured, left_out);
+    let document = Document::new(
+        simulated,
+        modelled,
+        measured,
+        document::LeftOut { simulated: refused, measured: left_out },
+    );
     let written = write(&document, &arguments.report);
     let printed = output.result(&document, || {
         let text = document::text(&document);

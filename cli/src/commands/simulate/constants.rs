@@ -4,14 +4,13 @@ use super::engine;
 use anyhow::Context;
 use meetpoint_scheduler::{Profile, Split, Strategy, Tail};
 use meetpoint_sim::closed_forms::{self, Inputs, NotApplicable};
-use meetpoint_sim::scenario::{Distribution, Scenario, Span, SplitChoice, StrategyName};
+use meetpoint_sim::scenario::{Device, Distribution, Scenario, Span, SplitChoice, StrategyName};
 
 /// Nanoseconds of a unit, where a time has none: what is simulated depends on ratios alone.
 pub(crate) const UNIT_NS: f64 = 1e9;
 
-/// A scenario to begin with; every value is put in its place. The device is waited for.
-const EMPTY: &str = "batches = 1\nstall_timeout = \"1000000000s\"\n[host]\npreparation = \"1ms\"\n\
-                     [[devices]]\npreparation = \"1ms\"\n[accelerator]\nstep = \"1ms\"\n";
+/// A device is waited for, however slow it is: in virtual time patience costs nothing.
+const PATIENCE: Span = Span(u64::MAX / 4);
 
 /// What each batch takes, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -112,19 +111,18 @@ impl Constants {
     }
 
     fn scenario(&self, strategy: Strategy) -> anyhow::Result<Scenario> {
-        let constant = |time_ns| Distribution::Constant(Span(whole(time_ns)));
-        let mut scenario = Scenario::from_toml(EMPTY).context("failed to begin a scenario")?;
+        let constant = |time_ns| Distribution::constant_ns(whole(time_ns));
+        let (preparation, step) = (constant(self.preparation_ns), constant(self.step_ns));
+        let mut scenario = Scenario::new(self.batches, preparation, step);
         let name = StrategyName::ALL.into_iter().find(|name| name.name() == strategy.name());
         scenario.strategy = name.with_context(|| format!("no {} here", strategy.name()))?;
         if let Strategy::Mte { split: Split::Fixed(split), .. } = strategy {
             scenario.mte.split = SplitChoice::Fixed(split);
         }
-        scenario.batches = self.batches;
+        scenario.stall_timeout = PATIENCE;
         scenario.host.workers = self.workers;
-        scenario.host.preparation = constant(self.preparation_ns);
-        scenario.accelerator.step = constant(self.step_ns);
         scenario.accelerator.direct_read = Span(whole(self.direct_read_ns));
-        scenario.devices[0].preparation = constant(self.device_ns);
+        scenario.devices = vec![Device::new(constant(self.device_ns))];
         if strategy == Strategy::HostOnly {
             scenario.devices.clear();
         }

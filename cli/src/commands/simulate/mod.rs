@@ -72,10 +72,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 0, requires = "t_c",
           value_parser = clap::value_parser!(u32).range(0..=1_024))]
     workers: u32,
-    /// Batches of the epoch, with --t-c (5000) or --study (1000).
-    #[arg(long, value_name = "N", conflicts_with_all = ["scenario", "table", "trace"],
+    /// Batches of the epoch.
+    #[arg(long, value_name = "N", default_value_t = 5_000, requires = "t_c",
           value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
-    batches: Option<u32>,
+    batches: u32,
     /// Print the tables of the notes on DDLP: their figures, ours by formula, ours simulated.
     #[arg(long)]
     table: bool,
@@ -115,8 +115,8 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
         return output.result(&Rows { kind: "table", rows: &rows }, || notes::text(&rows));
     }
     if let Some(which) = arguments.study {
-        let rows = study::run(which, arguments.batches.unwrap_or(1_000))?;
-        return output.result(&Rows { kind: "study", rows: &rows }, || study::text(&rows));
+        let document = study::run(which)?;
+        return output.result(&document, || study::text(&document));
     }
     if let Some(path) = &arguments.trace {
         let rows = replay::file(path)?;
@@ -124,7 +124,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     }
     let times = arguments.t_c.zip(arguments.t_g).zip(arguments.t_s);
     let ((t_c, t_g), t_s) = times.expect("the group of arguments requires one, and it all three");
-    let batches = arguments.batches.unwrap_or(5_000);
+    let batches = arguments.batches;
     let constants = if arguments.workers == 0 {
         Constants::serial(t_c, t_g, t_s, batches)
     } else {

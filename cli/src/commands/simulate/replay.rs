@@ -7,19 +7,15 @@ use super::engine;
 use crate::report::{Batch, Epoch, Report, Run, Source, table::Grid};
 use crate::surface::units::{seconds, signed_percent};
 use anyhow::{Context, bail};
+use meetpoint_sim::Trace;
 use meetpoint_sim::scenario::{
-    Accelerator, Device, Distribution, Host, Scenario, Span, SplitChoice, StrategyName, TailName,
-    Values,
+    Device, Distribution, Holders, Scenario, Span, SplitChoice, StrategyName, TailName,
 };
 use serde::Serialize;
 use std::path::Path;
 
 /// Most that a replay may differ from what was recorded.
 pub(crate) const WITHIN: f64 = 0.02;
-
-/// A scenario to begin with; everything that a recorded run says is put in its place.
-const EMPTY: &str = "batches = 1\nstall_timeout = \"3600s\"\n[host]\npreparation = \"1ms\"\n\
-                     [accelerator]\nstep = \"1ms\"\n";
 
 /// A gap between two batches of the device above this share of the latter is idleness, not work.
 const IDLE_ABOVE: f64 = 0.5;
@@ -107,70 +103,77 @@ fn replayed(report: &Report, run: &Run, epoch: &Epoch) -> Row {
 
 /// The scenario that a recorded epoch is.
 fn scenario(report: &Report, run: &Run, epoch: &Epoch) -> anyhow::Result<Scenario> {
-    if !run.events.is_empty() {
-        bail!("things went wrong in it ({})", run.events[0]);
+    if let Some(event) = run.events.first() {
+        bail!("things went wrong in it ({event})");
+    }
+    let job = &report.job;
+    if job.ranks > 1 {
+        bail!("it has {} ranks; one can be replayed", job.ranks);
+    }
+    if epoch.ahead_batches > 0 || epoch.reused_batches > 0 {
+        bail!("batches of it were prepared before it began");
     }
     let strategy = StrategyName::ALL.into_iter().find(|name| name.name() == run.strategy);
     let strategy = strategy.with_context(|| format!("strategy {} is not known", run.strategy))?;
-    let recorded = Recorded::of(epoch, report.job.workers);
-    let mut scenario = Scenario::from_toml(EMPTY).context("failed to begin a scenario")?;
-    scenario.batches = u32::try_from(epoch.batches.len()).context("too many batches")?;
+    if matches!(strategy, StrategyName::Auto | StrategyName::Windowed) {
+        bail!("the report does not hold the options of {} as numbers", run.strategy);
+    }
+    let batches = u32::try_from(epoch.batches.len()).context("too many batches")?;
+    let devices = match strategy {
+        StrategyName::HostOnly => 0,
+        _ => job.devices.len().max(1),
+    };
+    let some = || Distribution::constant_ns(1);
+    let mut scenario = Scenario::new(batches, some(), some());
     scenario.strategy = strategy;
-    if let Some(split) = epoch.split {
+    scenario.stall_timeout = Span(u64::MAX / 4);
+    scenario.replay = epoch.record.clone();
+    if let (Some(split), StrategyName::Mte) = (epoch.split, strategy) {
         scenario.mte.split = SplitChoice::Fixed(split);
     }
-    if report.job.mte.contains("ascending") {
+    if job.mte.contains("ascending") {
         scenario.mte.tail = TailName::Ascending;
     }
-    scenario.host = Host {
-        workers: report.job.workers,
-        prefetch: report.job.prefetch,
-        preparation: trace(&recorded.host),
-        ..scenario.host
-    };
-    scenario.accelerator = Accelerator { step: trace(&recorded.steps), ..scenario.accelerator };
-    scenario.devices = match strategy {
-        StrategyName::HostOnly => Vec::new(),
-        _ => vec![device(trace(&recorded.device))?],
-    };
-    Ok(scenario)
-}
-
-fn device(preparation: Distribution) -> anyhow::Result<Device> {
-    let text = format!("{EMPTY}[[devices]]\npreparation = \"1ms\"\n");
-    let mut scenario = Scenario::from_toml(&text).context("failed to begin a scenario")?;
-    let device = scenario.devices.pop().context("a scenario lost its device")?;
-    Ok(Device { preparation, ..device })
-}
-
-/// A trace; an end that prepared nothing takes a moment, which is never drawn.
-fn trace(times: &[f64]) -> Distribution {
-    let span = |seconds: &f64| Span((seconds.max(0.0) * 1e9).round() as u64);
-    let values: Vec<Span> = times.iter().map(span).collect();
-    match values.is_empty() {
-        true => Distribution::Constant(Span(1)),
-        false => Distribution::Trace(Values { file: None, values }),
+    scenario.host.workers = job.workers;
+    scenario.host.prefetch = job.prefetch.max(1);
+    scenario.devices = (0..devices).map(|_| Device::new(some())).collect();
+    if !job.shared && devices > 1 {
+        scenario.holders = Holders::Interleaved;
     }
+    let recorded = Recorded::of(epoch, job.workers, devices);
+    Ok(scenario.replaying(&recorded.trace())?)
 }
 
 /// What each part took, in its own order, in seconds.
 #[derive(Debug, Default, PartialEq)]
 struct Recorded {
     host: Vec<f64>,
-    device: Vec<f64>,
+    devices: Vec<Vec<f64>>,
     steps: Vec<f64>,
 }
 
 impl Recorded {
     /// The time that the runtime itself takes between a preparation and a step belongs to the part
     /// that follows, unless it was a wait for a batch.
-    fn of(epoch: &Epoch, workers: u32) -> Self {
-        let mut recorded = Self { device: device_times(epoch), ..Self::default() };
+    fn of(epoch: &Epoch, workers: u32, devices: usize) -> Self {
+        let devices = (0..devices).map(|device| device_times(epoch, device)).collect();
+        let mut recorded = Self { devices, ..Self::default() };
         match workers {
             0 => recorded.add_serial(epoch),
             _ => recorded.add_background(epoch),
         }
         recorded
+    }
+
+    fn trace(&self) -> Trace {
+        let ns = |times: &Vec<f64>| -> Vec<u64> {
+            times.iter().map(|seconds| (seconds.max(0.0) * 1e9).round() as u64).collect()
+        };
+        Trace {
+            host_ns: ns(&self.host),
+            device_ns: self.devices.iter().map(ns).collect(),
+            step_ns: ns(&self.steps),
+        }
     }
 
     /// Without workers the consumer prepares and steps in turn.
@@ -214,9 +217,11 @@ impl Recorded {
 }
 
 /// From one publish to the next where the device had work; the first from the epoch's beginning.
-fn device_times(epoch: &Epoch) -> Vec<f64> {
-    let mut batches: Vec<&Batch> =
-        epoch.batches.iter().filter(|batch| batch.source == Source::Device).collect();
+fn device_times(epoch: &Epoch, device: usize) -> Vec<f64> {
+    let of_device = |batch: &&Batch| {
+        batch.source == Source::Device && usize::from(batch.device.unwrap_or(0)) == device
+    };
+    let mut batches: Vec<&Batch> = epoch.batches.iter().filter(of_device).collect();
     batches.sort_by(|left, right| left.prepare_end.total_cmp(&right.prepare_end));
     let mut before = 0.0;
     let mut times = Vec::new();
@@ -272,7 +277,7 @@ pub(crate) fn text(rows: &[Row]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Recorded, device_times};
+    use super::Recorded;
     use crate::report::{Batch, made_up};
 
     #[test]
@@ -281,6 +286,8 @@ mod tests {
         let batch = |source, times: [f64; 5]| Batch {
             batch: 0,
             source,
+            device: (source == Device).then_some(0),
+            rank: 0,
             prepare_start: times[0],
             prepare_end: times[1],
             ready: times[2],
@@ -299,10 +306,10 @@ mod tests {
                 assert!((found - wanted).abs() < 1e-9, "{found} is not {wanted}");
             }
         };
-        let recorded = Recorded::of(&epoch, 0);
+        let recorded = Recorded::of(&epoch, 0, 1);
         near(&recorded.host, &[1.0]);
         near(&recorded.steps, &[1.0, 1.0, 0.4]);
         // The first from the epoch's beginning, the second from one publish to the next.
-        near(&device_times(&epoch), &[2.5, 2.0]);
+        near(&recorded.devices[0], &[2.5, 2.0]);
     }
 }

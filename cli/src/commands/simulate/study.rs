@@ -1,38 +1,13 @@
-//! What becomes of each strategy when the machine is not as it was told: one table a strategy.
-//!
-//! All studies start from one machine, near the point that the published headline implies: t_c 1 s
-//! (625 ms of preparation, a step of 375 ms), t_s 2 s, no background workers.
+//! What each strategy makes of a machine that is not as it was told: one table a strategy.
 
-use super::engine;
 use crate::report::table::Grid;
 use crate::surface::progress::Progress;
 use crate::surface::units::signed_percent;
-use meetpoint_sim::Outcome;
-use meetpoint_sim::scenario::{
-    Device, Distribution, Fault, FaultKind, Holders, Scenario, Serve, Span, StrategyName, When,
-};
+use meetpoint_sim::studies::{Condition, Table, robustness};
 use serde::Serialize;
 
-/// The machine of all studies, as a scenario file would have it.
-const MACHINE: &str = r#"
-batches = 1000
-stall_timeout = "60s"
-[host]
-preparation = "625ms"
-[[devices]]
-preparation = "2s"
-[accelerator]
-step = "375ms"
-"#;
-
-/// Seeds over which chance is averaged.
-const SEEDS: u64 = 8;
-/// σ of the logarithm in the study of jitter.
-const SIGMA: f64 = 0.3;
-
 /// Which study.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Study {
     /// The device's true time is 0.5 to 4 times what the scheduler was told.
     Misprofiled,
@@ -46,247 +21,146 @@ pub(crate) enum Study {
     All,
 }
 
-/// A strategy under one condition.
+/// A strategy under a condition.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Row {
-    /// Its name.
-    pub strategy: &'static str,
-    /// Which study.
-    pub study: Study,
-    /// What is not as it was told.
+    /// The strategy, with its option where it has one.
+    pub strategy: String,
+    /// What is done to the machine.
     pub condition: String,
-    /// T over that of `host-only` under the same condition and seed; the mean over seeds.
+    /// T.
+    pub total_seconds: f64,
+    /// T of the host alone under the same condition and draws.
+    pub host_only_seconds: f64,
+    /// T/T0.
     pub time_ratio: f64,
-    /// The worst of the seeds.
-    pub time_ratio_worst: f64,
     /// Share of the batches that devices prepared.
     pub device_share: f64,
-    /// Stalls seen.
-    pub stalls: u64,
-    /// Batches begun at a device and done again by the host.
-    pub redone: u64,
+    /// Time that accelerators waited, mean of the ranks.
+    pub wait_seconds: f64,
+    /// Steps in which ranks took batches of different kinds, as a share; `None` for one rank.
+    pub mixed_steps: Option<f64>,
 }
 
-/// One condition: a machine, and with what it is compared.
-struct Case {
-    study: Study,
-    condition: String,
-    scenario: Scenario,
-    seeds: u64,
+/// A strategy that this version's scheduler does not run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Refused {
+    /// The strategy.
+    pub strategy: String,
+    /// Why.
+    pub reason: String,
 }
 
-/// The strategies that are studied; `host-only` is what they are compared with.
-pub(crate) const STRATEGIES: [StrategyName; 7] = [
-    StrategyName::DeviceOnly,
-    StrategyName::Mte,
-    StrategyName::Wrr,
-    StrategyName::WrrFrozen,
-    StrategyName::MteFeedback,
-    StrategyName::Windowed,
-    StrategyName::Auto,
-];
+/// What came of it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Document {
+    kind: &'static str,
+    rows: Vec<Row>,
+    refused: Vec<Refused>,
+}
 
-/// Runs a study under every strategy; rows are sorted by strategy.
-pub(crate) fn run(study: Study, batches: u32) -> anyhow::Result<Vec<Row>> {
-    let cases = cases(study, batches);
-    let total = (cases.len() * STRATEGIES.len()) as u64;
-    let mut bar = Progress::new("simulating", "scenarios", total);
-    let mut alone = Vec::new();
-    for case in &cases {
-        let mut of_seeds = Vec::new();
-        for seed in 0..case.seeds {
-            of_seeds.push(engine::run(&host_only(&case.scenario), seed)?.total_ns as f64);
-        }
-        alone.push(of_seeds);
+/// Runs a study under every strategy.
+pub(crate) fn run(study: Study) -> anyhow::Result<Document> {
+    let mut bar = Progress::new("simulating", "scenarios", 0);
+    let tables = robustness(|done, total| bar.set(done as u64, total as u64))?;
+    let mut document = Document { kind: "study", rows: Vec::new(), refused: Vec::new() };
+    for table in tables {
+        take(&mut document, study, table);
     }
-    let mut rows = Vec::new();
-    for strategy in STRATEGIES {
-        for (case, alone) in cases.iter().zip(&alone) {
-            rows.push(row(case, strategy, alone)?);
-            bar.set(rows.len() as u64, total);
-        }
+    Ok(document)
+}
+
+fn take(document: &mut Document, study: Study, table: Table) {
+    let strategy = table.strategy;
+    let asked = table.rows.into_iter().filter(|row| belongs(study, row.condition));
+    document.rows.extend(asked.map(|row| Row {
+        strategy: strategy.clone(),
+        condition: row.condition.describe(),
+        total_seconds: row.total_s,
+        host_only_seconds: row.host_only_s,
+        time_ratio: row.against_host_only(),
+        device_share: row.device_share,
+        wait_seconds: row.wait_s,
+        mixed_steps: row.mixed_steps,
+    }));
+    document.refused.extend(table.refused.map(|reason| Refused { strategy, reason }));
+}
+
+/// Whether a condition is part of a study; the undisturbed machine is part of each.
+fn belongs(study: Study, condition: Condition) -> bool {
+    match (study, condition) {
+        (Study::All, _) | (_, Condition::AsTold) => true,
+        (Study::Misprofiled, Condition::MisProfiled(_))
+        | (Study::Slowdown, Condition::HalvesMidEpoch)
+        | (Study::Jitter, Condition::Jitter)
+        | (Study::Ranks, Condition::Ranks { .. }) => true,
+        _ => false,
     }
-    Ok(rows)
-}
-
-fn row(case: &Case, strategy: StrategyName, alone: &[f64]) -> anyhow::Result<Row> {
-    let scenario = Scenario { strategy, ..case.scenario.clone() };
-    let mut outcomes: Vec<(Outcome, f64)> = Vec::new();
-    for (seed, alone) in (0..case.seeds).zip(alone) {
-        outcomes.push((engine::run(&scenario, seed)?, *alone));
-    }
-    let ratios = || outcomes.iter().map(|(outcome, alone)| outcome.total_ns as f64 / alone);
-    let mean = |sum: f64| sum / outcomes.len().max(1) as f64;
-    let first = |of: &dyn Fn(&Outcome) -> u64| outcomes.first().map_or(0, |(first, _)| of(first));
-    Ok(Row {
-        strategy: strategy.name(),
-        study: case.study,
-        condition: case.condition.clone(),
-        time_ratio: mean(ratios().sum()),
-        time_ratio_worst: ratios().fold(0.0, f64::max),
-        device_share: mean(outcomes.iter().map(|(outcome, _)| outcome.device_share()).sum()),
-        stalls: first(&|outcome| outcome.sum(|rank| rank.stalls.into())),
-        redone: first(&|outcome| outcome.sum(|rank| rank.redone.into())),
-    })
-}
-
-fn host_only(scenario: &Scenario) -> Scenario {
-    let strategy = StrategyName::HostOnly;
-    Scenario { strategy, devices: Vec::new(), ..scenario.clone() }
-}
-
-fn machine(batches: u32) -> Scenario {
-    let mut scenario = Scenario::from_toml(MACHINE).expect("a test reads it");
-    scenario.batches = batches;
-    scenario
-}
-
-fn times(time: Span, factor: f64) -> Span {
-    Span((time.0 as f64 * factor).round() as u64)
-}
-
-fn cases(study: Study, batches: u32) -> Vec<Case> {
-    match study {
-        Study::Misprofiled => misprofiled(batches),
-        Study::Slowdown => slowdown(batches),
-        Study::Jitter => jitter(batches),
-        Study::Ranks => ranks(batches),
-        Study::All => [Study::Misprofiled, Study::Slowdown, Study::Jitter, Study::Ranks]
-            .into_iter()
-            .flat_map(|study| cases(study, batches))
-            .collect(),
-    }
-}
-
-/// The scheduler is told 2 s; the device takes 0.5 to 4 times that.
-fn misprofiled(batches: u32) -> Vec<Case> {
-    let case = |factor: f64| {
-        let mut scenario = machine(batches);
-        let told = Span(scenario.devices[0].preparation.mean_ns() as u64);
-        scenario.devices[0].preparation = Distribution::Constant(times(told, factor));
-        scenario.profile.device_factor = 1.0 / factor;
-        let condition = format!("true t_s {factor} x the profile");
-        Case { study: Study::Misprofiled, condition, scenario, seeds: 1 }
-    };
-    [0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0].map(case).into()
-}
-
-fn slowdown(batches: u32) -> Vec<Case> {
-    let case = |factor: f64| {
-        let mut scenario = machine(batches);
-        // Half of the time that the epoch takes by the closed form of `wrr` at this machine.
-        let middle = f64::from(batches) * 2.0 / (2.0 + 1.0 - 0.375) / 2.0;
-        let when = When::Time(Span((middle * 1e9) as u64));
-        scenario.devices[0].faults = vec![Fault { kind: FaultKind::Slow(factor), when }];
-        let condition = format!("{factor} x as slow from mid-epoch on");
-        Case { study: Study::Slowdown, condition, scenario, seeds: 1 }
-    };
-    [2.0, 4.0].map(case).into()
-}
-
-fn jitter(batches: u32) -> Vec<Case> {
-    let law = |distribution: &mut Distribution| {
-        let mean = Span(distribution.mean_ns().round() as u64);
-        *distribution = Distribution::Lognormal { mean, sigma: SIGMA };
-    };
-    let case = |what: &str, host: bool, device: bool| {
-        let mut scenario = machine(batches);
-        if host {
-            law(&mut scenario.host.preparation);
-            law(&mut scenario.accelerator.step);
-        }
-        if device {
-            law(&mut scenario.devices[0].preparation);
-        }
-        let condition = format!("lognormal jitter {SIGMA}, {what}");
-        Case { study: Study::Jitter, condition, scenario, seeds: SEEDS }
-    };
-    vec![
-        case("device", false, true),
-        case("host and accelerator", true, false),
-        case("everywhere", true, true),
-    ]
-}
-
-/// As many devices as ranks, so that a rank's share of device work is that of one rank alone.
-fn ranks(batches: u32) -> Vec<Case> {
-    let mut cases = Vec::new();
-    for (serve, devices) in [
-        (Serve::AllRanks, "every device for all ranks"),
-        (Serve::OwnRanks, "a device for each rank"),
-    ] {
-        for count in [2, 4, 8] {
-            for collective in [true, false] {
-                let mut scenario = machine(batches);
-                scenario.ranks.count = count;
-                scenario.ranks.collective = collective;
-                scenario.holders = Holders::Shared;
-                scenario.serve = serve;
-                let device = &scenario.devices[0];
-                let mean = Span(device.preparation.mean_ns() as u64);
-                let preparation = Distribution::Lognormal { mean, sigma: SIGMA };
-                let device = Device { count, preparation, ..device.clone() };
-                scenario.devices = vec![device];
-                let decided = if collective { "decided together" } else { "each alone" };
-                let condition = format!("G = {count}, {devices}, {decided}");
-                cases.push(Case { study: Study::Ranks, condition, scenario, seeds: 3 });
-            }
-        }
-    }
-    cases
 }
 
 /// The rows of one strategy as a table.
-pub(crate) fn grid(rows: &[Row], strategy: &str) -> Grid {
+fn grid(rows: &[Row], strategy: &str) -> Grid {
     let head = [
         strategy,
         "T / host alone",
-        "worst seed",
         "time saved",
         "throughput",
         "device's share",
-        "stalls",
-        "done twice",
+        "waited",
+        "steps of mixed source",
     ];
     let mut grid = Grid::new(&head, 1..head.len());
+    let percent = |share: f64| format!("{:.1} %", share * 100.0);
     for row in rows.iter().filter(|row| row.strategy == strategy) {
         grid.rows.push(vec![
             row.condition.clone(),
             format!("{:.3}", row.time_ratio),
-            format!("{:.3}", row.time_ratio_worst),
             signed_percent(1.0 - row.time_ratio),
             signed_percent(1.0 / row.time_ratio - 1.0),
-            format!("{:.1} %", row.device_share * 100.0),
-            row.stalls.to_string(),
-            row.redone.to_string(),
+            percent(row.device_share),
+            crate::surface::units::seconds(row.wait_seconds),
+            row.mixed_steps.map_or_else(|| "–".to_owned(), percent),
         ]);
     }
     grid
 }
 
 /// All tables for a terminal.
-pub(crate) fn text(rows: &[Row]) -> String {
+pub(crate) fn text(document: &Document) -> String {
     let mut text = String::from(
-        "Simulated: t_c 1 s (preparation 625 ms, step 375 ms), profile t_s 2 s, w = 0; T is \
-         compared with that of host-only under the same condition and seed.\n",
+        "Simulated: t_c 800 ms, t_g 300 ms, t_s 1.6 s as told, w = 0, 1000 batches a rank; T is \
+         compared with that of host-only under the same condition and draws.\n",
     );
-    for strategy in STRATEGIES {
+    let mut strategies: Vec<&str> = Vec::new();
+    for row in &document.rows {
+        if !strategies.contains(&row.strategy.as_str()) {
+            strategies.push(&row.strategy);
+        }
+    }
+    for strategy in strategies {
         text.push('\n');
-        text.push_str(&grid(rows, strategy.name()).text());
+        text.push_str(&grid(&document.rows, strategy).text());
+    }
+    for refused in &document.refused {
+        text.push_str(&format!("{}: not simulated: {}\n", refused.strategy, refused.reason));
     }
     text
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Study, cases};
+    use super::{Study, belongs};
+    use meetpoint_sim::studies::{Condition, conditions};
 
     #[test]
-    fn every_case_is_a_scenario_that_can_be_run() {
-        let cases = cases(Study::All, 100);
-        assert_eq!(cases.len(), 7 + 2 + 3 + 12);
-        for case in cases {
-            case.scenario.check().unwrap_or_else(|error| panic!("{}: {error}", case.condition));
+    fn every_condition_is_part_of_a_study_of_its_own() {
+        use Study::{Jitter, Misprofiled, Ranks, Slowdown};
+        for condition in conditions() {
+            let studies = [Misprofiled, Slowdown, Jitter, Ranks];
+            let of = studies.into_iter().filter(|study| belongs(*study, condition)).count();
+            let wanted = if condition == Condition::AsTold { 4 } else { 1 };
+            assert_eq!(of, wanted, "{condition:?}");
+            assert!(belongs(Study::All, condition));
         }
     }
 }

@@ -7,15 +7,16 @@ use crate::commands::pack::pack_with_bar;
 use crate::generate;
 use crate::report::write::place;
 use crate::report::{Report, Run};
-use crate::runner::{self, Plan, StrategyName};
+use crate::runner::{self, Plan};
 use crate::surface::progress::Progress;
 use crate::surface::{Output, Stop, cores_allowed, output};
 use anyhow::Context;
 use meetpoint_datasets::{Check, OnError, PackOptions};
-use meetpoint_format::batching::Batching;
+use meetpoint_format::batching::{Batching, Cut};
 use meetpoint_format::recipe::Recipe;
-use meetpoint_host::JobFile;
+use meetpoint_host::{JobFile, StrategyName};
 use meetpoint_prepare::Dataset;
+use meetpoint_sim::power::PowerModel;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -130,13 +131,13 @@ impl Bench {
         recipe: &str,
     ) -> anyhow::Result<Material> {
         let dataset = Arc::new(Dataset::open(&self.folder.path().join(name))?);
-        let batching = Batching {
+        let batching = Batching::alone(Cut {
             samples: dataset.len(),
             batch_size,
             drop_last: true,
             shuffle: true,
             seed: 0,
-        };
+        });
         let parsed = Arc::new(Recipe::from_toml(recipe)?);
         let prepare = calibrate::measure(&dataset, &parsed, batching)?;
         let (name, recipe) = (name.to_owned(), recipe.to_owned());
@@ -154,7 +155,8 @@ impl Bench {
         let path = self.write(material, knobs)?;
         let job = JobFile::load(&path)?;
         // Nothing but the report is wanted of it.
-        runner::run(&job, &Plan::of(strategies), &self.stop, Output::new(true))
+        let plan = Plan::of(strategies);
+        runner::run(&job, &plan, &PowerModel::bundled(), &self.stop, Output::new(true))
     }
 
     fn write(&self, material: &Material, knobs: Knobs) -> anyhow::Result<PathBuf> {

@@ -9,10 +9,10 @@ use crate::commands::simulate::constants::{Constants, MTE, mte_with};
 use crate::commands::simulate::replay;
 use crate::report::table::Grid;
 use crate::report::{Report, Run};
-use crate::runner::StrategyName;
 use crate::surface::output;
 use crate::surface::progress::Progress;
 use crate::surface::units::{seconds, signed_percent};
+use meetpoint_host::StrategyName;
 use meetpoint_scheduler::Strategy;
 use serde::Serialize;
 

@@ -8,7 +8,6 @@ const RIGHT: f64 = WIDTH - 24.0;
 const ROW: f64 = 20.0;
 const GAP: f64 = 4.0;
 const TITLE: f64 = 24.0;
-const BLOCK: f64 = TITLE + 3.0 * (ROW + GAP) + 14.0;
 const TOP: f64 = 30.0;
 /// Background threads drawn one above the other; more than these share lanes.
 const LANES_MAX: usize = 8;
@@ -17,24 +16,38 @@ const THIN: f64 = 1.5;
 /// Width of such a column in pixels.
 const COLUMN: f64 = 3.0;
 
+/// Devices drawn in rows of their own; more than these share the last.
+const DEVICES_MAX: usize = 8;
+
 /// A bar from one time to another.
 type Bar = (f64, f64, Source);
 
 /// Draws the shown epoch of every run on one time axis.
 pub(crate) fn timeline(runs: &[Run]) -> String {
-    let height = TOP + BLOCK * runs.len() as f64 + 40.0;
-    let mut svg = Svg::new(WIDTH, height);
+    let bottom = TOP + runs.iter().map(block_height).sum::<f64>();
+    let mut svg = Svg::new(WIDTH, bottom + 40.0);
     let scale = Scale::new(longest(runs), LEFT, RIGHT);
     let entries = [("host", "prepared by the host"), ("device", "prepared by the device")];
     let entries = entries.map(|(class, name)| (class.to_owned(), name.to_owned()));
     super::legend(&mut svg, &entries, LEFT, 14.0);
-    let bottom = TOP + BLOCK * runs.len() as f64;
     super::time_axis(&mut svg, &scale, TOP, bottom, "seconds since the epoch began");
-    for (place, run) in runs.iter().enumerate() {
-        let Some(epoch) = shown(run) else { continue };
-        block(&mut svg, run, epoch, &scale, TOP + BLOCK * place as f64);
+    let mut top = TOP;
+    for run in runs {
+        if let Some(epoch) = shown(run) {
+            block(&mut svg, run, epoch, &scale, top);
+        }
+        top += block_height(run);
     }
     svg.finish("Timeline: who prepared and who consumed each batch, per strategy")
+}
+
+/// Rows for devices: one where there is none, too, so that strategies compare by eye.
+fn device_rows(run: &Run) -> usize {
+    run.devices.len().clamp(1, DEVICES_MAX)
+}
+
+fn block_height(run: &Run) -> f64 {
+    TITLE + (2 + device_rows(run)) as f64 * (ROW + GAP) + 14.0
 }
 
 fn block(svg: &mut Svg, run: &Run, epoch: &Epoch, scale: &Scale, top: f64) {
@@ -47,23 +60,27 @@ fn block(svg: &mut Svg, run: &Run, epoch: &Epoch, scale: &Scale, top: f64) {
         counts(Source::Device)
     );
     svg.text("title", Anchor::Start, LEFT, top + 16.0, &title);
-    let prepared = |source: Source| -> Vec<Bar> {
-        let of_source = epoch.batches.iter().filter(|batch| batch.source == source);
-        of_source.map(|batch| (batch.prepare_start, batch.prepare_end, source)).collect()
+    let prepared = |is_meant: &dyn Fn(&Batch) -> bool| -> Vec<Bar> {
+        let meant = epoch.batches.iter().filter(|batch| is_meant(batch));
+        meant.map(|batch| (batch.prepare_start, batch.prepare_end, batch.source)).collect()
     };
     let consumed: Vec<Bar> = epoch
         .batches
         .iter()
         .map(|batch: &Batch| (batch.consume, batch.step_end, batch.source))
         .collect();
-    let rows = [
-        ("host", prepared(Source::Host)),
-        ("device", prepared(Source::Device)),
-        ("accelerator", consumed),
-    ];
+    let device_rows = device_rows(run);
+    let mut rows = vec![("host".to_owned(), prepared(&|batch| batch.source == Source::Host))];
+    rows.extend((0..device_rows).map(|row| {
+        let name = if device_rows == 1 { "device".to_owned() } else { format!("device {row}") };
+        let row_of = |batch: &Batch| usize::from(batch.device.unwrap_or(0)).min(device_rows - 1);
+        let is_meant = |batch: &Batch| batch.source == Source::Device && row_of(batch) == row;
+        (name, prepared(&is_meant))
+    }));
+    rows.push(("accelerator".to_owned(), consumed));
     for (row, (name, bars)) in rows.into_iter().enumerate() {
         let y = top + TITLE + row as f64 * (ROW + GAP);
-        svg.text("label", Anchor::End, LEFT - 8.0, y + ROW * 0.7, name);
+        svg.text("label", Anchor::End, LEFT - 8.0, y + ROW * 0.7, &name);
         svg.rect("lane", LEFT, y, scale.at(epoch.seconds) - LEFT, ROW);
         let lanes = into_lanes(bars);
         let lane_height = ROW / lanes.len().max(1) as f64;
@@ -73,7 +90,7 @@ fn block(svg: &mut Svg, run: &Run, epoch: &Epoch, scale: &Scale, top: f64) {
         }
     }
     let x = scale.at(epoch.seconds);
-    svg.line("end", (x, top + TITLE - 3.0), (x, top + BLOCK - 12.0));
+    svg.line("end", (x, top + TITLE - 3.0), (x, top + block_height(run) - 12.0));
 }
 
 /// Bars that overlap go to lanes of their own, up to [`LANES_MAX`].

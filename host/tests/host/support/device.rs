@@ -1,7 +1,7 @@
 //! A device in this process, for testing the host's end of the link: it speaks the real protocol
 //! over a real socket, prepares real batches, and misbehaves on demand.
 
-use meetpoint_format::batching::Batching;
+use meetpoint_format::batching::{Batching, Cut, Rank};
 use meetpoint_format::checksum::crc32c;
 use meetpoint_format::recipe::Recipe;
 use meetpoint_format::slot::{HEADER_BYTES, SlotHeader};
@@ -60,6 +60,8 @@ pub(crate) struct Behaviour {
     pub(crate) faults: Vec<(u32, Fault)>,
     pub(crate) refuses: Option<&'static str>,
     pub(crate) speaks_version: Option<u32>,
+    /// How much longer a batch takes than it has to.
+    pub(crate) pause: Duration,
 }
 
 /// A running device. Dropping it closes its socket and every link.
@@ -198,16 +200,20 @@ impl Device for Agent {
         assert_eq!(dataset.manifest_sha256().to_vec(), request.manifest_sha256);
         let recipe = Arc::new(Recipe::from_toml(&request.recipe_toml).unwrap());
         assert_eq!(recipe.hash().0.to_vec(), request.recipe_hash);
-        let batching = Batching {
+        let cut = Cut {
             samples: dataset.len(),
             batch_size: request.batch_size,
             drop_last: request.drop_last,
             shuffle: request.shuffle,
             seed: request.seed,
         };
+        let rank = Rank { rank: request.rank, ranks: request.ranks };
+        let holders = dataset.spread(request.devices, &request.part_holders).unwrap();
+        let batching = Batching::new(cut, rank, holders).unwrap();
         let (samples, batches) = (dataset.len(), batching.batches());
+        let batches_held = batching.count(u16::try_from(request.device).unwrap());
         *self.loaded.lock().unwrap() = Some((request, Job { dataset, recipe, batching }));
-        Ok(Response::new(LoadReply { samples, batches }))
+        Ok(Response::new(LoadReply { samples, batches, batches_held }))
     }
 
     type RunStream = UnboundedReceiverStream<Result<DeviceMessage, Status>>;
@@ -248,6 +254,8 @@ impl Device for Agent {
             answers,
             messages,
             behaviour: self.behaviour.clone(),
+            device: request_loaded.device,
+            devices: request_loaded.devices,
             batches: Arc::clone(&self.batches),
             meters: Meters::default(),
         };
@@ -270,6 +278,9 @@ struct Worker {
     answers: Answers,
     messages: Receiver<host_message::Message>,
     behaviour: Behaviour,
+    /// Which it is, of how many that hold different parts.
+    device: u32,
+    devices: u32,
     batches: Arc<Mutex<u32>>,
     meters: Meters,
 }
@@ -351,14 +362,17 @@ impl Worker {
         let Job { recipe, batching, .. } = &self.job;
         let spec = self.preparer.spec();
         let len = batching.batch_len(batch);
+        let is_own = self.devices == 1 || u32::from(batching.holder(batch).0) == self.device;
+        assert!(is_own, "device {} was given batch {batch}, which it does not hold", self.device);
         let mut payload = vec![0; len as usize * spec.bytes()];
         let (epoch, generation) = (self.epoch, self.generation);
         self.preparer.prepare(epoch, batch, &mut payload, &mut |_| true).unwrap();
+        std::thread::sleep(self.behaviour.pause);
         let header = SlotHeader {
             epoch,
             batch,
             generation,
-            seed: batching.seed,
+            seed: batching.seed(),
             recipe: recipe.hash(),
             dtype: spec.dtype,
             shape: spec.batch_shape(len),

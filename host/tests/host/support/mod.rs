@@ -46,8 +46,13 @@ pub(crate) fn recipe() -> Arc<Recipe> {
 
 /// A folder with a dataset of `samples` pictures in two parts and two labels.
 pub(crate) fn dataset(samples: u32) -> tempfile::TempDir {
+    dataset_in_parts(samples, 2)
+}
+
+/// The same in so many parts, as large as each other, give or take one.
+pub(crate) fn dataset_in_parts(samples: u32, parts: usize) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    pack(folder.path(), (0..samples).map(picture).collect());
+    pack_in_parts(folder.path(), (0..samples).map(picture).collect(), parts);
     folder
 }
 
@@ -90,13 +95,19 @@ pub(crate) fn picture(number: u32) -> Vec<u8> {
     encoded
 }
 
-/// Writes a dataset of these images.
+/// Writes a dataset of these images in two parts.
 pub(crate) fn pack(folder: &Path, images: Vec<Vec<u8>>) {
+    pack_in_parts(folder, images, 2);
+}
+
+fn pack_in_parts(folder: &Path, images: Vec<Vec<u8>>, part_count: usize) {
     let samples = images.len();
+    let end_of = |part: usize| (samples * part).div_ceil(part_count);
     let mut parts = Vec::new();
     let (mut image_bytes, mut image_bytes_max) = (0, 0);
     let mut numbered = images.into_iter().enumerate();
-    for (part, count) in [samples.div_ceil(2), samples / 2].into_iter().enumerate() {
+    for part in 0..part_count {
+        let count = end_of(part + 1) - end_of(part);
         if count == 0 {
             continue;
         }

@@ -1,6 +1,13 @@
 //! Which consistency levels a run really gave: what was consumed against a preparation by the host
 //! alone.
+//!
+//! In reading order: this file (the epochs of one rank), `ranks` (those of several).
 
+mod ranks;
+
+pub use ranks::{RankRuns, verify_ranks};
+
+use crate::driver::device_name;
 use crate::stats::{BatchCheck, EpochStats, Preparer};
 use crate::{Error, StopHandle};
 use meetpoint_format::batching::Batching;
@@ -69,7 +76,7 @@ impl Reference {
         let mut preparer = BatchPreparer::new(job.clone(), engine, cpu)?;
         let sample_bytes = preparer.spec().bytes();
         let batching = &job.batching;
-        let mut out = vec![0; sample_bytes * batching.batch_size as usize];
+        let mut out = vec![0; sample_bytes * batching.batch_size() as usize];
         let mut reference = BTreeMap::new();
         for epoch in epochs {
             let order = batching.order(epoch);
@@ -98,6 +105,18 @@ impl Reference {
             }
         }
         Self { epochs, origin: "what the host alone prepared".to_owned() }
+    }
+
+    /// What several have together: those of the ranks of a job.
+    pub fn merge(references: impl IntoIterator<Item = Self>) -> Self {
+        let mut merged = Self { epochs: BTreeMap::new(), origin: String::new() };
+        for reference in references {
+            for (epoch, samples) in reference.epochs {
+                merged.epochs.entry(epoch).or_default().extend(samples);
+            }
+            merged.origin = reference.origin;
+        }
+        merged
     }
 
     /// Samples that it has, over all epochs.
@@ -208,9 +227,9 @@ fn equality(run: &EpochStats, reference: &Reference) -> Result<String, Doubt> {
                 return Err(Doubt::Unknown(format!("the reference lacks sample {sample}")));
             };
             if got != expected {
-                let who = match check.source {
-                    Preparer::Host => "the host",
-                    Preparer::Device => "the device",
+                let who = match check.device {
+                    None => "the host".to_owned(),
+                    Some(number) => device_name(number.into(), run.devices.len()),
                 };
                 return failed(format!(
                     "batch {} by {who}, row {row}, sample {sample}: CRC-32C is {got:#010x}, \

@@ -1,0 +1,121 @@
+//! What a report says of a run: sums, the closed form beside the clock, levels, energy.
+
+use super::{Measured, ranks};
+use crate::report;
+use crate::report::{Level, Run, Verdict, collect, energy, predict};
+use meetpoint_host::group::RankOutcome;
+use meetpoint_host::stats::EpochStats;
+use meetpoint_host::verify::{
+    LevelVerdict, RankRuns, Reference, Verdict as HostVerdict, verify_ranks,
+};
+use meetpoint_host::{AcceleratorJob, DeviceKind, JobFile};
+use meetpoint_scheduler::{Profile, Strategy};
+use meetpoint_sim::closed_forms::Inputs;
+use meetpoint_sim::power::PowerModel;
+
+/// A run as a report holds it, without its energy.
+pub(super) fn judge(
+    job: &JobFile,
+    measured: &Measured,
+    reference: Result<&Reference, &str>,
+) -> Run {
+    let totals = collect::totals(&measured.epochs);
+    let ranks: Vec<&[EpochStats]> = measured.ranks.iter().map(|it| &it.epochs[..]).collect();
+    let epochs: Vec<report::Epoch> =
+        measured.epochs.iter().map(|epoch| collect::epoch(epoch, &ranks, job.workers)).collect();
+    let predictions = epochs
+        .iter()
+        .zip(&measured.epochs)
+        .map(|(epoch, stats)| match disturbance(job, stats) {
+            Some(reason) => Err(format!("no closed form: {reason}")),
+            None => predict::epoch(decided(measured, stats), &inputs(job, measured, epoch, stats)),
+        })
+        .collect();
+    let of_devices = &measured.ranks[0].devices;
+    let emulations: Vec<_> = of_devices.iter().map(|device| device.emulation).collect();
+    Run {
+        strategy: measured.name.as_str().to_owned(),
+        prediction: predict::total(predictions, totals.seconds),
+        epochs,
+        levels: levels(measured, reference),
+        devices: collect::devices(&measured.epochs, &emulations),
+        ranks: ranks::rows(measured),
+        modelled_energy: None,
+        events: collect::events(&measured.epochs),
+        totals,
+    }
+}
+
+/// The strategy that decided in an epoch: what `auto` picked, else the run's own.
+fn decided(measured: &Measured, stats: &EpochStats) -> Strategy {
+    stats.schedule.picked.map_or(measured.strategy, |picked| picked.strategy)
+}
+
+/// Why an epoch is none of those that the closed forms speak of.
+fn disturbance(job: &JobFile, stats: &EpochStats) -> Option<&'static str> {
+    let has_faults = job.devices.iter().any(|device| match &device.kind {
+        DeviceKind::Emulated(knobs) => !knobs.faults.is_empty(),
+        DeviceKind::Connect { .. } => false,
+    });
+    match stats.devices.is_empty() {
+        _ if job.ranks > 1 => Some("ranks share the devices"),
+        _ if stats.schedule.device_lost => Some("a device was lost"),
+        _ if stats.schedule.stalls > 0 => Some("a device stalled"),
+        false if has_faults => Some("the job asks for faults"),
+        _ => None,
+    }
+}
+
+fn inputs(job: &JobFile, measured: &Measured, epoch: &report::Epoch, stats: &EpochStats) -> Inputs {
+    // Zero is the closed forms' word for "not known".
+    let nanoseconds = |time: Option<f64>| time.map_or(0, |time| (time * 1e9).round() as u64);
+    Inputs {
+        batches: stats.batches,
+        background: job.workers > 0,
+        profile: Profile {
+            host_ns: nanoseconds(epoch.profile.t_c_seconds),
+            device_ns: nanoseconds(epoch.profile.t_s_seconds),
+            ready_ns: nanoseconds(epoch.profile.t_g_seconds),
+        },
+        spool_slots: measured.ranks[0].spool_slots.unwrap_or(0),
+    }
+}
+
+fn levels<'m>(measured: &'m Measured, reference: Result<&Reference, &str>) -> Vec<Level> {
+    let reference = match reference {
+        Ok(reference) => reference,
+        Err(why) => {
+            let claimed = measured.strategy.levels().iter().map(|level| Level {
+                level: format!("{level:?}"),
+                verdict: Verdict::NotChecked,
+                how: why.to_owned(),
+            });
+            return claimed.collect();
+        }
+    };
+    let of_rank = |rank: &'m RankOutcome| RankRuns { job: &rank.job, runs: &rank.epochs };
+    let ranks: Vec<RankRuns<'m>> = measured.ranks.iter().map(of_rank).collect();
+    verify_ranks(measured.strategy, &ranks, reference).into_iter().map(level).collect()
+}
+
+fn level(judged: LevelVerdict) -> Level {
+    let (verdict, how) = match judged.verdict {
+        HostVerdict::Verified { how } => (Verdict::Verified, how),
+        HostVerdict::Failed { place } => (Verdict::Failed, place),
+        HostVerdict::NotChecked { why } => (Verdict::NotChecked, why),
+        HostVerdict::NotClaimed => (Verdict::NotClaimed, "the strategy does not claim it".into()),
+    };
+    Level { level: format!("{:?}", judged.level), verdict, how }
+}
+
+/// Adds the energy that the model gives a run.
+pub(super) fn with_energy(job: &JobFile, mut run: Run, power: &PowerModel, cores: usize) -> Run {
+    let steps = run.totals.host_batches + run.totals.device_batches;
+    let accelerator_busy = match job.accelerator {
+        AcceleratorJob::Null => 0.0,
+        AcceleratorJob::Emulated { step } => step.as_secs_f64() * steps as f64,
+    };
+    let devices = job.devices.len();
+    run.modelled_energy = Some(energy::model(power, &run, cores, devices, accelerator_busy));
+    run
+}

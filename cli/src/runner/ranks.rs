@@ -1,0 +1,92 @@
+//! Several ranks as one: their epochs together, and each one's row in the report.
+
+use super::Measured;
+use crate::report::Rank;
+use meetpoint_host::group::RankOutcome;
+use meetpoint_host::stats::{DeviceStats, EpochStats};
+
+/// The epochs of all ranks together. What cannot be added up (times of single batches, the order)
+/// is rank 0's.
+pub(super) fn together(ranks: &[RankOutcome]) -> Vec<EpochStats> {
+    let Some((first, others)) = ranks.split_first() else { return Vec::new() };
+    let mut epochs = first.epochs.clone();
+    for other in others {
+        for (epoch, more) in epochs.iter_mut().zip(&other.epochs) {
+            add(epoch, more, other.rank);
+        }
+    }
+    epochs
+}
+
+fn add(epoch: &mut EpochStats, more: &EpochStats, rank: u32) {
+    epoch.is_complete &= more.is_complete;
+    epoch.samples += more.samples;
+    epoch.duration_ns = epoch.duration_ns.max(more.duration_ns);
+    // Of the process, and so of all ranks: each measured it over its own epoch.
+    epoch.host_cpu_ns = epoch.host_cpu_ns.max(more.host_cpu_ns);
+    epoch.host_peak_resident_bytes =
+        epoch.host_peak_resident_bytes.max(more.host_peak_resident_bytes);
+    epoch.host_bytes_read += more.host_bytes_read;
+    epoch.host_bytes_written += more.host_bytes_written;
+    epoch.verify_ns += more.verify_ns;
+    for (device, more) in epoch.devices.iter_mut().zip(&more.devices) {
+        add_device(device, more);
+    }
+    let (schedule, more_schedule) = (&mut epoch.schedule, &more.schedule);
+    schedule.host_batches += more_schedule.host_batches;
+    schedule.device_batches += more_schedule.device_batches;
+    schedule.revoked += more_schedule.revoked;
+    schedule.void_reports += more_schedule.void_reports;
+    schedule.stalls += more_schedule.stalls;
+    schedule.device_lost |= more_schedule.device_lost;
+    for (device, more) in schedule.devices.iter_mut().zip(&more_schedule.devices) {
+        device.batches += more.batches;
+        device.revoked += more.revoked;
+        device.stalls += more.stalls;
+        device.is_lost |= more.is_lost;
+    }
+    epoch.events.extend(more.events.iter().cloned().map(|mut event| {
+        event.text = format!("rank {rank}: {}", event.text);
+        event
+    }));
+}
+
+/// Each rank's link to a device has meters of its own for what was done for that rank.
+fn add_device(device: &mut DeviceStats, more: &DeviceStats) {
+    device.cpu_ns += more.cpu_ns;
+    device.busy_ns += more.busy_ns;
+    device.bytes_read += more.bytes_read;
+    device.bytes_written += more.bytes_written;
+    device.batches += more.batches;
+    device.peak_resident_bytes = device.peak_resident_bytes.max(more.peak_resident_bytes);
+}
+
+/// A row for each rank; none where there is one.
+pub(super) fn rows(measured: &Measured) -> Vec<Rank> {
+    if measured.ranks.len() < 2 {
+        return Vec::new();
+    }
+    measured.ranks.iter().map(row).collect()
+}
+
+fn row(outcome: &RankOutcome) -> Rank {
+    let epochs = &outcome.epochs;
+    let sum = |of: fn(&EpochStats) -> u64| epochs.iter().map(of).sum::<u64>();
+    let waits: f64 = epochs.iter().map(|it| it.wait.mean_ns * it.wait.count as f64).sum();
+    let batching = &outcome.job.batching;
+    let repeated = |batch: &u32| batching.is_padding(*batch);
+    let padded: u64 = epochs
+        .iter()
+        .flat_map(|epoch| epoch.records.iter().map(|record| record.batch))
+        .filter(repeated)
+        .map(|batch| u64::from(batching.batch_len(batch)))
+        .sum();
+    Rank {
+        rank: outcome.rank,
+        steps: sum(|epoch| epoch.records.len() as u64),
+        host_batches: sum(|epoch| epoch.schedule.host_batches.into()),
+        device_batches: sum(|epoch| epoch.schedule.device_batches.into()),
+        wait_mean_seconds: waits / sum(|epoch| epoch.wait.count).max(1) as f64 / 1e9,
+        padded_samples: padded,
+    }
+}

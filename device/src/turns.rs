@@ -1,0 +1,233 @@
+//! Whose turn it is: the workers of a device prepare one batch at a time, in turns.
+//!
+//! A device has one processor however many hosts it works for, so that its knobs hold for all of
+//! them together. A worker stands in line for each batch and gives its turn up at the batch's end,
+//! or when its spool is full: neither a slow host nor a dead one keeps the others waiting. Whoever
+//! comes back with a prepared batch to be written goes to the head of the line.
+
+use crate::fault::{Fault, Plan};
+use crate::meters::{Signs, Watch};
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// How long a wait lasts before the worker asks whether to go on.
+const WAIT_SLICE: Duration = Duration::from_millis(50);
+
+/// Where to stand in line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Line {
+    /// With a batch to be prepared.
+    Tail,
+    /// With a batch to be written.
+    Head,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Numbers of those that wait, the next one first.
+    line: VecDeque<u64>,
+    next_number: u64,
+    /// Signs of life of the worker whose turn it is.
+    at_work: Option<Arc<Signs>>,
+    /// Workers that there are.
+    workers: usize,
+    /// Batches begun since there was a worker.
+    begun: u64,
+    /// Times as long as everything takes, by a fault.
+    stretch: f64,
+}
+
+/// The line of one device.
+#[derive(Debug, Default)]
+pub(crate) struct Turns {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+impl Turns {
+    /// Counts a worker for as long as what is returned lives. The first one after none begins the
+    /// counting of batches, by which faults strike, anew.
+    pub(crate) fn join(self: &Arc<Self>) -> Member {
+        let mut state = self.lock();
+        if state.workers == 0 {
+            state.begun = 0;
+            state.stretch = 1.0;
+        }
+        state.workers += 1;
+        Member(Arc::clone(self))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // No change of state can stop half-way.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A worker among those of the device.
+#[derive(Debug)]
+pub(crate) struct Member(Arc<Turns>);
+
+impl Member {
+    /// Waits for a turn; `None` when `go_on` says that it is not wanted any more. While the worker
+    /// whose turn it is lives, so does the one that waits.
+    pub(crate) fn wait(
+        &self,
+        place: Line,
+        signs: &Arc<Signs>,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Option<Turn> {
+        let mut state = self.0.lock();
+        let number = state.next_number;
+        state.next_number += 1;
+        match place {
+            Line::Tail => state.line.push_back(number),
+            Line::Head => state.line.push_front(number),
+        }
+        let mut watch = Watch::default();
+        if let Some(other) = &state.at_work {
+            watch.lives(other);
+        }
+        loop {
+            if state.at_work.is_none() && state.line.front() == Some(&number) {
+                state.line.pop_front();
+                state.at_work = Some(Arc::clone(signs));
+                return Some(Turn(Arc::clone(&self.0)));
+            }
+            let (after, waited) = self
+                .0
+                .changed
+                .wait_timeout(state, WAIT_SLICE)
+                .unwrap_or_else(PoisonError::into_inner);
+            state = after;
+            if waited.timed_out() {
+                let other = state.at_work.clone();
+                if other.is_none_or(|other| watch.lives(&other)) {
+                    signs.give();
+                }
+            }
+            if !go_on() {
+                state.line.retain(|waiting| *waiting != number);
+                self.0.changed.notify_all();
+                return None;
+            }
+        }
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        self.0.lock().workers -= 1;
+    }
+}
+
+/// A worker's turn; it ends when dropped.
+#[derive(Debug)]
+pub(crate) struct Turn(Arc<Turns>);
+
+impl Turn {
+    /// Begins a batch: what is to go wrong with it, and how slow the device is by now.
+    pub(crate) fn begin(&self, faults: &[Fault]) -> (Plan, f64) {
+        let mut state = self.0.lock();
+        state.begun += 1;
+        let plan = Plan::at(faults, state.begun);
+        state.stretch = plan.slow.unwrap_or(state.stretch);
+        (plan, state.stretch)
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.0.lock().at_work = None;
+        self.0.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::channel;
+
+    fn turns() -> (Arc<Turns>, Arc<Signs>) {
+        (Arc::default(), Arc::default())
+    }
+
+    fn stands_in_line(turns: &Turns, wanted: usize) {
+        while turns.lock().line.len() < wanted {
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn turns_are_taken_in_order_and_who_comes_back_goes_first() {
+        let (turns, signs) = turns();
+        let own = turns.join();
+        let turn = own.wait(Line::Tail, &signs, &mut || true).unwrap();
+        let (told, order) = channel();
+        std::thread::scope(|scope| {
+            for (place, name) in [(Line::Tail, 2), (Line::Tail, 3), (Line::Head, 1)] {
+                let waiting = turns.lock().line.len();
+                let (turns, signs, told) = (&turns, &signs, told.clone());
+                scope.spawn(move || {
+                    let turn = turns.join().wait(place, signs, &mut || true).unwrap();
+                    told.send(name).unwrap();
+                    drop(turn);
+                });
+                stands_in_line(turns, waiting + 1);
+            }
+            drop(turn);
+        });
+        assert_eq!(order.try_iter().collect::<Vec<_>>(), [1, 2, 3]);
+        assert!(turns.lock().at_work.is_none());
+    }
+
+    #[test]
+    fn whoever_gives_up_leaves_the_line_and_holds_nobody_up() {
+        let (turns, signs) = turns();
+        let own = turns.join();
+        let turn = own.wait(Line::Tail, &signs, &mut || true).unwrap();
+        assert!(own.wait(Line::Head, &signs, &mut || false).is_none());
+        assert!(turns.lock().line.is_empty());
+        drop(turn);
+        assert!(own.wait(Line::Tail, &signs, &mut || false).is_some());
+    }
+
+    #[test]
+    fn a_worker_that_waits_lives_as_long_as_the_one_at_work() {
+        let (turns, at_work) = turns();
+        let turn = turns.join().wait(Line::Tail, &at_work, &mut || true).unwrap();
+        let waiting = Arc::new(Signs::default());
+        let mut watch = Watch::default();
+        let mut wait = |gives: bool| {
+            let mut asked = 0;
+            turns.join().wait(Line::Tail, &waiting, &mut || {
+                asked += 1;
+                if gives {
+                    at_work.give();
+                }
+                asked < 3
+            });
+            watch.lives(&waiting)
+        };
+        assert!(!wait(false));
+        assert!(wait(true));
+        assert!(!wait(false));
+        drop(turn);
+    }
+
+    #[test]
+    fn batches_are_counted_over_all_workers_and_anew_when_there_was_none() {
+        let (turns, signs) = turns();
+        let faults = ["corrupt@3".parse().unwrap(), "slow@2:x4".parse().unwrap()];
+        for _ in 0..2 {
+            let (one, other) = (turns.join(), turns.join());
+            let begin = |member: &Member| {
+                member.wait(Line::Tail, &signs, &mut || true).unwrap().begin(&faults)
+            };
+            assert_eq!(begin(&one), (Plan::default(), 1.0));
+            assert_eq!(begin(&other), (Plan { slow: Some(4.0), ..Plan::default() }, 4.0));
+            drop(other);
+            assert_eq!(begin(&one), (Plan { corrupt: true, ..Plan::default() }, 4.0));
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! How ranks come to one decision about each step (C5): every rank brings what it could do, all
+//! of it is combined, and every rank gets the same answer.
+//!
+//! In reading order: this file (what a carrier of proposals must do), [`Threads`] (the one for
+//! ranks that are threads of one process).
+
+mod threads;
+
+pub use threads::Threads;
+
+use crate::StopHandle;
+use meetpoint_scheduler::{Agreement, Proposal};
+use std::fmt::Debug;
+use std::time::Duration;
+
+/// Carries proposals between ranks.
+///
+/// No call waits for ever: a rank that does not come, or has left, is named in the error.
+pub trait Collective: Debug + Send + Sync {
+    /// Brings a rank's proposal, waits for those of all others, and returns what all come to.
+    ///
+    /// Every rank calls it once for each turn, in the order of turns. After an error every further
+    /// turn of that epoch is an error as well, for all ranks; the next epoch begins afresh.
+    fn agree(&self, turn: &Turn<'_>, proposal: Proposal) -> Result<Agreement, CollectiveError>;
+
+    /// The rank takes no more turns in this epoch, for this reason; whoever waits for it is told
+    /// at once.
+    fn leave(&self, rank: u32, epoch: u32, why: &str);
+}
+
+/// One rank's part in one decision.
+#[derive(Debug, Clone, Copy)]
+pub struct Turn<'s> {
+    /// Whose, from 0.
+    pub rank: u32,
+    /// Of which epoch.
+    pub epoch: u32,
+    /// The how-many-eth decision of the epoch it is, from 0.
+    pub number: u64,
+    /// Longest wait for the other ranks.
+    pub limit: Duration,
+    /// Ends the wait.
+    pub stop: &'s StopHandle,
+}
+
+/// Why ranks came to no decision.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CollectiveError {
+    /// Some ranks did not come in time.
+    #[error(
+        "{} did not come to decision {number} of epoch {epoch} within {waited:?}: see why there, \
+         or raise the time that ranks wait for each other (rank_timeout)",
+        name(ranks)
+    )]
+    Missing {
+        /// Which.
+        ranks: Vec<u32>,
+        /// Epoch.
+        epoch: u32,
+        /// Decision of the epoch, from 0.
+        number: u64,
+        /// How long was waited.
+        waited: Duration,
+    },
+    /// A rank ended its epoch early.
+    #[error("rank {rank} left epoch {epoch}: {why}")]
+    Left {
+        /// Which.
+        rank: u32,
+        /// Epoch.
+        epoch: u32,
+        /// In its own words.
+        why: String,
+    },
+    /// The others waited for this rank and gave up.
+    #[error("rank {rank} came too late to decision {number} of epoch {epoch}: the others gave up")]
+    Late {
+        /// Which.
+        rank: u32,
+        /// Epoch.
+        epoch: u32,
+        /// Decision of the epoch, from 0.
+        number: u64,
+    },
+    /// Ranks have consumed different numbers of batches.
+    #[error(
+        "rank {rank} is out of step with the others in decision {number} of epoch {epoch}: all \
+         ranks need the same dataset, batch size and strategy"
+    )]
+    OutOfStep {
+        /// Which.
+        rank: u32,
+        /// Epoch.
+        epoch: u32,
+        /// Decision of the epoch, from 0.
+        number: u64,
+    },
+    /// A rank that there is not, or one that takes a turn twice.
+    #[error("rank {rank} has no turn here: there are ranks 0 to {}, once each", ranks - 1)]
+    NoTurn {
+        /// Which.
+        rank: u32,
+        /// How many there are.
+        ranks: u32,
+    },
+    /// [`crate::StopHandle::stop`] was called.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// `rank 2`, or `ranks 1, 2 and 5`.
+fn name(ranks: &[u32]) -> String {
+    match ranks {
+        [] => "no rank".to_owned(),
+        [only] => format!("rank {only}"),
+        [most @ .., last] => {
+            let most: Vec<String> = most.iter().map(u32::to_string).collect();
+            format!("ranks {} and {last}", most.join(", "))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::name;
+
+    #[test]
+    fn ranks_are_named_as_people_do() {
+        assert_eq!(name(&[2]), "rank 2");
+        assert_eq!(name(&[0, 3]), "ranks 0 and 3");
+        assert_eq!(name(&[0, 3, 4]), "ranks 0, 3 and 4");
+    }
+}

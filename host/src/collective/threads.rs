@@ -1,0 +1,245 @@
+//! A collective for ranks that are threads of one process.
+
+use super::{Collective, CollectiveError, Turn};
+use crate::stop::WAIT_SLICE;
+use meetpoint_scheduler::{Agreement, Proposal};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+/// Ranks of one process meet here.
+#[derive(Debug)]
+pub struct Threads {
+    ranks: u32,
+    state: Mutex<State>,
+    /// Somebody came, or left.
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// By epoch and number of the decision. A meeting is gone once everybody took its result, so
+    /// there are two at most, and those of an epoch that failed.
+    meetings: BTreeMap<(u32, u64), Meeting>,
+    /// The latest epoch that failed, and why.
+    failed: Option<(u32, CollectiveError)>,
+}
+
+#[derive(Debug)]
+struct Meeting {
+    came: Vec<bool>,
+    missing: u32,
+    /// Of those who came.
+    combined: Proposal,
+    /// Ranks that took the result.
+    taken: u32,
+}
+
+impl Threads {
+    /// For so many ranks, at least 1.
+    pub fn new(ranks: u32) -> Arc<Self> {
+        assert!(ranks > 0, "there is at least one rank");
+        Arc::new(Self { ranks, state: Mutex::default(), changed: Condvar::new() })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing is left half done by a panic while it is held.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends the epoch for everybody.
+    fn fail(&self, state: &mut State, epoch: u32, error: CollectiveError) -> CollectiveError {
+        state.meetings.retain(|(of, _), _| *of > epoch);
+        state.failed = Some((epoch, error.clone()));
+        self.changed.notify_all();
+        error
+    }
+}
+
+impl State {
+    /// Why this turn cannot be taken any more.
+    fn failure(&self, turn: &Turn<'_>) -> Option<CollectiveError> {
+        let (_, error) = self.failed.as_ref().filter(|(epoch, _)| *epoch == turn.epoch)?;
+        let Turn { rank, epoch, number, .. } = *turn;
+        Some(match error {
+            CollectiveError::Missing { ranks, .. } if ranks.contains(&rank) => {
+                CollectiveError::Late { rank, epoch, number }
+            }
+            error => error.clone(),
+        })
+    }
+
+    /// Enters a rank's proposal; whether it had a turn.
+    fn enter(&mut self, turn: &Turn<'_>, ranks: u32, proposal: Proposal) -> bool {
+        let key = (turn.epoch, turn.number);
+        let is_first = !self.meetings.contains_key(&key);
+        let meeting = self.meetings.entry(key).or_insert_with(|| Meeting {
+            came: vec![false; ranks as usize],
+            missing: ranks,
+            combined: proposal,
+            taken: 0,
+        });
+        let Some(came) = meeting.came.get_mut(turn.rank as usize).filter(|came| !**came) else {
+            return false;
+        };
+        *came = true;
+        meeting.missing -= 1;
+        if !is_first {
+            meeting.combined = meeting.combined.combine(proposal);
+        }
+        true
+    }
+}
+
+impl Collective for Threads {
+    fn agree(&self, turn: &Turn<'_>, proposal: Proposal) -> Result<Agreement, CollectiveError> {
+        let key = (turn.epoch, turn.number);
+        let begun = Instant::now();
+        let mut state = self.lock();
+        if let Some(error) = state.failure(turn) {
+            return Err(error);
+        }
+        if turn.rank >= self.ranks || !state.enter(turn, self.ranks, proposal) {
+            return Err(CollectiveError::NoTurn { rank: turn.rank, ranks: self.ranks });
+        }
+        self.changed.notify_all();
+        loop {
+            if let Some(error) = state.failure(turn) {
+                return Err(error);
+            }
+            let meeting = state.meetings.get_mut(&key);
+            let meeting = meeting.expect("a meeting ends when all took its result, or it failed");
+            if meeting.missing == 0 {
+                let agreement = meeting.combined.agreement();
+                meeting.taken += 1;
+                if meeting.taken == self.ranks {
+                    state.meetings.remove(&key);
+                }
+                return Ok(agreement);
+            }
+            if turn.stop.is_stopped() {
+                return Err(CollectiveError::Interrupted);
+            }
+            let waited = begun.elapsed();
+            let Some(left) = turn.limit.checked_sub(waited).filter(|left| !left.is_zero()) else {
+                let missing = (0..self.ranks).zip(&meeting.came).filter(|(_, came)| !**came);
+                let ranks = missing.map(|(rank, _)| rank).collect();
+                let Turn { epoch, number, limit: waited, .. } = *turn;
+                let error = CollectiveError::Missing { ranks, epoch, number, waited };
+                return Err(self.fail(&mut state, epoch, error));
+            };
+            let slice = left.min(WAIT_SLICE);
+            let waited = self.changed.wait_timeout(state, slice);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    fn leave(&self, rank: u32, epoch: u32, why: &str) {
+        let mut state = self.lock();
+        // The first reason stands.
+        if state.failed.as_ref().is_none_or(|(failed, _)| *failed < epoch) {
+            let error = CollectiveError::Left { rank, epoch, why: why.to_owned() };
+            self.fail(&mut state, epoch, error);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::StopHandle;
+    use std::time::Duration;
+
+    const LONG: Duration = Duration::from_secs(60);
+    const SHORT: Duration = Duration::from_millis(30);
+
+    /// A proposal that can be told apart by its times.
+    fn proposal(time_ns: u64) -> Proposal {
+        Proposal::from_words([0, 0, 0, time_ns, 0, 0])
+    }
+
+    fn turn(stop: &StopHandle, rank: u32, number: u64, limit: Duration) -> Turn<'_> {
+        Turn { rank, epoch: 3, number, limit, stop }
+    }
+
+    #[test]
+    fn all_ranks_get_what_all_of_them_brought() {
+        let ranks = 4;
+        let meeting = Threads::new(ranks);
+        let take = |rank: u32| {
+            let stop = StopHandle::new();
+            let turns = (0..50).map(|number| {
+                let own = proposal(u64::from(rank) * 1000 + number);
+                meeting.agree(&turn(&stop, rank, number, LONG), own).unwrap()
+            });
+            turns.collect::<Vec<_>>()
+        };
+        let all: Vec<Vec<Agreement>> = std::thread::scope(|scope| {
+            let take = &take;
+            let threads: Vec<_> = (0..ranks).map(|rank| scope.spawn(move || take(rank))).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        let longest = |number: u64| proposal(3000 + number).agreement();
+        let expected: Vec<Agreement> = (0..50).map(longest).collect();
+        assert!(all.iter().all(|agreements| *agreements == expected));
+        assert!(meeting.lock().meetings.is_empty(), "nothing is kept of what is over");
+    }
+
+    #[test]
+    fn a_rank_that_does_not_come_is_named_and_is_too_late_afterwards() {
+        let meeting = Threads::new(3);
+        let stop = StopHandle::new();
+        let errors: Vec<String> = std::thread::scope(|scope| {
+            let come = |rank| {
+                let (meeting, stop) = (&meeting, &stop);
+                scope.spawn(move || meeting.agree(&turn(stop, rank, 7, SHORT), proposal(1)))
+            };
+            let threads = [come(0), come(2)];
+            threads.map(|thread| thread.join().unwrap().unwrap_err().to_string()).to_vec()
+        });
+        for error in errors {
+            assert!(error.starts_with("rank 1 did not come to decision 7 of epoch 3"), "{error}");
+        }
+        let late = meeting.agree(&turn(&stop, 1, 7, LONG), proposal(1)).unwrap_err();
+        assert_eq!(late, CollectiveError::Late { rank: 1, epoch: 3, number: 7 });
+        let next = Turn { epoch: 4, ..turn(&stop, 0, 0, SHORT) };
+        let error = meeting.agree(&next, proposal(1)).unwrap_err().to_string();
+        assert!(error.starts_with("ranks 1 and 2 did not come"), "{error}");
+    }
+
+    #[test]
+    fn a_rank_that_leaves_is_named_at_once() {
+        let meeting = Threads::new(2);
+        let stop = StopHandle::new();
+        let error = std::thread::scope(|scope| {
+            let waits = scope.spawn(|| meeting.agree(&turn(&stop, 0, 0, LONG), proposal(1)));
+            meeting.leave(1, 3, "it panicked");
+            waits.join().unwrap().unwrap_err()
+        });
+        assert_eq!(error.to_string(), "rank 1 left epoch 3: it panicked");
+        meeting.leave(0, 3, "its epoch failed");
+        let error = meeting.agree(&turn(&stop, 0, 1, LONG), proposal(1)).unwrap_err();
+        assert_eq!(error.to_string(), "rank 1 left epoch 3: it panicked", "the first reason");
+    }
+
+    #[test]
+    fn a_stop_ends_the_wait_and_a_turn_is_taken_once() {
+        let meeting = Threads::new(2);
+        let stop = StopHandle::new();
+        stop.stop();
+        let waits = meeting.agree(&turn(&stop, 0, 0, LONG), proposal(1));
+        assert_eq!(waits, Err(CollectiveError::Interrupted));
+        let twice = meeting.agree(&turn(&stop, 0, 0, LONG), proposal(1));
+        assert_eq!(twice, Err(CollectiveError::NoTurn { rank: 0, ranks: 2 }));
+        let stranger = meeting.agree(&turn(&stop, 2, 0, LONG), proposal(1));
+        assert_eq!(stranger, Err(CollectiveError::NoTurn { rank: 2, ranks: 2 }));
+    }
+
+    #[test]
+    fn a_rank_alone_agrees_with_itself() {
+        let meeting = Threads::new(1);
+        let stop = StopHandle::new();
+        let agreed = meeting.agree(&turn(&stop, 0, 0, SHORT), proposal(5));
+        assert_eq!(agreed, Ok(proposal(5).agreement()));
+    }
+}

@@ -1,0 +1,103 @@
+//! A device process of our own that several loaders of this process use: one for each rank.
+
+use super::connect::CALL_LIMIT;
+use super::spawn::DeviceProcess;
+use super::{absolute, first_connection};
+use crate::config::DeviceSource;
+use crate::{Error, SpawnDevice, StopHandle};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
+use std::thread::JoinHandle;
+
+/// A running device that takes several hosts. Dropping it ends it.
+#[derive(Debug)]
+pub struct SharedDevice {
+    socket: PathBuf,
+    /// Dropped to end the process.
+    end: Option<Sender<()>>,
+    keeper: Option<JoinHandle<()>>,
+}
+
+impl SharedDevice {
+    /// Starts a device for so many hosts and waits, within limits, until it answers.
+    pub fn start(
+        spawn: &SpawnDevice,
+        dataset: &Path,
+        hosts: u32,
+        stop: &StopHandle,
+    ) -> Result<Self, Error> {
+        let (spawn, dataset, stop) = (spawn.clone(), absolute(dataset)?, stop.clone());
+        let (answer, answered) = sync_channel(1);
+        let (end, ending) = channel();
+        // A device ends with the thread that started it, so this one lasts as long as it.
+        let body = move || keep(&spawn, &dataset, hosts, &stop, &answer, &ending);
+        let keeper = std::thread::Builder::new().name("shared-device".to_owned()).spawn(body);
+        let keeper = keeper.map_err(Error::Thread)?;
+        // The thread bounds each of its own waits.
+        let socket = answered.recv().map_err(|_| Error::Panicked)??;
+        Ok(Self { socket, end: Some(end), keeper: Some(keeper) })
+    }
+
+    /// How a loader gets to it.
+    pub fn source(&self) -> DeviceSource {
+        DeviceSource::Connect { socket: self.socket.clone() }
+    }
+}
+
+impl Drop for SharedDevice {
+    fn drop(&mut self) {
+        self.end.take();
+        if let Some(keeper) = self.keeper.take() {
+            // A panic of its own was reported where it happened.
+            let _ = keeper.join();
+        }
+    }
+}
+
+fn keep(
+    spawn: &SpawnDevice,
+    dataset: &Path,
+    hosts: u32,
+    stop: &StopHandle,
+    answer: &SyncSender<Result<PathBuf, Error>>,
+    ending: &Receiver<()>,
+) {
+    let opened = open(spawn, dataset, hosts, stop);
+    let (mut process, socket) = match opened {
+        Ok((process, socket)) => (process, Ok(socket)),
+        Err(error) => {
+            // Whoever waits for the answer may have been stopped.
+            let _ = answer.send(Err(error));
+            return;
+        }
+    };
+    let _ = answer.send(socket);
+    // Nothing is ever sent: the other end is dropped.
+    while let Err(RecvTimeoutError::Timeout) = ending.recv_timeout(CALL_LIMIT) {}
+    process.end(stop);
+}
+
+/// Starts it and makes sure that it listens.
+fn open(
+    spawn: &SpawnDevice,
+    dataset: &Path,
+    hosts: u32,
+    stop: &StopHandle,
+) -> Result<(DeviceProcess, PathBuf), Error> {
+    let mut process = DeviceProcess::start(spawn, dataset, hosts)?;
+    let socket = process.socket().to_path_buf();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let described = runtime.map_err(Error::Thread)?.block_on(async {
+        let mut connection = first_connection(&mut process, &socket, stop).await?;
+        connection.describe().await
+    });
+    match described {
+        Ok(_) => Ok((process, socket)),
+        Err(error) => {
+            // A device that died says why better than the call that failed.
+            process.wait(super::ENDING_LIMIT);
+            process.check_alive()?;
+            Err(error)
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! The devices' side of an epoch: what they are told, what they say, and what is noted of it.
+
+use super::{
+    DeviceEnd, FAILURES_IN_A_ROW_MAX, FetchTask, Prepared, PublishedSlot, QUIET_MAX_NS, Run,
+};
+use crate::device_link::{Session, SlotLease};
+use meetpoint_format::wire;
+use meetpoint_scheduler::{Agreement, BatchIndex, DeviceDecision, DeviceId, Generation, Outcome};
+use std::sync::Arc;
+use std::time::Duration;
+
+impl Run {
+    /// The devices of the epoch.
+    pub(crate) fn devices(&self) -> &[DeviceEnd] {
+        &self.devices
+    }
+
+    pub(crate) fn uses(&self, session: &Arc<Session>) -> bool {
+        self.end_of(session).is_some()
+    }
+
+    /// Which device speaks through this session.
+    fn end_of(&self, session: &Arc<Session>) -> Option<usize> {
+        let number = usize::from(session.device().0);
+        let own = self.devices.get(number)?.session.as_ref()?;
+        Arc::ptr_eq(own, session).then_some(number)
+    }
+
+    /// Gives the devices their first work, or gives them up at once where there is no link.
+    pub(in crate::driver) fn begin(&mut self) {
+        for end in &self.devices {
+            let config = self.scheduler.config().devices[usize::from(end.id.0)];
+            match &end.session {
+                Some(session) => session.start_epoch(self.epoch, config.first_generation),
+                None => self.scheduler.device_lost(0, end.id),
+            }
+        }
+        self.pump();
+    }
+
+    /// Passes on what the devices should be told, and notes what the scheduler found out.
+    pub(in crate::driver) fn pump(&mut self) {
+        let now = self.now();
+        self.drop_discarded(now);
+        for number in 0..self.devices.len() {
+            self.pump_device(now, number);
+        }
+    }
+
+    /// Drops what devices prepared and the host redoes, so that all ranks take the same source.
+    fn drop_discarded(&mut self, now: u64) {
+        while let Some((batch, device)) = self.scheduler.discard(now) {
+            self.ready.remove(&batch.0);
+            self.devices[usize::from(device.0)].published.remove(&batch.0);
+        }
+    }
+
+    /// What all ranks came to.
+    pub(in crate::driver) fn agreed(&mut self, agreement: Agreement) -> Outcome {
+        let now = self.now();
+        let outcome = self.scheduler.agreed(now, agreement);
+        self.pump();
+        outcome
+    }
+
+    fn pump_device(&mut self, now: u64, number: usize) {
+        let Self { devices, scheduler, epoch, .. } = self;
+        let end = &mut devices[number];
+        let mut was_revoked = false;
+        loop {
+            let decision = scheduler.device(now, end.id);
+            let Some(session) = &end.session else { break };
+            match decision {
+                DeviceDecision::Work(run, generation) => {
+                    end.heard_ns = now;
+                    session.work(*epoch, run, generation);
+                }
+                DeviceDecision::Revoke(generation) => {
+                    was_revoked = true;
+                    session.revoke(*epoch, generation.0);
+                }
+                // The device waits for the next epoch by itself.
+                DeviceDecision::Stop => {}
+                DeviceDecision::Idle => break,
+            }
+        }
+        let (stalls, _) = self.stalls_of(self.devices[number].id);
+        if stalls > self.devices[number].stalls_seen {
+            self.note_stall(now, number);
+        } else if was_revoked {
+            self.note_taken_back(now, number);
+        }
+    }
+
+    /// How often a device stalled, and whether it was given up.
+    fn stalls_of(&self, device: DeviceId) -> (u32, bool) {
+        let summary = self.scheduler.device_summary(device).unwrap_or_default();
+        (summary.stalls, summary.lost)
+    }
+
+    fn note_taken_back(&mut self, now: u64, number: usize) {
+        let end = &mut self.devices[number];
+        let quiet_ns = now.saturating_sub(end.heard_ns);
+        end.is_silent = quiet_ns > QUIET_MAX_NS;
+        let quiet = Duration::from_nanos(quiet_ns);
+        let why = match end.is_silent {
+            true => format!(", not having heard of it for {quiet:.1?}"),
+            false => ": it is sooner done with it".to_owned(),
+        };
+        let text = format!("the host took back what {} had not finished{why}", end.name);
+        self.log.add(now, text);
+    }
+
+    fn note_stall(&mut self, now: u64, number: usize) {
+        let (stalls, is_lost) = self.stalls_of(self.devices[number].id);
+        let config = self.scheduler.config();
+        let silence = Duration::from_nanos(config.stall_timeout_ns);
+        let stalls_max = config.stalls_max;
+        let end = &mut self.devices[number];
+        end.stalls_seen = stalls;
+        end.is_silent = true;
+        let what_next = if is_lost {
+            "it gets no more work in this epoch"
+        } else {
+            "it gets work again when it is heard of"
+        };
+        let text = format!(
+            "{} had work and published nothing in time (it may be silent for {silence:?}): its \
+             unfinished batches went back to the host, stall {stalls} of {stalls_max}; {what_next}",
+            end.name
+        );
+        self.log.add(now, text);
+        if is_lost {
+            self.devices[number].published.clear();
+        }
+    }
+
+    /// A batch of a device has to be prepared by the host.
+    fn note_failure(&mut self, now: u64, number: usize, reason: &str, text: String) {
+        if self.devices[number].is_news(reason) {
+            self.log.add(now, text);
+        }
+    }
+
+    /// A device failed on as many batches one after another: it gets no more work.
+    fn give_up_device(&mut self, now: u64, number: usize, why: &str) {
+        // Whoever failed for good fails on what it was already given, too.
+        let end = &mut self.devices[number];
+        let summary = self.scheduler.device_summary(end.id);
+        let generation = summary.expect("the epoch knows its devices").generation;
+        self.scheduler.device_lost(now, end.id);
+        end.published.clear();
+        if let Some(session) = &end.session {
+            session.revoke(self.epoch, generation.saturating_add(1));
+        }
+        let name = &self.devices[number].name;
+        let text = format!(
+            "{name} failed on {FAILURES_IN_A_ROW_MAX} batches one after another ({why}): it gets \
+             no more work in this epoch; {}",
+            self.who_goes_on(number)
+        );
+        self.log.add(now, text);
+    }
+
+    /// Who prepares the batches of a device that was given up.
+    fn who_goes_on(&self, number: usize) -> &'static str {
+        let others = self.devices.iter().filter(|other| usize::from(other.id.0) != number);
+        let mut alive = others.filter(|other| !self.stalls_of(other.id).1);
+        match alive.next() {
+            None => "the host goes on alone",
+            Some(_) => "the host and the other devices go on",
+        }
+    }
+
+    // What devices say.
+
+    pub(in crate::driver) fn published(
+        &mut self,
+        session: &Arc<Session>,
+        message: &wire::Published,
+        lease: SlotLease,
+    ) {
+        let now = self.now();
+        let Some(number) = self.end_of(session) else { return };
+        let end = &mut self.devices[number];
+        end.slots_published += 1;
+        end.heard(now);
+        if message.epoch != self.epoch {
+            return;
+        }
+        let (batch, generation) = (BatchIndex(message.batch), Generation(message.generation));
+        if self.scheduler.device_published(now, end.id, batch, generation) == Outcome::Accepted {
+            let slot = PublishedSlot {
+                lease: Some(lease),
+                start_ns: message.started_ns,
+                end_ns: message.published_ns,
+            };
+            end.published.insert(batch.0, slot);
+            end.unprepared_in_a_row = 0;
+        }
+    }
+
+    pub(in crate::driver) fn progress(&mut self, session: &Arc<Session>) {
+        let now = self.now();
+        let Some(number) = self.end_of(session) else { return };
+        let end = &mut self.devices[number];
+        end.heard(now);
+        self.scheduler.device_progress(now, end.id);
+    }
+
+    pub(in crate::driver) fn failed(&mut self, session: &Arc<Session>, message: &wire::Failed) {
+        let now = self.now();
+        let Some(number) = self.end_of(session) else { return };
+        let end = &mut self.devices[number];
+        end.heard(now);
+        if message.epoch != self.epoch {
+            return;
+        }
+        let (batch, generation) = (BatchIndex(message.batch), Generation(message.generation));
+        if self.scheduler.device_rejected(now, end.id, batch, generation) == Outcome::Accepted {
+            end.published.remove(&batch.0);
+            end.unprepared_in_a_row += 1;
+            let is_last_straw = end.unprepared_in_a_row == FAILURES_IN_A_ROW_MAX;
+            let (batch, reason) = (batch.0, message.reason.trim());
+            let text = format!(
+                "{} could not prepare batch {batch} ({reason}); the host prepares it",
+                end.name
+            );
+            self.note_failure(now, number, reason, text);
+            if is_last_straw {
+                self.give_up_device(now, number, reason);
+            }
+        }
+    }
+
+    pub(in crate::driver) fn lost(&mut self, session: &Arc<Session>, why: &str) {
+        let now = self.now();
+        let Some(number) = self.end_of(session) else { return };
+        let end = &mut self.devices[number];
+        self.scheduler.device_lost(now, end.id);
+        end.published.clear();
+        let name = &self.devices[number].name;
+        let text = format!("{name} was lost: {why}; {}", self.who_goes_on(number));
+        self.log.add(now, text);
+    }
+
+    // What is fetched from their spools.
+
+    /// The slot that should be fetched next.
+    pub(in crate::driver) fn fetch(&mut self) -> Option<FetchTask> {
+        let (batch, device, generation) = self.scheduler.fetch(self.now())?;
+        let published = self.devices[usize::from(device.0)]
+            .published
+            .remove(&batch.0)
+            .expect("what the scheduler wants fetched was published and not taken back");
+        let (serial, epoch) = (self.serial, self.epoch);
+        Some(FetchTask { serial, epoch, device, batch, generation, published })
+    }
+
+    pub(in crate::driver) fn fetched(&mut self, task: &FetchTask, prepared: Prepared) {
+        let now = self.now();
+        let outcome = self.scheduler.device_fetched(now, task.device, task.batch, task.generation);
+        if outcome == Outcome::Accepted {
+            let published = task.published.end_ns.saturating_sub(self.zero_ns);
+            self.devices[usize::from(task.device.0)].refused_in_a_row = 0;
+            self.meters.fetch.add(now.saturating_sub(published));
+            self.make_ready(task.batch, prepared, now);
+        }
+    }
+
+    pub(in crate::driver) fn refused(&mut self, task: &FetchTask, why: &str) {
+        let now = self.now();
+        let outcome = self.scheduler.device_rejected(now, task.device, task.batch, task.generation);
+        if outcome == Outcome::Accepted {
+            let number = usize::from(task.device.0);
+            let end = &mut self.devices[number];
+            end.refused_in_a_row += 1;
+            let is_last_straw = end.refused_in_a_row == FAILURES_IN_A_ROW_MAX;
+            let (batch, name) = (task.batch.0, &end.name);
+            let text = format!("batch {batch} of {name} was refused ({why}); the host prepares it");
+            self.note_failure(now, number, why, text);
+            if is_last_straw {
+                self.give_up_device(now, number, why);
+            }
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! One epoch under way: real events to the scheduler, its decisions to whoever they concern.
+//!
+//! In reading order: this file (the host's end and the consumer's), `end` (what is known of one
+//! device), `devices` (what devices are told and what they say).
+
+mod devices;
+mod end;
+
+pub(crate) use end::{DeviceEnd, device_name};
+
+use crate::Error;
+use crate::batch::{Contents, Memory};
+use crate::clock::monotonic_ns;
+use crate::device_link::{Session, SlotLease};
+use crate::events::{Event, EventLog};
+use crate::stats::{BatchCheck, BatchRecord, Meter, Preparer, Schedule};
+use meetpoint_format::wire::PROGRESS_INTERVAL_MS;
+use meetpoint_prepare::PrepareStats;
+use meetpoint_scheduler::{
+    BatchIndex, Config, DeviceId, Epoch as Scheduler, Generation, HostDecision, Outcome, Source,
+};
+use meetpoint_storage::Counters;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A device that fails on so many batches one after another gets no more work in the epoch: its
+/// spool is full for good, its memory too small, or what it writes does not arrive.
+const FAILURES_IN_A_ROW_MAX: u32 = 3;
+
+/// A device with work speaks more often than this, or it hangs.
+const QUIET_MAX_NS: u64 = 4 * PROGRESS_INTERVAL_MS * 1_000_000;
+
+/// Records for which room is made beforehand.
+const RECORDS_RESERVED: usize = 1 << 16;
+
+/// What an epoch is begun with.
+#[derive(Debug)]
+pub(crate) struct RunSetup {
+    pub(crate) epoch: u32,
+    pub(crate) config: Config,
+    /// The link of each device; `None` where it could not be opened again.
+    pub(crate) sessions: Vec<Option<Arc<Session>>>,
+    /// What happened since the epoch before, as sentences.
+    pub(crate) events: Vec<String>,
+}
+
+/// A batch in host memory.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    pub(crate) memory: Memory,
+    pub(crate) contents: Contents,
+    /// When its preparation began and ended, of [`monotonic_ns`].
+    pub(crate) start_ns: u64,
+    pub(crate) end_ns: u64,
+    /// Where the host prepared it.
+    pub(crate) stats: Option<PrepareStats>,
+    /// CPU time of its samples' checksums.
+    pub(crate) verify_ns: u64,
+}
+
+/// A published slot that is to be brought into host memory.
+#[derive(Debug)]
+pub(crate) struct FetchTask {
+    pub(crate) serial: u64,
+    pub(crate) epoch: u32,
+    pub(crate) device: DeviceId,
+    pub(crate) batch: BatchIndex,
+    pub(crate) generation: Generation,
+    pub(crate) published: PublishedSlot,
+}
+
+/// A slot that waits to be fetched, and when the device worked on it.
+#[derive(Debug)]
+pub(crate) struct PublishedSlot {
+    /// `None` once it was taken for fetching.
+    pub(crate) lease: Option<SlotLease>,
+    pub(crate) start_ns: u64,
+    pub(crate) end_ns: u64,
+}
+
+/// A batch that can be consumed.
+#[derive(Debug)]
+pub(crate) struct Ready {
+    pub(crate) prepared: Prepared,
+    pub(crate) ready_ns: u64,
+}
+
+/// Times of an epoch.
+#[derive(Debug)]
+pub(crate) struct RunMeters {
+    pub(crate) wait: Meter,
+    pub(crate) prepare: Meter,
+    pub(crate) read: Meter,
+    pub(crate) step: Meter,
+    pub(crate) fetch: Meter,
+    pub(crate) verify_ns: u64,
+    pub(crate) counters: Counters,
+}
+
+/// One epoch.
+#[derive(Debug)]
+pub(crate) struct Run {
+    pub(crate) serial: u64,
+    pub(crate) epoch: u32,
+    /// The scheduler's zero, of [`monotonic_ns`].
+    pub(crate) zero_ns: u64,
+    pub(super) scheduler: Scheduler,
+    devices: Vec<DeviceEnd>,
+    pub(super) ready: BTreeMap<u32, Ready>,
+    failure: Option<Error>,
+    has_failed: bool,
+    /// In words, for the other ranks.
+    why_failed: String,
+    log: EventLog,
+    pub(crate) records: Vec<BatchRecord>,
+    pub(crate) checks: Vec<BatchCheck>,
+    pub(crate) samples: u64,
+    pub(crate) meters: RunMeters,
+    /// End of the last step, once the consumer asked again.
+    pub(crate) ended_ns: Option<u64>,
+}
+
+impl Run {
+    pub(super) fn new(serial: u64, setup: RunSetup) -> Result<Self, Error> {
+        let batches = (setup.config.batches as usize).min(RECORDS_RESERVED);
+        let mut log = EventLog::default();
+        setup.events.into_iter().for_each(|text| log.add(0, text));
+        let count = setup.sessions.len();
+        let end = |(number, session)| {
+            let name = device_name(number, count);
+            DeviceEnd::new(u16::try_from(number).expect("devices have 16 bits"), name, session)
+        };
+        let [wait, prepare, read, step, fetch] = std::array::from_fn(|_| Meter::new());
+        Ok(Self {
+            serial,
+            epoch: setup.epoch,
+            scheduler: Scheduler::new(setup.config)?,
+            zero_ns: monotonic_ns(),
+            devices: setup.sessions.into_iter().enumerate().map(end).collect(),
+            ready: BTreeMap::new(),
+            failure: None,
+            has_failed: false,
+            why_failed: String::new(),
+            log,
+            records: Vec::with_capacity(batches),
+            checks: Vec::new(),
+            samples: 0,
+            meters: RunMeters {
+                wait,
+                prepare,
+                read,
+                step,
+                fetch,
+                verify_ns: 0,
+                counters: Counters::default(),
+            },
+            ended_ns: None,
+        })
+    }
+
+    /// Nanoseconds since the epoch began.
+    pub(super) fn now(&self) -> u64 {
+        monotonic_ns().saturating_sub(self.zero_ns)
+    }
+
+    pub(crate) fn scheduler(&self) -> &Scheduler {
+        &self.scheduler
+    }
+
+    pub(crate) fn has_failed(&self) -> bool {
+        self.has_failed
+    }
+
+    /// Why, in words; empty where it has not.
+    pub(crate) fn why_failed(&self) -> &str {
+        &self.why_failed
+    }
+
+    /// What the scheduler came to.
+    pub(crate) fn schedule(&self) -> Schedule {
+        Schedule::from(&self.scheduler)
+    }
+
+    /// Everything that happened, for the report.
+    pub(crate) fn take_events(&mut self) -> Vec<Event> {
+        let now = self.now();
+        for end in &self.devices {
+            end.failures.untold(&end.name).for_each(|text| self.log.add(now, text));
+        }
+        std::mem::take(&mut self.log).finish(now)
+    }
+
+    // The host's end.
+
+    pub(super) fn host(&mut self) -> HostDecision {
+        let decision = self.scheduler.host(self.now());
+        if let HostDecision::Prepare(_) = decision {
+            self.pump();
+        }
+        decision
+    }
+
+    pub(super) fn host_finished(&mut self, batch: BatchIndex, prepared: Prepared) {
+        let now = self.now();
+        self.meters.prepare.add(prepared.end_ns.saturating_sub(prepared.start_ns));
+        if let Some(stats) = prepared.stats {
+            self.meters.read.add(stats.read_wait_ns);
+        }
+        if self.scheduler.host_finished(now, batch) == Outcome::Accepted {
+            self.make_ready(batch, prepared, now);
+        }
+    }
+
+    /// A thread has read this much more.
+    pub(super) fn read(&mut self, more: Counters) {
+        let total = &mut self.meters.counters;
+        total.bytes_read_device += more.bytes_read_device;
+        total.bytes_read += more.bytes_read;
+        total.bytes_written += more.bytes_written;
+    }
+
+    /// The epoch cannot go on; the first reason counts.
+    pub(super) fn fail(&mut self, error: Error) {
+        if !self.has_failed {
+            self.has_failed = true;
+            self.why_failed = error.to_string();
+            self.failure = Some(error);
+        }
+    }
+
+    /// Why the epoch cannot go on: the reason once, then that there was one.
+    pub(super) fn check_failure(&mut self) -> Result<(), Error> {
+        match self.failure.take() {
+            Some(error) => Err(error),
+            None if self.has_failed => Err(Error::EpochFailed),
+            None => Ok(()),
+        }
+    }
+
+    fn make_ready(&mut self, batch: BatchIndex, prepared: Prepared, now: u64) {
+        self.meters.verify_ns += prepared.verify_ns;
+        let replaced = self.ready.insert(batch.0, Ready { prepared, ready_ns: now });
+        assert!(replaced.is_none(), "the scheduler accepts a batch once");
+    }
+
+    /// Enters a batch that is being handed to the consumer in the books.
+    pub(super) fn note_consumed(&mut self, batch: BatchIndex, source: Source, ready: &mut Ready) {
+        let since = |time_ns: u64| time_ns.saturating_sub(self.zero_ns);
+        let device = match source {
+            Source::Host => None,
+            Source::Device(device) => Some(device.0),
+        };
+        let source = Preparer::from(source);
+        let prepared = &mut ready.prepared;
+        self.records.push(BatchRecord {
+            batch: batch.0,
+            source,
+            device,
+            prepare_start_ns: since(prepared.start_ns),
+            prepare_end_ns: since(prepared.end_ns),
+            ready_ns: ready.ready_ns,
+            consume_ns: self.now(),
+            step_end_ns: 0,
+        });
+        self.samples += prepared.contents.samples.len() as u64;
+        if let Some(crc32c) = prepared.contents.crc32c.take() {
+            let samples = prepared.contents.samples.clone();
+            self.checks.push(BatchCheck { batch: batch.0, source, device, samples, crc32c });
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! The ranks of a job as threads of one process, each with a loader and an accelerator of its own.
+
+use crate::collective::Threads;
+use crate::config::{DeviceSource, LoaderConfig};
+use crate::device_link::{DeviceInfo, SharedDevice};
+use crate::stats::EpochStats;
+use crate::{Accelerator, Error, Loader, StopHandle};
+use meetpoint_prepare::Job;
+use std::any::Any;
+use std::thread::{Builder, ScopedJoinHandle};
+
+/// What one rank did.
+#[derive(Debug)]
+pub struct RankOutcome {
+    /// Which, from 0.
+    pub rank: u32,
+    /// Its epochs. CPU time and memory are those of the process, and so of all ranks.
+    pub epochs: Vec<EpochStats>,
+    /// What fixes the content of its batches.
+    pub job: Job,
+    /// What each device said of itself.
+    pub devices: Vec<DeviceInfo>,
+    /// Slots of its spools; `None` where no device is used.
+    pub spool_slots: Option<u32>,
+    /// Fallbacks and limits that were reached, as sentences.
+    pub notices: Vec<String>,
+}
+
+/// Where a rank is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// Which, from 0.
+    pub rank: u32,
+    /// Its epoch.
+    pub epoch: u32,
+    /// Batches consumed in it.
+    pub consumed: u32,
+    /// Of how many.
+    pub batches: u32,
+}
+
+/// What a group asks of whoever runs it. Every method is called in the thread of the rank.
+pub trait Conductor: Sync {
+    /// Devices that a rank has for itself; `None`: all ranks use those of the configuration.
+    fn devices(&self, _rank: u32) -> Option<Vec<DeviceSource>> {
+        None
+    }
+
+    /// What consumes the batches of a loader's rank. A stop of [`Loader::stop_handle`] must cut
+    /// its steps short.
+    fn accelerator(&self, loader: &Loader) -> Box<dyn Accelerator>;
+
+    /// An epoch is about to begin.
+    fn before_epoch(&self, loader: &mut Loader, epoch: u32);
+
+    /// A batch was consumed.
+    fn consumed(&self, progress: Progress);
+}
+
+/// Runs `epochs` epochs of a job with [`LoaderConfig::ranks`] ranks and returns what each did.
+///
+/// Memory budget and spool quotas are divided evenly. A device that is to be started is started
+/// once for all ranks. Where one rank fails, all are stopped, and the error is the one that it
+/// began with.
+pub fn run(
+    config: &LoaderConfig,
+    epochs: u32,
+    conductor: &dyn Conductor,
+) -> Result<Vec<RankOutcome>, Error> {
+    let ranks = config.ranks;
+    if ranks == 0 {
+        let expected = "at least 1";
+        return Err(Error::Setting { field: "ranks", got: 0, expected });
+    }
+    let mut shared = config.clone();
+    shared.stop = config.stop.child();
+    shared.shares = ranks;
+    shared.collective = Some(Threads::new(ranks));
+    // Lasts until every rank is done with it.
+    let _devices = share_devices(&mut shared, conductor)?;
+    let results = std::thread::scope(|scope| {
+        let start = |rank: u32| -> Result<ScopedJoinHandle<'_, _>, Error> {
+            let mut config = LoaderConfig { rank, ..shared.clone() };
+            if let Some(devices) = conductor.devices(rank) {
+                config.devices = devices;
+            }
+            let stop = shared.stop.clone();
+            let body = move || {
+                // Also on a panic: nobody is to wait for this rank.
+                let mut alarm = Alarm { stop, is_armed: true };
+                let result = run_rank(config, epochs, conductor);
+                alarm.is_armed = result.is_err();
+                result
+            };
+            Builder::new().name(format!("rank-{rank}")).spawn_scoped(scope, body).map_err(|error| {
+                shared.stop.stop();
+                Error::Thread(error)
+            })
+        };
+        let started: Vec<_> = (0..ranks).map(start).collect();
+        let join = |(rank, started): (u32, Result<ScopedJoinHandle<'_, _>, Error>)| {
+            let panicked = |words| Err(Error::RankPanicked { rank, message: message_of(words) });
+            started?.join().unwrap_or_else(panicked)
+        };
+        (0..ranks).zip(started).map(join).collect::<Vec<Result<RankOutcome, Error>>>()
+    });
+    let mut outcomes = Vec::new();
+    let mut first: Option<Error> = None;
+    for result in results {
+        match result {
+            Ok(outcome) => outcomes.push(outcome),
+            Err(error) if first.as_ref().is_none_or(|first| cause(&error) > cause(first)) => {
+                first = Some(error);
+            }
+            Err(_) => {}
+        }
+    }
+    first.map_or(Ok(outcomes), Err)
+}
+
+/// Starts every device that is to be started, once, and lets all ranks connect to it.
+fn share_devices(
+    config: &mut LoaderConfig,
+    conductor: &dyn Conductor,
+) -> Result<Vec<SharedDevice>, Error> {
+    let mut started = Vec::new();
+    let has_own = |rank| conductor.devices(rank).is_some();
+    if config.ranks == 1 || !config.uses_devices() || (0..config.ranks).all(has_own) {
+        return Ok(started);
+    }
+    for source in &mut config.devices {
+        if let DeviceSource::Spawn(spawn) = source {
+            let device = SharedDevice::start(spawn, &config.dataset, config.ranks, &config.stop)?;
+            *source = device.source();
+            started.push(device);
+        }
+    }
+    Ok(started)
+}
+
+fn run_rank(
+    config: LoaderConfig,
+    epochs: u32,
+    conductor: &dyn Conductor,
+) -> Result<RankOutcome, Error> {
+    let rank = config.rank;
+    let mut loader = Loader::open(config)?;
+    let mut accelerator = conductor.accelerator(&loader);
+    let mut measured = Vec::new();
+    for epoch in 0..epochs {
+        conductor.before_epoch(&mut loader, epoch);
+        let stats = run_epoch(&mut loader, epoch, accelerator.as_mut(), conductor);
+        measured.push(stats.map_err(|error| of_rank(rank, error))?);
+    }
+    Ok(RankOutcome {
+        rank,
+        epochs: measured,
+        job: loader.job().clone(),
+        devices: loader.devices().cloned().collect(),
+        spool_slots: loader.spool_slots(),
+        notices: loader.notices(),
+    })
+}
+
+fn run_epoch(
+    loader: &mut Loader,
+    epoch: u32,
+    accelerator: &mut dyn Accelerator,
+    conductor: &dyn Conductor,
+) -> Result<EpochStats, Error> {
+    let (rank, batches) = (loader.config().rank, loader.batches_per_epoch());
+    let mut running = loader.start_epoch(epoch)?;
+    let mut consumed = 0;
+    while let Some(batch) = running.next_batch()? {
+        accelerator.step(&batch);
+        consumed += 1;
+        conductor.consumed(Progress { rank, epoch, consumed, batches });
+    }
+    Ok(running.finish())
+}
+
+/// An error with the rank at which it came up, where it does not say so itself.
+fn of_rank(rank: u32, error: Error) -> Error {
+    match error {
+        Error::Interrupted | Error::Collective(_) => error,
+        error => Error::OfRank { rank, source: Box::new(error) },
+    }
+}
+
+/// How near an error is to what went wrong first: the ranks that are stopped because of it, or
+/// miss the one that failed, say less.
+fn cause(error: &Error) -> u8 {
+    match error {
+        Error::Interrupted => 0,
+        Error::Collective(_) => 1,
+        Error::RankPanicked { .. } => 3,
+        _ => 2,
+    }
+}
+
+/// The words of a panic.
+fn message_of(panic: Box<dyn Any + Send>) -> String {
+    match panic.downcast::<String>() {
+        Ok(text) => *text,
+        Err(panic) => match panic.downcast_ref::<&str>() {
+            Some(text) => (*text).to_owned(),
+            None => "it says nothing".to_owned(),
+        },
+    }
+}
+
+/// Stops every rank when it is dropped, unless all went well.
+struct Alarm {
+    stop: StopHandle,
+    is_armed: bool,
+}
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        if self.is_armed {
+            self.stop.stop();
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! What holds of all ranks together: equal steps from the same kind of source, and every sample
+//! once.
+
+use super::{Doubt, LevelVerdict, Reference, Verdict, failed, verify};
+use crate::stats::{EpochStats, Preparer};
+use meetpoint_prepare::Job;
+use meetpoint_scheduler::{Level, Strategy};
+use std::collections::HashSet;
+
+/// The epochs of one rank.
+#[derive(Debug, Clone, Copy)]
+pub struct RankRuns<'r> {
+    /// What fixes the content of its batches.
+    pub job: &'r Job,
+    /// In the order in which they were run.
+    pub runs: &'r [EpochStats],
+}
+
+/// Says for each level what became of it in the epochs of all ranks of a job, rank 0 first.
+///
+/// C0 to C4 and C6 hold where they hold of every rank; of C0 also that no sample was consumed by
+/// two ranks and none was left out, those aside that padding repeats and `drop_last` drops.
+pub fn verify_ranks(
+    strategy: Strategy,
+    ranks: &[RankRuns<'_>],
+    reference: &Reference,
+) -> Vec<LevelVerdict> {
+    let each = ranks.iter().map(|rank| verify(strategy, rank.job, rank.runs, reference));
+    let each: Vec<Vec<LevelVerdict>> = each.collect();
+    let Some(first) = each.first() else { return Vec::new() };
+    if ranks.len() == 1 {
+        return first.clone();
+    }
+    let together = |(at, level): (usize, Level)| {
+        let alone = each.iter().map(|levels| &levels[at].verdict);
+        let verdict = match level {
+            Level::C5 if strategy.levels().contains(&level) => verdict(agreement(ranks)),
+            Level::C0 => and(of_every_rank(alone), || verdict(partition(ranks))),
+            _ => of_every_rank(alone),
+        };
+        LevelVerdict { level, verdict }
+    };
+    first.iter().map(|judged| judged.level).enumerate().map(together).collect()
+}
+
+fn verdict(outcome: Result<String, Doubt>) -> Verdict {
+    match outcome {
+        Ok(how) => Verdict::Verified { how },
+        Err(Doubt::Failed(place)) => Verdict::Failed { place },
+        Err(Doubt::Unknown(why)) => Verdict::NotChecked { why },
+    }
+}
+
+/// What holds of every rank; the first that failed, or could not tell, speaks for all.
+fn of_every_rank<'v>(alone: impl Iterator<Item = &'v Verdict> + Clone) -> Verdict {
+    let ranks = alone.clone().count();
+    let mut unknown = None;
+    let mut last = Verdict::NotClaimed;
+    for (rank, verdict) in alone.enumerate() {
+        match verdict {
+            Verdict::Failed { place } => {
+                return Verdict::Failed { place: format!("rank {rank}: {place}") };
+            }
+            Verdict::NotChecked { why } => {
+                unknown.get_or_insert(Verdict::NotChecked { why: format!("rank {rank}: {why}") });
+            }
+            Verdict::Verified { how } => {
+                last = Verdict::Verified { how: format!("on each of {ranks} ranks: {how}") };
+            }
+            Verdict::NotClaimed => {}
+        }
+    }
+    unknown.unwrap_or(last)
+}
+
+/// Both, in one sentence.
+fn and(first: Verdict, second: impl FnOnce() -> Verdict) -> Verdict {
+    let Verdict::Verified { how } = first else { return first };
+    match second() {
+        Verdict::Verified { how: also } => Verdict::Verified { how: format!("{how}; {also}") },
+        other => other,
+    }
+}
+
+/// The epochs that were run, each with what every rank made of it.
+fn epochs<'r>(ranks: &'r [RankRuns<'_>]) -> Result<Vec<Vec<&'r EpochStats>>, Doubt> {
+    let count = ranks.iter().map(|rank| rank.runs.len()).max().unwrap_or(0);
+    if count == 0 {
+        return Err(Doubt::Unknown("no epoch was run".to_owned()));
+    }
+    let of_all = |at: usize| {
+        let run = |(rank, runs): (usize, &'r RankRuns<'_>)| match runs.runs.get(at) {
+            Some(run) => Ok(run),
+            None => failed(format!("rank {rank} ran {at} epochs, another {count}")),
+        };
+        ranks.iter().enumerate().map(run).collect()
+    };
+    (0..count).map(of_all).collect()
+}
+
+/// C5: equal steps, and the same kind of source in each.
+fn agreement(ranks: &[RankRuns<'_>]) -> Result<String, Doubt> {
+    let (mut steps, mut of_device) = (0, 0);
+    for runs in epochs(ranks)? {
+        let first = runs[0];
+        for (rank, run) in runs.iter().enumerate().skip(1) {
+            let epoch = first.epoch;
+            if run.records.len() != first.records.len() {
+                return failed(format!(
+                    "epoch {epoch}: rank {rank} took {} steps, rank 0 took {}",
+                    run.records.len(),
+                    first.records.len()
+                ));
+            }
+            let mut pairs = run.records.iter().zip(&first.records);
+            if let Some(step) = pairs.position(|(own, other)| own.source != other.source) {
+                let name = |source: Preparer| match source {
+                    Preparer::Host => "the host",
+                    Preparer::Device => "a device",
+                };
+                return failed(format!(
+                    "epoch {epoch}, step {step}: rank {rank} took a batch of {}, rank 0 of {}",
+                    name(run.records[step].source),
+                    name(first.records[step].source)
+                ));
+            }
+        }
+        steps += first.records.len();
+        let sources = first.records.iter().map(|record| record.source);
+        of_device += sources.filter(|source| *source == Preparer::Device).count();
+    }
+    Ok(format!(
+        "{} ranks took {steps} steps each, {of_device} of them on batches of devices, and the same \
+         kind of source in every step",
+        ranks.len()
+    ))
+}
+
+/// Of C0: what the ranks consumed is the dataset, each sample once.
+fn partition(ranks: &[RankRuns<'_>]) -> Result<String, Doubt> {
+    let batching = &ranks[0].job.batching;
+    let expected = batching.samples() - batching.left_out();
+    for runs in epochs(ranks)? {
+        let mut seen = HashSet::new();
+        for (rank, (run, RankRuns { job, .. })) in runs.iter().zip(ranks).enumerate() {
+            let order = job.batching.order(run.epoch);
+            let own = run.records.iter().filter(|it| !job.batching.is_padding(it.batch));
+            for record in own {
+                for sample in job.batching.samples_of(&order, record.batch) {
+                    if !seen.insert(sample) {
+                        return failed(format!(
+                            "epoch {}: sample {sample} in batch {} of rank {rank} was consumed by \
+                             another rank too",
+                            run.epoch, record.batch
+                        ));
+                    }
+                }
+            }
+        }
+        if seen.len() as u64 != expected {
+            let epoch = runs[0].epoch;
+            return failed(format!(
+                "epoch {epoch}: {} samples were consumed, not {expected}",
+                seen.len()
+            ));
+        }
+    }
+    let padded = batching.padded();
+    let repeated = match padded {
+        0 => String::new(),
+        padded => format!(", {padded} batches aside that repeat others to make steps whole"),
+    };
+    Ok(format!("the ranks consumed each of {expected} samples once{repeated}"))
+}

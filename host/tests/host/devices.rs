@@ -1,0 +1,231 @@
+//! Epochs with several devices, each with its own parts, speed, spool and end.
+
+use crate::support::device::{Behaviour, FakeDevice, Fault};
+use crate::support::{Seen, config, consume, dataset_in_parts, sorted};
+use meetpoint_host::stats::EpochStats;
+use meetpoint_host::verify::{Reference, Verdict, verify};
+use meetpoint_host::{DeviceSource, Loader, LoaderConfig, SpoolConfig, SpoolKind};
+use meetpoint_prepare::Job;
+use meetpoint_scheduler::{Level, Split, Strategy, Tail};
+use std::path::Path;
+use std::time::Duration;
+
+const MTE: Strategy = Strategy::Mte { split: Split::Fixed(8), tail: Tail::Descending };
+
+fn with_devices(dataset: &Path, devices: &[&FakeDevice], strategy: Strategy) -> LoaderConfig {
+    let mut config = config(dataset);
+    config.strategy = strategy;
+    let source = |device: &&FakeDevice| DeviceSource::Connect { socket: device.socket() };
+    config.devices = devices.iter().map(source).collect();
+    // Long enough for a machine under load; only a silent device takes it.
+    config.stall_timeout = Duration::from_secs(30);
+    config
+}
+
+fn faulty(faults: Vec<(u32, Fault)>) -> FakeDevice {
+    FakeDevice::start(Behaviour { faults, ..Behaviour::default() })
+}
+
+fn good() -> FakeDevice {
+    faulty(Vec::new())
+}
+
+/// What the host alone makes of the batches of a loader with these devices.
+fn of_host_alone(config: &LoaderConfig, epochs: u32) -> (Vec<Vec<Seen>>, Vec<EpochStats>) {
+    let mut config = config.clone();
+    config.strategy = Strategy::HostOnly;
+    let mut loader = Loader::open(config).unwrap();
+    (0..epochs).map(|epoch| consume(loader.start_epoch(epoch).unwrap())).unzip()
+}
+
+/// Runs epochs and holds every batch against the host alone's, and the levels that hold always.
+fn run(config: LoaderConfig, epochs: u32) -> Vec<EpochStats> {
+    let (expected, host_stats) = of_host_alone(&config, epochs);
+    let strategy = config.strategy;
+    let mut loader = Loader::open(config).unwrap();
+    let mut runs = Vec::new();
+    for (epoch, expected) in (0..).zip(expected) {
+        let (seen, stats) = consume(loader.start_epoch(epoch).unwrap());
+        assert_eq!(sorted(seen), expected, "{:?}", stats.events);
+        runs.push(stats);
+    }
+    check_levels(strategy, loader.job(), &runs, &Reference::of_host_only(&host_stats));
+    runs
+}
+
+fn check_levels(strategy: Strategy, job: &Job, runs: &[EpochStats], reference: &Reference) {
+    for judged in verify(strategy, job, runs, reference) {
+        let must_hold = matches!(judged.level, Level::C0 | Level::C1 | Level::C2 | Level::C6);
+        match judged.verdict {
+            Verdict::Verified { .. } => {}
+            Verdict::NotChecked { .. } | Verdict::NotClaimed => {
+                assert!(!must_hold, "{:?}", judged.level);
+            }
+            Verdict::Failed { place } => panic!("{:?}: {place}", judged.level),
+        }
+    }
+}
+
+fn events(stats: &EpochStats) -> String {
+    let faults = stats.events.iter().filter(|event| !event.text.contains("sooner done"));
+    faults.map(|event| format!("{}\n", event.text)).collect()
+}
+
+#[test]
+fn devices_with_parts_and_spools_of_their_own_give_the_bytes_of_the_host_alone() {
+    let folder = dataset_in_parts(101, 5);
+    let spool_folder = tempfile::tempdir().unwrap();
+    let file = SpoolKind::File { directory: spool_folder.path().to_path_buf() };
+    for strategy in [Strategy::DeviceOnly, MTE, Strategy::Wrr] {
+        for workers in [0, 2] {
+            for is_file in [[false, false], [false, true], [true, true]] {
+                let (first, second) = (good(), good());
+                let mut config = with_devices(folder.path(), &[&first, &second], strategy);
+                config.workers = workers;
+                for (number, _) in (0..).zip(is_file).filter(|(_, is_file)| *is_file) {
+                    let spool = SpoolConfig { kind: file.clone(), quota_bytes: 1 << 20 };
+                    config.spools.insert(number, spool);
+                }
+                for stats in run(config, 2) {
+                    let what = format!("{strategy:?}, {workers} workers, {is_file:?}");
+                    assert_eq!(events(&stats), "", "{what}");
+                    assert_eq!(stats.devices.len(), 2, "{what}");
+                    let by = |number| {
+                        stats.records.iter().filter(|it| it.device == Some(number)).count()
+                    };
+                    if strategy == Strategy::DeviceOnly {
+                        assert_eq!(by(0) + by(1), stats.records.len(), "{what}");
+                        assert!(by(0) > 0 && by(1) > 0, "{what}");
+                    }
+                    let of_devices = by(0) + by(1);
+                    assert_eq!(of_devices, stats.schedule.device_batches as usize, "{what}");
+                }
+            }
+        }
+    }
+    assert_eq!(std::fs::read_dir(spool_folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn devices_that_share_the_dataset_take_from_one_end_each_at_its_pace() {
+    let folder = dataset_in_parts(120, 1);
+    for strategy in [Strategy::DeviceOnly, MTE, Strategy::Wrr] {
+        let slow = FakeDevice::start(Behaviour {
+            pause: Duration::from_millis(20),
+            ..Behaviour::default()
+        });
+        let fast = good();
+        let mut config = with_devices(folder.path(), &[&slow, &fast], strategy);
+        config.shared_dataset = true;
+        for stats in run(config, 2) {
+            assert_eq!(events(&stats), "");
+            if strategy == Strategy::DeviceOnly {
+                let batches: Vec<u32> =
+                    stats.schedule.devices.iter().map(|device| device.batches).collect();
+                assert_eq!(batches.iter().sum::<u32>(), 30);
+                assert!(batches[1] > batches[0], "the faster prepares more: {batches:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_device_that_dies_is_named_given_up_alone_and_revived_alone() {
+    let folder = dataset_in_parts(120, 4);
+    for workers in [0, 1] {
+        let (dies, lives) = (faulty(vec![(4, Fault::Drop)]), good());
+        let mut config = with_devices(folder.path(), &[&lives, &dies], Strategy::DeviceOnly);
+        config.workers = workers;
+        let stats = run(config, 3);
+        let text = events(&stats[0]);
+        assert!(text.contains("device 1 was lost"), "{text}");
+        assert!(text.contains("the host and the other devices go on"), "{text}");
+        assert!(!text.contains("device 0"), "{text}");
+        let schedule = &stats[0].schedule;
+        assert!(schedule.devices[1].is_lost && !schedule.devices[0].is_lost);
+        assert_eq!(schedule.devices[0].batches, 15, "{text}");
+        assert!(schedule.host_batches >= 11, "{text}");
+        let text = events(&stats[1]);
+        assert_eq!(text.trim(), "device 1 was connected to again");
+        assert_eq!(stats[1].schedule.device_batches, 30);
+        assert_eq!(events(&stats[2]), "");
+    }
+}
+
+#[test]
+fn when_every_device_dies_the_host_goes_on_alone() {
+    let folder = dataset_in_parts(120, 4);
+    for strategy in [Strategy::DeviceOnly, MTE, Strategy::Wrr] {
+        let (first, second) = (faulty(vec![(1, Fault::Drop)]), faulty(vec![(2, Fault::Drop)]));
+        let config = with_devices(folder.path(), &[&first, &second], strategy);
+        let stats = run(config, 2);
+        let text = events(&stats[0]);
+        assert!(text.contains("device 0 was lost"), "{strategy:?}: {text}");
+        if strategy == Strategy::DeviceOnly {
+            assert!(text.contains("device 1 was lost"), "{text}");
+            assert!(text.contains("the host goes on alone"), "{text}");
+        }
+    }
+}
+
+#[test]
+fn a_silent_device_is_fenced_off_alone() {
+    let folder = dataset_in_parts(120, 4);
+    let (silent, lives) = (faulty(vec![(3, Fault::Silent)]), good());
+    let mut config = with_devices(folder.path(), &[&silent, &lives], Strategy::DeviceOnly);
+    config.stall_timeout = Duration::from_millis(500);
+    let stats = run(config, 2);
+    let text = events(&stats[0]);
+    assert!(text.contains("device 0 had work and published nothing in time"), "{text}");
+    assert!(!text.contains("device 1"), "{text}");
+    assert!(stats[0].schedule.devices[0].stalls >= 1);
+    assert_eq!(stats[0].schedule.devices[1].stalls, 0);
+}
+
+#[test]
+fn a_device_that_only_fails_gets_no_more_work_and_the_others_do() {
+    let folder = dataset_in_parts(120, 4);
+    for fault in [Fault::Failed, Fault::Corrupt] {
+        let (bad, lives) = (faulty((1..=60).map(|at| (at, fault)).collect()), good());
+        let config = with_devices(folder.path(), &[&lives, &bad], Strategy::DeviceOnly);
+        let stats = run(config, 1);
+        let text = events(&stats[0]);
+        assert!(text.contains("device 1 failed on 3 batches one after another"), "{text}");
+        assert!(!text.contains("device 0"), "{text}");
+        let batches = stats[0].schedule.devices.iter().map(|device| device.batches);
+        assert_eq!(batches.collect::<Vec<_>>(), [15, 0]);
+    }
+}
+
+#[test]
+fn too_few_parts_are_an_error_with_the_remedy() {
+    let folder = dataset_in_parts(40, 2);
+    let devices = [good(), good(), good()];
+    let devices: Vec<&FakeDevice> = devices.iter().collect();
+    let mut config = with_devices(folder.path(), &devices, Strategy::Wrr);
+    let error = Loader::open(config.clone()).unwrap_err().to_string();
+    assert!(error.contains("2 parts, too few for 3 devices"), "{error}");
+    assert!(error.contains("pack") && error.contains("shared = true"), "{error}");
+    config.shared_dataset = true;
+    run(config.clone(), 1);
+    config.shared_dataset = false;
+    config.devices.pop();
+    config.part_holders = vec![1, 1];
+    let error = Loader::open(config.clone()).unwrap_err().to_string();
+    assert!(error.contains("device 0 of 2 holds less than a batch"), "{error}");
+    config.part_holders = vec![1, 0];
+    run(config.clone(), 1);
+    config.part_holders = vec![1, 0, 0];
+    let error = Loader::open(config).unwrap_err().to_string();
+    assert!(error.contains("failed to spread the parts"), "{error}");
+}
+
+#[test]
+fn a_device_of_several_that_cannot_be_used_is_named() {
+    let folder = dataset_in_parts(40, 2);
+    let good = good();
+    let mut config = with_devices(folder.path(), &[&good, &good], Strategy::Wrr);
+    config.devices[1] = DeviceSource::Connect { socket: "/no/such/socket".into() };
+    let error = Loader::open(config).unwrap_err().to_string();
+    assert!(error.starts_with("device 1: no device answers at /no/such/socket"), "{error}");
+}

@@ -1,0 +1,148 @@
+//! The strategies by name, their records, several devices: as somebody types them.
+
+use super::jobs::{BATCHES, SAMPLES, check_run, job, number, report};
+use super::support::{packed, run};
+use serde_json::Value;
+use std::path::Path;
+
+fn order(run: &Value) -> Vec<u64> {
+    let batches = run["epochs"][0]["batches"].as_array().expect("a list of batches");
+    batches.iter().map(|batch| batch["batch"].as_u64().expect("an index")).collect()
+}
+
+fn verdict<'r>(run: &'r Value, level: &str) -> &'r str {
+    let levels = run["levels"].as_array().expect("levels");
+    let found = levels.iter().find(|entry| entry["level"] == level);
+    found.and_then(|entry| entry["verdict"].as_str()).unwrap_or_else(|| panic!("no {level}: {run}"))
+}
+
+/// A job of every strategy's own file: the report of its only run.
+fn only_run(folder: &Path, text: &str, arguments: &[&str]) -> Value {
+    let report = report(folder, text, arguments);
+    let runs = report["runs"].as_array().expect("runs");
+    assert_eq!(runs.len(), 1, "{report}");
+    check_run(&runs[0]);
+    runs[0].clone()
+}
+
+#[test]
+fn strategies_that_fix_an_order_leave_a_record_that_replays_it() {
+    let folder = tempfile::tempdir().unwrap();
+    packed(folder.path(), SAMPLES);
+    for name in ["mte", "mte-feedback", "wrr-frozen"] {
+        let first = only_run(folder.path(), &job(name, 0, ""), &["--report", "first"]);
+        assert_eq!(verdict(&first, "C3"), "verified", "{name}: {first}");
+        let record = first["epochs"][0]["record"].as_str().expect("a record").to_owned();
+        assert!(record.starts_with(&format!("{name}:")), "{record}");
+        // A slower device and a worker more: the order stays.
+        let other = job("wrr", 1, "cpu_ratio = 0.5");
+        for replay in [record.as_str(), "first/report.json"] {
+            let again = only_run(folder.path(), &other, &["--replay", replay]);
+            assert_eq!(again["strategy"], name);
+            assert_eq!(order(&again), order(&first), "{name} by {replay}");
+        }
+        let line = format!("replay = \"{record}\"");
+        let text = job(name, 0, "").replace("seed = 7", &format!("seed = 7\n{line}"));
+        assert_eq!(order(&only_run(folder.path(), &text, &[])), order(&first), "{line}");
+    }
+}
+
+#[test]
+fn every_epoch_of_a_report_is_replayed_by_its_own_record() {
+    let folder = tempfile::tempdir().unwrap();
+    packed(folder.path(), SAMPLES);
+    let text = job("mte-feedback", 0, "");
+    let first = report(folder.path(), &text, &["--epochs", "2", "--report", "first"]);
+    let again = report(folder.path(), &text, &["--replay", "first/report.json"]);
+    for epoch in 0..2 {
+        let hash = |report: &Value| report["runs"][0]["epochs"][epoch]["order_hash"].clone();
+        assert_eq!(hash(&again), hash(&first), "epoch {epoch}");
+    }
+}
+
+#[test]
+fn windowed_and_auto_with_order_baseline_keep_the_order_of_the_host_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    packed(folder.path(), SAMPLES);
+    let windowed = format!("{}\n[windowed]\nwindow = 4\n", job("windowed", 0, ""));
+    let baseline = format!("{}\n[auto]\norder = \"baseline\"\n", job("auto", 1, ""));
+    for text in [windowed, baseline] {
+        let run = only_run(folder.path(), &text, &[]);
+        assert_eq!(order(&run), (0..BATCHES).collect::<Vec<_>>(), "{run}");
+        assert_eq!(verdict(&run, "C4"), "verified");
+    }
+}
+
+#[test]
+fn auto_says_what_it_picked_with_and_without_a_device() {
+    let folder = tempfile::tempdir().unwrap();
+    packed(folder.path(), SAMPLES);
+    let with = only_run(folder.path(), &job("auto", 0, ""), &[]);
+    assert!(!with["epochs"][0]["picked"].as_str().expect("a sentence").is_empty());
+    let without =
+        job("auto", 0, "").replace("kind = \"emulated\"\nallow_shared = true", "kind = \"none\"");
+    let without = only_run(folder.path(), &without, &[]);
+    let said = without["epochs"][0]["picked"].as_str().expect("a sentence").to_owned();
+    assert!(said.starts_with("host-only"), "{said}");
+    assert_eq!(number(&without, "/totals/host_batches"), BATCHES);
+}
+
+#[test]
+fn two_devices_hold_parts_of_their_own_and_one_may_die() {
+    let folder = tempfile::tempdir().unwrap();
+    packed(folder.path(), SAMPLES);
+    let text = job("wrr", 0, "count = 2").replace("seed = 7", "seed = 7\nshared = true");
+    let both = only_run(folder.path(), &text, &[]);
+    let devices = both["devices"].as_array().expect("devices");
+    assert_eq!(devices.len(), 2);
+    assert!(devices.iter().all(|device| device["is_lost"] == false), "{both}");
+    let of_devices: u64 = devices.iter().map(|device| number(device, "/batches")).sum();
+    assert_eq!(of_devices, number(&both, "/totals/device_batches"));
+
+    let one = job("wrr", 0, "").replace("seed = 7", "seed = 7\nshared = true").replace(
+        "[device]\nkind = \"emulated\"\nallow_shared = true\n",
+        "[[device]]\nallow_shared = true\nfaults = [\"die@1\"]\n[[device]]\nallow_shared = true\n",
+    );
+    let one = only_run(folder.path(), &one, &[]);
+    assert_eq!(one["devices"][0]["is_lost"], true, "{one}");
+    assert_eq!(one["devices"][1]["is_lost"], false, "{one}");
+    assert!(one["events"].to_string().contains("device 0"), "{one}");
+}
+
+#[test]
+fn what_a_newcomer_mistypes_is_refused_with_what_would_be_right() {
+    let folder = tempfile::tempdir().unwrap();
+    packed(folder.path(), SAMPLES);
+    let refused = |text: &str, words: &[&str]| {
+        std::fs::write(folder.path().join("job.toml"), text).unwrap();
+        run(folder.path(), &["run", "job.toml"]).refused(words);
+    };
+    let good = job("wrr", 0, "");
+    refused(
+        &good.replace("\"wrr\"", "\"mte_feedback\""),
+        &["job.toml:4:12: ", "mte_feedback", "\"mte-feedback\""],
+    );
+    let line = |line: &str, words: &[&str]| {
+        refused(&good.replace("seed = 7", &format!("seed = 7\n{line}")), words);
+    };
+    line("reuse = true", &["job.toml:4:9: ", "`shuffle`", "shuffle = false"]);
+    line("reuse = true\nshuffle = false", &["job.toml:4:9: ", "draws at random", "center_crop"]);
+    line("replay = \"mte\"", &["job.toml:4:10: ", "no record", "mte:812"]);
+    line("choice = \"biggest\"", &["job.toml:4:10: ", "\"saving\""]);
+    let tables = |tables: &str, words: &[&str]| refused(&format!("{good}{tables}"), words);
+    tables("[windowed]\nsize = 4\n", &["unknown key `windowed.size`", "window"]);
+    tables("[auto]\ngoal = \"time\"\n", &["`auto.goal`", "\"throughput\""]);
+    std::fs::write(folder.path().join("job.toml"), &good).unwrap();
+    let typed = |arguments: &[&str], words: &[&str]| {
+        let mut all = vec!["run", "job.toml"];
+        all.extend(arguments);
+        run(folder.path(), &all).refused(words);
+    };
+    typed(&["--replay", "mte:few"], &["mte:few", "report.json"]);
+    typed(&["--replay", "mte:3", "--strategy", "wrr"], &["record of mte", "leave --strategy out"]);
+    typed(&["--replay", "mte:300"], &["300", "12"]);
+    typed(&["--power", "desk"], &["desk", "--power"]);
+    let mistyped = run(folder.path(), &["run", "job.toml", "--strategy", "mte_feedback"]);
+    assert_eq!(mistyped.code(), Some(2));
+    assert!(mistyped.stderr.contains("mte-feedback"), "{mistyped:?}");
+}
