@@ -5,7 +5,7 @@
 //! is the steady interval max(p, t_t), and stands for p below: where t_t is larger, the accelerator
 //! bounds the epoch either way. Ends of the epoch (first and last batches) are left out.
 
-use crate::config::{Split, Strategy, Tail};
+use crate::config::{Costs, Split, Strategy, Tail};
 use crate::types::Profile;
 
 /// What a prediction is made from.
@@ -174,6 +174,58 @@ pub fn wrr(inputs: &Inputs) -> Result<Prediction, NotApplicable> {
     }
     let total_ns = n * t_c * t_s / (t_s + t_c - t_g);
     Ok(Prediction { total_ns, device_batches: total_ns / t_s, regime: Regime::BothEnds })
+}
+
+/// The share of the devices that makes λ·T/T0 + (1-λ)·E/E0 smallest, and no longer than T0.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct BestShare {
+    /// n_s.
+    pub share: u32,
+    /// The value, 1 for the host alone.
+    pub value: f64,
+    /// Whether the accelerator then waits for the devices, which saves energy and not time.
+    pub waits: bool,
+}
+
+/// E = P_base·T + P_core·(N-n_s)·t_p + P_device·n_s·t_s, with T = (N-n_s)·t_c + n_s·t_g as long as
+/// the devices keep up, n_s·t_s beyond. Both are linear in n_s between n_s = 0, the share at which
+/// both ends finish together, and the share that takes T0: the best is one of the three.
+pub fn best_share(
+    inputs: &Inputs,
+    costs: &Costs,
+    preparation_ns: u64,
+    time_weight_ppm: u32,
+) -> Result<BestShare, NotApplicable> {
+    let Times { n, t_c, t_s, t_g } = all_known(inputs)?;
+    let weight = (f64::from(time_weight_ppm) / 1e6).min(1.0);
+    let [base, core, device] =
+        [costs.base_uw, costs.host_core_uw, costs.device_uw].map(|p| p as f64);
+    let time = |share: f64| {
+        let host = if inputs.background {
+            ((n - share) * t_c).max(n * t_g)
+        } else {
+            (n - share) * t_c + share * t_g
+        };
+        host.max(share * t_s)
+    };
+    let energy = |share: f64| {
+        base * time(share) + core * (n - share) * preparation_ns as f64 + device * share * t_s
+    };
+    let (time_alone, energy_alone) = (n * t_c, energy(0.0));
+    let value = |share: f64| {
+        let cost = if energy_alone > 0.0 { energy(share) / energy_alone } else { 1.0 };
+        weight * time(share) / time_alone + (1.0 - weight) * cost
+    };
+    let together = wrr(inputs).map_or(0.0, |found| found.device_batches).floor();
+    let longest = (n * t_c / t_s).min(n).floor();
+    let mut best = BestShare { share: 0, value: 1.0, waits: false };
+    for (share, waits) in [(together, false), (longest, longest > together)] {
+        // A hair's breadth is no reason to wake a device.
+        if time(share) <= time_alone && value(share) < best.value - 1e-9 {
+            best = BestShare { share: share as u32, value: value(share), waits };
+        }
+    }
+    Ok(best)
 }
 
 fn known(time_ns: u64, name: &'static str) -> Result<f64, NotApplicable> {

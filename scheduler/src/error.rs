@@ -21,6 +21,35 @@ pub enum Error {
         /// What was asked for.
         what: &'static str,
     },
+    /// Holders for another number of devices.
+    #[error("batches are held by {holders} devices, and {devices} are configured")]
+    HoldersCount {
+        /// As the holders say.
+        holders: usize,
+        /// As configured.
+        devices: usize,
+    },
+    /// Holders of another number of batches.
+    #[error("the devices hold {held} batches together, the epoch has {batches}")]
+    HeldCount {
+        /// As the holders say.
+        held: u64,
+        /// N.
+        batches: u32,
+    },
+    /// A record that does not fit.
+    #[error(
+        "record {record} does not replay strategy {strategy} over {batches} batches and these \
+         devices; give it the job that it was recorded with"
+    )]
+    NotReplayed {
+        /// As given.
+        record: String,
+        /// The strategy.
+        strategy: &'static str,
+        /// N.
+        batches: u32,
+    },
     /// A strategy that needs a device, without one.
     #[error("strategy {strategy} needs a device")]
     NeedsDevice {

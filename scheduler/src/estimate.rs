@@ -1,29 +1,48 @@
 //! Times measured within the epoch: how long a step, a device batch, a preparation takes.
+//!
+//! What is followed is the last few samples without their extremes: exact on constant input, and
+//! one batch that took a hundred times as long moves nothing.
 
-use crate::types::{Profile, Source, Time};
+use crate::types::{Source, Time};
 
-/// Weight of the newest sample in the recent mean is 1 / 2^`RECENT_SHIFT`.
-const RECENT_SHIFT: u32 = 3;
+/// Samples that the recent mean goes over.
+const WINDOW: usize = 16;
 
-/// Mean over everything and a recent mean of one kind of interval.
-#[derive(Debug, Clone, Copy, Default)]
+/// Of the window, this part is left out at either end (one in eight, none of fewer).
+const TRIM: usize = 8;
+
+/// Mean over everything and a recent trimmed mean of one kind of interval.
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Estimate {
     count: u32,
     sum_ns: u64,
     recent_ns: u64,
+    /// The window by age; the next sample goes to `count % WINDOW`.
+    window: [u64; WINDOW],
+    /// The window by size.
+    sorted: [u64; WINDOW],
 }
 
 impl Estimate {
     pub(crate) fn add(&mut self, sample_ns: u64) {
+        let at = self.count as usize % WINDOW;
+        let mut len = (self.count as usize).min(WINDOW);
+        if len == WINDOW {
+            let gone = self.sorted.partition_point(|&other| other < self.window[at]);
+            self.sorted.copy_within(gone + 1.., gone);
+            len -= 1;
+        }
+        let place = self.sorted[..len].partition_point(|&other| other < sample_ns);
+        self.sorted.copy_within(place..len, place + 1);
+        self.sorted[place] = sample_ns;
+        self.window[at] = sample_ns;
+        len += 1;
         self.count = self.count.saturating_add(1);
         self.sum_ns = self.sum_ns.saturating_add(sample_ns);
-        // A plain mean until there are enough samples for the weight to be smaller than theirs.
-        let weight = u64::from(self.count.min(1 << RECENT_SHIFT));
-        self.recent_ns = if sample_ns >= self.recent_ns {
-            self.recent_ns + (sample_ns - self.recent_ns) / weight
-        } else {
-            self.recent_ns - (self.recent_ns - sample_ns) / weight
-        };
+        let middle = &self.sorted[len / TRIM..len - len / TRIM];
+        let sum: u128 = middle.iter().map(|&sample| u128::from(sample)).sum();
+        let mean = sum / middle.len() as u128;
+        self.recent_ns = u64::try_from(mean).expect("a mean of u64 is one");
     }
 
     pub(crate) fn count(&self) -> u32 {
@@ -35,7 +54,7 @@ impl Estimate {
         self.sum_ns.checked_div(u64::from(self.count)).unwrap_or(0)
     }
 
-    /// Mean that follows the last few, `None` without any. At least 1.
+    /// Trimmed mean of the last few, `None` without any. At least 1.
     pub(crate) fn recent_ns(&self) -> Option<u64> {
         (self.count > 0).then_some(self.recent_ns.max(1))
     }
@@ -49,6 +68,8 @@ pub(crate) struct Steps {
     host_after_host: Estimate,
     /// The same over any host batch: stands in where host batches never follow each other.
     host_any: Estimate,
+    /// From consuming a host batch to the end of its step: the step alone.
+    train: Estimate,
     /// From consuming a device batch to the end of its step.
     device: Estimate,
     /// From claiming a host batch to its being ready, one claim sampled at a time.
@@ -57,31 +78,50 @@ pub(crate) struct Steps {
     begun: Option<Time>,
     running: Option<(Source, Time)>,
     previous: Option<Source>,
+    /// In this interval the accelerator waited for a device: it says nothing of the host.
+    waited: bool,
 }
 
 impl Steps {
     /// The accelerator is free. `background`: host batches are prepared while it works, so that
-    /// its first interval is the filling of the pipeline and not a step.
-    pub(crate) fn accelerator_ready(&mut self, now: Time, background: bool) {
+    /// its first interval is the filling of the pipeline and not a step. Gives the step's time
+    /// where it was on a device batch.
+    pub(crate) fn accelerator_ready(&mut self, now: Time, background: bool) -> Option<u64> {
+        let mut on_device = None;
         if let (Some(begun), Some((source, consumed_at))) = (self.begun, self.running.take()) {
+            let step_ns = now.saturating_sub(consumed_at);
+            let interval_ns = now.saturating_sub(begun);
             match (source, self.previous) {
-                (Source::Host, None) if background => {}
+                (Source::Host, _) if self.waited => self.train.add(step_ns),
+                (Source::Host, None) if background => self.train.add(step_ns),
                 (Source::Host, Some(Source::Host) | None) => {
-                    self.host_after_host.add(now.saturating_sub(begun));
-                    self.host_any.add(now.saturating_sub(begun));
+                    self.train.add(step_ns);
+                    self.host_after_host.add(interval_ns);
+                    self.host_any.add(interval_ns);
                 }
                 (Source::Host, Some(Source::Device(_))) => {
-                    self.host_any.add(now.saturating_sub(begun));
+                    self.train.add(step_ns);
+                    self.host_any.add(interval_ns);
                 }
-                (Source::Device(_), _) => self.device.add(now.saturating_sub(consumed_at)),
+                (Source::Device(_), _) => {
+                    self.device.add(step_ns);
+                    on_device = Some(step_ns);
+                }
             }
             self.previous = Some(source);
         }
         self.begun = Some(now);
+        self.waited = false;
+        on_device
     }
 
     pub(crate) fn consumed(&mut self, now: Time, source: Source) {
         self.running = Some((source, now));
+    }
+
+    /// The accelerator waits for a device.
+    pub(crate) fn waits_for_device(&mut self) {
+        self.waited = true;
     }
 
     pub(crate) fn host_claimed(&mut self, now: Time, batch: u32) {
@@ -104,54 +144,67 @@ impl Steps {
         &self.device
     }
 
+    /// The step alone, over host batches.
+    pub(crate) fn train(&self) -> &Estimate {
+        &self.train
+    }
+
     /// Preparation of one host batch, begin to end.
     pub(crate) fn preparation(&self) -> &Estimate {
         &self.preparation
     }
 }
 
-/// The measured time where there is one, else the profiled, else `None`.
-pub(crate) fn measured_or(estimate: &Estimate, profiled_ns: u64) -> Option<u64> {
-    estimate.recent_ns().or((profiled_ns > 0).then_some(profiled_ns))
-}
-
-/// n_s = N·t_c/(t_c+t_s), to the nearest: both ends finish together (DDLP, arXiv 2407.00005).
-/// `None` when a time is not known.
-pub(crate) fn equal_finish(batches: u32, profile: &Profile) -> Option<u32> {
-    if profile.host_ns == 0 || profile.device_ns == 0 {
-        return None;
-    }
-    let host = u128::from(profile.host_ns);
-    let both = host + u128::from(profile.device_ns);
-    let share = (u128::from(batches) * host + both / 2) / both;
-    Some(u32::try_from(share).expect("a share of a u32 is no larger"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn profile(host_ns: u64, device_ns: u64) -> Profile {
-        Profile { host_ns, device_ns, ready_ns: 0 }
-    }
+    use crate::types::DeviceId;
 
     #[test]
-    fn equal_finish_is_the_published_formula_rounded() {
-        assert_eq!(equal_finish(5_000, &profile(250, 1_000)), Some(1_000));
-        assert_eq!(equal_finish(9, &profile(1, 2)), Some(3));
-        assert_eq!(equal_finish(10, &profile(1, 2)), Some(3));
-        assert_eq!(equal_finish(u32::MAX, &profile(u64::MAX, 1)), Some(u32::MAX));
-        assert_eq!(equal_finish(10, &profile(0, 2)), None);
+    fn constant_times_are_found_exactly() {
+        for time in [1, 7, 1_000_000_007, u64::MAX / 100] {
+            let mut estimate = Estimate::default();
+            for _ in 0..50 {
+                estimate.add(time);
+                assert_eq!((estimate.mean_ns(), estimate.recent_ns()), (time, Some(time)));
+            }
+        }
     }
 
     #[test]
     fn the_recent_mean_follows_a_device_that_slows_down() {
         let mut estimate = Estimate::default();
         (0..100).for_each(|_| estimate.add(1_000));
-        assert_eq!((estimate.mean_ns(), estimate.recent_ns()), (1_000, Some(1_000)));
-        (0..40).for_each(|_| estimate.add(3_000));
-        assert!(estimate.recent_ns().unwrap() > 2_900);
-        assert_eq!(estimate.mean_ns(), (100 * 1_000 + 40 * 3_000) / 140);
+        (0..16).for_each(|_| estimate.add(3_000));
+        assert_eq!(estimate.recent_ns(), Some(3_000));
+        assert_eq!(estimate.mean_ns(), (100 * 1_000 + 16 * 3_000) / 116);
+    }
+
+    #[test]
+    fn one_outlier_in_eight_moves_nothing() {
+        let mut estimate = Estimate::default();
+        for at in 0..200 {
+            estimate.add(if at % 8 == 3 { 100_000 } else { 1_000 });
+            if at > 16 {
+                assert_eq!(estimate.recent_ns(), Some(1_000));
+            }
+        }
+    }
+
+    #[test]
+    fn the_window_is_kept_sorted() {
+        let mut estimate = Estimate::default();
+        let mut samples = Vec::new();
+        let mut value = 12_345_u64;
+        for _ in 0..500 {
+            value = value.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let sample = value >> 40;
+            estimate.add(sample);
+            samples.push(sample);
+            let mut last = samples[samples.len().saturating_sub(WINDOW)..].to_vec();
+            last.sort_unstable();
+            assert_eq!(&estimate.sorted[..last.len()], &last[..]);
+        }
     }
 
     #[test]
@@ -161,7 +214,7 @@ mod tests {
         for (source, wait, step) in [
             (Source::Host, 70, 30),
             (Source::Host, 70, 30),
-            (Source::Device(crate::types::DeviceId(0)), 5, 40),
+            (Source::Device(DeviceId(0)), 5, 40),
             (Source::Host, 10, 30),
         ] {
             steps.accelerator_ready(now, false);
@@ -171,5 +224,20 @@ mod tests {
         steps.accelerator_ready(now, false);
         assert_eq!((steps.host().mean_ns(), steps.host().count()), (100, 2));
         assert_eq!((steps.device().mean_ns(), steps.device().count()), (40, 1));
+        assert_eq!((steps.train().mean_ns(), steps.train().count()), (30, 3));
+    }
+
+    #[test]
+    fn an_interval_in_which_a_device_was_waited_for_says_nothing_of_the_host() {
+        let mut steps = Steps::default();
+        for (now, wait) in [(0, false), (100, false), (200, true), (9_000, false)] {
+            steps.accelerator_ready(now, false);
+            steps.consumed(now + 10, Source::Host);
+            if wait {
+                steps.waits_for_device();
+            }
+        }
+        steps.accelerator_ready(9_100, false);
+        assert_eq!((steps.host().mean_ns(), steps.host().count()), (100, 3));
     }
 }

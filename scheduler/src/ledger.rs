@@ -2,17 +2,21 @@
 //!
 //! ```text
 //!          host                  ┌────────────────────────────► Ready ──► Consumed
-//! Free ──► Claimed ──────────────┘                               ▲
-//!          device                                                │
-//!   ▲      Claimed ──► Published ──► Fetching ───────────────────┘
-//!   └─────────┴────────────┴────────────┘  revoked, rejected, lost
+//! Free ──► Claimed ──────────────┘                               ▲ │
+//!          device                                                │ │
+//!   ▲      Claimed ──► Published ──► Fetching ───────────────────┘ │
+//!   └─────────┴────────────┴────────────┴──────────────────────────┘  taken back
 //! ```
 //!
-//! Batches that nobody ever claimed are one range, `lo..back`: the host claims from `lo`, a device
-//! from `back` (or both from `lo`). Batches that were taken back are in a set of their own. A wrong
+//! Only batches that are under way have an entry, so that memory goes with what is open and not
+//! with N: a batch without an entry is either untouched (see `parts`) or consumed. A wrong
 //! transition is a defect of the scheduler and panics; wrong *reports* are sorted out before.
 
-use crate::batch_set::BatchSet;
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use crate::config::Config;
+use crate::parts::Parts;
 use crate::types::{BatchIndex, DeviceId, Generation, Source};
 
 /// How far a batch is.
@@ -26,72 +30,85 @@ pub(crate) enum State {
     Consumed,
 }
 
-/// Stands for the host where a device's number would be.
-const HOST: u16 = u16::MAX;
-
-/// Eight bytes a batch.
+/// A batch that is under way.
 #[derive(Debug, Clone, Copy)]
-struct Entry {
-    generation: u32,
-    holder: u16,
-    state: State,
+pub(crate) struct Entry {
+    pub(crate) source: Source,
+    pub(crate) generation: Generation,
+    pub(crate) state: State,
 }
+
+/// Spreads batch indices; nobody chooses them to collide.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Spread(u64);
+
+impl Hasher for Spread {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.write_u32(u32::from(byte));
+        }
+    }
+
+    fn write_u32(&mut self, word: u32) {
+        let mixed = (self.0 ^ u64::from(word)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = mixed ^ (mixed >> 32);
+    }
+}
+
+/// Entries for which room is made beforehand, at most.
+const OPEN_MAX: usize = 1 << 16;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Ledger {
-    entries: Vec<Entry>,
-    /// Lowest batch that was never claimed. Never falls.
-    lo: u32,
-    /// One above the highest batch that was never claimed. Never rises: this is the grant.
-    back: u32,
-    /// Batches that a device held and gave back, not claimed since.
-    freed: BatchSet,
+    open: HashMap<u32, Entry, BuildHasherDefault<Spread>>,
+    pub(crate) parts: Parts,
+    batches: u32,
     /// Batches that the host claimed and that are not consumed.
     host_open: u32,
     /// Of these, the ready ones.
     host_ready: u32,
+    /// Batches that devices claimed and did not publish.
+    device_claimed: u32,
+    /// Published or being fetched.
+    device_published: u32,
+    /// Of devices, ready.
+    device_ready: u32,
     consumed_by_host: u32,
     consumed_by_device: u32,
 }
 
 impl Ledger {
-    pub(crate) fn new(batches: u32) -> Self {
-        let entry = Entry { generation: 0, holder: HOST, state: State::Free };
+    pub(crate) fn new(config: &Config) -> Self {
+        let slots = config.devices.iter().map(|device| device.spool_slots as usize + 1);
+        let most = slots.fold(config.host_ahead as usize, usize::saturating_add);
+        // Twice what can be open: a table that is more than half full may grow to shed the marks
+        // of removed entries.
+        let room = most.min(config.batches as usize).min(OPEN_MAX) * 2 + 16;
         Self {
-            entries: vec![entry; batches as usize],
-            lo: 0,
-            back: batches,
-            freed: BatchSet::with_capacity(batches),
+            open: HashMap::with_capacity_and_hasher(room, BuildHasherDefault::default()),
+            parts: Parts::new(config),
+            batches: config.batches,
             host_open: 0,
             host_ready: 0,
+            device_claimed: 0,
+            device_published: 0,
+            device_ready: 0,
             consumed_by_host: 0,
             consumed_by_device: 0,
         }
     }
 
     pub(crate) fn batches(&self) -> u32 {
-        u32::try_from(self.entries.len()).expect("made from a u32")
-    }
-
-    pub(crate) fn lo(&self) -> u32 {
-        self.lo
-    }
-
-    pub(crate) fn back(&self) -> u32 {
-        self.back
+        self.batches
     }
 
     /// How many were never claimed.
     pub(crate) fn untouched(&self) -> u32 {
-        self.back - self.lo
-    }
-
-    pub(crate) fn is_untouched(&self, batch: BatchIndex) -> bool {
-        (self.lo..self.back).contains(&batch.0)
-    }
-
-    pub(crate) fn freed(&self) -> &BatchSet {
-        &self.freed
+        self.parts.untouched()
     }
 
     pub(crate) fn host_open(&self) -> u32 {
@@ -107,6 +124,20 @@ impl Ledger {
         self.host_open - self.host_ready
     }
 
+    pub(crate) fn device_claimed(&self) -> u32 {
+        self.device_claimed
+    }
+
+    /// Device batches that are published or ready and not consumed.
+    pub(crate) fn device_finished(&self) -> u32 {
+        self.device_published + self.device_ready
+    }
+
+    /// Device batches that are open.
+    pub(crate) fn device_open(&self) -> u32 {
+        self.device_claimed + self.device_finished()
+    }
+
     pub(crate) fn consumed(&self) -> u32 {
         self.consumed_by_host + self.consumed_by_device
     }
@@ -120,76 +151,70 @@ impl Ledger {
     }
 
     pub(crate) fn holds(&self, batch: BatchIndex) -> bool {
-        (batch.0 as usize) < self.entries.len()
+        batch.0 < self.batches
+    }
+
+    pub(crate) fn entry(&self, batch: BatchIndex) -> Option<Entry> {
+        self.open.get(&batch.0).copied()
+    }
+
+    /// Those under way, in no order.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (BatchIndex, Entry)> + '_ {
+        self.open.iter().map(|(batch, entry)| (BatchIndex(*batch), *entry))
     }
 
     pub(crate) fn state(&self, batch: BatchIndex) -> State {
-        self.entries[batch.0 as usize].state
-    }
-
-    pub(crate) fn source(&self, batch: BatchIndex) -> Source {
-        match self.entries[batch.0 as usize].holder {
-            HOST => Source::Host,
-            device => Source::Device(DeviceId(device)),
+        match self.open.get(&batch.0) {
+            Some(entry) => entry.state,
+            None if self.parts.is_untouched(batch) => State::Free,
+            None => State::Consumed,
         }
     }
 
-    /// The generation under which a device claimed it.
-    pub(crate) fn generation(&self, batch: BatchIndex) -> Generation {
-        Generation(self.entries[batch.0 as usize].generation)
+    /// Whether a device holds it, or did and gave it back.
+    pub(crate) fn is_device_s(&self, batch: BatchIndex) -> bool {
+        self.open.get(&batch.0).is_some_and(|entry| entry.source != Source::Host)
     }
 
-    /// Free → Claimed by the host: the lowest or highest untouched one, or one that was freed.
+    /// Free → Claimed by the host.
     pub(crate) fn claim_for_host(&mut self, batch: BatchIndex) {
-        if self.is_untouched(batch) {
-            if batch.0 == self.lo {
-                self.lo += 1;
-            } else {
-                assert_eq!(batch.0 + 1, self.back, "untouched batches are claimed at the ends");
-                self.back -= 1;
-            }
-        } else {
-            self.freed.remove(batch);
-        }
-        self.step(batch, State::Free, State::Claimed);
-        self.entries[batch.0 as usize].holder = HOST;
+        self.claim(batch, Source::Host, Generation(0));
         self.host_open += 1;
     }
 
-    /// Free → Claimed by a device: the lowest or highest untouched one.
+    /// Free → Claimed by a device.
     pub(crate) fn claim_for_device(
         &mut self,
+        batch: BatchIndex,
         device: DeviceId,
         generation: Generation,
-        from_back: bool,
-    ) -> BatchIndex {
-        assert!(self.untouched() > 0, "a grant is never larger than what is untouched");
-        assert_ne!(device.0, HOST, "that number stands for the host");
-        let batch = if from_back {
-            self.back -= 1;
-            BatchIndex(self.back)
-        } else {
-            self.lo += 1;
-            BatchIndex(self.lo - 1)
-        };
-        self.step(batch, State::Free, State::Claimed);
-        let entry = &mut self.entries[batch.0 as usize];
-        entry.holder = device.0;
-        entry.generation = generation.0;
-        batch
+    ) {
+        self.claim(batch, Source::Device(device), generation);
+        self.device_claimed += 1;
+    }
+
+    fn claim(&mut self, batch: BatchIndex, source: Source, generation: Generation) {
+        match self.open.get(&batch.0) {
+            Some(entry) => {
+                assert_eq!(entry.state, State::Free, "batch {} is held", batch.0);
+                self.parts.reclaim(batch);
+            }
+            None => self.parts.take(batch, source == Source::Host),
+        }
+        self.open.insert(batch.0, Entry { source, generation, state: State::Claimed });
     }
 
     /// Claimed by the host → Ready.
     pub(crate) fn finish_at_host(&mut self, batch: BatchIndex) {
-        assert_eq!(self.source(batch), Source::Host, "the host finishes what it claimed");
         self.step(batch, State::Claimed, State::Ready);
         self.host_ready += 1;
     }
 
     /// Claimed by a device → Published.
     pub(crate) fn publish(&mut self, batch: BatchIndex) {
-        assert_ne!(self.source(batch), Source::Host, "only devices publish");
         self.step(batch, State::Claimed, State::Published);
+        self.device_claimed -= 1;
+        self.device_published += 1;
     }
 
     /// Published → Fetching.
@@ -200,71 +225,45 @@ impl Ledger {
     /// Fetching → Ready.
     pub(crate) fn finish_fetch(&mut self, batch: BatchIndex) {
         self.step(batch, State::Fetching, State::Ready);
+        self.device_published -= 1;
+        self.device_ready += 1;
     }
 
-    /// Claimed by a device, Published or Fetching → Free.
+    /// Held by a device → Free.
     pub(crate) fn take_back(&mut self, batch: BatchIndex) {
-        let entry = &mut self.entries[batch.0 as usize];
-        assert!(
-            entry.holder != HOST
-                && matches!(entry.state, State::Claimed | State::Published | State::Fetching),
-            "only what a device holds unready is taken back, batch {} is {:?}",
-            batch.0,
-            entry.state
-        );
+        let entry = self.open.get_mut(&batch.0).expect("only what is held is taken back");
+        assert_ne!(entry.source, Source::Host, "the host's batches stay its own");
+        match entry.state {
+            State::Claimed => self.device_claimed -= 1,
+            State::Published | State::Fetching => self.device_published -= 1,
+            State::Ready => self.device_ready -= 1,
+            State::Free | State::Consumed => panic!("batch {} is not held", batch.0),
+        }
         entry.state = State::Free;
-        self.freed.insert(batch);
+        self.parts.free(batch);
     }
 
     /// Ready → Consumed.
     pub(crate) fn consume(&mut self, batch: BatchIndex) -> Source {
         self.step(batch, State::Ready, State::Consumed);
-        let source = self.source(batch);
+        let source = self.open.remove(&batch.0).expect("it was just seen").source;
         match source {
             Source::Host => {
                 self.host_open -= 1;
                 self.host_ready -= 1;
                 self.consumed_by_host += 1;
             }
-            Source::Device(_) => self.consumed_by_device += 1,
+            Source::Device(_) => {
+                self.device_ready -= 1;
+                self.consumed_by_device += 1;
+            }
         }
         source
     }
 
     fn step(&mut self, batch: BatchIndex, from: State, to: State) {
-        let entry = &mut self.entries[batch.0 as usize];
+        let entry = self.open.get_mut(&batch.0).expect("only what is held goes on");
         assert_eq!(entry.state, from, "batch {} cannot become {to:?}", batch.0);
         entry.state = to;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_entry_takes_eight_bytes() {
-        assert_eq!(size_of::<Entry>(), 8);
-    }
-
-    #[test]
-    fn both_ends_claim_until_they_meet() {
-        let mut ledger = Ledger::new(3);
-        ledger.claim_for_host(BatchIndex(0));
-        assert_eq!(ledger.claim_for_device(DeviceId(0), Generation(1), true), BatchIndex(2));
-        assert_eq!(ledger.claim_for_device(DeviceId(0), Generation(1), false), BatchIndex(1));
-        assert_eq!(ledger.untouched(), 0);
-        ledger.take_back(BatchIndex(1));
-        assert_eq!(ledger.freed().first(), Some(BatchIndex(1)));
-        ledger.claim_for_host(BatchIndex(1));
-        assert_eq!(ledger.source(BatchIndex(1)), Source::Host);
-    }
-
-    #[test]
-    #[should_panic(expected = "batch 0 cannot become Consumed")]
-    fn a_batch_that_is_not_ready_is_not_consumed() {
-        let mut ledger = Ledger::new(1);
-        ledger.claim_for_host(BatchIndex(0));
-        ledger.consume(BatchIndex(0));
     }
 }

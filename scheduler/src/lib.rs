@@ -5,10 +5,9 @@
 //! with virtual time.
 //!
 //! In reading order: [`types`] (the words), [`Config`], [`Epoch`] (events in, decisions out),
-//! `ledger` (the state of every batch, over `batch_set`), `strategies`, `estimate`, [`Learned`],
+//! `ledger` (the state of what is under way, over `parts`), `strategies`, `estimate`, [`Learned`],
 //! [`Record`], [`Proposal`], [`Picked`], [`closed_forms`] (what the strategies come to on paper).
 
-mod batch_set;
 pub mod closed_forms;
 mod config;
 mod epoch;
@@ -16,10 +15,12 @@ mod error;
 mod estimate;
 mod learned;
 mod ledger;
+mod parts;
 mod picked;
 mod ranks;
 mod record;
 mod strategies;
+mod tournament;
 pub mod types;
 
 pub use config::{

@@ -28,6 +28,10 @@ pub enum Why {
         /// T0.
         host_only_ns: u64,
     },
+    /// It was given with the record.
+    Replayed,
+    /// Several ranks have to come to the same.
+    Adapts,
     /// No strategy is expected to be faster than the host alone.
     NoGain,
     /// The goal is best met by this share of the devices.
@@ -52,6 +56,10 @@ impl fmt::Display for Picked {
                     "{name}: expected to take {:.1} % less time than the host alone",
                     saved * 100.0
                 )
+            }
+            Why::Replayed => write!(f, "{name}: as recorded"),
+            Why::Adapts => {
+                write!(f, "{name}: all ranks run it, and agree on each step as they go")
             }
             Why::NoGain => write!(f, "{name}: no device is expected to make the epoch shorter"),
             Why::BestMix { share } => {

@@ -15,6 +15,8 @@ pub struct Proposal {
     pub(crate) share_known: bool,
     /// Least share of the devices.
     pub(crate) share: u32,
+    /// Most batches that the devices of a rank have claimed.
+    pub(crate) device_claimed: u32,
     /// Most batches that a host has claimed.
     pub(crate) host_claimed: u32,
     /// Least number of batches that the devices of a rank published or could.
@@ -29,7 +31,7 @@ pub struct Agreement(pub(crate) Proposal);
 
 impl Proposal {
     /// Words of its encoding.
-    pub const WORDS: usize = 6;
+    pub const WORDS: usize = 7;
 
     /// Both together. Associative and commutative.
     #[must_use]
@@ -41,6 +43,7 @@ impl Proposal {
             switch: self.switch && other.switch,
             share_known: self.share_known && other.share_known,
             share: self.share.min(other.share),
+            device_claimed: self.device_claimed.max(other.device_claimed),
             host_claimed: self.host_claimed.max(other.host_claimed),
             device_total: self.device_total.min(other.device_total),
             times_ns: [longest(0), longest(1), longest(2)],
@@ -59,7 +62,6 @@ impl Proposal {
             | u32::from(self.switch) << 1
             | u32::from(self.share_known) << 2;
         let [t_c, t_g, t_s] = self.times_ns;
-        // The three flags stand above the share of 32 bits; the totals in a word of their own.
         [
             pair(self.step[0], self.step[1]),
             pair(flags, self.share),
@@ -67,6 +69,7 @@ impl Proposal {
             t_c,
             t_g,
             t_s,
+            self.device_claimed.into(),
         ]
     }
 
@@ -80,6 +83,7 @@ impl Proposal {
             switch: high(1) & 2 != 0,
             share_known: high(1) & 4 != 0,
             share: low(1),
+            device_claimed: low(6),
             host_claimed: high(2),
             device_total: low(2),
             times_ns: [words[3], words[4], words[5]],

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::config::{Split, Strategy, Tail};
+
 /// A few integers from which the order of an epoch follows exactly (C3).
 ///
 /// In text `KIND:N,N,…`, as `mte:812` or `mte-feedback:4100`.
@@ -32,6 +34,15 @@ pub struct NoRecord {
 }
 
 impl Kind {
+    /// The strategy that runs it.
+    pub(crate) fn strategy(self) -> Strategy {
+        match self {
+            Self::Mte => Strategy::Mte { split: Split::EqualFinish, tail: Tail::Descending },
+            Self::MteFeedback => Strategy::MteFeedback,
+            Self::WrrFrozen => Strategy::WrrFrozen,
+        }
+    }
+
     const ALL: [Self; 3] = [Self::Mte, Self::MteFeedback, Self::WrrFrozen];
 
     pub(crate) fn name(self) -> &'static str {
@@ -46,6 +57,17 @@ impl Kind {
 impl Record {
     pub(crate) fn new(kind: Kind, numbers: Vec<u64>) -> Self {
         Self { kind, numbers }
+    }
+
+    /// Numbers of a record of `wrr-frozen` before the shares.
+    pub(crate) const FROZEN_NUMBERS: usize = 5;
+
+    pub(crate) fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    pub(crate) fn numbers(&self) -> &[u64] {
+        &self.numbers
     }
 
     /// Name of the strategy whose order it is.

@@ -2,8 +2,10 @@
 
 use crate::config::{Config, Holders, Split, Strategy};
 use crate::error::Error;
+use crate::record::{Kind, Record};
+use crate::types::DeviceId;
 
-/// A device's number is a `u16`, and the highest stands for the host.
+/// A device's number is a `u16`.
 const DEVICES_MAX: usize = u16::MAX as usize;
 
 impl Config {
@@ -12,12 +14,19 @@ impl Config {
         if self.batches == 0 {
             return Err(Error::NoBatches);
         }
-        self.check_available()?;
         if self.devices.len() > DEVICES_MAX {
             return Err(Error::TooManyDevices { asked: self.devices.len(), limit: DEVICES_MAX });
         }
         at_least_one("host_ahead", self.host_ahead)?;
         at_least_one("ranks", self.ranks)?;
+        if let Strategy::Windowed { window } = self.strategy {
+            at_least_one("window", window)?;
+            if self.ranks > 1 {
+                return Err(Error::NotAvailable { what: "windowed with several ranks" });
+            }
+        }
+        self.check_holders()?;
+        self.check_replay()?;
         if !self.strategy.uses_devices() {
             return Ok(());
         }
@@ -34,44 +43,68 @@ impl Config {
         at_least_one("fetch_ahead", self.fetch_ahead)?;
         at_least_one("stall_timeout_ns", self.stall_timeout_ns)?;
         at_least_one("stalls_max", self.stalls_max)?;
+        self.check_strategy()
+    }
+
+    fn check_strategy(&self) -> Result<(), Error> {
         match self.strategy {
             Strategy::Mte { split: Split::Fixed(split), .. } if split > self.batches => {
                 Err(Error::SplitTooLarge { split, batches: self.batches })
             }
-            Strategy::Mte { split: Split::EqualFinish, .. } if !self.profile_known() => {
+            Strategy::Mte { split: Split::EqualFinish | Split::Optimal, .. }
+            | Strategy::WrrFrozen
+                if !self.profile_known() && self.replay.is_none() =>
+            {
                 at_least_one("profile_batches", self.profile_batches)
             }
             _ => Ok(()),
         }
     }
 
-    /// Whether what is asked for is there.
-    fn check_available(&self) -> Result<(), Error> {
-        let refuse = |what| Err(Error::NotAvailable { what });
-        match self.strategy {
-            Strategy::HostOnly | Strategy::DeviceOnly | Strategy::Wrr => {}
-            Strategy::Mte { split: Split::EqualFinish | Split::Fixed(_), .. } => {}
-            Strategy::Mte { split: Split::Optimal, .. } => {
-                return refuse("the optimal split of mte");
-            }
-            Strategy::WrrFrozen => return refuse("strategy wrr-frozen"),
-            Strategy::MteFeedback => return refuse("strategy mte-feedback"),
-            Strategy::Windowed { .. } => return refuse("strategy windowed"),
-            Strategy::Auto { .. } => return refuse("strategy auto"),
+    fn check_holders(&self) -> Result<(), Error> {
+        let Holders::Interleaved(interleave) = &self.holders else { return Ok(()) };
+        let devices = usize::from(interleave.devices());
+        if devices != self.devices.len() {
+            return Err(Error::HoldersCount { holders: devices, devices: self.devices.len() });
         }
-        if self.devices.len() > 1 {
-            return refuse("more than one device");
-        }
-        if matches!(self.holders, Holders::Interleaved(_)) {
-            return refuse("batches held by one device each");
-        }
-        if self.ranks > 1 {
-            return refuse("more than one rank");
-        }
-        if self.replay.is_some() {
-            return refuse("replaying a record");
+        let held: u64 =
+            (0..interleave.devices()).map(|at| u64::from(interleave.count(DeviceId(at)))).sum();
+        if held != u64::from(self.batches) {
+            return Err(Error::HeldCount { held, batches: self.batches });
         }
         Ok(())
+    }
+
+    fn check_replay(&self) -> Result<(), Error> {
+        let Some(record) = &self.replay else { return Ok(()) };
+        let fits = match self.strategy {
+            Strategy::Auto { .. } => !self.devices.is_empty(),
+            other => other.name() == record.strategy(),
+        };
+        let refused = || Error::NotReplayed {
+            record: record.to_string(),
+            strategy: self.strategy.name(),
+            batches: self.batches,
+        };
+        if !fits {
+            return Err(refused());
+        }
+        let before = match record.kind() {
+            Kind::WrrFrozen => Record::FROZEN_NUMBERS,
+            Kind::Mte | Kind::MteFeedback => 0,
+        };
+        let shares = record.numbers().get(before..).ok_or_else(refused)?;
+        let counts: Vec<u32> = match &self.holders {
+            Holders::Shared => vec![self.batches],
+            Holders::Interleaved(interleave) => {
+                (0..interleave.devices()).map(|at| interleave.count(DeviceId(at))).collect()
+            }
+        };
+        let small = |at: usize| record.numbers()[at] <= u64::from(u32::MAX);
+        let turns = before == 0 || (small(0) && small(4) && record.numbers()[3] > 0);
+        let held = shares.len() == counts.len()
+            && shares.iter().zip(&counts).all(|(&share, &count)| share <= u64::from(count));
+        if turns && held { Ok(()) } else { Err(refused()) }
     }
 
     fn profile_known(&self) -> bool {

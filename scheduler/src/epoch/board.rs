@@ -2,15 +2,23 @@
 
 use std::collections::VecDeque;
 
-use crate::config::{Config, Strategy};
+use crate::config::Config;
 use crate::epoch::device::{Device, Lost};
-use crate::estimate::{Steps, measured_or};
+use crate::estimate::{Estimate, Steps};
 use crate::ledger::{Ledger, State};
 use crate::types::{BatchIndex, DeviceId, Generation, Profile, Source, Time};
+
+/// Rates are batches in this many nanoseconds, so that sums of them are exact.
+pub(crate) const RATE_NS: u64 = 1 << 44;
+
+/// Room that a queue has beforehand, at most.
+const QUEUE_MAX: usize = 1 << 14;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Board {
     pub(crate) config: Config,
+    /// Batches are consumed as they become ready.
+    pub(crate) any_order: bool,
     /// The latest time that was told.
     pub(crate) now: Time,
     pub(crate) ledger: Ledger,
@@ -28,62 +36,122 @@ pub(crate) struct Board {
     pub(crate) fetched: u32,
     pub(crate) revoked: u32,
     pub(crate) void_reports: u32,
+    usable: u32,
+    lost: u32,
+    /// Batches of all usable devices in [`RATE_NS`], where known.
+    rate: u64,
+    /// No device is to be fenced off before this time.
+    stall_bound: Time,
 }
 
 impl Board {
-    pub(crate) fn new(config: Config) -> Self {
-        let at_most = |count: u32| count.min(config.batches) as usize;
-        // Stale entries make room by compaction once as many as live ones are possible; see
-        // `note_published`.
-        let any_order = matches!(config.strategy, Strategy::Wrr);
+    pub(crate) fn new(config: Config, any_order: bool) -> Self {
+        let at_most = |count: u32| (count.min(config.batches) as usize).min(QUEUE_MAX);
         let queue = |count: u32| if any_order { at_most(count) } else { 0 };
-        Self {
+        let mut made = Self {
+            any_order,
             now: 0,
-            ledger: Ledger::new(config.batches),
+            ledger: Ledger::new(&config),
             devices: (0..config.devices.len()).map(|at| Device::new(&config, at)).collect(),
             steps: Steps::default(),
-            publish_order: VecDeque::with_capacity(queue(config.spool_slots().saturating_mul(2))),
+            // Stale entries go once they are as many as live ones; see `note_published`.
+            publish_order: VecDeque::with_capacity(queue(config.spool_slots()) * 2 + 1),
             ready_host: VecDeque::with_capacity(queue(config.host_ahead)),
             ready_device: VecDeque::with_capacity(queue(config.fetch_ahead)),
             fetching: 0,
             fetched: 0,
             revoked: 0,
             void_reports: 0,
+            usable: 0,
+            lost: 0,
+            rate: 0,
+            stall_bound: Time::MAX,
             config,
+        };
+        for at in 0..made.devices.len() {
+            made.refresh(DeviceId(u16::try_from(at).expect("checked by the configuration")));
         }
+        made
+    }
+
+    pub(crate) fn device(&self, device: DeviceId) -> &Device {
+        &self.devices[usize::from(device.0)]
     }
 
     pub(crate) fn device_mut(&mut self, device: DeviceId) -> &mut Device {
         &mut self.devices[usize::from(device.0)]
     }
 
-    /// Batches are consumed as they become ready.
-    pub(crate) fn any_order(&self) -> bool {
-        matches!(self.config.strategy, Strategy::Wrr)
+    /// Enters in the sums what changed about a device: whether it is usable, how fast it is, when
+    /// it is to be fenced off.
+    pub(crate) fn refresh(&mut self, id: DeviceId) {
+        let device = &mut self.devices[usize::from(id.0)];
+        let usable = device.usable();
+        let rate = match (usable, device.batch_ns()) {
+            (false, _) | (_, 0) => 0,
+            (true, batch_ns) => RATE_NS / batch_ns,
+        };
+        let changed = usable != device.counted_usable || rate != device.counted_rate;
+        self.rate = self.rate - device.counted_rate + rate;
+        self.usable = self.usable + u32::from(usable) - u32::from(device.counted_usable);
+        device.counted_usable = usable;
+        device.counted_rate = rate;
+        if let Some(due) = device.stall_due(&self.config) {
+            self.stall_bound = self.stall_bound.min(due);
+        }
+        if changed {
+            let part = self.ledger.parts.of(id);
+            self.ledger.parts.notice(part);
+        }
     }
 
-    /// Some device may still be given work.
-    pub(crate) fn any_usable(&self) -> bool {
-        self.devices.iter().any(Device::usable)
+    /// Some device may still be given work of a part.
+    pub(crate) fn usable(&self, part: usize) -> bool {
+        match self.ledger.parts.shared() {
+            true => self.usable > 0,
+            false => self.devices.get(part).is_some_and(Device::usable),
+        }
     }
 
     pub(crate) fn all_lost(&self) -> bool {
-        self.devices.iter().all(|device| device.lost.is_some())
+        self.lost as usize == self.devices.len()
     }
 
     /// Some device holds batches that it may yet fail to deliver.
     pub(crate) fn any_unready(&self) -> bool {
-        self.devices.iter().any(Device::holds_unready)
+        self.ledger.device_claimed() > 0 || self.ledger.device_finished() > self.fetched
     }
 
-    /// Recent times, from the profile where nothing was measured; 0 where not known.
-    pub(crate) fn times(&self, device: &Device) -> Profile {
-        let learned = &self.config.learned;
-        Profile {
-            host_ns: measured_or(self.steps.host(), learned.host_ns).unwrap_or(0),
-            device_ns: measured_or(&device.batch, device.learned_ns).unwrap_or(0),
-            ready_ns: measured_or(self.steps.device(), learned.ready_ns).unwrap_or(0),
+    /// t_c, recent, else as learned before; 0 where not known.
+    pub(crate) fn host_ns(&self) -> u64 {
+        self.steps.host().recent_ns().unwrap_or(self.config.learned.host_ns)
+    }
+
+    /// t_g, recent, else as learned before, else the step alone; 0 where not known.
+    pub(crate) fn ready_ns(&self) -> u64 {
+        let known = |time: u64| (time > 0).then_some(time);
+        let measured = self.steps.device().recent_ns();
+        let learned = measured.or(known(self.config.learned.ready_ns));
+        learned.or(self.steps.train().recent_ns()).unwrap_or(0)
+    }
+
+    /// t_s of a part: of its device, or of all usable devices together; 0 where not known.
+    pub(crate) fn part_ns(&self, part: usize) -> u64 {
+        if !self.ledger.parts.shared() || self.devices.len() == 1 {
+            return self.devices[part].batch_ns();
         }
+        RATE_NS.checked_div(self.rate).unwrap_or(0)
+    }
+
+    /// Batches of all usable devices but this one in [`RATE_NS`].
+    pub(crate) fn rate_of_others(&self, id: DeviceId) -> u64 {
+        self.rate - self.device(id).counted_rate
+    }
+
+    /// Preparation of one host batch; 0 where not known.
+    pub(crate) fn preparation_ns(&self) -> u64 {
+        let measured = self.steps.preparation().recent_ns();
+        measured.unwrap_or(self.config.learned.preparation_ns)
     }
 
     /// What was measured in this epoch, means over all of it; 0 where nothing was.
@@ -95,17 +163,23 @@ impl Board {
         }
     }
 
-    /// Queues a published batch for fetching. Never allocates: a batch is published at most once,
-    /// so a full queue holds either stale entries, which go, or no more than the spool.
+    /// Whether every device that is not lost was measured or learned so often, and the host too.
+    pub(crate) fn times_known(&self, samples: u32) -> bool {
+        let enough = |estimate: &Estimate, learned: u64| learned > 0 || estimate.count() >= samples;
+        let learned = &self.config.learned;
+        enough(self.steps.host(), learned.host_ns)
+            && self.devices.iter().all(|d| d.lost.is_some() || enough(&d.batch, d.learned_ns))
+    }
+
+    /// Queues a published batch for fetching. Stale entries go once they are as many as live ones,
+    /// so that the queue does not grow beyond twice the spools.
     pub(crate) fn note_published(&mut self, batch: BatchIndex) {
-        if self.publish_order.len() == self.publish_order.capacity() {
+        if self.publish_order.len() == self.publish_order.capacity()
+            && self.publish_order.len() >= 2 * self.ledger.device_finished() as usize
+        {
             let ledger = &self.ledger;
             self.publish_order.retain(|queued| ledger.state(*queued) == State::Published);
         }
-        assert!(
-            self.publish_order.len() < self.publish_order.capacity(),
-            "spool slots bound what is published"
-        );
         self.publish_order.push_back(batch);
     }
 
@@ -121,10 +195,9 @@ impl Board {
     }
 
     /// Takes back what a device has not published.
-    fn take_back_claimed(&mut self, device: DeviceId) {
-        let device = &mut self.devices[usize::from(device.0)];
-        while let Some(batch) = device.claimed.first() {
-            device.claimed.remove(batch);
+    fn take_back_claimed(&mut self, id: DeviceId) {
+        let device = &mut self.devices[usize::from(id.0)];
+        while let Some(batch) = device.claimed.pop() {
             device.revoked += 1;
             self.ledger.take_back(batch);
             self.revoked += 1;
@@ -132,10 +205,9 @@ impl Board {
     }
 
     /// Takes back what a device published and what is being fetched from it.
-    fn take_back_published(&mut self, device: DeviceId) {
-        let device = &mut self.devices[usize::from(device.0)];
-        while let Some(batch) = device.published.first() {
-            device.published.remove(batch);
+    fn take_back_published(&mut self, id: DeviceId) {
+        let device = &mut self.devices[usize::from(id.0)];
+        while let Some(batch) = device.published.pop() {
             device.revoked += 1;
             if self.ledger.state(batch) == State::Fetching {
                 self.fetching -= 1;
@@ -143,6 +215,25 @@ impl Board {
             self.ledger.take_back(batch);
             self.revoked += 1;
         }
+    }
+
+    /// Takes back one batch that a device published or that is ready.
+    pub(crate) fn take_back_finished(&mut self, batch: BatchIndex, id: DeviceId, state: State) {
+        let device = &mut self.devices[usize::from(id.0)];
+        device.revoked += 1;
+        self.revoked += 1;
+        match state {
+            State::Ready => {
+                device.ready -= 1;
+                self.fetched -= 1;
+            }
+            State::Fetching => {
+                device.published.remove(batch);
+                self.fetching -= 1;
+            }
+            _ => device.published.remove(batch),
+        }
+        self.ledger.take_back(batch);
     }
 
     /// Work that was not published is taken back, and what is reported of it later is void.
@@ -157,18 +248,47 @@ impl Board {
             }
             None => self.give_up(id, Lost::Stalls),
         }
+        self.refresh(id);
     }
 
-    /// Nothing more comes from this device in this epoch.
+    /// Nothing more comes from this device in this epoch. One that is only slow keeps what it has
+    /// published.
     pub(crate) fn give_up(&mut self, id: DeviceId, why: Lost) {
         self.take_back_claimed(id);
-        self.take_back_published(id);
+        if why != Lost::Slow {
+            self.take_back_published(id);
+        }
         let device = self.device_mut(id);
-        device.lost = Some(why);
+        let first = device.lost.is_none();
         if why == Lost::Link {
             device.revoke_due = false;
             device.stop_said = true;
         }
+        device.lost = Some(why);
+        self.lost += u32::from(first);
+        self.refresh(id);
+    }
+
+    /// The devices whose time is up; the scan is done only when one's may be.
+    pub(crate) fn next_stalled(&mut self) -> Option<DeviceId> {
+        if self.now < self.stall_bound {
+            return None;
+        }
+        self.stall_bound = Time::MAX;
+        let mut stalled = None;
+        for (at, device) in self.devices.iter().enumerate() {
+            let Some(due) = device.stall_due(&self.config) else { continue };
+            if due <= self.now && stalled.is_none() {
+                stalled = Some(DeviceId(u16::try_from(at).expect("counted by a u16")));
+            }
+            self.stall_bound = self.stall_bound.min(due);
+        }
+        stalled
+    }
+
+    /// No device is to be fenced off before this time.
+    pub(crate) fn stall_bound(&self) -> Time {
+        self.stall_bound
     }
 
     /// Marks a ready batch consumed.

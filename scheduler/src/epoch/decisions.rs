@@ -1,6 +1,7 @@
 //! Decisions: what each part should do now.
 
 use crate::epoch::Epoch;
+use crate::epoch::agree::StepKind;
 use crate::epoch::device::Lost;
 use crate::ledger::State;
 use crate::strategies::{Next, Rescue};
@@ -16,14 +17,15 @@ impl Epoch {
     /// What host preparation should do.
     pub fn host(&mut self, now: Time) -> HostDecision {
         self.tell(now);
-        let plan = self.plan.as_ref();
-        let Some(batch) = plan.pick_for_host(&self.board) else {
+        let Some(batch) = self.plan.pick_for_host(&mut self.board) else {
             return HostDecision::Done;
         };
         // The batch that is consumed next always finds a place: one is kept for it while a device
         // may fail on a batch that comes before this one.
-        let reserve = plan.next(&self.board) != Next::Only(batch)
-            && plan.device_may_precede(&self.board, batch)
+        let next = self.plan.next(&self.board);
+        let is_next = matches!(next, Next::Only(position) if position.batch == batch);
+        let reserve = !is_next
+            && self.plan.device_may_precede(&self.board, batch)
             && !self.board.all_lost()
             && (self.board.any_unready() || self.board.ledger.untouched() > 0);
         let limit = self.board.config.host_ahead - u32::from(reserve);
@@ -32,7 +34,7 @@ impl Epoch {
         }
         self.board.ledger.claim_for_host(batch);
         self.board.steps.host_claimed(self.board.now, batch.0);
-        self.plan.as_mut().learn(&self.board);
+        self.plan.learn(&mut self.board);
         self.check_step();
         HostDecision::Prepare(batch)
     }
@@ -47,14 +49,15 @@ impl Epoch {
             state.revoke_due = false;
             return DeviceDecision::Revoke(state.generation);
         }
-        let ended = state.lost == Some(Lost::Stalls)
-            || (state.claimed.is_empty() && self.plan.as_ref().grants_ended(&self.board));
+        let ended = matches!(state.lost, Some(Lost::Stalls | Lost::Slow))
+            || (state.claimed.is_empty() && self.plan.grants_ended(&self.board, device));
         let state = self.board.device_mut(device);
         if ended && !state.stop_said {
             state.stop_said = true;
             return DeviceDecision::Stop;
         }
-        if ended || !state.usable() {
+        // After a stop the device waits for the next epoch: nothing is granted any more.
+        if ended || state.stop_said || !state.usable() || !self.guard.allows_grants(&self.board) {
             return DeviceDecision::Idle;
         }
         self.grant(device)
@@ -62,20 +65,22 @@ impl Epoch {
 
     /// Claims for a device as much as its lookahead, the spool and the strategy allow.
     fn grant(&mut self, id: DeviceId) -> DeviceDecision {
-        let board = &mut self.board;
-        let device = &board.devices[usize::from(id.0)];
+        let device = self.board.device(id);
         let lookahead = device.ahead.saturating_sub(device.claimed.len());
         let slots = device.spool_slots.saturating_sub(device.slots());
-        let most = lookahead.min(slots);
+        let mut most = lookahead.min(slots).min(self.surplus_left(id));
+        if !self.board.ledger.parts.shared() {
+            most = most.min(1);
+        }
         if most == 0 {
             return DeviceDecision::Idle;
         }
-        let count = self.plan.as_ref().grant(board, id).min(most).min(board.ledger.untouched());
-        if count == 0 {
+        let grant = self.plan.grant(&self.board, id).at_most(most);
+        if grant.count() == 0 {
             return DeviceDecision::Idle;
         }
-        let descending = self.plan.as_ref().grants_from_back();
-        let now = board.now;
+        let board = &mut self.board;
+        let (now, part) = (board.now, board.ledger.parts.of(id));
         let device = &mut board.devices[usize::from(id.0)];
         if device.claimed.is_empty() {
             device.busy_since = now;
@@ -83,15 +88,20 @@ impl Epoch {
         }
         let generation = device.generation;
         let mut first = None;
-        for _ in 0..count {
-            let batch = board.ledger.claim_for_device(id, generation, descending);
-            device.claimed.insert(batch);
+        for offset in 0..grant.count() {
+            let n = if grant.from_back { grant.end - 1 - offset } else { grant.first + offset };
+            let batch = board.ledger.parts.batch(part, n);
+            board.ledger.claim_for_device(batch, id, generation);
+            device.claimed.push(batch);
             first.get_or_insert(batch);
         }
-        self.plan.as_mut().learn(&self.board);
+        board.refresh(id);
+        self.plan.granted(&self.board, id, grant);
+        self.plan.learn(&mut self.board);
         self.check_step();
-        let first = first.expect("count is at least one");
-        DeviceDecision::Work(WorkRun { first, count, descending }, generation)
+        let first = first.expect("a grant is of at least one batch");
+        let run = WorkRun { first, count: grant.count(), descending: grant.from_back };
+        DeviceDecision::Work(run, generation)
     }
 
     /// Which published batch should be brought into host memory next, in the order in which they
@@ -101,14 +111,15 @@ impl Epoch {
         if self.board.fetching + self.board.fetched >= self.board.config.fetch_ahead {
             return None;
         }
-        let batch = self.plan.as_mut().next_fetch(&mut self.board)?;
-        let Source::Device(device) = self.board.ledger.source(batch) else {
+        let batch = self.plan.next_fetch(&mut self.board)?;
+        let entry = self.board.ledger.entry(batch).expect("what is published is under way");
+        let Source::Device(device) = entry.source else {
             unreachable!("only what a device published is fetched");
         };
         self.board.ledger.begin_fetch(batch);
         self.board.fetching += 1;
         self.check_step();
-        Some((batch, device, self.board.ledger.generation(batch)))
+        Some((batch, device, entry.generation))
     }
 
     /// What the accelerator should do.
@@ -118,44 +129,57 @@ impl Epoch {
             return AcceleratorDecision::Done;
         }
         self.fence_stalled();
-        let ready = match self.plan.as_ref().next(&self.board) {
-            Next::Only(batch) => (self.board.ledger.state(batch) == State::Ready).then_some(batch),
-            Next::Any { host_first: true } => {
-                let host = self.board.ready_host.pop_front();
-                host.or_else(|| self.board.ready_device.pop_front())
+        let next = self.plan.next(&self.board);
+        if self.board.config.ranks > 1 && self.ranks.kind.is_none() {
+            return match self.proposal(next) {
+                Some(proposal) => {
+                    self.guard.waits_no_more(self.board.now);
+                    AcceleratorDecision::Agree(proposal)
+                }
+                None => self.wait(next),
+            };
+        }
+        let board = &mut self.board;
+        let ready = match (next, self.ranks.kind) {
+            (Next::Only(position), _) => {
+                let ready = board.ledger.state(position.batch) == State::Ready;
+                ready.then_some(position.batch)
             }
-            Next::Any { host_first: false } => {
-                let device = self.board.ready_device.pop_front();
-                device.or_else(|| self.board.ready_host.pop_front())
+            (Next::Any { .. }, Some(StepKind::Device)) => board.ready_device.pop_front(),
+            (Next::Any { .. }, Some(StepKind::Host)) => board.ready_host.pop_front(),
+            (Next::Any { host_first: true }, None) => {
+                board.ready_host.pop_front().or_else(|| board.ready_device.pop_front())
             }
-            Next::Unknown => None,
+            (Next::Any { host_first: false }, None) => {
+                board.ready_device.pop_front().or_else(|| board.ready_host.pop_front())
+            }
+            (Next::Unknown, _) => None,
         };
-        if let Some(batch) = ready {
-            let source = self.board.consume(batch);
-            self.check_step();
-            return AcceleratorDecision::Consume(batch, source);
-        }
-        let rescue = self.plan.as_mut().rescue(&self.board);
-        if let Rescue::TakeBack(device) = rescue {
-            self.board.fence(device);
-            self.plan.as_mut().learn(&self.board);
-        }
+        let Some(batch) = ready else { return self.wait(next) };
+        self.guard.waits_no_more(self.board.now);
+        self.plan.consumed(&self.board);
+        let source = self.board.consume(batch);
+        self.ranks.kind = None;
         self.check_step();
-        AcceleratorDecision::WaitUntil(self.wait_until(rescue))
+        AcceleratorDecision::Consume(batch, source)
     }
 
-    /// The earliest time at which waiting may end without an event; later than now.
-    fn wait_until(&self, rescue: Rescue) -> Time {
-        let board = &self.board;
-        let mut until = board.now.saturating_add(WAIT_MAX_NS);
+    /// Nothing can be consumed: until when to wait, and whether work is to be taken back.
+    fn wait(&mut self, next: Next) -> AcceleratorDecision {
+        let guarded = self.guard_waiting(next);
+        let rescue = self.plan.rescue(&self.board);
+        if let Rescue::TakeBack(device) = rescue {
+            self.board.fence(device);
+            self.plan.learn(&mut self.board);
+        }
+        self.check_step();
+        let mut until = self.board.now.saturating_add(WAIT_MAX_NS).min(self.board.stall_bound());
         if let Rescue::WaitUntil(due) = rescue {
             until = until.min(due);
         }
-        for device in &board.devices {
-            if let Some(due) = device.stall_due(&board.config) {
-                until = until.min(due);
-            }
+        if let Some(due) = guarded {
+            until = until.min(due);
         }
-        until.max(board.now.saturating_add(1))
+        AcceleratorDecision::WaitUntil(until.max(self.board.now.saturating_add(1)))
     }
 }

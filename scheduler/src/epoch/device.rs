@@ -1,15 +1,19 @@
 //! What the scheduler knows of one device: its claims, its generation, its signs of life.
 
-use crate::batch_set::BatchSet;
+use std::collections::VecDeque;
+
 use crate::config::{Config, DeviceConfig};
 use crate::estimate::Estimate;
-use crate::types::{Generation, Time};
+use crate::types::{BatchIndex, Generation, Time};
 
 /// A device that sends progress but publishes nothing is believed for this many stall timeouts.
 pub(crate) const PATIENCE_STALLS: u64 = 30;
 
 /// … or for this many of its own batch times, if that is longer.
 pub(crate) const PATIENCE_BATCHES: u64 = 4;
+
+/// Room that a list of batches has beforehand, at most.
+const LIST_MAX: usize = 1 << 10;
 
 /// Why a device gets no more work in this epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +22,55 @@ pub(crate) enum Lost {
     Link,
     /// It stalled too often; it is still there and hears that its work was taken back.
     Stalls,
+    /// Waiting for it would have made the epoch longer than without it; as with stalls.
+    Slow,
+}
+
+/// Batches in the order in which they came; most leave at one of the ends.
+#[derive(Debug, Clone)]
+pub(crate) struct List(VecDeque<BatchIndex>);
+
+impl List {
+    fn with_room(most: u32) -> Self {
+        Self(VecDeque::with_capacity((most as usize).min(LIST_MAX)))
+    }
+
+    pub(crate) fn len(&self) -> u32 {
+        u32::try_from(self.0.len()).expect("an epoch has no more batches than a u32 counts")
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn push(&mut self, batch: BatchIndex) {
+        self.0.push_back(batch);
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<BatchIndex> {
+        self.0.pop_front()
+    }
+
+    /// How many came before it, of those that are in the list.
+    pub(crate) fn place(&self, batch: BatchIndex) -> u32 {
+        let at = self.0.iter().position(|&other| other == batch);
+        at.map_or(0, |at| u32::try_from(at).expect("a list is no longer than an epoch"))
+    }
+
+    pub(crate) fn contains(&self, batch: BatchIndex) -> bool {
+        self.0.contains(&batch)
+    }
+
+    pub(crate) fn remove(&mut self, batch: BatchIndex) {
+        if self.0.front() == Some(&batch) {
+            self.0.pop_front();
+        } else if self.0.back() == Some(&batch) {
+            self.0.pop_back();
+        } else {
+            let at = self.0.iter().position(|&other| other == batch);
+            self.0.remove(at.expect("only what is in the list is removed"));
+        }
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -27,16 +80,16 @@ pub(crate) struct Device {
     pub(crate) spool_slots: u32,
     /// t_s as learned before, 0 where not known.
     pub(crate) learned_ns: u64,
+    pub(crate) generation: Generation,
+    /// Granted and not published.
+    pub(crate) claimed: List,
+    /// Published or being fetched.
+    pub(crate) published: List,
+    /// Ready in host memory and not consumed.
+    pub(crate) ready: u32,
     /// Its batches that were consumed, and its claims that were taken back.
     pub(crate) consumed: u32,
     pub(crate) revoked: u32,
-    pub(crate) generation: Generation,
-    /// Granted and not published.
-    pub(crate) claimed: BatchSet,
-    /// Published or being fetched.
-    pub(crate) published: BatchSet,
-    /// Ready in host memory and not consumed.
-    pub(crate) ready: u32,
     /// Last time it was heard of, or given work after it had none.
     pub(crate) last_sign: Time,
     /// When it began on the batch that it is on, as far as is known.
@@ -49,6 +102,9 @@ pub(crate) struct Device {
     pub(crate) stalls: u32,
     /// Time from beginning a batch to its publish: t_s.
     pub(crate) batch: Estimate,
+    /// As entered in the sums of the board.
+    pub(crate) counted_usable: bool,
+    pub(crate) counted_rate: u64,
 }
 
 impl Device {
@@ -58,12 +114,12 @@ impl Device {
             ahead,
             spool_slots,
             learned_ns: config.learned.device_ns(at),
+            generation: Generation(first_generation),
+            claimed: List::with_room(ahead.min(spool_slots).min(config.batches)),
+            published: List::with_room(spool_slots.min(config.batches)),
+            ready: 0,
             consumed: 0,
             revoked: 0,
-            generation: Generation(first_generation),
-            claimed: BatchSet::with_capacity(config.batches),
-            published: BatchSet::with_capacity(config.batches),
-            ready: 0,
             last_sign: 0,
             busy_since: 0,
             silent: false,
@@ -72,6 +128,8 @@ impl Device {
             stop_said: false,
             stalls: 0,
             batch: Estimate::default(),
+            counted_usable: false,
+            counted_rate: 0,
         }
     }
 
@@ -90,9 +148,9 @@ impl Device {
         self.claimed.len() + self.published.len() + self.ready
     }
 
-    pub(crate) fn heard(&mut self, now: Time) {
-        self.last_sign = now;
-        self.silent = false;
+    /// t_s, as measured or else as learned before; 0 where not known.
+    pub(crate) fn batch_ns(&self) -> u64 {
+        self.batch.recent_ns().unwrap_or(self.learned_ns)
     }
 
     /// When it is to be fenced off unless it is heard of (or, at last, publishes); `None` without
@@ -101,16 +159,21 @@ impl Device {
         if self.claimed.is_empty() {
             return None;
         }
-        let batch = self.batch.recent_ns().unwrap_or(self.learned_ns);
         let patience = PATIENCE_STALLS
             .saturating_mul(config.stall_timeout_ns)
-            .max(PATIENCE_BATCHES.saturating_mul(batch));
+            .max(PATIENCE_BATCHES.saturating_mul(self.batch_ns()));
         let silence_ends = self.last_sign.saturating_add(config.stall_timeout_ns);
         Some(silence_ends.min(self.busy_since.saturating_add(patience)))
     }
 
     /// Nanoseconds spent on the batch that it is on, at most `batch_ns`.
     pub(crate) fn progress_ns(&self, now: Time, batch_ns: u64) -> u64 {
-        now.saturating_sub(self.busy_since).min(batch_ns)
+        if self.claimed.is_empty() { 0 } else { now.saturating_sub(self.busy_since).min(batch_ns) }
+    }
+
+    /// When it is expected to have finished all that it was granted.
+    pub(crate) fn expected_end(&self) -> Time {
+        let work_ns = u64::from(self.claimed.len()).saturating_mul(self.batch_ns());
+        self.busy_since.saturating_add(work_ns)
     }
 }

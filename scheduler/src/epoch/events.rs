@@ -3,7 +3,6 @@
 use crate::epoch::Epoch;
 use crate::epoch::device::Lost;
 use crate::ledger::State;
-use crate::ranks::Agreement;
 use crate::types::{BatchIndex, DeviceId, Generation, Outcome, Source, Time, VoidReason};
 
 impl Epoch {
@@ -14,11 +13,14 @@ impl Epoch {
         if !ledger.holds(batch) {
             return self.void(VoidReason::OutOfRange);
         }
-        if ledger.source(batch) != Source::Host || ledger.state(batch) != State::Claimed {
+        let claimed = ledger
+            .entry(batch)
+            .is_some_and(|entry| entry.source == Source::Host && entry.state == State::Claimed);
+        if !claimed {
             return self.void(VoidReason::NotClaimed);
         }
         ledger.finish_at_host(batch);
-        if self.board.any_order() {
+        if self.board.any_order {
             self.board.ready_host.push_back(batch);
         }
         self.board.steps.host_finished(self.board.now, batch.0);
@@ -44,14 +46,15 @@ impl Epoch {
         }
         let holder = self.board.device_mut(device);
         holder.claimed.remove(batch);
-        holder.published.insert(batch);
+        holder.published.push(batch);
         holder.batch.add(now.saturating_sub(holder.busy_since));
         holder.busy_since = now;
         self.board.ledger.publish(batch);
-        if self.board.any_order() {
+        self.board.refresh(device);
+        if self.board.any_order {
             self.board.note_published(batch);
         }
-        self.plan.as_mut().learn(&self.board);
+        self.plan.learn(&mut self.board);
         self.check_step();
         Outcome::Accepted
     }
@@ -77,7 +80,7 @@ impl Epoch {
         self.board.ledger.finish_fetch(batch);
         self.board.fetching -= 1;
         self.board.fetched += 1;
-        if self.board.any_order() {
+        if self.board.any_order {
             self.board.ready_device.push_back(batch);
         }
         self.check_step();
@@ -112,7 +115,7 @@ impl Epoch {
         self.board.device_mut(device).revoked += 1;
         self.board.ledger.take_back(batch);
         self.board.revoked += 1;
-        self.plan.as_mut().learn(&self.board);
+        self.plan.learn(&mut self.board);
         self.check_step();
         Outcome::Accepted
     }
@@ -128,7 +131,7 @@ impl Epoch {
         self.tell(now);
         if usize::from(device.0) < self.board.devices.len() {
             self.board.give_up(device, Lost::Link);
-            self.plan.as_mut().learn(&self.board);
+            self.plan.learn(&mut self.board);
             self.check_step();
         }
     }
@@ -137,8 +140,11 @@ impl Epoch {
     pub fn accelerator_ready(&mut self, now: Time) {
         self.tell(now);
         let background = self.board.config.background();
-        self.board.steps.accelerator_ready(self.board.now, background);
-        self.plan.as_mut().learn(&self.board);
+        let on_device = self.board.steps.accelerator_ready(self.board.now, background);
+        if let Some(step_ns) = on_device {
+            self.guard.step_on_device(&self.board, step_ns);
+        }
+        self.plan.learn(&mut self.board);
     }
 
     /// Before anything else is asked or told: this batch was kept from before and lies published
@@ -153,25 +159,26 @@ impl Epoch {
         if !self.board.ledger.holds(batch) {
             return self.void(VoidReason::OutOfRange);
         }
-        self.void(VoidReason::NoPlace)
-    }
-
-    /// What all ranks came to, after [`crate::AcceleratorDecision::Agree`].
-    pub fn agreed(&mut self, now: Time, agreement: Agreement) -> Outcome {
-        self.tell(now);
-        let step = self.board.ledger.consumed();
-        if agreement.0.step != [step; 2] {
-            return self.void(VoidReason::WrongStep);
+        let (board, at) = (&self.board, self.board.device(device));
+        let parts = &board.ledger.parts;
+        let has_place = at.usable()
+            && at.slots() < at.spool_slots
+            && parts.locate(batch).0 == parts.of(device)
+            && parts.is_untouched(batch)
+            && self.plan.takes_preloaded(board, batch);
+        if !has_place {
+            return self.void(VoidReason::NoPlace);
         }
-        self.void(VoidReason::NotClaimed)
-    }
-
-    /// A batch of a device that was accepted and is to be dropped (its slot and its memory
-    /// released) because the host redoes it. Ask until `None` after every decision; with one rank
-    /// it is always `None`.
-    pub fn discard(&mut self, now: Time) -> Option<(BatchIndex, DeviceId)> {
-        self.tell(now);
-        None
+        let generation = at.generation;
+        self.board.ledger.claim_for_device(batch, device, generation);
+        self.board.ledger.publish(batch);
+        self.board.device_mut(device).published.push(batch);
+        if self.board.any_order {
+            self.board.note_published(batch);
+        }
+        self.plan.learn(&mut self.board);
+        self.check_step();
+        Outcome::Accepted
     }
 
     /// Time passed. Due at least when [`crate::AcceleratorDecision::WaitUntil`] says so.
@@ -183,8 +190,11 @@ impl Epoch {
 
     fn heard(&mut self, device: DeviceId) {
         let now = self.board.now;
-        if let Some(device) = self.board.devices.get_mut(usize::from(device.0)) {
-            device.heard(now);
+        let Some(state) = self.board.devices.get_mut(usize::from(device.0)) else { return };
+        state.last_sign = now;
+        if state.silent {
+            state.silent = false;
+            self.board.refresh(device);
         }
     }
 
@@ -198,28 +208,26 @@ impl Epoch {
         let Some(holder) = self.board.devices.get(usize::from(device.0)) else {
             return Err(VoidReason::NotClaimed);
         };
-        if holder.lost.is_some() {
+        if matches!(holder.lost, Some(Lost::Link | Lost::Stalls)) {
             return Err(VoidReason::DeviceLost);
         }
         let ledger = &self.board.ledger;
         if !ledger.holds(batch) {
             return Err(VoidReason::OutOfRange);
         }
-        let state = ledger.state(batch);
-        let unready = matches!(state, State::Claimed | State::Published | State::Fetching);
-        if unready
-            && ledger.source(batch) == Source::Device(device)
-            && ledger.generation(batch) == generation
-        {
-            Ok(state)
-        } else if generation < holder.generation {
-            Err(VoidReason::OldGeneration)
-        } else {
-            Err(VoidReason::NotClaimed)
+        let own = ledger.entry(batch).filter(|entry| {
+            let unready =
+                matches!(entry.state, State::Claimed | State::Published | State::Fetching);
+            unready && entry.source == Source::Device(device) && entry.generation == generation
+        });
+        match own {
+            Some(entry) => Ok(entry.state),
+            None if generation < holder.generation => Err(VoidReason::OldGeneration),
+            None => Err(VoidReason::NotClaimed),
         }
     }
 
-    fn void(&mut self, reason: VoidReason) -> Outcome {
+    pub(super) fn void(&mut self, reason: VoidReason) -> Outcome {
         self.board.void_reports = self.board.void_reports.saturating_add(1);
         Outcome::Void(reason)
     }

@@ -1,21 +1,27 @@
 //! The invariants of an epoch: the cheap ones at each step of a debug build, all on request.
 
-use crate::config::{Config, Strategy};
 use crate::epoch::Epoch;
+use crate::epoch::board::Board;
+use crate::epoch::device::Lost;
 use crate::ledger::State;
 use crate::types::{BatchIndex, Source};
 
-/// Where the two ends stood at the last check.
+/// Parts and devices that are looked at at each step; all are on request.
+const LOOKED_AT: usize = 8;
+
+/// Where the ends stood at the last check: front and untouched of the first parts.
 #[derive(Debug, Clone)]
-pub(crate) struct Watermarks {
-    lo: u32,
-    grant: u32,
-}
+pub(crate) struct Watermarks([(u32, u32); LOOKED_AT]);
 
 impl Watermarks {
-    pub(crate) fn new(config: &Config) -> Self {
-        Self { lo: 0, grant: config.batches }
+    pub(crate) fn new(board: &Board) -> Self {
+        Self(std::array::from_fn(|at| ends(board, at)))
     }
+}
+
+fn ends(board: &Board, at: usize) -> (u32, u32) {
+    let parts = &board.ledger.parts;
+    if at < parts.len() { (parts.part(at).front(), parts.part(at).untouched()) } else { (0, 0) }
 }
 
 impl Epoch {
@@ -23,89 +29,97 @@ impl Epoch {
     pub(crate) fn check_step(&mut self) {
         if cfg!(debug_assertions) {
             self.check_ends();
-            self.check_limits();
+            self.check_limits(LOOKED_AT);
         }
     }
 
-    /// lo ≤ grant ≤ hi+1, lo never falls, grant never rises.
+    /// lo ≤ grant ≤ hi+1 for each part, lo never falls, what was claimed is never untouched again.
     fn check_ends(&mut self) {
-        let (lo, grant) = (self.board.ledger.lo(), self.board.ledger.back());
-        assert!(lo <= grant, "lo {lo} passed the grant {grant}");
-        assert!(lo >= self.watermarks.lo, "lo fell from {} to {lo}", self.watermarks.lo);
-        let before = self.watermarks.grant;
-        assert!(grant <= before, "the grant rose from {before} to {grant}");
-        self.watermarks = Watermarks { lo, grant };
-        for device in &self.board.devices {
-            // With work from the front, the device's end is lo.
-            let outside = if matches!(self.board.config.strategy, Strategy::DeviceOnly) {
-                device.claimed.last().is_none_or(|batch| batch.0 < lo)
-            } else {
-                device.claimed.first().is_none_or(|batch| batch.0 >= grant)
-            };
-            assert!(outside, "a device holds a batch that it was not granted");
+        for (at, before) in self.watermarks.0.iter_mut().enumerate() {
+            let (front, untouched) = ends(&self.board, at);
+            assert!(front >= before.0, "lo of part {at} fell from {} to {front}", before.0);
+            assert!(untouched <= before.1, "claims of part {at} vanished");
+            *before = (front, untouched);
+            if at < self.board.ledger.parts.len() {
+                let part = self.board.ledger.parts.part(at);
+                assert!(front <= part.back() && part.back() <= part.count(), "the ends crossed");
+            }
         }
     }
 
     /// Lookaheads, spool and fetch places stay within their quotas.
-    fn check_limits(&self) {
+    fn check_limits(&self, devices: usize) {
         let (board, config) = (&self.board, &self.board.config);
         assert!(board.ledger.host_open() <= config.host_ahead, "the host is too far ahead");
         let in_host = board.fetching + board.fetched;
         assert!(board.devices.is_empty() || in_host <= config.fetch_ahead, "too much fetched");
-        for device in &board.devices {
+        for device in board.devices.iter().take(devices) {
             assert!(device.claimed.len() <= device.ahead, "a device is too far ahead");
             assert!(device.slots() <= device.spool_slots, "the spool is over its quota");
-            assert!(
-                device.lost.is_none() || !device.holds_unready(),
-                "a lost device holds batches"
-            );
+            let unready = match device.lost {
+                None => false,
+                Some(Lost::Slow) => !device.claimed.is_empty(),
+                Some(_) => device.holds_unready(),
+            };
+            assert!(!unready, "a lost device holds batches");
         }
     }
 
     /// Checks every invariant over all batches: O(N). For tests; panics with what is broken.
     pub fn check_invariants(&self) {
-        self.check_limits();
-        let (board, ledger) = (&self.board, &self.board.ledger);
-        let (mut consumed, mut host_open, mut fetching, mut fetched) = (0, 0, 0, 0);
-        let mut held = vec![[0_u32; 3]; board.devices.len()];
+        self.check_limits(usize::MAX);
+        let ledger = &self.board.ledger;
+        let mut consumed = 0;
         for batch in (0..ledger.batches()).map(BatchIndex) {
-            let state = ledger.state(batch);
-            let free = ledger.is_untouched(batch) || ledger.freed().contains(batch);
-            assert_eq!(free, state == State::Free, "batch {} is {state:?}", batch.0);
-            let lists = board.devices.iter().map(|device| {
-                u32::from(device.claimed.contains(batch))
-                    + u32::from(device.published.contains(batch))
-            });
-            let listed: u32 = lists.sum();
-            match (state, ledger.source(batch)) {
-                (State::Free, _) => assert_eq!(listed, 0, "a free batch is listed"),
-                (State::Consumed, _) => consumed += 1,
-                (_, Source::Host) => host_open += 1,
-                (state, Source::Device(id)) => {
-                    let device = &board.devices[usize::from(id.0)];
-                    let counts = &mut held[usize::from(id.0)];
-                    match state {
-                        State::Claimed => {
-                            assert!(device.claimed.contains(batch), "a claim is not listed");
-                            assert_eq!(ledger.generation(batch), device.generation);
-                            counts[0] += 1;
-                        }
-                        State::Published | State::Fetching => {
-                            assert!(device.published.contains(batch), "a slot is not listed");
-                            fetching += u32::from(state == State::Fetching);
-                            counts[1] += 1;
-                        }
-                        _ => {
-                            fetched += 1;
-                            counts[2] += 1;
-                        }
-                    }
-                }
-            }
+            let (part, n) = ledger.parts.locate(batch);
+            assert_eq!(ledger.parts.batch(part, n), batch, "holder and nth are no inverses");
+            let untouched = ledger.parts.is_untouched(batch);
+            let freed = ledger.parts.part(part).is_freed(n);
+            let entry = ledger.entry(batch);
+            assert!(!(untouched && entry.is_some()), "batch {} is untouched and held", batch.0);
+            assert_eq!(freed, entry.is_some_and(|entry| entry.state == State::Free));
+            consumed += u32::from(!untouched && entry.is_none());
         }
         assert_eq!(consumed, ledger.consumed(), "consumed batches are miscounted");
-        assert_eq!(host_open, ledger.host_open(), "the host's batches are miscounted");
-        assert_eq!((fetching, fetched), (board.fetching, board.fetched), "fetches are miscounted");
+        self.check_entries();
+    }
+
+    /// Every open batch is in the lists of its holder, and nothing else is.
+    fn check_entries(&self) {
+        let (board, ledger) = (&self.board, &self.board.ledger);
+        let (mut host_open, mut host_ready, mut fetching) = (0, 0, 0);
+        let mut held = vec![[0_u32; 3]; board.devices.len()];
+        for (batch, entry) in ledger.entries() {
+            let Source::Device(id) = entry.source else {
+                host_open += 1;
+                host_ready += u32::from(entry.state == State::Ready);
+                continue;
+            };
+            let (part, _) = ledger.parts.locate(batch);
+            assert_eq!(part, ledger.parts.of(id), "a device holds a batch that is not its own");
+            let device = board.device(id);
+            let counts = &mut held[usize::from(id.0)];
+            match entry.state {
+                State::Claimed => {
+                    assert!(device.claimed.contains(batch), "a claim is not listed");
+                    assert_eq!(entry.generation, device.generation);
+                    counts[0] += 1;
+                }
+                State::Published | State::Fetching => {
+                    assert!(device.published.contains(batch), "a slot is not listed");
+                    fetching += u32::from(entry.state == State::Fetching);
+                    counts[1] += 1;
+                }
+                State::Ready => counts[2] += 1,
+                State::Free => {}
+                State::Consumed => panic!("a consumed batch is open"),
+            }
+        }
+        assert_eq!((host_open, host_ready), (ledger.host_open(), ledger.host_ready()));
+        let sum = |at: usize| held.iter().map(|counts| counts[at]).sum::<u32>();
+        assert_eq!(sum(0), ledger.device_claimed(), "claims are miscounted");
+        assert_eq!(sum(1) + sum(2), ledger.device_finished(), "slots are miscounted");
+        assert_eq!((fetching, sum(2)), (board.fetching, board.fetched), "fetches are miscounted");
         for (device, counts) in board.devices.iter().zip(held) {
             let kept = [device.claimed.len(), device.published.len(), device.ready];
             assert_eq!(kept, counts, "a device's batches are miscounted");

@@ -1,90 +1,75 @@
 //! The state machine of one epoch: events in, decisions out.
 
+mod agree;
 pub(crate) mod board;
 mod decisions;
 pub(crate) mod device;
 mod events;
+mod guard;
 mod invariants;
 mod reports;
 
-use crate::config::Config;
+use crate::config::{Config, Strategy};
 use crate::error::Error;
-use crate::strategies::Plan;
-use crate::types::{DeviceId, Profile, Time};
+use crate::picked::{Picked, Why};
+use crate::strategies::{Plan, auto};
+use crate::types::Time;
+use agree::Ranks;
 use board::Board;
 use device::Lost;
+use guard::Guard;
 use invariants::Watermarks;
-pub use reports::DeviceSummary;
+pub use reports::{DeviceSummary, Summary};
 
 /// One epoch being worked from both ends. See the crate's docs.
 ///
-/// Every method takes O(1) time (amortised over the epoch; fencing a device off takes time in
-/// proportion to what it held) and none but [`Epoch::new`] allocates. Time that goes back is taken
-/// as the latest time told.
+/// Every method takes O(1) time, O(log D) in the number of devices where each holds its own batches
+/// (amortised over the epoch; fencing a device off takes time in proportion to what it held). Memory
+/// goes with the devices and with what is open, not with the number of batches; in steady state
+/// nothing is allocated after [`Epoch::new`]. Time that goes back is taken as the latest time told.
+///
+/// An epoch may be made, and devices granted work from it, long before its accelerator is first
+/// ready (run-ahead into the next epoch): times of steps begin with the first
+/// [`Epoch::accelerator_ready`], those of devices with their first grant.
 #[derive(Debug, Clone)]
 pub struct Epoch {
     board: Board,
     plan: Plan,
+    guard: Guard,
+    ranks: Ranks,
+    picked: Option<Picked>,
     watermarks: Watermarks,
-}
-
-/// What an epoch came to; valid at any time.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Summary {
-    /// Batches consumed that the host prepared.
-    pub host_batches: u32,
-    /// Batches consumed that a device prepared.
-    pub device_batches: u32,
-    /// Device claims that were taken back (losses, stalls, rejected slots, end of the epoch).
-    pub revoked: u32,
-    /// Reports that had no effect.
-    pub void_reports: u32,
-    /// Stalls seen.
-    pub stalls: u32,
-    /// Whether a device was given up.
-    pub device_lost: bool,
-    /// The device's share n_s once `mte` has fixed it: with [`crate::Split::Fixed`] it replays the
-    /// epoch.
-    pub split: Option<u32>,
-    /// Whether that share would have been larger with more spool slots.
-    pub split_limited_by_spool: bool,
-    /// What was measured.
-    pub measured: Profile,
-    /// Highest generation used.
-    pub last_generation: u32,
 }
 
 impl Epoch {
     /// An epoch at its beginning.
     pub fn new(config: Config) -> Result<Self, Error> {
         config.check()?;
-        let plan = Plan::new(&config);
-        let watermarks = Watermarks::new(&config);
-        Ok(Self { plan, watermarks, board: Board::new(config) })
+        let (strategy, picked) = match (config.strategy, &config.replay) {
+            (Strategy::Auto { .. }, Some(record)) => {
+                let strategy = record.kind().strategy();
+                (strategy, Some(Picked { strategy, why: Why::Replayed }))
+            }
+            (Strategy::Auto { goal, order }, None) => {
+                let picked = auto::pick(&config, goal, order);
+                (picked.strategy, Some(picked))
+            }
+            (strategy, _) => (strategy, None),
+        };
+        let plan = Plan::new(&config, strategy);
+        let board = Board::new(config, matches!(plan, Plan::Wrr(_)));
+        let watermarks = Watermarks::new(&board);
+        let guard = Guard::new(picked.is_some());
+        let mut made = Self { plan, watermarks, guard, ranks: Ranks::default(), picked, board };
+        if let Plan::Ordered(plan) = &mut made.plan {
+            plan.start(&mut made.board);
+        }
+        Ok(made)
     }
 
     /// What it was made with.
     pub fn config(&self) -> &Config {
         &self.board.config
-    }
-
-    /// What the epoch came to so far.
-    pub fn summary(&self) -> Summary {
-        let board = &self.board;
-        let (split, split_limited_by_spool) = self.plan.as_ref().split();
-        let generation = board.devices.iter().map(|device| device.generation.0).max();
-        Summary {
-            host_batches: board.ledger.consumed_by_host(),
-            device_batches: board.ledger.consumed_by_device(),
-            revoked: board.revoked,
-            void_reports: board.void_reports,
-            stalls: board.devices.iter().map(|device| device.stalls).sum(),
-            device_lost: board.devices.iter().any(|device| device.lost.is_some()),
-            split,
-            split_limited_by_spool,
-            measured: board.measured(),
-            last_generation: generation.unwrap_or(0),
-        }
     }
 
     /// Takes the time; it never goes back.
@@ -94,13 +79,8 @@ impl Epoch {
 
     /// Fences off every device whose time is up.
     fn fence_stalled(&mut self) {
-        for number in 0..self.board.devices.len() {
+        while let Some(id) = self.board.next_stalled() {
             let board = &mut self.board;
-            let due = board.devices[number].stall_due(&board.config);
-            if due.is_none_or(|due| board.now < due) {
-                continue;
-            }
-            let id = DeviceId(u16::try_from(number).expect("checked by the configuration"));
             board.fence(id);
             let stalls_max = board.config.stalls_max;
             let device = board.device_mut(id);
@@ -109,7 +89,8 @@ impl Epoch {
             if device.stalls >= stalls_max {
                 board.give_up(id, Lost::Stalls);
             }
-            self.plan.as_mut().learn(&self.board);
+            board.refresh(id);
+            self.plan.learn(&mut self.board);
         }
     }
 }

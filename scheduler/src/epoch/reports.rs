@@ -1,11 +1,36 @@
 //! What an epoch came to: for the report, for the next epoch, for a replay.
 
-use crate::config::Strategy;
 use crate::epoch::Epoch;
 use crate::learned::Learned;
 use crate::picked::Picked;
-use crate::record::{Kind, Record};
-use crate::types::DeviceId;
+use crate::record::Record;
+use crate::strategies::Plan;
+use crate::types::{DeviceId, Profile};
+
+/// What an epoch came to; valid at any time.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Summary {
+    /// Batches consumed that the host prepared.
+    pub host_batches: u32,
+    /// Batches consumed that a device prepared.
+    pub device_batches: u32,
+    /// Device claims that were taken back (losses, stalls, rejected slots, end of the epoch).
+    pub revoked: u32,
+    /// Reports that had no effect.
+    pub void_reports: u32,
+    /// Stalls seen.
+    pub stalls: u32,
+    /// Whether a device was given up.
+    pub device_lost: bool,
+    /// The devices' share n_s once it is fixed, of all of them.
+    pub split: Option<u32>,
+    /// Whether that share would have been larger with more spool slots.
+    pub split_limited_by_spool: bool,
+    /// What was measured; t_s of the first device.
+    pub measured: Profile,
+    /// Highest generation used.
+    pub last_generation: u32,
+}
 
 /// What one device came to; valid at any time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -25,6 +50,25 @@ pub struct DeviceSummary {
 }
 
 impl Epoch {
+    /// What the epoch came to so far.
+    pub fn summary(&self) -> Summary {
+        let board = &self.board;
+        let (split, split_limited_by_spool) = self.plan.split();
+        let generation = board.devices.iter().map(|device| device.generation.0).max();
+        Summary {
+            host_batches: board.ledger.consumed_by_host(),
+            device_batches: board.ledger.consumed_by_device(),
+            revoked: board.revoked,
+            void_reports: board.void_reports,
+            stalls: board.devices.iter().map(|device| device.stalls).sum(),
+            device_lost: board.devices.iter().any(|device| device.lost.is_some()),
+            split,
+            split_limited_by_spool,
+            measured: board.measured(),
+            last_generation: generation.unwrap_or(0),
+        }
+    }
+
     /// What a device came to so far; `None` for one that is not there.
     pub fn device_summary(&self, device: DeviceId) -> Option<DeviceSummary> {
         let device = self.board.devices.get(usize::from(device.0))?;
@@ -56,17 +100,14 @@ impl Epoch {
     /// What replays the order of this epoch, once it is fixed; `None` where the order follows from
     /// the strategy alone, or from nothing.
     pub fn record(&self) -> Option<Record> {
-        match self.board.config.strategy {
-            Strategy::Mte { .. } => {
-                let split = self.plan.as_ref().split().0?;
-                Some(Record::new(Kind::Mte, vec![split.into()]))
-            }
-            _ => None,
+        match &self.plan {
+            Plan::Ordered(plan) => plan.record(),
+            Plan::Wrr(_) => None,
         }
     }
 
     /// What `auto` picked, and why; `None` under any other strategy.
     pub fn picked(&self) -> Option<Picked> {
-        None
+        self.picked
     }
 }

@@ -1,123 +1,155 @@
 //! `wrr`, weighted round robin: each step takes a device batch if one is ready, else a host batch.
 //! Gives C0-C2; the weights 1/t_c : 1/t_s come about by themselves.
 //!
-//! The device is kept a few batches ahead. Towards the end it is granted a batch only if the epoch
-//! then ends no later than if the host did it. With q batches outstanding at the device, e already
-//! spent on the first, u untouched, h claimed or given back for the host to do, and r ready or on
-//! their way as slots:
+//! A device is kept a few batches ahead. Towards the end it is granted a batch only if the epoch then
+//! ends no later than if all the others did it. With q batches outstanding at the device, e already
+//! spent on the first, u untouched, h claimed or given back for the host to do, r ready, on their way
+//! as slots or outstanding at devices, and R batches a nanosecond from the other devices:
 //!
 //! ```text
-//! (q+1)·t_s - e + t_g  ≤  (u+h)·t_c + (r+q)·t_g
+//! (q+1)·t_s - e + t_g  ≤  ((u+h)·t_c + r·t_g) / (1 + R·(t_c-t_g))
 //! ```
 //!
 //! Left: the device has it done, and it is consumed. Right: the host prepares and the accelerator
-//! consumes all that is left, this batch among the host's, while everything the device has is
-//! consumed at t_g.
+//! consumes all that is left, this batch among the host's, while the other devices go on. With
+//! workers in the background the host's batches cost no time of the accelerator:
+//! max(·) instead of the sum.
+//!
+//! Where each device holds its own batches, the host takes from the one that would finish last.
 
-use crate::epoch::board::Board;
-use crate::strategies::{Next, Rescue, Strategy};
+use crate::config::Config;
+use crate::epoch::board::{Board, RATE_NS};
+use crate::strategies::{Grant, Next, Rescue};
+use crate::tournament::{NONE, Tournament};
 use crate::types::{BatchIndex, DeviceId, Time};
 
 /// Outstanding batches while too little was measured to tell where the end is.
 const GRANT_UNMEASURED: u32 = 2;
 
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(crate) struct Wrr {
+    /// The part that would finish last is first.
+    latest: Tournament,
     /// Batches consumed and time when the accelerator was first seen waiting for granted batches
     /// only.
     starved: Option<(u32, Time)>,
 }
 
-impl Strategy for Wrr {
+impl Wrr {
+    pub(crate) fn new(config: &Config) -> Self {
+        let parts = match &config.holders {
+            crate::config::Holders::Shared => 1,
+            crate::config::Holders::Interleaved(interleave) => usize::from(interleave.devices()),
+        };
+        Self { latest: Tournament::new(parts), starved: None }
+    }
+
     /// Without workers a host batch that is ready was prepared for this very step: no device batch
     /// was ready when the step began. Its time belongs to it, and it is not left lying.
-    fn next(&self, board: &Board) -> Next {
-        Next::Any { host_first: board.config.host_ahead == 1 }
+    pub(super) fn next(&self, board: &Board) -> Next {
+        Next::Any { host_first: !board.config.background() }
     }
 
     /// What was given back first: the rest may still go to either end.
-    fn pick_for_host(&self, board: &Board) -> Option<BatchIndex> {
-        let ledger = &board.ledger;
-        let lowest = (ledger.untouched() > 0).then_some(BatchIndex(ledger.lo()));
-        ledger.freed().first().or(lowest)
+    pub(super) fn pick_for_host(&mut self, board: &mut Board) -> Option<BatchIndex> {
+        while let Some(part) = board.ledger.parts.next_notice() {
+            let key = key(board, part);
+            self.latest.set(u16::try_from(part).expect("counted by a u16"), key);
+        }
+        let part = usize::from(self.latest.first()?.0);
+        let of = board.ledger.parts.part(part);
+        let n = of.freed_ends().map_or(of.front(), |(lowest, _)| lowest);
+        Some(board.ledger.parts.batch(part, n))
     }
 
-    fn device_may_precede(&self, _board: &Board, _batch: BatchIndex) -> bool {
-        false
-    }
-
-    fn grant(&self, board: &Board, device: DeviceId) -> u32 {
-        let device = &board.devices[usize::from(device.0)];
+    pub(super) fn grant(&self, board: &Board, id: DeviceId) -> Grant {
+        let device = board.device(id);
         let ledger = &board.ledger;
-        let times = board.times(device);
-        if times.host_ns == 0 || times.device_ns == 0 {
+        let part = ledger.parts.part(ledger.parts.of(id));
+        let run = Grant::from_back(part.highest_run(0, part.count()));
+        let (host_ns, device_ns) = (board.host_ns(), device.batch_ns());
+        let outstanding = device.claimed.len();
+        if host_ns == 0 || device_ns == 0 {
             // The host gets the last one, and no fewer than the device.
             let fair = GRANT_UNMEASURED.min(ledger.untouched() / 2);
-            return fair.saturating_sub(device.claimed.len());
+            return run.at_most(fair.saturating_sub(outstanding));
         }
-        let [t_c, t_s, t_g] = [times.host_ns, times.device_ns, times.ready_ns].map(i128::from);
-        let spent = i128::from(device.progress_ns(board.now, times.device_ns));
-        let outstanding = i128::from(device.claimed.len());
-        let host_left = ledger.untouched() + ledger.freed().len() + ledger.host_working();
-        let slots: u32 = board.devices.iter().map(|d| d.published.len() + d.ready).sum();
-        let ready = i128::from(slots) + i128::from(ledger.host_ready());
+        let [t_c, t_s, t_g] = [host_ns, device_ns, board.ready_ns()].map(i128::from);
+        let spent = i128::from(device.progress_ns(board.now, device_ns));
+        let host_left = ledger.untouched() + ledger.parts.freed() + ledger.host_working();
+        let at_devices = i128::from(ledger.device_open());
+        let by_host = i128::from(host_left) * t_c;
+        let ready = (i128::from(ledger.host_ready()) + at_devices) * t_g;
         // The n-th further batch costs the left side t_s and moves one from t_c to t_g on the
         // right, so the largest n is a quotient.
-        let room = i128::from(host_left) * t_c + (ready + outstanding) * t_g
-            - (outstanding * t_s - spent)
-            - t_g;
-        let each = t_s + t_c - t_g;
-        let most = if room < t_s {
+        let others = i128::from(board.rate_of_others(id)) * (t_c - t_g).max(0);
+        let helped = |time: i128| time * i128::from(RATE_NS) / (i128::from(RATE_NS) + others);
+        let left = |n: i128| (i128::from(outstanding) + n) * t_s - spent + t_g;
+        let room = helped(by_host + ready) - left(0);
+        let each = t_s + helped(t_c - t_g);
+        let mut most = if room < t_s {
             0
         } else if each <= 0 {
             i128::from(u32::MAX)
         } else {
             1 + (room - t_s) / each
         };
-        u32::try_from(most).unwrap_or(u32::MAX).min(ledger.untouched())
-    }
-
-    fn grants_ended(&self, board: &Board) -> bool {
-        board.ledger.untouched() == 0
-    }
-
-    fn next_fetch(&mut self, board: &mut Board) -> Option<BatchIndex> {
-        board.next_published()
+        if board.config.background() {
+            // By the time of the slower of the two: the host's preparation, or all the steps.
+            let steps = by_host.max(ready + i128::from(host_left) * t_g.min(t_c));
+            let room = helped(steps) - left(0);
+            most = most.min(if room < t_s { 0 } else { room / t_s });
+        }
+        run.at_most(u32::try_from(most).unwrap_or(u32::MAX))
     }
 
     /// Only granted batches are left. They are waited for while they are expected sooner than the
     /// host could redo them, with a quarter of that as the price of throwing work away; a device
     /// that is late is given as long again as redoing would take.
-    fn rescue(&mut self, board: &Board) -> Rescue {
-        let consumed = board.ledger.consumed();
-        let claimed: u32 = board.devices.iter().map(|device| device.claimed.len()).sum();
-        if claimed == 0 || consumed + claimed < board.ledger.batches() {
+    pub(super) fn rescue(&mut self, board: &Board) -> Rescue {
+        let ledger = &board.ledger;
+        let consumed = ledger.consumed();
+        let claimed = ledger.device_claimed();
+        if claimed == 0 || consumed + claimed < ledger.batches() {
             self.starved = None;
             return Rescue::Wait;
         }
-        let Some(id) = board.devices.iter().position(|device| !device.claimed.is_empty()) else {
-            return Rescue::Wait;
-        };
         let since = match self.starved {
             Some((seen, since)) if seen == consumed => since,
             _ => board.now,
         };
         self.starved = Some((consumed, since));
-        let device = &board.devices[id];
-        let times = board.times(device);
-        let Some(preparation_ns) = board.steps.preparation().recent_ns() else {
+        let redo_ns = board.preparation_ns();
+        let holding = board.devices.iter().enumerate().filter(|(_, d)| !d.claimed.is_empty());
+        let Some((at, device)) = holding.max_by_key(|(_, device)| device.expected_end()) else {
             return Rescue::Wait;
         };
-        let outstanding = u64::from(device.claimed.len());
-        let redo_ns =
-            preparation_ns.saturating_add((outstanding - 1).saturating_mul(times.host_ns));
-        let work_ns = outstanding.saturating_mul(times.device_ns);
-        let expected = device.busy_since.saturating_add(work_ns).max(since);
+        if redo_ns == 0 {
+            return Rescue::Wait;
+        }
+        let others = u64::from(device.claimed.len()) - 1;
+        let redo_ns = redo_ns.saturating_add(others.saturating_mul(board.host_ns()));
+        let expected = device.expected_end().max(since);
         let due = expected.saturating_add(redo_ns);
         if expected - board.now.min(expected) > redo_ns + redo_ns / 4 || board.now >= due {
-            let id = u16::try_from(id).expect("devices are counted by a u16");
+            let id = u16::try_from(at).expect("devices are counted by a u16");
             return Rescue::TakeBack(DeviceId(id));
         }
         Rescue::WaitUntil(due)
+    }
+}
+
+/// Smaller is more urgent: what was given back, what nobody else will do, what ends last.
+fn key(board: &Board, part: usize) -> u64 {
+    let of = board.ledger.parts.part(part);
+    if of.freed_ends().is_some() {
+        0
+    } else if of.untouched() == 0 {
+        NONE
+    } else if !board.usable(part) {
+        1
+    } else {
+        let work_ns = u64::from(of.untouched()).saturating_mul(board.part_ns(part).max(1));
+        NONE - 1 - work_ns.min(NONE - 4)
     }
 }

@@ -1,0 +1,157 @@
+//! Several ranks: the source of a step is decided once for all of them (C5).
+//!
+//! A step is a device step only when every rank has a device batch ready that may come next;
+//! otherwise it is a host step everywhere. A rank whose next batch in a fixed order is a device's
+//! all the same has its host redo that one at its place, which costs no time: the other ranks' hosts
+//! prepare theirs meanwhile. A rank proposes only what will not change by waiting, so that nobody
+//! waits for a rank that itself waits: it looks to its own devices first, within their time limits.
+
+use std::collections::VecDeque;
+
+use crate::epoch::Epoch;
+use crate::ledger::State;
+use crate::ranks::{Agreement, Proposal};
+use crate::strategies::{Next, Plan};
+use crate::types::{BatchIndex, DeviceId, Outcome, Source, Time, VoidReason};
+
+/// What all ranks do in this step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StepKind {
+    Host,
+    Device,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Ranks {
+    /// Agreed on for the step that is due.
+    pub(crate) kind: Option<StepKind>,
+    /// Device batches in all that the slowest rank had at the last agreement.
+    device_total: Option<u32>,
+    /// Accepted batches of devices that the host redoes.
+    pub(crate) discards: VecDeque<(BatchIndex, DeviceId)>,
+}
+
+impl Epoch {
+    /// What this rank could do in the step that is due; `None` while that may change by waiting for
+    /// a device of its own.
+    pub(crate) fn proposal(&mut self, next: Next) -> Option<Proposal> {
+        let ledger = &self.board.ledger;
+        let device_ready = match next {
+            Next::Only(position) => match ledger.entry(position.batch) {
+                Some(entry) if entry.source != Source::Host => match entry.state {
+                    State::Ready => true,
+                    State::Free => false,
+                    _ => return None,
+                },
+                Some(_) => false,
+                None => {
+                    let (part, _) = ledger.parts.locate(position.batch);
+                    if position.from_device && self.board.usable(part) {
+                        return None;
+                    }
+                    false
+                }
+            },
+            Next::Any { .. } => {
+                let ready = !self.board.ready_device.is_empty();
+                let host_could = ledger.host_open() + ledger.untouched() + ledger.parts.freed() > 0;
+                if !ready && !host_could {
+                    return None;
+                }
+                ready
+            }
+            Next::Unknown => return None,
+        };
+        let step = ledger.consumed();
+        let published = ledger.device_finished() + ledger.consumed_by_device();
+        let mut proposal = Proposal {
+            step: [step; 2],
+            device_ready,
+            switch: false,
+            share_known: false,
+            share: u32::MAX,
+            device_claimed: published + ledger.device_claimed(),
+            host_claimed: ledger.consumed_by_host() + ledger.host_open(),
+            device_total: published,
+            times_ns: [0; 3],
+        };
+        if let Plan::Ordered(plan) = &mut self.plan {
+            plan.propose(&self.board, &mut proposal);
+        }
+        Some(proposal)
+    }
+
+    /// What all ranks came to, after [`crate::AcceleratorDecision::Agree`].
+    pub fn agreed(&mut self, now: Time, agreement: Agreement) -> Outcome {
+        self.tell(now);
+        let combined = agreement.0;
+        let step = self.board.ledger.consumed();
+        if combined.step != [step; 2] || self.board.config.ranks == 1 {
+            return self.void(VoidReason::WrongStep);
+        }
+        let kind = if combined.device_ready { StepKind::Device } else { StepKind::Host };
+        self.ranks.kind = Some(kind);
+        self.ranks.device_total = Some(combined.device_total);
+        if let Plan::Ordered(plan) = &mut self.plan {
+            plan.agreed(&mut self.board, &combined);
+        }
+        if kind == StepKind::Host {
+            self.make_host_step();
+        }
+        self.check_step();
+        Outcome::Accepted
+    }
+
+    /// The step is the host's: what only a device has is taken from it.
+    fn make_host_step(&mut self) {
+        match self.plan.next(&self.board) {
+            Next::Only(position) => {
+                let Some(entry) = self.board.ledger.entry(position.batch) else { return };
+                if let (Source::Device(device), State::Ready | State::Published | State::Fetching) =
+                    (entry.source, entry.state)
+                {
+                    self.discard_batch(position.batch, device, entry.state);
+                }
+            }
+            Next::Any { .. } => {
+                let ledger = &self.board.ledger;
+                if ledger.host_open() + ledger.untouched() + ledger.parts.freed() > 0 {
+                    return;
+                }
+                if let Some(batch) = self.board.ready_device.pop_back()
+                    && let Some(entry) = self.board.ledger.entry(batch)
+                    && let Source::Device(device) = entry.source
+                {
+                    self.discard_batch(batch, device, entry.state);
+                }
+            }
+            Next::Unknown => {}
+        }
+    }
+
+    fn discard_batch(&mut self, batch: BatchIndex, device: DeviceId, state: State) {
+        self.board.take_back_finished(batch, device, state);
+        self.ranks.discards.push_back((batch, device));
+    }
+
+    /// A batch of a device that was accepted and is to be dropped (its slot and its memory
+    /// released) because the host redoes it. Ask until `None` after each call of
+    /// [`Epoch::agreed`]; with one rank it is always `None`.
+    pub fn discard(&mut self, now: Time) -> Option<(BatchIndex, DeviceId)> {
+        self.tell(now);
+        self.ranks.discards.pop_front()
+    }
+
+    /// Device batches that this rank may have more, so that it does not run ahead of the slowest
+    /// by more than its devices' lookahead.
+    pub(crate) fn surplus_left(&self, device: DeviceId) -> u32 {
+        if self.board.config.ranks == 1 {
+            return u32::MAX;
+        }
+        let ledger = &self.board.ledger;
+        let total = ledger.device_open() + ledger.consumed_by_device();
+        let ahead = self.board.device(device).ahead;
+        let most = self.ranks.device_total.unwrap_or(0).saturating_add(ahead);
+        most.saturating_sub(total)
+    }
+}

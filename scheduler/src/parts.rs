@@ -1,0 +1,330 @@
+//! Which batches nobody has touched: the ends that approach each other, once per part.
+//!
+//! A part is what one device holds (or everything, where every device can prepare every batch).
+//! Batches of a part are numbered 0..count in ascending order. Untouched are those from `front` on
+//! that lie in no stretch; a stretch is a run that was claimed above the front.
+//!
+//! ```text
+//! 0 ········ front            back                      count
+//! claimed    │ untouched …    │ claimed (a stretch)     │
+//! ```
+//!
+//! There is one stretch where claims come from the back alone, one a window where they come from the
+//! back of windows, and a few more where batches were kept from an earlier epoch.
+
+use std::collections::VecDeque;
+
+use crate::config::{Config, Holders};
+use crate::types::{BatchIndex, DeviceId};
+
+/// Room for stretches made beforehand.
+const STRETCHES: usize = 4;
+
+/// Room for given-back batches of a part made beforehand.
+const FREED: usize = 32;
+
+#[derive(Debug, Clone)]
+pub(crate) struct Part {
+    count: u32,
+    front: u32,
+    /// `start..end`, ascending, apart from each other and from the front.
+    stretches: VecDeque<(u32, u32)>,
+    untouched: u32,
+    /// Claimed by the host while untouched.
+    host_claimed: u32,
+    /// Given back and not claimed since, ascending.
+    freed: VecDeque<u32>,
+    noticed: bool,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Parts {
+    holders: Holders,
+    parts: Vec<Part>,
+    batches: u32,
+    untouched: u32,
+    freed: u32,
+    /// Parts in which something changed since the strategy last looked.
+    notices: Vec<u16>,
+}
+
+impl Parts {
+    pub(crate) fn new(config: &Config) -> Self {
+        let part = |count| Part {
+            count,
+            front: 0,
+            stretches: VecDeque::with_capacity(STRETCHES),
+            untouched: count,
+            host_claimed: 0,
+            freed: VecDeque::with_capacity((count as usize).min(FREED)),
+            noticed: false,
+        };
+        let parts: Vec<Part> = match &config.holders {
+            Holders::Interleaved(interleave) => {
+                (0..interleave.devices()).map(|d| part(interleave.count(DeviceId(d)))).collect()
+            }
+            Holders::Shared => vec![part(config.batches)],
+        };
+        let mut made = Self {
+            holders: config.holders.clone(),
+            batches: config.batches,
+            untouched: config.batches,
+            freed: 0,
+            notices: Vec::with_capacity(parts.len()),
+            parts,
+        };
+        (0..made.len()).for_each(|part| made.notice(part));
+        made
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.parts.len()
+    }
+
+    pub(crate) fn part(&self, part: usize) -> &Part {
+        &self.parts[part]
+    }
+
+    /// Whether every device draws from the same part.
+    pub(crate) fn shared(&self) -> bool {
+        matches!(self.holders, Holders::Shared)
+    }
+
+    /// The part that a device draws from.
+    pub(crate) fn of(&self, device: DeviceId) -> usize {
+        if self.shared() { 0 } else { usize::from(device.0) }
+    }
+
+    /// The part of a batch, and its number in it.
+    pub(crate) fn locate(&self, batch: BatchIndex) -> (usize, u32) {
+        match &self.holders {
+            Holders::Shared => (0, batch.0),
+            Holders::Interleaved(interleave) => {
+                let (device, n) = interleave.holder(batch);
+                (usize::from(device.0), n)
+            }
+        }
+    }
+
+    /// The n-th batch of a part.
+    pub(crate) fn batch(&self, part: usize, n: u32) -> BatchIndex {
+        match &self.holders {
+            Holders::Shared => BatchIndex(n),
+            Holders::Interleaved(interleave) => {
+                let device = DeviceId(u16::try_from(part).expect("devices are counted by a u16"));
+                interleave.nth(device, n)
+            }
+        }
+    }
+
+    /// How many batches of a part lie below a batch.
+    pub(crate) fn below(&self, part: usize, batch: u32) -> u32 {
+        if self.shared() {
+            return batch.min(self.batches);
+        }
+        let (mut low, mut high) = (0, self.parts[part].count);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.batch(part, middle).0 < batch {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
+    pub(crate) fn untouched(&self) -> u32 {
+        self.untouched
+    }
+
+    /// Given back and not claimed since.
+    pub(crate) fn freed(&self) -> u32 {
+        self.freed
+    }
+
+    pub(crate) fn is_untouched(&self, batch: BatchIndex) -> bool {
+        let (part, n) = self.locate(batch);
+        self.parts[part].is_untouched(n)
+    }
+
+    /// Claims an untouched batch.
+    pub(crate) fn take(&mut self, batch: BatchIndex, by_host: bool) {
+        let (at, n) = self.locate(batch);
+        let part = &mut self.parts[at];
+        assert!(part.is_untouched(n), "batch {} was claimed before", batch.0);
+        part.take(n);
+        part.untouched -= 1;
+        part.host_claimed += u32::from(by_host);
+        self.untouched -= 1;
+        self.notice(at);
+    }
+
+    /// A claimed batch is given back.
+    pub(crate) fn free(&mut self, batch: BatchIndex) {
+        let (at, n) = self.locate(batch);
+        let freed = &mut self.parts[at].freed;
+        let place = freed.partition_point(|&other| other < n);
+        freed.insert(place, n);
+        self.freed += 1;
+        self.notice(at);
+    }
+
+    /// A batch that was given back is claimed.
+    pub(crate) fn reclaim(&mut self, batch: BatchIndex) {
+        let (at, n) = self.locate(batch);
+        let freed = &mut self.parts[at].freed;
+        let place = freed.partition_point(|&other| other < n);
+        let gone = freed.remove(place);
+        assert_eq!(gone, Some(n), "batch {} was not given back", batch.0);
+        self.freed -= 1;
+        self.notice(at);
+    }
+
+    /// Something about a part changed.
+    pub(crate) fn notice(&mut self, part: usize) {
+        if !self.parts[part].noticed {
+            self.parts[part].noticed = true;
+            self.notices.push(u16::try_from(part).expect("parts are counted by a u16"));
+        }
+    }
+
+    /// A part in which something changed since it was last asked.
+    pub(crate) fn next_notice(&mut self) -> Option<usize> {
+        let part = usize::from(self.notices.pop()?);
+        self.parts[part].noticed = false;
+        Some(part)
+    }
+}
+
+impl Part {
+    pub(crate) fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// The lowest untouched one, or `count`.
+    pub(crate) fn front(&self) -> u32 {
+        self.front
+    }
+
+    pub(crate) fn untouched(&self) -> u32 {
+        self.untouched
+    }
+
+    pub(crate) fn host_claimed(&self) -> u32 {
+        self.host_claimed
+    }
+
+    /// Lowest and highest that were given back.
+    pub(crate) fn freed_ends(&self) -> Option<(u32, u32)> {
+        Some((*self.freed.front()?, *self.freed.back()?))
+    }
+
+    pub(crate) fn is_freed(&self, n: u32) -> bool {
+        self.freed.binary_search(&n).is_ok()
+    }
+
+    pub(crate) fn is_untouched(&self, n: u32) -> bool {
+        let above = n >= self.front && n < self.count;
+        above && !self.stretches.iter().any(|&(start, end)| (start..end).contains(&n))
+    }
+
+    /// The lowest that was claimed above the front; `count` without any.
+    pub(crate) fn back(&self) -> u32 {
+        self.stretches.front().map_or(self.count, |&(start, _)| start)
+    }
+
+    /// The highest run of untouched ones in `floor..end`, as (first, past the last).
+    pub(crate) fn highest_run(&self, floor: u32, end: u32) -> (u32, u32) {
+        let floor = floor.max(self.front);
+        let mut end = end.min(self.count);
+        for &(start, stretch_end) in self.stretches.iter().rev() {
+            if start >= end {
+                continue;
+            }
+            if stretch_end < end {
+                return (floor.max(stretch_end).min(end), end);
+            }
+            end = start;
+        }
+        (floor.min(end), end)
+    }
+
+    /// The run of untouched ones at the front, as (first, past the last).
+    pub(crate) fn lowest_run(&self) -> (u32, u32) {
+        (self.front, self.back())
+    }
+
+    fn take(&mut self, n: u32) {
+        if n == self.front {
+            self.front += 1;
+        } else {
+            // The stretch that begins above it, if any.
+            let above = self.stretches.partition_point(|&(start, _)| start <= n);
+            let joins_above = self.stretches.get(above).is_some_and(|&(start, _)| start == n + 1);
+            let joins_below = above > 0 && self.stretches[above - 1].1 == n;
+            match (joins_below, joins_above) {
+                (true, true) => {
+                    self.stretches[above - 1].1 = self.stretches[above].1;
+                    self.stretches.remove(above);
+                }
+                (true, false) => self.stretches[above - 1].1 = n + 1,
+                (false, true) => self.stretches[above].0 = n,
+                (false, false) => self.stretches.insert(above, (n, n + 1)),
+            }
+        }
+        while self.stretches.front().is_some_and(|&(start, _)| start == self.front) {
+            let (_, end) = self.stretches.pop_front().expect("it was just seen");
+            self.front = end;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn part(count: u32) -> Part {
+        Part {
+            count,
+            front: 0,
+            stretches: VecDeque::new(),
+            untouched: count,
+            host_claimed: 0,
+            freed: VecDeque::new(),
+            noticed: false,
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+        #[test]
+        fn a_part_behaves_as_a_set_of_claims(
+            count in 1_u32..60, picks in proptest::collection::vec(any::<u32>(), 1..80),
+            bounds in (0_u32..60, 0_u32..70),
+        ) {
+            let mut part = part(count);
+            let mut taken = vec![false; count as usize];
+            for pick in picks {
+                let n = pick % count;
+                if !taken[n as usize] {
+                    part.take(n);
+                    taken[n as usize] = true;
+                }
+                for other in 0..count {
+                    prop_assert_eq!(part.is_untouched(other), !taken[other as usize]);
+                }
+                let first = (0..count).find(|&n| !taken[n as usize]).unwrap_or(count);
+                prop_assert_eq!(part.front(), first);
+                let (floor, end) = bounds;
+                let free = |n: u32| n >= floor && n < end.min(count) && !taken[n as usize];
+                let (from, to) = part.highest_run(floor, end);
+                let highest = (0..count).rev().find(|&n| free(n));
+                prop_assert_eq!(highest.map(|n| n + 1), (from < to).then_some(to));
+                prop_assert!((from..to).all(free));
+                prop_assert!(from >= to || from == 0 || !free(from - 1));
+            }
+        }
+    }
+}
