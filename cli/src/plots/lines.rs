@@ -49,10 +49,25 @@ pub(crate) fn lines(chart: &Chart) -> Result<String, DrawError> {
             .draw()
             .map_err(DrawError::new)?;
         draw_over(&mut plane, &chart.lines, &chart.marks, &chart.across)?;
-        draw_legend(&mut plane, &chart.lines)?;
+        draw_legend(&mut plane, &chart.lines, free_corner(chart))?;
         root.present().map_err(DrawError::new)?;
     }
     Ok(text)
+}
+
+/// The upper corner at which the lines lie lower.
+fn free_corner(chart: &Chart) -> SeriesLabelPosition {
+    let middle = (chart.across.from + chart.across.to) / 2.0;
+    let highest = |is_left: bool| {
+        let points = chart.lines.iter().flat_map(|line| &line.points);
+        let points = points.filter(|point| (point.0 < middle) == is_left);
+        points.map(|point| point.1).fold(f64::MIN, f64::max)
+    };
+    if highest(true) < highest(false) {
+        SeriesLabelPosition::UpperLeft
+    } else {
+        SeriesLabelPosition::UpperRight
+    }
 }
 
 #[cfg(test)]

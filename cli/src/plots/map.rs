@@ -56,7 +56,7 @@ pub(crate) fn map(map: &Map) -> Result<String, DrawError> {
             .map_err(DrawError::new)?;
         plane.draw_series(cells(map)).map_err(DrawError::new)?;
         draw_over(&mut plane, &map.lines, &map.marks, &map.across)?;
-        draw_legend(&mut plane, &map.lines)?;
+        draw_legend(&mut plane, &map.lines, SeriesLabelPosition::UpperRight)?;
         draw_scale(&right, &map.heat)?;
         root.present().map_err(DrawError::new)?;
     }
@@ -70,10 +70,15 @@ fn cells(map: &Map) -> impl Iterator<Item = Rectangle<(f64, f64)>> + '_ {
         map.across.from + (map.across.to - map.across.from) * column as f64 / columns
     };
     let y = move |row: usize| map.up.from + (map.up.to - map.up.from) * row as f64 / rows;
+    let seam_x = (map.across.to - map.across.from) / f64::from(WIDTH);
+    let seam_y = (map.up.to - map.up.from) / f64::from(HEIGHT);
     let share = |value: f64| (value - map.heat.from) / (map.heat.to - map.heat.from);
     map.cells.iter().enumerate().flat_map(move |(row, values)| {
         values.iter().enumerate().map(move |(column, value)| {
-            let corners = [(x(column), y(row)), (x(column + 1), y(row + 1))];
+            // A little into the next ones, which cover it, or seams would show.
+            let (right, top) = (x(column + 1) + seam_x, y(row + 1) + seam_y);
+            let to = (right.min(map.across.to), top.min(map.up.to));
+            let corners = [(x(column), y(row)), to];
             Rectangle::new(corners, style::heat(share(*value)).filled())
         })
     })
@@ -95,7 +100,7 @@ fn draw_scale(
         let share = f64::from(tick) / 4.0;
         let value = heat.from + (heat.to - heat.from) * share;
         let y = at(SCALE_STEPS * tick / 4) - 8;
-        let text = Text::new(plain((value * 1e3).round() / 1e3), (x + 24, y), style::label());
+        let text = Text::new(shown(value), (x + 24, y), style::label());
         area.draw(&text).map_err(DrawError::new)?;
     }
     // The title in words of one line each: the scale is narrow.
@@ -105,6 +110,12 @@ fn draw_scale(
         area.draw(&text).map_err(DrawError::new)?;
     }
     Ok(())
+}
+
+/// A value of the scale: whole where it is large.
+fn shown(value: f64) -> String {
+    let decimals = if value.abs() >= 100.0 { 1.0 } else { 1e3 };
+    plain((value * decimals).round() / decimals)
 }
 
 #[cfg(test)]

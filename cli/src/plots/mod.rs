@@ -94,16 +94,17 @@ fn draw_over(
 ) -> Result<(), DrawError> {
     for line in drawn {
         let look = style::colour(line.colour).stroke_width(2);
+        let dashed = line.dashed;
         let points = line.points.iter().copied();
         let series = if line.dashed {
             plane.draw_series(DashedLineSeries::new(points, 7, 5, look))
         } else {
             plane.draw_series(LineSeries::new(points, look))
         };
-        series
-            .map_err(DrawError::new)?
-            .label(line.name.clone())
-            .legend(move |(x, y)| PathElement::new(vec![(x, y), (x + 22, y)], look));
+        series.map_err(DrawError::new)?.label(line.name.clone()).legend(move |(x, y)| {
+            let (size, spacing) = if dashed { (7, 5) } else { (22, 1) };
+            DashedPathElement::new([(x, y), (x + 22, y)], size, spacing, look)
+        });
     }
     for mark in marks {
         let look = style::colour(mark.colour);
@@ -128,7 +129,7 @@ fn draw_legend<'a, 'b: 'a>(plane: &mut Plane<'a, 'b>, drawn: &[Line]) -> Result<
     }
     plane
         .configure_series_labels()
-        .position(SeriesLabelPosition::UpperRight)
+        .position(corner)
         .background_style(WHITE.mix(0.85))
         .border_style(style::RULE)
         .label_font(style::label())

@@ -143,13 +143,8 @@ fn headline(
         Some(Told { value: of(row)?, of: of_row })
     };
     let gained = |row: &measured::Row| Some(1.0 / row.time_ratio? - 1.0);
-    let energies = modelled.iter().filter(|row| row.source.starts_with("modelled(server@"));
-    let energies = energies
-        .map(|row| Told {
-            value: row.modelled_node_ratio - 1.0,
-            of: format!("{}, read as {}", row.source, row.reading.name()),
-        })
-        .collect();
+    let energies = Reading::ALL.into_iter().flat_map(|reading| energies(modelled, reading));
+    let energies = energies.collect();
     let row = |place: usize, simulated, measured, modelled| Headline {
         quantity: paper::FIGURES[place].quantity,
         published: paper::FIGURES[place].value,
@@ -170,6 +165,18 @@ fn headline(
         ),
         row(4, dali, dali_measured(measured), Vec::new()),
     ]
+}
+
+/// The least and the most that any preset of watts saves.
+fn energies(modelled: &[energy::Row], reading: Reading) -> Vec<Told> {
+    let of = modelled.iter().filter(|row| row.reading == reading);
+    let mut ratios: Vec<f64> = of.map(|row| row.modelled_node_ratio - 1.0).collect();
+    ratios.sort_by(f64::total_cmp);
+    let told = |value: Option<&f64>, which: &str| {
+        let of = format!("the {which} of {} presets, read as {}", ratios.len(), reading.name());
+        value.map(|&value| Told { value, of })
+    };
+    told(ratios.last(), "least").into_iter().chain(told(ratios.first(), "most")).collect()
 }
 
 /// With a faster host path the device still adds: gains over that path alone.
@@ -255,31 +262,28 @@ fn region_grid(document: &Document) -> Grid {
         "figure",
         "read as",
         "t_s/t_c at most",
-        "wrr: t_s/t_c at t_g/t_c = 0.2",
-        "0.4",
-        "0.6",
-        "0.8",
-        "mte: at 0.2",
-        "0.4 ",
-        "if -37.6 % is n_s/N of the row: (t_g/t_c, t_s/t_c)",
-        "mean power, of the host alone's",
+        "wrr: t_s/t_c at t_g/t_c = 0.2, 0.4, 0.6, 0.8",
+        "mte: the same",
+        "(t_g/t_c, t_s/t_c) if -37.6 % is its n_s/N",
+        "mean power there",
     ];
-    let mut grid = Grid::new(&head, 3..10);
+    let mut grid = Grid::new(&head, 3..4);
+    let number = |value: f64| format!("{value:.2}");
     for bound in &document.region {
-        let number = |value: f64| format!("{value:.2}");
         let maybe = |value: Option<f64>| value.map_or_else(|| "none".to_owned(), number);
         let point = bound.point.map(|(x, y)| format!("({x:.3}, {y:.2})"));
-        let mut row = vec![
+        let power = bound.power_ratio.map(|it| format!("{it:.3} of the host alone's"));
+        let unknown = || "unknown".to_owned();
+        grid.rows.push(vec![
             bound.kind.to_owned(),
             bound.figure.to_owned(),
             bound.reading.name().to_owned(),
             number(bound.slowest_device),
-        ];
-        row.extend(bound.wrr_border.map(number));
-        row.extend(bound.mte_border[..2].iter().copied().map(maybe));
-        row.push(point.unwrap_or_else(|| "unknown".to_owned()));
-        row.push(bound.power_ratio.map_or_else(|| "unknown".to_owned(), |it| format!("{it:.3}")));
-        grid.rows.push(row);
+            bound.wrr_border.map(number).join(", "),
+            bound.mte_border.map(maybe).join(", "),
+            point.unwrap_or_else(unknown),
+            power.unwrap_or_else(unknown),
+        ]);
     }
     grid
 }

@@ -38,7 +38,7 @@ pub(crate) fn region(reading: Reading, measured: &[Measured]) -> anyhow::Result<
         .collect();
     let border = |name: &str, method, gain, colour, dashed| Line {
         name: name.to_owned(),
-        points: curve(|x| region::border(method, reading, gain, x)),
+        points: straight(|x| region::border(method, reading, gain, x)),
         colour,
         dashed,
     };
@@ -66,10 +66,10 @@ pub(crate) fn region(reading: Reading, measured: &[Measured]) -> anyhow::Result<
     Ok(map(&drawn)?)
 }
 
-/// A line over t_g/t_c, where it is on the plane.
-fn curve(y_at: impl Fn(f64) -> f64) -> Vec<(f64, f64)> {
-    let across = (0..=100).map(|step| f64::from(step) / 100.0);
-    across.map(|x| (x, y_at(x))).filter(|(_, y)| (0.0..=Y_MAX).contains(y)).collect()
+/// A straight line from t_g/t_c = 0 to where it meets the axis below.
+fn straight(y_at: impl Fn(f64) -> f64) -> Vec<(f64, f64)> {
+    let (from, slope) = (y_at(0.0), y_at(1.0) - y_at(0.0));
+    vec![(0.0, from), (-from / slope, 0.0)]
 }
 
 /// Which added powers of host core and device give the published energy, under both readings.
@@ -79,11 +79,11 @@ pub(crate) fn watts() -> anyhow::Result<String> {
     for (place, reading) in Reading::ALL.into_iter().enumerate() {
         let (x, y) = region::point(reading, paper::IMAGENET_GAIN, paper::USAGE_LESS);
         for (dashed, accelerator, name) in [(false, 0.0, "0"), (true, 0.5, "0.5")] {
-            let points = (0..=100)
-                .map(|step| f64::from(step) / 50.0)
+            // It is linear in the host's watts.
+            let ends = [0.0, 2.0];
+            let points = ends
                 .map(|host| (host, region::device_watts(x, y, energy, host, accelerator)))
-                .filter(|(_, device)| (-0.2..=0.6).contains(device))
-                .collect();
+                .into();
             drawn.push(Line {
                 name: format!("read as {}, accelerator adds {name}", reading.name()),
                 points,
