@@ -12,6 +12,7 @@ pub(crate) use lines::{Chart, lines};
 pub(crate) use map::{Map, map};
 
 use plotters::coord::types::RangedCoordf64;
+use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 
 /// Width of every chart in pixels of its own coordinates.
@@ -123,7 +124,11 @@ fn draw_over(
 }
 
 /// The legend, where there is anything to name.
-fn draw_legend<'a, 'b: 'a>(plane: &mut Plane<'a, 'b>, drawn: &[Line]) -> Result<(), DrawError> {
+fn draw_legend<'a, 'b: 'a>(
+    plane: &mut Plane<'a, 'b>,
+    drawn: &[Line],
+    corner: SeriesLabelPosition,
+) -> Result<(), DrawError> {
     if drawn.is_empty() {
         return Ok(());
     }
