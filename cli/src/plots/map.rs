@@ -70,8 +70,8 @@ fn cells(map: &Map) -> impl Iterator<Item = Rectangle<(f64, f64)>> + '_ {
         map.across.from + (map.across.to - map.across.from) * column as f64 / columns
     };
     let y = move |row: usize| map.up.from + (map.up.to - map.up.from) * row as f64 / rows;
-    let seam_x = (map.across.to - map.across.from) / f64::from(WIDTH);
-    let seam_y = (map.up.to - map.up.from) / f64::from(HEIGHT);
+    let seam_x = 2.0 * (map.across.to - map.across.from) / f64::from(WIDTH);
+    let seam_y = 2.0 * (map.up.to - map.up.from) / f64::from(HEIGHT);
     let share = |value: f64| (value - map.heat.from) / (map.heat.to - map.heat.from);
     map.cells.iter().enumerate().flat_map(move |(row, values)| {
         values.iter().enumerate().map(move |(column, value)| {

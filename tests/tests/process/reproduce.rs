@@ -49,7 +49,7 @@ fn published_and_ours_stand_beside_each_other_each_with_its_kind() {
     for rows in ["simulated", "modelled", "region"] {
         kinds(&report[rows], &mut found);
     }
-    let known = ["simulated", "modelled", "derived from published"];
+    let known = ["simulated", "modelled", "derived"];
     assert!(found.iter().all(|kind| known.contains(&kind.as_str())), "{found:?}");
     assert!(known.iter().all(|kind| found.iter().any(|found| found == kind)));
     let page = std::fs::read_to_string(folder.path().join("out/reproduction.html")).unwrap();

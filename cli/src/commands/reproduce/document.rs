@@ -18,6 +18,11 @@ pub(super) const LEAD: &str = "Published figures of DDLP (arXiv 2407.00005) besi
      and, where asked for, measured with an emulated device. The paper's tables are not available \
      to us; what is not known is listed, not guessed.";
 
+/// What the columns of the region's table are.
+const LINES_LEAD: &str = "Derived from the published figures. Lines: t_s/t_c at t_g/t_c = 0.2, \
+     0.4, 0.6, 0.8. Point: (t_g/t_c, t_s/t_c) if -37.6 % is n_s/N of the row, under wrr. Mean \
+     power: for an energy of -19.7 % there, over that of the host alone.";
+
 /// Version of the JSON document.
 const VERSION: u32 = 1;
 
@@ -214,7 +219,7 @@ fn bounds() -> Vec<Bound> {
             let point = has_usage.then(|| region::point(reading, gain, paper::USAGE_LESS));
             let mte = |x| Some(region::border(Method::Mte, reading, gain, x)).filter(|y| *y > 0.0);
             bounds.push(Bound {
-                kind: "derived from published",
+                kind: "derived",
                 figure,
                 reading,
                 slowest_device: reading.slowest_device(gain),
@@ -262,17 +267,17 @@ fn region_grid(document: &Document) -> Grid {
         "figure",
         "read as",
         "t_s/t_c at most",
-        "wrr: t_s/t_c at t_g/t_c = 0.2, 0.4, 0.6, 0.8",
-        "mte: the same",
-        "(t_g/t_c, t_s/t_c) if -37.6 % is its n_s/N",
-        "mean power there",
+        "wrr's line",
+        "mte's line",
+        "point",
+        "mean power",
     ];
     let mut grid = Grid::new(&head, 3..4);
     let number = |value: f64| format!("{value:.2}");
     for bound in &document.region {
         let maybe = |value: Option<f64>| value.map_or_else(|| "none".to_owned(), number);
         let point = bound.point.map(|(x, y)| format!("({x:.3}, {y:.2})"));
-        let power = bound.power_ratio.map(|it| format!("{it:.3} of the host alone's"));
+        let power = bound.power_ratio.map(|it| format!("{it:.3}"));
         let unknown = || "unknown".to_owned();
         grid.rows.push(vec![
             bound.kind.to_owned(),
@@ -319,6 +324,8 @@ pub(super) fn text(document: &Document) -> String {
     let mut text = String::from("Published, and ours beside it; each kind has its own column\n");
     text.push_str(&headline_grid(document).text());
     text.push_str("\nWhich machines yield the published gains (w = 0, one device, one rank)\n");
+    text.push_str(LINES_LEAD);
+    text.push('\n');
     text.push_str(&region_grid(document).text());
     text.push_str("\nExperiments, simulated: throughput over the host alone in the same setting\n");
     text.push_str(&experiments::grid(&document.simulated).text());
@@ -374,7 +381,7 @@ pub(super) fn sections(document: &Document) -> anyhow::Result<String> {
         "Below a line the gain is larger. Solid: wrr, dashed: mte with both ends finishing \
          together. The point is where +23.5 % and a device's share of 37.6 % meet, if they are of \
          one row. A device above a line's left end cannot give the gain, whatever t_g.",
-        &(regions + &html::grid(&region_grid(document))),
+        &(regions + &format!("<p>{LINES_LEAD}</p>\n") + &html::grid(&region_grid(document))),
     );
     page += &html::section(
         "What the energy says of watts",

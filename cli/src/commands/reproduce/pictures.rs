@@ -43,7 +43,8 @@ pub(crate) fn region(reading: Reading, measured: &[Measured]) -> anyhow::Result<
         dashed,
     };
     let (x, y) = region::point(reading, paper::IMAGENET_GAIN, paper::USAGE_LESS);
-    let implied = Mark { name: "the headline's point, if".to_owned(), at: (x, y), colour: 1 };
+    let implied =
+        Mark { name: "headline's point, if of one row".to_owned(), at: (x, y), colour: 1 };
     let ours = measured.iter().map(|point| Mark {
         name: point.name.clone(),
         at: (point.x.clamp(0.0, 1.0), point.y.clamp(0.0, Y_MAX)),
