@@ -59,7 +59,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
         true => Some(measured::run(size, output)?),
         false => None,
     };
-    let left_out = arguments.measure.then(|| measured::left_out(size)).unwrap_or_default();
+    let left_out = if arguments.measure { measured::left_out(size) } else { Vec::new() };
     let document = Document::new(
         simulated,
         modelled,

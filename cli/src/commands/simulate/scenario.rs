@@ -189,8 +189,8 @@ fn one(loaded: &Loaded, outcome: &Outcome, alone: Option<f64>) -> String {
         ));
     }
     text.push('\n');
-    let ranks = outcome.epochs.iter().flat_map(|epoch| &epoch.ranks);
-    if let Some(rank) = ranks.filter(|rank| rank.picked.is_some()).next_back() {
+    let mut ranks = outcome.epochs.iter().flat_map(|epoch| &epoch.ranks);
+    if let Some(rank) = ranks.rfind(|rank| rank.picked.is_some()) {
         text.push_str(&format!("auto: {}\n", rank.picked.as_deref().unwrap_or_default()));
     }
     for trouble in troubles(outcome) {

@@ -88,13 +88,12 @@ fn take(document: &mut Document, study: Study, table: Table) {
 
 /// Whether a condition is part of a study; the undisturbed machine is part of each.
 fn belongs(study: Study, condition: Condition) -> bool {
-    match (study, condition) {
-        (Study::All, _) | (_, Condition::AsTold) => true,
-        (Study::Misprofiled, Condition::MisProfiled(_))
-        | (Study::Slowdown, Condition::HalvesMidEpoch)
-        | (Study::Jitter, Condition::Jitter)
-        | (Study::Ranks, Condition::Ranks { .. }) => true,
-        _ => false,
+    match condition {
+        Condition::AsTold => true,
+        Condition::MisProfiled(_) => matches!(study, Study::All | Study::Misprofiled),
+        Condition::HalvesMidEpoch => matches!(study, Study::All | Study::Slowdown),
+        Condition::Jitter => matches!(study, Study::All | Study::Jitter),
+        Condition::Ranks { .. } => matches!(study, Study::All | Study::Ranks),
     }
 }
 
