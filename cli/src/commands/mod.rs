@@ -7,9 +7,12 @@ mod doctor;
 mod inspect;
 pub(crate) mod pack;
 mod recipe;
+mod reproduce;
 mod run;
 mod show;
+pub(crate) mod simulate;
 mod unpack;
+mod validate;
 mod verify;
 
 use crate::surface::Output;
@@ -59,6 +62,9 @@ enum Command {
     Run(run::Arguments),
     Demo(demo::Arguments),
     Device(device::Arguments),
+    Simulate(simulate::Arguments),
+    Validate(validate::Arguments),
+    Reproduce(reproduce::Arguments),
     Doctor(doctor::Arguments),
     Completions(completions::Arguments),
 }
@@ -76,6 +82,9 @@ pub(crate) fn dispatch(arguments: Arguments) -> anyhow::Result<()> {
         Command::Run(arguments) => run::run(&arguments, output),
         Command::Demo(arguments) => demo::run(&arguments, output),
         Command::Device(arguments) => device::run(arguments, output),
+        Command::Validate(arguments) => validate::run(&arguments, output),
+        Command::Reproduce(arguments) => reproduce::run(&arguments, output),
+        Command::Simulate(arguments) => simulate::run(&arguments, output),
         Command::Doctor(arguments) => doctor::run(&arguments, output),
         Command::Completions(arguments) => completions::run(&arguments, output),
     }

@@ -42,25 +42,32 @@ pub(crate) fn page(report: &Report) -> String {
     body.push_str(&energies(report));
     body.push_str(&events(report));
     body.push_str(&setting(report));
+    document("Meetpoint report", &body)
+}
+
+/// A whole page around its sections: the style, no script, nothing that is loaded.
+pub(crate) fn document(title: &str, body: &str) -> String {
+    let title = escape(title);
     let style = STYLE;
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src \
          'unsafe-inline'\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n<title>Meetpoint report</title>\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n\
          <style>\n{style}</style>\n</head>\n<body>\n<main>\n{body}</main>\n</body>\n</html>\n"
     )
 }
 
-fn section(title: &str, lead: &str, content: &str) -> String {
+/// A heading, a sentence of what is to be seen, and the content, which is HTML already.
+pub(crate) fn section(title: &str, lead: &str, content: &str) -> String {
     let title = escape(title);
     let lead = if lead.is_empty() { String::new() } else { format!("<p>{}</p>\n", escape(lead)) };
     format!("<section>\n<h2>{title}</h2>\n{lead}{content}</section>\n")
 }
 
 /// A table that scrolls by itself where the page is narrow.
-fn grid(grid: &Grid) -> String {
+pub(crate) fn grid(grid: &Grid) -> String {
     let mut html = String::from("<div class=\"scroll\"><table>\n<thead><tr>");
     for (column, name) in grid.head.iter().enumerate() {
         html.push_str(&format!("<th{}>{}</th>", alignment(grid, column), escape(name)));

@@ -12,7 +12,7 @@ pub(crate) mod machine;
 pub(crate) mod plots;
 pub(crate) mod predict;
 pub(crate) mod profile;
-mod svg;
+pub(crate) mod svg;
 pub(crate) mod table;
 pub(crate) mod write;
 

@@ -146,7 +146,7 @@ impl Scale {
 }
 
 /// A number without needless zeros: `0`, `0.5`, `20`, `1500`.
-pub(super) fn plain(value: f64) -> String {
+pub(crate) fn plain(value: f64) -> String {
     let text = format!("{value:.4}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }

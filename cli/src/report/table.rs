@@ -21,7 +21,8 @@ pub(crate) struct Grid {
 }
 
 impl Grid {
-    pub(super) fn new(head: &[&str], numbers: std::ops::Range<usize>) -> Self {
+    /// No rows yet; columns in `numbers` are set to the right.
+    pub(crate) fn new(head: &[&str], numbers: std::ops::Range<usize>) -> Self {
         let head = head.iter().map(|&name| name.to_owned()).collect();
         Self { head, rows: Vec::new(), numbers_from: numbers.start, words_from: numbers.end }
     }

@@ -3,6 +3,7 @@
 //! A reader of standard output that leaves early, as `head` does, is no failure: exit code 0.
 
 use super::output::{self, Closed};
+use crate::commands::simulate::load::ScenarioFault;
 use meetpoint_format::recipe::RecipeError;
 use meetpoint_host::job::JobError;
 use serde::Serialize;
@@ -92,7 +93,8 @@ fn document(error: &anyhow::Error) -> Document {
             _ => None,
         };
         let of_recipe = || cause.downcast_ref::<RecipeError>().map(|recipe| &recipe.remedy);
-        job.or_else(of_job).or_else(of_recipe).cloned()
+        let of_scenario = || cause.downcast_ref::<ScenarioFault>().map(|fault| &fault.remedy);
+        job.or_else(of_job).or_else(of_recipe).or_else(of_scenario).cloned()
     };
     let (message, because) = told(error);
     let remedy = error.chain().find_map(remedy_of);

@@ -25,7 +25,7 @@ pub(crate) fn bytes(count: u64) -> String {
 pub(crate) fn count(count: u64, unit: &str) -> String {
     let ending = match unit {
         _ if count == 1 => "",
-        _ if unit.ends_with("ch") => "es",
+        _ if unit.ends_with("tch") => "es",
         _ => "s",
     };
     format!("{count} {unit}{ending}")

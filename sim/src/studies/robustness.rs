@@ -72,7 +72,7 @@ pub struct Table {
     pub strategy: String,
     /// A row for each condition.
     pub rows: Vec<Row>,
-    /// Why the scheduler refused the strategy; then there are no rows.
+    /// Why the scheduler refused the strategy under some of the conditions; they have no row.
     pub refused: Option<String>,
 }
 
@@ -153,8 +153,6 @@ pub fn robustness(mut step: impl FnMut(usize, usize)) -> Result<Vec<Table>, Erro
                 Ok(found) => table.rows.push(found.row(*condition, alone[row].total_s)),
                 Err(Error::Scheduler(error)) => {
                     table.refused = Some(error.to_string());
-                    table.rows.clear();
-                    break;
                 }
                 Err(error) => return Err(error),
             }

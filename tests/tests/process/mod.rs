@@ -6,6 +6,8 @@ mod faults;
 mod jobs;
 mod leftovers;
 mod output;
+mod reproduce;
+mod simulate;
 mod strategies;
 mod support;
 mod unpack;

@@ -38,7 +38,7 @@ pub(super) fn choose(prepare: Duration) -> Calibration {
 }
 
 /// Median time to prepare one of the first batches, in this thread.
-pub(super) fn measure(
+pub(in crate::commands) fn measure(
     dataset: &Arc<Dataset>,
     recipe: &Arc<Recipe>,
     batching: Batching,

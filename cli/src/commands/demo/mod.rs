@@ -3,8 +3,8 @@
 //! It does nothing that the other commands do not: it writes a recipe and a job file, and runs the
 //! job, so that `--keep` leaves everything that is needed to run it again.
 
-mod calibrate;
-mod workplace;
+pub(in crate::commands) mod calibrate;
+pub(in crate::commands) mod workplace;
 
 use super::pack::pack_with_bar;
 use crate::generate::{self, Generated};
@@ -23,7 +23,7 @@ use std::sync::Arc;
 use workplace::Workplace;
 
 /// What ResNet-like models train on: random crops of 224 x 224, half of them mirrored.
-const RECIPE: &str = r#"[[operation]]
+pub(in crate::commands) const RECIPE: &str = r#"[[operation]]
 name = "decode"
 
 [[operation]]

@@ -11,7 +11,7 @@ const PREFIX: &str = "meetpoint-demo-";
 
 /// A folder that goes when this does.
 #[derive(Debug)]
-pub(super) struct Workplace {
+pub(in crate::commands) struct Workplace {
     folder: tempfile::TempDir,
     /// Holds the lock; the kernel gives it back when this process ends, however it ends.
     _lock: File,
@@ -20,7 +20,7 @@ pub(super) struct Workplace {
 impl Workplace {
     /// Makes a folder below `parent` and clears those of demos that were killed; also what was
     /// cleared.
-    pub(super) fn new(parent: &Path) -> anyhow::Result<(Self, Vec<PathBuf>)> {
+    pub(in crate::commands) fn new(parent: &Path) -> anyhow::Result<(Self, Vec<PathBuf>)> {
         let failed = || {
             format!(
                 "failed to make a temporary folder in {}; set TMPDIR to a folder that can be \
@@ -39,7 +39,7 @@ impl Workplace {
         Ok((Self { folder, _lock: lock }, cleared))
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(in crate::commands) fn path(&self) -> &Path {
         self.folder.path()
     }
 }

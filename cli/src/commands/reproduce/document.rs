@@ -1,0 +1,449 @@
+//! The report of a reproduction: everything that is known, each row with its kind.
+
+use super::measured::{self, Outcome};
+use super::paper::{self, Figure};
+use super::pictures::{self, Measured};
+use super::region::{self, Method, Reading};
+use super::{energy, experiments};
+use crate::plots::write::figure;
+use crate::report::html;
+use crate::report::svg::escape;
+use crate::report::table::Grid;
+use crate::surface::units::signed_percent;
+use serde::Serialize;
+
+/// What the page begins with.
+pub(super) const LEAD: &str = "Published figures of DDLP (arXiv 2407.00005) beside what our \
+     scheduler gives: simulated at the points that the published figures imply, modelled energy, \
+     and, where asked for, measured with an emulated device. The paper's tables are not available \
+     to us; what is not known is listed, not guessed.";
+
+/// What the columns of the region's table are.
+const LINES_LEAD: &str = "Derived from the published figures. Lines: t_s/t_c at t_g/t_c = 0.2, \
+     0.4, 0.6, 0.8. Point: (t_g/t_c, t_s/t_c) if -37.6 % is n_s/N of the row, under wrr. Mean \
+     power: for an energy of -19.7 % there, over that of the host alone.";
+
+/// Version of the JSON document.
+const VERSION: u32 = 1;
+
+/// All of it.
+#[derive(Debug, Serialize)]
+pub(super) struct Document {
+    kind: &'static str,
+    version: u32,
+    tool: String,
+    /// Ours beside theirs.
+    headline: Vec<Headline>,
+    /// As printed by its authors.
+    published: Vec<Figure>,
+    /// Where the headline comes from.
+    region: Vec<Bound>,
+    simulated: Vec<experiments::Row>,
+    modelled: Vec<energy::Row>,
+    measured: Option<Outcome>,
+    /// Experiments that were not made, with the reason.
+    left_out: LeftOut,
+    falsifiers: Vec<String>,
+    unknown: Vec<&'static str>,
+}
+
+/// Experiments that have no row, with the reason.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct LeftOut {
+    /// That the scheduler refuses.
+    pub simulated: Vec<String>,
+    /// That this machine or program does not measure.
+    pub measured: Vec<String>,
+}
+
+/// A published figure and ours. Each kind has a column of its own.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct Headline {
+    quantity: &'static str,
+    published: &'static str,
+    /// At the point that the figure itself implies, so equal to it if the account is consistent.
+    simulated: Vec<Told>,
+    measured: Option<Told>,
+    modelled: Vec<Told>,
+}
+
+/// A figure of ours, with what it rests on.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct Told {
+    value: f64,
+    of: String,
+}
+
+/// What one reading of one figure implies.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct Bound {
+    kind: &'static str,
+    figure: &'static str,
+    reading: Reading,
+    /// t_s/t_c above which no strategy of the paper gives it.
+    slowest_device: f64,
+    /// t_s/t_c on the line of `wrr` at t_g/t_c = 0.2, 0.4, 0.6, 0.8.
+    wrr_border: [f64; 4],
+    /// The same of `mte`; `None` where no device is fast enough.
+    mte_border: [Option<f64>; 4],
+    /// (t_g/t_c, t_s/t_c) if the published usage is the device's share of the same row.
+    point: Option<(f64, f64)>,
+    /// E/E0 over T/T0 of the published energy at that point: the mean power's ratio.
+    power_ratio: Option<f64>,
+}
+
+const BORDER_AT: [f64; 4] = [0.2, 0.4, 0.6, 0.8];
+
+impl Document {
+    pub(super) fn new(
+        simulated: Vec<experiments::Row>,
+        modelled: Vec<energy::Row>,
+        measured: Option<Outcome>,
+        left_out: LeftOut,
+    ) -> Self {
+        Self {
+            kind: "reproduction",
+            version: VERSION,
+            tool: concat!("meetpoint ", env!("CARGO_PKG_VERSION")).to_owned(),
+            headline: headline(&simulated, &modelled, measured.as_ref()),
+            published: paper::FIGURES.to_vec(),
+            region: bounds(),
+            simulated,
+            modelled,
+            measured,
+            left_out,
+            falsifiers: paper::falsifiers(),
+            unknown: paper::UNKNOWN.to_vec(),
+        }
+    }
+}
+
+fn headline(
+    simulated: &[experiments::Row],
+    modelled: &[energy::Row],
+    measured: Option<&Outcome>,
+) -> Vec<Headline> {
+    let point = |recipe: &'static str, of: fn(&experiments::Row) -> f64| {
+        let at_point = |row: &&experiments::Row| {
+            row.recipe == recipe
+                && row.strategy == "wrr"
+                && (row.workers, row.accelerators) == (0, 1)
+                && row.host_path <= 1.0
+        };
+        let told = |row: &experiments::Row| Told {
+            value: of(row),
+            of: format!("wrr at the point read as {}", row.reading.name()),
+        };
+        simulated.iter().filter(at_point).map(told).collect::<Vec<_>>()
+    };
+    let gain = |row: &experiments::Row| row.reading.gain(row.time_ratio);
+    let ours = |recipe: &str, of: fn(&measured::Row) -> Option<f64>| {
+        let rows = &measured?.rows;
+        let counts = |row: &&measured::Row| {
+            row.recipe == recipe && row.strategy == "wrr" && row.workers == 0
+        };
+        let row = rows.iter().find(counts)?;
+        let invalid = if row.invalid.is_empty() { "" } else { ", INVALID" };
+        let of_row = format!("wrr, w = 0, {}{invalid}", row.host_path);
+        Some(Told { value: of(row)?, of: of_row })
+    };
+    let gained = |row: &measured::Row| Some(1.0 / row.time_ratio? - 1.0);
+    let energies = Reading::ALL.into_iter().flat_map(|reading| energies(modelled, reading));
+    let energies = energies.collect();
+    let row = |place: usize, simulated, measured, modelled| Headline {
+        quantity: paper::FIGURES[place].quantity,
+        published: paper::FIGURES[place].value,
+        simulated,
+        measured,
+        modelled,
+    };
+    let dali = dali(simulated);
+    vec![
+        row(0, point("ImageNet-like", gain), ours("ImageNet-like", gained), Vec::new()),
+        row(1, point("CIFAR-10-like", gain), ours("CIFAR-10-like", gained), Vec::new()),
+        row(2, Vec::new(), None, energies),
+        row(
+            3,
+            point("ImageNet-like", |row| -row.host_cpu_less),
+            ours("ImageNet-like", |row| Some(-row.host_cpu_less?)),
+            Vec::new(),
+        ),
+        row(4, dali, dali_measured(measured), Vec::new()),
+    ]
+}
+
+/// The least and the most that any preset of watts saves.
+fn energies(modelled: &[energy::Row], reading: Reading) -> Vec<Told> {
+    let of = modelled.iter().filter(|row| row.reading == reading);
+    let mut ratios: Vec<f64> = of.map(|row| row.modelled_node_ratio - 1.0).collect();
+    ratios.sort_by(f64::total_cmp);
+    let told = |value: Option<&f64>, which: &str| {
+        let of = format!("the {which} of {} presets, read as {}", ratios.len(), reading.name());
+        value.map(|&value| Told { value, of })
+    };
+    told(ratios.last(), "least").into_iter().chain(told(ratios.first(), "most")).collect()
+}
+
+/// With a faster host path the device still adds: gains over that path alone.
+fn dali(simulated: &[experiments::Row]) -> Vec<Told> {
+    let faster = |row: &&experiments::Row| {
+        row.recipe == "ImageNet-like"
+            && row.strategy == "wrr"
+            && row.workers == 0
+            && row.host_path > 1.0
+    };
+    let told = |row: &experiments::Row| Told {
+        value: row.reading.gain(row.time_ratio),
+        of: format!("wrr over a host {} x as fast, read as {}", row.host_path, row.reading.name()),
+    };
+    simulated.iter().filter(faster).map(told).collect()
+}
+
+fn dali_measured(measured: Option<&Outcome>) -> Option<Told> {
+    let of = |row: &&measured::Row| {
+        row.host_path == "faster" && row.strategy == "wrr" && row.workers == 0
+    };
+    let row = measured?.rows.iter().find(of)?;
+    let invalid = if row.invalid.is_empty() { "" } else { ", INVALID" };
+    let of = format!("wrr over the faster host path alone, w = 0{invalid}");
+    Some(Told { value: 1.0 / row.time_ratio? - 1.0, of })
+}
+
+fn bounds() -> Vec<Bound> {
+    let mut bounds = Vec::new();
+    for (figure, gain, has_usage) in [
+        ("ImageNet +23.5 %", paper::IMAGENET_GAIN, true),
+        ("CIFAR-10 +27.6 %", paper::CIFAR_GAIN, false),
+    ] {
+        for reading in Reading::ALL {
+            let point = has_usage.then(|| region::point(reading, gain, paper::USAGE_LESS));
+            let mte = |x| Some(region::border(Method::Mte, reading, gain, x)).filter(|y| *y > 0.0);
+            bounds.push(Bound {
+                kind: "derived",
+                figure,
+                reading,
+                slowest_device: reading.slowest_device(gain),
+                wrr_border: BORDER_AT.map(|x| region::border(Method::Wrr, reading, gain, x)),
+                mte_border: BORDER_AT.map(mte),
+                point,
+                power_ratio: point
+                    .map(|(x, y)| (1.0 - paper::ENERGY_LESS) / region::ratio(Method::Wrr, x, y)),
+            });
+        }
+    }
+    bounds
+}
+
+fn headline_grid(document: &Document) -> Grid {
+    let mut head = vec!["quantity", "published", "simulated"];
+    if document.measured.is_some() {
+        head.push("measured");
+    }
+    head.push("modelled");
+    let mut grid = Grid::new(&head, 0..0);
+    let listed = |told: &[Told]| match told {
+        [] => "–".to_owned(),
+        told => told.iter().map(one).collect::<Vec<_>>().join("; "),
+    };
+    for row in &document.headline {
+        let mut cells =
+            vec![row.quantity.to_owned(), row.published.to_owned(), listed(&row.simulated)];
+        if document.measured.is_some() {
+            cells.push(row.measured.as_ref().map_or_else(|| "–".to_owned(), one));
+        }
+        cells.push(listed(&row.modelled));
+        grid.rows.push(cells);
+    }
+    grid
+}
+
+fn one(told: &Told) -> String {
+    format!("{} ({})", signed_percent(told.value), told.of)
+}
+
+fn region_grid(document: &Document) -> Grid {
+    let head = [
+        "kind",
+        "figure",
+        "read as",
+        "t_s/t_c at most",
+        "wrr's line",
+        "mte's line",
+        "point",
+        "mean power",
+    ];
+    let mut grid = Grid::new(&head, 3..4);
+    let number = |value: f64| format!("{value:.2}");
+    for bound in &document.region {
+        let maybe = |value: Option<f64>| value.map_or_else(|| "none".to_owned(), number);
+        let point = bound.point.map(|(x, y)| format!("({x:.3}, {y:.2})"));
+        let power = bound.power_ratio.map(|it| format!("{it:.3}"));
+        let unknown = || "unknown".to_owned();
+        grid.rows.push(vec![
+            bound.kind.to_owned(),
+            bound.figure.to_owned(),
+            bound.reading.name().to_owned(),
+            number(bound.slowest_device),
+            bound.wrr_border.map(number).join(", "),
+            bound.mte_border.map(maybe).join(", "),
+            point.unwrap_or_else(unknown),
+            power.unwrap_or_else(unknown),
+        ]);
+    }
+    grid
+}
+
+/// Where the emulated machine lies.
+fn places(measured: Option<&Outcome>) -> Vec<Measured> {
+    let rows = measured.map(|outcome| outcome.rows.as_slice()).unwrap_or_default();
+    rows.iter()
+        .filter(|row| row.strategy == "wrr" && row.workers == 0)
+        .filter_map(|row| {
+            let (x, y) = measured::ratios(row);
+            let invalid = if row.invalid.is_empty() { "" } else { " (INVALID)" };
+            let path = if row.host_path == "faster" { ", faster" } else { "" };
+            Some(Measured { name: format!("{}{path}{invalid}", row.recipe), x: x?, y: y? })
+        })
+        .collect()
+}
+
+fn where_it_lies(measured: Option<&Outcome>) -> Vec<String> {
+    let Some(outcome) = measured else {
+        return vec!["The emulated machine was not measured; --measure does.".to_owned()];
+    };
+    let places = places(Some(outcome));
+    let machine = &outcome.machine;
+    let place = |it: &Measured| {
+        format!("{}: t_g/t_c {:.3}, t_s/t_c {:.2} on {machine}", it.name, it.x, it.y)
+    };
+    places.iter().map(place).collect()
+}
+
+/// For a terminal.
+pub(super) fn text(document: &Document) -> String {
+    let mut text = String::from("Published, and ours beside it; each kind has its own column\n");
+    text.push_str(&headline_grid(document).text());
+    text.push_str("\nWhich machines yield the published gains (w = 0, one device, one rank)\n");
+    text.push_str(LINES_LEAD);
+    text.push('\n');
+    text.push_str(&region_grid(document).text());
+    text.push_str("\nExperiments, simulated: throughput over the host alone in the same setting\n");
+    text.push_str(&experiments::grid(&document.simulated).text());
+    text.push_str("\nEnergy by the model, wrr over the host alone; published: -19.7 %\n");
+    text.push_str(&energy::grid(&document.modelled).text());
+    if let Some(measured) = &document.measured {
+        text.push_str("\nExperiments, measured on the emulated device\n");
+        text.push_str(&measured::grid(&measured.rows).text());
+        text.push_str("\nTheir energy by the model, nothing measured in it\n");
+        text.push_str(&measured::energy_grid(&measured.energy).text());
+    }
+    let list = |title: &str, items: &[String]| match items {
+        [] => String::new(),
+        items => format!("\n{title}\n  - {}\n", items.join("\n  - ")),
+    };
+    text.push_str(&list(
+        "Where the emulated machine lies",
+        &where_it_lies(document.measured.as_ref()),
+    ));
+    if let Some(measured) = &document.measured {
+        text.push_str(&list("What failed", &measured.failures));
+    }
+    text.push_str(&list("Not simulated", &document.left_out.simulated));
+    text.push_str(&list("Not measured", &document.left_out.measured));
+    text.push_str(&list("What would falsify it", &document.falsifiers));
+    let unknown: Vec<String> = document.unknown.iter().map(|it| (*it).to_owned()).collect();
+    text.push_str(&list("Unknown to us of the paper", &unknown));
+    text.push('\n');
+    text
+}
+
+/// The page's sections.
+pub(super) fn sections(document: &Document) -> anyhow::Result<String> {
+    let list = |items: &[String]| {
+        let items: String =
+            items.iter().map(|item| format!("<li>{}</li>\n", escape(item))).collect();
+        if items.is_empty() { items } else { format!("<ul>\n{items}</ul>\n") }
+    };
+    let places = places(document.measured.as_ref());
+    let mut regions = String::new();
+    for reading in Reading::ALL {
+        let title = format!("Region, read as {}", reading.name());
+        regions.push_str(&figure(&title, &pictures::region(reading, &places)?));
+    }
+    let mut page = html::section(
+        "The headline",
+        "Each kind of figure has a column of its own. Simulated figures stand at the points that \
+         the published ones imply: that they agree says the account is consistent, no more.",
+        &html::grid(&headline_grid(document)),
+    );
+    page += &html::section(
+        "Which machines yield it",
+        "Below a line the gain is larger. Solid: wrr, dashed: mte with both ends finishing \
+         together. The point is where +23.5 % and a device's share of 37.6 % meet, if they are of \
+         one row. A device above a line's left end cannot give the gain, whatever t_g.",
+        &(regions + &format!("<p>{LINES_LEAD}</p>\n") + &html::grid(&region_grid(document))),
+    );
+    page += &html::section(
+        "What the energy says of watts",
+        "On a line, the published -19.7 % holds at the headline's point. Powers are shares of what \
+         is drawn whatever works (base and idle).",
+        &(figure("Watts", &pictures::watts()?) + &html::grid(&energy::grid(&document.modelled))),
+    );
+    page += &html::section(
+        "Experiments, simulated",
+        "Throughput over the host alone in the same setting. Points, the faster host path and \
+         the number of accelerators are assumptions; the paper's are not known.",
+        &(html::grid(&experiments::grid(&document.simulated))
+            + &list(&document.left_out.simulated)),
+    );
+    let lies = list(&where_it_lies(document.measured.as_ref()));
+    let mut ours = lies;
+    if let Some(measured) = &document.measured {
+        ours += &html::grid(&measured::grid(&measured.rows));
+        ours += "<h3>Their energy by the model, nothing measured in it</h3>\n";
+        ours += &html::grid(&measured::energy_grid(&measured.energy));
+        if !measured.failures.is_empty() {
+            ours += &list(&measured.failures);
+        }
+        ours += "<h3>Not measured</h3>\n";
+        ours += &list(&document.left_out.measured);
+    }
+    page += &html::section("Experiments, measured on the emulated device", "", &ours);
+    page += &html::section("What would falsify it", "", &list(&document.falsifiers));
+    let unknown: Vec<String> = document.unknown.iter().map(|it| (*it).to_owned()).collect();
+    page += &html::section("Unknown to us of the paper", "", &list(&unknown));
+    Ok(page)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Document, LeftOut, headline_grid, sections, text};
+    use crate::commands::reproduce::experiments::settings;
+    use crate::commands::reproduce::{energy, measured};
+
+    fn document(measured: Option<measured::Outcome>) -> Document {
+        let modelled = energy::rows(&settings()).unwrap();
+        Document::new(Vec::new(), modelled, measured, LeftOut::default())
+    }
+
+    #[test]
+    fn measured_and_modelled_never_share_a_column() {
+        let with = document(Some(measured::Outcome::default()));
+        let grid = headline_grid(&with);
+        assert_eq!(grid.head, ["quantity", "published", "simulated", "measured", "modelled"]);
+        assert!(grid.rows.iter().all(|row| row.len() == grid.head.len()));
+        let without = headline_grid(&document(None));
+        assert!(!without.head.contains(&"measured".to_owned()));
+    }
+
+    #[test]
+    fn what_is_unknown_and_what_would_falsify_it_is_on_terminal_and_page() {
+        let document = document(None);
+        let page = sections(&document).unwrap();
+        for shown in [text(&document), page] {
+            for part in ["4.26", "3.26", "unknown", "+23.5 %", "-19.7 %", "falsify", "modelled("] {
+                assert!(shown.contains(part), "{part}");
+            }
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Modelled energy at the points that the headline implies, beside the published figure.
+//!
+//! No meter is read. Ratios only: the paper's times are not known, so neither are joules.
+
+use super::experiments::{BATCHES, Setting};
+use crate::commands::simulate::constants::{Constants, Simulated};
+use crate::report::table::Grid;
+use crate::surface::units::signed_percent;
+use meetpoint_scheduler::Strategy;
+use meetpoint_sim::power::{Activity, ModelledEnergy, PowerModel, presets};
+use serde::Serialize;
+
+/// Cores of the host that idle or work; assumed, as many as the paper's workers.
+pub(crate) const HOST_CORES: u32 = 16;
+
+/// What a preset makes of an epoch.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Row {
+    /// `modelled`, always.
+    pub kind: &'static str,
+    /// The setting's recipe.
+    pub recipe: &'static str,
+    /// How its headline is read.
+    pub reading: super::region::Reading,
+    /// `modelled(PROFILE@HASH)`.
+    pub source: String,
+    /// E/E0 of the whole node under `wrr`.
+    pub modelled_node_ratio: f64,
+    /// E/E0 of what prepares: host cores, memory and device.
+    pub modelled_preparation_ratio: f64,
+    /// Watts in it that have no checked source.
+    pub unverified_watts: Vec<String>,
+}
+
+/// Every preset at every ImageNet point; CIFAR-10's energy is not published.
+pub(crate) fn rows(settings: &[Setting]) -> anyhow::Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for setting in settings.iter().filter(|setting| setting.recipe == "ImageNet-like") {
+        let constants = Constants::serial(1.0, setting.x, setting.y, BATCHES);
+        let alone = constants.simulate(Strategy::HostOnly)?;
+        let both = constants.simulate(Strategy::Wrr)?;
+        for preset in presets() {
+            let model = PowerModel::preset(preset.name)?;
+            let (alone, both) = (of(&model, &alone), of(&model, &both));
+            rows.push(Row {
+                kind: "modelled",
+                recipe: setting.recipe,
+                reading: setting.reading,
+                modelled_node_ratio: both.total_j / alone.total_j,
+                modelled_preparation_ratio: both.preparation_j / alone.preparation_j,
+                source: both.source,
+                unverified_watts: both.unverified,
+            });
+        }
+    }
+    Ok(rows)
+}
+
+/// The drive is there under both; what memory moves is left out, its bytes are not known.
+fn of(model: &PowerModel, run: &Simulated) -> ModelledEnergy {
+    model.energy(&Activity {
+        duration_s: run.total_ns / 1e9,
+        host_cores: HOST_CORES,
+        host_busy_core_s: run.host_busy_ns / 1e9,
+        dram_bytes: 0,
+        devices: 1,
+        device_busy_s: run.device_busy_ns / 1e9,
+        accelerators: 1,
+        accelerator_busy_s: run.accelerator_busy_ns / 1e9,
+    })
+}
+
+/// As a table; it holds nothing measured.
+pub(crate) fn grid(rows: &[Row]) -> Grid {
+    let head =
+        ["kind", "headline read as", "watts from", "whole node", "preparation only", "unverified"];
+    let mut grid = Grid::new(&head, 3..5);
+    for row in rows {
+        grid.rows.push(vec![
+            row.kind.to_owned(),
+            row.reading.name().to_owned(),
+            row.source.clone(),
+            signed_percent(row.modelled_node_ratio - 1.0),
+            signed_percent(row.modelled_preparation_ratio - 1.0),
+            count(&row.unverified_watts),
+        ]);
+    }
+    grid
+}
+
+fn count(unverified: &[String]) -> String {
+    match unverified {
+        [] => "none".to_owned(),
+        [only] => only.clone(),
+        many => format!("{} watts, as {}", many.len(), many[0]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rows;
+    use crate::commands::reproduce::experiments::settings;
+
+    #[test]
+    fn every_preset_saves_less_than_everything_and_says_that_it_is_modelled() {
+        let rows = rows(&settings()).unwrap();
+        assert_eq!(rows.len() % 2, 0);
+        for row in rows {
+            assert!(row.source.starts_with("modelled("), "{row:?}");
+            assert!((0.3..1.3).contains(&row.modelled_node_ratio), "{row:?}");
+        }
+    }
+}

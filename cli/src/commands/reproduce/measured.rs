@@ -1,0 +1,328 @@
+//! The experiments, measured on the emulated device, at the point that the headline implies.
+
+use super::experiments::FASTER;
+use super::paper;
+use super::region::{self, Method, Reading};
+use crate::commands::validate::bench::{Bench, Knobs, Material, Pictures, Times};
+use crate::report::table::Grid;
+use crate::report::{Report, Run};
+use crate::surface::progress::Progress;
+use crate::surface::units::{seconds, signed_percent, significant};
+use crate::surface::{Output, output};
+use meetpoint_host::StrategyName;
+use serde::Serialize;
+use std::time::Duration;
+
+/// The reading whose point the emulated machine is set to; the abstract weakly speaks for it.
+pub(super) const AIM: Reading = Reading::Throughput;
+
+/// CIFAR-10-like: small pictures, a crop of the same size, mirrored.
+const SMALL_RECIPE: &str = "[[operation]]\nname = \"decode\"\n\n[[operation]]\n\
+     name = \"random_resized_crop\"\nsize = 32\n\n[[operation]]\n\
+     name = \"random_horizontal_flip\"\np = 0.5\n";
+
+/// The host path that plays DALI's part: the same recipe with a less exact and cheaper decode.
+const FASTER_RECIPE: &str = "[[operation]]\nname = \"decode\"\nscaled = true\n\
+     fast_transform = true\nsmooth_chroma = false\n\n[[operation]]\n\
+     name = \"random_resized_crop\"\nsize = 224\n\n[[operation]]\n\
+     name = \"random_horizontal_flip\"\np = 0.5\n";
+
+/// How much is measured.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Size {
+    /// Batches of an epoch of photographs.
+    pub batches: u32,
+    /// Whether only the first setting is measured.
+    pub quick: bool,
+}
+
+/// A run, compared with the host alone in the same setting.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct Row {
+    /// `measured`, always.
+    pub kind: &'static str,
+    /// Recipe.
+    pub recipe: &'static str,
+    /// w.
+    pub workers: u32,
+    /// `exact` or `faster`.
+    pub host_path: &'static str,
+    /// Strategy.
+    pub strategy: String,
+    /// T.
+    pub seconds: f64,
+    /// Samples a second.
+    pub samples_per_second: f64,
+    /// T/T0.
+    pub time_ratio: Option<f64>,
+    /// n_s/N.
+    pub device_share: f64,
+    /// CPU time of the host process saved, as a share.
+    pub host_cpu_less: Option<f64>,
+    /// Bytes of dataset and spool that the host read, less by; not DRAM traffic.
+    pub host_read_less: Option<f64>,
+    /// What its batches took.
+    pub times: Option<Times>,
+    /// Why it does not count, if it does not.
+    pub invalid: Vec<String>,
+}
+
+/// What the model makes of a measured run. It never stands beside what was measured.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct EnergyRow {
+    /// `modelled`, always.
+    pub kind: &'static str,
+    /// Recipe.
+    pub recipe: &'static str,
+    /// w.
+    pub workers: u32,
+    /// `exact` or `faster`.
+    pub host_path: &'static str,
+    /// Strategy.
+    pub strategy: String,
+    /// E/E0.
+    pub modelled_ratio: Option<f64>,
+    /// `modelled(PROFILE@HASH)`.
+    pub source: String,
+}
+
+/// All that was measured.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub(super) struct Outcome {
+    /// Runs.
+    pub rows: Vec<Row>,
+    /// Their energy by the model.
+    pub energy: Vec<EnergyRow>,
+    /// What was asked for and did not run, as sentences.
+    pub failures: Vec<String>,
+    /// The machine.
+    pub machine: String,
+}
+
+/// A setting of the experiments.
+struct Setting<'a> {
+    recipe: &'static str,
+    host_path: &'static str,
+    workers: u32,
+    material: &'a Material,
+    knobs: Knobs,
+}
+
+/// The step and the device that put a host of this speed at a point.
+fn knobs(prepare: Duration, (x, y): (f64, f64)) -> (Duration, f64) {
+    let step = prepare.mul_f64(x / (1.0 - x));
+    (step, prepare.as_secs_f64() / (y * (prepare + step).as_secs_f64()))
+}
+
+/// Runs them all.
+pub(super) fn run(size: Size, output: Output) -> anyhow::Result<Outcome> {
+    let bench = Bench::new()?;
+    let photographs = size.batches * 8;
+    let recipe = crate::commands::demo::RECIPE;
+    let photos = bench.material("photos.set", Pictures::Photographs, photographs, 8, recipe)?;
+    let point = region::point(AIM, paper::IMAGENET_GAIN, paper::USAGE_LESS);
+    let (step, cpu_ratio) = knobs(photos.prepare, point);
+    output.line(&format!(
+        "this host prepares 8 photographs in {}; step {}, device {cpu_ratio:.3} of a core",
+        seconds(photos.prepare.as_secs_f64()),
+        seconds(step.as_secs_f64())
+    ));
+    let mut outcome = Outcome { machine: String::new(), ..Outcome::default() };
+    let knobs_with = |workers| Knobs { workers, step, cpu_ratio };
+    let setting = |workers| Setting {
+        recipe: "ImageNet-like",
+        host_path: "exact",
+        workers,
+        material: &photos,
+        knobs: knobs_with(workers),
+    };
+    let small;
+    let faster;
+    let mut settings = vec![setting(0)];
+    if !size.quick {
+        settings.push(setting(16));
+        faster = bench.with_recipe("photos.set", 8, FASTER_RECIPE)?;
+        // The device decodes faster too; its share of a core falls, so that t_s stays.
+        let share = cpu_ratio * faster.prepare.as_secs_f64() / photos.prepare.as_secs_f64();
+        for workers in [0, 16] {
+            let knobs = Knobs { workers, step, cpu_ratio: share };
+            let (recipe, host_path) = ("ImageNet-like", "faster");
+            settings.push(Setting { recipe, host_path, workers, material: &faster, knobs });
+        }
+        small = bench.material("small.set", Pictures::Small, 128 * 60, 128, SMALL_RECIPE)?;
+        let y = region::border(Method::Wrr, AIM, paper::CIFAR_GAIN, point.0);
+        let (step, cpu_ratio) = knobs(small.prepare, (point.0, y));
+        for workers in [0, 16] {
+            let knobs = Knobs { workers, step, cpu_ratio };
+            let (recipe, host_path) = ("CIFAR-10-like", "exact");
+            settings.push(Setting { recipe, host_path, workers, material: &small, knobs });
+        }
+    }
+    let total = settings.len() as u64;
+    let mut bar = Progress::new("measuring", "settings", total);
+    for (done, setting) in settings.iter().enumerate() {
+        bar.set(done as u64, total);
+        use StrategyName::{DeviceOnly, HostOnly, Mte, Wrr};
+        let report =
+            bench.run(setting.material, setting.knobs, &[HostOnly, Mte, Wrr, DeviceOnly])?;
+        take(&mut outcome, setting, &report);
+    }
+    Ok(outcome)
+}
+
+fn take(outcome: &mut Outcome, setting: &Setting<'_>, report: &Report) {
+    let machine = &report.machine;
+    outcome.machine = format!("{}, {} cores usable", machine.processor, machine.cores);
+    for failure in &report.failures {
+        let said = format!("{}, {}: {}", setting.recipe, failure.what, failure.error);
+        output::notice(&said);
+        outcome.failures.push(said);
+    }
+    let alone = report.runs.iter().find(|run| run.strategy == "host-only");
+    for run in &report.runs {
+        outcome.rows.push(row(setting, run, alone));
+        outcome.energy.extend(energy(setting, run, alone));
+    }
+}
+
+fn row(setting: &Setting<'_>, run: &Run, alone: Option<&Run>) -> Row {
+    let totals = &run.totals;
+    let less = |of: fn(&Run) -> f64| {
+        alone.filter(|alone| of(alone) > 0.0).map(|alone| 1.0 - of(run) / of(alone))
+    };
+    let batches = totals.host_batches + totals.device_batches;
+    Row {
+        kind: "measured",
+        recipe: setting.recipe,
+        workers: setting.workers,
+        host_path: setting.host_path,
+        strategy: run.strategy.clone(),
+        seconds: totals.seconds,
+        samples_per_second: totals.samples_per_second,
+        time_ratio: alone.map(|alone| totals.seconds / alone.totals.seconds),
+        device_share: totals.device_batches as f64 / batches.max(1) as f64,
+        host_cpu_less: less(|run| run.totals.host_core_seconds),
+        host_read_less: less(|run| run.totals.host_bytes_read as f64),
+        times: Times::of(run),
+        invalid: run.invalid(),
+    }
+}
+
+fn energy(setting: &Setting<'_>, run: &Run, alone: Option<&Run>) -> Option<EnergyRow> {
+    let energy = run.modelled_energy.as_ref()?;
+    let alone = alone.and_then(|alone| alone.modelled_energy.as_ref());
+    Some(EnergyRow {
+        kind: "modelled",
+        recipe: setting.recipe,
+        workers: setting.workers,
+        host_path: setting.host_path,
+        strategy: run.strategy.clone(),
+        modelled_ratio: alone.map(|alone| energy.modelled_joules / alone.modelled_joules),
+        source: energy.source.clone(),
+    })
+}
+
+/// What was measured.
+pub(super) fn grid(rows: &[Row]) -> Grid {
+    let head = [
+        "kind",
+        "recipe",
+        "w",
+        "host path",
+        "strategy",
+        "time",
+        "samples/s",
+        "throughput",
+        "device's share",
+        "CPU saved",
+        "t_g/t_c",
+        "t_s/t_c",
+        "",
+    ];
+    let mut grid = Grid::new(&head, 5..12);
+    let unknown = || "–".to_owned();
+    for row in rows {
+        let (x, y) = ratios(row);
+        grid.rows.push(vec![
+            row.kind.to_owned(),
+            row.recipe.to_owned(),
+            row.workers.to_string(),
+            row.host_path.to_owned(),
+            row.strategy.clone(),
+            seconds(row.seconds),
+            significant(row.samples_per_second),
+            row.time_ratio.map_or_else(unknown, |ratio| signed_percent(1.0 / ratio - 1.0)),
+            format!("{:.1} %", row.device_share * 100.0),
+            row.host_cpu_less.map_or_else(unknown, signed_percent),
+            x.map_or_else(unknown, |x| format!("{x:.2}")),
+            y.map_or_else(unknown, |y| format!("{y:.2}")),
+            row.invalid.join("; "),
+        ]);
+    }
+    grid
+}
+
+/// t_g/t_c and t_s/t_c as measured.
+pub(super) fn ratios(row: &Row) -> (Option<f64>, Option<f64>) {
+    let of = |time: fn(&Times) -> Option<f64>| {
+        let times = row.times.as_ref()?;
+        Some(time(times)? / times.t_c?)
+    };
+    (of(|times| times.t_g), of(|times| times.t_s))
+}
+
+/// What the model makes of it, by itself.
+pub(super) fn energy_grid(rows: &[EnergyRow]) -> Grid {
+    let head = ["kind", "recipe", "w", "host path", "strategy", "energy", "watts from"];
+    let mut grid = Grid::new(&head, 5..6);
+    for row in rows {
+        let ratio = row.modelled_ratio;
+        grid.rows.push(vec![
+            row.kind.to_owned(),
+            row.recipe.to_owned(),
+            row.workers.to_string(),
+            row.host_path.to_owned(),
+            row.strategy.clone(),
+            ratio.map_or_else(|| "–".into(), |ratio| signed_percent(ratio - 1.0)),
+            row.source.clone(),
+        ]);
+    }
+    grid
+}
+
+/// What of the experiments is not measured, and why.
+pub(super) fn left_out(size: Size) -> Vec<String> {
+    let mut said = vec![
+        "several accelerators: a run has one, so they are simulated only".to_owned(),
+        format!(
+            "CIFAR-10-like with a faster host path: PNGs of 32 x 32 have no cheaper decode here \
+             (simulated: {FASTER} times faster)"
+        ),
+        "DRAM traffic: no meter for it is read".to_owned(),
+    ];
+    if size.quick {
+        said.push(
+            "all but the ImageNet-like recipe with w = 0 and the exact host path: --quick"
+                .to_owned(),
+        );
+    }
+    said
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FASTER_RECIPE, SMALL_RECIPE, knobs};
+    use meetpoint_format::recipe::Recipe;
+    use std::time::Duration;
+
+    #[test]
+    fn the_recipes_can_be_read_and_the_knobs_put_the_host_at_the_point() {
+        for recipe in [FASTER_RECIPE, SMALL_RECIPE] {
+            assert!(Recipe::from_toml(recipe).unwrap().output().is_some());
+        }
+        let (step, ratio) = knobs(Duration::from_millis(50), (0.494, 2.15));
+        let t_c = 0.050 + step.as_secs_f64();
+        assert!((step.as_secs_f64() / t_c - 0.494).abs() < 1e-6);
+        assert!((0.050 / ratio / t_c - 2.15).abs() < 1e-6);
+    }
+}

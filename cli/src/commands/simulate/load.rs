@@ -1,0 +1,189 @@
+//! A scenario from its file: text, traces that it names, and every fault with its place.
+
+use anyhow::Context;
+use meetpoint_sim::scenario::{Scenario, ScenarioError, Span};
+use std::fmt::{self, Display, Formatter};
+use std::path::{Path, PathBuf};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// What is wrong with a scenario, in the file that it stands in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ScenarioFault {
+    /// The file.
+    pub file: PathBuf,
+    /// Line and column, from 1, where there are any.
+    pub place: Option<(usize, usize)>,
+    /// The key.
+    pub key: String,
+    /// What is wrong.
+    pub problem: String,
+    /// What would be right.
+    pub remedy: String,
+}
+
+impl Display for ScenarioFault {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:", self.file.display())?;
+        if let Some((line, column)) = self.place {
+            write!(f, "{line}:{column}:")?;
+        }
+        write!(f, " `{}` {}; it takes {}", self.key, self.problem, self.remedy)
+    }
+}
+
+impl std::error::Error for ScenarioFault {}
+
+/// A scenario and the text that it was read from.
+#[derive(Debug, Clone)]
+pub(crate) struct Loaded {
+    /// Where it came from.
+    pub path: PathBuf,
+    /// Its text.
+    text: String,
+    /// As a tree, which sweeps change.
+    pub table: toml::Table,
+    /// As it stands.
+    pub scenario: Scenario,
+}
+
+impl Loaded {
+    /// Reads a scenario; traces are filled in and every value is checked.
+    pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
+        let text = std::fs::read_to_string(path).with_context(|| {
+            format!(
+                "failed to read {}; name a scenario file (docs/simulation.md has one)",
+                path.display()
+            )
+        })?;
+        Self::parse(path, text)
+    }
+
+    fn parse(path: &Path, text: String) -> anyhow::Result<Self> {
+        let scenario =
+            Scenario::from_toml(&text).map_err(|error| fault(path, &text, None, error))?;
+        let table = text.parse().context("failed to read as a tree what was read as a scenario")?;
+        let mut loaded = Self { path: path.to_path_buf(), text, table, scenario };
+        let mut scenario = loaded.scenario.clone();
+        loaded.complete(&mut scenario, None)?;
+        loaded.scenario = scenario;
+        Ok(loaded)
+    }
+
+    /// Fills in the traces that a scenario of this file names, and checks it; `swept` are the keys
+    /// that are not as the file has them.
+    pub(crate) fn complete(
+        &self,
+        scenario: &mut Scenario,
+        swept: Option<&str>,
+    ) -> anyhow::Result<()> {
+        let folder = self.path.parent().unwrap_or(Path::new(""));
+        scenario.fill_traces(|name| trace(&folder.join(name)))?;
+        scenario.check().map_err(|error| fault(&self.path, &self.text, swept, error).into())
+    }
+
+    /// A fault of a scenario that was made from this file.
+    pub(crate) fn fault(&self, swept: Option<&str>, error: ScenarioError) -> ScenarioFault {
+        fault(&self.path, &self.text, swept, error)
+    }
+}
+
+/// Puts a fault into its place in the file; what a sweep has set has none there.
+fn fault(path: &Path, text: &str, swept: Option<&str>, error: ScenarioError) -> ScenarioFault {
+    let place = match swept {
+        Some(_) => None,
+        None => error.place.or_else(|| place_of(text, &error.key)),
+    };
+    let problem = match swept {
+        Some(swept) if !error.problem.contains("(with ") => {
+            format!("{} (with {swept})", error.problem)
+        }
+        _ => error.problem,
+    };
+    let ScenarioError { key, remedy, .. } = error;
+    ScenarioFault { file: path.to_path_buf(), place, key, problem, remedy }
+}
+
+/// Line and column of the value of a key such as `devices.0.preparation`; of the nearest table that
+/// is there, where the key itself is not.
+fn place_of(text: &str, key: &str) -> Option<(usize, usize)> {
+    let file = DeTable::parse(text).ok()?;
+    let mut table: Option<&DeTable<'_>> = Some(file.get_ref());
+    let mut list: Option<&[Spanned<DeValue<'_>>]> = None;
+    let mut found = None;
+    for step in key.split('.') {
+        let value = match (table, list) {
+            (Some(table), _) => table.get(step),
+            (_, Some(list)) => step.parse::<usize>().ok().and_then(|index| list.get(index)),
+            _ => None,
+        };
+        let Some(value) = value else { break };
+        found = Some(value.span().start);
+        (table, list) = match value.get_ref() {
+            DeValue::Table(table) => (Some(table), None),
+            DeValue::Array(list) => (None, Some(list.as_ref())),
+            _ => (None, None),
+        };
+    }
+    let before = text.get(..found?)?;
+    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    Some((before.matches('\n').count() + 1, before[line_start..].chars().count() + 1))
+}
+
+/// A file with a time a line; empty lines and what follows a `#` are left out.
+fn trace(path: &Path) -> anyhow::Result<Vec<Span>> {
+    let text = std::fs::read_to_string(path)
+        .with_context(|| format!("failed to read the trace {}", path.display()))?;
+    let mut times = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let line = line.split('#').next().unwrap_or_default().trim();
+        if !line.is_empty() {
+            let place = || format!("{}:{}", path.display(), number + 1);
+            times.push(line.parse::<Span>().with_context(place)?);
+        }
+    }
+    anyhow::ensure!(!times.is_empty(), "{} has no times; it takes one a line", path.display());
+    Ok(times)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Loaded;
+    use std::path::Path;
+
+    const SMALL: &str = "batches = 10\n[host]\npreparation = \"700ms\"\n[[devices]]\n\
+                         preparation = \"2s\"\n[accelerator]\nstep = \"300ms\"\n";
+
+    fn refusal(from: &str, to: &str) -> String {
+        let text = SMALL.replace(from, to);
+        Loaded::parse(Path::new("a.toml"), text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_fault_has_its_place_also_where_it_is_found_late() {
+        for (from, to, wanted) in [
+            ("\"700ms\"", "0.7", "a.toml:3:15: `host.preparation` "),
+            ("batches = 10", "batches = 0", "a.toml:1:11: `batches` is 0"),
+            ("\"2s\"", "\"2s\"\nspool_slots = 0", "a.toml:6:15: `devices.0.spool_slots`"),
+            ("\"2s\"", "\"2s", "a.toml:5:"),
+        ] {
+            let said = refusal(from, to);
+            assert!(said.starts_with(wanted) && said.contains("; it takes "), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_trace_that_cannot_be_read_is_named() {
+        let said = refusal("\"2s\"", "{ kind = \"trace\", file = \"no-such.txt\" }");
+        assert!(said.contains("no-such.txt"), "{said}");
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("t.txt"), "20ms\n\n30ms # slow\nfast\n").unwrap();
+        let text = SMALL.replace("\"2s\"", "{ kind = \"trace\", file = \"t.txt\" }");
+        let path = folder.path().join("a.toml");
+        let said = format!("{:#}", Loaded::parse(&path, text.clone()).unwrap_err());
+        assert!(said.contains("t.txt:4: ") && said.contains("a time with a unit"), "{said}");
+        std::fs::write(folder.path().join("t.txt"), "20ms\n30ms\n").unwrap();
+        let loaded = Loaded::parse(&path, text).unwrap();
+        assert_eq!(loaded.scenario.devices[0].preparation.mean_ns(), 25e6);
+    }
+}

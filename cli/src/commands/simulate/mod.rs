@@ -1,0 +1,162 @@
+//! `meetpoint simulate`: an epoch in virtual time, decided by the scheduler that ships.
+//!
+//! In reading order: this file (what was asked for), [`quick`] (given constants beside the closed
+//! forms), [`notes`] (the tables of the notes on DDLP), [`load`], [`sweep`], [`scenario`] and
+//! [`picture`] (a scenario file), [`study`] (machines that are not as they were told), [`replay`]
+//! (a recorded run).
+
+pub(crate) mod constants;
+pub(crate) mod engine;
+pub(crate) mod load;
+pub(crate) mod notes;
+mod picture;
+pub(crate) mod quick;
+pub(crate) mod replay;
+mod scenario;
+mod study;
+mod sweep;
+
+use crate::surface::{Output, units};
+use constants::{Constants, UNIT_NS};
+use meetpoint_sim::scenario::Sweep;
+use serde::Serialize;
+use std::path::PathBuf;
+
+/// Simulate an epoch in virtual time: the scheduler that ships, on a machine of your numbers.
+///
+/// With a scenario file: what its machine would take, under any values of its parameters;
+/// docs/simulation.md lists every key. With --t-c, --t-g and --t-s: the simulated times of every
+/// strategy of the paper beside their closed forms. t_c is the time of a batch that the host
+/// prepares and trains on, t_g the step on a batch that the device had ready, t_s the device's time
+/// for a batch; a number without a unit is in seconds, and only their ratios matter.
+///
+/// Nothing is measured, and the same seed gives the same result on every machine.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  meetpoint simulate --t-c 1 --t-g 0.375 --t-s 2
+  meetpoint simulate --t-c 80ms --t-g 30ms --t-s 160ms --batches 625
+  meetpoint simulate --table
+  meetpoint simulate --study misprofiled
+  meetpoint simulate sim/scenarios/one-device.toml --plot epoch.svg
+  meetpoint simulate sim/scenarios/one-device.toml --sweep strategy=host-only,mte,wrr \\
+      --sweep devices.0.preparation=1s,2s,4s,8s --csv sweep.csv --plot sweep.html
+  meetpoint simulate --trace meetpoint-report/report.json")]
+#[command(group = clap::ArgGroup::new("what").required(true)
+    .args(["scenario", "t_c", "table", "study", "trace"]))]
+pub(crate) struct Arguments {
+    /// The scenario, a TOML file.
+    scenario: Option<PathBuf>,
+    /// Seed of everything that is drawn at random.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    /// Vary a parameter of the scenario: its path in the file and the values. Several vary
+    /// together, every combination.
+    #[arg(long, value_name = "PATH=V1,V2,…", value_parser = sweep::parse, requires = "scenario")]
+    sweep: Vec<Sweep>,
+    /// Write every scenario's result as a row of this file.
+    #[arg(long, value_name = "FILE", requires = "scenario")]
+    csv: Option<PathBuf>,
+    /// Draw the result: FILE.svg, or FILE.html for a page with its table.
+    #[arg(long, value_name = "FILE", requires = "scenario")]
+    plot: Option<PathBuf>,
+    /// Time of a batch that the host prepares and trains on (with workers: of the interval).
+    #[arg(long, value_name = "TIME", value_parser = parse_time, requires_all = ["t_g", "t_s"])]
+    t_c: Option<f64>,
+    /// Time of a step on a batch that the device had ready.
+    #[arg(long, value_name = "TIME", value_parser = parse_time, requires = "t_c")]
+    t_g: Option<f64>,
+    /// Time of the device for a batch.
+    #[arg(long, value_name = "TIME", value_parser = parse_time, requires = "t_c")]
+    t_s: Option<f64>,
+    /// Background workers of the host, whose combined period is --t-c; 0: the consumer prepares.
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "t_c",
+          value_parser = clap::value_parser!(u32).range(0..=1_024))]
+    workers: u32,
+    /// Batches of the epoch.
+    #[arg(long, value_name = "N", default_value_t = 5_000, requires = "t_c",
+          value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    batches: u32,
+    /// Print the tables of the notes on DDLP: their figures, ours by formula, ours simulated.
+    #[arg(long)]
+    table: bool,
+    /// What each strategy makes of a machine that is not as it was told.
+    #[arg(long, value_enum, value_name = "NAME")]
+    study: Option<study::Study>,
+    /// Replay a recorded run, the report.json of `run` or `demo`, and compare the times.
+    #[arg(long, value_name = "REPORT.json")]
+    trace: Option<PathBuf>,
+}
+
+/// `0.375` in units, or a time with its unit.
+fn parse_time(text: &str) -> Result<f64, String> {
+    let units = match text.trim().parse::<f64>() {
+        Ok(number) => number,
+        Err(_) => units::parse_duration(text)?.as_secs_f64(),
+    };
+    if units.is_finite() && (1e-6..=1e6).contains(&units) {
+        return Ok(units);
+    }
+    Err(format!("\"{text}\" is no time of 1 µs to 1000000 s; write 0.375, 20ms or the like"))
+}
+
+pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
+    if let Some(path) = &arguments.scenario {
+        let asked = scenario::Asked {
+            scenario: path,
+            seed: arguments.seed,
+            sweeps: &arguments.sweep,
+            csv: arguments.csv.as_ref(),
+            plot: arguments.plot.as_ref(),
+        };
+        return scenario::run(&asked, output);
+    }
+    if arguments.table {
+        let rows = notes::rows()?;
+        return output.result(&Rows { kind: "table", rows: &rows }, || notes::text(&rows));
+    }
+    if let Some(which) = arguments.study {
+        let document = study::run(which)?;
+        return output.result(&document, || study::text(&document));
+    }
+    if let Some(path) = &arguments.trace {
+        let rows = replay::file(path)?;
+        return output.result(&Rows { kind: "replay", rows: &rows }, || replay::text(&rows));
+    }
+    let times = arguments.t_c.zip(arguments.t_g).zip(arguments.t_s);
+    let ((t_c, t_g), t_s) = times.expect("the group of arguments requires one, and it all three");
+    let batches = arguments.batches;
+    let constants = if arguments.workers == 0 {
+        Constants::serial(t_c, t_g, t_s, batches)
+    } else {
+        with_workers(t_c, t_g, t_s, arguments.workers, batches)
+    };
+    let document = quick::run(&constants)?;
+    output.result(&document, || quick::text(&document))
+}
+
+/// p = t_c; the step is t_g, or t_c where the device's batches take longer than the interval.
+fn with_workers(t_c: f64, t_g: f64, t_s: f64, workers: u32, batches: u32) -> Constants {
+    let step = t_g.min(t_c);
+    let given = Constants::background(t_c, step, t_s, workers, batches);
+    Constants { direct_read_ns: (t_g - step) * UNIT_NS, ..given }
+}
+
+#[derive(Serialize)]
+struct Rows<'a, T> {
+    kind: &'static str,
+    rows: &'a [T],
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse_time;
+
+    #[test]
+    fn a_time_is_a_number_of_units_or_has_its_unit() {
+        assert_eq!(parse_time("0.375"), Ok(0.375));
+        assert_eq!(parse_time("20ms"), Ok(0.02));
+        for wrong in ["0", "-1", "nan", "fast", "1e9"] {
+            assert!(parse_time(wrong).is_err(), "{wrong}");
+        }
+    }
+}

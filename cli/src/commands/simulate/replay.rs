@@ -1,0 +1,315 @@
+//! A recorded run, simulated with the times of its own batches.
+//!
+//! Host, device and accelerator take what they took, in their own order; who prepares which batch
+//! and when it is consumed is the scheduler's decision once more.
+
+use super::engine;
+use crate::report::{Batch, Epoch, Report, Run, Source, table::Grid};
+use crate::surface::units::{seconds, signed_percent};
+use anyhow::{Context, bail};
+use meetpoint_sim::Trace;
+use meetpoint_sim::scenario::{
+    Device, Distribution, Holders, Scenario, Span, SplitChoice, StrategyName, TailName,
+};
+use serde::Serialize;
+use std::path::Path;
+
+/// Most that a replay may differ from what was recorded.
+pub(crate) const WITHIN: f64 = 0.02;
+
+/// A gap between two batches of the device above this share of the latter is idleness, not work.
+const IDLE_ABOVE: f64 = 0.5;
+
+/// A replayed epoch.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Row {
+    /// Its strategy.
+    pub strategy: String,
+    /// Its number.
+    pub epoch: u32,
+    /// T as recorded.
+    pub recorded_seconds: Option<f64>,
+    /// T as replayed; `None` where it cannot be.
+    pub replayed_seconds: Option<f64>,
+    /// replayed / recorded - 1.
+    pub off_ratio: Option<f64>,
+    /// Batches of the device as recorded.
+    pub recorded_device_batches: usize,
+    /// As replayed.
+    pub replayed_device_batches: Option<u64>,
+    /// `within 2 %`, `OFF` or why it was not replayed.
+    pub verdict: String,
+}
+
+impl Row {
+    /// Whether it was replayed and is more than 2 % off.
+    pub(crate) fn is_off(&self) -> bool {
+        self.off_ratio.is_some_and(|off| off.abs() > WITHIN)
+    }
+}
+
+/// Replays every epoch of a report.
+pub(crate) fn file(path: &Path) -> anyhow::Result<Vec<Row>> {
+    let text = std::fs::read(path).with_context(|| {
+        format!("failed to read {}; name the report.json of a run", path.display())
+    })?;
+    let report: Report = serde_json::from_slice(&text).with_context(|| {
+        format!("{} is no report of `meetpoint run` or `demo` of this version", path.display())
+    })?;
+    let rows = self::report(&report);
+    if rows.is_empty() {
+        bail!("{} holds no epoch, so there is nothing to replay", path.display());
+    }
+    Ok(rows)
+}
+
+/// Replays every epoch.
+pub(crate) fn report(report: &Report) -> Vec<Row> {
+    let of_run = |run| epochs(report, run);
+    report.runs.iter().flat_map(of_run).collect()
+}
+
+fn epochs(report: &Report, run: &Run) -> Vec<Row> {
+    run.epochs.iter().map(|epoch| replayed(report, run, epoch)).collect()
+}
+
+fn replayed(report: &Report, run: &Run, epoch: &Epoch) -> Row {
+    let by_device = epoch.batches.iter().filter(|it| it.source == Source::Device).count();
+    let mut row = Row {
+        strategy: run.strategy.clone(),
+        epoch: epoch.epoch,
+        recorded_seconds: Some(epoch.seconds),
+        replayed_seconds: None,
+        off_ratio: None,
+        recorded_device_batches: by_device,
+        replayed_device_batches: None,
+        verdict: String::new(),
+    };
+    let outcome = scenario(report, run, epoch).and_then(|scenario| engine::run(&scenario, 0));
+    match outcome {
+        Err(error) => row.verdict = format!("not replayed: {error:#}"),
+        Ok(outcome) => {
+            let replayed = outcome.total_ns as f64 / 1e9;
+            let off = replayed / epoch.seconds - 1.0;
+            row.replayed_seconds = Some(replayed);
+            row.off_ratio = Some(off);
+            row.replayed_device_batches = Some(outcome.sum(|rank| rank.device_batches.into()));
+            let held = if off.abs() <= WITHIN { "within 2 %" } else { "OFF: more than 2 %" };
+            row.verdict = held.to_owned();
+        }
+    }
+    row
+}
+
+/// The scenario that a recorded epoch is.
+fn scenario(report: &Report, run: &Run, epoch: &Epoch) -> anyhow::Result<Scenario> {
+    if let Some(event) = run.events.first() {
+        bail!("things went wrong in it ({event})");
+    }
+    let job = &report.job;
+    if job.ranks > 1 {
+        bail!("it has {} ranks; one can be replayed", job.ranks);
+    }
+    if epoch.ahead_batches > 0 || epoch.reused_batches > 0 {
+        bail!("batches of it were prepared before it began");
+    }
+    let strategy = StrategyName::ALL.into_iter().find(|name| name.name() == run.strategy);
+    let strategy = strategy.with_context(|| format!("strategy {} is not known", run.strategy))?;
+    if matches!(strategy, StrategyName::Auto | StrategyName::Windowed) {
+        bail!("the report does not hold the options of {} as numbers", run.strategy);
+    }
+    let batches = u32::try_from(epoch.batches.len()).context("too many batches")?;
+    let devices = match strategy {
+        StrategyName::HostOnly => 0,
+        _ => job.devices.len().max(1),
+    };
+    let some = || Distribution::constant_ns(1);
+    let mut scenario = Scenario::new(batches, some(), some());
+    scenario.strategy = strategy;
+    scenario.stall_timeout = Span(u64::MAX / 4);
+    scenario.replay = epoch.record.clone();
+    if let (Some(split), StrategyName::Mte) = (epoch.split, strategy) {
+        scenario.mte.split = SplitChoice::Fixed(split);
+    }
+    if job.mte.contains("ascending") {
+        scenario.mte.tail = TailName::Ascending;
+    }
+    scenario.host.workers = job.workers;
+    scenario.host.prefetch = job.prefetch.max(1);
+    scenario.devices = (0..devices).map(|_| Device::new(some())).collect();
+    if !job.shared && devices > 1 {
+        scenario.holders = Holders::Interleaved;
+    }
+    let recorded = Recorded::of(epoch, job.workers, devices);
+    Ok(scenario.replaying(&recorded.trace())?)
+}
+
+/// What each part took, in its own order, in seconds.
+#[derive(Debug, Default, PartialEq)]
+struct Recorded {
+    host: Vec<f64>,
+    devices: Vec<Vec<f64>>,
+    steps: Vec<f64>,
+}
+
+impl Recorded {
+    /// The time that the runtime itself takes between a preparation and a step belongs to the part
+    /// that follows, unless it was a wait for a batch.
+    fn of(epoch: &Epoch, workers: u32, devices: usize) -> Self {
+        let devices = (0..devices).map(|device| device_times(epoch, device)).collect();
+        let mut recorded = Self { devices, ..Self::default() };
+        match workers {
+            0 => recorded.add_serial(epoch),
+            _ => recorded.add_background(epoch),
+        }
+        recorded
+    }
+
+    fn trace(&self) -> Trace {
+        let ns = |times: &Vec<f64>| -> Vec<u64> {
+            times.iter().map(|seconds| (seconds.max(0.0) * 1e9).round() as u64).collect()
+        };
+        Trace {
+            host_ns: ns(&self.host),
+            device_ns: self.devices.iter().map(ns).collect(),
+            step_ns: ns(&self.steps),
+        }
+    }
+
+    /// Without workers the consumer prepares and steps in turn.
+    fn add_serial(&mut self, epoch: &Epoch) {
+        enum Part<'a> {
+            Preparation,
+            Step(&'a Batch),
+        }
+        let mut parts: Vec<(f64, f64, Part<'_>)> = Vec::new();
+        for batch in &epoch.batches {
+            if batch.source == Source::Host {
+                parts.push((batch.prepare_start, batch.prepare_end, Part::Preparation));
+            }
+            parts.push((batch.consume, batch.step_end, Part::Step(batch)));
+        }
+        parts.sort_by(|left, right| left.0.total_cmp(&right.0));
+        let mut free = 0.0_f64;
+        for (_, end, part) in parts {
+            match part {
+                Part::Preparation => self.host.push(end - free),
+                Part::Step(batch) if batch.source == Source::Host => self.steps.push(end - free),
+                // The consumer may have waited for this one.
+                Part::Step(batch) => self.steps.push(end - free.max(batch.ready)),
+            }
+            free = free.max(end);
+        }
+    }
+
+    /// With workers the consumer only steps.
+    fn add_background(&mut self, epoch: &Epoch) {
+        let mut by_start: Vec<&Batch> =
+            epoch.batches.iter().filter(|batch| batch.source == Source::Host).collect();
+        by_start.sort_by(|left, right| left.prepare_start.total_cmp(&right.prepare_start));
+        self.host = by_start.iter().map(|it| it.prepare_end - it.prepare_start).collect();
+        let mut free = 0.0_f64;
+        for batch in &epoch.batches {
+            self.steps.push(batch.step_end - free.max(batch.ready));
+            free = batch.step_end;
+        }
+    }
+}
+
+/// From one publish to the next where the device had work; the first from the epoch's beginning.
+fn device_times(epoch: &Epoch, device: usize) -> Vec<f64> {
+    let of_device = |batch: &&Batch| {
+        batch.source == Source::Device && usize::from(batch.device.unwrap_or(0)) == device
+    };
+    let mut batches: Vec<&Batch> = epoch.batches.iter().filter(of_device).collect();
+    batches.sort_by(|left, right| left.prepare_end.total_cmp(&right.prepare_end));
+    let mut before = 0.0;
+    let mut times = Vec::new();
+    for (place, batch) in batches.into_iter().enumerate() {
+        let busy = batch.prepare_end - batch.prepare_start;
+        let since = batch.prepare_end - before;
+        let was_idle = place > 0 && since > busy * (1.0 + IDLE_ABOVE);
+        times.push(if was_idle { busy } else { since });
+        before = batch.prepare_end;
+    }
+    times
+}
+
+/// As a table.
+pub(crate) fn grid(rows: &[Row]) -> Grid {
+    let head = [
+        "strategy",
+        "epoch",
+        "recorded",
+        "replayed",
+        "off",
+        "device batches",
+        "replayed ",
+        "verdict",
+    ];
+    let mut grid = Grid::new(&head, 1..7);
+    let unknown = || "–".to_owned();
+    for row in rows {
+        grid.rows.push(vec![
+            row.strategy.clone(),
+            row.epoch.to_string(),
+            row.recorded_seconds.map_or_else(unknown, seconds),
+            row.replayed_seconds.map_or_else(unknown, seconds),
+            row.off_ratio.map_or_else(unknown, signed_percent),
+            row.recorded_device_batches.to_string(),
+            row.replayed_device_batches.map_or_else(unknown, |count| count.to_string()),
+            row.verdict.clone(),
+        ]);
+    }
+    grid
+}
+
+/// For a terminal.
+pub(crate) fn text(rows: &[Row]) -> String {
+    let held = rows.iter().filter(|row| row.off_ratio.is_some_and(|off| off.abs() <= WITHIN));
+    format!(
+        "{}{} of {} epochs replayed within 2 % of what was recorded\n",
+        grid(rows).text(),
+        held.count(),
+        rows.len()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Recorded;
+    use crate::report::{Batch, made_up};
+
+    #[test]
+    fn the_times_between_are_the_next_parts_and_waits_are_nobodys() {
+        let mut epoch = made_up::report(2).runs[0].epochs[0].clone();
+        let batch = |source, times: [f64; 5]| Batch {
+            batch: 0,
+            source,
+            device: (source == Device).then_some(0),
+            rank: 0,
+            prepare_start: times[0],
+            prepare_end: times[1],
+            ready: times[2],
+            consume: times[3],
+            step_end: times[4],
+        };
+        use crate::report::Source::{Device, Host};
+        epoch.batches = vec![
+            batch(Host, [0.1, 1.0, 1.0, 1.1, 2.0]),
+            batch(Device, [0.5, 2.5, 3.0, 3.1, 4.0]),
+            batch(Device, [2.6, 4.5, 4.6, 4.6, 5.0]),
+        ];
+        let near = |found: &[f64], wanted: &[f64]| {
+            assert_eq!(found.len(), wanted.len());
+            for (found, wanted) in found.iter().zip(wanted) {
+                assert!((found - wanted).abs() < 1e-9, "{found} is not {wanted}");
+            }
+        };
+        let recorded = Recorded::of(&epoch, 0, 1);
+        near(&recorded.host, &[1.0]);
+        near(&recorded.steps, &[1.0, 1.0, 0.4]);
+        // The first from the epoch's beginning, the second from one publish to the next.
+        near(&recorded.devices[0], &[2.5, 2.0]);
+    }
+}

@@ -1,0 +1,247 @@
+//! A scenario file, simulated: its table, its document, its files.
+
+use super::load::Loaded;
+use super::sweep::{self, Result, Row};
+use super::{engine, picture};
+use crate::plots::write;
+use crate::report::{html, table::Grid};
+use crate::surface::units::{count, seconds, signed_percent, significant};
+use crate::surface::{Output, output};
+use meetpoint_sim::scenario::{Scenario, StrategyName, Sweep};
+use meetpoint_sim::{EpochOutcome, Outcome};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+
+/// Most steps of a scenario that is simulated once more under `host-only`, for comparison.
+const COMPARED_STEPS_MAX: u64 = 1_000_000;
+
+/// What was typed.
+#[derive(Debug)]
+pub(super) struct Asked<'a> {
+    pub scenario: &'a Path,
+    pub seed: u64,
+    pub sweeps: &'a [Sweep],
+    pub csv: Option<&'a PathBuf>,
+    pub plot: Option<&'a PathBuf>,
+}
+
+#[derive(Debug, Serialize)]
+struct Document {
+    kind: &'static str,
+    scenario: String,
+    description: Option<String>,
+    seed: u64,
+    /// T of the same scenario under `host-only`; only without sweeps and for scenarios that are
+    /// not large.
+    host_only_seconds: Option<f64>,
+    rows: Vec<Row>,
+}
+
+pub(super) fn run(asked: &Asked<'_>, output: Output) -> anyhow::Result<()> {
+    let plot = asked.plot.map(|path| write::kind(path).map(|kind| (path, kind))).transpose()?;
+    for path in asked.csv.into_iter().chain(asked.plot) {
+        write::check_file(path)?;
+    }
+    let loaded = Loaded::read(asked.scenario)?;
+    let results = sweep::run(&loaded, asked.sweeps, asked.seed)?;
+    let alone = match &results[..] {
+        [only] if only.settings.is_empty() => host_only(&loaded.scenario, asked.seed)?,
+        _ => None,
+    };
+    if let Some(path) = asked.csv {
+        write::file(path, &sweep::csv(&results, asked.seed))?;
+        output::notice(&format!("wrote {}", path.display()));
+    }
+    if let Some((path, kind)) = plot {
+        let svg = picture::of(&loaded, &results, asked.seed)?;
+        let content = match kind {
+            write::Kind::Svg => svg,
+            write::Kind::Html => page(&loaded, &results, &svg),
+        };
+        write::file(path, &content)?;
+        output::notice(&format!("wrote {}", path.display()));
+    }
+    let document = Document {
+        kind: "scenario",
+        scenario: loaded.path.display().to_string(),
+        description: loaded.scenario.description.clone(),
+        seed: asked.seed,
+        host_only_seconds: alone.map(|ns| ns / 1e9),
+        rows: results.iter().map(Result::row).collect(),
+    };
+    output.result(&document, || text(&loaded, &results, alone))
+}
+
+/// T in nanoseconds of the same scenario without its devices.
+fn host_only(scenario: &Scenario, seed: u64) -> anyhow::Result<Option<f64>> {
+    let steps = u64::from(scenario.batches)
+        * u64::from(scenario.epochs)
+        * u64::from(scenario.ranks.count.max(1));
+    if scenario.strategy == StrategyName::HostOnly || steps > COMPARED_STEPS_MAX {
+        return Ok(None);
+    }
+    let alone =
+        Scenario { strategy: StrategyName::HostOnly, devices: Vec::new(), ..scenario.clone() };
+    Ok(Some(engine::run(&alone, seed)?.total_ns as f64))
+}
+
+/// For a terminal.
+fn text(loaded: &Loaded, results: &[Result], alone: Option<f64>) -> String {
+    match results {
+        [only] if only.settings.is_empty() => one(loaded, &only.outcome, alone),
+        _ => grid(results).text(),
+    }
+}
+
+/// Results side by side.
+fn grid(results: &[Result]) -> Grid {
+    let swept: Vec<&str> = results
+        .first()
+        .map(|result| result.settings.iter().map(|(name, _)| name.as_str()).collect())
+        .unwrap_or_default();
+    let mut head = swept.clone();
+    head.extend([
+        "time",
+        "a step",
+        "device's share",
+        "waits",
+        "waited",
+        "host core-s",
+        "device busy",
+        "what went wrong",
+    ]);
+    let mut grid = Grid::new(&head, swept.len()..head.len() - 1);
+    for Result { settings, outcome } in results {
+        let mut row: Vec<String> = settings.iter().map(|(_, value)| value.clone()).collect();
+        row.extend(cells(outcome));
+        grid.rows.push(row);
+    }
+    grid
+}
+
+fn cells(outcome: &Outcome) -> [String; 8] {
+    let total = outcome.total_ns as f64 / 1e9;
+    [
+        seconds(total),
+        seconds(total / outcome.steps().max(1) as f64),
+        format!("{:.1} %", outcome.device_share() * 100.0),
+        outcome.sum(|rank| rank.waits.into()).to_string(),
+        seconds(outcome.sum(|rank| rank.wait_ns) as f64 / 1e9),
+        significant(outcome.sum(|rank| rank.host_busy_ns) as f64 / 1e9),
+        seconds(outcome.sum_devices(|device| device.busy_ns) as f64 / 1e9),
+        troubles(outcome).join(", "),
+    ]
+}
+
+/// What did not go as it should, in a few words each.
+fn troubles(outcome: &Outcome) -> Vec<String> {
+    let mut said = Vec::new();
+    if let Some(lost) = outcome.lost_rank {
+        said.push(format!(
+            "rank {} did not come to step {} and was given up at {}",
+            lost.rank,
+            lost.step,
+            seconds(lost.at_ns as f64 / 1e9)
+        ));
+    }
+    let late: Vec<String> = outcome.late_ranks.iter().map(u32::to_string).collect();
+    if !late.is_empty() {
+        said.push(format!("late: rank {}", late.join(", ")));
+    }
+    for (sum, unit) in [
+        (outcome.sum(|rank| rank.stalls.into()), "stall"),
+        (outcome.sum(|rank| rank.devices_lost.into()), "device given up"),
+        (outcome.sum(|rank| rank.redone.into()), "done twice"),
+    ] {
+        match sum {
+            0 => {}
+            sum if unit == "stall" => said.push(count(sum, unit)),
+            sum => said.push(format!("{sum} {unit}")),
+        }
+    }
+    said
+}
+
+/// One scenario: its figures below each other, an epoch a row where there are several.
+fn one(loaded: &Loaded, outcome: &Outcome, alone: Option<f64>) -> String {
+    let scenario = &loaded.scenario;
+    let mut text = String::new();
+    if let Some(description) = &scenario.description {
+        text.push_str(&format!("{}\n", description.trim()));
+    }
+    text.push_str(&format!(
+        "{}: {} a rank, {}, {}, {}\n",
+        scenario.strategy.name(),
+        count(scenario.batches.into(), "batch"),
+        count(scenario.epochs.into(), "epoch"),
+        count(scenario.ranks.count.into(), "rank"),
+        count(scenario.device_count() as u64, "device"),
+    ));
+    text.push_str(&epochs(&outcome.epochs).text());
+    let total = outcome.total_ns as f64;
+    text.push_str(&format!("simulated time: {}", seconds(total / 1e9)));
+    if let Some(alone) = alone {
+        text.push_str(&format!(
+            "; the host alone {}: time saved {}, throughput {}",
+            seconds(alone / 1e9),
+            signed_percent(1.0 - total / alone),
+            signed_percent(alone / total - 1.0)
+        ));
+    }
+    text.push('\n');
+    let mut ranks = outcome.epochs.iter().flat_map(|epoch| &epoch.ranks);
+    if let Some(rank) = ranks.rfind(|rank| rank.picked.is_some()) {
+        text.push_str(&format!("auto: {}\n", rank.picked.as_deref().unwrap_or_default()));
+    }
+    for trouble in troubles(outcome) {
+        text.push_str(&format!("{trouble}\n"));
+    }
+    let kilo_events = significant(outcome.events as f64 / 1e3);
+    text.push_str(&format!("{kilo_events} thousand events, nothing measured\n"));
+    text
+}
+
+fn epochs(epochs: &[EpochOutcome]) -> Grid {
+    let head = ["epoch", "time", "host batches", "device batches", "waits", "waited", "record"];
+    let mut grid = Grid::new(&head, 0..6);
+    // Of many epochs, the first and the last few.
+    let hidden = epochs.len().saturating_sub(12);
+    for (number, epoch) in epochs.iter().enumerate() {
+        if hidden > 0 && (6..6 + hidden).contains(&number) {
+            if number == 6 {
+                let dots = std::iter::repeat_n("…".to_owned(), head.len());
+                grid.rows.push(dots.collect());
+            }
+            continue;
+        }
+        let sum = |of: &dyn Fn(&meetpoint_sim::RankOutcome) -> u64| {
+            epoch.ranks.iter().map(of).sum::<u64>()
+        };
+        let record = epoch.ranks.first().and_then(|rank| rank.record.clone());
+        grid.rows.push(vec![
+            number.to_string(),
+            seconds(epoch.total_ns as f64 / 1e9),
+            sum(&|rank| rank.host_batches.into()).to_string(),
+            sum(&|rank| rank.device_batches.into()).to_string(),
+            sum(&|rank| rank.waits.into()).to_string(),
+            seconds(sum(&|rank| rank.wait_ns) as f64 / 1e9),
+            record.unwrap_or_default(),
+        ]);
+    }
+    grid
+}
+
+fn page(loaded: &Loaded, results: &[Result], svg: &str) -> String {
+    let title = "Meetpoint simulation";
+    let lead = match &loaded.scenario.description {
+        Some(description) => description.trim().to_owned(),
+        None => format!("Scenario {}; nothing here was measured.", loaded.path.display()),
+    };
+    let table = match results {
+        [only] if only.settings.is_empty() => epochs(&only.outcome.epochs),
+        _ => grid(results),
+    };
+    let sections = html::section("Picture", "", &write::figure(title, svg))
+        + &html::section("Simulated", "", &html::grid(&table));
+    write::page(title, &lead, &sections)
+}

@@ -1,0 +1,269 @@
+//! A place to measure in: datasets that are made, jobs that are written and run, all of it gone
+//! afterwards.
+
+use crate::commands::demo::calibrate;
+use crate::commands::demo::workplace::Workplace;
+use crate::commands::pack::pack_with_bar;
+use crate::generate;
+use crate::report::write::place;
+use crate::report::{Report, Run};
+use crate::runner::{self, Plan};
+use crate::surface::progress::Progress;
+use crate::surface::{Output, Stop, cores_allowed, output};
+use anyhow::Context;
+use meetpoint_datasets::{Check, OnError, PackOptions};
+use meetpoint_format::batching::{Batching, Cut};
+use meetpoint_format::recipe::Recipe;
+use meetpoint_host::{JobFile, StrategyName};
+use meetpoint_prepare::Dataset;
+use meetpoint_sim::power::PowerModel;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Side of the small pictures, as of CIFAR-10.
+const SMALL_SIDE: u32 = 32;
+
+/// What is packed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pictures {
+    /// JPEGs as ImageNet's: some 400 x 500 pixels.
+    Photographs,
+    /// PNGs of 32 x 32 pixels, as CIFAR-10's.
+    Small,
+}
+
+/// A dataset with a recipe, and how fast this host prepares a batch of it.
+#[derive(Debug, Clone)]
+pub(crate) struct Material {
+    /// Name of its folder.
+    name: String,
+    /// The recipe, as TOML.
+    recipe: String,
+    /// Samples in a batch.
+    pub batch_size: u32,
+    /// Median time of this host for a batch, one thread.
+    pub prepare: Duration,
+}
+
+/// What a job is to have.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Knobs {
+    /// w.
+    pub workers: u32,
+    /// A step of the emulated accelerator.
+    pub step: Duration,
+    /// Share of a core that the emulated device computes.
+    pub cpu_ratio: f64,
+}
+
+/// The place.
+pub(crate) struct Bench {
+    folder: Workplace,
+    stop: Stop,
+    cores: usize,
+}
+
+impl Bench {
+    /// A folder that goes with this value, on errors and signals too.
+    pub(crate) fn new() -> anyhow::Result<Self> {
+        let stop = Stop::install()?;
+        let (folder, cleared) = Workplace::new(&std::env::temp_dir())?;
+        for cleared in cleared {
+            output::notice(&format!(
+                "cleared {}, left by a run that was killed",
+                cleared.display()
+            ));
+        }
+        let cores = cores_allowed();
+        if cores == 1 {
+            output::notice(
+                "there is one core only: host and emulated device share it, so their times are \
+                 less exact",
+            );
+        }
+        Ok(Self { folder, stop, cores })
+    }
+
+    /// Ends with an error once a signal came.
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
+        self.stop.check()
+    }
+
+    /// Makes pictures, packs them, and measures how fast a batch is prepared.
+    pub(crate) fn material(
+        &self,
+        name: &str,
+        pictures: Pictures,
+        count: u32,
+        batch_size: u32,
+        recipe: &str,
+    ) -> anyhow::Result<Material> {
+        let source = self.folder.path().join(format!("{name}-pictures"));
+        match pictures {
+            Pictures::Photographs => {
+                let mut bar = Progress::new("drawing", "pictures", count.into());
+                generate::generate(&source, count, 0, self.cores, &self.stop, &mut |done| {
+                    bar.set(done.into(), count.into());
+                })?;
+            }
+            Pictures::Small => small_pictures(&source, count, &self.stop)?,
+        }
+        let packed = self.folder.path().join(name);
+        let options = PackOptions {
+            check: Check::Header,
+            on_error: OnError::Fail,
+            threads: self.cores,
+            stop: self.stop.flag(),
+            ..PackOptions::default()
+        };
+        pack_with_bar(&source, &packed, &options)?;
+        std::fs::remove_dir_all(&source)
+            .with_context(|| format!("failed to remove {}", source.display()))?;
+        self.with_recipe(name, batch_size, recipe)
+    }
+
+    /// The same pictures under another recipe.
+    pub(crate) fn with_recipe(
+        &self,
+        name: &str,
+        batch_size: u32,
+        recipe: &str,
+    ) -> anyhow::Result<Material> {
+        let dataset = Arc::new(Dataset::open(&self.folder.path().join(name))?);
+        let batching = Batching::alone(Cut {
+            samples: dataset.len(),
+            batch_size,
+            drop_last: true,
+            shuffle: true,
+            seed: 0,
+        });
+        let parsed = Arc::new(Recipe::from_toml(recipe)?);
+        let prepare = calibrate::measure(&dataset, &parsed, batching)?;
+        let (name, recipe) = (name.to_owned(), recipe.to_owned());
+        Ok(Material { name, recipe, batch_size, prepare })
+    }
+
+    /// Runs a job under strategies; what they print along the way is left out.
+    pub(crate) fn run(
+        &self,
+        material: &Material,
+        knobs: Knobs,
+        strategies: &[StrategyName],
+    ) -> anyhow::Result<Report> {
+        self.check()?;
+        let path = self.write(material, knobs)?;
+        let job = JobFile::load(&path)?;
+        // Nothing but the report is wanted of it.
+        let plan = Plan::of(strategies);
+        runner::run(&job, &plan, &PowerModel::bundled(), &self.stop, Output::new(true))
+    }
+
+    fn write(&self, material: &Material, knobs: Knobs) -> anyhow::Result<PathBuf> {
+        let folder = self.folder.path();
+        place(folder, "recipe.toml", material.recipe.as_bytes())?;
+        place(folder, "job.toml", job_text(material, knobs, self.cores).as_bytes())
+    }
+}
+
+fn job_text(material: &Material, knobs: Knobs, cores: usize) -> String {
+    format!(
+        "dataset = \"{}\"\nrecipe = \"recipe.toml\"\nbatch_size = {}\ndrop_last = true\n\
+         workers = {}\nprofile_batches = 3\nverify = false\nstall_timeout = \"30s\"\n\
+         [device]\nkind = \"emulated\"\ncpu_ratio = {:.4}\nallow_shared = {}\n\
+         [spool]\nkind = \"memory\"\nquota = \"512MiB\"\n\
+         [accelerator]\nkind = \"emulated\"\nstep = \"{}us\"\n",
+        material.name,
+        material.batch_size,
+        knobs.workers,
+        knobs.cpu_ratio.clamp(0.001, 1.0),
+        cores == 1,
+        knobs.step.as_micros().max(1)
+    )
+}
+
+/// Pictures of 32 x 32 pixels in two classes: a gradient with grain, the same on every machine.
+fn small_pictures(folder: &Path, count: u32, stop: &Stop) -> anyhow::Result<()> {
+    let mut bar = Progress::new("drawing", "pictures", count.into());
+    for class in ["even", "odd"] {
+        let path = folder.join(class);
+        std::fs::create_dir_all(&path)
+            .with_context(|| format!("failed to create folder {}", path.display()))?;
+    }
+    for index in 0..count {
+        stop.check()?;
+        let mut state = u64::from(index) << 1 | 1;
+        let picture = image::RgbImage::from_fn(SMALL_SIDE, SMALL_SIDE, |x, y| {
+            // Steele's mixing of a counter.
+            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            let grain = (mixed >> 60) as u32;
+            let tone = |slope: u32| ((x * slope + y * 3 + index * 5 + grain) & 0xff) as u8;
+            image::Rgb([tone(2), tone(4), tone(6)])
+        });
+        let class = if index.is_multiple_of(2) { "even" } else { "odd" };
+        let path = folder.join(class).join(format!("{index:05}.png"));
+        picture.save(&path).with_context(|| format!("failed to write {}", path.display()))?;
+        bar.set(u64::from(index) + 1, count.into());
+    }
+    Ok(())
+}
+
+/// The constants of an epoch that was measured, as its own batches took them; seconds.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
+pub(crate) struct Times {
+    /// t_p.
+    pub preparation: f64,
+    /// t_c.
+    pub t_c: Option<f64>,
+    /// t_g.
+    pub t_g: Option<f64>,
+    /// t_s.
+    pub t_s: Option<f64>,
+}
+
+impl Times {
+    /// Of the last epoch of a run.
+    pub(crate) fn of(run: &Run) -> Option<Self> {
+        let epoch = run.epochs.last()?;
+        let profile = &epoch.profile;
+        Some(Self {
+            preparation: epoch.prepare.mean_seconds,
+            t_c: profile.t_c_seconds,
+            t_g: profile.t_g_seconds,
+            t_s: profile.t_s_seconds,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Bench, Knobs, Material, Pictures, job_text};
+    use meetpoint_host::JobFile;
+    use std::path::Path;
+    use std::time::Duration;
+
+    #[test]
+    fn the_job_that_is_written_can_be_read() {
+        let material = Material {
+            name: "set".into(),
+            recipe: String::new(),
+            batch_size: 8,
+            prepare: Duration::from_millis(20),
+        };
+        let knobs = Knobs { workers: 1, step: Duration::from_micros(12_345), cpu_ratio: 0.123_456 };
+        let text = job_text(&material, knobs, 1)
+            .replace("recipe = \"recipe.toml\"\n", "recipe.operation = [{ name = \"decode\" }]\n");
+        let job = JobFile::parse(&text, Path::new("job.toml")).unwrap();
+        assert_eq!((job.workers, job.batch_size, job.verify), (1, 8, false));
+    }
+
+    #[test]
+    fn small_pictures_become_material() {
+        let bench = Bench::new().unwrap();
+        let recipe = "[[operation]]\nname = \"decode\"\n[[operation]]\n\
+                      name = \"random_resized_crop\"\nsize = 32\n";
+        let made = bench.material("small", Pictures::Small, 40, 4, recipe).unwrap();
+        assert!(made.prepare > Duration::ZERO);
+    }
+}

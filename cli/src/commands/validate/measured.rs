@@ -1,0 +1,281 @@
+//! Simulated against measured time on the emulated device, over a grid of ratios.
+//!
+//! Each point is a job: the accelerator's step and the device's share of a core are chosen so that
+//! t_g/t_c and t_s/t_c come out as the grid has them. The simulator is given the mean times that
+//! the run itself measured, so what is compared is the scheduler's course, not the knobs.
+
+use super::bench::{Bench, Knobs, Material, Times};
+use crate::commands::simulate::constants::{Constants, MTE, mte_with};
+use crate::commands::simulate::replay;
+use crate::report::table::Grid;
+use crate::report::{Report, Run};
+use crate::surface::output;
+use crate::surface::progress::Progress;
+use crate::surface::units::{seconds, signed_percent};
+use meetpoint_host::StrategyName;
+use meetpoint_scheduler::Strategy;
+use serde::Serialize;
+
+/// Most that a simulated time may differ from a measured one.
+pub(super) const WITHIN: f64 = 0.05;
+
+/// One point of the grid.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Point {
+    /// w.
+    pub workers: u32,
+    /// t_g/t_c that is aimed for.
+    pub x: f64,
+    /// t_s/t_c that is aimed for.
+    pub y: f64,
+}
+
+/// One run of it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct Row {
+    /// w.
+    pub workers: u32,
+    /// t_g/t_c that was aimed for.
+    pub target_t_g_over_t_c: f64,
+    /// t_s/t_c that was aimed for.
+    pub target_t_s_over_t_c: f64,
+    /// Strategy.
+    pub strategy: String,
+    /// What its batches took.
+    pub measured_times: Option<Times>,
+    /// T as measured.
+    pub measured_seconds: f64,
+    /// T as simulated from these times.
+    pub simulated_seconds: Option<f64>,
+    /// simulated / measured - 1.
+    pub off_ratio: Option<f64>,
+    /// T as simulated before the run, from the calibration alone.
+    pub foretold_seconds: Option<f64>,
+    /// `within 5 %`, `OFF`, or `INVALID` with the reason.
+    pub verdict: String,
+}
+
+impl Row {
+    /// Whether it counts and is more than 5 % off.
+    pub(super) fn is_off(&self) -> bool {
+        self.verdict.starts_with("OFF")
+    }
+
+    /// Whether the emulated device was not the one that was asked for.
+    pub(super) fn is_invalid(&self) -> bool {
+        self.verdict.starts_with("INVALID")
+    }
+}
+
+/// The points. Without workers t_g/t_c = 1 would be preparation that takes no time, so the grid
+/// ends at 0.8 there.
+pub(super) fn points(quick: bool) -> Vec<Point> {
+    let device: &[f64] = if quick { &[2.0] } else { &[1.0, 2.0, 4.0, 8.0] };
+    let mut points = Vec::new();
+    for workers in [0, 1] {
+        let ready: &[f64] = match (workers, quick) {
+            (_, true) => &[0.5],
+            (0, false) => &[0.2, 0.5, 0.8],
+            (_, false) => &[0.2, 0.6, 1.0],
+        };
+        for &x in ready {
+            points.extend(device.iter().map(|&y| Point { workers, x, y }));
+        }
+    }
+    points
+}
+
+/// Knobs that give a point on a host that prepares a batch in so many seconds.
+fn knobs(point: Point, prepare: f64) -> Knobs {
+    let (step, t_c) = match point.workers {
+        // t_c = t_p + t_t, t_g = t_t.
+        0 => {
+            let step = prepare * point.x / (1.0 - point.x);
+            (step, prepare + step)
+        }
+        // t_c = max(t_p, t_t) = t_p for x ≤ 1.
+        _ => (prepare * point.x, prepare),
+    };
+    Knobs {
+        workers: point.workers,
+        step: std::time::Duration::from_secs_f64(step),
+        cpu_ratio: prepare / (point.y * t_c),
+    }
+}
+
+/// Measures every point and replays what was recorded; an interruption ends it.
+pub(super) fn rows(
+    bench: &Bench,
+    material: &Material,
+    points: &[Point],
+) -> anyhow::Result<(Vec<Row>, Vec<replay::Row>)> {
+    let total = points.len() as u64;
+    let mut bar = Progress::new("measuring", "points", total);
+    let (mut rows, mut replays) = (Vec::new(), Vec::new());
+    for (done, &point) in points.iter().enumerate() {
+        bar.set(done as u64, total);
+        let knobs = knobs(point, material.prepare.as_secs_f64());
+        let strategies = [StrategyName::HostOnly, StrategyName::Mte, StrategyName::Wrr];
+        let report = bench.run(material, knobs, &strategies)?;
+        for failure in &report.failures {
+            output::notice(&format!("{} failed: {}", failure.what, failure.error));
+        }
+        rows.extend(report.runs.iter().map(|run| row(point, knobs, material, &report, run)));
+        replays.extend(replay::report(&report));
+    }
+    Ok((rows, replays))
+}
+
+fn row(point: Point, knobs: Knobs, material: &Material, report: &Report, run: &Run) -> Row {
+    let measured = run.totals.seconds;
+    let times = Times::of(run);
+    let batches = report.job.batches;
+    let simulated = times.and_then(|times| simulated(&times, point.workers, batches, run));
+    let foretold = foretold(point, knobs, material, batches, run);
+    let off = simulated.map(|simulated| simulated / measured - 1.0);
+    let invalid = run.invalid().into_iter().chain(run.events.iter().cloned()).next();
+    let verdict = match (invalid, off) {
+        (Some(reason), _) if reason.starts_with("INVALID") => reason,
+        (Some(reason), _) => format!("INVALID: {reason}"),
+        (None, None) => "INVALID: too few batches of a kind for its times".to_owned(),
+        (None, Some(off)) if off.abs() <= WITHIN => "within 5 %".to_owned(),
+        (None, Some(_)) => "OFF: more than 5 %".to_owned(),
+    };
+    Row {
+        workers: point.workers,
+        target_t_g_over_t_c: point.x,
+        target_t_s_over_t_c: point.y,
+        strategy: run.strategy.clone(),
+        measured_times: times,
+        measured_seconds: measured,
+        simulated_seconds: simulated,
+        off_ratio: off,
+        foretold_seconds: foretold,
+        verdict,
+    }
+}
+
+/// The strategy as it was run; a split that was found is given.
+fn strategy(run: &Run) -> Option<Strategy> {
+    match run.strategy.as_str() {
+        "host-only" => Some(Strategy::HostOnly),
+        "device-only" => Some(Strategy::DeviceOnly),
+        "wrr" => Some(Strategy::Wrr),
+        "mte" => Some(run.epochs.last()?.split.map_or(MTE, mte_with)),
+        _ => None,
+    }
+}
+
+fn simulated(times: &Times, workers: u32, batches: u32, run: &Run) -> Option<f64> {
+    let strategy = strategy(run)?;
+    let epoch = run.epochs.last()?;
+    let step = epoch.step.mean_seconds;
+    // What the runtime takes between the parts of a batch counts with the preparation.
+    let t_c = times.t_c.unwrap_or(times.preparation + step);
+    let preparation = match workers {
+        0 => t_c - step,
+        _ => times.preparation,
+    };
+    let constants = Constants {
+        preparation_ns: preparation * 1e9,
+        step_ns: step * 1e9,
+        direct_read_ns: times.t_g.map_or(0.0, |t_g| (t_g - step).max(0.0) * 1e9),
+        device_ns: times.t_s.unwrap_or(1.0) * 1e9,
+        workers,
+        batches,
+    };
+    (strategy == Strategy::HostOnly || times.t_s.is_some())
+        .then(|| constants.simulate(strategy).ok())?
+        .map(|run| run.total_ns / 1e9)
+}
+
+/// From the calibration and the knobs alone: what was to be expected before the run.
+fn foretold(
+    point: Point,
+    knobs: Knobs,
+    material: &Material,
+    batches: u32,
+    run: &Run,
+) -> Option<f64> {
+    let prepare = material.prepare.as_secs_f64();
+    let constants = Constants {
+        preparation_ns: prepare * 1e9,
+        step_ns: knobs.step.as_secs_f64() * 1e9,
+        direct_read_ns: 0.0,
+        device_ns: prepare / knobs.cpu_ratio * 1e9,
+        workers: point.workers,
+        batches,
+    };
+    let strategy = match run.strategy.as_str() {
+        "mte" => MTE,
+        _ => strategy(run)?,
+    };
+    constants.simulate(strategy).ok().map(|run| run.total_ns / 1e9)
+}
+
+/// The table.
+pub(super) fn grid(rows: &[Row]) -> Grid {
+    let head = [
+        "w",
+        "t_g/t_c",
+        "t_s/t_c",
+        "strategy",
+        "measured",
+        "simulated",
+        "off",
+        "foretold",
+        "off ",
+        "verdict",
+    ];
+    let mut grid = Grid::new(&head, 4..9);
+    let unknown = || "–".to_owned();
+    for row in rows {
+        let foretold_off = row.foretold_seconds.map(|it| it / row.measured_seconds - 1.0);
+        grid.rows.push(vec![
+            row.workers.to_string(),
+            achieved(row.target_t_g_over_t_c, ratio(row, |times| times.t_g)),
+            achieved(row.target_t_s_over_t_c, ratio(row, |times| times.t_s)),
+            row.strategy.clone(),
+            seconds(row.measured_seconds),
+            row.simulated_seconds.map_or_else(unknown, seconds),
+            row.off_ratio.map_or_else(unknown, signed_percent),
+            row.foretold_seconds.map_or_else(unknown, seconds),
+            foretold_off.map_or_else(unknown, signed_percent),
+            row.verdict.clone(),
+        ]);
+    }
+    grid
+}
+
+fn ratio(row: &Row, of: impl Fn(&Times) -> Option<f64>) -> Option<f64> {
+    let times = row.measured_times.as_ref()?;
+    Some(of(times)? / times.t_c?)
+}
+
+/// `2 (2.07)`: aimed for and measured.
+fn achieved(target: f64, measured: Option<f64>) -> String {
+    match measured {
+        None => format!("{target}"),
+        Some(measured) => format!("{target} ({measured:.2})"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{knobs, points};
+
+    #[test]
+    fn the_knobs_give_the_ratios_of_the_grid() {
+        let all = points(false);
+        assert_eq!(all.len(), 24);
+        for point in all {
+            let found = knobs(point, 0.030);
+            let step = found.step.as_secs_f64();
+            let t_c = if point.workers == 0 { 0.030 + step } else { f64::max(0.030, step) };
+            let t_s = 0.030 / found.cpu_ratio;
+            assert!((step / t_c - point.x).abs() < 1e-6, "{point:?}");
+            assert!((t_s / t_c - point.y).abs() < 1e-6, "{point:?}");
+            assert!((0.001..=1.0 + 1e-9).contains(&found.cpu_ratio), "{point:?}: {found:?}");
+        }
+    }
+}

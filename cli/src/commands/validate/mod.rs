@@ -1,0 +1,140 @@
+//! `meetpoint validate`: the simulator against the closed forms, the clock and recorded runs.
+//!
+//! In reading order: this file (what is run, and the verdict), [`closed`], [`measured`],
+//! [`bench`] (where it is measured).
+
+pub(crate) mod bench;
+mod closed;
+mod measured;
+
+use crate::commands::simulate::replay;
+use crate::surface::Output;
+use crate::surface::units::{count, seconds};
+use anyhow::bail;
+use bench::{Bench, Pictures};
+use serde::Serialize;
+
+/// Samples in a batch.
+const BATCH_SIZE: u32 = 8;
+
+/// Hold the simulator against the closed forms, against measured time, and against recorded runs.
+///
+/// Three checks: (a) simulated time meets the closed forms to 0.1 % over a grid of constants; (b)
+/// simulated and measured time on the emulated device agree to 5 % over a grid of
+/// w, t_s/t_c and t_g/t_c, pictures, jobs and device made for it; (c) each recorded run, replayed
+/// with the times of its own batches, comes to its own time to 2 %. A run whose emulated device was
+/// off its target is marked INVALID and does not count. The exit code is 1 where a check fails.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  meetpoint validate
+  meetpoint validate --quick
+  meetpoint validate --no-measure")]
+pub(crate) struct Arguments {
+    /// A part of each grid: two measured points instead of 24.
+    #[arg(long)]
+    quick: bool,
+    /// The closed forms alone; nothing is measured.
+    #[arg(long, conflicts_with = "batches")]
+    no_measure: bool,
+    /// Batches of each measured epoch.
+    #[arg(long, value_name = "N", default_value_t = 48,
+          value_parser = clap::value_parser!(u32).range(8..=10_000))]
+    batches: u32,
+}
+
+#[derive(Debug, Serialize)]
+struct Document {
+    kind: &'static str,
+    closed_forms: Vec<closed::Row>,
+    measured: Vec<measured::Row>,
+    replayed: Vec<replay::Row>,
+    failed: Vec<String>,
+}
+
+pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
+    let closed_forms = closed::rows(arguments.quick)?;
+    let (measured, replayed) = match arguments.no_measure {
+        true => (Vec::new(), Vec::new()),
+        false => measure(arguments, output)?,
+    };
+    let failed = failed(&closed_forms, &measured, &replayed);
+    let document = Document { kind: "validation", closed_forms, measured, replayed, failed };
+    let printed = output.result(&document, || text(&document));
+    if document.failed.is_empty() { printed } else { bail!("{}", document.failed.join("; ")) }
+}
+
+fn measure(
+    arguments: &Arguments,
+    output: Output,
+) -> anyhow::Result<(Vec<measured::Row>, Vec<replay::Row>)> {
+    let bench = Bench::new()?;
+    let pictures = arguments.batches * BATCH_SIZE;
+    let recipe = super::demo::RECIPE;
+    let material =
+        bench.material("photos.set", Pictures::Photographs, pictures, BATCH_SIZE, recipe)?;
+    output.line(&format!(
+        "this host prepares a batch of {BATCH_SIZE} in {}; each run has {}",
+        seconds(material.prepare.as_secs_f64()),
+        count(arguments.batches.into(), "batch")
+    ));
+    measured::rows(&bench, &material, &measured::points(arguments.quick))
+}
+
+/// A sentence for each check that failed.
+fn failed(
+    closed_forms: &[closed::Row],
+    measured: &[measured::Row],
+    replayed: &[replay::Row],
+) -> Vec<String> {
+    let checks = [
+        (
+            closed_forms.iter().filter(|row| !row.holds).count(),
+            closed_forms.len(),
+            "simulated times are more than 0.1 % off their closed form",
+        ),
+        (
+            measured.iter().filter(|row| row.is_off()).count(),
+            measured.len(),
+            "simulated times are more than 5 % off the measured ones",
+        ),
+        (
+            replayed.iter().filter(|row| row.is_off()).count(),
+            replayed.len(),
+            "replays are more than 2 % off what was recorded",
+        ),
+    ];
+    let wrong = checks.into_iter().filter(|(wrong, _, _)| *wrong > 0);
+    wrong.map(|(wrong, all, what)| format!("{wrong} of {all} {what}")).collect()
+}
+
+fn text(document: &Document) -> String {
+    let mut text = format!(
+        "(a) Simulated against the closed forms: T/(N t_c), to {} % and the ends of an epoch\n{}",
+        closed::WITHIN * 100.0,
+        closed::grid(&document.closed_forms).text()
+    );
+    let rows = &document.measured;
+    if rows.is_empty() {
+        text.push_str("nothing was measured (--no-measure)\n");
+        return text;
+    }
+    let (invalid, off) = (
+        rows.iter().filter(|row| row.is_invalid()).count(),
+        rows.iter().filter(|row| row.is_off()).count(),
+    );
+    text.push_str(&format!(
+        "\n(b) Simulated against measured on the emulated device, to {} %; ratios as aimed for \
+         (as measured)\n{}{} runs: {} within, {off} off, {invalid} INVALID. Simulated: from the \
+         mean times of the run itself; foretold: from the calibration before it.\n",
+        measured::WITHIN * 100.0,
+        measured::grid(rows).text(),
+        rows.len(),
+        rows.len() - invalid - off,
+    ));
+    text.push_str(&format!(
+        "\n(c) Recorded runs, replayed with the times of their own batches, to {} %\n{}",
+        replay::WITHIN * 100.0,
+        replay::text(&document.replayed)
+    ));
+    text
+}
