@@ -15,6 +15,7 @@ pub(crate) mod code {
     pub(crate) const SOF0: u8 = 0xc0;
     pub(crate) const SOF1: u8 = 0xc1;
     pub(crate) const SOF2: u8 = 0xc2;
+    pub(crate) const SOF3: u8 = 0xc3;
     pub(crate) const DHT: u8 = 0xc4;
     pub(crate) const JPG: u8 = 0xc8;
     pub(crate) const DAC: u8 = 0xcc;
@@ -30,6 +31,8 @@ pub(crate) mod code {
     pub(crate) const APP0: u8 = 0xe0;
     pub(crate) const APP1: u8 = 0xe1;
     pub(crate) const APP14: u8 = 0xee;
+    pub(crate) const APP15: u8 = 0xef;
+    pub(crate) const COM: u8 = 0xfe;
 }
 use code::*;
 
@@ -205,7 +208,9 @@ impl Header {
                     return Err(damaged(start, "a height behind the first scan is not supported"));
                 }
                 SOS => at = self.scan(file, bytes, start, at)?,
-                APP0 => self.jfif |= bytes.starts_with(b"JFIF\0"),
+                // What a picture means is settled when its first scan begins.
+                _ if !self.scans.is_empty() => (),
+                APP0 => self.jfif |= bytes.len() >= 14 && bytes.starts_with(b"JFIF\0"),
                 APP1 => self.orientation = self.orientation.or_else(|| orientation(bytes)),
                 APP14 if bytes.len() >= 12 && bytes.starts_with(b"Adobe") => {
                     self.adobe = Some(bytes[11]);
