@@ -278,7 +278,10 @@ impl Pixels {
         }
         let dequantisers = [0, 1, 2, 3].map(|index| {
             let table = picture.quant[index].unwrap_or(QuantTable([1; 64]));
-            Dequantiser::new(&table)
+            match picture.fast_transform {
+                true => Dequantiser::new(&table),
+                false => Dequantiser::without_fast(&table),
+            }
         });
         let how = (cpu, picture.fast_transform);
         self.start_planes(region.width as usize, picture.frame.v_max as usize * 8 + 1);
