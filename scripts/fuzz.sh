@@ -13,7 +13,7 @@ seconds="${1:-600}"
 [ $# -gt 0 ] && shift
 targets=("$@")
 if [ ${#targets[@]} -eq 0 ]; then
-    targets=(jpeg_decode jpeg_region any_decode entry_points rewrite form form_bytes skeleton_bytes)
+    targets=(jpeg_decode jpeg_region jpeg_lenient any_decode entry_points rewrite form form_bytes skeleton_bytes)
 fi
 seeds=../kernels/tests/golden/jpeg
 features="${FUZZ_FEATURES:-}"

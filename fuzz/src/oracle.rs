@@ -18,8 +18,7 @@ pub(crate) fn compare(data: &[u8], ours: Result<&Picture, &Error>) {
         (Ok(_), Err(TurboError::Damaged)) => return tally::add("decoded, libjpeg warns"),
         (Ok(_), Err(_)) => return tally::add("decoded, libjpeg refuses"),
         (Err(error), Ok(())) => {
-            // Places and numbers would make a line for each file.
-            let reason = error.to_string().replace(|letter: char| letter.is_ascii_digit(), "");
+            let reason = without_numbers(error);
             return tally::add(&format!("refused, libjpeg decodes without a warning: {reason}"));
         }
         (Err(_), Err(_)) => return tally::add("refused, libjpeg refuses or warns"),
@@ -48,6 +47,29 @@ pub(crate) fn compare(data: &[u8], ours: Result<&Picture, &Error>) {
     } else {
         tally::add("decoded, other pixels of what is no picture");
     }
+}
+
+/// Holds pixels that were filled in against libjpeg's.
+pub(crate) fn compare_damaged(data: &[u8], ours: Result<&Picture, &Error>) {
+    let mut turbo = Turbo::new();
+    let mut theirs = Picture::default();
+    let result = turbo.decode_damaged(data, Mode::default(), &mut theirs);
+    match (ours, result) {
+        (Ok(ours), Ok(warnings)) => {
+            assert!(*ours == theirs, "libjpeg gives other pixels");
+            tally::add(if warnings == 0 { "libjpeg's pixels" } else { "libjpeg's, with warnings" });
+        }
+        (Ok(_), Err(error)) => tally::add(&format!("decoded, {}", without_numbers(&error))),
+        (Err(error), Ok(_)) => {
+            tally::add(&format!("refused, libjpeg decodes: {}", without_numbers(&error)));
+        }
+        (Err(_), Err(_)) => tally::add("refused by both"),
+    }
+}
+
+/// A message without the places and numbers that would make a line for each file.
+fn without_numbers(error: &dyn std::fmt::Display) -> String {
+    error.to_string().replace(|letter: char| letter.is_ascii_digit(), "")
 }
 
 /// Whether the scans of a progressive file bring all bits of all coefficients.

@@ -1,9 +1,12 @@
 //! Decoding: a picture or an error, the same by every way to it.
 
-use crate::{assert_part, decoded, is_small, is_small_jpeg, region_of, tally};
+use crate::{
+    assert_part, choice_of, decoded, decoded_with, is_small, is_small_jpeg, region_of, tally,
+};
+use meetpoint_format::recipe::OnError;
 use meetpoint_kernels::decode::{Decoder, Encoded};
-use meetpoint_kernels::jpeg::{Spacing, entry_points};
-use meetpoint_kernels::{Cpu, Picture};
+use meetpoint_kernels::jpeg::{DecodeOptions, Spacing, entry_points};
+use meetpoint_kernels::{Cpu, Error, Picture};
 
 /// Bytes at the end of [`jpeg_region`]'s input.
 pub const REGION_BYTES: usize = 8;
@@ -35,6 +38,35 @@ pub fn jpeg_decode(data: &[u8]) {
     tally::add(if first.is_ok() { "decoded" } else { "refused" });
     #[cfg(feature = "libjpeg-turbo")]
     crate::oracle::compare(data, first.as_ref());
+}
+
+fn strict(data: &[u8]) -> Result<Picture, Error> {
+    let mut out = Picture::default();
+    Decoder::new(Cpu::detect()).decode_into(data.into(), None, &mut out)?;
+    Ok(out)
+}
+
+/// A damaged JPEG that is filled in has libjpeg's pixels, and each of its regions is a part of it. A
+/// sound one is what it always is.
+pub fn jpeg_lenient(data: &[u8]) {
+    if !is_small_jpeg(data) {
+        return tally::add("no JPEG, or too large");
+    }
+    let options = DecodeOptions { on_error: OnError::Lenient, ..DecodeOptions::default() };
+    let whole = decoded_with(data.into(), None, &options);
+    if let Ok(strict) = strict(data) {
+        assert!(whole.as_ref() == Ok(&strict), "a sound file becomes something else");
+        tally::add("sound");
+    } else {
+        tally::add(if whole.is_ok() { "filled in" } else { "refused" });
+    }
+    if let Ok(whole) = &whole {
+        let region = region_of(choice_of(data), (whole.width, whole.height));
+        let part = decoded_with(data.into(), Some(region), &options);
+        assert_part(&part.expect("the whole picture decodes"), region, whole);
+    }
+    #[cfg(feature = "libjpeg-turbo")]
+    crate::oracle::compare_damaged(data, whole.as_ref());
 }
 
 /// A region of a JPEG is that part of the whole, with entry points and without. The last eight

@@ -3,10 +3,11 @@
 use crate::{assert_part, choice_of, decoded, is_small, is_small_jpeg, region_of, tally};
 use meetpoint_format::checksum::crc32c;
 use meetpoint_format::entry_points::{decode, encode};
-use meetpoint_kernels::decode::Encoded;
+use meetpoint_kernels::decode::{Decoder, Encoded};
 use meetpoint_kernels::jpeg::form::unpack_all;
-use meetpoint_kernels::jpeg::{self, Skeleton, Spacing, assemble, form_of, from_form};
-use meetpoint_kernels::{Cpu, Error, ImageFormat};
+use meetpoint_kernels::jpeg::{self, Form, Skeleton, Spacing, assemble, form_of, from_form, to_form};
+use meetpoint_kernels::{Cpu, Error, ImageFormat, Picture};
+use std::sync::LazyLock;
 
 /// Bytes at the end of [`entry_points`]'s input.
 pub const ENTRY_CHOICE_BYTES: usize = 24;
@@ -133,6 +134,7 @@ pub fn form_bytes(data: &[u8]) {
         }
         Err(_) => tally::add("refused"),
     }
+    check_left_behind(data);
     let mut all = Cpu::available().map(|cpu| unpack_all(data, cpu));
     let first = all.next().expect("every machine has the portable one");
     assert!(
@@ -145,6 +147,25 @@ pub fn form_bytes(data: &[u8]) {
             check_assembled(&file);
         }
         Err(_) => tally::add("led to no file"),
+    }
+}
+
+/// What bytes leave behind in a decoder must not show in the next picture.
+fn check_left_behind(data: &[u8]) {
+    static SOUND: LazyLock<(Vec<u8>, Picture)> = LazyLock::new(|| {
+        let file = include_bytes!("../../kernels/tests/golden/jpeg/420-33x47.jpg");
+        let form = to_form(file, Form::Compact).expect("it has a form");
+        let picture = decoded((&form).into(), None).expect("it decodes");
+        (form, picture)
+    });
+    let (form, expected) = &*SOUND;
+    for cpu in Cpu::available() {
+        let mut decoder = Decoder::new(cpu);
+        let mut out = Picture::default();
+        // Whatever comes of it.
+        drop(decoder.decode_into(data.into(), None, &mut out));
+        decoder.decode_into(form.into(), None, &mut out).expect("it decodes");
+        assert!(out == *expected, "{}: a used decoder gives something else", cpu.name());
     }
 }
 

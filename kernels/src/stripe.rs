@@ -24,6 +24,12 @@ impl<'a> Stripe<'a> {
     pub fn row(&self, plane: usize, y: usize) -> &'a [u8] {
         &self.planes[plane][y * self.stride..][..self.width + ROW_SLACK]
     }
+
+    /// The same without its first rows.
+    pub(crate) fn below(self, rows: usize) -> Self {
+        let planes = self.planes.map(|plane| &plane[rows * self.stride..]);
+        Self { planes, rows: self.rows - rows, ..self }
+    }
 }
 
 /// One row of pixels in planes, each slice with at least `width` bytes rounded up to a multiple of

@@ -2,7 +2,10 @@
 //! its own, since the count is of all that the process does on the thread.
 #![expect(unsafe_code, reason = "a global allocator that counts")]
 
-use meetpoint_format::recipe::{Decode, Dtype, Interpolation, Layout, Operation, Recipe, Size};
+use meetpoint_format::recipe::{
+    Decode, Dtype, Interpolation, Layout, OnError, Operation, Recipe, Size,
+};
+use meetpoint_kernels::jpeg::{Form, Spacing, entry_points, to_form};
 use meetpoint_kernels::resize::{Filter, Resize, Resizer};
 use meetpoint_kernels::tensor::{Place, TensorWriter};
 use meetpoint_kernels::{Cpu, Encoded, Region, SampleId, SamplePreparer, Stripe};
@@ -96,6 +99,53 @@ fn a_resizer_and_a_writer_allocate_nothing_for_sizes_that_they_have_seen() {
         };
         all(&mut resizer);
         assert_eq!(counted(|| all(&mut resizer)), 0, "{}", cpu.name());
+    }
+}
+
+/// A picture by the name of its file in the golden folder.
+fn golden(name: &str) -> Vec<u8> {
+    let path = format!("{}/tests/golden/jpeg/{name}.jpg", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read(path).expect("the file reads")
+}
+
+#[test]
+fn preparing_a_jpeg_allocates_nothing_in_any_form() {
+    let files = ["420-33x47", "444-17x33", "grey-17x33", "restart-3", "ycck-420", "exif-6"];
+    let samples: Vec<(Vec<u8>, Vec<u8>)> = files
+        .map(golden)
+        .into_iter()
+        .flat_map(|file| {
+            let points = entry_points(&file, Spacing::McuRow).expect("it decodes");
+            let forms = [Form::Fast, Form::Compact].map(|form| to_form(&file, form));
+            let forms = forms.map(|form| (form.expect("it has a form"), Vec::new()));
+            let [fast, compact] = forms;
+            [(file.clone(), Vec::new()), (file, points.expect("it has one scan")), fast, compact]
+        })
+        .collect();
+    let crop = Operation::RandomResizedCrop {
+        height: 24,
+        width: 20,
+        scale: (0.08, 1.0),
+        ratio: (0.75, 1.5),
+        interpolation: Interpolation::Bilinear,
+        antialias: true,
+    };
+    for on_error in [OnError::Fail, OnError::Lenient] {
+        for cpu in available() {
+            let decode = Operation::Decode(Decode { on_error, ..Decode::EXACT });
+            let recipe = Recipe::new(vec![decode, crop]).expect("a recipe");
+            let mut preparer = SamplePreparer::new(&recipe, cpu);
+            let mut out = vec![0; recipe.output().expect("a fixed size").bytes()];
+            let mut all = || {
+                for (number, (bytes, entry_points)) in (0..).zip(samples.iter().cycle().take(240)) {
+                    let encoded = Encoded { bytes, entry_points, crc32c: None };
+                    let id = SampleId { seed: 3, epoch: 0, sample: number };
+                    preparer.prepare(encoded, id, &mut out, &mut || ()).expect("it is sound");
+                }
+            };
+            all();
+            assert_eq!(counted(all), 0, "{} {on_error:?}", cpu.name());
+        }
     }
 }
 

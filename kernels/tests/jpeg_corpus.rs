@@ -4,9 +4,11 @@
 //! golden/jpeg/make.py made the files and the list of what they decode to, and explains both. A
 //! test names every file that fails, not only the first.
 
-use meetpoint_format::recipe::Recipe;
+use meetpoint_format::recipe::{OnError, Recipe};
 use meetpoint_kernels::decode::{Decoder, Encoded};
-use meetpoint_kernels::jpeg::{Form, Spacing, entry_points, from_form, to_form};
+use meetpoint_kernels::jpeg::{
+    DecodeOptions, DecodeScale, Form, Spacing, entry_points, from_form, to_form,
+};
 use meetpoint_kernels::{Cpu, Error, Picture, Region, SampleId, SamplePreparer, probe};
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
@@ -28,6 +30,10 @@ enum Kind {
     /// Coefficients of no picture, as libjpeg-turbo's SIMD code takes them.
     Simd,
     Error,
+    /// Damaged: an error, or filled in.
+    Filled,
+    /// So damaged that libjpeg gives up on it.
+    Lost,
 }
 
 fn folder() -> PathBuf {
@@ -49,6 +55,8 @@ fn entry(line: &str) -> Entry {
         "rgb" => Kind::Rgb,
         "simd" => Kind::Simd,
         "error" => Kind::Error,
+        "filled" => Kind::Filled,
+        "lost" => Kind::Lost,
         other => panic!("no kind {other}"),
     };
     Entry {
@@ -80,9 +88,19 @@ fn sha256(bytes: &[u8]) -> String {
 
 /// What is wrong with the decode of a region, if anything.
 fn fault(encoded: &[u8], region: Option<Region>, expected: &str) -> Option<String> {
+    fault_with(&DecodeOptions::default(), encoded, region, expected)
+}
+
+fn fault_with(
+    options: &DecodeOptions,
+    encoded: &[u8],
+    region: Option<Region>,
+    expected: &str,
+) -> Option<String> {
     Cpu::available().find_map(|cpu| {
         let mut out = Picture::default();
-        if let Err(error) = Decoder::new(cpu).decode_into(encoded.into(), region, &mut out) {
+        let mut decoder = Decoder::new(cpu);
+        if let Err(error) = decoder.decode_into_with(encoded.into(), region, options, &mut out) {
             return Some(format!("{}: {error}", cpu.name()));
         }
         let wrong = !sha256(&out.pixels).starts_with(expected);
@@ -142,6 +160,71 @@ fn files_that_are_damaged_or_of_another_kind_are_refused() {
         let result = Decoder::new(Cpu::detect()).decode_into(encoded.into(), None, &mut out);
         result.is_ok().then(|| format!("taken, {}x{}", out.width, out.height))
     }));
+}
+
+const LENIENT: DecodeOptions = DecodeOptions {
+    scale: DecodeScale::Eight,
+    fast_transform: false,
+    smooth_chroma: true,
+    on_error: OnError::Lenient,
+};
+
+#[test]
+fn damaged_files_are_filled_in_as_libjpeg_fills_them_in() {
+    let mut refused = 0;
+    assert_none(&faults(Kind::Filled, |entry, encoded| {
+        let mut out = Picture::default();
+        match Decoder::new(Cpu::detect()).decode_into(encoded.into(), None, &mut out) {
+            Ok(()) if sha256(&out.pixels) != entry.whole => return Some("taken".to_owned()),
+            Ok(()) => (),
+            Err(_) => refused += 1,
+        }
+        let parts = entry.regions.iter().map(|(region, expected)| (Some(*region), expected));
+        std::iter::once((None, &entry.whole)).chain(parts).find_map(|(region, expected)| {
+            let fault = fault_with(&LENIENT, encoded, region, expected)?;
+            Some(format!("{region:?}: {fault}"))
+        })
+    }));
+    assert!(refused > 30, "{refused} are refused where nobody asks for more");
+}
+
+#[test]
+fn what_libjpeg_gives_up_on_is_refused_even_so() {
+    assert_none(&faults(Kind::Lost, |_, encoded| {
+        let mut out = Picture::default();
+        let result =
+            Decoder::new(Cpu::detect()).decode_into_with(encoded.into(), None, &LENIENT, &mut out);
+        result.is_ok().then(|| "taken".to_owned())
+    }));
+}
+
+#[test]
+fn a_sound_file_is_not_filled_in() {
+    assert_none(&faults(Kind::Rgb, |entry, encoded| {
+        let mut decoder = Decoder::new(Cpu::detect());
+        let mut out = Picture::default();
+        let result = decoder.decode_into_with(encoded.into(), None, &LENIENT, &mut out);
+        let same = result.is_ok() && sha256(&out.pixels) == entry.whole;
+        (!same || decoder.is_filled_in()).then(|| format!("{result:?}"))
+    }));
+}
+
+#[test]
+fn a_recipe_may_ask_for_damaged_files_to_be_filled_in() {
+    let recipe = |keys: &str| {
+        let text = format!("[[operation]]\nname = \"decode\"\n{keys}");
+        SamplePreparer::new(&Recipe::from_toml(&text).expect("a recipe"), Cpu::detect())
+    };
+    let id = SampleId { seed: 0, epoch: 0, sample: 0 };
+    let (mut strict, mut lenient) = (recipe(""), recipe("on_error = \"lenient\"\n"));
+    for (name, is_damaged) in [("filled-cut", true), ("420-17x15", false)] {
+        let entry = entries().into_iter().find(|entry| entry.name == name).expect("it is listed");
+        let file = read(&entry);
+        assert_eq!(strict.prepare_tensor((&file).into(), id).is_err(), is_damaged);
+        let tensor = lenient.prepare_tensor((&file).into(), id).expect("it is filled in");
+        assert_eq!(sha256(&tensor.data), entry.whole);
+        assert_eq!(lenient.is_filled_in(), is_damaged);
+    }
 }
 
 /// The coefficient forms of a file decode to the same pixels, whole and in parts, and give the file

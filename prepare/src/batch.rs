@@ -41,6 +41,8 @@ pub struct Job {
 pub struct PrepareStats {
     /// Samples prepared.
     pub samples: u32,
+    /// Of those, damaged JPEGs that were filled in because the recipe is lenient.
+    pub filled_in: u32,
     /// Encoded bytes read.
     pub bytes_read: u64,
     /// Time waiting for reads.
@@ -316,6 +318,7 @@ impl BatchPreparer {
             return Err(Error::Sample { part, row, key, source });
         }
         hand.stats.samples += 1;
+        hand.stats.filled_in += u32::from(self.preparer.is_filled_in());
         hand.stats.bytes_read += stored.len() as u64;
         hand.stats.compute_ns += nanoseconds(started.elapsed());
         Ok(())

@@ -232,18 +232,22 @@ fn text(summary: &PackSummary) -> String {
         labels => text.push_str(&format!(", {labels} labels\n")),
     }
     text.push_str(&conversion(summary));
-    let mut list = |title: &str, files: &[LeftOut]| {
-        if !files.is_empty() {
-            text.push_str(&format!("{} {title}:\n", files.len()));
+    let mut list = |one: &str, many: &str, files: &[LeftOut]| {
+        match files.len() {
+            0 => (),
+            1 => text.push_str(&format!("1 {one}, left out:\n")),
+            count => text.push_str(&format!("{count} {many}, left out:\n")),
         }
         for file in files {
             text.push_str(&format!("  {}: {}\n", file.path, file.reason));
         }
     };
-    list("unreadable, left out", &summary.unreadable);
-    list("not pictures, left out", &summary.not_images);
-    if summary.ignored > 0 {
-        text.push_str(&format!("{} hidden or side files ignored\n", summary.ignored));
+    list("unreadable file", "unreadable files", &summary.unreadable);
+    list("file that is no picture", "files that are no pictures", &summary.not_images);
+    match summary.ignored {
+        0 => (),
+        1 => text.push_str("1 hidden or side file ignored\n"),
+        files => text.push_str(&format!("{files} hidden or side files ignored\n")),
     }
     for path in &summary.cleaned {
         text.push_str(&format!("removed {}, left by a pack that was killed\n", path.display()));

@@ -18,21 +18,11 @@ enum Value {
 }
 
 /// Every key of an operation but its name, in alphabetical order: defaults included, except those
-/// of
-/// `decode`, which came later.
+/// of `decode`, which came later.
 fn keys(operation: &Operation) -> Vec<(&'static str, Value)> {
     let pair = |(low, high): (f64, f64)| Value::Numbers(vec![low, high]);
     match *operation {
-        Operation::Decode(Decode { scaled, fast_transform, smooth_chroma, orient }) => [
-            ("fast_transform", fast_transform, Decode::EXACT.fast_transform),
-            ("orient", orient, Decode::EXACT.orient),
-            ("scaled", scaled, Decode::EXACT.scaled),
-            ("smooth_chroma", smooth_chroma, Decode::EXACT.smooth_chroma),
-        ]
-        .into_iter()
-        .filter(|(_, value, default)| value != default)
-        .map(|(key, value, _)| (key, Value::Switch(value)))
-        .collect(),
+        Operation::Decode(decode) => decode_keys(decode),
         Operation::Resize { size, interpolation, antialias } => vec![
             ("antialias", Value::Switch(antialias)),
             ("interpolation", Value::Word(interpolation.name())),
@@ -65,6 +55,24 @@ fn keys(operation: &Operation) -> Vec<(&'static str, Value)> {
         }
         Operation::Layout { layout } => vec![("layout", Value::Word(layout.name()))],
     }
+}
+
+/// The keys of `decode` that differ from their defaults.
+fn decode_keys(decode: Decode) -> Vec<(&'static str, Value)> {
+    let Decode { scaled, fast_transform, smooth_chroma, orient, on_error } = decode;
+    let exact = Decode::EXACT;
+    let switch = |value: bool, default: bool| (value != default).then_some(Value::Switch(value));
+    let word = (on_error != exact.on_error).then_some(Value::Word(on_error.name()));
+    [
+        ("fast_transform", switch(fast_transform, exact.fast_transform)),
+        ("on_error", word),
+        ("orient", switch(orient, exact.orient)),
+        ("scaled", switch(scaled, exact.scaled)),
+        ("smooth_chroma", switch(smooth_chroma, exact.smooth_chroma)),
+    ]
+    .into_iter()
+    .filter_map(|(key, value)| Some((key, value?)))
+    .collect()
 }
 
 /// The recipe as TOML, one table an operation.

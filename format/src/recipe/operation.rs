@@ -77,6 +77,27 @@ impl Interpolation {
     }
 }
 
+/// What becomes of a JPEG that is damaged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum OnError {
+    /// It is an error.
+    #[default]
+    Fail,
+    /// What is missing is filled in as libjpeg does it, whose warnings then mean nothing. What
+    /// libjpeg gives up on is an error.
+    Lenient,
+}
+
+impl OnError {
+    /// The name in a recipe file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Fail => "fail",
+            Self::Lenient => "lenient",
+        }
+    }
+}
+
 /// How a file is decoded. The default is exact, and what Pillow does.
 ///
 /// The first three trade exactness for speed. They are about JPEG alone, in whichever form a
@@ -95,12 +116,19 @@ pub struct Decode {
     /// Whether a JPEG is turned as its Exif orientation says, as Pillow's
     /// `ImageOps.exif_transpose` does. A picture without one, or with an unknown one, stays.
     pub orient: bool,
+    /// What becomes of a damaged JPEG.
+    pub on_error: OnError,
 }
 
 impl Decode {
-    /// Exact, not turned.
-    pub const EXACT: Self =
-        Self { scaled: false, fast_transform: false, smooth_chroma: true, orient: false };
+    /// Exact, not turned; a damaged file is an error.
+    pub const EXACT: Self = Self {
+        scaled: false,
+        fast_transform: false,
+        smooth_chroma: true,
+        orient: false,
+        on_error: OnError::Fail,
+    };
 }
 
 /// Target of a resize.

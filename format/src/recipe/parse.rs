@@ -3,7 +3,9 @@
 use super::error::Problem;
 use super::keys::{Keys, line_and_column};
 use super::nearest::nearest;
-use super::{Decode, Dtype, Interpolation, Layout, Operation, Recipe, RecipeError, Size, validate};
+use super::{
+    Decode, Dtype, Interpolation, Layout, OnError, Operation, Recipe, RecipeError, Size, validate,
+};
 use toml::de::{DeTable, DeValue};
 
 /// The key that holds the operations.
@@ -76,13 +78,15 @@ fn operation_tables<'t>(
 fn operation(keys: &Keys<'_>) -> Result<Operation, RecipeError> {
     match keys.name {
         "decode" => {
-            keys.allow(&["scaled", "fast_transform", "smooth_chroma", "orient"])?;
-            let Decode { scaled, fast_transform, smooth_chroma, orient } = Decode::EXACT;
+            keys.allow(&["scaled", "fast_transform", "smooth_chroma", "orient", "on_error"])?;
+            let Decode { scaled, fast_transform, smooth_chroma, orient, on_error } = Decode::EXACT;
+            let known = [OnError::Fail, OnError::Lenient].map(|it| (it.name(), it));
             Ok(Operation::Decode(Decode {
                 scaled: keys.switch("scaled", scaled)?,
                 fast_transform: keys.switch("fast_transform", fast_transform)?,
                 smooth_chroma: keys.switch("smooth_chroma", smooth_chroma)?,
                 orient: keys.switch("orient", orient)?,
+                on_error: keys.one_of("on_error", &known, Some(on_error))?,
             }))
         }
         "resize" => {

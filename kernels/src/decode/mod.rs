@@ -2,7 +2,8 @@
 //! or as a stream of stripes.
 //!
 //! What comes out is what Pillow's `Image.open(..).convert("RGB")` gives, except that this is
-//! stricter: a picture that breaks off is an error and never a grey area.
+//! stricter: a picture that breaks off is an error and never a grey area, unless the options ask for
+//! libjpeg's own way with a damaged JPEG.
 
 #[cfg(test)]
 mod hostile;
@@ -14,6 +15,7 @@ use crate::jpeg::colour::interleave;
 use crate::jpeg::{self, DecodeOptions, JpegDecoder};
 use crate::stripe::{Planes, Stripe};
 use crate::{Cpu, Error};
+use meetpoint_format::recipe::OnError;
 
 /// Most pixels of a picture: 2^28, Pillow's default for an error being about 1.8 * 10^8.
 pub const PIXELS_MAX: u64 = meetpoint_format::recipe::PIXELS_MAX;
@@ -225,14 +227,25 @@ impl Decoder {
         region: Option<Region>,
         out: &mut Picture,
     ) -> Result<(), Error> {
-        let info = probe(encoded.bytes)?;
-        check_size(info, region)?;
+        self.decode_into_with(encoded, region, &DecodeOptions::default(), out)
+    }
+
+    /// The same, and a JPEG not so exactly or not so strictly. The region is one of the picture at
+    /// the options' scale.
+    pub fn decode_into_with(
+        &mut self,
+        encoded: Encoded<'_>,
+        region: Option<Region>,
+        options: &DecodeOptions,
+        out: &mut Picture,
+    ) -> Result<(), Error> {
+        let info = self.open(encoded.bytes, options.on_error)?;
         if info.format.has_stripes() {
-            let whole = Region { x: 0, y: 0, width: info.width, height: info.height };
-            let region = region.unwrap_or(whole);
+            let [width, height] = [info.width, info.height].map(|side| options.scale.scaled(side));
+            let region = region.unwrap_or(Region { x: 0, y: 0, width, height });
             let cpu = self.cpu;
             let mut done = 0;
-            return self.decode_stripes(encoded, region, &mut |stripe| {
+            return self.decode_opened(encoded, region, options, &mut |stripe| {
                 if done == 0 {
                     // Not before the first rows are there: a header alone takes no memory.
                     out.set_size(region.width, region.height);
@@ -246,6 +259,7 @@ impl Decoder {
                 done += stripe.rows;
             });
         }
+        check_size(info, region)?;
         other::decode(info.format, encoded.bytes, &mut self.scratch, out)?;
         if (out.width, out.height) != (info.width, info.height) {
             return Err(info.format.damaged(&format_args!(
@@ -278,8 +292,52 @@ impl Decoder {
         options: &DecodeOptions,
         sink: &mut dyn FnMut(Stripe<'_>),
     ) -> Result<(), Error> {
+        self.open(encoded.bytes, options.on_error)?;
+        self.decode_opened(encoded, region, options, sink)
+    }
+
+    /// Whether the last picture was a damaged JPEG, filled in as the options allowed.
+    pub fn is_filled_in(&self) -> bool {
+        self.jpeg.is_filled_in()
+    }
+
+    /// Reads the header of a picture, which [`Decoder::decode_opened`] then decodes; refuses a size
+    /// that is too large or empty.
+    pub(crate) fn open(&mut self, encoded: &[u8], on_error: OnError) -> Result<ImageInfo, Error> {
+        let info = match ImageFormat::of(encoded) {
+            Some(format @ ImageFormat::Jpeg) => {
+                let (width, height) = self.jpeg.open(encoded, on_error)?;
+                ImageInfo { format, width, height }
+            }
+            _ => {
+                self.jpeg.close();
+                probe(encoded)?
+            }
+        };
+        check_size(info, None)?;
+        Ok(info)
+    }
+
+    /// Exif orientation of the picture that was opened last, as [`orientation`].
+    pub(crate) fn opened_orientation(&self, encoded: &[u8]) -> Result<u8, Error> {
+        match ImageFormat::of(encoded) {
+            Some(ImageFormat::Jpeg) => Ok(self.jpeg.opened_orientation()),
+            _ => orientation(encoded),
+        }
+    }
+
+    /// As [`Decoder::decode_stripes_with`], for the picture that was opened last.
+    pub(crate) fn decode_opened(
+        &mut self,
+        encoded: Encoded<'_>,
+        region: Region,
+        options: &DecodeOptions,
+        sink: &mut dyn FnMut(Stripe<'_>),
+    ) -> Result<(), Error> {
         match ImageFormat::of(encoded.bytes) {
-            Some(ImageFormat::Jpeg) => return self.jpeg.decode(encoded, region, options, sink),
+            Some(ImageFormat::Jpeg) => {
+                return self.jpeg.decode_opened(encoded, region, options, sink);
+            }
             Some(ImageFormat::Coefficients) => {
                 return self.jpeg.decode_form(encoded.bytes, region, options, sink);
             }
@@ -320,13 +378,6 @@ pub fn orientation(encoded: &[u8]) -> Result<u8, Error> {
         Some(ImageFormat::Coefficients) => jpeg::form_orientation(encoded),
         _ => Ok(1),
     }
-}
-
-/// Reads the header only, and refuses a size that is too large or empty.
-pub(crate) fn probe_checked(encoded: &[u8]) -> Result<ImageInfo, Error> {
-    let info = probe(encoded)?;
-    check_size(info, None)?;
-    Ok(info)
 }
 
 /// Refuses what is too large, empty or outside, before memory is taken.

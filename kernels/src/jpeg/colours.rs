@@ -1,7 +1,7 @@
 //! What the components of a JPEG mean, as libjpeg and Pillow guess it.
 
 use super::colour::{self, Ink};
-use super::markers::{COMPONENTS_MAX, Header};
+use super::markers::{COMPONENTS_MAX, Frame, Header};
 use crate::Cpu;
 
 /// Meaning of the components.
@@ -18,14 +18,20 @@ pub(crate) enum Colours {
 }
 
 impl Colours {
-    /// libjpeg's rules (jdapimin.c, `default_decompress_parms`).
+    /// What the header of a file says.
     pub(crate) fn of(header: &Header) -> Self {
-        let ids = header.frame.components().iter().map(|component| component.id);
-        match (header.frame.count, header.adobe) {
+        Self::guess(&header.frame, header.jfif, header.adobe)
+    }
+
+    /// libjpeg's rules (jdapimin.c, `default_decompress_parms`), of whether there is a JFIF segment
+    /// and of the transform in the Adobe segment.
+    pub(crate) fn guess(frame: &Frame, jfif: bool, adobe: Option<u8>) -> Self {
+        let ids = frame.components().iter().map(|component| component.id);
+        match (frame.count, adobe) {
             (1, _) => Self::Grey,
             (4, Some(0) | None) => Self::Inks(Ink::Cmyk),
             (4, Some(_)) => Self::Inks(Ink::Ycck),
-            _ if header.jfif => Self::YCbCr,
+            _ if jfif => Self::YCbCr,
             (_, Some(0)) => Self::Rgb,
             (_, Some(_)) => Self::YCbCr,
             (_, None) if ids.eq(*b"RGB") => Self::Rgb,

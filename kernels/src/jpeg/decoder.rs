@@ -10,6 +10,7 @@ use super::entry_points::{EntryPoints, has_one_sequential_scan};
 use super::form::{self, FormError, FormReader, RowScratch};
 use super::geometry::{ComponentNeed, Need};
 use super::idct::Dequantiser;
+use super::lenient::Lenient;
 use super::markers::{COMPONENTS_MAX, Coding, Component, Frame, Header};
 use super::options::DecodeOptions;
 use super::rows::BlockRows;
@@ -23,6 +24,7 @@ use crate::stripe::{ROW_SLACK, Stripe};
 use crate::{Cpu, Error, Region};
 use arrayvec::ArrayVec;
 use meetpoint_format::entry_points::Entry;
+use meetpoint_format::recipe::OnError;
 
 /// Decodes JPEGs one after another, reusing its memory.
 #[derive(Debug)]
@@ -34,6 +36,12 @@ pub(crate) struct JpegDecoder {
     restarts: Vec<u32>,
     form: RowScratch,
     pixels: Pixels,
+    /// Whether the headers of the file in hand are damaged.
+    is_damaged: bool,
+    /// Its Exif orientation.
+    orientation: u8,
+    /// Whether the last picture was filled in.
+    is_filled_in: bool,
 }
 
 impl JpegDecoder {
@@ -47,12 +55,110 @@ impl JpegDecoder {
             restarts: Vec::new(),
             form: RowScratch::default(),
             pixels: Pixels::default(),
+            is_damaged: false,
+            orientation: 1,
+            is_filled_in: false,
         }
     }
 
-    /// Decodes a region, which must lie inside the picture at the options' scale, and hands it over
-    /// from top to bottom.
-    pub(crate) fn decode(
+    /// Whether the last picture was damaged and filled in.
+    pub(crate) fn is_filled_in(&self) -> bool {
+        self.is_filled_in
+    }
+
+    /// Exif orientation of the file that was opened last, 1..=8.
+    pub(crate) fn opened_orientation(&self) -> u8 {
+        self.orientation
+    }
+
+    /// What is decoded next is no file.
+    pub(crate) fn close(&mut self) {
+        self.is_filled_in = false;
+    }
+
+    /// Reads the headers of a file, which [`JpegDecoder::decode_opened`] then decodes; gives its
+    /// columns and rows.
+    pub(crate) fn open(&mut self, file: &[u8], on_error: OnError) -> Result<(u32, u32), Error> {
+        let header = &mut self.header;
+        let parsed = header.parse(file);
+        self.is_damaged = parsed.is_err();
+        if header.frame.count > 0 {
+            check_pixels(&header.frame)?;
+        }
+        let (frame, orientation) = match (parsed, on_error) {
+            (Ok(()), _) => (header.frame, header.orientation),
+            (Err(error), OnError::Fail) => return Err(error),
+            (Err(_), OnError::Lenient) => {
+                let lenient = Lenient::open(file)?;
+                (*lenient.frame(), lenient.orientation())
+            }
+        };
+        self.orientation = orientation.unwrap_or(1);
+        Ok((frame.width, frame.height))
+    }
+
+    /// Decodes a region of the file that was opened last, which must lie inside the picture at the
+    /// options' scale, and hands it over from top to bottom.
+    pub(crate) fn decode_opened(
+        &mut self,
+        encoded: Encoded<'_>,
+        region: Region,
+        options: &DecodeOptions,
+        sink: &mut dyn FnMut(Stripe<'_>),
+    ) -> Result<(), Error> {
+        self.is_filled_in = self.is_damaged;
+        if self.is_damaged {
+            return self.fill_in(encoded.bytes, region, options, sink);
+        }
+        let mut done = 0;
+        let outcome = self.decode_sound(encoded, region, options, &mut |stripe| {
+            done += stripe.rows;
+            sink(stripe);
+        });
+        match (outcome, options.on_error) {
+            (Err(Error::Decode { .. }), OnError::Lenient) => {
+                self.is_filled_in = true;
+                // What came before the damage is what it would be without.
+                self.fill_in(encoded.bytes, region, options, &mut |stripe| {
+                    let above = done.min(stripe.rows);
+                    done -= above;
+                    if above < stripe.rows {
+                        sink(stripe.below(above));
+                    }
+                })
+            }
+            (outcome, _) => outcome,
+        }
+    }
+
+    /// Decodes a damaged file.
+    fn fill_in(
+        &mut self,
+        file: &[u8],
+        region: Region,
+        options: &DecodeOptions,
+        sink: &mut dyn FnMut(Stripe<'_>),
+    ) -> Result<(), Error> {
+        let lenient = Lenient::open(file)?;
+        let frame = *lenient.frame();
+        check_region(&frame, region, options)?;
+        let need = Need::of(&frame, region, options)?;
+        let colours = lenient.colours();
+        let fast_transform = options.fast_transform;
+        if lenient.has_one_scan() {
+            let (rows, quant) = lenient.rows()?;
+            let picture = Picture { frame, quant, colours, fast_transform };
+            let source = Source::Lenient(rows);
+            return self.pixels.run(self.cpu, &picture, region, &need, source, sink);
+        }
+        let (coefficients, quant) = lenient.whole()?;
+        let picture = Picture { frame, quant, colours, fast_transform };
+        let source = Source::Whole(&coefficients);
+        self.pixels.run(self.cpu, &picture, region, &need, source, sink)
+    }
+
+    /// Decodes a file whose headers are sound.
+    fn decode_sound(
         &mut self,
         encoded: Encoded<'_>,
         region: Region,
@@ -61,8 +167,6 @@ impl JpegDecoder {
     ) -> Result<(), Error> {
         let file = encoded.bytes;
         let header = &mut self.header;
-        header.parse(file)?;
-        check_pixels(&header.frame)?;
         header.check_data()?;
         header.check_progress()?;
         check_region(&header.frame, region, options)?;
@@ -74,7 +178,7 @@ impl JpegDecoder {
             fast_transform: options.fast_transform,
         };
         if !has_one_sequential_scan(header) {
-            let coefficients = super::read_coefficients(file)?;
+            let (coefficients, _) = super::whole::read(file, header)?;
             let source = Source::Whole(&coefficients);
             return self.pixels.run(self.cpu, &picture, region, &need, source, sink);
         }
@@ -174,7 +278,10 @@ impl Pixels {
         }
         let dequantisers = [0, 1, 2, 3].map(|index| {
             let table = picture.quant[index].unwrap_or(QuantTable([1; 64]));
-            Dequantiser::new(&table)
+            match picture.fast_transform {
+                true => Dequantiser::new(&table),
+                false => Dequantiser::without_fast(&table),
+            }
         });
         let how = (cpu, picture.fast_transform);
         self.start_planes(region.width as usize, picture.frame.v_max as usize * 8 + 1);

@@ -15,6 +15,7 @@ pub(crate) mod code {
     pub(crate) const SOF0: u8 = 0xc0;
     pub(crate) const SOF1: u8 = 0xc1;
     pub(crate) const SOF2: u8 = 0xc2;
+    pub(crate) const SOF3: u8 = 0xc3;
     pub(crate) const DHT: u8 = 0xc4;
     pub(crate) const JPG: u8 = 0xc8;
     pub(crate) const DAC: u8 = 0xcc;
@@ -27,9 +28,14 @@ pub(crate) mod code {
     pub(crate) const DQT: u8 = 0xdb;
     pub(crate) const DNL: u8 = 0xdc;
     pub(crate) const DRI: u8 = 0xdd;
+    pub(crate) const DHP: u8 = 0xde;
+    pub(crate) const EXP: u8 = 0xdf;
     pub(crate) const APP0: u8 = 0xe0;
     pub(crate) const APP1: u8 = 0xe1;
     pub(crate) const APP14: u8 = 0xee;
+    pub(crate) const APP15: u8 = 0xef;
+    pub(crate) const JPG0: u8 = 0xf0;
+    pub(crate) const COM: u8 = 0xfe;
 }
 use code::*;
 
@@ -164,7 +170,11 @@ impl Header {
                 .ok_or_else(|| damaged(file.len(), "it breaks off: the end marker is missing"))?;
             at = behind;
             match marker {
-                RST0..=RST7 | SOI | TEM => continue,
+                RST0..=RST7 | TEM => continue,
+                SOI => return Err(damaged(at - 2, "it has a second start marker")),
+                2..SOF0 | DHP | EXP | JPG0..COM => {
+                    return Err(damaged(at - 2, "it has a marker that is reserved"));
+                }
                 EOI if self.frame.count == 0 => {
                     return Err(damaged(at - 2, "it ends before the frame header"));
                 }
@@ -201,11 +211,10 @@ impl Header {
                     }
                 }
                 DAC => return Err(damaged(start, "arithmetic coding is not supported")),
-                DNL => {
-                    return Err(damaged(start, "a height behind the first scan is not supported"));
-                }
                 SOS => at = self.scan(file, bytes, start, at)?,
-                APP0 => self.jfif |= bytes.starts_with(b"JFIF\0"),
+                // What a picture means is settled when its first scan begins.
+                _ if !self.scans.is_empty() => (),
+                APP0 => self.jfif |= bytes.len() >= 14 && bytes.starts_with(b"JFIF\0"),
                 APP1 => self.orientation = self.orientation.or_else(|| orientation(bytes)),
                 APP14 if bytes.len() >= 12 && bytes.starts_with(b"Adobe") => {
                     self.adobe = Some(bytes[11]);
@@ -251,12 +260,6 @@ impl Header {
                 return Err(damaged(at, "a Huffman table has more than 256 codes"));
             }
             spec.symbols[..length].copy_from_slice(rest.get(16..16 + length).ok_or_else(short)?);
-            if !fits(&counts) {
-                return Err(damaged(at, "a Huffman table has more codes than bits can tell apart"));
-            }
-            if class == 0 && spec.symbols.iter().any(|size| *size > 15) {
-                return Err(damaged(at, "a Huffman table for DC has a size above 15"));
-            }
             self.huffman_now[class][index] = Some(self.keep(spec));
             bytes = &rest[16 + length..];
         }
@@ -322,8 +325,10 @@ impl Header {
                 return Err(damaged(at, "a scan names a component twice"));
             }
             let mut table = |class: usize, index: u8| {
-                self.table(class, usize::from(index))
-                    .ok_or_else(|| damaged(at, "a scan names a Huffman table that is not there"))
+                let missing = || damaged(at, "a scan names a Huffman table that is not there");
+                let index = self.table(class, usize::from(index)).ok_or_else(missing)?;
+                let fault = fault(&self.huffman[index], class);
+                fault.map_or(Ok(index), |reason| Err(damaged(at, reason)))
             };
             let needs_dc = if progressive { first == 0 && high == 0 } else { true };
             let needs_ac = if progressive { first > 0 } else { true };
@@ -424,13 +429,24 @@ impl Header {
     }
 }
 
-/// Whether codes of these lengths can be told apart (T.81 Figure C.2). As in libjpeg, the code of
-/// all ones may be used.
+/// What is wrong with a table of a class, 0 for DC. As in libjpeg, that does not matter as long as no
+/// scan uses it.
+fn fault(spec: &HuffmanSpec, class: usize) -> Option<&'static str> {
+    if !fits(&spec.counts) {
+        Some("a Huffman table has more codes than bits can tell apart")
+    } else if class == 0 && spec.symbols.iter().any(|size| *size > 15) {
+        Some("a Huffman table for DC has a size above 15")
+    } else {
+        None
+    }
+}
+
+/// Whether codes of these lengths can be told apart and leave that of all ones free (T.81 C.2).
 fn fits(counts: &[u8; 16]) -> bool {
     let mut code = 0_u32;
     counts.iter().enumerate().all(|(length, count)| {
         code += u32::from(*count);
-        let fits = *count == 0 || code <= 1 << (length + 1);
+        let fits = *count == 0 || code < 1 << (length + 1);
         code <<= 1;
         fits
     })

@@ -13,6 +13,7 @@ pub(crate) mod frame;
 mod geometry;
 mod huffman;
 pub(crate) mod idct;
+mod lenient;
 pub(crate) mod markers;
 mod options;
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! What may be traded for speed.
 
 use super::idct;
+use meetpoint_format::recipe::OnError;
 
 /// Samples that a block of 8x8 becomes, a side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -62,11 +63,18 @@ pub struct DecodeOptions {
     pub fast_transform: bool,
     /// Whether chroma is interpolated (libjpeg's `do_fancy_upsampling`) or repeated.
     pub smooth_chroma: bool,
+    /// What becomes of a damaged file.
+    pub on_error: OnError,
 }
 
 impl Default for DecodeOptions {
     fn default() -> Self {
-        Self { scale: DecodeScale::Eight, fast_transform: false, smooth_chroma: true }
+        Self {
+            scale: DecodeScale::Eight,
+            fast_transform: false,
+            smooth_chroma: true,
+            on_error: OnError::Fail,
+        }
     }
 }
 

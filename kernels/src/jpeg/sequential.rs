@@ -383,7 +383,7 @@ fn put(block: &mut Block, zigzag: u32, value: i16) {
 }
 
 /// Offsets of the restart markers of the only scan, from the beginning of its data; empty where
-/// there are to be none. Their number must be right, since each stands for its place.
+/// there are to be none. Their number and order must be right, since each stands for its place.
 pub(super) fn restart_offsets(
     file: &[u8],
     header: &Header,
@@ -395,7 +395,12 @@ pub(super) fn restart_offsets(
     let Some(expected) = (mcus - 1).checked_div(scan.restart_interval) else { return Ok(()) };
     let data = &file[scan.data.clone()];
     for at in memchr::memchr_iter(0xff, data) {
-        if data.get(at + 1).is_some_and(|marker| (0xd0..=0xd7).contains(marker)) {
+        if let Some(marker @ 0xd0..=0xd7) = data.get(at + 1) {
+            // A region passes over most of them: nobody else would see that one is out of turn.
+            if usize::from(marker & 7) != offsets.len() & 7 {
+                let problem = "a restart marker is not where it should be";
+                return Err(damaged(scan.data.start + at, problem));
+            }
             offsets.push(at as u32);
         }
     }

@@ -1,6 +1,7 @@
 //! Where the coefficients of a picture come from.
 
 use super::form::{FormReader, RowComponent};
+use super::lenient::LenientRows;
 use super::rows::BlockRows;
 use super::sequential::Sequential;
 use super::{Block, Coefficients};
@@ -16,6 +17,8 @@ pub(super) enum Source<'a, 'b> {
     Whole(&'a Coefficients),
     /// The coefficient form.
     Form(&'a mut FormReader<'b>),
+    /// Damaged entropy-coded data, filled in.
+    Lenient(LenientRows<'a>),
 }
 
 impl Source<'_, '_> {
@@ -28,6 +31,7 @@ impl Source<'_, '_> {
     ) -> Result<(), Error> {
         match self {
             Self::Sequential(scan) => scan.row(mcu_row, columns, rows),
+            Self::Lenient(scan) => scan.row(mcu_row, columns, rows),
             Self::Whole(coefficients) => {
                 copy(coefficients, mcu_row, &columns, rows);
                 Ok(())

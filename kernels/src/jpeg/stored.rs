@@ -6,6 +6,7 @@ use super::form::{self, Colour, FormComponent};
 use super::markers::{Coding, Header};
 use super::{Form, Skeleton, assemble, check_pixels, damaged, dismantle};
 use crate::{Cpu, Error};
+use arrayvec::ArrayVec;
 
 /// The coefficient form of a file.
 ///
@@ -26,8 +27,8 @@ pub fn to_form(file: &[u8], form: Form) -> Result<Vec<u8>, Error> {
             Colours::Inks(Ink::Cmyk) => Colour::Cmyk,
             Colours::Inks(Ink::Ycck) => Colour::Ycck,
         },
-        components: Vec::new(),
-        quant_tables: Vec::new(),
+        components: ArrayVec::new(),
+        quant_tables: ArrayVec::new(),
     };
     for (component, table) in header.frame.components().iter().zip(&header.quant) {
         let table = table.ok_or_else(|| damaged(header.end, "a component has no scan"))?;

@@ -9,6 +9,7 @@ use super::{
 use crate::decode::Encoded;
 use crate::{Cpu, Error, Region, golden};
 use jpeg_encoder::{ColorType, Encoder, SamplingFactor};
+use meetpoint_format::recipe::OnError;
 use proptest::prelude::*;
 
 /// Rows of a region, three planes each.
@@ -21,7 +22,8 @@ fn decode(
     options: &DecodeOptions,
 ) -> Result<Rows, Error> {
     let mut rows = Vec::new();
-    decoder.decode(encoded, region, options, &mut |stripe| {
+    decoder.open(encoded.bytes, options.on_error)?;
+    decoder.decode_opened(encoded, region, options, &mut |stripe| {
         assert_eq!(stripe.width, region.width as usize);
         for y in 0..stripe.rows {
             rows.push([0, 1, 2].map(|plane| stripe.row(plane, y)[..stripe.width].to_vec()));
@@ -140,7 +142,8 @@ proptest! {
         let file = case.file();
         let scale =
             [DecodeScale::One, DecodeScale::Two, DecodeScale::Four, DecodeScale::Eight][scale];
-        let options = DecodeOptions { scale, fast_transform, smooth_chroma };
+        let on_error = OnError::Fail;
+        let options = DecodeOptions { scale, fast_transform, smooth_chroma, on_error };
         let (width, height) = (scale.scaled(case.width), scale.scaled(case.height));
         let (x, y) = (case.region.x % width, case.region.y % height);
         let region = Region {

@@ -9,7 +9,7 @@ mod stage;
 mod tests;
 mod turn;
 
-use crate::decode::{self, Decoder, Encoded, ImageInfo, Region};
+use crate::decode::{Decoder, Encoded, ImageInfo, Region};
 use crate::jpeg::{DecodeOptions, DecodeScale};
 use crate::resize::Resizer;
 use crate::stripe::{Planes, Stripe};
@@ -139,11 +139,19 @@ impl SamplePreparer {
         Ok(Tensor { spec, data })
     }
 
+    /// Whether the last sample was a damaged JPEG, filled in as the recipe allows.
+    pub fn is_filled_in(&self) -> bool {
+        self.decoder.is_filled_in()
+    }
+
     /// Finds the stages of a sample by its size and its random draws.
     fn plan(&mut self, encoded: Encoded<'_>, id: SampleId) -> Result<TensorSpec, Error> {
-        let info = decode::probe_checked(encoded.bytes)?;
+        let info = self.decoder.open(encoded.bytes, self.decode.on_error)?;
         self.turn = match self.decode.orient {
-            true => Turn::of(decode::orientation(encoded.bytes)?).map(|turn| (turn, info)),
+            true => {
+                let orientation = self.decoder.opened_orientation(encoded.bytes)?;
+                Turn::of(orientation).map(|turn| (turn, info))
+            }
             false => None,
         };
         let size = (info.width, info.height);
@@ -161,6 +169,7 @@ impl SamplePreparer {
             scale: DecodeScale::Eight,
             fast_transform: self.decode.fast_transform,
             smooth_chroma: self.decode.smooth_chroma,
+            on_error: self.decode.on_error,
         };
         // A picture that is turned is decoded whole before.
         if self.decode.scaled
@@ -206,7 +215,7 @@ impl SamplePreparer {
                 after_stage();
             };
             if index == 0 && self.turn.is_none() {
-                self.decoder.decode_stripes_with(encoded, region, &self.options, &mut take)?;
+                self.decoder.decode_opened(encoded, region, &self.options, &mut take)?;
             } else {
                 let (x, y) = (region.x as usize, region.y as usize);
                 let (width, height) = (region.width as usize, region.height as usize);
@@ -235,7 +244,7 @@ impl SamplePreparer {
         picture.set_size(turned.0 as usize, turned.1 as usize);
         let whole = Region { x: 0, y: 0, width, height };
         let mut first = 0;
-        self.decoder.decode_stripes_with(encoded, whole, &self.options, &mut |stripe| {
+        self.decoder.decode_opened(encoded, whole, &self.options, &mut |stripe| {
             turn.put(stripe, first, (width as usize, height as usize), picture);
             first += stripe.rows;
             after_stage();

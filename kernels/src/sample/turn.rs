@@ -2,6 +2,9 @@
 
 use crate::stripe::{Planes, Stripe};
 
+/// Columns that are turned together.
+const TILE: usize = 64;
+
 /// An Exif orientation, 2..=8: where the first row and the first column of the file belong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Turn(u8);
@@ -40,12 +43,67 @@ impl Turn {
         size: (usize, usize),
         into: &mut Planes,
     ) {
+        let (height, width) = (size.1, stripe.width);
+        let down = first..first + stripe.rows;
         for plane in 0..3 {
-            for row in 0..stripe.rows {
-                let values = &stripe.row(plane, row)[..stripe.width];
-                for (x, value) in values.iter().enumerate() {
-                    let (x, y) = self.place((x, first + row), size);
-                    into.row_mut(plane, y)[x] = *value;
+            let from = |row: usize| &stripe.row(plane, row)[..width];
+            if self.0 < 5 {
+                for row in 0..stripe.rows {
+                    let (_, y) = self.place((0, first + row), size);
+                    let out = into.row_mut(plane, y);
+                    out.copy_from_slice(from(row));
+                    if matches!(self.0, 2 | 3) {
+                        out.reverse();
+                    }
+                }
+                continue;
+            }
+            // Rows become columns, tile by tile, so that the rows of a tile stay in the cache.
+            let is_backwards = matches!(self.0, 6 | 7);
+            let to = if is_backwards { height - down.end } else { down.start };
+            for tile in (0..width).step_by(TILE) {
+                for x in tile..width.min(tile + TILE) {
+                    let (_, y) = self.place((x, 0), size);
+                    let out = &mut into.row_mut(plane, y)[to..to + stripe.rows];
+                    for (row, out) in out.iter_mut().enumerate() {
+                        let row = if is_backwards { stripe.rows - 1 - row } else { row };
+                        *out = stripe.planes[plane][row * stripe.stride + x];
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_pixel_comes_to_lie_where_it_belongs() {
+        let (width, height) = (37, 29);
+        let mut whole = Planes::default();
+        whole.set_size(width, height);
+        for (plane, y) in (0..3).flat_map(|plane| (0..height).map(move |y| (plane, y))) {
+            for (x, value) in whole.row_mut(plane, y).iter_mut().enumerate() {
+                *value = (plane * 101 + y * 37 + x * 3) as u8;
+            }
+        }
+        for orientation in 2..=8 {
+            let turn = Turn::of(orientation).unwrap();
+            let (turned_width, turned_height) = turn.size((width as u32, height as u32));
+            let mut turned = Planes::default();
+            turned.set_size(turned_width as usize, turned_height as usize);
+            for first in (0..height).step_by(11) {
+                let rows = 11.min(height - first);
+                let stripe = whole.stripe((0, first), width, rows);
+                turn.put(stripe, first, (width, height), &mut turned);
+            }
+            for (plane, y) in (0..3).flat_map(|plane| (0..height).map(move |y| (plane, y))) {
+                for x in 0..width {
+                    let (to_x, to_y) = turn.place((x, y), (width, height));
+                    let expected = (plane * 101 + y * 37 + x * 3) as u8;
+                    assert_eq!(turned.row_mut(plane, to_y)[to_x], expected, "{orientation}");
                 }
             }
         }

@@ -37,7 +37,12 @@ unsafe extern "C" {
         mode: *const RawMode,
         size: *mut c_uint,
     ) -> c_int;
-    fn turbo_decode(turbo: *mut c_void, out: *mut c_uchar, out_bytes: usize) -> c_int;
+    fn turbo_decode(
+        turbo: *mut c_void,
+        out: *mut c_uchar,
+        out_bytes: usize,
+        finish: c_int,
+    ) -> c_int;
     fn turbo_decode_region(
         turbo: *mut c_void,
         region: *const c_uint,
@@ -109,6 +114,32 @@ impl Turbo {
         mode: Mode,
         out: &mut Picture,
     ) -> Result<(), TurboError> {
+        let result = self.decode_all(encoded, mode, out, true)?;
+        self.checked(result)
+    }
+
+    /// The same, whatever libjpeg warns of. What stands behind the only scan of a file is not looked
+    /// at. Gives the number of warnings.
+    pub fn decode_damaged(
+        &mut self,
+        encoded: &[u8],
+        mode: Mode,
+        out: &mut Picture,
+    ) -> Result<u64, TurboError> {
+        let result = self.decode_all(encoded, mode, out, false)?;
+        self.checked_all_but_warnings(result)?;
+        // SAFETY: the object lives.
+        Ok(unsafe { turbo_warnings(self.raw.as_ptr()) }.unsigned_abs())
+    }
+
+    /// What the C function returns is not checked yet.
+    fn decode_all(
+        &mut self,
+        encoded: &[u8],
+        mode: Mode,
+        out: &mut Picture,
+        finish: bool,
+    ) -> Result<c_int, TurboError> {
         let [width, height, channels] = self.size(encoded, mode)?;
         let pixels = width as usize * height as usize;
         (out.width, out.height) = (width, height);
@@ -117,12 +148,13 @@ impl Turbo {
         self.inks.resize(if direct { 0 } else { pixels * channels as usize }, 0);
         let to = if direct { &mut out.pixels } else { &mut self.inks };
         // SAFETY: `to` is written within its length only.
-        let result = unsafe { turbo_decode(self.raw.as_ptr(), to.as_mut_ptr(), to.len()) };
-        self.checked(result)?;
-        if !direct {
+        let result = unsafe {
+            turbo_decode(self.raw.as_ptr(), to.as_mut_ptr(), to.len(), c_int::from(finish))
+        };
+        if result == 0 && !direct {
             super::cmyk_to_rgb(&self.inks, &mut out.pixels);
         }
-        Ok(())
+        Ok(result)
     }
 
     /// Decodes a region of a picture whose pixels are RGB here, reading no further than needed.

@@ -109,8 +109,9 @@ int turbo_size(turbo *t, const unsigned char *data, size_t bytes, const turbo_mo
     return 0;
 }
 
-/* The whole picture, after `turbo_size` said how large `out` must be; the header is not read again. */
-int turbo_decode(turbo *t, unsigned char *out, size_t out_bytes) {
+/* The whole picture, after `turbo_size` said how large `out` must be; the header is not read again.
+ * What stands behind the only scan of a file is looked at only if it is to `finish`. */
+int turbo_decode(turbo *t, unsigned char *out, size_t out_bytes, int finish) {
     if (setjmp(t->back)) return -1;
     jpeg_start_decompress(&t->in);
     size_t row_bytes = (size_t)t->in.output_width * (size_t)t->in.output_components;
@@ -124,7 +125,8 @@ int turbo_decode(turbo *t, unsigned char *out, size_t out_bytes) {
         jpeg_read_scanlines(&t->in, rows, t->in.output_height - t->in.output_scanline < 4
                                               ? t->in.output_height - t->in.output_scanline : 4);
     }
-    jpeg_finish_decompress(&t->in);
+    if (finish) jpeg_finish_decompress(&t->in);
+    else jpeg_abort_decompress(&t->in);
     return 0;
 }
 

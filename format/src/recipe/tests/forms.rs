@@ -54,6 +54,23 @@ fn form_and_hash_equal_those_computed_from_the_documentation() {
 }
 
 #[test]
+fn only_keys_of_decode_that_differ_from_their_defaults_are_in_the_canonical_form() {
+    let decode = |keys: &str| {
+        let text = format!("[[operation]]\nname = 'decode'\n{keys}");
+        Recipe::from_toml(&text).unwrap()
+    };
+    let plain = decode("");
+    assert_eq!(plain.canonical(), r#"[{"name":"decode"}]"#);
+    assert_eq!(decode("on_error = 'fail'").hash(), plain.hash());
+    let lenient = decode("on_error = 'lenient'\norient = true");
+    let form = r#"[{"name":"decode","on_error":"lenient","orient":true}]"#;
+    assert_eq!(lenient.canonical(), form);
+    assert_eq!(Recipe::from_toml(&lenient.to_toml()).unwrap(), lenient);
+    let error = Recipe::from_toml("[[operation]]\nname = 'decode'\non_error = 'skip'").unwrap_err();
+    assert!(error.to_string().contains("on_error"), "{error}");
+}
+
+#[test]
 fn the_hash_tells_every_value_apart() {
     let base = Recipe::from_toml(EVALUATE).unwrap().hash();
     let changes = [

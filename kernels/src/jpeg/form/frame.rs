@@ -3,6 +3,7 @@
 use super::cursor::Cursor;
 use super::error::{FormError, damaged};
 use crate::jpeg::{Coefficients, QuantTable};
+use arrayvec::ArrayVec;
 
 /// Most pixels of a picture.
 pub const PIXELS_MAX: u64 = crate::decode::PIXELS_MAX;
@@ -48,9 +49,9 @@ pub struct Frame {
     pub colour: Colour,
     /// Components, 1..=4 of them. A single one has sampling 1x1 here, whatever its file says:
     /// its MCU is one block.
-    pub components: Vec<FormComponent>,
+    pub components: ArrayVec<FormComponent, COMPONENTS_MAX>,
     /// Tables that the components use, 1..=4 of them.
-    pub quant_tables: Vec<QuantTable>,
+    pub quant_tables: ArrayVec<QuantTable, COMPONENTS_MAX>,
 }
 
 impl Frame {
@@ -152,8 +153,14 @@ impl Frame {
         }
         let width = u32::from(from.u16()?);
         let height = u32::from(from.u16()?);
-        let mut frame =
-            Self { width, height, colour, components: Vec::new(), quant_tables: Vec::new() };
+        let (components_found, tables_found) = (ArrayVec::new(), ArrayVec::new());
+        let mut frame = Self {
+            width,
+            height,
+            colour,
+            components: components_found,
+            quant_tables: tables_found,
+        };
         for _ in 0..components {
             let (sampling, quant_table) = (from.byte()?, from.byte()?);
             let (horizontal, vertical) = (sampling >> 4, sampling & 15);

@@ -1,7 +1,8 @@
 //! How blocks and coefficients are numbered: rows of MCUs, zigzag groups, classes.
 
-use super::frame::Frame;
+use super::frame::{COMPONENTS_MAX, Frame};
 pub(super) use crate::jpeg::markers::NATURAL;
+use arrayvec::ArrayVec;
 
 /// Zigzag groups of a block: coefficients 1..=8, 9..=16, .. 57..=63 and one that is always zero.
 pub(super) const GROUPS: usize = 8;
@@ -32,10 +33,10 @@ impl Strip {
 }
 
 /// The strips of every row of MCUs, and the blocks of all of them together.
-pub(super) fn strips(frame: &Frame) -> (Vec<Strip>, usize) {
+pub(super) fn strips(frame: &Frame) -> (ArrayVec<Strip, COMPONENTS_MAX>, usize) {
     let (mcus_wide, _) = frame.mcus();
     let mut blocks = 0;
-    let mut strips = Vec::with_capacity(frame.components.len());
+    let mut strips = ArrayVec::new();
     for (index, component) in frame.components.iter().enumerate() {
         let strip = Strip {
             horizontal: usize::from(component.horizontal),

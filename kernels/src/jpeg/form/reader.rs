@@ -3,7 +3,7 @@
 use super::bank::{BANK, CONTEXTS};
 use super::cursor::Cursor;
 use super::error::{FormError, damaged};
-use super::frame::Frame;
+use super::frame::{COMPONENTS_MAX, Frame};
 use super::geometry::{Strip, strips};
 use super::lanes::SLACK;
 use super::simd::Kernel;
@@ -11,7 +11,11 @@ use super::unpack::{DC_SHIFT_MAX, EXPLICIT, KindCodes, Shared, Task, compact, fa
 use super::{Form, MAGIC, VERSION};
 use crate::Cpu;
 use crate::jpeg::{Block, CoefficientPlane, Coefficients};
+use arrayvec::ArrayVec;
 use std::ops::Range;
+
+/// Kinds of components: the first one, and the others.
+const KINDS: usize = 2;
 
 pub use super::unpack::RowComponent;
 
@@ -32,11 +36,11 @@ pub struct FormReader<'a> {
     bytes: &'a [u8],
     form: Form,
     frame: Frame,
-    strips: Vec<Strip>,
+    strips: ArrayVec<Strip, COMPONENTS_MAX>,
     /// Blocks of a row of MCUs.
     blocks: usize,
     lanes: u8,
-    codes: Vec<KindCodes>,
+    codes: ArrayVec<KindCodes, KINDS>,
     rows_start: usize,
     kernel: Kernel,
     scratch: RowScratch,
@@ -58,8 +62,8 @@ impl<'a> FormReader<'a> {
         let (form, frame) = head(&mut cursor)?;
         let (strips, blocks) = strips(&frame);
         let (lanes, codes) = match form {
-            Form::Fast => (0, Vec::new()),
-            Form::Compact => coding(&mut cursor, strips.len().min(2))?,
+            Form::Fast => (0, ArrayVec::new()),
+            Form::Compact => coding(&mut cursor, strips.len().min(KINDS))?,
         };
         let skeleton_bytes = cursor.number()? as usize;
         let (_, rows) = frame.mcus();
@@ -143,7 +147,7 @@ impl<'a> FormReader<'a> {
                 &self.scratch.padded
             }
         };
-        let task = Task {
+        let mut task = Task {
             kernel: self.kernel,
             strips: &self.strips,
             blocks: self.blocks,
@@ -154,11 +158,17 @@ impl<'a> FormReader<'a> {
             offset,
         };
         let (shared, streams) = (&mut self.scratch.shared, &mut self.scratch.streams);
-        match (self.form, self.lanes) {
-            (Form::Fast, _) => fast::row(&task, shared, into),
-            (Form::Compact, 1) => compact::row::<1>(&task, &self.codes, shared, streams, into),
-            (Form::Compact, _) => compact::row::<4>(&task, &self.codes, shared, streams, into),
-        }
+        let codes = &self.codes;
+        let mut unpack = |task: &Task<'_>| match (self.form, self.lanes) {
+            (Form::Fast, _) => fast::row(task, shared, into),
+            (Form::Compact, 1) => compact::row::<1>(task, codes, shared, streams, into),
+            (Form::Compact, _) => compact::row::<4>(task, codes, shared, streams, into),
+        };
+        unpack(&task).map_err(|error| {
+            // Vector code may come upon another fault first; all shall give the same reason.
+            task.kernel = Kernel::Portable;
+            unpack(&task).err().unwrap_or(error)
+        })
     }
 
     /// Bytes of all rows together.
@@ -190,12 +200,15 @@ fn head(cursor: &mut Cursor<'_>) -> Result<(Form, Frame), FormError> {
 }
 
 /// How a compact form is coded: its lanes and the codes of each kind.
-fn coding(cursor: &mut Cursor<'_>, kinds: usize) -> Result<(u8, Vec<KindCodes>), FormError> {
+fn coding(
+    cursor: &mut Cursor<'_>,
+    kinds: usize,
+) -> Result<(u8, ArrayVec<KindCodes, KINDS>), FormError> {
     let lanes = cursor.byte()?;
     if lanes != 1 && lanes != 4 {
         return Err(damaged(cursor.at - 1, "not 1 or 4 lanes"));
     }
-    let mut codes = Vec::with_capacity(kinds);
+    let mut codes = ArrayVec::new();
     for _ in 0..kinds {
         let (dc, classes) = (cursor.byte()?, cursor.byte()?);
         let dc_shift = usize::from(dc >> 3);

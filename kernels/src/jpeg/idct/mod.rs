@@ -34,7 +34,12 @@ pub(crate) struct Dequantiser {
 impl Dequantiser {
     /// Prepares a table.
     pub(crate) fn new(table: &QuantTable) -> Self {
-        Self { islow: table.0.map(|value| value as i16), ifast: ifast::multipliers(table) }
+        Self { ifast: ifast::multipliers(table), ..Self::without_fast(table) }
+    }
+
+    /// Prepares a table for all transforms but the fast one.
+    pub(crate) fn without_fast(table: &QuantTable) -> Self {
+        Self { islow: table.0.map(|value| value as i16), ifast: [0; 64] }
     }
 }
 

@@ -74,8 +74,9 @@ pub struct Rewrite {
 ///
 /// All segments but those for Huffman tables, restart intervals and scans stay byte for byte, and
 /// so does what stands behind the end marker. Where the scans become others, segments between them
-/// move before the first. Inside the data of a scan, bytes that code nothing are dropped, and bits
-/// that fill up a byte are ones.
+/// move before the first. Inside the data of a scan, bytes that code nothing are dropped, those
+/// included that come to stand behind the data because a segment is gone; bits that fill up a byte
+/// are ones.
 pub fn rewrite(file: &[u8], how: &Rewrite) -> Result<Vec<u8>, Error> {
     let mut header = Header::default();
     header.parse(file)?;
@@ -197,13 +198,18 @@ impl<'a> Output<'a> {
     /// Writes the file with its own scans.
     fn with_same_scans(mut self) -> Result<Vec<u8>, Error> {
         let mut at = 0;
+        // Behind the data of a scan, what belongs to no segment would be data.
+        let mut behind_data = false;
         let mut scans = self.header.scans.iter();
         for segment in &self.header.segments {
-            self.out.extend_from_slice(&self.file[at..segment.bytes.start]);
+            if !behind_data {
+                self.out.extend_from_slice(&self.file[at..segment.bytes.start]);
+            }
             at = segment.bytes.end;
             if segment.marker != code::SOS {
                 if self.stays(segment) {
                     self.out.extend_from_slice(&self.file[segment.bytes.clone()]);
+                    behind_data = false;
                 }
                 continue;
             }
@@ -217,8 +223,10 @@ impl<'a> Output<'a> {
             };
             self.scan(&plan, tables, &self.file[segment.bytes.clone()])?;
             at = scan.data.end;
+            behind_data = true;
         }
-        self.out.extend_from_slice(&self.file[at..]);
+        let rest = if behind_data { self.header.end - 2 } else { at };
+        self.out.extend_from_slice(&self.file[rest..]);
         Ok(self.out)
     }
 
@@ -248,7 +256,7 @@ impl<'a> Output<'a> {
             let header = self.scan_header(&plan);
             self.scan(&plan, None, &header)?;
         }
-        self.out.extend_from_slice(&self.file[at..]);
+        self.out.extend_from_slice(&self.file[self.header.end - 2..]);
         Ok(self.out)
     }
 

@@ -18,7 +18,7 @@ pub(super) mod tests;
 
 pub(super) use order::{Cell, Order};
 
-use super::markers::{COMPONENTS_MAX, Coding, Component, Frame, Header, HuffmanSpec, Scan};
+use super::markers::{COMPONENTS_MAX, Coding, Component, Frame, Header, HuffmanSpec, Scan, code};
 use super::{Block, CoefficientPlane, Coefficients, damaged};
 use crate::Error;
 use crate::decode::PIXELS_MAX;
@@ -240,7 +240,21 @@ impl<'a> ScanReader<'a> {
             self.interval(first, (first + length).min(mcus), blocks, &mut ending)?;
             first += length;
         }
+        self.check_behind(ending.end)?;
         Ok(ending)
+    }
+
+    /// Refuses restart markers behind the last interval, where a restart interval says how many
+    /// there are.
+    fn check_behind(&self, end: usize) -> Result<(), Error> {
+        let rest = &self.file[end..self.scan.data.end];
+        let is_marker = |two: &[u8]| two[0] == 0xff && (code::RST0..=code::RST7).contains(&two[1]);
+        match rest.windows(2).position(is_marker) {
+            Some(at) if self.scan.restart_interval > 0 => {
+                Err(damaged(end + at, "there are more restart markers than intervals"))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Reads the MCUs up to a restart marker or the end.

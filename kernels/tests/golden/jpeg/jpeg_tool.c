@@ -205,6 +205,11 @@ static int decode(void) {
         fwrite(row, 1, row_bytes, stdout);
     }
     free(row);
+    if (number("damaged", 0)) {
+        fflush(stdout);
+        jpeg_abort_decompress(&cinfo);
+        return 0;
+    }
     jpeg_finish_decompress(&cinfo);
     int warnings = (int)errors.num_warnings;
     jpeg_destroy_decompress(&cinfo);

@@ -19,6 +19,8 @@ of the SHA-256 of its pixels. Lines that begin with # say what the next file sho
     simd   what libjpeg-turbo gives with SIMD code; its C code gives something else, since no
            picture has such coefficients (the C code wraps around where SIMD code saturates)
     error  must be refused, or, in Pillow, is
+    filled damaged: refused, or filled in as libjpeg-turbo does it while it warns
+    lost   damaged, and libjpeg gives up on it: refused either way
 """
 
 import hashlib
@@ -52,11 +54,12 @@ class Tool:
         assert run.returncode == 0, (options, run.stderr)
         return run.stdout
 
-    def decode(self, data, simd=True):
-        """The pixels, or None for an error or a warning."""
+    def decode(self, data, simd=True, damaged=False):
+        """The pixels, or None for an error or, unless it is said to be `damaged`, a warning."""
+        options = ["damaged=1"] if damaged else []
         environment = dict(os.environ, **({} if simd else {"JSIMD_FORCENONE": "1"}))
         run = subprocess.run(
-            [self.path, "decode"], input=data, capture_output=True, env=environment
+            [self.path, "decode", *options], input=data, capture_output=True, env=environment
         )
         return run.stdout if run.returncode == 0 else None
 
@@ -284,6 +287,7 @@ def every_case():
     marker_cases()
     coefficient_cases()
     refused_cases()
+    damaged_cases()
 
 
 def progressive_cases():
@@ -405,6 +409,109 @@ def refused_cases():
          lambda data: data[: [at + length for at, _, length in segments(data)][-1]] + b"\xff\xd9")
 
 
+def in_data(*changes):
+    """Overwrites bytes of the data of the last scan, each at a share of its length."""
+
+    def change(data):
+        at = data.rindex(b"\xff\xda") + 2
+        at += struct.unpack(">H", data[at : at + 2])[0]
+        data, length = bytearray(data), len(data) - 2 - at
+        for share, new in changes:
+            place = at + int(length * share)
+            data[place : place + len(new)] = new
+        return bytes(data)
+
+    return change
+
+
+def first_scans(count):
+    """Ends the file behind so many scans."""
+
+    def change(data):
+        at = 0
+        for _ in range(count + 1):
+            at = data.index(b"\xff\xda", at + 2)
+        # The segments in front of the scan that goes may stay.
+        return data[:at] + b"\xff\xd9"
+
+    return change
+
+
+def damaged_cases():
+    sampled = {"sampling": SAMPLINGS["420"]}
+    case("filled-cut", "breaks off inside the scan", 60, 50, lambda d: d[: len(d) * 3 // 4],
+         quality=90, **sampled)
+    case("filled-cut-early", "breaks off at the first byte of the scan", 40, 30,
+         lambda data: data[: [at + length for at, _, length in segments(data)][-1] + 1],
+         quality=90, **sampled)
+    case("filled-no-data", "no byte of the scan", 40, 30,
+         lambda data: data[: [at + length for at, _, length in segments(data)][-1]], **sampled)
+    case("filled-no-end", "no end marker", 40, 30, cut(2), quality=85)
+    case("filled-half-end", "half an end marker", 40, 30, cut(1), quality=85)
+    case("filled-grey", "one component, breaks off", 60, 50, cut(300), input="gray", quality=95)
+    case("filled-cmyk", "four components, breaks off", 40, 50, cut(900), input="cmyk", quality=95)
+    case("filled-ones", "bits that are no code", 60, 50, in_data((0.4, b"\xfe" * 9)),
+         quality=90, optimize=1, **sampled)
+    case("filled-zeros", "a stretch of zero bits", 60, 50, in_data((0.4, bytes(60))),
+         quality=90, **sampled)
+    case("filled-fill-bytes", "0xff twice in data that are read the quick way", 160, 120,
+         in_data((0.1, b"\xff\xff\0"), (0.3, b"\xff\xff\xff\0")), quality=95)
+    case("filled-marker-inside", "a restart marker in data that should have none", 60, 50,
+         in_data((0.5, b"\xff\xd3")), quality=90, **sampled)
+    case("filled-segment-inside", "a comment in the middle of the data", 60, 50,
+         in_data((0.5, b"\xff\xfe\0\x04ab")), quality=90, **sampled)
+    case("filled-between", "bytes between segments", 30, 20,
+         lambda data: data[:20] + b"lost\xff\0" + data[20:], **sampled)
+    numbers = {
+        "next": "the next number", "after-next": "the number after the next", "far": "a number far",
+        "previous": "the number before", "absent": "nothing", "reserved": "a reserved marker",
+        "twice": "it twice",
+    }
+    for name, new in zip(numbers, [b"\xff\xd3", b"\xff\xd4", b"\xff\xd6", b"\xff\xd1", b"",
+                                   b"\xff\x07", b"\xff\xd2\xff\xd2"]):
+        case(f"filled-restart-{name}", f"instead of the third restart marker {numbers[name]}",
+             70, 60, lambda data, new=new: data.replace(b"\xff\xd2", new, 1), restart=3, **sampled)
+    case("filled-restart-few", "restart markers end early", 70, 60,
+         lambda data: data[: data.index(b"\xff\xd5")] + b"\xff\xd9", restart=2, **sampled)
+    case("filled-restart-many", "more restart markers than intervals", 40, 30,
+         lambda data: data[:-2] + b"\xff\xd6" + data[-2:], restart=2, **sampled)
+    case("filled-restart-hole", "some bytes of an interval are gone", 70, 60,
+         lambda data: data[: data.index(b"\xff\xd2") - 9] + data[data.index(b"\xff\xd2") :],
+         restart=3, quality=90, **sampled)
+    case("filled-scans-cut", "sequential, breaks off in the second of three scans", 60, 50,
+         lambda d: d[: d.rindex(b"\xff\xda") - 200], scans="0;1;2", quality=95)
+    case("filled-scans-absent", "sequential, no scan for the last component", 45, 35,
+         lambda d: d[: d.rindex(b"\xff\xda")] + b"\xff\xd9", scans="0;1;2", **sampled)
+    for count in (1, 2, 3, 5, 8):
+        case(f"filled-progressive-{count}", f"progressive, without the scans behind number {count}",
+             77, 61, first_scans(count), progressive=1, quality=80, **sampled)
+    for share in (0.3, 0.5, 0.7, 0.9):
+        case(f"filled-progressive-cut-{int(share * 100)}",
+             f"progressive, breaks off at {int(share * 100)} % of its bytes", 90, 75,
+             lambda data, share=share: data[: int(len(data) * share)],
+             progressive=1, quality=85, **sampled)
+    case("filled-progressive-grey", "progressive, one component, DC alone", 61, 47,
+         first_scans(1), progressive=1, input="gray")
+    case("filled-progressive-grey-2x2", "progressive, one component with factors of 2, DC alone",
+         61, 47, first_scans(1), progressive=1, input="gray", sampling="2x2")
+    case("filled-progressive-444", "progressive, 4:4:4, some AC coefficients", 61, 47,
+         first_scans(3), progressive=1, sampling=SAMPLINGS["444"])
+    for width, height in [(1, 1), (9, 5), (17, 17), (5, 40), (40, 5)]:
+        case(f"filled-progressive-{width}x{height}", "progressive, DC alone, a small size",
+             width, height, first_scans(1), progressive=1, **sampled)
+    case("filled-progressive-restart", "progressive with restart markers, breaks off", 70, 60,
+         lambda data: data[: len(data) * 2 // 3], progressive=1, restart=2, quality=85, **sampled)
+    case("filled-progressive-wrong", "progressive, wrong bits in the last scan", 60, 50,
+         in_data((0.2, b"\x5a\xa5\x5a"), (0.6, b"\xfe\xfe\xfe")), progressive=1, quality=90)
+    case("lost-cut-header", "breaks off inside a table", 40, 30, lambda data: data[:100])
+    case("lost-reserved-marker", "a reserved marker", 16, 16,
+         lambda data: data[:20] + b"\xff\x05" + data[20:])
+    case("lost-start-twice", "a second start marker", 16, 16,
+         lambda data: data[:20] + b"\xff\xd8" + data[20:])
+    case("lost-quant-absent", "no quantisation tables, and it breaks off", 16, 16,
+         after(without(0xDB), cut(5)))
+
+
 # What the files decode to.
 
 
@@ -445,8 +552,32 @@ def sha(data):
     return hashlib.sha256(data).hexdigest()
 
 
-def expectation(name, data, tool):
+def hashes(name, pixels, width, height):
+    """That of the whole picture, and regions with theirs."""
+    parts = [
+        ",".join(map(str, region)) + "," + sha(cropped(pixels, width, region))[:16]
+        for region in regions(name, width, height)
+    ]
+    return f"{sha(pixels)} {' '.join(parts)}"
+
+
+def damaged_expectation(name, data, tool, size):
+    """Pillow is not asked: it stops at damage, or fills in less."""
+    pixels = tool.decode(data, damaged=True)
+    if name.startswith("lost-"):
+        assert pixels is None, f"libjpeg takes {name}"
+        return f"{name} lost 0 0 :"
+    assert pixels is not None, f"libjpeg refuses {name}"
+    width, height = size
+    if len(pixels) == width * height * 4:
+        pixels = Image.frombytes("CMYK", size, bytes(255 - v for v in pixels)).convert("RGB").tobytes()
+    return f"{name} filled {width} {height} : {hashes(name, pixels, width, height)}"
+
+
+def expectation(name, data, tool, size):
     pillow, own, scalar = by_pillow(data), tool.decode(data), tool.decode(data, simd=False)
+    if name.startswith(("filled-", "lost-")):
+        return damaged_expectation(name, data, tool, size)
     if name.startswith("error-"):
         if pillow is not None and own is not None:
             print(f"  {name}: libjpeg and Pillow take it")
@@ -458,11 +589,7 @@ def expectation(name, data, tool):
     theirs = bytes(255 - value for value in stored) if mode == "CMYK" else rgb
     assert theirs == own, f"{name}: Pillow differs from libjpeg"
     kind = "rgb" if scalar == own else "simd"
-    parts = [
-        ",".join(map(str, region)) + "," + sha(cropped(rgb, width, region))[:16]
-        for region in regions(name, width, height)
-    ]
-    return f"{name} {kind} {width} {height} : {sha(rgb)} {' '.join(parts)}"
+    return f"{name} {kind} {width} {height} : {hashes(name, rgb, width, height)}"
 
 
 def write(path, data):
@@ -490,7 +617,7 @@ def main():
             data = change(data) if change else data
             bytes_total += len(data)
             write(HERE / f"{name}.jpg", data)
-            lines += [f"# {shows}", expectation(name, data, tool)]
+            lines += [f"# {shows}", expectation(name, data, tool, (width, height))]
     write(HERE / "index.txt", ("\n".join(lines) + "\n").encode())
     print(f"{len(CASES)} files, {bytes_total} bytes")
 

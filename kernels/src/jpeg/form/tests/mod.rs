@@ -36,7 +36,7 @@ fn frame(width: u32, height: u32, sampling: &[(u8, u8)]) -> Frame {
     });
     let colour = [Colour::None, Colour::YCbCr, Colour::YCbCr, Colour::Ycck][sampling.len() - 1];
     let step = |table: usize| QuantTable(std::array::from_fn(|at| (1 + at + 300 * table) as u16));
-    let quant_tables = vec![step(0), step(1)];
+    let quant_tables = [step(0), step(1)].into_iter().collect();
     Frame { width, height, colour, components: components.collect(), quant_tables }
 }
 

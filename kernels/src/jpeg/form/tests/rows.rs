@@ -1,10 +1,12 @@
 //! Rows, regions and extents.
 
-use super::{FORMS, LOOKS, Look, coefficients, frame};
+use super::{FORMS, LOOKS, Look, Numbers, coefficients, frame};
 use crate::golden::instruction_sets;
 use crate::jpeg::Block;
 use crate::jpeg::form::geometry::NATURAL;
-use crate::jpeg::form::{FormError, FormReader, Frame, RowComponent, pack, unpack_all};
+use crate::jpeg::form::{
+    FormError, FormReader, Frame, RowComponent, RowScratch, pack, unpack_all,
+};
 use crate::{Cpu, jpeg::Coefficients};
 use std::ops::Range;
 
@@ -41,6 +43,33 @@ fn slice(frame: &Frame, from: &Coefficients, row: u32, columns: Range<u32>) -> U
         (blocks, extents)
     });
     components.collect()
+}
+
+#[test]
+fn what_a_damaged_form_leaves_behind_does_not_show() {
+    let mut numbers = Numbers(7);
+    let frame = frame(60, 33, &[(2, 1), (1, 1), (1, 1)]);
+    for (look, form) in LOOKS.into_iter().flat_map(|look| FORMS.map(|form| (look, form))) {
+        let packed = pack(form, &frame, &coefficients(&frame, look, 9), b"skeleton").unwrap();
+        let mut sound = FormReader::open(&packed, Cpu::Portable).unwrap();
+        let expected = read(&mut sound, 0, 0..3).unwrap();
+        let mut damaged = 0;
+        for number in 0..200 {
+            let mut bytes = packed.clone();
+            let at = numbers.below(packed.len() as u32) as usize;
+            bytes[at] ^= 1 << numbers.below(8);
+            let cpu = Cpu::available().nth(number % Cpu::available().count()).unwrap();
+            let mut scratch = RowScratch::default();
+            if let Ok(mut reader) = FormReader::open_with(&bytes, cpu, scratch) {
+                let (wide, _) = reader.frame().mcus();
+                damaged += u32::from(read(&mut reader, 0, 0..wide).is_err());
+                scratch = reader.into_scratch();
+                let mut reader = FormReader::open_with(&packed, cpu, scratch).unwrap();
+                assert_eq!(read(&mut reader, 0, 0..3).unwrap(), expected, "{form:?} {look:?}");
+            }
+        }
+        assert!(damaged > 0 || look == Look::Empty, "{form:?} {look:?}");
+    }
 }
 
 #[test]

@@ -115,6 +115,8 @@ impl Shared {
         self.dc.resize(task.blocks + GROUPS, 0);
         self.targets.resize(task.blocks * CLASSES, Target::default());
         self.chunk.resize(CHUNK, Zigzag::default());
+        // A damaged row may have left some.
+        self.patches.clear();
     }
 
     /// Turns differences of DC into DC.

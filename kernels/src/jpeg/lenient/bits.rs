@@ -1,0 +1,242 @@
+//! Bits as libjpeg reads them from damaged data.
+//!
+//! libjpeg has two ways. The quick one gives up at a marker, and the block is read anew; what it
+//! wrote there until then stays. For this, and for when data count as missing, both take bytes in
+//! when libjpeg does (jdhuff.c, jdhuff.h).
+
+use super::super::markers::HuffmanSpec;
+use super::input::Input;
+
+/// Bits that a lookup takes at once.
+const LOOK_BITS: u32 = 8;
+
+/// A length behind the longest code: the bits begin none.
+const NO_CODE: usize = 17;
+
+/// Bits that there are at least when the careful way has taken in bytes.
+const FILLED: u32 = 57;
+
+/// Bits that were taken in and not used.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Bits {
+    /// The lower ones count.
+    buffer: u64,
+    left: u32,
+}
+
+impl Bits {
+    fn peek(&self, count: u32) -> u32 {
+        (self.buffer >> (self.left - count)) as u32 & ((1 << count) - 1)
+    }
+
+    fn take(&mut self, count: u32) -> u32 {
+        let bits = self.peek(count);
+        self.left -= count;
+        bits
+    }
+
+    fn push(&mut self, byte: u8) {
+        self.buffer = self.buffer << 8 | u64::from(byte);
+        self.left += 8;
+    }
+}
+
+/// A Huffman table.
+#[derive(Debug, Clone)]
+pub(super) struct Table {
+    /// By the next bits: length of the code and symbol; length 9 for longer codes.
+    looks: [(u8, u8); 1 << LOOK_BITS],
+    /// By length: the largest code, -1 where there is none.
+    largest: [i32; NO_CODE + 1],
+    /// By length: index of the symbol less the code.
+    offsets: [i32; NO_CODE + 1],
+    symbols: [u8; 256],
+}
+
+impl Table {
+    /// `None` for codes that cannot be told apart, as libjpeg checks it: of a length that is in
+    /// use, the code of all ones must be free.
+    pub(super) fn new(spec: &HuffmanSpec) -> Option<Self> {
+        let mut table = Self {
+            looks: [(LOOK_BITS as u8 + 1, 0); 1 << LOOK_BITS],
+            largest: [-1; NO_CODE + 1],
+            offsets: [0; NO_CODE + 1],
+            symbols: spec.symbols,
+        };
+        table.largest[NO_CODE] = i32::MAX;
+        let last = spec.counts.iter().rposition(|count| *count > 0).map_or(0, |last| last + 1);
+        let (mut code, mut index) = (0_i32, 0_i32);
+        for (length, count) in (1_u32..).zip(&spec.counts[..last]) {
+            for _ in 0..*count {
+                if length <= LOOK_BITS {
+                    let free = LOOK_BITS - length;
+                    let from = (code as usize) << free;
+                    let symbol = spec.symbols[index as usize];
+                    table.looks.get_mut(from..from + (1 << free))?.fill((length as u8, symbol));
+                }
+                code += 1;
+                index += 1;
+            }
+            if *count > 0 {
+                table.offsets[length as usize] = index - code;
+                table.largest[length as usize] = code - 1;
+            }
+            if *count > 0 && code >= 1 << length {
+                return None;
+            }
+            code <<= 1;
+        }
+        Some(table)
+    }
+
+    /// The symbol of a code of a length; 0 for bits that are no code.
+    fn symbol(&self, code: i32, length: usize) -> u8 {
+        match length {
+            NO_CODE => 0,
+            _ => self.symbols[(code + self.offsets[length]) as usize & 255],
+        }
+    }
+}
+
+/// A way to read.
+pub(super) trait ReadBits {
+    /// Reads a code; one that is none is 17 bits long and means 0.
+    fn symbol(&mut self, table: &Table) -> u8;
+
+    /// Reads bits, 1 to 16.
+    fn value(&mut self, count: u32) -> u32;
+}
+
+/// The way that stops at markers and makes up zeros behind them.
+#[derive(Debug)]
+pub(super) struct Careful<'s, 'a> {
+    pub(super) input: &'s mut Input<'a>,
+    pub(super) bits: &'s mut Bits,
+    /// Set when bits are made up.
+    pub(super) is_short: &'s mut bool,
+}
+
+impl Careful<'_, '_> {
+    /// Makes bits ready.
+    fn need(&mut self, count: u32) {
+        if self.bits.left < count {
+            self.fill(count);
+        }
+    }
+
+    fn fill(&mut self, count: u32) {
+        while self.input.unread.is_none() && self.bits.left < FILLED {
+            match self.input.byte() {
+                0xff => match self.behind_ff() {
+                    0 => self.bits.push(0xff),
+                    marker => self.input.unread = Some(marker),
+                },
+                byte => self.bits.push(byte),
+            }
+        }
+        if count > self.bits.left {
+            *self.is_short = true;
+            self.bits.buffer <<= FILLED - self.bits.left;
+            self.bits.left = FILLED;
+        }
+    }
+
+    /// The first byte that is not 0xff.
+    fn behind_ff(&mut self) -> u8 {
+        loop {
+            match self.input.byte() {
+                0xff => (),
+                byte => return byte,
+            }
+        }
+    }
+}
+
+impl ReadBits for Careful<'_, '_> {
+    fn symbol(&mut self, table: &Table) -> u8 {
+        if self.bits.left < LOOK_BITS {
+            self.fill(0);
+        }
+        let mut length = 1;
+        if self.bits.left >= LOOK_BITS {
+            let (short, symbol) = table.looks[self.bits.peek(LOOK_BITS) as usize];
+            if u32::from(short) <= LOOK_BITS {
+                self.bits.left -= u32::from(short);
+                return symbol;
+            }
+            length = usize::from(short);
+        }
+        self.need(length as u32);
+        let mut code = self.bits.take(length as u32) as i32;
+        while code > table.largest[length] {
+            self.need(1);
+            code = code << 1 | self.bits.take(1) as i32;
+            length += 1;
+        }
+        table.symbol(code, length)
+    }
+
+    fn value(&mut self, count: u32) -> u32 {
+        self.need(count);
+        self.bits.take(count)
+    }
+}
+
+/// The quick way.
+#[derive(Debug)]
+pub(super) struct Quick<'a> {
+    pub(super) input: Input<'a>,
+    pub(super) bits: Bits,
+    /// Whether it came to a marker, or to 0xff twice: what was read is of no account.
+    pub(super) failed: bool,
+}
+
+impl Quick<'_> {
+    fn fill(&mut self) {
+        if self.bits.left > 16 {
+            return;
+        }
+        for _ in 0..6 {
+            let byte = self.input.byte();
+            if byte != 0xff {
+                self.bits.push(byte);
+            } else if self.input.byte() == 0 {
+                self.bits.push(0xff);
+            } else {
+                self.failed = true;
+                self.input.step_back();
+                self.input.step_back();
+                self.bits.push(0);
+            }
+        }
+    }
+}
+
+impl ReadBits for Quick<'_> {
+    fn symbol(&mut self, table: &Table) -> u8 {
+        self.fill();
+        let (short, symbol) = table.looks[self.bits.peek(LOOK_BITS) as usize];
+        if u32::from(short) <= LOOK_BITS {
+            self.bits.left -= u32::from(short);
+            return symbol;
+        }
+        let mut length = usize::from(short);
+        let mut code = self.bits.take(length as u32) as i32;
+        while code > table.largest[length] {
+            code = code << 1 | self.bits.take(1) as i32;
+            length += 1;
+        }
+        table.symbol(code, length)
+    }
+
+    fn value(&mut self, count: u32) -> u32 {
+        self.fill();
+        self.bits.take(count)
+    }
+}
+
+/// The value that bits stand for (T.81 Figure F.12, EXTEND).
+pub(super) fn extend(bits: u32, size: u32) -> i32 {
+    let bits = bits as i32;
+    if bits < 1 << (size - 1) { bits - (1 << size) + 1 } else { bits }
+}
