@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use meetpoint_format::batching::{Batching, Cut};
+use meetpoint_format::batching::{Batching, Cut, Rank};
 use meetpoint_format::dataset::{
     EntryPointSpacing, EntryPointsStored, Form, MANIFEST_NAME, Manifest, PartEncoder, PartEntry,
     Provenance, Row, Stored, part_name, schema,
@@ -168,6 +168,23 @@ fn prepare_all(job: &Job, engine: Box<dyn Engine>) {
             assert_eq!(stats.samples, job.batching.batch_len(batch));
         }
     }
+}
+
+#[test]
+fn batches_of_ranks_and_of_devices_hold_the_same_samples_as_any() {
+    let folder = tempfile::tempdir().unwrap();
+    let dataset = write(folder.path(), |_, _| ());
+    let parts = u32::try_from(dataset.manifest().parts.len()).unwrap();
+    assert!(parts > 1);
+    for (devices, rank, ranks) in [(1, 1, 3), (2, 0, 1), (2, 0, 3), (parts, 2, 3)] {
+        let mut job = job(&dataset, 3);
+        let holders = dataset.spread(devices, &[]).unwrap();
+        job.batching = Batching::new(*job.batching.cut(), Rank { rank, ranks }, holders).unwrap();
+        prepare_all(&job, open_engine(EngineKind::Threads, 2).unwrap().engine);
+    }
+    assert!(dataset.is_unchanged());
+    std::fs::write(folder.path().join(MANIFEST_NAME), "{}").unwrap();
+    assert!(!dataset.is_unchanged());
 }
 
 #[test]

@@ -183,13 +183,13 @@ fn batches_equal_those_computed_from_the_documentation() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(500))]
+    #![proptest_config(ProptestConfig::with_cases(300))]
 
     /// Every sample once in an epoch, but for the stated padding or what is stated to be left out;
     /// equal steps; both ways of the interleave; each batch whole on one device.
     #[test]
     fn ranks_and_devices_cover_every_sample_once(
-        parts in vec(0..60_u64, 1..9),
+        parts in vec(0..40_u64, 1..7),
         devices in 1..5_u32,
         batch_size in 1..9_u32,
         ranks in 1..6_u32,
@@ -202,6 +202,12 @@ proptest! {
         let cut = Cut { samples, batch_size, drop_last, shuffle, seed };
         let all = of_ranks(cut, ranks, &holders);
         let mut seen = vec![0_u64; samples as usize];
+        let mut device_of = vec![0; samples as usize];
+        for device in 0..devices as u16 {
+            for n in 0..holders.samples_of(device).unwrap_or(0) {
+                device_of[holders.held(device).unwrap().sample(n) as usize] = device;
+            }
+        }
         let (mut padding, mut short, mut distinct) = (0, vec![0; devices as usize], 0);
         for rank in &all {
             prop_assert_eq!(rank.batches(), all[0].batches());
@@ -209,18 +215,17 @@ proptest! {
             let counts = (0..devices as u16).map(|device| rank.count(device));
             prop_assert_eq!(counts.sum::<u64>(), rank.batches());
             let mut next = vec![0; devices as usize];
+            let order = rank.order(4);
             for batch in 0..rank.batches() as u32 {
                 let (device, n) = rank.holder(batch);
                 prop_assert_eq!(n, next[usize::from(device)]);
                 next[usize::from(device)] += 1;
                 prop_assert_eq!(rank.nth(device, n), batch);
-                let of_batch = samples_of(rank, 4, batch);
+                let of_batch: Vec<u64> = rank.samples_of(&order, batch).collect();
                 prop_assert_eq!(of_batch.len(), rank.batch_len(batch) as usize);
                 prop_assert!(!of_batch.is_empty());
-                if let Some(held) = holders.held(device) {
-                    let own: Vec<u64> = (0..held.samples()).map(|n| held.sample(n)).collect();
-                    prop_assert!(of_batch.iter().all(|sample| own.contains(sample)));
-                }
+                let is_own = |sample: &u64| device_of[*sample as usize] == device;
+                prop_assert!(of_batch.iter().all(is_own));
                 if rank.is_padding(batch) {
                     padding += 1;
                     continue;
