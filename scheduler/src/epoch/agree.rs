@@ -153,7 +153,7 @@ impl Epoch {
 
     /// A batch of a device that was accepted and is to be dropped (its slot and its memory
     /// released) because the host redoes it. Ask until `None` after each call of
-    /// [`Epoch::agreed`]; with one rank it is always `None`.
+    /// [`Epoch::agreed`] and [`Epoch::accelerator`]; with one rank it is always `None`.
     pub fn discard(&mut self, now: Time) -> Option<(BatchIndex, DeviceId)> {
         self.tell(now);
         self.ranks.discards.pop_front()

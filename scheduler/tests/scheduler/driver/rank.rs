@@ -191,7 +191,10 @@ impl Rank {
                     0 => (0..self.devices.len()).for_each(|at| self.poll_device(at, clock)),
                     1 => self.poll_host(clock),
                     2 => self.poll_fetch(clock),
-                    _ => self.poll_accelerator(clock),
+                    _ => {
+                        self.poll_accelerator(clock);
+                        self.drop_discarded();
+                    }
                 }
             }
             if self.finished || before == clock.posted + self.sequence.len() as u64 {
