@@ -96,8 +96,13 @@ impl Epoch {
         self.ranks.device_total = Some(combined.device_total);
         if let Plan::Ordered(plan) = &mut self.plan {
             plan.agreed(&mut self.board, &combined);
+            // This fixed the order, and with it perhaps another batch for the step: what was
+            // proposed for it is void, at every rank.
+            if combined.switch != combined.share_known {
+                self.ranks.kind = None;
+            }
         }
-        if kind == StepKind::Host {
+        if self.ranks.kind == Some(StepKind::Host) {
             self.make_host_step();
         }
         self.check_step();
@@ -105,10 +110,16 @@ impl Epoch {
     }
 
     /// The step is the host's: what only a device has is taken from it.
-    fn make_host_step(&mut self) {
+    pub(crate) fn make_host_step(&mut self) {
         match self.plan.next(&self.board) {
             Next::Only(position) => {
-                let Some(entry) = self.board.ledger.entry(position.batch) else { return };
+                let Some(entry) = self.board.ledger.entry(position.batch) else {
+                    // No device is granted it from here on.
+                    if let Plan::Ordered(plan) = &mut self.plan {
+                        plan.give_to_host(position.batch);
+                    }
+                    return;
+                };
                 if let (Source::Device(device), State::Ready | State::Published | State::Fetching) =
                     (entry.source, entry.state)
                 {

@@ -141,9 +141,17 @@ impl Epoch {
         }
         let board = &mut self.board;
         let ready = match (next, self.ranks.kind) {
-            (Next::Only(position), _) => {
-                let ready = board.ledger.state(position.batch) == State::Ready;
-                ready.then_some(position.batch)
+            (Next::Only(position), kind) => {
+                let entry = board.ledger.entry(position.batch);
+                let entry = entry.filter(|entry| entry.state == State::Ready);
+                if kind == Some(StepKind::Host)
+                    && entry.is_some_and(|entry| entry.source != Source::Host)
+                {
+                    // It came, or its place in the order did, after all ranks agreed on the host.
+                    self.make_host_step();
+                    return self.wait(next);
+                }
+                entry.map(|_| position.batch)
             }
             (Next::Any { .. }, Some(StepKind::Device)) => board.ready_device.pop_front(),
             (Next::Any { .. }, Some(StepKind::Host)) => board.ready_host.pop_front(),
