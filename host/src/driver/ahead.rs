@@ -90,7 +90,8 @@ impl Run {
         let generation = self.last_generation().checked_add(2)?;
         config.devices.iter_mut().for_each(|device| device.first_generation = generation);
         let sessions = self.devices().iter().map(|end| end.session().cloned()).collect();
-        let setup = RunSetup { epoch: self.epoch + 1, config, sessions, events: Vec::new() };
+        let (epoch, events) = (self.epoch + 1, Vec::new());
+        let setup = RunSetup { epoch, config, sessions, labels: None, events };
         Run::ahead(setup).ok()
     }
 

@@ -45,7 +45,8 @@ impl Driver {
                 run.meters.step.add(elapsed - record.consume_ns);
             }
             if run.ended_ns.is_none() {
-                run.scheduler.accelerator_ready(run.now());
+                let now = run.now();
+                run.scheduler.accelerator_ready(now);
             }
             run.pump();
         }

@@ -6,9 +6,12 @@
 
 mod ahead;
 mod consumer;
+mod labels;
 mod run;
 
 pub(crate) use consumer::Step;
+pub use labels::Displacement;
+pub(crate) use labels::Labels;
 pub(crate) use run::{FetchTask, Prepared, Run, RunSetup, device_name};
 
 use crate::device_link::Session;

@@ -155,6 +155,8 @@ impl JobFile {
             read_depth: self.read_depth,
             devices,
             run_ahead: if self.run_ahead { self.epochs } else { 0 },
+            reuse: self.reuse,
+            choose_by_saving: self.choice == Choice::Saving,
             ranks: self.ranks,
             shared_dataset: self.shared,
             part_holders: self.part_holders(),

@@ -110,6 +110,11 @@ impl<'l> Epoch<'l> {
         let now_ns = monotonic_ns();
         let run = self.end().expect("an epoch ends once");
         let mut stats = collect(run, self.loader, now_ns);
+        if self.loader.config.choose_by_saving {
+            let Loader { saving, job, .. } = &mut *self.loader;
+            // A dataset that cannot be read any more is the next epoch's to tell.
+            let _ = saving.learn(job, stats.epoch, &stats.records);
+        }
         stats.host_cpu_ns = cpu_ns;
         stats.host_peak_resident_bytes = peak_bytes;
         stats
@@ -186,6 +191,8 @@ fn collect(mut run: Run, loader: &Loader, now_ns: u64) -> EpochStats {
         devices,
         schedule,
         ahead_batches: run.ahead_batches,
+        reused_batches: run.reused_batches,
+        displacement: run.displacement(),
         events,
         records: run.records,
         checks: run.checks,

@@ -4,7 +4,7 @@ use super::{
     DeviceEnd, FAILURES_IN_A_ROW_MAX, FetchTask, NOT_BEGUN, Prepared, PublishedSlot, QUIET_MAX_NS,
     Run,
 };
-use crate::device_link::{Session, SlotLease};
+use crate::device_link::{Session, SlotContents, SlotLease};
 use meetpoint_format::wire;
 use meetpoint_scheduler::{Agreement, BatchIndex, DeviceDecision, DeviceId, Generation, Outcome};
 use std::sync::Arc;
@@ -32,8 +32,24 @@ impl Run {
     pub(in crate::driver) fn begin(&mut self) {
         for number in 0..self.devices.len() {
             self.begin_device(number);
+            self.take_retained(number);
         }
         self.pump();
+    }
+
+    /// Batches that a device's slots still hold from an epoch before need not be prepared again.
+    /// Those that the strategy has no place for are released.
+    fn take_retained(&mut self, number: usize) {
+        let end = &mut self.devices[number];
+        let Some(session) = &end.session else { return };
+        for (lease, contents) in session.take_retained() {
+            let batch = BatchIndex(contents.batch);
+            if self.scheduler.preloaded(0, end.id, batch) == Outcome::Accepted {
+                let slot = PublishedSlot { lease: Some(lease), contents };
+                end.published.insert(batch.0, slot);
+                self.reused_batches += 1;
+            }
+        }
     }
 
     /// Tells a device to begin the epoch, once.
@@ -214,11 +230,14 @@ impl Run {
         }
         let (batch, generation) = (BatchIndex(message.batch), Generation(message.generation));
         if self.scheduler.device_published(now, end.id, batch, generation) == Outcome::Accepted {
-            let slot = PublishedSlot {
-                lease: Some(lease),
+            let contents = SlotContents {
+                epoch: message.epoch,
+                generation: message.generation,
+                batch: message.batch,
                 start_ns: message.started_ns,
                 end_ns: message.published_ns,
             };
+            let slot = PublishedSlot { lease: Some(lease), contents };
             end.published.insert(batch.0, slot);
             end.unprepared_in_a_row = 0;
         }
@@ -285,7 +304,7 @@ impl Run {
         let now = self.now();
         let outcome = self.scheduler.device_fetched(now, task.device, task.batch, task.generation);
         if outcome == Outcome::Accepted {
-            let published = task.published.end_ns.saturating_sub(self.begun_ns);
+            let published = task.published.contents.end_ns.saturating_sub(self.begun_ns);
             self.devices[usize::from(task.device.0)].refused_in_a_row = 0;
             self.meters.fetch.add(self.elapsed().saturating_sub(published));
             self.make_ready(task.batch, prepared);

@@ -8,10 +8,11 @@ mod end;
 
 pub(crate) use end::{DeviceEnd, device_name};
 
+use super::labels::{Displacement, Labelled, Labels};
 use crate::Error;
 use crate::batch::{Contents, Memory};
 use crate::clock::monotonic_ns;
-use crate::device_link::{Session, SlotLease};
+use crate::device_link::{Session, SlotContents, SlotLease};
 use crate::events::{Event, EventLog};
 use crate::stats::{BatchCheck, BatchRecord, Meter, Preparer, Schedule};
 use meetpoint_format::wire::PROGRESS_INTERVAL_MS;
@@ -43,6 +44,8 @@ pub(crate) struct RunSetup {
     pub(crate) config: Config,
     /// The link of each device; `None` where it could not be opened again.
     pub(crate) sessions: Vec<Option<Arc<Session>>>,
+    /// Where batches do not stand in their order.
+    pub(crate) labels: Option<Arc<Labels>>,
     /// What happened since the epoch before, as sentences.
     pub(crate) events: Vec<String>,
 }
@@ -72,13 +75,12 @@ pub(crate) struct FetchTask {
     pub(crate) published: PublishedSlot,
 }
 
-/// A slot that waits to be fetched, and when the device worked on it.
+/// A slot that waits to be fetched, and what it holds.
 #[derive(Debug)]
 pub(crate) struct PublishedSlot {
     /// `None` once it was taken for fetching.
     pub(crate) lease: Option<SlotLease>,
-    pub(crate) start_ns: u64,
-    pub(crate) end_ns: u64,
+    pub(crate) contents: SlotContents,
 }
 
 /// A batch that can be consumed.
@@ -112,9 +114,11 @@ pub(crate) struct Run {
     pub(crate) begun_ns: u64,
     /// Device batches that were published before that.
     pub(crate) ahead_batches: u32,
+    /// Device batches that were kept from an epoch before.
+    pub(crate) reused_batches: u32,
     /// A device that had begun it was lost before the consumer began it.
     pub(super) is_broken: bool,
-    pub(super) scheduler: Scheduler,
+    pub(super) scheduler: Labelled,
     devices: Vec<DeviceEnd>,
     pub(super) ready: BTreeMap<u32, Ready>,
     failure: Option<Error>,
@@ -150,10 +154,11 @@ impl Run {
         Ok(Self {
             serial,
             epoch: setup.epoch,
-            scheduler: Scheduler::new(setup.config)?,
+            scheduler: Labelled::new(Scheduler::new(setup.config)?, setup.labels),
             zero_ns,
             begun_ns: zero_ns,
             ahead_batches: 0,
+            reused_batches: 0,
             is_broken: false,
             devices: setup.sessions.into_iter().enumerate().map(end).collect(),
             ready: BTreeMap::new(),
@@ -196,6 +201,11 @@ impl Run {
         &self.scheduler
     }
 
+    /// How far batches stand from their order; `None` where they stand in it.
+    pub(crate) fn displacement(&self) -> Option<Displacement> {
+        self.scheduler.displacement()
+    }
+
     pub(crate) fn has_failed(&self) -> bool {
         self.has_failed
     }
@@ -207,7 +217,7 @@ impl Run {
 
     /// What the scheduler came to.
     pub(crate) fn schedule(&self) -> Schedule {
-        Schedule::from(&self.scheduler)
+        Schedule::from(&*self.scheduler)
     }
 
     /// Everything that happened, for the report.
