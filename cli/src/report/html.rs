@@ -210,13 +210,16 @@ fn energies(report: &Report) -> String {
                 from a meter.";
     let modelled = tables::modelled(report);
     if !modelled.rows.is_empty() {
-        html.push_str(&section("Modelled energy", lead, &grid(&modelled)));
+        let origin = format!("<p>{}.</p>\n", escape(&tables::origin(report)));
+        html.push_str(&section("Modelled energy", lead, &(grid(&modelled) + &origin)));
     }
-    let lead = "Core-seconds and bytes are counted; what they do to memory, flash and money is \
-                modelled. Life is the share of the drive's rated bytes.";
+    let lead = "Core-seconds and bytes are counted; what they do to memory and flash is modelled. \
+                Flash, life (the share of the drive's rated bytes) and cost are of one epoch.";
     let used = tables::consumption(report);
     if !used.rows.is_empty() {
-        html.push_str(&section("Usage, wear and cost", lead, &grid(&used)));
+        let cost = tables::cost(report);
+        let cost = if cost.rows.is_empty() { String::new() } else { grid(&cost) };
+        html.push_str(&section("Usage, wear and cost", lead, &(grid(&used) + &cost)));
     }
     html
 }

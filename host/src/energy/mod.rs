@@ -4,8 +4,8 @@
 //! A meter that does not work says why and is left out; one that fails on the way gives no figure
 //! for the interval, never a part of one.
 //!
-//! In reading order: this file (the contract), [`powercap`], [`perf`], [`hwmon`], [`battery`],
-//! [`gpu`] (the sources), [`Meters`] (which there are), [`Recorder`] (an interval),
+//! In reading order: this file (the contract), `powercap`, `perf`, `hwmon`, `battery`, `gpu`
+//! (the sources), [`Meters`] (which there are), [`Recorder`] (an interval),
 //! [`Measurement`] (what came out).
 
 mod battery;

@@ -108,10 +108,7 @@ impl Recorder {
         let (stop, stopped) = channel();
         let (send, done) = channel();
         let run = move || {
-            // Without a meter there is nothing to do until the end.
-            while !interval.sums.is_empty()
-                && stopped.recv_timeout(every) == Err(RecvTimeoutError::Timeout)
-            {
+            while stopped.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
                 interval.read();
             }
             interval.read();

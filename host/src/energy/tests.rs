@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::*;
+use crate::clock::monotonic_ns;
 
 /// A folder that stands for `/`.
 struct Tree(tempfile::TempDir);
@@ -369,6 +370,21 @@ fn a_machine_without_meters_says_so_and_why() {
     let because = measurement.nothing_because.unwrap();
     assert!(because.starts_with("no meter of energy works here (rapl: "), "{because}");
     assert!(because.contains("nvml: no library"), "{because}");
+}
+
+/// The interval is what lies between start and stop, whether or not there is a meter.
+#[test]
+fn an_interval_lasts_until_it_is_stopped() {
+    for files in [Vec::new(), powercap_files()] {
+        let recorder = Recorder::start(Tree::new(&files).meters());
+        let inside = monotonic_ns();
+        while monotonic_ns() < inside + 1_000_000 {
+            std::thread::yield_now();
+        }
+        let lasted = monotonic_ns() - inside;
+        let (measurement, _) = recorder.stop();
+        assert!(measurement.seconds >= lasted as f64 / 1e9, "{measurement:?}");
+    }
 }
 
 #[test]

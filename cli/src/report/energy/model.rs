@@ -2,7 +2,11 @@
 
 use super::{Consumption, EnergyPart, ModelledCost, ModelledDram, ModelledEnergy, ModelledWear};
 use crate::report::Run;
+use meetpoint_format::slot::HEADER_BYTES;
 use meetpoint_sim::power::{Activity, Cost, DramTraffic, PowerModel, Wear};
+
+/// What direct reads are whole multiples of.
+const BLOCK_BYTES: u64 = 4096;
 
 /// The machine and the job as the model needs them.
 #[derive(Debug, Clone, PartialEq)]
@@ -76,11 +80,14 @@ pub(crate) fn model(
 }
 
 /// What went over the memory bus, from what was counted. With a spool in a file the host's reads
-/// are of slots too.
+/// are of slots too: header and payload, in whole blocks.
 fn traffic(run: &Run, setting: &Setting) -> DramTraffic {
     let tensors = |batches: u64| batches.saturating_mul(setting.batch_bytes);
     let of_devices = tensors(run.totals.device_batches);
-    let slots_read = if setting.spool_on_flash { of_devices } else { 0 };
+    let slot_bytes = setting.batch_bytes.saturating_add(HEADER_BYTES as u64).div_ceil(BLOCK_BYTES);
+    let slot_bytes = slot_bytes.saturating_mul(BLOCK_BYTES);
+    let slots = run.totals.device_batches.saturating_mul(slot_bytes);
+    let slots_read = if setting.spool_on_flash { slots } else { 0 };
     let encoded = run.totals.host_bytes_read.saturating_sub(slots_read);
     DramTraffic::host(encoded, tensors(run.totals.host_batches))
         .and(DramTraffic::device(of_devices))
@@ -176,6 +183,20 @@ mod tests {
         assert_eq!(memory.modelled_flash_wear, 0.0);
         let parts = flash.modelled_node + flash.modelled_energy + flash.modelled_device_premium;
         assert!((flash.modelled_total - parts - flash.modelled_flash_wear).abs() < 1e-12);
+    }
+
+    #[test]
+    fn reads_of_slots_are_not_taken_for_reads_of_samples() {
+        let mut report = made_up::report(10);
+        let run = &mut report.runs[1];
+        // 4 slots of 32 samples: a header of 4 KiB and 4,816,896 bytes, in whole blocks.
+        run.totals.host_bytes_read = 1_000 + 4 * (4_096 + 4_816_896);
+        let (_, used) = model(&PowerModel::bundled(), run, &setting(true));
+        let of_devices = 4 * 32 * 150_528;
+        assert_eq!(used.modelled_dram.modelled_read_bytes, 1_000 + of_devices);
+        run.totals.host_bytes_read = 1_000;
+        let (_, used) = model(&PowerModel::bundled(), run, &setting(false));
+        assert_eq!(used.modelled_dram.modelled_read_bytes, 1_000 + of_devices);
     }
 
     #[test]

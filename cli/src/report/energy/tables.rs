@@ -38,32 +38,27 @@ pub(crate) fn measured(report: &Report) -> Grid {
 
 /// Modelled energy; its columns hold nothing measured.
 pub(crate) fn modelled(report: &Report) -> Grid {
-    let head = [
-        "strategy",
-        "modelled total",
-        "modelled preparation",
-        "modelled J/sample",
-        "modelled parts",
-        "watts from",
-        "unverified watts",
-    ];
-    let mut grid = Grid::new(&head, 1..4);
-    for run in &report.runs {
-        let Some(energy) = &run.modelled_energy else { continue };
-        let parts: Vec<String> = energy
-            .modelled_parts
-            .iter()
-            .map(|part| format!("{} {}", part.name, joules(part.modelled_joules)))
-            .collect();
-        grid.rows.push(vec![
+    let energies =
+        || report.runs.iter().filter_map(|run| Some((run, run.modelled_energy.as_ref()?)));
+    let parts: Vec<&str> = energies()
+        .next()
+        .map(|(_, energy)| energy.modelled_parts.iter().map(|part| part.name.as_str()).collect())
+        .unwrap_or_default();
+    let sums = ["strategy", "modelled total", "modelled preparation", "modelled J/sample"];
+    let head: Vec<&str> = sums.into_iter().chain(parts.iter().copied()).collect();
+    let mut grid = Grid::new(&head, 1..head.len());
+    for (run, energy) in energies() {
+        let sums = [
             run.strategy.clone(),
             joules(energy.modelled_joules),
             joules(energy.modelled_preparation_joules),
             energy.modelled_joules_per_sample.map_or_else(unknown, significant),
-            parts.join(", "),
-            energy.source.clone(),
-            energy.unverified_watts.join(", "),
-        ]);
+        ];
+        let of_part = |name: &&str| {
+            let part = energy.modelled_parts.iter().find(|part| part.name == **name);
+            part.map_or_else(unknown, |part| joules(part.modelled_joules))
+        };
+        grid.rows.push(sums.into_iter().chain(parts.iter().map(of_part)).collect());
     }
     grid
 }
@@ -74,18 +69,15 @@ pub(crate) fn consumption(report: &Report) -> Grid {
         "strategy",
         "host core-s",
         "device to host",
-        "to flash an epoch",
-        "modelled DRAM traffic",
-        "modelled drive writes/day",
-        "rated drive writes/day",
-        "modelled life an epoch",
-        "modelled cost an epoch",
+        "to flash",
+        "modelled DRAM",
+        "modelled writes/day",
+        "modelled life",
     ];
     let mut grid = Grid::new(&head, 1..head.len());
     for run in &report.runs {
         let Some(used) = &run.consumption else { continue };
         let wear = used.modelled_wear.as_ref();
-        let cost = used.modelled_cost.as_ref();
         grid.rows.push(vec![
             run.strategy.clone(),
             significant(run.totals.host_core_seconds),
@@ -93,14 +85,56 @@ pub(crate) fn consumption(report: &Report) -> Grid {
             bytes(used.flash_bytes_per_epoch),
             bytes(used.modelled_dram.modelled_bytes),
             wear.map_or_else(unknown, |wear| significant(wear.modelled_drive_writes_per_day)),
-            wear.map_or_else(unknown, |wear| significant(wear.rated_drive_writes_per_day)),
             wear.map_or_else(unknown, |wear| small(wear.modelled_life_share_per_epoch)),
-            cost.map_or_else(unknown, |cost| {
-                format!("{} {}", small(cost.modelled_total), cost.currency)
-            }),
         ]);
     }
     grid
+}
+
+/// Money for an epoch by the model.
+pub(crate) fn cost(report: &Report) -> Grid {
+    let head = ["strategy", "modelled cost", "node", "electricity", "device premium", "flash wear"];
+    let mut grid = Grid::new(&head, 1..head.len());
+    for run in &report.runs {
+        let cost = run.consumption.as_ref().and_then(|used| used.modelled_cost.as_ref());
+        let Some(cost) = cost else { continue };
+        let money = |amount: f64| format!("{} {}", small(amount), cost.currency);
+        grid.rows.push(vec![
+            run.strategy.clone(),
+            money(cost.modelled_total),
+            money(cost.modelled_node),
+            money(cost.modelled_energy),
+            money(cost.modelled_device_premium),
+            money(cost.modelled_flash_wear),
+        ]);
+    }
+    grid
+}
+
+/// Where the modelled figures come from: the file, and what in it is not sure.
+pub(crate) fn origin(report: &Report) -> String {
+    let mut energies = report.runs.iter().filter_map(|run| run.modelled_energy.as_ref());
+    let Some(energy) = energies.next() else { return String::new() };
+    let mut text = energy.source.clone();
+    let mut says = |what: &str, names: &[String]| {
+        if !names.is_empty() {
+            text.push_str(&format!("; {what}: {}", names.join(", ")));
+        }
+    };
+    says("watts without a checked source", &energy.unverified_watts);
+    let used = report.runs.iter().find_map(|run| run.consumption.as_ref());
+    let cost = used.and_then(|used| used.modelled_cost.as_ref());
+    if let Some(cost) = cost {
+        says("prices without a checked source", &cost.unverified);
+        says("prices chosen as examples", &cost.example_prices);
+    }
+    let wear = used.and_then(|used| used.modelled_wear.as_ref());
+    if let Some(wear) = wear {
+        says("rating without a checked source", &wear.unverified);
+        let rated = significant(wear.rated_drive_writes_per_day);
+        text.push_str(&format!("; the drive is rated for {rated} drive writes a day"));
+    }
+    text
 }
 
 /// What a terminal shows: the measured sum or why there is none, and the modelled totals.
@@ -153,7 +187,12 @@ fn joules(value: f64) -> String {
 
 /// Shares and prices of single epochs may be far below 1.
 fn small(value: f64) -> String {
-    if value == 0.0 || value >= 1e-3 { significant(value) } else { format!("{value:.2e}") }
+    match value {
+        0.0 => "0".to_owned(),
+        _ if value >= 0.1 => significant(value),
+        _ if value >= 1e-3 => format!("{value:.4}"),
+        _ => format!("{value:.2e}"),
+    }
 }
 
 #[cfg(test)]
@@ -167,11 +206,23 @@ mod tests {
         let (measured, modelled) = (measured(&report), modelled(&report));
         assert!(measured.head.iter().all(|name| !name.contains("modelled")));
         assert!(modelled.head.iter().all(|name| !name.contains("measured")));
-        let grids = [&measured, &modelled, &consumption(&report)];
+        let grids = [&measured, &modelled, &consumption(&report), &cost(&report)];
         for grid in grids {
             assert!(!grid.rows.is_empty());
             assert!(grid.rows.iter().all(|row| row.len() == grid.head.len()));
         }
+    }
+
+    #[test]
+    fn what_is_not_sure_in_the_file_is_told_with_its_name() {
+        let text = origin(&made_up::report(10));
+        let told = [
+            "modelled(desktop@00ff)",
+            "watts without a checked source: device.active_w",
+            "prices chosen as examples: prices.drive",
+            "the drive is rated for 0.66 drive writes a day",
+        ];
+        assert_eq!(text, told.join("; "));
     }
 
     #[test]
@@ -203,7 +254,7 @@ mod tests {
 
     #[test]
     fn small_shares_and_prices_keep_their_digits() {
-        assert_eq!(small(0.0), significant(0.0));
-        assert_eq!(small(0.000_000_123), "1.23e-7");
+        let shown = [0.0, 0.000_000_123, 0.001_234, 0.25].map(small);
+        assert_eq!(shown, ["0", "1.23e-7", "0.0012", "0.25"]);
     }
 }
