@@ -87,7 +87,7 @@ pub struct FaultSyntax {
 impl FaultSyntax {
     /// What would be right.
     pub const KNOWN: &str = "faults are die@N, stall@N, stall@N:2s, slow@N:x4, corrupt@N, tear@N, \
-                             enospc@N, drop-link@N; N counts batches from 1, over all jobs at a time";
+                             enospc@N, drop-link@N; N counts the batches of all jobs from 1";
 }
 
 /// The longest stall that can be asked for with a duration.

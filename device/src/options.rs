@@ -19,13 +19,13 @@ pub struct ServeOptions {
     pub faults: Vec<Fault>,
     /// How datasets are read and file spools written.
     pub engine: EngineKind,
-    /// Hosts that it works for at a time: the ranks of a job, or jobs of the same user. Their batches
-    /// are prepared in turns.
+    /// Hosts that it works for at a time: the ranks of a job, or jobs of the same user. Their
+    /// batches are prepared in turns.
     pub hosts: u32,
-    /// Serve a host, or as many as it takes at a time, then end: for a device that a host starts for itself. It then also ends with
-    /// the thread that started it (`PR_SET_PDEATHSIG`, as SIGTERM), ends when no host has come for
-    /// [`ServeOptions::FIRST_HOST_TIMEOUT`], and takes the socket's folder with it where that is
-    /// empty and named `meetpoint-…`: a host that was killed cannot.
+    /// End when a host has come and all that came have gone: for a device that a host starts for
+    /// itself. It then also ends with the thread that started it (`PR_SET_PDEATHSIG`, as SIGTERM),
+    /// ends when no host has come for [`ServeOptions::FIRST_HOST_TIMEOUT`], and takes the socket's
+    /// folder with it where that is empty and named `meetpoint-…`: a host that was killed cannot.
     pub once: bool,
     /// With `once`: the process that started this one. A device whose parent is another by the time
     /// it has asked to be told of the parent's end is too late, and ends at once.

@@ -188,3 +188,58 @@ fn every_read_takes_its_latency() {
         measured.meters.latency_ns_achieved as f64 / latency.as_nanos() as f64
     });
 }
+
+/// The knobs are the device's, not each host's. Others on this machine can only make it slower.
+#[test]
+fn two_hosts_get_no_more_than_one_device_together() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let images: Vec<_> = (0..40).map(|index| jpeg(index, 256)).collect();
+    let bytes: u64 = images.iter().map(|image| image.len() as u64).sum();
+    let (ratio, rate) = (0.5, bytes * 4);
+    for emulation in [
+        Emulation { cpu_ratio: Some(ratio), ..Emulation::default() },
+        Emulation { read_bytes_per_second: Some(rate), ..Emulation::default() },
+    ] {
+        let device = Device::start_with(images.clone(), |options| {
+            options.emulation = Emulation { allow_shared: true, ..emulation.clone() };
+            options.hosts = 2;
+        });
+        talk(async {
+            let mut sessions = Vec::new();
+            for _ in 0..2 {
+                let spool = Spool::new(SpoolKind::Memory, 8, 5 * SAMPLE_BYTES);
+                let mut host = Host::connect(device.socket()).await;
+                host.load(&device, &spool, |_| ()).await.unwrap();
+                let link = host.run().await.unwrap();
+                sessions.push((spool, host, link));
+            }
+            let start = Instant::now();
+            for (_, _, link) in &sessions {
+                link.grant(0, 1, 7, 8).await;
+            }
+            let mut sum = Meters::default();
+            for (_, _, link) in &mut sessions {
+                for _ in 0..8 {
+                    link.published().await;
+                }
+                let meters = link.meters_at(8).await;
+                sum.busy_ns += meters.busy_ns;
+                sum.cpu_ns += meters.cpu_ns;
+                sum.dataset_bytes_read += meters.dataset_bytes_read;
+            }
+            let took = start.elapsed();
+            assert_eq!(sum.dataset_bytes_read, 2 * bytes);
+            assert!(u128::from(sum.busy_ns) <= took.as_nanos(), "one at a time: {sum:?} {took:?}");
+            if emulation.cpu_ratio.is_some() {
+                let share = sum.cpu_ns as f64 / took.as_nanos() as f64;
+                eprintln!("{share:.4} of a core for {ratio}, two hosts together");
+                // What is owed at the end, or was credited at the start, is at most this.
+                assert!(share <= ratio * 1.15, "{share}");
+            } else {
+                let got = sum.dataset_bytes_read as f64 / took.as_secs_f64();
+                eprintln!("{:.4} of the read bandwidth, two hosts together", got / rate as f64);
+                assert!(got <= rate as f64 * 1.05, "{got}");
+            }
+        });
+    }
+}

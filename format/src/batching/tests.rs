@@ -96,7 +96,7 @@ fn the_largest_numbers_do_not_overflow() {
     // (2^32 - 1)(2^32 + 1) = 2^64 - 1.
     assert_eq!(wide.batches(), (1 << 32) + 1);
     assert_eq!(wide.batch_len(u32::MAX), u32::MAX);
-    assert_eq!(wide.samples_of(&wide.order(1), u32::MAX).next().is_some(), true);
+    assert!(wide.samples_of(&wide.order(1), u32::MAX).next().is_some());
     for drop_last in [false, true] {
         let cut = cut(u64::MAX, 1, drop_last);
         let rank = Rank { rank: RANKS_MAX - 1, ranks: RANKS_MAX };
