@@ -155,7 +155,6 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
         part_bytes_target: arguments.part_size,
         threads: arguments.threads,
         stop: stop.flag(),
-        ..PackOptions::default()
     };
     let summary = pack_with_bar(&arguments.source, &arguments.destination, &options)?;
     output.result(&summary, || text(&summary))

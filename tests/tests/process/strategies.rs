@@ -141,7 +141,7 @@ fn what_a_newcomer_mistypes_is_refused_with_what_would_be_right() {
     typed(&["--replay", "mte:few"], &["mte:few", "report.json"]);
     typed(&["--replay", "mte:3", "--strategy", "wrr"], &["record of mte", "leave --strategy out"]);
     typed(&["--replay", "mte:300"], &["300", "12"]);
-    typed(&["--power", "desk"], &["desk", "--power"]);
+    typed(&["--power", "desk"], &["no power preset desk", "desktop"]);
     let mistyped = run(folder.path(), &["run", "job.toml", "--strategy", "mte_feedback"]);
     assert_eq!(mistyped.code(), Some(2));
     assert!(mistyped.stderr.contains("mte-feedback"), "{mistyped:?}");

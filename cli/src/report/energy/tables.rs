@@ -187,7 +187,12 @@ fn joules(value: f64) -> String {
 
 /// Shares and prices of single epochs may be far below 1.
 fn small(value: f64) -> String {
-    if value == 0.0 || value >= 1e-3 { significant(value) } else { format!("{value:.2e}") }
+    match value {
+        0.0 => "0".to_owned(),
+        _ if value >= 0.1 => significant(value),
+        _ if value >= 1e-3 => format!("{value:.4}"),
+        _ => format!("{value:.2e}"),
+    }
 }
 
 #[cfg(test)]
@@ -211,9 +216,13 @@ mod tests {
     #[test]
     fn what_is_not_sure_in_the_file_is_told_with_its_name() {
         let text = origin(&made_up::report(10));
-        let told = "modelled(desktop@00ff); watts without a checked source: device.active_w; prices \
-                    chosen as examples: prices.drive; the drive is rated for 0.66 drive writes a day";
-        assert_eq!(text, told);
+        let told = [
+            "modelled(desktop@00ff)",
+            "watts without a checked source: device.active_w",
+            "prices chosen as examples: prices.drive",
+            "the drive is rated for 0.66 drive writes a day",
+        ];
+        assert_eq!(text, told.join("; "));
     }
 
     #[test]
@@ -245,7 +254,7 @@ mod tests {
 
     #[test]
     fn small_shares_and_prices_keep_their_digits() {
-        assert_eq!(small(0.0), significant(0.0));
-        assert_eq!(small(0.000_000_123), "1.23e-7");
+        let shown = [0.0, 0.000_000_123, 0.001_234, 0.25].map(small);
+        assert_eq!(shown, ["0", "1.23e-7", "0.0012", "0.25"]);
     }
 }
