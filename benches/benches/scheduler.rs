@@ -8,14 +8,15 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::collections::VecDeque;
 use std::hint::black_box;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use meetpoint_benches::{Options, Report, Row, Target, median};
 use meetpoint_scheduler::{
     AcceleratorDecision, BatchIndex, Config, DeviceConfig, DeviceDecision, DeviceId, Epoch,
-    Generation, Holders, HostDecision, Learned, Profile, Source, Split, Strategy, Tail,
+    Generation, Goal, Holders, HostDecision, Interleave, Learned, Order, Profile, Source, Split,
+    Strategy, Tail,
 };
 
 struct Counting;
@@ -87,7 +88,7 @@ fn config(strategy: Strategy, batches: u32) -> Config {
     let profile = Profile { host_ns: STEP_NS, device_ns: 2 * STEP_NS, ready_ns: STEP_NS / 2 };
     let spool_slots = match strategy {
         // An equal finish has the device's whole part in the spool.
-        Strategy::Mte { .. } => batches,
+        Strategy::Mte { .. } | Strategy::MteFeedback => batches,
         _ => 32,
     };
     Config {
@@ -166,6 +167,98 @@ fn work_through(strategy: Strategy, batches: u32) -> anyhow::Result<Costs> {
     })
 }
 
+/// An epoch of `wrr` in which each of many devices holds its own batches and works on one at a time;
+/// together they are as fast as the host.
+fn many_devices(devices: u16, batches: u32) -> anyhow::Result<Costs> {
+    let device_ns = STEP_NS * u64::from(devices);
+    let profile = Profile { host_ns: STEP_NS, device_ns, ready_ns: STEP_NS / 2 };
+    let mut config = config(Strategy::Wrr, batches);
+    config.devices = vec![DeviceConfig { ahead: 2, ..config.devices[0] }; usize::from(devices)];
+    config.learned = Learned::from_profile(&profile, usize::from(devices));
+    config.stall_timeout_ns = 1_000 * device_ns;
+    config.holders = Holders::Interleaved(Arc::new(ByTurns { devices, batches }));
+    let mut epoch = Epoch::new(config)?;
+    let mut queues =
+        vec![VecDeque::<(BatchIndex, Generation)>::with_capacity(4); usize::from(devices)];
+    let mut meter = Meter::new(batches);
+    let (mut now, mut hash, mut at) = (0, 0xcbf2_9ce4_8422_2325_u64, 0_u16);
+    (0..devices).for_each(|device| take_work(&mut epoch, now, device, &mut queues));
+    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    for round in 0_u64.. {
+        now += STEP_NS;
+        // One device publishes in each round, by turns.
+        let device = DeviceId(at);
+        if let Some((batch, generation)) = queues[usize::from(at)].pop_front() {
+            epoch.device_published(now, device, batch, generation);
+        }
+        take_work(&mut epoch, now, at, &mut queues);
+        at = (at + 1) % devices;
+        if let Some((batch, device, generation)) = epoch.fetch(now) {
+            epoch.device_fetched(now, device, batch, generation);
+        }
+        if let HostDecision::Prepare(batch) = epoch.host(now) {
+            epoch.host_finished(now, batch);
+        }
+        epoch.accelerator_ready(now);
+        match epoch.accelerator(now) {
+            AcceleratorDecision::Consume(batch, source) => {
+                let word = u64::from(batch.0) << 1 | u64::from(source != Source::Host);
+                hash = (hash ^ word).wrapping_mul(0x0000_0100_0000_01b3);
+            }
+            AcceleratorDecision::WaitUntil(_) | AcceleratorDecision::Agree(_) => {}
+            AcceleratorDecision::Done => break,
+        }
+        meter.count(9);
+        let rounds_max = 4 * u64::from(batches) + 100_000;
+        anyhow::ensure!(round < rounds_max, "the epoch does not end: {:?}", epoch.summary());
+    }
+    Ok(Costs {
+        chunks: meter.chunks,
+        calls: meter.calls,
+        allocations: ALLOCATIONS.load(Ordering::Relaxed) - before,
+        sequence_hash: hash,
+        device_batches: epoch.summary().device_batches,
+    })
+}
+
+fn take_work(
+    epoch: &mut Epoch,
+    now: u64,
+    device: u16,
+    queues: &mut [VecDeque<(BatchIndex, Generation)>],
+) {
+    while let DeviceDecision::Work(run, generation) = epoch.device(now, DeviceId(device)) {
+        queues[usize::from(device)].push_back((run.first, generation));
+    }
+}
+
+/// Batch b is held by device b mod D.
+#[derive(Debug)]
+struct ByTurns {
+    devices: u16,
+    batches: u32,
+}
+
+impl Interleave for ByTurns {
+    fn devices(&self) -> u16 {
+        self.devices
+    }
+
+    fn count(&self, device: DeviceId) -> u32 {
+        let devices = u32::from(self.devices);
+        (self.batches + devices - 1 - u32::from(device.0)) / devices
+    }
+
+    fn holder(&self, batch: BatchIndex) -> (DeviceId, u32) {
+        let devices = u32::from(self.devices);
+        (DeviceId((batch.0 % devices) as u16), batch.0 / devices)
+    }
+
+    fn nth(&self, device: DeviceId, n: u32) -> BatchIndex {
+        BatchIndex(n * u32::from(self.devices) + u32::from(device.0))
+    }
+}
+
 /// Nanoseconds to lock and unlock a mutex that nobody else wants.
 fn mutex_ns() -> f64 {
     let counter = Mutex::new(0_u64);
@@ -187,6 +280,10 @@ fn main() -> anyhow::Result<()> {
     let peer_ns = mutex_ns();
     for (name, strategy) in [
         ("wrr", Strategy::Wrr),
+        ("wrr-frozen", Strategy::WrrFrozen),
+        ("mte-feedback", Strategy::MteFeedback),
+        ("windowed", Strategy::Windowed { window: 128 }),
+        ("auto", Strategy::Auto { goal: Goal::Throughput, order: Order::Any }),
         ("mte descending", Strategy::Mte { split: Split::EqualFinish, tail: Tail::Descending }),
         ("mte ascending", Strategy::Mte { split: Split::EqualFinish, tail: Tail::Ascending }),
         ("device-only", Strategy::DeviceOnly),
@@ -209,6 +306,21 @@ fn main() -> anyhow::Result<()> {
         report.row(
             Row::alone(format!("{name}: allocations"), costs.allocations as f64, "count")
                 .target(Target::ValueAtMost(0.0)),
+        );
+    }
+    for devices in [1, 10, 100, 1_000, 10_000] {
+        let costs = many_devices(devices, batches)?;
+        report.note(format!(
+            "{devices} devices: {} batches by them, order and sources {:016x}",
+            costs.device_batches, costs.sequence_hash
+        ));
+        report.row(
+            Row::alone(
+                format!("wrr, {devices} devices: call, median"),
+                median(&costs.chunks),
+                "ns",
+            )
+            .against("mutex lock", peer_ns),
         );
     }
     report.finish(&options)

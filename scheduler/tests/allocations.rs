@@ -6,13 +6,14 @@ use std::cell::Cell;
 
 use meetpoint_scheduler::{
     AcceleratorDecision, BatchIndex, Config, DeviceConfig, DeviceDecision, DeviceId, Epoch,
-    Generation, Holders, HostDecision, Learned, Profile, Split, Strategy, Tail,
+    Generation, Goal, Holders, HostDecision, Learned, Order, Profile, Split, Strategy, Tail,
 };
 
 struct Counting;
 
 thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+    static BYTES: Cell<usize> = const { Cell::new(0) };
 }
 
 // SAFETY: every call is handed to the system's allocator unchanged; the counter is a constant-
@@ -20,6 +21,7 @@ thread_local! {
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+        BYTES.set(BYTES.get() + layout.size());
         // SAFETY: the caller keeps to the contract of `alloc`, which is that of `System`.
         unsafe { System.alloc(layout) }
     }
@@ -142,16 +144,26 @@ fn work_through(epoch: &mut Epoch) -> u32 {
     consumed
 }
 
-#[test]
-fn nothing_is_allocated_after_the_epoch_was_made() {
-    let strategies = [
+fn strategies() -> [Strategy; 12] {
+    [
         Strategy::HostOnly,
         Strategy::DeviceOnly,
         Strategy::Mte { split: Split::Fixed(1_000), tail: Tail::Descending },
         Strategy::Mte { split: Split::EqualFinish, tail: Tail::Ascending },
+        Strategy::Mte { split: Split::Optimal, tail: Tail::Descending },
         Strategy::Wrr,
-    ];
-    for strategy in strategies {
+        Strategy::WrrFrozen,
+        Strategy::MteFeedback,
+        Strategy::Windowed { window: 64 },
+        Strategy::Auto { goal: Goal::Throughput, order: Order::Any },
+        Strategy::Auto { goal: Goal::Throughput, order: Order::Replayable },
+        Strategy::Auto { goal: Goal::Throughput, order: Order::Baseline },
+    ]
+}
+
+#[test]
+fn nothing_is_allocated_after_the_epoch_was_made() {
+    for strategy in strategies() {
         let mut epoch = Epoch::new(config(strategy)).expect("it can be run");
         let before = ALLOCATIONS.get();
         let consumed = work_through(&mut epoch);
@@ -167,4 +179,20 @@ fn nothing_is_allocated_after_the_epoch_was_made() {
     let before = ALLOCATIONS.get();
     drop(std::hint::black_box(Box::new(1_u8)));
     assert_eq!(ALLOCATIONS.get() - before, 1);
+}
+
+/// Memory goes with devices and open batches: the same for ten thousand and for ten million.
+#[test]
+fn an_epoch_takes_no_more_memory_for_more_batches() {
+    let bytes = |strategy, batches| {
+        let before = BYTES.get();
+        let epoch = Epoch::new(Config { batches, ..config(strategy) }).expect("it can be run");
+        let taken = BYTES.get() - before;
+        drop(epoch);
+        taken
+    };
+    for strategy in strategies() {
+        let (few, many) = (bytes(strategy, 10_000), bytes(strategy, 10_000_000));
+        assert!(many <= few && many < 40_000, "{strategy:?}: {few} and {many} bytes");
+    }
 }

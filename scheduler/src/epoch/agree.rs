@@ -108,7 +108,13 @@ impl Epoch {
     fn make_host_step(&mut self) {
         match self.plan.next(&self.board) {
             Next::Only(position) => {
-                let Some(entry) = self.board.ledger.entry(position.batch) else { return };
+                let Some(entry) = self.board.ledger.entry(position.batch) else {
+                    // No device is granted it from here on.
+                    if let Plan::Ordered(plan) = &mut self.plan {
+                        plan.give_to_host(position.batch);
+                    }
+                    return;
+                };
                 if let (Source::Device(device), State::Ready | State::Published | State::Fetching) =
                     (entry.source, entry.state)
                 {

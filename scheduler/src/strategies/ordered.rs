@@ -207,6 +207,19 @@ impl Ordered {
     }
 
     pub(super) fn grant(&mut self, board: &Board, device: DeviceId) -> Grant {
+        let grant = self.grant_by_mode(board, device);
+        let Some(given) = self.given else { return grant };
+        // What was given to the host, which comes next, is left out with all below it.
+        let (part, n) = board.ledger.parts.locate(given);
+        let within = (grant.first..grant.end).contains(&n);
+        match part == board.ledger.parts.of(device) && within {
+            true if grant.from_back => Grant { first: n + 1, ..grant },
+            true => Grant { end: n, ..grant },
+            false => grant,
+        }
+    }
+
+    fn grant_by_mode(&mut self, board: &Board, device: DeviceId) -> Grant {
         let part = board.ledger.parts.of(device);
         let of = board.ledger.parts.part(part);
         match self.mode {

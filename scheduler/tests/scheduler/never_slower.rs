@@ -114,13 +114,7 @@ fn alone(case: &Case) -> Run {
 fn check(seed: u64, case: &Case) -> f64 {
     let host_only = alone(case).ended_ns;
     let taken = run(&case.config, &case.scenario);
-    let times = u64::from(BATCHES_MORE) * (case.config.devices.len() as u64 + 1);
-    if std::env::var("SEED").is_ok_and(|s| s == seed.to_string()) {
-        eprintln!("{:?} {:?}", case.config.learned, case.scenario);
-        for ((batch, dev), at) in taken.sequence.iter().zip(&taken.from_device).zip(&taken.times) {
-            eprintln!("{batch} {dev} {at}");
-        }
-    }
+    let times = BATCHES_MORE * (case.config.devices.len() as u64 + 1);
     let more = times * (case.scenario.host_ns + case.scenario.step_ns);
     let bound = host_only + host_only / 100 + more;
     assert!(

@@ -75,7 +75,6 @@ pub(crate) struct Run {
     pub(crate) sequence: Vec<u32>,
     /// Whether each step was on a device batch.
     pub(crate) from_device: Vec<bool>,
-    pub(crate) times: Vec<u64>,
     pub(crate) summary: Summary,
     pub(crate) record: Option<meetpoint_scheduler::Record>,
     pub(crate) learned: meetpoint_scheduler::Learned,

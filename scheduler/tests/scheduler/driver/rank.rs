@@ -29,7 +29,6 @@ pub(crate) struct Rank {
     pub(crate) proposal: Option<Proposal>,
     pub(crate) sequence: Vec<u32>,
     from_device: Vec<bool>,
-    times: Vec<u64>,
 }
 
 impl Rank {
@@ -62,7 +61,6 @@ impl Rank {
             proposal: None,
             sequence: Vec::new(),
             from_device: Vec::new(),
-            times: Vec::new(),
         };
         made.keep_from_before();
         clock.post(number, scenario.run_ahead_ns, Event::Begin);
@@ -267,7 +265,6 @@ impl Rank {
                     self.devices[usize::from(device.0)].slots -= 1;
                 }
                 self.sequence.push(batch.0);
-                self.times.push(clock.now);
                 self.from_device.push(is_device(source));
                 self.accelerator_busy = true;
                 let delay = self.time(self.scenario.step_ns);
@@ -308,7 +305,6 @@ impl Rank {
         Run {
             sequence: self.sequence,
             from_device: self.from_device,
-            times: self.times,
             summary,
             record: self.epoch.record(),
             learned: self.epoch.learned(),
