@@ -90,19 +90,26 @@ pub fn predict(strategy: Strategy, inputs: &Inputs) -> Result<Prediction, NotApp
         Strategy::Mte { split: Split::EqualFinish, tail } => mte_equal(inputs, tail),
         Strategy::Mte { split: Split::Fixed(part), tail } => mte_fixed(inputs, part, tail),
         Strategy::Mte { split: Split::Optimal, .. } => mte_optimal(inputs),
-        Strategy::Wrr => wrr(inputs),
-        Strategy::WrrFrozen | Strategy::MteFeedback | Strategy::Windowed { .. } => {
-            mte_optimal(inputs)
-        }
+        Strategy::Wrr | Strategy::WrrFrozen => wrr(inputs),
+        Strategy::MteFeedback => mte_optimal(inputs),
+        Strategy::Windowed { .. } => wrr(&Inputs { background: false, ..*inputs }),
         Strategy::Auto { .. } => Err(NotApplicable::NoForm { strategy: strategy.name() }),
     }
 }
 
 /// n_s = N·t_c/(t_s+t_c-t_g) = T/t_s, the shortest epoch of two phases: the device works on while
 /// its part is drained. The same form holds with background workers, where the drain hides no
-/// preparation.
+/// preparation. Through a spool of S slots the part is at most n_s = S + n_s·t_g/t_s, and then
+/// T = (N-n_s)·t_c + n_s·t_g.
 pub fn mte_optimal(inputs: &Inputs) -> Result<Prediction, NotApplicable> {
-    wrr(&Inputs { background: false, ..*inputs })
+    let free = wrr(&Inputs { background: false, ..*inputs })?;
+    let Times { n, t_c, t_s, t_g } = all_known(inputs)?;
+    let most = f64::from(inputs.spool_slots) * t_s / (t_s - t_g);
+    if t_s <= t_g || free.device_batches <= most {
+        return Ok(free);
+    }
+    let total_ns = (n - most) * t_c + most * t_g;
+    Ok(Prediction { total_ns, device_batches: most, regime: Regime::WaitsForHost })
 }
 
 /// T = N·t_c.

@@ -124,11 +124,12 @@ impl Epoch {
             },
             Next::Any { .. } => {
                 let claimed = ledger.device_claimed();
-                let only_granted = claimed > 0 && ledger.consumed() + claimed == ledger.batches();
-                let latest = self.board.devices.iter().enumerate();
-                let holding = latest.filter(|(_, device)| !device.claimed.is_empty());
-                let found = holding.max_by_key(|(_, device)| device.expected_end());
-                let (at, _) = found.filter(|_| only_granted)?;
+                if claimed == 0 || ledger.consumed() + claimed < ledger.batches() {
+                    return None;
+                }
+                let devices = self.board.devices.iter().enumerate();
+                let holding = devices.filter(|(_, device)| !device.claimed.is_empty());
+                let (at, _) = holding.max_by_key(|(_, device)| device.expected_end())?;
                 Some(DeviceId(u16::try_from(at).expect("counted by a u16")))
             }
             Next::Unknown => None,

@@ -144,7 +144,7 @@ impl Ordered {
         let whole = Whole {
             batches: board.ledger.batches(),
             host_ns: board.host_ns(),
-            ready_ns: board.ready_ns(),
+            ready_ns: self.ready_ns(board),
         };
         self.limited_by_spool = if equal {
             shares::equal_finish(whole, &self.speeds, &mut self.layout.shares)
@@ -212,7 +212,7 @@ impl Ordered {
             proposal.share = self.layout.shares.iter().sum();
             let rate: f64 = self.rate();
             let together = if rate > 0.0 { (1.0 / rate + 0.5) as u64 } else { 1 };
-            proposal.times_ns = [board.host_ns(), board.ready_ns(), together.max(1)];
+            proposal.times_ns = [board.host_ns(), self.ready_ns(board), together.max(1)];
         }
     }
 
@@ -244,6 +244,14 @@ impl Ordered {
         }
     }
 
+    /// t_g as it counts for the host: between its batches, a step on a device batch costs it nothing
+    /// where workers prepare meanwhile.
+    fn ready_ns(&self, board: &Board) -> u64 {
+        let hidden = self.mode == Mode::Frozen && board.config.background();
+        let ready_ns = board.ready_ns();
+        if hidden && ready_ns < board.host_ns() { 0 } else { ready_ns }
+    }
+
     fn rate(&self) -> f64 {
         let known = self.speeds.iter().filter(|part| part.device_ns > 0);
         known.map(|part| 1.0 / part.device_ns as f64).sum()
@@ -256,7 +264,7 @@ impl Ordered {
         Pattern::Frozen(Frozen {
             first,
             host_ns: board.host_ns().max(1),
-            ready_ns: board.ready_ns(),
+            ready_ns: self.ready_ns(board),
             device_ns: if rate > 0.0 { (1.0 / rate + 0.5) as u64 } else { 1 }.max(1),
             slack: SLACK_MAX.min(slots / 2).min(total / SLACK_OF_SHARE),
         })

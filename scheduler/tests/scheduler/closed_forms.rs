@@ -96,6 +96,33 @@ fn constant_times_meet_the_closed_forms() {
     }
 }
 
+/// (p, t_t, t_s) with p the period of the workers together.
+#[test]
+fn workers_in_the_background_meet_the_closed_forms() {
+    for (period, step, t_s) in
+        [(1.0, 0.3, 4.0), (1.0, 0.9, 4.0), (1.0, 0.3, 2.0), (0.5, 0.3, 2.0), (1.0, 1.2, 4.0)]
+    {
+        for workers in [1, 4] {
+            let times = (f64::max(period, step), step, t_s);
+            for strategy in [Strategy::HostOnly, Strategy::Wrr, Strategy::WrrFrozen] {
+                let config = Config { host_ahead: 3 * workers, ..config(strategy, times, 1) };
+                let host_ns = ns(period) * u64::from(workers);
+                let scenario = Scenario { workers, host_ns, ..scenario(times, 1) };
+                let inputs = Inputs {
+                    batches: BATCHES,
+                    background: true,
+                    profile: profile(times),
+                    spool_slots: BATCHES,
+                };
+                let predicted = predict(strategy, &inputs).expect("the form applies").total_ns;
+                let off = run(&config, &scenario).ended_ns as f64 / predicted - 1.0;
+                let at = (period, step, t_s, workers);
+                assert!(off.abs() < 0.004, "{strategy:?} at {at:?} is off by {off}");
+            }
+        }
+    }
+}
+
 /// The end of each window costs up to a device batch, so it is no closed form but a bound.
 #[test]
 fn windows_come_near_the_optimum() {

@@ -4,4 +4,6 @@ mod closed_forms;
 mod driver;
 mod examples;
 mod never_slower;
+mod picks;
 mod properties;
+mod reuse;
