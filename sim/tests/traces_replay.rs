@@ -18,12 +18,12 @@ fn recorded(workers: u32, strategy: StrategyName, seed: u64) -> (Scenario, Outco
     scenario.storage.read_bytes = Bytes(20_000_000);
     scenario.storage.host_read_bandwidth = Some(Bandwidth(100_000_000));
     let keep = Keep { timeline: true, ..Keep::default() };
-    let outcome = run_keeping(&scenario, seed, keep).unwrap();
+    let outcome = run_keeping(&scenario, seed, keep).expect("it can be run");
     (scenario, outcome)
 }
 
 #[test]
-fn a_replayed_run_comes_to_its_total_within_one_percent() {
+fn a_replayed_run_comes_to_its_total_within_two_percent() {
     for workers in [0, 2] {
         for strategy in [StrategyName::HostOnly, StrategyName::Mte, StrategyName::Wrr] {
             for seed in 0..5 {
@@ -35,7 +35,7 @@ fn a_replayed_run_comes_to_its_total_within_one_percent() {
                 replay.replay = rank.record.clone();
                 let replayed = run(&replay, 99).unwrap();
                 let ratio = replayed.total_ns as f64 / outcome.total_ns as f64;
-                assert!((ratio - 1.0).abs() < 0.01, "{strategy:?} w={workers}: {ratio}");
+                assert!((ratio - 1.0).abs() < 0.02, "{strategy:?} w={workers}: {ratio}");
             }
         }
     }
