@@ -3,8 +3,9 @@
 //! A scenario is a seed; a seed that failed once is kept in `FAILED_ONCE`.
 
 use crate::driver::generate::{self, fit};
+use crate::driver::oracle;
 use crate::driver::{Faults, Random, Run, run, run_ranks};
-use meetpoint_scheduler::{Config, Holders, Learned, Level, Order, Record, Split, Strategy, Tail};
+use meetpoint_scheduler::{Config, Learned, Level, Order, Record, Split, Strategy};
 
 /// Scenarios of one rank.
 const SCENARIOS: u64 = 8_000;
@@ -33,28 +34,12 @@ fn promises_baseline(strategy: Strategy) -> bool {
     strategy.levels().contains(&Level::C4)
 }
 
-/// The order that a record says, where each device's batches are not its own.
-fn order_of(record: &Record, batches: u32) -> Option<Vec<u32>> {
-    let text = record.to_string();
-    let (kind, share) = text.split_once(':')?;
-    let host_part = batches - share.parse::<u32>().ok()?;
-    (kind != "wrr-frozen").then(|| (0..host_part).chain((host_part..batches).rev()).collect())
-}
-
 fn check_order(config: &Config, run: &Run) {
-    let batches = config.batches;
-    let ascending: Vec<u32> = (0..batches).collect();
     if promises_baseline(config.strategy) {
-        assert_eq!(run.sequence, ascending, "C4");
-    }
-    let ascending_tail = matches!(config.strategy, Strategy::Mte { tail: Tail::Ascending, .. });
-    if matches!(config.holders, Holders::Shared)
-        && !ascending_tail
-        && !promises_baseline(config.strategy)
-        && let Some(record) = &run.record
-        && let Some(order) = order_of(record, batches)
-    {
-        assert_eq!(run.sequence, order, "the order that {record} says");
+        assert_eq!(run.sequence, (0..config.batches).collect::<Vec<u32>>(), "C4");
+    } else if let Some(record) = &run.record {
+        let order = oracle::order(record, config);
+        assert_eq!(run.sequence, order, "C3: the order that {record} says");
     }
 }
 

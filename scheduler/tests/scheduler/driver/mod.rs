@@ -7,6 +7,7 @@
 pub(crate) mod device;
 pub(crate) mod generate;
 pub(crate) mod holders;
+pub(crate) mod oracle;
 mod random;
 mod rank;
 
