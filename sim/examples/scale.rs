@@ -47,7 +47,8 @@ fn main() {
     format!("{outcome:?}").hash(&mut hash);
     println!(
         "{devices} devices, {ranks} ranks, {} batches, {name}: {:.0} s of virtual time in \
-         {took:.2} s; {} events, {:.0} events/s, {:.0} ns/batch; {:.1} % by devices; peak memory {}; {:016x}",
+         {took:.2} s; {} events, {:.0} events/s, {:.0} ns/batch; {:.1} % by devices; peak \
+         memory {}; {:016x}",
         u64::from(ranks) * u64::from(batches),
         outcome.total_ns as f64 / 1e9,
         outcome.events,
