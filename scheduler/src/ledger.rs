@@ -36,6 +36,8 @@ pub(crate) struct Entry {
     pub(crate) source: Source,
     pub(crate) generation: Generation,
     pub(crate) state: State,
+    /// A device held it before.
+    pub(crate) redone: bool,
 }
 
 /// Spreads batch indices; nobody chooses them to collide.
@@ -194,14 +196,15 @@ impl Ledger {
     }
 
     fn claim(&mut self, batch: BatchIndex, source: Source, generation: Generation) {
-        match self.open.get(&batch.0) {
-            Some(entry) => {
-                assert_eq!(entry.state, State::Free, "batch {} is held", batch.0);
-                self.parts.reclaim(batch);
-            }
-            None => self.parts.take(batch, source == Source::Host),
+        let before = self.open.get(&batch.0);
+        let redone = before.is_some();
+        if let Some(entry) = before {
+            assert_eq!(entry.state, State::Free, "batch {} is held", batch.0);
+            self.parts.reclaim(batch);
+        } else {
+            self.parts.take(batch, source == Source::Host);
         }
-        self.open.insert(batch.0, Entry { source, generation, state: State::Claimed });
+        self.open.insert(batch.0, Entry { source, generation, state: State::Claimed, redone });
     }
 
     /// Claimed by the host → Ready.

@@ -115,10 +115,14 @@ impl Epoch {
                     }
                     return;
                 };
-                if let (Source::Device(device), State::Ready | State::Published | State::Fetching) =
-                    (entry.source, entry.state)
-                {
-                    self.discard_batch(position.batch, device, entry.state);
+                let Source::Device(device) = entry.source else { return };
+                match entry.state {
+                    State::Ready | State::Published | State::Fetching => {
+                        self.discard_batch(position.batch, device, entry.state);
+                    }
+                    // Granted since the proposal.
+                    State::Claimed => self.board.fence(device),
+                    State::Free | State::Consumed => {}
                 }
             }
             Next::Any { .. } => {

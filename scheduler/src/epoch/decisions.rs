@@ -192,7 +192,6 @@ impl Epoch {
         let guarded = self.guard_waiting(next);
         let rescue = self.plan.rescue(&self.board);
         if let Rescue::TakeBack(device) = rescue {
-            self.guard.redoes(&self.board);
             self.board.fence(device);
             self.plan.learn(&mut self.board);
         }

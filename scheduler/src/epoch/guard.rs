@@ -8,6 +8,7 @@
 use crate::epoch::Epoch;
 use crate::epoch::board::Board;
 use crate::epoch::device::Lost;
+use crate::ledger::State;
 use crate::strategies::Next;
 use crate::types::{DeviceId, Source, Time};
 
@@ -63,38 +64,43 @@ impl Guard {
         let left = u64::try_from(self.left_ns(board).max(0)).unwrap_or(u64::MAX);
         since.saturating_add(left)
     }
-
-    /// A device's work was taken back: with workers, the host's first batch after it comes a
-    /// preparation later.
-    pub(crate) fn redoes(&mut self, board: &Board) {
-        if board.config.background() {
-            self.spent_ns += i128::from(board.preparation_ns());
-        }
-    }
 }
 
 impl Epoch {
     /// Nothing can be consumed: sees whether a device is the reason, and for how long it may be.
     /// Gives the time at which to look again.
     pub(crate) fn guard_waiting(&mut self, next: Next) -> Option<Time> {
-        let Some(device) = self.waited_for(next) else {
+        let device = self.waited_for(next);
+        if device.is_none() && !self.waits_for_redoing(next) {
             self.guard.waits_no_more(self.board.now);
             return None;
-        };
+        }
         self.board.steps.waits_for_device();
         if !self.guard.on {
             return None;
         }
         let until = self.guard.waits(&self.board);
+        let device = device?;
         if self.board.now < until {
             return Some(until);
         }
         self.guard.waits_no_more(self.board.now);
-        self.guard.redoes(&self.board);
         self.board.fence(device);
         self.board.give_up(device, Lost::Slow);
         self.plan.learn(&mut self.board);
         None
+    }
+
+    /// The accelerator waits for a batch that only a device made late: it is on its way from the
+    /// spool, or workers redo it while what follows lies ready. (Without workers redoing takes no
+    /// longer than the host alone would have taken for it.)
+    fn waits_for_redoing(&self, next: Next) -> bool {
+        let Next::Only(position) = next else { return false };
+        let Some(entry) = self.board.ledger.entry(position.batch) else { return false };
+        match entry.source {
+            Source::Device(_) => matches!(entry.state, State::Published | State::Fetching),
+            Source::Host => entry.redone && self.board.config.background(),
+        }
     }
 
     /// The device that holds up the accelerator, if one does.
