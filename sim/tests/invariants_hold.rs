@@ -15,18 +15,15 @@ use meetpoint_sim::{EpochOutcome, Error, Keep, Outcome, run_keeping};
 const SEEDS: u64 = 10_000;
 
 /// Seeds that failed once, in the simulator or the scheduler, and hold now.
-const SEEDS_THAT_FAILED: [u64; 20] = [
-    28, 78, 107, 133, 144, 250, 263, 275, 299, 324, 471, 485, 650, 839, 1953, 2467, 3476, 5007,
-    6135, 9114,
+const SEEDS_THAT_FAILED: [u64; 40] = [
+    28, 78, 107, 133, 144, 250, 263, 275, 299, 324, 471, 485, 526, 650, 839, 1261, 1772, 1953,
+    2297, 2338, 2398, 2467, 2841, 3220, 3224, 3476, 4765, 5007, 5355, 5885, 6135, 6291, 6354, 7183,
+    7249, 8014, 8958, 9114, 9181, 9951,
 ];
 
-/// Seeds under which the scheduler breaks an invariant: 225 hangs at the first step; in the others
-/// ranks take different kinds of source in one step (C5), most after a device was lost between
-/// agreement and delivery. A seed that holds again must be taken out.
-const SEEDS_THAT_FAIL: [u64; 21] = [
-    225, 526, 1261, 1772, 2297, 2338, 2398, 2841, 3220, 3224, 4765, 5355, 5885, 6291, 6354, 7183,
-    7249, 8014, 8958, 9181, 9951,
-];
+/// Seeds under which the scheduler breaks an invariant: 225, `wrr` with three ranks over three
+/// batches, hangs at the first step. One that holds again must be taken out.
+const SEEDS_THAT_FAIL: [u64; 1] = [225];
 
 fn simulated(scenario: &Scenario, seed: u64) -> Option<Outcome> {
     let keep = Keep { sequence: true, ..Keep::default() };
