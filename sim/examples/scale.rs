@@ -46,8 +46,9 @@ fn main() {
     let mut hash = DefaultHasher::new();
     format!("{outcome:?}").hash(&mut hash);
     println!(
-        "{devices} devices, {ranks} ranks, {} batches, {name}: {:.0} s of virtual time in {took:.2} \
-         s; {} events, {:.0} events/s, {:.0} ns/batch; {:.1} % by devices; peak memory {}; {:016x}",
+        "{devices} devices, {ranks} ranks, {} batches, {name}: {:.0} s of virtual time in \
+         {took:.2} s; {} events, {:.0} events/s, {:.0} ns/batch; {:.1} % by devices; peak \
+         memory {}; {:016x}",
         u64::from(ranks) * u64::from(batches),
         outcome.total_ns as f64 / 1e9,
         outcome.events,

@@ -106,8 +106,8 @@ fn two_ranks() -> Scenario {
 
 fn with_rank_fault(fault: &str) -> Outcome {
     let mut scenario = two_ranks();
-    scenario.ranks.faults = vec![fault.parse().unwrap()];
-    run(&scenario, 0).unwrap()
+    scenario.ranks.faults = vec![fault.parse().expect("a fault of a rank")];
+    run(&scenario, 0).expect("it can be run")
 }
 
 #[test]
@@ -185,4 +185,22 @@ fn a_damaged_slot_is_redone_by_the_host() {
     let rank = &outcome.epochs[0].ranks[0];
     assert_eq!(rank.redone, 2);
     assert_eq!(outcome.epochs[0].devices[0].published, rank.device_batches + 2);
+}
+
+#[test]
+fn how_devices_are_numbered_makes_no_difference() {
+    let total = |times: &[u64], count: u32| {
+        let mut scenario = host(70, 30);
+        scenario.strategy = StrategyName::Wrr;
+        scenario.devices =
+            times.iter().map(|time| Device { count, ..Device::new(ms(*time)) }).collect();
+        total_ms(&scenario)
+    };
+    let one = total(&[400, 600, 1_000], 1);
+    for order in [[600, 1_000, 400], [1_000, 600, 400], [1_000, 400, 600]] {
+        let other = total(&order, 1);
+        // The last batches may go to another device.
+        assert!((other - one).abs() <= 1_000.0, "{order:?}: {other} against {one}");
+    }
+    assert_eq!(total(&[400, 400], 1), total(&[400], 2));
 }

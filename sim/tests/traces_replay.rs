@@ -1,7 +1,7 @@
 //! A recorded run, replayed from its times alone, comes to the total that it had.
 
 use meetpoint_sim::scenario::{
-    Bandwidth, Bytes, Device, Distribution, Scenario, Span, SplitChoice, StrategyName,
+    Bandwidth, Bytes, Device, Distribution, Scenario, Span, StrategyName,
 };
 use meetpoint_sim::{Keep, Outcome, Trace, run, run_keeping};
 
@@ -15,16 +15,15 @@ fn recorded(workers: u32, strategy: StrategyName, seed: u64) -> (Scenario, Outco
     scenario.host.copy = Span(20_000_000);
     scenario.strategy = strategy;
     scenario.devices = vec![Device::new(jitter(2_000)), Device::new(jitter(3_000))];
-    scenario.devices.truncate(1);
     scenario.storage.read_bytes = Bytes(20_000_000);
     scenario.storage.host_read_bandwidth = Some(Bandwidth(100_000_000));
     let keep = Keep { timeline: true, ..Keep::default() };
-    let outcome = run_keeping(&scenario, seed, keep).unwrap();
+    let outcome = run_keeping(&scenario, seed, keep).expect("it can be run");
     (scenario, outcome)
 }
 
 #[test]
-fn a_replayed_run_comes_to_its_total_within_one_percent() {
+fn a_replayed_run_comes_to_its_total_within_two_percent() {
     for workers in [0, 2] {
         for strategy in [StrategyName::HostOnly, StrategyName::Mte, StrategyName::Wrr] {
             for seed in 0..5 {
@@ -33,12 +32,10 @@ fn a_replayed_run_comes_to_its_total_within_one_percent() {
                 let trace = Trace::of(rank, scenario.device_count());
                 // Another seed: nothing of it may matter.
                 let mut replay = scenario.replaying(&trace).unwrap();
-                if let Some(split) = rank.split {
-                    replay.mte.split = SplitChoice::Fixed(split);
-                }
+                replay.replay = rank.record.clone();
                 let replayed = run(&replay, 99).unwrap();
                 let ratio = replayed.total_ns as f64 / outcome.total_ns as f64;
-                assert!((ratio - 1.0).abs() < 0.01, "{strategy:?} w={workers}: {ratio}");
+                assert!((ratio - 1.0).abs() < 0.02, "{strategy:?} w={workers}: {ratio}");
             }
         }
     }
@@ -47,7 +44,7 @@ fn a_replayed_run_comes_to_its_total_within_one_percent() {
 #[test]
 fn a_trace_of_other_devices_is_refused() {
     let (scenario, _) = recorded(0, StrategyName::HostOnly, 0);
-    let trace = Trace { device_ns: vec![vec![1], vec![1]], ..Trace::default() };
+    let trace = Trace { device_ns: vec![vec![1]], ..Trace::default() };
     let error = scenario.replaying(&trace).unwrap_err().to_string();
-    assert!(error.contains("has 1 devices, the trace 2"), "{error}");
+    assert!(error.contains("has 2 devices, the trace 1"), "{error}");
 }

@@ -1,13 +1,13 @@
 //! What is to happen, in the order of virtual time; of two events at one time, first what was
 //! posted first.
 
-use std::cmp::Reverse;
+use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 use meetpoint_scheduler::{BatchIndex, Generation, Time};
 
 /// What happens. Numbers are those of the world: devices, lanes and ranks over the whole scenario.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Event {
     /// A part of an operation that takes a known time is done.
     Elapsed { op: u32, serial: u32 },
@@ -37,10 +37,38 @@ pub(super) enum Event {
     Timeout,
 }
 
+/// An event with its place in the order: time, then number of posting.
+#[derive(Debug)]
+struct Entry {
+    place: u128,
+    event: Event,
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Self) -> bool {
+        self.place == other.place
+    }
+}
+
+impl Eq for Entry {}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Entry {
+    /// Reversed: the heap gives the greatest first.
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.place.cmp(&self.place)
+    }
+}
+
 /// Events to come.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    heap: BinaryHeap<Reverse<(Time, u64, Event)>>,
+    heap: BinaryHeap<Entry>,
     posted: u64,
     waiting_max: usize,
 }
@@ -48,12 +76,13 @@ pub(super) struct Queue {
 impl Queue {
     pub(super) fn post(&mut self, at: Time, event: Event) {
         self.posted += 1;
-        self.heap.push(Reverse((at, self.posted, event)));
+        let place = u128::from(at) << 64 | u128::from(self.posted);
+        self.heap.push(Entry { place, event });
         self.waiting_max = self.waiting_max.max(self.heap.len());
     }
 
     pub(super) fn pop(&mut self) -> Option<(Time, Event)> {
-        self.heap.pop().map(|Reverse((time, _, event))| (time, event))
+        self.heap.pop().map(|entry| ((entry.place >> 64) as Time, entry.event))
     }
 
     /// Forgets what was to come.

@@ -28,6 +28,8 @@ pub(super) struct Rank {
     steps: u64,
     /// Polls, to spread those of many devices.
     polls: u32,
+    /// Lane of the batch that was consumed last, until it is asked.
+    freed_lane: Option<u32>,
     /// Published batches that are damaged.
     pub(super) corrupt: Vec<BatchIndex>,
     pub(super) outcome: RankOutcome,
@@ -49,8 +51,9 @@ pub(super) enum Phase {
 }
 
 /// With more devices than this at a rank, those that nothing happened at are asked in turn, this
-/// many after each event, instead of all of them.
-const POLLED_EACH_TIME: u32 = 16;
+/// many after each event, instead of all of them. A device that published, or whose slot was freed,
+/// is always asked.
+const POLLED_EACH_TIME: u32 = 4;
 
 impl Rank {
     pub(super) fn new(scheduler: Epoch, now: Time, keep: Keep) -> Self {
@@ -69,6 +72,7 @@ impl Rank {
             prepared: 0,
             steps: 0,
             polls: 0,
+            freed_lane: None,
             corrupt: Vec::new(),
             outcome,
         }
@@ -160,6 +164,9 @@ impl World<'_> {
         if count <= POLLED_EACH_TIME {
             lanes.for_each(|lane| self.poll_lane(rank, lane));
             return;
+        }
+        if let Some(lane) = self.ranks[rank as usize].freed_lane.take() {
+            self.poll_lane(rank, lane);
         }
         for _ in 0..POLLED_EACH_TIME {
             let polls = &mut self.ranks[rank as usize].polls;
@@ -380,6 +387,7 @@ impl World<'_> {
         if let Source::Device(id) = source {
             let lane = self.layout.lanes_of_rank(rank).start + u32::from(id.0);
             self.free_slot(lane);
+            self.ranks[rank as usize].freed_lane = Some(lane);
         }
         self.note(rank, Doing::Step(source), batch, now, ends);
         self.step_started(ends);

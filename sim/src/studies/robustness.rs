@@ -70,9 +70,9 @@ impl Row {
 pub struct Table {
     /// The strategy, with its option where it has one.
     pub strategy: String,
-    /// A row for each condition.
+    /// A row for each condition that the scheduler runs the strategy under.
     pub rows: Vec<Row>,
-    /// Why the scheduler refused the strategy under some of the conditions; they have no row.
+    /// Why the scheduler refused the strategy under some conditions; these have no row.
     pub refused: Option<String>,
 }
 
@@ -152,7 +152,7 @@ pub fn robustness(mut step: impl FnMut(usize, usize)) -> Result<Vec<Table>, Erro
             match measured(*condition, strategy) {
                 Ok(found) => table.rows.push(found.row(*condition, alone[row].total_s)),
                 Err(Error::Scheduler(error)) => {
-                    table.refused = Some(error.to_string());
+                    table.refused.get_or_insert(error.to_string());
                 }
                 Err(error) => return Err(error),
             }
