@@ -9,6 +9,8 @@
 use std::collections::VecDeque;
 
 use crate::epoch::Epoch;
+use crate::epoch::board::Board;
+use crate::epoch::device::Device;
 use crate::ledger::State;
 use crate::ranks::{Agreement, Proposal};
 use crate::strategies::{Next, Plan};
@@ -141,17 +143,17 @@ impl Epoch {
         self.tell(now);
         self.ranks.discards.pop_front()
     }
+}
 
+impl Ranks {
     /// Device batches that this rank may have more, so that it does not run ahead of the slowest
     /// by more than its devices' lookahead.
-    pub(crate) fn surplus_left(&self, device: DeviceId) -> u32 {
-        if self.board.config.ranks == 1 {
+    pub(crate) fn surplus_left(&self, board: &Board, device: &Device) -> u32 {
+        if board.config.ranks == 1 {
             return u32::MAX;
         }
-        let ledger = &self.board.ledger;
+        let ledger = &board.ledger;
         let total = ledger.device_open() + ledger.consumed_by_device();
-        let ahead = self.board.device(device).ahead;
-        let most = self.ranks.device_total.unwrap_or(0).saturating_add(ahead);
-        most.saturating_sub(total)
+        self.device_total.unwrap_or(0).saturating_add(device.ahead).saturating_sub(total)
     }
 }

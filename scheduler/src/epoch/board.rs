@@ -117,9 +117,11 @@ impl Board {
         self.lost as usize == self.devices.len()
     }
 
-    /// Some device holds batches that it may yet fail to deliver.
-    pub(crate) fn any_unready(&self) -> bool {
-        self.ledger.device_claimed() > 0 || self.ledger.device_finished() > self.fetched
+    /// Some batch of a device may yet be the host's to redo: with several ranks even one that is
+    /// ready.
+    pub(crate) fn any_at_risk(&self) -> bool {
+        let safe = if self.config.ranks == 1 { self.fetched } else { 0 };
+        self.ledger.device_open() > safe
     }
 
     /// t_c, recent, else as learned before; 0 where not known.

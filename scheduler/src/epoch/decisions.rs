@@ -4,7 +4,7 @@ use crate::epoch::Epoch;
 use crate::epoch::agree::StepKind;
 use crate::epoch::device::Lost;
 use crate::ledger::State;
-use crate::strategies::{Next, Rescue};
+use crate::strategies::{Next, Plan, Rescue};
 use crate::types::{
     AcceleratorDecision, BatchIndex, DeviceDecision, DeviceId, Generation, HostDecision, Source,
     Time, WorkRun,
@@ -26,8 +26,8 @@ impl Epoch {
         let is_next = matches!(next, Next::Only(position) if position.batch == batch);
         let reserve = !is_next
             && self.plan.device_may_precede(&self.board, batch)
-            && !self.board.all_lost()
-            && (self.board.any_unready() || self.board.ledger.untouched() > 0);
+            && (self.board.any_at_risk()
+                || (!self.board.all_lost() && self.board.ledger.untouched() > 0));
         let limit = self.board.config.host_ahead - u32::from(reserve);
         if self.board.ledger.host_open() >= limit {
             return HostDecision::Idle;
@@ -68,7 +68,7 @@ impl Epoch {
         let device = self.board.device(id);
         let lookahead = device.ahead.saturating_sub(device.claimed.len());
         let slots = device.spool_slots.saturating_sub(device.slots());
-        let mut most = lookahead.min(slots).min(self.surplus_left(id));
+        let mut most = lookahead.min(slots).min(self.ranks.surplus_left(&self.board, device));
         if !self.board.ledger.parts.shared() {
             most = most.min(1);
         }
@@ -164,15 +164,43 @@ impl Epoch {
         AcceleratorDecision::Consume(batch, source)
     }
 
+    /// The next batch is kept for devices of which none can be given it: their spools are full of
+    /// later ones, or other ranks hold them up. The host prepares it. Gives whether that is news.
+    fn host_instead(&mut self, next: Next) -> bool {
+        let (Next::Only(position), Plan::Ordered(plan)) = (next, &mut self.plan) else {
+            return false;
+        };
+        let parts = &self.board.ledger.parts;
+        if !position.from_device || !parts.is_untouched(position.batch) {
+            return false;
+        }
+        let (part, _) = parts.locate(position.batch);
+        let devices = if parts.shared() { 0..self.board.devices.len() } else { part..part + 1 };
+        let allowed = self.guard.allows_grants(&self.board);
+        let hopeless = self.board.devices[devices].iter().all(|device| {
+            let full = device.slots() >= device.spool_slots;
+            let surplus = self.ranks.surplus_left(&self.board, device) == 0;
+            !device.usable() || (device.claimed.is_empty() && (full || surplus || !allowed))
+        });
+        hopeless && plan.give_to_host(position.batch)
+    }
+
     /// Nothing can be consumed: until when to wait, and whether work is to be taken back.
     fn wait(&mut self, next: Next) -> AcceleratorDecision {
+        let revoked = self.board.revoked;
+        let given = self.host_instead(next);
         let guarded = self.guard_waiting(next);
         let rescue = self.plan.rescue(&self.board);
         if let Rescue::TakeBack(device) = rescue {
+            self.guard.redoes(&self.board);
             self.board.fence(device);
             self.plan.learn(&mut self.board);
         }
         self.check_step();
+        if given || self.board.revoked != revoked {
+            // There is work for the host: everybody looks again at once.
+            return AcceleratorDecision::WaitUntil(self.board.now.saturating_add(1));
+        }
         let mut until = self.board.now.saturating_add(WAIT_MAX_NS).min(self.board.stall_bound());
         if let Rescue::WaitUntil(due) = rescue {
             until = until.min(due);

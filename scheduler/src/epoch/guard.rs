@@ -66,7 +66,7 @@ impl Guard {
 
     /// A device's work was taken back: with workers, the host's first batch after it comes a
     /// preparation later.
-    fn redoes(&mut self, board: &Board) {
+    pub(crate) fn redoes(&mut self, board: &Board) {
         if board.config.background() {
             self.spent_ns += i128::from(board.preparation_ns());
         }

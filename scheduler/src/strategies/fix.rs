@@ -109,14 +109,15 @@ impl Ordered {
         if self.fixed || matches!(self.mode, Mode::Windowed) {
             return;
         }
+        // What the host has claimed so far comes first.
+        let first = board.ledger.consumed_by_host() + board.ledger.host_open();
         if board.ledger.untouched() == 0 || board.all_lost() {
             // Where they stand is the split.
             self.layout.shares.fill(0);
-            self.fix(board, 0);
+            self.fix(board, first);
             return;
         }
         if board.config.ranks == 1 && self.find_shares(board) {
-            let first = board.ledger.consumed_by_host() + board.ledger.host_open();
             self.fix(board, first);
         }
     }

@@ -37,6 +37,8 @@ pub(crate) struct Ordered {
     fetch: Cursor,
     /// Batches fetched in order before the order of the parts was fixed.
     fetched_open: u32,
+    /// A batch that the host prepares though it was kept for a device.
+    given: Option<BatchIndex>,
     /// For each part: the earliest place of what the host has to redo.
     redo: Tournament,
     /// For computing shares.
@@ -78,6 +80,7 @@ impl Ordered {
             ahead: Cursor::new(parts),
             fetch: Cursor::new(parts),
             fetched_open: 0,
+            given: None,
             redo: Tournament::new(parts),
             speeds: vec![PartSpeed { device_ns: 0, cap: 0 }; parts],
             windows: Windows::new(window),
@@ -109,6 +112,12 @@ impl Ordered {
             }
         }
         (0..board.ledger.parts.len()).for_each(|part| board.ledger.parts.notice(part));
+    }
+
+    /// The batch that is next is the host's to prepare, though it was kept for a device. Gives
+    /// whether that is news.
+    pub(crate) fn give_to_host(&mut self, batch: BatchIndex) -> bool {
+        self.given.replace(batch) != Some(batch)
     }
 
     fn by_index(&self) -> bool {
@@ -153,6 +162,10 @@ impl Ordered {
 
     pub(super) fn pick_for_host(&mut self, board: &mut Board) -> Option<BatchIndex> {
         self.feedback(board);
+        self.given = self.given.filter(|&batch| board.ledger.state(batch) == State::Free);
+        if self.given.is_some() {
+            return self.given;
+        }
         while let Some(part) = board.ledger.parts.next_notice() {
             let key = self.redo_of(board, part).map_or(NONE, |(key, _)| key);
             self.redo.set(u16::try_from(part).expect("counted by a u16"), key);

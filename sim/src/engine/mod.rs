@@ -41,7 +41,8 @@ use steps::Steps;
 ///
 /// # Errors
 ///
-/// A scenario that [`Scenario::check`] refuses, or that the scheduler does.
+/// A scenario that [`Scenario::check`] refuses, or that the scheduler does; a run in which nothing
+/// goes on any more.
 pub fn run(scenario: &Scenario, seed: u64) -> Result<Outcome, Error> {
     run_keeping(scenario, seed, Keep::default())
 }
@@ -56,7 +57,7 @@ pub fn run_keeping(scenario: &Scenario, seed: u64, keep: Keep) -> Result<Outcome
     let mut world = World::new(scenario, seed, keep);
     for epoch in 0..scenario.epochs {
         world.begin_epoch(epoch)?;
-        world.run_epoch();
+        world.run_epoch()?;
         world.end_epoch();
         if world.lost.is_some() {
             break;
@@ -67,6 +68,11 @@ pub fn run_keeping(scenario: &Scenario, seed: u64, keep: Keep) -> Result<Outcome
     world.outcome.events_waiting_max = world.queue.waiting_max();
     Ok(world.outcome)
 }
+
+/// So many events without a step that ends, and as many as this for each rank and link, and the run
+/// is given up: nothing goes on.
+const EVENTS_WITHOUT_STEP_MAX: u64 = 100_000;
+const EVENTS_OF_EACH_MAX: u64 = 2_000;
 
 /// Resources that several share; `None`: not limited.
 #[derive(Debug, Default)]
@@ -185,8 +191,17 @@ impl<'s> World<'s> {
         }
     }
 
-    fn run_epoch(&mut self) {
+    fn run_epoch(&mut self) -> Result<(), Error> {
+        let parts = u64::from(self.layout.lanes()) + u64::from(self.scenario.ranks.count);
+        let limit = EVENTS_WITHOUT_STEP_MAX + parts * EVENTS_OF_EACH_MAX;
+        let (mut steps, mut since) = (self.steps.taken(), self.outcome.events);
         while self.lost.is_none() && !self.steps.all_done() {
+            if self.steps.taken() != steps {
+                (steps, since) = (self.steps.taken(), self.outcome.events);
+            } else if self.outcome.events - since > limit {
+                let (epoch, at_ns) = (self.epoch, self.now);
+                return Err(Error::NoProgress { epoch, step: steps, events: limit, at_ns });
+            }
             let (time, event) =
                 self.queue.pop().expect("a rank that waits has asked to be told the time");
             debug_assert!(time >= self.now, "time went back");
@@ -194,6 +209,7 @@ impl<'s> World<'s> {
             self.outcome.events += 1;
             self.happen(event);
         }
+        Ok(())
     }
 
     fn happen(&mut self, event: Event) {

@@ -149,7 +149,6 @@ impl World<'_> {
         } else if self.ranks[at].preparing == 0 && self.ranks[at].phase == Phase::Asking {
             self.prepare(rank, 1);
         }
-        self.discard(rank);
         // A consumed batch freed a place.
         self.fetch(rank);
         self.poll_lanes(rank);
@@ -306,7 +305,7 @@ impl World<'_> {
     }
 
     /// Drops device batches that the host redoes although they were accepted.
-    fn discard(&mut self, rank: u32) {
+    pub(super) fn discard(&mut self, rank: u32) {
         while let Some((_, id)) = self.ranks[rank as usize].scheduler.discard(self.now) {
             self.ranks[rank as usize].outcome.redone += 1;
             let lane = self.layout.lanes_of_rank(rank).start + u32::from(id.0);

@@ -27,6 +27,8 @@ pub(super) struct Steps {
     /// Since when somebody waits for the others.
     open_since: Option<Time>,
     timer_is_set: bool,
+    /// Steps of the epoch that have ended.
+    taken: u32,
 }
 
 impl Steps {
@@ -40,7 +42,13 @@ impl Steps {
             done: 0,
             open_since: None,
             timer_is_set: false,
+            taken: 0,
         }
+    }
+
+    /// Steps of the epoch that have ended.
+    pub(super) fn taken(&self) -> u32 {
+        self.taken
     }
 
     pub(super) fn begin_epoch(&mut self) {
@@ -82,6 +90,7 @@ impl World<'_> {
             rank.phase = Phase::Asking;
         }
         for rank in 0..self.steps.ranks {
+            self.discard(rank);
             self.poll(rank);
         }
     }
@@ -102,6 +111,7 @@ impl World<'_> {
     pub(super) fn step_ends(&mut self) {
         let steps = &mut self.steps;
         (steps.started, steps.ends, steps.open_since) = (0, 0, None);
+        steps.taken += 1;
         for rank in &mut self.ranks {
             rank.end_step(self.now);
         }

@@ -150,7 +150,7 @@ pub(crate) fn scenario(seed: u64) -> Scenario {
     }
     scenario.profile.known = !chance.one_in(3);
     scenario.profile.device_factor = chance.among(&[1.0, 1.0, 0.25, 0.5, 2.0, 4.0]);
-    scenario.stall_timeout = Span(chance.time().0 * 10);
+    scenario.stall_timeout = Span(1_000 * MS + chance.time().0 * 10);
     scenario.stalls_max = chance.small(1, 4);
     scenario
 }

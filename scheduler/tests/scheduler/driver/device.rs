@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
-use super::{DEVICE, Faults, Random, Scenario};
+use super::{Faults, Random};
 
-/// What travels from the device to the scheduler.
+/// What travels from a device to the scheduler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Message {
     Progress,
@@ -17,6 +17,7 @@ const LIE_NS: u64 = 4_000_000;
 
 #[derive(Debug)]
 pub(crate) struct Device {
+    pub(crate) number: u16,
     random: Random,
     faults: Faults,
     batch_ns: u64,
@@ -26,15 +27,20 @@ pub(crate) struct Device {
     lying_until: Option<u64>,
     done: u32,
     dead: bool,
-    stopped: bool,
+    pub(crate) stopped: bool,
+    /// The last generation that it was told of.
+    pub(crate) fence: Option<u32>,
+    /// Slots in use.
+    pub(crate) slots: u32,
 }
 
 impl Device {
-    pub(crate) fn new(scenario: &Scenario, random: Random) -> Self {
+    pub(crate) fn new(number: u16, batch_ns: u64, faults: Faults, random: Random) -> Self {
         Self {
+            number,
             random,
-            faults: scenario.faults.clone(),
-            batch_ns: scenario.device_ns,
+            faults,
+            batch_ns,
             queue: VecDeque::new(),
             current: None,
             due: None,
@@ -42,6 +48,8 @@ impl Device {
             done: 0,
             dead: false,
             stopped: false,
+            fence: None,
+            slots: 0,
         }
     }
 
@@ -77,7 +85,12 @@ impl Device {
             return None;
         }
         self.current = Some(self.queue.pop_front()?);
-        let mut time = self.random.around(self.batch_ns);
+        let slower = match self.faults.slows_after {
+            Some((after, times)) if self.done >= after => times,
+            _ => 1,
+        };
+        let mean = self.batch_ns * slower;
+        let mut time = if self.faults.jitter { self.random.around(mean) } else { mean };
         if self.random.percent(self.faults.stalls) {
             let stall = self.random.below(100) * self.batch_ns;
             if self.random.percent(self.faults.lies) {
@@ -88,7 +101,7 @@ impl Device {
                 time += stall;
             }
         }
-        self.due = Some(now + time);
+        self.due = Some(now + time.max(1));
         self.due
     }
 
@@ -112,7 +125,7 @@ impl Device {
             }
             let late = self.random.percent(self.faults.late);
             let delay = if late { self.random.below(40) * self.batch_ns } else { 0 };
-            let published = Message::Published { device: DEVICE.0, batch, generation };
+            let published = Message::Published { device: self.number, batch, generation };
             if self.random.percent(self.faults.fails) {
                 sent.push((delay, Message::Failed { batch, generation }));
             } else {
@@ -137,8 +150,8 @@ impl Device {
         let batch = self.random.next() as u32 >> self.random.below(32);
         let generation = u32::MAX - self.random.below(8) as u32;
         match self.random.below(3) {
-            0 => Message::Published { device: 7, batch, generation: 1 },
-            1 => Message::Published { device: DEVICE.0, batch, generation },
+            0 => Message::Published { device: 77, batch, generation: 1 },
+            1 => Message::Published { device: self.number, batch, generation },
             _ => Message::Failed { batch, generation },
         }
     }

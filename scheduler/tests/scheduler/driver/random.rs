@@ -20,6 +20,14 @@ impl Random {
         self.next() % end.max(1)
     }
 
+    pub(crate) fn between(&mut self, least: u64, end: u64) -> u64 {
+        least + self.below(end - least)
+    }
+
+    pub(crate) fn small(&mut self, least: u32, end: u32) -> u32 {
+        self.between(least.into(), end.into()) as u32
+    }
+
     pub(crate) fn percent(&mut self, chance: u64) -> bool {
         self.below(100) < chance
     }

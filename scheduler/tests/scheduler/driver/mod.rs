@@ -1,0 +1,148 @@
+//! Drives epochs in virtual time with random delays and faults, and checks all that it is told.
+//!
+//! It stands for the host's threads, the devices, the links between them and, with several ranks,
+//! what carries their proposals. What it is told to do it does late, twice, wrongly or never, as the
+//! scenario says; the sequence of everything is a function of the scenario.
+
+pub(crate) mod device;
+pub(crate) mod generate;
+pub(crate) mod holders;
+mod random;
+mod rank;
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use device::Message;
+use meetpoint_scheduler::{Config, Outcome, Proposal, Source, Summary, Time};
+pub(crate) use random::Random;
+use rank::Rank;
+
+/// What a run is made of besides the configuration.
+#[derive(Debug, Clone)]
+pub(crate) struct Scenario {
+    pub(crate) seed: u64,
+    /// Preparing threads; 0: the consumer prepares between steps.
+    pub(crate) workers: u32,
+    /// Means of random times, in nanoseconds.
+    pub(crate) host_ns: u64,
+    /// One for each device.
+    pub(crate) device_ns: Vec<u64>,
+    pub(crate) step_ns: u64,
+    pub(crate) fetch_ns: u64,
+    /// Whether host, step and fetch times vary.
+    pub(crate) jitter: bool,
+    /// One for each device.
+    pub(crate) faults: Vec<Faults>,
+    /// Batches that lie published from before, as (device, batch), if the strategy takes them.
+    pub(crate) kept: Vec<(u16, u32)>,
+    /// Devices are granted work this long before the accelerator is first ready.
+    pub(crate) run_ahead_ns: u64,
+}
+
+/// How often a device and its link misbehave; chances are per batch and in percent.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Faults {
+    pub(crate) jitter: bool,
+    pub(crate) fails: u64,
+    pub(crate) torn: u64,
+    pub(crate) duplicated: u64,
+    pub(crate) late: u64,
+    pub(crate) stalls: u64,
+    /// Of the stalls, how many are filled with progress messages that are lies.
+    pub(crate) lies: u64,
+    /// Reports of nothing that was ever granted.
+    pub(crate) nonsense: u64,
+    pub(crate) dies_after: Option<u32>,
+    /// After so many batches it is so many times slower.
+    pub(crate) slows_after: Option<(u32, u64)>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Event {
+    Begin,
+    HostDone(u32),
+    DeviceDue(u16),
+    Delivered(u16, Message),
+    FetchDone { device: u16, batch: u32, generation: u32 },
+    StepDone,
+    Wake,
+}
+
+/// What came of a rank's run.
+#[derive(Debug)]
+pub(crate) struct Run {
+    pub(crate) sequence: Vec<u32>,
+    /// Whether each step was on a device batch.
+    pub(crate) from_device: Vec<bool>,
+    pub(crate) times: Vec<u64>,
+    pub(crate) summary: Summary,
+    pub(crate) record: Option<meetpoint_scheduler::Record>,
+    pub(crate) learned: meetpoint_scheduler::Learned,
+    pub(crate) ended_ns: Time,
+}
+
+/// Time and what is to happen.
+#[derive(Debug, Default)]
+pub(crate) struct Clock {
+    events: BinaryHeap<Reverse<(Time, u64, usize, Event)>>,
+    pub(crate) posted: u64,
+    pub(crate) now: Time,
+}
+
+impl Clock {
+    pub(crate) fn post(&mut self, rank: usize, delay: u64, event: Event) {
+        self.posted += 1;
+        self.events.push(Reverse((self.now + delay, self.posted, rank, event)));
+    }
+}
+
+/// Runs one epoch of one rank to its end; panics on whatever must not happen.
+pub(crate) fn run(config: &Config, scenario: &Scenario) -> Run {
+    let mut runs = run_ranks(&[(config.clone(), scenario.clone())]);
+    runs.pop().expect("one rank gives one run")
+}
+
+/// Runs one epoch of all ranks.
+pub(crate) fn run_ranks(ranks: &[(Config, Scenario)]) -> Vec<Run> {
+    let mut clock = Clock::default();
+    let batches: u64 = ranks.iter().map(|(config, _)| u64::from(config.batches)).sum();
+    let mut ranks: Vec<Rank> = ranks
+        .iter()
+        .enumerate()
+        .map(|(number, (config, scenario))| Rank::new(number, config, scenario, &mut clock))
+        .collect();
+    let steps_max = 20_000 * ranks.len() as u64 + 500 * batches;
+    for _ in 0..steps_max {
+        agree(&mut ranks, &mut clock);
+        if ranks.iter().all(|rank| rank.finished) {
+            let now = clock.now;
+            return ranks.into_iter().map(|rank| rank.into_run(now)).collect();
+        }
+        let Reverse((time, _, rank, event)) = clock.events.pop().expect("somebody is waited for");
+        clock.now = time;
+        ranks[rank].happen(event, &mut clock);
+        ranks[rank].poll(&mut clock);
+    }
+    let stuck = ranks.iter().map(|rank| (&rank.sequence, &rank.epoch));
+    panic!("no end after {steps_max} steps: {:?}", stuck.collect::<Vec<_>>());
+}
+
+/// Once every rank has proposed, the proposals are combined, and all go on with the result.
+fn agree(ranks: &mut [Rank], clock: &mut Clock) {
+    while ranks.iter().all(|rank| rank.proposal.is_some()) {
+        let proposals = ranks.iter_mut().filter_map(|rank| rank.proposal.take());
+        let carried = proposals.map(|p| Proposal::from_words(p.to_words()));
+        let combined = carried.reduce(Proposal::combine).expect("there is a rank");
+        for rank in ranks.iter_mut() {
+            let outcome = rank.epoch.agreed(clock.now, combined.agreement());
+            assert_eq!(outcome, Outcome::Accepted);
+            rank.drop_discarded();
+            rank.poll(clock);
+        }
+    }
+}
+
+pub(crate) fn is_device(source: Source) -> bool {
+    source != Source::Host
+}

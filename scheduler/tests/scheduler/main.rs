@@ -1,0 +1,7 @@
+//! The scheduler from outside: one case at a time, random scenarios, closed forms, the guard.
+
+mod closed_forms;
+mod driver;
+mod examples;
+mod never_slower;
+mod properties;
