@@ -3,10 +3,9 @@
 //!
 //! In reading order: [`ServeOptions`] (what it is told), [`serve()`] (the process), `socket` and
 //! `link` (who may connect), `agent` (the service), `session` (what a job is checked for), `queue`
-//! (work, slots and the fence), `worker` (a job's preparing thread), `turns` (one of them at
-//! a time), `spool` (where batches go),
-//! `governor` and `waits` (how a core is made slow), [`Fault`] (what can be made to go wrong),
-//! [`probe()`].
+//! (work, slots and the fence), `worker` (a job's preparing thread), `turns` (one of them at a
+//! time), `spool` (where batches go), `governor` and `waits` (how a core is made slow), [`Fault`]
+//! (what can be made to go wrong), [`probe()`].
 
 mod agent;
 mod cores;

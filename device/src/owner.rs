@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
 /// Most spools that wait for their `Load`, besides one for each host.
-const OFFERS_MAX: usize = 8;
+const OFFERS_MAX: usize = 7;
 
 /// How long a spool waits for its `Load` before it is let go: its host may be dead.
 const OFFER_LIFETIME: Duration = Duration::from_secs(30);

@@ -14,7 +14,7 @@ use meetpoint_storage::slow::{Meter, Pace};
 use meetpoint_storage::{BLOCK_BYTES, EngineKind, open_engine};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// Reads that a worker keeps in flight.
 const READ_DEPTH: usize = 32;
@@ -116,11 +116,40 @@ pub(crate) struct Means {
     pub(crate) roots: Vec<PathBuf>,
     pub(crate) engine: EngineKind,
     pub(crate) emulation: Emulation,
+    datasets: Arc<Datasets>,
+}
+
+/// Datasets of present jobs, so that jobs on the same one share its index.
+#[derive(Debug, Default)]
+struct Datasets(Mutex<Vec<Weak<Dataset>>>);
+
+impl Datasets {
+    fn open(&self, path: &Path) -> Result<Arc<Dataset>, meetpoint_prepare::Error> {
+        let is_it = |dataset: &Arc<Dataset>| dataset.path() == path && dataset.is_unchanged();
+        if let Some(dataset) = self.lock().iter().filter_map(Weak::upgrade).find(is_it) {
+            return Ok(dataset);
+        }
+        let dataset = Arc::new(Dataset::open(path)?);
+        let mut datasets = self.lock();
+        datasets.retain(|other| other.strong_count() > 0);
+        datasets.push(Arc::downgrade(&dataset));
+        Ok(dataset)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Weak<Dataset>>> {
+        // No change can stop half-way.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Means {
     pub(crate) fn new(options: &ServeOptions, roots: Vec<PathBuf>) -> Self {
-        Self { roots, engine: options.engine, emulation: options.emulation.clone() }
+        Self {
+            roots,
+            engine: options.engine,
+            emulation: options.emulation.clone(),
+            datasets: Arc::default(),
+        }
     }
 
     /// The pace of reading the dataset.
@@ -161,11 +190,8 @@ pub(crate) fn load(
     let hash = recipe.hash();
     let engine = open_engine(means.engine, READ_DEPTH)?.engine;
     let (engine, read_meter) = slowed(engine, means.read_pace());
-    let job = meetpoint_prepare::Job {
-        dataset: Arc::new(dataset),
-        recipe: Arc::new(recipe),
-        batching: batching.clone(),
-    };
+    let job =
+        meetpoint_prepare::Job { dataset, recipe: Arc::new(recipe), batching: batching.clone() };
     let engine = WatchedEngine::new(engine);
     let waits = engine.waits();
     let preparer = BatchPreparer::new(job, Box::new(engine), Cpu::detect())?;
@@ -191,7 +217,7 @@ pub(crate) fn check_version(request: &LoadRequest) -> Result<(), Refusal> {
 }
 
 /// Opens a dataset inside the roots. Whether anything is there outside of them is not told.
-fn open_dataset(request: &LoadRequest, means: &Means) -> Result<Dataset, Refusal> {
+fn open_dataset(request: &LoadRequest, means: &Means) -> Result<Arc<Dataset>, Refusal> {
     let path = std::fs::canonicalize(Path::new(&request.dataset)).ok();
     let inside = path.filter(|path| means.roots.iter().any(|root| path.starts_with(root)));
     let Some(path) = inside else {
@@ -199,7 +225,7 @@ fn open_dataset(request: &LoadRequest, means: &Means) -> Result<Dataset, Refusal
         let (dataset, roots) = (request.dataset.clone(), roots.join(", "));
         return Err(Refusal::OutsideRoots { dataset, roots });
     };
-    let dataset = Dataset::open(&path)?;
+    let dataset = means.datasets.open(&path)?;
     let own = dataset.manifest_sha256();
     if own[..] != request.manifest_sha256[..] {
         let (own, host) = (hex(&own), hex(&request.manifest_sha256));

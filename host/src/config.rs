@@ -68,6 +68,17 @@ pub struct LoaderConfig {
     pub costs: Option<Costs>,
     /// Batches of each source that `mte` measures when the times are not known. Default: 3.
     pub profile_batches: u32,
+    /// Devices that have finished their part of an epoch begin the next, if its number is below
+    /// this. Default: 0, never.
+    pub run_ahead: u32,
+    /// Whether device batches are kept in their slots for the next epoch, as far as the spool's
+    /// quota allows. Needs a recipe without chance and an order without shuffling; goes with no
+    /// running ahead. Default: false.
+    pub reuse: bool,
+    /// Whether devices are given the batches where they save most host time for their own, as far
+    /// as is known from the epochs before; else the end of the order. The order is then neither
+    /// the host's own nor reproduced by a record. Default: false.
+    pub choose_by_saving: bool,
     /// Which of several ranks this is, from 0. Default: 0.
     pub rank: u32,
     /// G: ranks that share the dataset and step together. Default: 1.
@@ -117,6 +128,9 @@ impl LoaderConfig {
             replay: None,
             costs: None,
             profile_batches: 3,
+            run_ahead: 0,
+            reuse: false,
+            choose_by_saving: false,
             rank: 0,
             ranks: 1,
             shares: 1,

@@ -287,6 +287,18 @@ pub enum Error {
         /// Ranks.
         ranks: u32,
     },
+    /// Batches that cannot serve another epoch.
+    #[error("batches cannot be kept for the next epoch: {why}")]
+    Reuse {
+        /// Why not.
+        why: &'static str,
+    },
+    /// Batches that cannot be chosen for the devices.
+    #[error("batches cannot be chosen by what they save: {why}")]
+    Choice {
+        /// Why not.
+        why: &'static str,
+    },
     /// The ranks came to no decision.
     #[error("failed to decide with the other ranks: {0}")]
     Collective(#[from] CollectiveError),

@@ -7,9 +7,9 @@
 //! In reading order: [`LoaderConfig`] (what to run), [`Loader`] and [`Epoch`] (how it is used),
 //! [`Batch`] (what comes out), [`Ring`] (the memory of batches), `driver` (the scheduler behind a
 //! lock), `worker` (background preparation), `spool` and `device_link` (the other end),
-//! [`accelerator`] (what consumes),
-//! [`collective`] (how ranks decide together), [`group`] (ranks as threads), [`stats`] (what was measured), [`verify`] (what held),
-//! [`job`] (job files).
+//! [`accelerator`] (what consumes), [`collective`] (how ranks decide together), [`group`] (ranks as
+//! threads), [`stats`] and [`energy`] (what was measured), [`verify`] (what held), [`job`] (job
+//! files).
 
 pub mod accelerator;
 mod batch;
@@ -19,6 +19,7 @@ mod config;
 mod cores;
 mod device_link;
 mod driver;
+pub mod energy;
 mod error;
 mod events;
 pub mod group;

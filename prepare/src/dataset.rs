@@ -63,6 +63,12 @@ impl Dataset {
         self.manifest_sha256
     }
 
+    /// Whether `dataset.json` still is what was opened.
+    pub fn is_unchanged(&self) -> bool {
+        let now = read_manifest(&self.path).map(|text| Sha256::digest(&text));
+        now.is_ok_and(|now| now[..] == self.manifest_sha256)
+    }
+
     /// Number of samples.
     pub fn len(&self) -> u64 {
         self.manifest().samples

@@ -68,6 +68,9 @@ struct Serve {
     /// How blocks are read and written.
     #[arg(long, value_enum, default_value = "auto", value_name = "ENGINE")]
     engine: EngineName,
+    /// Hosts that it works for at a time, up to 64: ranks of a job, or jobs. They take turns.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    hosts: u32,
     /// Serve one host, then end; for a device that a host starts for itself.
     #[arg(long)]
     once: bool,
@@ -114,9 +117,17 @@ pub(super) fn run(arguments: Arguments, output: Output) -> anyhow::Result<()> {
         Command::Serve(serve) => serve_device(*serve, output),
         Command::Probe(Probe { socket }) => {
             let info = meetpoint_device::probe(&socket)?;
-            let state = match info.works_for {
-                Some(host) => format!("busy: works for the host with process id {host}"),
-                None => "free".to_owned(),
+            let state = match info.hosts[..] {
+                [] => "free".to_owned(),
+                [host] if info.hosts_max == 1 => {
+                    format!("busy: works for the host with process id {host}")
+                }
+                _ => format!(
+                    "works for {} of {} hosts, process ids {}",
+                    info.hosts.len(),
+                    info.hosts_max,
+                    info.hosts.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
+                ),
             };
             output.result(&info, || format!("{}{state}", describe(&info)))
         }
@@ -137,6 +148,7 @@ fn serve_device(arguments: Serve, output: Output) -> anyhow::Result<()> {
         },
         faults: arguments.faults,
         engine: arguments.engine.into(),
+        hosts: arguments.hosts,
         once: arguments.once,
         parent: arguments.parent,
         idle_timeout: arguments.idle_timeout,

@@ -12,7 +12,6 @@ mod system;
 
 pub(crate) use probes::{Probes, folder_of};
 pub(crate) use processor::model as processor_model;
-pub(crate) use sensors::energy_meter;
 pub(crate) use system::System;
 
 use serde::Serialize;
@@ -64,7 +63,7 @@ impl Finding {
 
 /// Looks at everything.
 pub(crate) fn examine(system: &System, probes: &Probes) -> Vec<Finding> {
-    vec![
+    let mut findings = vec![
         processor::cores(system, probes),
         processor::instruction_set(),
         processor::cgroup(system),
@@ -74,10 +73,11 @@ pub(crate) fn examine(system: &System, probes: &Probes) -> Vec<Finding> {
         storage::direct(probes),
         storage::nvme(system),
         storage::spdk(),
-        sensors::rapl(system),
         sensors::gpu(system),
         sensors::gpudirect(system),
-    ]
+    ];
+    findings.extend(sensors::energy(&system.meters()));
+    findings
 }
 
 /// The findings as lines for a terminal.

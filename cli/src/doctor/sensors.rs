@@ -1,52 +1,42 @@
-//! Energy counters and graphics processors.
+//! Meters of energy and graphics processors.
 
 use super::{Finding, System};
+use crate::surface::units;
+use meetpoint_host::energy::{About, Listed, Meters};
 
-/// RAPL counters: names of the domains that can be read, and how many may not be.
-fn rapl_domains(system: &System) -> (Vec<String>, usize) {
-    let mut readable = Vec::new();
-    let mut refused = 0;
-    for name in system.names("sys/class/powercap") {
-        let folder = format!("sys/class/powercap/{name}");
-        if !system.exists(&format!("{folder}/energy_uj")) {
-            continue;
-        }
-        match system.read(&format!("{folder}/energy_uj")) {
-            Ok(_) => readable.push(system.read(&format!("{folder}/name")).unwrap_or(name)),
-            Err(_) => refused += 1,
-        }
-    }
-    (readable, refused)
+/// Every meter of energy: what it covers, how fine it is, and why it does not work here.
+pub(super) fn energy(meters: &Meters) -> Vec<Finding> {
+    meters.listed().iter().map(meter).collect()
 }
 
-/// What a report says of measured energy.
-pub(crate) fn energy_meter(system: &System) -> &'static str {
-    match rapl_domains(system) {
-        (readable, 0) if readable.is_empty() => "no meter on this machine",
-        (readable, _) if readable.is_empty() => "this machine's counters (RAPL) may not be read",
-        _ => "this machine has counters (RAPL), which this version does not read",
+fn meter(listed: &Listed) -> Finding {
+    let topic = "energy meter";
+    let about = &listed.about;
+    let found = format!("{}: {}; {}; {}", about.name, about.covers, fineness(about), about.source);
+    match (&listed.meter, &listed.same_as) {
+        (Ok(_), None) => Finding::ready(topic, found, "measured energy of every run"),
+        (Ok(_), Some(other)) => {
+            let used = format!("not read: {other} shows the same");
+            Finding::limited(topic, found, used)
+        }
+        (Err(unusable), _) => {
+            let found = format!("{}: {}", about.name, unusable.reason);
+            let used = "not read; modelled energy is always marked as modelled";
+            let finding = Finding::missing(topic, found, used);
+            unusable.remedy.iter().fold(finding, |finding, remedy| finding.remedy(remedy))
+        }
     }
 }
 
-/// The processor's energy counters.
-pub(super) fn rapl(system: &System) -> Finding {
-    let topic = "RAPL";
-    let used = "a model of the energy, always marked as modelled";
-    match rapl_domains(system) {
-        (readable, 0) if readable.is_empty() => {
-            Finding::missing(topic, "no energy counters: no meter on this machine", used)
-                .remedy("run on bare metal; most virtual machines hide them")
-        }
-        (readable, refused) if readable.is_empty() => {
-            Finding::limited(topic, format!("{refused} counters that may not be read"), used)
-                .remedy("sudo chmod -R a+r /sys/class/powercap/*/energy_uj")
-        }
-        (readable, _) => Finding::limited(
-            topic,
-            format!("counters of {}", readable.join(", ")),
-            "not read by this version: reports hold modelled energy only",
-        ),
-    }
+/// Its resolution in joules and seconds.
+fn fineness(about: &About) -> String {
+    let step = about
+        .resolution_joules
+        .map_or("steps of unknown size".to_owned(), |joules| format!("steps of {joules:e} J"));
+    let pace = about.resolution_seconds.map_or("at an unknown pace".to_owned(), |seconds| {
+        format!("renewed each {}", units::seconds(seconds))
+    });
+    format!("{step}, {pace}")
 }
 
 /// NVIDIA processors and their driver's library.
@@ -93,19 +83,29 @@ pub(super) fn gpudirect(system: &System) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use super::{gpu, gpudirect, rapl};
+    use super::{energy, gpu, gpudirect};
     use crate::doctor::State;
     use crate::doctor::system::made_up;
 
     #[test]
-    fn counters_that_read_are_named_and_their_absence_is_said() {
+    fn every_meter_is_listed_with_its_fineness_or_its_reason() {
         let (_folder, system) = made_up(&[
             ("sys/class/powercap/intel-rapl:0/energy_uj", "12345"),
             ("sys/class/powercap/intel-rapl:0/name", "package-0"),
+            ("sys/class/powercap/intel-rapl:0:0/energy_uj", "much"),
+            ("sys/class/powercap/intel-rapl:0:0/name", "dram"),
         ]);
-        assert_eq!(rapl(&system).found, "counters of package-0");
+        let findings = energy(&system.meters());
+        assert_eq!(findings[0].state, State::Ready);
+        let package = "rapl:package-0: the processor package, whatever runs on it; no memory \
+                       modules, drives, fans; steps of 6.1e-5 J, renewed each 1.00 ms; ";
+        assert!(findings[0].found.starts_with(package), "{}", findings[0].found);
+        assert_eq!(findings[1].state, State::Missing);
+        assert!(findings[1].found.contains("holds \"much\""), "{}", findings[1].found);
         let (_folder, system) = made_up(&[]);
-        assert_eq!(rapl(&system).state, State::Missing);
+        let rapl = &energy(&system.meters())[0];
+        assert_eq!(rapl.state, State::Missing);
+        assert!(rapl.remedy.as_ref().unwrap().contains("bare metal"), "{rapl:?}");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The files under /proc, /sys, /dev and /etc, below a root that tests replace.
 
+use meetpoint_host::energy::{Machine, Meters};
 use std::path::{Path, PathBuf};
 
 /// A machine's files.
@@ -17,6 +18,11 @@ impl System {
     /// The machine whose files lie below `root`.
     pub(crate) fn at(root: &Path) -> Self {
         Self { root: root.to_path_buf() }
+    }
+
+    /// Its meters of energy.
+    pub(super) fn meters(&self) -> Meters {
+        Meters::find(Machine { root: self.root.clone(), ..Machine::this() })
     }
 
     /// Where a file lies; `path` has no leading slash.

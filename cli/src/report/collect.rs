@@ -1,6 +1,8 @@
 //! From what the runtime measured to what a report holds: units, sums and peaks.
 
-use super::{Batch, Device, Epoch, Knob, Learned, Quantiles, Source, Totals, profile};
+use super::{
+    Batch, Device, Displacement, Epoch, Knob, Learned, Quantiles, Source, Totals, profile,
+};
 use meetpoint_host::EmulationInfo;
 use meetpoint_host::stats::{self, EpochStats, Preparer};
 
@@ -27,12 +29,18 @@ pub(crate) fn epoch(stats: &EpochStats, ranks: &[&[EpochStats]], workers: u32) -
         samples: stats.samples,
         order_hash: format!("{:08x}", stats.order_crc32c),
         split: stats.schedule.split,
-        record: stats.schedule.record.as_ref().map(ToString::to_string),
+        // A record knows nothing of batches that were moved.
+        record: match stats.displacement {
+            None => stats.schedule.record.as_ref().map(ToString::to_string),
+            Some(_) => None,
+        },
         picked: stats.schedule.picked.as_ref().map(ToString::to_string),
         learned: learned(&stats.schedule.learned),
-        ahead_batches: 0,
-        reused_batches: 0,
-        displacement: None,
+        ahead_batches: stats.ahead_batches,
+        reused_batches: stats.reused_batches,
+        displacement: stats
+            .displacement
+            .map(|moved| Displacement { mean_batches: moved.mean, max_batches: moved.max }),
         wait: quantiles(&stats.wait),
         prepare: quantiles(&stats.prepare),
         read: quantiles(&stats.read),

@@ -1,5 +1,6 @@
 //! One self-contained page: figures, pictures, checks. It loads nothing and runs no script.
 
+use super::energy::tables;
 use super::svg::escape;
 use super::table::{self, Grid};
 use super::{INVALID, Report, Run, plots};
@@ -203,14 +204,28 @@ fn ranks(report: &Report) -> String {
 }
 
 fn energies(report: &Report) -> String {
-    let measured = escape(&report.machine.measured_energy);
-    let mut content = format!("<p>Measured energy: {measured}.</p>\n");
-    let modelled = table::energy(report);
+    let measured = tables::measured(report);
+    let shown = if measured.rows.is_empty() {
+        let why = tables::why_nothing(report).unwrap_or(&report.machine.measured_energy);
+        format!("<p>Measured energy: none; {}.</p>\n", escape(why))
+    } else {
+        grid(&measured)
+    };
+    let lead = "Meters see everything that runs on the machine, not this program alone.";
+    let mut html = section("Measured energy", lead, &shown);
+    let lead = "Modelled figures come from the times above and a file of watts and prices, not \
+                from a meter.";
+    let modelled = tables::modelled(report);
     if !modelled.rows.is_empty() {
-        content.push_str(&grid(&modelled));
+        html.push_str(&section("Modelled energy", lead, &grid(&modelled)));
     }
-    let lead = "Modelled figures come from the times above and a file of watts, not from a meter.";
-    section("Energy", lead, &content)
+    let lead = "Core-seconds and bytes are counted; what they do to memory, flash and money is \
+                modelled. Life is the share of the drive's rated bytes.";
+    let used = tables::consumption(report);
+    if !used.rows.is_empty() {
+        html.push_str(&section("Usage, wear and cost", lead, &grid(&used)));
+    }
+    html
 }
 
 fn events(report: &Report) -> String {
@@ -347,7 +362,11 @@ mod tests {
     #[test]
     fn measured_and_modelled_energy_do_not_mix() {
         let html = page(&made_up::report(8));
-        assert!(html.contains("Measured energy: no meter on this machine."));
+        assert!(html.contains("<th class=\"number\">measured energy</th>"));
         assert!(html.contains("<th class=\"number\">modelled total</th>"));
+        let mut report = made_up::report(8);
+        report.runs.iter_mut().for_each(|run| run.measured_energy = None);
+        report.machine.measured_energy = "no meter <here>".into();
+        assert!(page(&report).contains("Measured energy: none; no meter &lt;here&gt;."));
     }
 }

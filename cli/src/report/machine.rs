@@ -2,9 +2,10 @@
 
 use super::Machine;
 use crate::doctor::{self, System};
+use meetpoint_host::energy::Meters;
 
 /// Describes this machine.
-pub(crate) fn describe() -> Machine {
+pub(crate) fn describe(meters: &Meters) -> Machine {
     let uname = rustix::system::uname();
     let info = rustix::system::sysinfo();
     Machine {
@@ -17,6 +18,14 @@ pub(crate) fn describe() -> Machine {
             uname.release().to_string_lossy()
         ),
         instruction_set: meetpoint_kernels::Cpu::detect().name().to_owned(),
-        measured_energy: doctor::energy_meter(&System::this()).to_owned(),
+        measured_energy: energy_meters(meters),
     }
+}
+
+/// Which meters are read, or why none is.
+fn energy_meters(meters: &Meters) -> String {
+    meters.why_none().unwrap_or_else(|| {
+        let names: Vec<&str> = meters.used().map(|about| about.name.as_str()).collect();
+        format!("read from {}", names.join(", "))
+    })
 }

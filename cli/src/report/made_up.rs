@@ -117,17 +117,75 @@ fn run(name: &str, epoch: Epoch, device: Option<Device>) -> Run {
             level("C2", Verdict::Verified, "checksums of 3200 samples equal host-only's"),
             level("C4", Verdict::NotClaimed, "the order depends on timing"),
         ],
+        measured_energy: Some(energy::MeasuredEnergy {
+            measured_seconds: epoch.seconds + 0.01,
+            measured_joules: Some(254.0),
+            meters: vec![
+                meter("rapl:package-0", "package", 231.0),
+                meter("rapl:package-0/dram", "dram", 23.0),
+            ],
+            nothing_because: None,
+        }),
         modelled_energy: Some(ModelledEnergy {
             modelled_joules: 312.5,
+            modelled_preparation_joules: 112.5,
+            modelled_joules_per_sample: Some(0.1),
             source: "modelled(desktop@00ff)".into(),
             unverified_watts: vec!["device.active_w".into()],
-            modelled_parts: vec![EnergyPart { name: "base".into(), modelled_joules: 200.0 }],
+            modelled_parts: vec![energy::EnergyPart {
+                name: "base".into(),
+                modelled_joules: 200.0,
+            }],
         }),
+        consumption: Some(consumption()),
         devices: device.into_iter().collect(),
         ranks: Vec::new(),
         events,
         totals,
         epochs: vec![epoch],
+    }
+}
+
+fn meter(name: &str, scope: &str, joules: f64) -> energy::MeasuredPart {
+    energy::MeasuredPart {
+        meter: name.into(),
+        scope: scope.into(),
+        covers: format!("the {scope}"),
+        adds_up: true,
+        measured_joules: Some(joules),
+        failure: None,
+        readings: 2,
+    }
+}
+
+fn consumption() -> Consumption {
+    Consumption {
+        device_to_host_bytes: 40 * 32 * 150_528,
+        flash_bytes_per_epoch: 40 * 32 * 150_528,
+        modelled_dram: energy::ModelledDram {
+            modelled_bytes: 1_000,
+            modelled_read_bytes: 250,
+            modelled_decoded_bytes: 250,
+            modelled_written_bytes: 250,
+            modelled_consumed_bytes: 250,
+        },
+        modelled_wear: Some(energy::ModelledWear {
+            modelled_drive_writes_per_day: 0.3,
+            rated_drive_writes_per_day: 0.66,
+            modelled_life_share_per_epoch: 4e-8,
+            modelled_years: Some(11.0),
+            unverified: Vec::new(),
+        }),
+        modelled_cost: Some(energy::ModelledCost {
+            currency: "USD".into(),
+            modelled_total: 0.002,
+            modelled_node: 0.0,
+            modelled_energy: 0.001,
+            modelled_device_premium: 0.000_5,
+            modelled_flash_wear: 0.000_5,
+            example_prices: vec!["prices.drive".into()],
+            unverified: Vec::new(),
+        }),
     }
 }
 

@@ -19,6 +19,8 @@ pub(crate) mod write;
 #[cfg(test)]
 pub(crate) mod made_up;
 
+pub(crate) use energy::{Consumption, MeasuredEnergy, ModelledEnergy};
+
 use serde::{Deserialize, Serialize};
 
 /// Version of the schema; raised when a field changes its meaning or goes.
@@ -79,7 +81,7 @@ pub(crate) struct Machine {
     pub kernel: String,
     /// Instruction set of the kernels.
     pub instruction_set: String,
-    /// Measured energy, as a sentence: this version reads no meter, and says whether there is one.
+    /// Meters of energy that are read here, or why there is none, as a sentence.
     pub measured_energy: String,
 }
 
@@ -153,8 +155,14 @@ pub(crate) struct Run {
     pub devices: Vec<Device>,
     /// The part of each rank; empty where there is one.
     pub ranks: Vec<Rank>,
+    /// Measured energy, never modelled; `None` where no epoch began.
+    #[serde(default)]
+    pub measured_energy: Option<MeasuredEnergy>,
     /// Modelled energy, never measured.
     pub modelled_energy: Option<ModelledEnergy>,
+    /// Bytes moved and written, wear and cost.
+    #[serde(default)]
+    pub consumption: Option<Consumption>,
     /// Faults and what was done about them, as sentences with their time.
     pub events: Vec<String>,
 }
@@ -416,28 +424,6 @@ impl Knob {
     pub(crate) fn is_valid(&self) -> bool {
         self.off_ratio().abs() <= KNOB_OFF_MAX
     }
-}
-
-/// Energy by the model; the watts and their sources are in the profile's file.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct ModelledEnergy {
-    /// Everything together.
-    pub modelled_joules: f64,
-    /// `modelled(PROFILE@HASH)`: name and hash of the file of watts.
-    pub source: String,
-    /// Parts of the sum.
-    pub modelled_parts: Vec<EnergyPart>,
-    /// Watts in the file that have no checked source.
-    pub unverified_watts: Vec<String>,
-}
-
-/// One part of the modelled energy.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct EnergyPart {
-    /// What draws it.
-    pub name: String,
-    /// By the model.
-    pub modelled_joules: f64,
 }
 
 impl Report {

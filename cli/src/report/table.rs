@@ -120,7 +120,7 @@ pub(crate) fn usage(report: &Report) -> Grid {
     grid
 }
 
-fn unknown() -> String {
+pub(super) fn unknown() -> String {
     "–".to_owned()
 }
 
@@ -350,28 +350,6 @@ fn knob_value(knob: &Knob, value: f64) -> String {
     }
 }
 
-/// Modelled energy; its columns hold nothing measured.
-pub(crate) fn energy(report: &Report) -> Grid {
-    let head = ["strategy", "modelled total", "modelled parts", "watts from", "unverified watts"];
-    let mut grid = Grid::new(&head, 1..2);
-    for run in &report.runs {
-        let Some(energy) = &run.modelled_energy else { continue };
-        let parts: Vec<String> = energy
-            .modelled_parts
-            .iter()
-            .map(|part| format!("{} {} J", part.name, significant(part.modelled_joules)))
-            .collect();
-        grid.rows.push(vec![
-            run.strategy.clone(),
-            format!("{} J", significant(energy.modelled_joules)),
-            parts.join(", "),
-            energy.source.clone(),
-            energy.unverified_watts.join(", "),
-        ]);
-    }
-    grid
-}
-
 /// All that a terminal shows of a report.
 pub(crate) fn text(report: &Report) -> String {
     let mut text = comparison(report).text();
@@ -401,7 +379,7 @@ pub(crate) fn text(report: &Report) -> String {
     for failure in &report.failures {
         text.push_str(&format!("{} FAILED: {}\n", failure.what, failure.error));
     }
-    text.push_str(&energy_line(report));
+    text.push_str(&super::energy::tables::lines(report));
     text
 }
 
@@ -414,21 +392,6 @@ fn epoch_lines(run: &Run, epoch: &Epoch) -> Vec<String> {
     let decided = Some(decided(epoch)).filter(|decided| !decided.is_empty());
     let record = epoch.record.as_ref().map(|record| format!("replay with --replay {record}"));
     [decided, record].into_iter().flatten().map(|line| format!("{which}{line}")).collect()
-}
-
-fn energy_line(report: &Report) -> String {
-    let modelled: Vec<String> = report
-        .runs
-        .iter()
-        .filter_map(|run| {
-            let energy = run.modelled_energy.as_ref()?;
-            Some(format!("{} {} J", run.strategy, significant(energy.modelled_joules)))
-        })
-        .collect();
-    if modelled.is_empty() {
-        return String::new();
-    }
-    format!("modelled energy (not measured): {}\n", modelled.join(", "))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use meetpoint_host::stats::EpochStats;
 use meetpoint_host::verify::{
     LevelVerdict, RankRuns, Reference, Verdict as HostVerdict, verify_ranks,
 };
-use meetpoint_host::{AcceleratorJob, DeviceKind, JobFile};
+use meetpoint_host::{AcceleratorJob, DeviceKind, JobFile, SpoolKind};
 use meetpoint_scheduler::{Profile, Strategy};
 use meetpoint_sim::closed_forms::Inputs;
 use meetpoint_sim::power::PowerModel;
@@ -40,7 +40,9 @@ pub(super) fn judge(
         levels: levels(measured, reference),
         devices: collect::devices(&measured.epochs, &emulations),
         ranks: ranks::rows(measured),
+        measured_energy: measured.energy.as_ref().map(energy::measure::measured),
         modelled_energy: None,
+        consumption: None,
         events: collect::events(&measured.epochs),
         totals,
     }
@@ -108,14 +110,29 @@ fn level(judged: LevelVerdict) -> Level {
     Level { level: format!("{:?}", judged.level), verdict, how }
 }
 
-/// Adds the energy that the model gives a run.
-pub(super) fn with_energy(job: &JobFile, mut run: Run, power: &PowerModel, cores: usize) -> Run {
-    let steps = run.totals.host_batches + run.totals.device_batches;
-    let accelerator_busy = match job.accelerator {
+/// Adds what the model makes of a run: energy, memory traffic, wear, cost.
+pub(super) fn with_energy(
+    job: &JobFile,
+    measured: &Measured,
+    mut run: Run,
+    power: &PowerModel,
+    cores: usize,
+) -> Run {
+    let step_seconds = match job.accelerator {
         AcceleratorJob::Null => 0.0,
-        AcceleratorJob::Emulated { step } => step.as_secs_f64() * steps as f64,
+        AcceleratorJob::Emulated { step } => step.as_secs_f64(),
     };
-    let devices = job.devices.len();
-    run.modelled_energy = Some(energy::model(power, &run, cores, devices, accelerator_busy));
+    let sample_bytes = measured.ranks[0].job.recipe.output().map_or(0, |spec| spec.bytes() as u64);
+    let setting = energy::model::Setting {
+        cores,
+        devices: job.devices.len(),
+        accelerators: job.ranks,
+        step_seconds,
+        batch_bytes: sample_bytes.saturating_mul(job.batch_size.into()),
+        spool_on_flash: matches!(job.spool.kind, SpoolKind::File { .. }),
+    };
+    let (modelled, consumption) = energy::model::model(power, &run, &setting);
+    run.modelled_energy = Some(modelled);
+    run.consumption = Some(consumption);
     run
 }

@@ -2,12 +2,14 @@
 //!
 //! In reading order: this file (the sequence), [`check`] (what is refused), [`strategy`] (which
 //! ones), [`replay`] (recorded epochs), [`device`] (how the job's devices are started), [`judge`]
-//! (what a report says of a run), [`ranks`] (several of them as one), [`describe`] (the job in words).
+//! (what a report says of a run), [`ranks`] (several of them as one), [`metering`] (their energy),
+//! [`describe`] (the job in words).
 
 mod check;
 mod describe;
 mod device;
 mod judge;
+mod metering;
 mod ranks;
 pub(crate) mod replay;
 mod strategy;
@@ -20,6 +22,7 @@ use crate::surface::progress::Progress;
 use crate::surface::{Output, Stop, output, units};
 use anyhow::{Context, bail};
 use meetpoint_format::batching::{Batching, Cut};
+use meetpoint_host::energy::{Machine, Measurement, Meters};
 use meetpoint_host::group::{self, Conductor, RankOutcome};
 use meetpoint_host::stats::EpochStats;
 use meetpoint_host::verify::Reference;
@@ -30,6 +33,7 @@ use meetpoint_kernels::Cpu;
 use meetpoint_prepare::Job;
 use meetpoint_scheduler::{Costs, Strategy};
 use meetpoint_sim::power::PowerModel;
+use metering::Metering;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -42,6 +46,8 @@ struct Measured {
     ranks: Vec<RankOutcome>,
     /// The epochs of all ranks together.
     epochs: Vec<EpochStats>,
+    /// What the meters showed meanwhile.
+    energy: Option<Measurement>,
 }
 
 /// What goes into the report beside measurements.
@@ -98,10 +104,11 @@ pub(crate) fn run(
         let text = "this is an unoptimised build, so its times say little; build with --release";
         told.notice(text.to_owned());
     }
-    let machine = machine::describe();
+    let meters = Meters::find(Machine::this());
+    let machine = machine::describe(&meters);
     let count = |things: usize| u32::try_from(things).unwrap_or(u32::MAX);
     let costs = power.costs(count(machine.cores), count(job.devices.len()), job.ranks);
-    let measured = measure(job, plan, costs, &switch, output, &mut told)?;
+    let measured = measure(job, plan, costs, meters, &switch, output, &mut told)?;
     let Some(first) = measured.first() else { bail!("{}", told.every_failure()) };
     let reference = match job.verify.then(|| reference(job, first, &switch)) {
         None => Err("verification was turned off"),
@@ -117,7 +124,7 @@ pub(crate) fn run(
         .iter()
         .map(|run| {
             let judged = judge::judge(job, run, reference.as_ref().map_err(|why| *why));
-            judge::with_energy(job, judged, power, machine.cores)
+            judge::with_energy(job, run, judged, power, machine.cores)
         })
         .collect();
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -138,6 +145,7 @@ fn measure(
     job: &JobFile,
     plan: &Plan,
     costs: Costs,
+    mut meters: Meters,
     switch: &StopHandle,
     output: Output,
     told: &mut Told,
@@ -150,7 +158,8 @@ fn measure(
         }
         let strategy = name;
         let name = strategy.as_str();
-        match run_strategy(job, strategy, costs, switch, output).map_err(as_interrupted) {
+        let run = run_strategy(job, strategy, costs, &mut meters, switch, output);
+        match run.map_err(as_interrupted) {
             Ok(run) => {
                 let notices = run.ranks.iter().flat_map(|rank| &rank.notices);
                 notices.for_each(|notice| told.notice(notice.clone()));
@@ -196,6 +205,7 @@ fn run_strategy(
     job: &JobFile,
     name: StrategyName,
     costs: Costs,
+    meters: &mut Meters,
     switch: &StopHandle,
     output: Output,
 ) -> anyhow::Result<Measured> {
@@ -203,9 +213,12 @@ fn run_strategy(
     let mut config = job.loader_config(name, sources, switch.clone());
     config.costs = Some(costs);
     let bar = Mutex::new(Progress::new(name.as_str(), "batches", 0));
-    let conductor = Stage { job, name, bar };
-    let ranks = group::run(&config, job.epochs, &conductor).map_err(|error| job.locate(error))?;
-    drop(conductor);
+    let metering = Metering::new(std::mem::take(meters));
+    let conductor = Stage { job, name, bar, metering };
+    let ranks = group::run(&config, job.epochs, &conductor);
+    let (energy, given_back) = conductor.metering.end();
+    *meters = given_back;
+    let ranks = ranks.map_err(|error| job.locate(error))?;
     let epochs = ranks::together(&ranks);
     if job.epochs > 1 {
         for epoch in &epochs {
@@ -213,7 +226,7 @@ fn run_strategy(
             output.line(&format!("{}, epoch {}: {time}", name.as_str(), epoch.epoch));
         }
     }
-    Ok(Measured { name, strategy: job.strategy(name), ranks, epochs })
+    Ok(Measured { name, strategy: job.strategy(name), ranks, epochs, energy })
 }
 
 /// What the ranks of a strategy are given and how far they are.
@@ -221,6 +234,7 @@ struct Stage<'j> {
     job: &'j JobFile,
     name: StrategyName,
     bar: Mutex<Progress>,
+    metering: Metering,
 }
 
 impl Conductor for Stage<'_> {
@@ -234,6 +248,7 @@ impl Conductor for Stage<'_> {
     }
 
     fn before_epoch(&self, loader: &mut Loader, epoch: u32) {
+        self.metering.begin();
         loader.set_replay(self.job.replay_of(self.name, epoch));
     }
 

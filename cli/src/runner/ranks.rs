@@ -29,6 +29,8 @@ fn add(epoch: &mut EpochStats, more: &EpochStats, rank: u32) {
     epoch.host_bytes_read += more.host_bytes_read;
     epoch.host_bytes_written += more.host_bytes_written;
     epoch.verify_ns += more.verify_ns;
+    epoch.ahead_batches += more.ahead_batches;
+    epoch.reused_batches += more.reused_batches;
     for (device, more) in epoch.devices.iter_mut().zip(&more.devices) {
         add_device(device, more);
     }

@@ -4,6 +4,8 @@
 
 mod faults;
 mod garbage;
+mod reference;
 mod refusals;
 mod running;
+mod several;
 mod support;

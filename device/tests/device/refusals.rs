@@ -22,7 +22,7 @@ async fn refusal(device: &Device, change: impl FnOnce(&mut LoadRequest)) -> Stat
 #[test]
 fn every_request_that_cannot_be_served_is_refused_with_a_sentence() {
     type Change = fn(&mut LoadRequest);
-    let cases: [(Change, Code, &str); 16] = [
+    let cases: [(Change, Code, &str); 22] = [
         (|load| load.protocol_version += 1, Code::FailedPrecondition, "same release of meetpoint"),
         (|load| load.manifest_sha256[0] ^= 1, Code::FailedPrecondition, "another version of this"),
         (|load| load.manifest_sha256.clear(), Code::FailedPrecondition, "another version of this"),
@@ -42,6 +42,12 @@ fn every_request_that_cannot_be_served_is_refused_with_a_sentence() {
         (|load| load.spool_slots = 3, Code::FailedPrecondition, "need more"),
         (|load| load.spool_slot_bytes += 1, Code::InvalidArgument, "whole blocks"),
         (|load| load.spool_token ^= 1 << 60, Code::FailedPrecondition, "no spool was handed over"),
+        (|load| load.rank = 1, Code::InvalidArgument, "rank 1 of 1"),
+        (|load| load.ranks = 0, Code::InvalidArgument, "rank 0 of 0"),
+        (|load| load.devices = 0, Code::InvalidArgument, "0 devices"),
+        (|load| load.device = 1, Code::InvalidArgument, "devices 0..1"),
+        (|load| load.part_holders = vec![0, 0], Code::InvalidArgument, "names 2 parts"),
+        (|load| load.part_holders = vec![1], Code::InvalidArgument, "part 0 is to be held"),
         (|load| load.spool_kind = 0, Code::FailedPrecondition, "of no kind"),
     ];
     let device = Device::start(|_| ());
@@ -56,7 +62,7 @@ fn every_request_that_cannot_be_served_is_refused_with_a_sentence() {
         host.load(&device, &Spool::new(SpoolKind::Memory, 2, BATCH), |_| ()).await.unwrap();
     });
     let summary = device.stop();
-    assert_eq!((summary.jobs, summary.loads_refused), (1, 16));
+    assert_eq!((summary.jobs, summary.loads_refused), (1, 22));
 }
 
 #[test]

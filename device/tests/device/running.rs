@@ -1,40 +1,15 @@
 //! What a device does for a host that behaves.
 
-use crate::support::{
-    Device, Heard, Host, PATIENCE, RECIPE, SAMPLE_BYTES, Spool, jpeg, take, talk,
-};
+use crate::reference::{alone, prepared};
+use crate::support::{Device, Heard, Host, PATIENCE, SAMPLE_BYTES, Spool, jpeg, take, talk};
 use meetpoint_device::probe;
-use meetpoint_format::batching::{Batching, Cut};
-use meetpoint_format::recipe::Recipe;
 use meetpoint_format::wire::host_message::Message;
-use meetpoint_format::wire::{PROTOCOL_VERSION, Release, Revoke, SpoolKind, Stop, Work};
-use meetpoint_kernels::Cpu;
-use meetpoint_prepare::{BatchPreparer, Dataset, Job};
-use meetpoint_storage::{EngineKind, open_engine};
-use std::sync::Arc;
+use meetpoint_format::wire::{
+    PROTOCOL_VERSION, Release, Revoke, SpoolKind, StartEpoch, Stop, Work,
+};
 use std::time::{Duration, Instant};
 
 const BATCH: u64 = 5 * SAMPLE_BYTES;
-
-/// A batch as a host prepares it.
-fn prepared_by_host(device: &Device, epoch: u32, batch: u32) -> Vec<u8> {
-    let job = Job {
-        dataset: Arc::new(Dataset::open(&device.dataset()).unwrap()),
-        recipe: Arc::new(Recipe::from_toml(RECIPE).unwrap()),
-        batching: Batching::alone(Cut {
-            samples: 20,
-            batch_size: 5,
-            drop_last: false,
-            shuffle: true,
-            seed: 7,
-        }),
-    };
-    let engine = open_engine(EngineKind::Threads, 2).unwrap().engine;
-    let mut preparer = BatchPreparer::new(job, engine, Cpu::detect()).unwrap();
-    let mut out = vec![0; usize::try_from(BATCH).unwrap()];
-    preparer.prepare(epoch, batch, &mut out, &mut |_| true).unwrap();
-    out
-}
 
 #[test]
 fn a_published_batch_is_what_the_host_would_have_prepared() {
@@ -51,7 +26,7 @@ fn a_published_batch_is_what_the_host_would_have_prepared() {
                 let published = link.published().await;
                 assert_eq!((published.batch, published.epoch, published.generation), (batch, 2, 9));
                 assert!(published.busy_ns > 0 && published.started_ns < published.published_ns);
-                assert!(take(&spool, &published, 5) == prepared_by_host(&device, 2, batch));
+                assert!(take(&spool, &published, 5) == prepared(&device, &alone(), 2, batch));
             }
             let meters = link.meters_at(4).await;
             assert_eq!(meters.spool_bytes_written, 4 * (4096 + BATCH));
@@ -111,6 +86,37 @@ fn a_revoke_drops_the_queue_and_work_goes_on_under_the_new_generation() {
         take(&spool, &second, 5);
         link.say(Message::Release(Release { slot: second.slot })).await;
         assert_eq!(link.published().await.batch, 1);
+    });
+}
+
+#[test]
+fn an_epoch_may_begin_while_slots_of_the_one_before_are_in_use() {
+    let device = Device::start(|_| ());
+    let spool = Spool::new(SpoolKind::Memory, 3, BATCH);
+    talk(async {
+        let mut host = Host::connect(device.socket()).await;
+        host.load(&device, &spool, |_| ()).await.unwrap();
+        let mut link = host.run().await.unwrap();
+        link.grant(0, 1, 3, 2).await;
+        let early = [link.published().await, link.published().await];
+        link.grant(1, 2, 3, 3).await;
+        let late = link.published().await;
+        assert_eq!((late.epoch, late.batch, late.generation), (1, 3, 2));
+        // What is said of the epoch before no longer concerns the device.
+        link.say(Message::Revoke(Revoke { epoch: 0, generation: 7 })).await;
+        let stale = Work { epoch: 0, generation: 7, first: 0, count: 1, descending: false };
+        link.say(Message::Work(stale)).await;
+        // All slots are taken: those of the epoch before are whole, and free one at a time.
+        for (leased, wanted) in early.iter().zip([2, 1]) {
+            let payload = take(&spool, leased, 5);
+            assert!(payload == prepared(&device, &alone(), 0, leased.batch));
+            link.say(Message::Release(Release { slot: leased.slot })).await;
+            let next = link.published().await;
+            assert_eq!((next.epoch, next.batch, next.slot), (1, wanted, leased.slot));
+            assert!(take(&spool, &next, 5) == prepared(&device, &alone(), 1, wanted));
+        }
+        let start = StartEpoch { epoch: 2, generation: 3 };
+        link.say(Message::StartEpoch(start)).await;
     });
 }
 

@@ -3,7 +3,7 @@
 use hyper_util::rt::TokioIo;
 use meetpoint_device::{Error, Ready, ServeOptions, ServeSummary, serve};
 use meetpoint_format::dataset::{
-    MANIFEST_NAME, Manifest, PartEncoder, PartEntry, Provenance, Row, Stored, schema,
+    MANIFEST_NAME, Manifest, PartEncoder, PartEntry, Provenance, Row, Stored, part_name, schema,
 };
 use meetpoint_format::recipe::Recipe;
 use meetpoint_format::slot::{SlotExpectation, SlotHeader, slot_bytes};
@@ -72,26 +72,26 @@ pub(crate) fn jpeg(index: u32, side: u16) -> Vec<u8> {
 
 /// Writes a dataset of one part.
 pub(crate) fn write_dataset(folder: &Path, images: Vec<Vec<u8>>) {
-    let image_bytes: Vec<u64> = images.iter().map(|image| image.len() as u64).collect();
-    let mut encoder = PartEncoder::new(Vec::new()).unwrap();
-    for (index, image) in images.into_iter().enumerate() {
-        let key = format!("{index}.jpg");
-        encoder.push(Row { key, image, label: None, entry_points: None }).unwrap();
-    }
-    let part = encoder.finish().unwrap();
-    let sha256 = Sha256::digest(&part.sink).iter().map(|byte| format!("{byte:02x}")).collect();
-    let file = "part-00000.arrow".to_owned();
+    write_parts(folder, vec![images]);
+}
+
+/// Writes a dataset of several.
+pub(crate) fn write_parts(folder: &Path, parts: Vec<Vec<Vec<u8>>>) {
     std::fs::create_dir_all(folder).unwrap();
-    std::fs::write(folder.join(&file), &part.sink).unwrap();
-    let (samples, bytes, tail_crc32c) = (part.samples, part.bytes, part.tail_crc32c);
+    let image_bytes: Vec<u64> = parts.iter().flatten().map(|image| image.len() as u64).collect();
+    let parts: Vec<PartEntry> = parts
+        .into_iter()
+        .enumerate()
+        .map(|(part, images)| write_part(folder, part, images))
+        .collect();
     let manifest = Manifest {
         format: "meetpoint-dataset".to_owned(),
         version: schema::VERSION,
-        samples,
+        samples: parts.iter().map(|part| part.samples).sum(),
         image_bytes: image_bytes.iter().sum(),
         image_bytes_max: image_bytes.iter().max().copied().unwrap_or(0),
         labels: Vec::new(),
-        parts: vec![PartEntry { file, samples, bytes, tail_crc32c, sha256 }],
+        parts,
         stored: Some(Stored::default()),
         provenance: Provenance {
             tool: "test".to_owned(),
@@ -101,6 +101,20 @@ pub(crate) fn write_dataset(folder: &Path, images: Vec<Vec<u8>>) {
         },
     };
     std::fs::write(folder.join(MANIFEST_NAME), manifest.to_json()).unwrap();
+}
+
+fn write_part(folder: &Path, part: usize, images: Vec<Vec<u8>>) -> PartEntry {
+    let mut encoder = PartEncoder::new(Vec::new()).unwrap();
+    for (index, image) in images.into_iter().enumerate() {
+        let key = if part == 0 { format!("{index}.jpg") } else { format!("{part}-{index}.jpg") };
+        encoder.push(Row { key, image, label: None, entry_points: None }).unwrap();
+    }
+    let made = encoder.finish().unwrap();
+    let sha256 = Sha256::digest(&made.sink).iter().map(|byte| format!("{byte:02x}")).collect();
+    let file = part_name(part);
+    std::fs::write(folder.join(&file), &made.sink).unwrap();
+    let (samples, bytes, tail_crc32c) = (made.samples, made.bytes, made.tail_crc32c);
+    PartEntry { file, samples, bytes, tail_crc32c, sha256 }
 }
 
 /// A device on a thread of this process, and the folder that its socket and dataset are in.

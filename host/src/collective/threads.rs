@@ -155,7 +155,9 @@ mod tests {
 
     /// A proposal that can be told apart by its times.
     fn proposal(time_ns: u64) -> Proposal {
-        Proposal::from_words([0, 0, 0, time_ns, 0, 0])
+        let mut words = [0; Proposal::WORDS];
+        words[3] = time_ns;
+        Proposal::from_words(words)
     }
 
     fn turn(stop: &StopHandle, rank: u32, number: u64, limit: Duration) -> Turn<'_> {

@@ -3,7 +3,7 @@
 //! A slot in memory is checked where it lies and used there. A slot in a file is read, past the
 //! page cache where the file system allows, into a place of the ring, and released at once.
 
-use super::{Session, SlotLease};
+use super::{Session, SlotContents, SlotLease};
 use crate::batch::Memory;
 use crate::config::LoaderConfig;
 use crate::driver::{Driver, FetchTask, Prepared};
@@ -117,11 +117,11 @@ impl Fetcher {
         driver: &Driver,
     ) -> Result<Option<Prepared>, Refusal> {
         let batch = task.batch.0;
-        let memory = if lease.bytes().is_some() {
-            Memory::Slot(lease)
+        let (mut memory, mut beside) = if lease.bytes().is_some() {
+            (Memory::Slot(lease), None)
         } else {
             match self.read_slot(task, &lease, driver)? {
-                Some((buffer, start)) => Memory::Fetched { buffer, start },
+                Some((buffer, start)) => (Memory::Fetched { buffer, start }, Some(lease)),
                 None => return Ok(None),
             }
         };
@@ -129,12 +129,18 @@ impl Fetcher {
         let bytes = expected.payload_bytes().and_then(|bytes| usize::try_from(bytes).ok());
         let bytes = bytes.expect("a batch was planned to fit memory");
         check(&memory, &expected, bytes)?;
+        if let Memory::Slot(lease) = &mut memory {
+            lease.retain(task.published.contents);
+        }
+        if let Some(lease) = &mut beside {
+            lease.retain(task.published.contents);
+        }
         let payload = memory.payload(bytes);
         let (contents, verify_ns) = self
             .contents
             .read(task.epoch, batch, payload)
             .map_err(|error| Refusal::Dataset(Box::new(error)))?;
-        let (start_ns, end_ns) = (task.published.start_ns, task.published.end_ns);
+        let SlotContents { start_ns, end_ns, .. } = task.published.contents;
         Ok(Some(Prepared { memory, contents, start_ns, end_ns, stats: None, verify_ns }))
     }
 
@@ -244,10 +250,12 @@ fn expectation(
     spec: &TensorSpec,
     recipe: RecipeHash,
 ) -> SlotExpectation {
+    // One that was kept from an epoch before has that one's numbers.
+    let written = &task.published.contents;
     SlotExpectation {
-        epoch: task.epoch,
+        epoch: written.epoch,
         batch: task.batch.0,
-        generation: task.generation.0,
+        generation: written.generation,
         seed: batching.seed(),
         recipe,
         dtype: spec.dtype,

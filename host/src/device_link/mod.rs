@@ -13,7 +13,7 @@ mod spawn;
 mod stream;
 
 pub use connect::{DeviceInfo, EmulationInfo};
-pub(crate) use session::{Session, SlotLease};
+pub(crate) use session::{Session, SlotContents, SlotLease};
 pub use shared::SharedDevice;
 
 use crate::config::{DeviceSource, SpoolConfig};

@@ -23,6 +23,8 @@ pub(crate) struct Session {
     leased: Mutex<Vec<bool>>,
     /// Leases in the consumer's hands.
     kept: AtomicU32,
+    /// Batches that are kept for another epoch, or will be once their lease is dropped.
+    retained: Mutex<Retained>,
     /// Nothing is sent any more.
     is_closed: AtomicBool,
     /// Why this side broke it off; `None` while open, and where it was closed as planned.
@@ -43,6 +45,7 @@ impl Session {
             outbound: Mutex::new(Some(sender)),
             leased: Mutex::new(vec![false; slots]),
             kept: AtomicU32::new(0),
+            retained: Mutex::new(Retained::default()),
             is_closed: AtomicBool::new(false),
             breach: Mutex::new(None),
             closing: Notify::new(),
@@ -122,7 +125,30 @@ impl Session {
         let mut leased = lock(&self.leased);
         let entry = leased.get_mut(slot as usize).filter(|is_leased| !**is_leased)?;
         *entry = true;
-        Some(SlotLease { session: Arc::clone(self), slot, is_kept: false })
+        Some(SlotLease { session: Arc::clone(self), slot, is_kept: false, contents: None })
+    }
+
+    /// Slots that the device gave away and that were not released.
+    pub(crate) fn leased(&self) -> u32 {
+        lock(&self.leased).iter().map(|&is_leased| u32::from(is_leased)).sum()
+    }
+
+    /// Keeps up to so many batches for other epochs.
+    pub(crate) fn retain_at_most(&self, most: u32) {
+        lock(&self.retained).most = most;
+    }
+
+    /// The batches that were kept, the highest first; their slots are leased again.
+    pub(crate) fn take_retained(self: &Arc<Self>) -> Vec<(SlotLease, SlotContents)> {
+        let mut retained = lock(&self.retained);
+        let mut slots = std::mem::take(&mut retained.slots);
+        retained.count -= u32::try_from(slots.len()).expect("slots have 32 bits");
+        slots.sort_unstable_by_key(|(_, contents)| std::cmp::Reverse(contents.batch));
+        let lease = |(slot, contents)| {
+            let session = Arc::clone(self);
+            (SlotLease { session, slot, is_kept: false, contents: None }, contents)
+        };
+        slots.into_iter().map(lease).collect()
     }
 
     /// Leases in the consumer's hands.
@@ -139,12 +165,34 @@ impl Session {
     }
 }
 
-/// A published slot. Dropping it releases the slot to the device.
+/// What a slot holds, and under which numbers it was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SlotContents {
+    pub(crate) epoch: u32,
+    pub(crate) generation: u32,
+    pub(crate) batch: u32,
+    /// When the device began and published it, of [`crate::clock::monotonic_ns`].
+    pub(crate) start_ns: u64,
+    pub(crate) end_ns: u64,
+}
+
+/// Slots that nobody uses and whose batches another epoch will.
+#[derive(Debug, Default)]
+struct Retained {
+    most: u32,
+    /// Those in `slots` and those that are still used.
+    count: u32,
+    slots: Vec<(u32, SlotContents)>,
+}
+
+/// A published slot. Dropping it releases the slot to the device, or keeps its batch.
 #[derive(Debug)]
 pub(crate) struct SlotLease {
     session: Arc<Session>,
     slot: u32,
     is_kept: bool,
+    /// What it is kept for another epoch with; `None`: it is not.
+    contents: Option<SlotContents>,
 }
 
 impl SlotLease {
@@ -162,6 +210,15 @@ impl SlotLease {
         self.session.spool.slot(self.slot)
     }
 
+    /// Keeps the batch in its slot for another epoch, where there is room for that.
+    pub(crate) fn retain(&mut self, contents: SlotContents) {
+        let mut retained = lock(&self.session.retained);
+        if self.contents.is_none() && retained.count < retained.most {
+            retained.count += 1;
+            self.contents = Some(contents);
+        }
+    }
+
     /// The consumer has it from here on.
     pub(crate) fn keep(&mut self) {
         if !std::mem::replace(&mut self.is_kept, true) {
@@ -174,6 +231,10 @@ impl Drop for SlotLease {
     fn drop(&mut self) {
         if self.is_kept {
             self.session.kept.fetch_sub(1, Ordering::SeqCst);
+        }
+        if let Some(contents) = self.contents.take() {
+            lock(&self.session.retained).slots.push((self.slot, contents));
+            return;
         }
         // Ours no longer before the device can hear that it is its own again.
         lock(&self.session.leased)[self.slot as usize] = false;
@@ -224,6 +285,31 @@ mod tests {
         assert!(session.is_closed());
         assert_eq!(session.breach().as_deref(), Some("it does not read what it is told"));
         session.revoke(0, 1);
+    }
+
+    #[test]
+    fn a_batch_that_is_kept_comes_back_and_its_slot_is_not_released_meanwhile() {
+        let (session, mut sent) = session(4);
+        session.retain_at_most(2);
+        let contents =
+            |batch| SlotContents { epoch: 0, generation: 1, batch, start_ns: 0, end_ns: 1 };
+        for slot in 0..4 {
+            let mut lease = session.lease(slot).unwrap();
+            lease.retain(contents(slot));
+            lease.retain(contents(slot));
+        }
+        let mut released = || match sent.try_recv().ok()?.message? {
+            host_message::Message::Release(release) => Some(release.slot),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!([released(), released(), released()], [Some(2), Some(3), None]);
+        assert!(session.lease(1).is_none(), "it is kept");
+        let kept = session.take_retained();
+        let batches: Vec<u32> = kept.iter().map(|(_, contents)| contents.batch).collect();
+        assert_eq!(batches, [1, 0]);
+        drop(kept);
+        assert_eq!([released(), released(), released()], [Some(1), Some(0), None]);
+        assert!(session.take_retained().is_empty());
     }
 
     #[test]

@@ -39,12 +39,13 @@ impl Driver {
         self.is_awaited.store(true, Ordering::SeqCst);
         let mut state = self.lock();
         if let Some(run) = &mut state.run {
-            let now = run.now();
+            let elapsed = run.elapsed();
             if let Some(record) = run.records.last_mut().filter(|it| it.step_end_ns == 0) {
-                record.step_end_ns = now;
-                run.meters.step.add(now - record.consume_ns);
+                record.step_end_ns = elapsed;
+                run.meters.step.add(elapsed - record.consume_ns);
             }
             if run.ended_ns.is_none() {
+                let now = run.now();
                 run.scheduler.accelerator_ready(now);
             }
             run.pump();
@@ -65,6 +66,8 @@ impl Driver {
             let now = run.now();
             let decision = run.scheduler.accelerator(now);
             run.pump();
+            self.run_ahead(&mut state);
+            let run = state.run.as_mut().expect("it is not ended meanwhile");
             let until = match decision {
                 AcceleratorDecision::Consume(batch, source) => {
                     let ready = run.ready.remove(&batch.0);

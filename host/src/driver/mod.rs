@@ -2,12 +2,16 @@
 //!
 //! Decisions and reports are made under the lock; preparing, reading and checking are not. In
 //! reading order: this file (who waits for what), `run` (one epoch: events in, decisions out),
-//! `consumer` (what the consumer's thread asks).
+//! `ahead` (devices that begin the next one), `consumer` (what the consumer's thread asks).
 
+mod ahead;
 mod consumer;
+mod labels;
 mod run;
 
 pub(crate) use consumer::Step;
+pub use labels::Displacement;
+pub(crate) use labels::Labels;
 pub(crate) use run::{FetchTask, Prepared, Run, RunSetup, device_name};
 
 use crate::device_link::Session;
@@ -38,6 +42,8 @@ pub(crate) struct Driver {
     is_awaited: AtomicBool,
     /// How long a thread waits for memory while the consumer waits for a batch.
     place_timeout: Duration,
+    /// Devices begin only epochs with lower numbers ahead of the consumer.
+    epochs_ahead: u32,
     /// Each batch in the consumer's hands holds a clone.
     kept: Arc<()>,
 }
@@ -45,6 +51,10 @@ pub(crate) struct Driver {
 #[derive(Debug)]
 struct State {
     run: Option<Run>,
+    /// The next epoch, where a device has begun it already.
+    ahead: Option<Run>,
+    /// Highest generation of epochs that devices began ahead in vain.
+    generation_given_up: u32,
     runs_begun: u64,
     is_closing: bool,
     /// Why devices were lost while no epoch was under way, by their numbers.
@@ -60,9 +70,16 @@ pub(crate) struct HostTask {
 }
 
 impl Driver {
-    pub(crate) fn new(stop: StopHandle, place_timeout: Duration) -> Self {
-        let state =
-            State { run: None, runs_begun: 0, is_closing: false, lost_between: BTreeMap::new() };
+    /// Devices begin the next epoch early where its number is below `epochs_ahead`.
+    pub(crate) fn new(stop: StopHandle, place_timeout: Duration, epochs_ahead: u32) -> Self {
+        let state = State {
+            run: None,
+            ahead: None,
+            generation_given_up: 0,
+            runs_begun: 0,
+            is_closing: false,
+            lost_between: BTreeMap::new(),
+        };
         Self {
             state: Mutex::new(state),
             work: Condvar::new(),
@@ -71,16 +88,20 @@ impl Driver {
             current: AtomicU64::new(0),
             is_awaited: AtomicBool::new(false),
             place_timeout,
+            epochs_ahead,
             kept: Arc::new(()),
         }
     }
 
     /// Begins an epoch; returns the number of the run.
-    pub(crate) fn begin(&self, setup: RunSetup) -> Result<u64, Error> {
+    pub(crate) fn begin(&self, mut setup: RunSetup) -> Result<u64, Error> {
         let mut state = self.lock();
         assert!(state.run.is_none(), "the epoch before was ended: it borrowed the loader");
         let serial = state.runs_begun + 1;
-        let mut run = Run::new(serial, setup)?;
+        let mut run = match state.take_ahead(&mut setup, serial) {
+            Some(run) => run,
+            None => Run::new(serial, setup)?,
+        };
         run.begin();
         state.runs_begun = serial;
         state.run = Some(run);
@@ -94,14 +115,22 @@ impl Driver {
     pub(crate) fn end(&self) -> Option<Run> {
         self.current.store(0, Ordering::SeqCst);
         // Also reached while unwinding.
-        let run = self.state.lock().unwrap_or_else(PoisonError::into_inner).run.take();
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let run = state.run.take();
+        if run.as_ref().is_none_or(|run| run.ended_ns.is_none()) {
+            state.give_up_ahead();
+        }
+        drop(state);
         self.wake_all();
         run
     }
 
     /// Sends every thread home.
     pub(crate) fn close(&self) {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).is_closing = true;
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.is_closing = true;
+        state.ahead = None;
+        drop(state);
         self.current.store(0, Ordering::SeqCst);
         self.wake_all();
     }
@@ -205,7 +234,7 @@ impl Driver {
         });
     }
 
-    // What the link's thread does.
+    // What the threads of the links do.
 
     /// The device announced a slot.
     pub(crate) fn published(&self, session: &Arc<Session>, published: &wire::Published) {
@@ -214,39 +243,59 @@ impl Driver {
             session.break_off(format!("it published slot {slot}, which is not its own to give"));
             return;
         };
-        // Without a run the lease is dropped, and so the slot released.
-        self.tell_about(session, |run| run.published(session, published, lease));
+        self.tell_device(|state| {
+            // Without a run the lease is dropped, and so the slot released.
+            if let Some(run) = state.run_of(session, published.epoch) {
+                run.published(session, published, lease);
+                run.pump();
+            }
+        });
     }
 
     /// The device gave a sign of life.
     pub(crate) fn progress(&self, session: &Arc<Session>) {
-        self.tell_about(session, |run| run.progress(session));
+        self.tell_device(|state| {
+            for run in state.runs_of(session) {
+                run.progress(session);
+                run.pump();
+            }
+        });
     }
 
     /// The device cannot prepare a batch.
     pub(crate) fn failed(&self, session: &Arc<Session>, failed: &wire::Failed) {
-        self.tell_about(session, |run| run.failed(session, failed));
+        self.tell_device(|state| {
+            if let Some(run) = state.run_of(session, failed.epoch) {
+                run.failed(session, failed);
+                run.pump();
+            }
+        });
     }
 
     /// The session has new meters.
     pub(crate) fn meters_arrived(&self) {
+        if self.epochs_ahead > 0 {
+            self.run_ahead(&mut self.lock());
+        }
         self.ready.notify_all();
     }
 
     /// The link is gone.
     pub(crate) fn lost(&self, session: &Arc<Session>, why: &str) {
-        let mut state = self.lock();
-        match state.run.as_mut().filter(|run| run.uses(session)) {
-            Some(run) => {
-                run.lost(session, why);
-                run.pump();
+        self.tell_device(|state| {
+            if let Some(ahead) = state.ahead.as_mut().filter(|run| run.uses(session)) {
+                ahead.is_broken = true;
             }
-            None => {
-                state.lost_between.insert(session.device().0, why.to_owned());
+            match state.run.as_mut().filter(|run| run.uses(session)) {
+                Some(run) => {
+                    run.lost(session, why);
+                    run.pump();
+                }
+                None => {
+                    state.lost_between.insert(session.device().0, why.to_owned());
+                }
             }
-        }
-        drop(state);
-        self.wake_all();
+        });
     }
 
     /// Why a device was lost since the last epoch, if it was.
@@ -275,22 +324,20 @@ impl Driver {
 
     /// Tells the run with this number something; drops it when that is over.
     fn tell(&self, serial: u64, event: impl FnOnce(&mut Run)) {
-        self.tell_if(|run| run.serial == serial, event);
-    }
-
-    /// Tells the run that uses this session something.
-    fn tell_about(&self, session: &Arc<Session>, event: impl FnOnce(&mut Run)) {
-        self.tell_if(|run| run.uses(session), event);
-    }
-
-    fn tell_if(&self, is_meant: impl FnOnce(&Run) -> bool, event: impl FnOnce(&mut Run)) {
         let mut state = self.lock();
-        if state.run.as_ref().is_some_and(is_meant)
-            && let Some(run) = &mut state.run
-        {
+        if let Some(run) = state.run.as_mut().filter(|run| run.serial == serial) {
             event(run);
             run.pump();
         }
+        drop(state);
+        self.wake_all();
+    }
+
+    /// Enters what a device said.
+    fn tell_device(&self, event: impl FnOnce(&mut State)) {
+        let mut state = self.lock();
+        event(&mut state);
+        self.run_ahead(&mut state);
         drop(state);
         self.wake_all();
     }

@@ -1,12 +1,12 @@
 //! What only shows when a job meets its dataset and this machine, still with file, line and column.
 
-use super::{Choice, DeviceKind, EmulatedDevice, JobError, JobFile};
+use super::{Choice, DeviceKind, EmulatedDevice, JobError, JobFile, StrategyName};
 use crate::units::show_bytes;
 use crate::{Error, SpoolKind};
 use meetpoint_format::batching::{Batching, Cut, Rank};
 use meetpoint_format::holders::Holders;
 use meetpoint_prepare::Dataset;
-use meetpoint_scheduler::Split;
+use meetpoint_scheduler::{Order, Split};
 use rustix::fs::{Access, access, statvfs};
 use rustix::thread::{CpuSet, sched_getaffinity};
 use std::path::Path;
@@ -82,6 +82,14 @@ impl JobFile {
                      `reuse` out",
                 );
             }
+            if self.run_ahead {
+                let remedy = "leave one of the two out";
+                return refuse("devices that run ahead need the slots", remedy);
+            }
+        }
+        if self.run_ahead && !self.replay.is_empty() {
+            let problem = "`run_ahead` begins an epoch before its record is known to the devices";
+            return Err(self.fault("run_ahead", problem, "leave it out of a job with `replay`"));
         }
         let epochs = self.epochs as usize;
         if self.replay.len() > 1 && self.replay.len() != epochs {
@@ -89,23 +97,24 @@ impl JobFile {
                 format!("`replay` has {} records, and the job {epochs} epochs", self.replay.len());
             return Err(self.fault("replay", problem, "give one for each epoch, or one for all"));
         }
-        let asked = [
-            (
-                "ranks",
-                self.ranks > 1,
-                "several ranks are simulated (`meetpoint simulate`), not run",
-            ),
-            ("run_ahead", self.run_ahead, "a device begins an epoch when that epoch begins"),
-            ("reuse", self.reuse, "every epoch is prepared again"),
-            ("choice", self.choice == Choice::Saving, "the device is given the end of the order"),
-        ];
-        match asked.into_iter().find(|(_, asked, _)| *asked) {
-            None => Ok(()),
-            Some((key, _, instead)) => {
-                let problem = format!("`{key}` is not there yet in this version: {instead}");
-                Err(self.fault(key, problem, "leave it out"))
+        if self.choice == Choice::Saving {
+            let order = self.options.order;
+            let refuse = |why: &str, remedy: &str| {
+                let problem = format!("`choice` moves batches by what was measured, and {why}");
+                Err(self.fault("choice", problem, remedy))
+            };
+            if self.run_ahead {
+                let remedy = "leave one of the two out";
+                return refuse("devices that run ahead begin before that is known", remedy);
+            }
+            if !self.replay.is_empty() {
+                return refuse("a record knows nothing of that", "leave one of the two out");
+            }
+            if self.strategy == StrategyName::Auto && order != Order::Any {
+                return refuse("`auto.order` asks for an order", "set order = \"any\"");
             }
         }
+        Ok(())
     }
 
     fn check_dataset(&self) -> Result<(), Error> {
@@ -188,7 +197,9 @@ impl JobFile {
         }
         let devices = self.devices.len();
         if !self.shared && devices > parts {
-            let problem = format!("there are {devices} devices and {parts} parts to hold");
+            let problem = format!(
+                "{devices} devices are to hold parts of their own, and the dataset has {parts}"
+            );
             let remedy = "pack the dataset into more parts (meetpoint pack --part-size), use fewer \
                           devices, or say shared = true";
             return Err(self.fault("device", problem, remedy));

@@ -110,6 +110,11 @@ impl<'l> Epoch<'l> {
         let now_ns = monotonic_ns();
         let run = self.end().expect("an epoch ends once");
         let mut stats = collect(run, self.loader, now_ns);
+        if self.loader.config.choose_by_saving {
+            let Loader { saving, job, .. } = &mut *self.loader;
+            // A dataset that cannot be read any more is the next epoch's to tell.
+            let _ = saving.learn(job, stats.epoch, &stats.records);
+        }
         stats.host_cpu_ns = cpu_ns;
         stats.host_peak_resident_bytes = peak_bytes;
         stats
@@ -123,7 +128,7 @@ impl<'l> Epoch<'l> {
         let run = self.loader.driver.end()?;
         self.leave_ranks(&run);
         let generation = run.scheduler().summary().last_generation;
-        let next = generation.saturating_add(2);
+        let next = generation.max(self.loader.driver.generation_ahead()).saturating_add(2);
         self.loader.next_generation = self.loader.next_generation.max(next);
         self.loader.learned = run.scheduler().learned();
         for end in run.devices() {
@@ -149,7 +154,7 @@ impl Drop for Epoch<'_> {
 /// What a run measured.
 fn collect(mut run: Run, loader: &Loader, now_ns: u64) -> EpochStats {
     let is_complete = run.ended_ns.is_some();
-    let elapsed_ns = now_ns.saturating_sub(run.zero_ns);
+    let elapsed_ns = now_ns.saturating_sub(run.begun_ns);
     if let Some(record) = run.records.last_mut().filter(|record| record.step_end_ns == 0) {
         record.step_end_ns = elapsed_ns;
         run.meters.step.add(elapsed_ns - record.consume_ns.min(elapsed_ns));
@@ -157,13 +162,10 @@ fn collect(mut run: Run, loader: &Loader, now_ns: u64) -> EpochStats {
     let duration_ns = run.ended_ns.unwrap_or(elapsed_ns);
     let deadline = Instant::now() + METERS_LIMIT;
     let devices = run.devices().iter().map(|end| {
-        let Some(session) = end.session() else { return DeviceStats::default() };
-        let before = end.meters_before;
-        if is_complete {
-            let batches = before.batches + end.slots_published;
-            loader.driver.await_meters(session, batches, deadline);
+        if let Some(session) = end.session().filter(|_| is_complete) {
+            loader.driver.await_meters(session, end.batches_expected(), deadline);
         }
-        DeviceStats::since(&before, &session.meters())
+        DeviceStats::since(&end.meters_before, &end.meters())
     });
     let devices = devices.collect();
     let events = run.take_events();
@@ -188,6 +190,9 @@ fn collect(mut run: Run, loader: &Loader, now_ns: u64) -> EpochStats {
         verify_ns: meters.verify_ns,
         devices,
         schedule,
+        ahead_batches: run.ahead_batches,
+        reused_batches: run.reused_batches,
+        displacement: run.displacement(),
         events,
         records: run.records,
         checks: run.checks,

@@ -1,28 +1,31 @@
 //! The loader and its epochs: what a user holds.
 //!
 //! In reading order: this file ([`Loader`]: what lasts), `epoch` ([`Epoch`]: one pass over the
-//! dataset), `schedule` (what the scheduler is told), `settings` (what is refused before anything
-//! is opened).
+//! dataset), `schedule` (what the scheduler is told), `saving` (which batches devices are given),
+//! `settings` (what is refused before anything is opened).
 
 mod epoch;
+mod saving;
 mod schedule;
 mod settings;
 
 pub use epoch::Epoch;
+pub(crate) use schedule::holders;
 
 use crate::batch::{Batch, Memory};
 use crate::config::{DeviceSource, LoaderConfig};
 use crate::cores::Bound;
 use crate::device_link::fetch::Fetcher;
 use crate::device_link::{DeviceInfo, DeviceLink, LinkSetup};
-use crate::driver::{Driver, Prepared, RunSetup, device_name};
+use crate::driver::{Driver, Labels, Prepared, RunSetup, device_name};
 use crate::places::Limits;
 use crate::ring::Ring;
 use crate::worker::HostPreparer;
 use crate::{Error, StopHandle, worker};
 use meetpoint_format::recipe::TensorSpec;
 use meetpoint_prepare::Job;
-use meetpoint_scheduler::{BatchIndex, DeviceId, Learned, Record, Source};
+use meetpoint_scheduler::{BatchIndex, DeviceId, Learned, Level, Record, Source};
+use saving::Saving;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -54,6 +57,8 @@ pub struct Loader {
     next_generation: u32,
     /// What the epochs so far learned.
     learned: Learned,
+    /// What they measured of batches by their size.
+    saving: Saving,
 }
 
 impl Loader {
@@ -69,7 +74,8 @@ impl Loader {
         let limits = Limits::plan(&config, batch_bytes, &held)?;
         let budget_bytes = config.memory_budget_bytes / u64::from(config.shares);
         let ring = Ring::new(limits.place_payload, budget_bytes, limits.places)?;
-        let driver = Arc::new(Driver::new(config.stop.clone(), config.place_timeout));
+        let driver =
+            Arc::new(Driver::new(config.stop.clone(), config.place_timeout, config.run_ahead));
         let mut loader = Self {
             job,
             spec,
@@ -86,6 +92,7 @@ impl Loader {
             // 0 is what a device starts with: nothing was granted under it.
             next_generation: 1,
             learned: config.learned.clone(),
+            saving: Saving::default(),
             config,
         };
         // Tried once here, so that a wrong number is an error before anything is started.
@@ -140,6 +147,7 @@ impl Loader {
             cores: self.config.host_cores.clone(),
         };
         let link = DeviceLink::open(setup, Arc::clone(&self.driver))?;
+        link.session().retain_at_most(self.retained_most(number));
         let notices = link.session().spool().notices().to_vec();
         notices.into_iter().for_each(|notice| self.notice(notice));
         let info = link.info().clone();
@@ -221,8 +229,19 @@ impl Loader {
         }
         let session = |link: &DeviceLink| Arc::clone(link.session());
         let sessions = self.links.iter().map(|link| link.as_ref().map(session)).collect();
-        let setup = RunSetup { epoch, config: self.schedule_config(), sessions, events };
+        let labels = self.labels(epoch)?.map(Arc::new);
+        let setup = RunSetup { epoch, config: self.schedule_config(), sessions, labels, events };
         Epoch::begin(self, setup)
+    }
+
+    /// Where the batches of an epoch stand, if it is to be chosen which ones devices are given, and
+    /// the strategy has no order to keep.
+    fn labels(&self, epoch: u32) -> Result<Option<Labels>, Error> {
+        let keeps_order = self.config.strategy.levels().contains(&Level::C4);
+        if !self.config.choose_by_saving || keeps_order || self.links.is_empty() {
+            return Ok(None);
+        }
+        Ok(self.saving.labels(&self.job, epoch)?)
     }
 
     /// Opens a link again if it is gone, and notes what came of that.

@@ -15,10 +15,14 @@ const STALLS_MAX: u32 = 3;
 impl Loader {
     /// The parameters of the next epoch.
     pub(super) fn schedule_config(&self) -> Config {
-        let devices = self.limits.spools.iter().map(|spool| DeviceConfig {
-            ahead: DEVICE_AHEAD.min(spool.slots_scheduled.max(1)),
-            spool_slots: spool.slots_scheduled,
-            first_generation: self.next_generation,
+        let devices = self.limits.spools.iter().enumerate().map(|(number, spool)| {
+            // What is kept is not there to be filled.
+            let spool_slots = spool.slots_scheduled - self.retained_most(number);
+            DeviceConfig {
+                ahead: DEVICE_AHEAD.min(spool_slots.max(1)),
+                spool_slots,
+                first_generation: self.next_generation,
+            }
         });
         Config {
             batches: self.batches,
@@ -38,6 +42,17 @@ impl Loader {
     }
 }
 
+impl Loader {
+    /// Batches of a device that may be kept for other epochs, within its spool's quota. As many
+    /// must find room beside them at the beginning of an epoch, and those that the device works on.
+    pub(super) fn retained_most(&self, number: usize) -> u32 {
+        match self.config.reuse {
+            true => self.limits.spools[number].slots_scheduled.saturating_sub(DEVICE_AHEAD) / 2,
+            false => 0,
+        }
+    }
+}
+
 /// Batches of an epoch of this rank that each device which is used can prepare.
 pub(super) fn held(config: &LoaderConfig, job: &Job, batches: u32) -> Vec<u32> {
     let devices = if config.uses_devices() { config.devices.len() } else { 0 };
@@ -53,7 +68,8 @@ fn count(batching: &Batching, device: u16) -> u32 {
     u32::try_from(batching.count(device)).expect("no more than there are batches")
 }
 
-fn holders(batching: &Batching, devices: usize) -> Holders {
+/// Which of so many devices may prepare which batch.
+pub(crate) fn holders(batching: &Batching, devices: usize) -> Holders {
     match batching.devices() {
         1 => Holders::Shared,
         _ if devices == 0 => Holders::Shared,

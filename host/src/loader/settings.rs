@@ -34,6 +34,21 @@ pub(super) fn check(config: &LoaderConfig) -> Result<(), Error> {
     if config.strategy.needs_device() && config.devices.is_empty() {
         return Err(Error::NoDevice { strategy: config.strategy.name() });
     }
+    if config.reuse && config.shuffle {
+        return Err(Error::Reuse { why: "every epoch is shuffled anew" });
+    }
+    if config.reuse && !config.recipe.is_deterministic() {
+        return Err(Error::Reuse { why: "the recipe draws at random in every epoch" });
+    }
+    if config.reuse && config.run_ahead > 0 {
+        return Err(Error::Reuse { why: "devices that run ahead need the slots" });
+    }
+    if config.choose_by_saving && config.run_ahead > 0 {
+        return Err(Error::Choice { why: "devices that run ahead begin before it is made" });
+    }
+    if config.choose_by_saving && config.replay.is_some() {
+        return Err(Error::Choice { why: "a record replays an order that knows no choice" });
+    }
     if config.ranks == 0 || config.ranks > RANKS_MAX {
         return refuse("ranks", config.ranks.into(), "from 1 to 65536");
     }

@@ -5,6 +5,7 @@
 
 mod meters;
 
+pub use crate::driver::Displacement;
 pub use crate::events::Event;
 pub(crate) use meters::{Meter, peak_resident_bytes, reset_peak_resident};
 
@@ -55,6 +56,13 @@ pub struct EpochStats {
     pub devices: Vec<DeviceStats>,
     /// What the scheduler came to.
     pub schedule: Schedule,
+    /// Device batches that were published before the epoch began.
+    pub ahead_batches: u32,
+    /// Device batches that were kept in their slots from an epoch before.
+    pub reused_batches: u32,
+    /// How far batches stood from the epoch's order, where it was chosen which ones devices are
+    /// given; `None` where they stood in it.
+    pub displacement: Option<Displacement>,
     /// Faults and what was done about them.
     pub events: Vec<Event>,
     /// Checksums of the samples of every batch consumed, in that order; empty unless asked for.

@@ -1,9 +1,11 @@
 //! Which consistency levels a run really gave: what was consumed against a preparation by the host
 //! alone.
 //!
-//! In reading order: this file (the epochs of one rank), `ranks` (those of several).
+//! In reading order: this file (the epochs of one rank), `ranks` (those of several),
+//! `replay` (the order that a record stands for).
 
 mod ranks;
+mod replay;
 
 pub use ranks::{RankRuns, verify_ranks};
 
@@ -142,10 +144,14 @@ pub fn verify(
     let judge = |level| {
         let outcome = match level {
             _ if !strategy.levels().contains(&level) => return Verdict::NotClaimed,
+            // Moved by what was measured, which no record holds.
+            C3 | C4 if runs.iter().any(|run| run.displacement.is_some()) => {
+                return Verdict::NotClaimed;
+            }
             C0 => each(runs, coverage),
             C1 => each(runs, |run| content(run, &job.batching)),
             C2 => each(runs, |run| equality(run, reference)),
-            C3 => each(runs, |run| planned_order(run, strategy)),
+            C3 => each(runs, |run| planned_order(run, strategy, &job.batching)),
             C4 => each(runs, ascending_order),
             C5 => return Verdict::NotChecked { why: "there is one rank".to_owned() },
             C6 => each(runs, |run| isolation(run, runs, reference, job)),
@@ -247,16 +253,28 @@ fn equality(run: &EpochStats, reference: &Reference) -> Result<String, Doubt> {
     ))
 }
 
-/// C3: the order is the one that the recorded split implies.
-fn planned_order(run: &EpochStats, strategy: Strategy) -> Result<String, Doubt> {
-    let (Strategy::Mte { tail: Tail::Descending, .. }, Some(split)) =
-        (strategy, run.schedule.split)
-    else {
-        return ascending_order(run);
-    };
-    let begin = run.batches - split.min(run.batches);
-    compare(run, (0..begin).chain((begin..run.batches).rev()))?;
-    Ok(format!("the order is that of a split of {split} of {} batches", run.batches))
+/// C3: the order is the one that the record of the epoch implies, or that of the host alone.
+fn planned_order(
+    run: &EpochStats,
+    strategy: Strategy,
+    batching: &Batching,
+) -> Result<String, Doubt> {
+    let Some(record) = &run.schedule.record else { return ascending_order(run) };
+    match (strategy, run.schedule.split) {
+        (Strategy::Mte { tail: Tail::Ascending, .. }, _) => ascending_order(run),
+        (Strategy::Mte { .. }, Some(split)) if run.devices.len() == 1 => {
+            let begin = run.batches - split.min(run.batches);
+            compare(run, (0..begin).chain((begin..run.batches).rev()))?;
+            Ok(format!("the order is that of a split of {split} of {} batches", run.batches))
+        }
+        _ => {
+            let order = replay::order(record, batching, run.batches, run.devices.len());
+            let unknown =
+                |why| Doubt::Unknown(format!("the record {record} replays nothing: {why}"));
+            compare(run, order.map_err(unknown)?.into_iter())?;
+            Ok(format!("the order is the one that the record {record} replays"))
+        }
+    }
 }
 
 /// C4: 0, 1, 2, …
@@ -298,6 +316,13 @@ fn isolation(
         );
     }
     let of_device = run.schedule.device_batches;
+    if run.reused_batches > 0 {
+        let kept = run.reused_batches;
+        return Ok(format!(
+            "{kept} batches were kept from an epoch before, where recipe and order are the same \
+             in every epoch; each slot carried the numbers that it was published with"
+        ));
+    }
     Ok(format!(
         "each of {of_device} slots used carried this epoch's number and generation, and the \
          tensors are this epoch's"

@@ -8,4 +8,5 @@ mod devices;
 mod host_alone;
 mod job_file;
 mod ranks;
+mod run_ahead;
 mod support;

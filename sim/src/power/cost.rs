@@ -45,13 +45,7 @@ impl PowerModel {
         let node = f64::from(nodes) * prices.value("node_per_hour") * epoch_s / SECONDS_PER_HOUR;
         let electricity = prices.value("per_kwh") * energy.total_j / JOULES_PER_KWH;
         let device_premium = f64::from(devices) * prices.value("device_premium") * epoch_s / life_s;
-        let flash_wear = match (wear, &self.file.flash) {
-            (Some(wear), Some(flash)) => {
-                let rated_bytes = flash.value("rated_tbw") * BYTES_PER_TB;
-                prices.value("drive") * wear.bytes_per_epoch as f64 / rated_bytes
-            }
-            _ => 0.0,
-        };
+        let flash_wear = wear.map_or(0.0, |wear| self.flash_wear(wear.bytes_per_epoch));
         let numbers = self.numbers();
         let examples = numbers
             .iter()
@@ -67,5 +61,12 @@ impl PowerModel {
             examples: examples.collect(),
             unverified: self.unverified(&["prices"]),
         })
+    }
+
+    /// The drive's price by the share of its rated life that so many bytes use up; 0 where the file
+    /// has no prices or says nothing of flash.
+    pub fn flash_wear(&self, bytes: u64) -> f64 {
+        let (Some(prices), Some(flash)) = (&self.file.prices, &self.file.flash) else { return 0.0 };
+        prices.value("drive") * bytes as f64 / (flash.value("rated_tbw") * BYTES_PER_TB)
     }
 }

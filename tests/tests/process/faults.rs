@@ -177,3 +177,39 @@ fn killing_the_users_device_and_unlinking_its_socket_cost_no_batch() {
         let _ = std::fs::remove_file(folder.path().join("device.sock"));
     }
 }
+
+/// Process ids of the hosts that the device in `folder` works for.
+fn hosts(folder: &Path) -> Vec<u64> {
+    let probe = run(folder, &["device", "probe", "--socket", "device.sock", "--json"]).success();
+    let probe: Value = serde_json::from_str(&probe.stdout).expect("one JSON document");
+    let hosts = probe["hosts"].as_array().expect("a list of hosts").iter();
+    hosts.map(|host| host.as_u64().expect("a process id")).collect()
+}
+
+#[test]
+fn killing_one_of_two_hosts_of_a_device_costs_the_other_no_batch() {
+    let folder = tempfile::tempdir().unwrap();
+    packed(folder.path(), SAMPLES);
+    let device = serve(folder.path(), &["--cpu-ratio", "0.5", "--hosts", "2"]);
+    let start = |name: &str, step: &str| {
+        let job = connected_job("wrr").replace("20ms", step);
+        std::fs::write(folder.path().join(name), job).unwrap();
+        command(folder.path(), &["run", name, "--json"]).spawn().unwrap()
+    };
+    let mut killed = start("killed.toml", "5s");
+    let has = |host: &Child| {
+        let id = u64::from(host.id());
+        until(Duration::from_secs(20), || hosts(folder.path()).contains(&id))
+    };
+    assert!(has(&killed), "the first host has the device");
+    let stays = start("stays.toml", "300ms");
+    assert!(has(&stays), "the second host has the device as well");
+    killed.kill().unwrap();
+    wait(&mut killed, Duration::from_secs(5)).expect("a killed process ends");
+    let done = finish(stays).success();
+    let report: Value = serde_json::from_str(&done.stdout).unwrap();
+    check_run(&report["runs"][0]);
+    assert!(number(&report, "/runs/0/totals/device_batches") > 0);
+    assert!(until(Duration::from_secs(10), || hosts(folder.path()).is_empty()), "both have gone");
+    drop(device);
+}

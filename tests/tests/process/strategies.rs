@@ -146,3 +146,118 @@ fn what_a_newcomer_mistypes_is_refused_with_what_would_be_right() {
     assert_eq!(mistyped.code(), Some(2));
     assert!(mistyped.stderr.contains("mte-feedback"), "{mistyped:?}");
 }
+
+/// A job whose every epoch has the same batches, in three epochs.
+fn repeated(strategy: &str, key: &str, spool: &str) -> String {
+    job(strategy, 0, "")
+        .replace("seed = 7", &format!("seed = 7\nepochs = 3\nshuffle = false\n{key}"))
+        .replace("name = \"random_resized_crop\"\nsize = 48", "name = \"resize\"\nsize = [48, 48]")
+        .replace("[[recipe.operation]]\nname = \"random_horizontal_flip\"\n", "")
+        + spool
+}
+
+#[test]
+fn batches_that_every_epoch_has_are_kept_in_either_kind_of_spool() {
+    let folder = tempfile::tempdir().unwrap();
+    packed(folder.path(), SAMPLES);
+    let file = "[spool]\nkind = \"file\"\ndirectory = \".\"\nquota = \"8MiB\"\n";
+    for (strategy, spool) in [("mte", ""), ("wrr", file), ("windowed", "")] {
+        let run = only_run(folder.path(), &repeated(strategy, "reuse = true", spool), &[]);
+        let kept = |epoch: usize| number(&run, &format!("/epochs/{epoch}/reused_batches"));
+        assert_eq!(kept(0), 0, "{strategy}");
+        assert!(kept(1) > 0 && kept(2) > 0, "{strategy}: {run}");
+        assert_eq!(verdict(&run, "C6"), "verified", "{strategy}: {run}");
+        // What was kept was neither read nor written again.
+        let prepared = number(&run, "/totals/device_batches") - kept(1) - kept(2);
+        let slot = 4096 + (4 * 48 * 48 * 3_u64).next_multiple_of(4096);
+        let written = number(&run, "/totals/device_bytes_written");
+        assert!(written <= (prepared + 6) * slot, "{strategy}: {prepared} batches, {run}");
+    }
+}
+
+#[test]
+fn devices_that_run_ahead_have_batches_ready_when_an_epoch_begins() {
+    let folder = tempfile::tempdir().unwrap();
+    packed(folder.path(), SAMPLES);
+    let text = job("mte", 0, "").replace("seed = 7", "seed = 7\nepochs = 3\nrun_ahead = true");
+    let text = format!("{text}\n[mte]\nsplit = 2\n");
+    let run = only_run(folder.path(), &text, &[]);
+    assert_eq!(number(&run, "/epochs/0/ahead_batches"), 0);
+    assert!(number(&run, "/epochs/2/ahead_batches") > 0, "{run}");
+    assert_eq!(verdict(&run, "C6"), "verified");
+    assert_eq!(verdict(&run, "C3"), "verified");
+}
+
+#[test]
+fn a_choice_of_batches_gives_up_the_order_and_says_how_far() {
+    let folder = tempfile::tempdir().unwrap();
+    packed(folder.path(), SAMPLES);
+    let device = "read_bandwidth = \"2MB/s\"";
+    let text = job("wrr", 0, device)
+        .replace("seed = 7", "seed = 7\nepochs = 4\nchoice = \"saving\"")
+        .replace("batch_size = 4", "batch_size = 4\ndescription = \"sizes differ\"");
+    let run = only_run(folder.path(), &text, &[]);
+    for level in ["C3", "C4"] {
+        assert_eq!(verdict(&run, level), "not-claimed", "{run}");
+    }
+    // Nothing is known before the first epoch; where sizes and times go together it is then.
+    assert!(run["epochs"][0]["displacement"].is_null(), "{run}");
+    for epoch in run["epochs"].as_array().unwrap() {
+        if let Some(moved) = epoch["displacement"].as_object() {
+            let most = moved["max_batches"].as_u64().unwrap() as f64;
+            let mean = moved["mean_batches"].as_f64().unwrap();
+            assert!(mean <= most && most < BATCHES as f64, "{moved:?}");
+            assert!(epoch["record"].is_null());
+        }
+    }
+}
+
+#[test]
+fn ranks_take_equal_steps_from_the_same_kind_of_source() {
+    let folder = tempfile::tempdir().unwrap();
+    packed(folder.path(), SAMPLES);
+    for strategy in ["mte-feedback", "wrr"] {
+        let text = job(strategy, 0, "").replace("seed = 7", "seed = 7\nranks = 2");
+        let report = report(folder.path(), &text, &[]);
+        let run = &report["runs"][0];
+        for level in ["C0", "C1", "C2", "C5", "C6"] {
+            assert_eq!(verdict(run, level), "verified", "{strategy}: {run}");
+        }
+        let ranks = run["ranks"].as_array().expect("ranks");
+        assert_eq!(ranks.len(), 2);
+        for rank in ranks {
+            assert_eq!(number(rank, "/steps"), BATCHES / 2, "{strategy}: {run}");
+            assert_eq!(rank["device_batches"], ranks[0]["device_batches"]);
+        }
+    }
+}
+
+#[test]
+fn keys_that_contradict_each_other_are_refused_before_anything_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    packed(folder.path(), SAMPLES);
+    let refused = |text: &str, words: &[&str]| {
+        std::fs::write(folder.path().join("job.toml"), text).unwrap();
+        run(folder.path(), &["run", "job.toml"]).refused(words);
+    };
+    let good = job("wrr", 0, "");
+    let line = |line: &str, words: &[&str]| {
+        refused(&good.replace("seed = 7", &format!("seed = 7\n{line}")), words);
+    };
+    let both = "run_ahead = true\nchoice = \"saving\"";
+    line(both, &["job.toml:5:10: ", "`choice`", "leave one of the two out"]);
+    let steps = "run_ahead = true\nreplay = \"mte:3\"\nstrategy = \"mte\"";
+    refused(
+        &good
+            .replace("seed = 7", &format!("seed = 7\n{steps}"))
+            .replace("strategy = \"wrr\"\n", ""),
+        &["job.toml:4:13: ", "`run_ahead`", "`replay`"],
+    );
+    let reuse = repeated("wrr", "reuse = true\nrun_ahead = true", "");
+    refused(&reuse, &["`reuse`", "need the slots"]);
+    // Two devices hold parts of their own, and the dataset has one.
+    refused(
+        &good.replace("allow_shared = true", "allow_shared = true\ncount = 2"),
+        &["job.toml:", "2 devices", "has 1", "--part-size", "shared = true"],
+    );
+}

@@ -1,9 +1,10 @@
 //! The devices' side of an epoch: what they are told, what they say, and what is noted of it.
 
 use super::{
-    DeviceEnd, FAILURES_IN_A_ROW_MAX, FetchTask, Prepared, PublishedSlot, QUIET_MAX_NS, Run,
+    DeviceEnd, FAILURES_IN_A_ROW_MAX, FetchTask, NOT_BEGUN, Prepared, PublishedSlot, QUIET_MAX_NS,
+    Run,
 };
-use crate::device_link::{Session, SlotLease};
+use crate::device_link::{Session, SlotContents, SlotLease};
 use meetpoint_format::wire;
 use meetpoint_scheduler::{Agreement, BatchIndex, DeviceDecision, DeviceId, Generation, Outcome};
 use std::sync::Arc;
@@ -26,16 +27,51 @@ impl Run {
         Arc::ptr_eq(own, session).then_some(number)
     }
 
-    /// Gives the devices their first work, or gives them up at once where there is no link.
+    /// Gives the devices that have not begun their first work, or gives them up at once where
+    /// there is no link.
     pub(in crate::driver) fn begin(&mut self) {
-        for end in &self.devices {
-            let config = self.scheduler.config().devices[usize::from(end.id.0)];
-            match &end.session {
-                Some(session) => session.start_epoch(self.epoch, config.first_generation),
-                None => self.scheduler.device_lost(0, end.id),
-            }
+        for number in 0..self.devices.len() {
+            self.begin_device(number);
+            self.take_retained(number);
         }
         self.pump();
+    }
+
+    /// Batches that a device's slots still hold from an epoch before need not be prepared again.
+    /// Those that the strategy has no place for are released.
+    fn take_retained(&mut self, number: usize) {
+        let end = &mut self.devices[number];
+        let Some(session) = &end.session else { return };
+        for (lease, contents) in session.take_retained() {
+            let batch = BatchIndex(contents.batch);
+            if self.scheduler.preloaded(0, end.id, batch) == Outcome::Accepted {
+                let slot = PublishedSlot { lease: Some(lease), contents };
+                end.published.insert(batch.0, slot);
+                self.reused_batches += 1;
+            }
+        }
+    }
+
+    /// Tells a device to begin the epoch, once.
+    pub(in crate::driver) fn begin_device(&mut self, number: usize) {
+        let end = &mut self.devices[number];
+        if std::mem::replace(&mut end.has_begun, true) {
+            return;
+        }
+        let config = self.scheduler.config().devices[number];
+        match &end.session {
+            Some(session) => {
+                end.meters_before = session.meters();
+                session.start_epoch(self.epoch, config.first_generation);
+            }
+            None => self.scheduler.device_lost(0, end.id),
+        }
+    }
+
+    /// A device goes on to the next epoch: what it reports from here on is of that.
+    pub(in crate::driver) fn leave_device(&mut self, number: usize) {
+        let end = &mut self.devices[number];
+        end.meters_after = Some(end.meters());
     }
 
     /// Passes on what the devices should be told, and notes what the scheduler found out.
@@ -64,8 +100,12 @@ impl Run {
     }
 
     fn pump_device(&mut self, now: u64, number: usize) {
-        let Self { devices, scheduler, epoch, .. } = self;
+        let Self { devices, scheduler, epoch, serial, .. } = self;
         let end = &mut devices[number];
+        let ahead = scheduler.config().devices[number].ahead;
+        if !end.has_begun || (*serial == NOT_BEGUN && !end.has_slots(ahead)) {
+            return;
+        }
         let mut was_revoked = false;
         loop {
             let decision = scheduler.device(now, end.id);
@@ -80,13 +120,13 @@ impl Run {
                     session.revoke(*epoch, generation.0);
                 }
                 // The device waits for the next epoch by itself.
-                DeviceDecision::Stop => {}
+                DeviceDecision::Stop => end.has_stopped = true,
                 DeviceDecision::Idle => break,
             }
         }
         let (stalls, _) = self.stalls_of(self.devices[number].id);
         if stalls > self.devices[number].stalls_seen {
-            self.note_stall(now, number);
+            self.note_stall(number);
         } else if was_revoked {
             self.note_taken_back(now, number);
         }
@@ -108,10 +148,10 @@ impl Run {
             false => ": it is sooner done with it".to_owned(),
         };
         let text = format!("the host took back what {} had not finished{why}", end.name);
-        self.log.add(now, text);
+        self.note(text);
     }
 
-    fn note_stall(&mut self, now: u64, number: usize) {
+    fn note_stall(&mut self, number: usize) {
         let (stalls, is_lost) = self.stalls_of(self.devices[number].id);
         let config = self.scheduler.config();
         let silence = Duration::from_nanos(config.stall_timeout_ns);
@@ -129,16 +169,16 @@ impl Run {
              unfinished batches went back to the host, stall {stalls} of {stalls_max}; {what_next}",
             end.name
         );
-        self.log.add(now, text);
+        self.note(text);
         if is_lost {
             self.devices[number].published.clear();
         }
     }
 
     /// A batch of a device has to be prepared by the host.
-    fn note_failure(&mut self, now: u64, number: usize, reason: &str, text: String) {
+    fn note_failure(&mut self, number: usize, reason: &str, text: String) {
         if self.devices[number].is_news(reason) {
-            self.log.add(now, text);
+            self.note(text);
         }
     }
 
@@ -159,7 +199,7 @@ impl Run {
              no more work in this epoch; {}",
             self.who_goes_on(number)
         );
-        self.log.add(now, text);
+        self.note(text);
     }
 
     /// Who prepares the batches of a device that was given up.
@@ -190,11 +230,14 @@ impl Run {
         }
         let (batch, generation) = (BatchIndex(message.batch), Generation(message.generation));
         if self.scheduler.device_published(now, end.id, batch, generation) == Outcome::Accepted {
-            let slot = PublishedSlot {
-                lease: Some(lease),
+            let contents = SlotContents {
+                epoch: message.epoch,
+                generation: message.generation,
+                batch: message.batch,
                 start_ns: message.started_ns,
                 end_ns: message.published_ns,
             };
+            let slot = PublishedSlot { lease: Some(lease), contents };
             end.published.insert(batch.0, slot);
             end.unprepared_in_a_row = 0;
         }
@@ -226,7 +269,7 @@ impl Run {
                 "{} could not prepare batch {batch} ({reason}); the host prepares it",
                 end.name
             );
-            self.note_failure(now, number, reason, text);
+            self.note_failure(number, reason, text);
             if is_last_straw {
                 self.give_up_device(now, number, reason);
             }
@@ -241,7 +284,7 @@ impl Run {
         end.published.clear();
         let name = &self.devices[number].name;
         let text = format!("{name} was lost: {why}; {}", self.who_goes_on(number));
-        self.log.add(now, text);
+        self.note(text);
     }
 
     // What is fetched from their spools.
@@ -261,10 +304,10 @@ impl Run {
         let now = self.now();
         let outcome = self.scheduler.device_fetched(now, task.device, task.batch, task.generation);
         if outcome == Outcome::Accepted {
-            let published = task.published.end_ns.saturating_sub(self.zero_ns);
+            let published = task.published.contents.end_ns.saturating_sub(self.begun_ns);
             self.devices[usize::from(task.device.0)].refused_in_a_row = 0;
-            self.meters.fetch.add(now.saturating_sub(published));
-            self.make_ready(task.batch, prepared, now);
+            self.meters.fetch.add(self.elapsed().saturating_sub(published));
+            self.make_ready(task.batch, prepared);
         }
     }
 
@@ -278,7 +321,7 @@ impl Run {
             let is_last_straw = end.refused_in_a_row == FAILURES_IN_A_ROW_MAX;
             let (batch, name) = (task.batch.0, &end.name);
             let text = format!("batch {batch} of {name} was refused ({why}); the host prepares it");
-            self.note_failure(now, number, why, text);
+            self.note_failure(number, why, text);
             if is_last_straw {
                 self.give_up_device(now, number, why);
             }

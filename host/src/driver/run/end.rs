@@ -16,8 +16,14 @@ pub(crate) struct DeviceEnd {
     pub(super) name: String,
     /// The link; `None` where it could not be opened again.
     pub(super) session: Option<Arc<Session>>,
-    /// Its totals when the epoch began.
+    /// It was told to begin the epoch.
+    pub(super) has_begun: bool,
+    /// It gets no more work in this epoch.
+    pub(super) has_stopped: bool,
+    /// Its totals when it began the epoch.
     pub(crate) meters_before: Meters,
+    /// Its totals when it began the next one, ahead of the consumer.
+    pub(super) meters_after: Option<Meters>,
     /// What it published and what is not being fetched yet.
     pub(super) published: BTreeMap<u32, PublishedSlot>,
     pub(super) stalls_seen: u32,
@@ -39,7 +45,10 @@ impl DeviceEnd {
         Self {
             id: DeviceId(number),
             name,
-            meters_before: session.as_ref().map(|it| it.meters()).unwrap_or_default(),
+            has_begun: false,
+            has_stopped: false,
+            meters_before: Meters::default(),
+            meters_after: None,
             session,
             published: BTreeMap::new(),
             stalls_seen: 0,
@@ -52,6 +61,37 @@ impl DeviceEnd {
         }
     }
 
+    pub(crate) fn id(&self) -> DeviceId {
+        self.id
+    }
+
+    /// Whether it was told to begin the epoch.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.has_begun
+    }
+
+    /// Whether it has a slot for one more batch than it may have queued. Until the consumer begins
+    /// the epoch, slots are free only as those of the epoch before are given back.
+    pub(super) fn has_slots(&self, ahead: u32) -> bool {
+        self.session.as_ref().is_some_and(|session| {
+            let slots = session.spool().limits().slots_scheduled;
+            session.leased().saturating_add(ahead) < slots
+        })
+    }
+
+    /// Whether nothing more of this epoch comes from it, the last of its reports included, and it
+    /// has not begun the next.
+    pub(crate) fn is_done(&self) -> bool {
+        let is_there = |session: &Arc<Session>| {
+            !session.is_closed() && session.meters().batches >= self.batches_expected()
+        };
+        self.has_begun
+            && self.has_stopped
+            && !self.is_silent
+            && self.meters_after.is_none()
+            && self.session.as_ref().is_some_and(is_there)
+    }
+
     pub(crate) fn session(&self) -> Option<&Arc<Session>> {
         self.session.as_ref()
     }
@@ -59,6 +99,17 @@ impl DeviceEnd {
     /// Whether it was fenced off while it hung, and was not heard of since.
     pub(crate) fn is_silent(&self) -> bool {
         self.is_silent
+    }
+
+    /// Its totals as of the end of this epoch, as far as it has told them.
+    pub(crate) fn meters(&self) -> Meters {
+        let now = || self.session.as_ref().map(|session| session.meters());
+        self.meters_after.or_else(now).unwrap_or_default()
+    }
+
+    /// Batches that it will have reported in all once it has reported on this epoch.
+    pub(crate) fn batches_expected(&self) -> u64 {
+        self.meters_before.batches + self.slots_published
     }
 
     /// The device spoke.

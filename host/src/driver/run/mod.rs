@@ -8,10 +8,11 @@ mod end;
 
 pub(crate) use end::{DeviceEnd, device_name};
 
+use super::labels::{Displacement, Labelled, Labels};
 use crate::Error;
 use crate::batch::{Contents, Memory};
 use crate::clock::monotonic_ns;
-use crate::device_link::{Session, SlotLease};
+use crate::device_link::{Session, SlotContents, SlotLease};
 use crate::events::{Event, EventLog};
 use crate::stats::{BatchCheck, BatchRecord, Meter, Preparer, Schedule};
 use meetpoint_format::wire::PROGRESS_INTERVAL_MS;
@@ -33,6 +34,9 @@ const QUIET_MAX_NS: u64 = 4 * PROGRESS_INTERVAL_MS * 1_000_000;
 /// Records for which room is made beforehand.
 const RECORDS_RESERVED: usize = 1 << 16;
 
+/// Number of a run that the consumer has not begun.
+const NOT_BEGUN: u64 = 0;
+
 /// What an epoch is begun with.
 #[derive(Debug)]
 pub(crate) struct RunSetup {
@@ -40,6 +44,8 @@ pub(crate) struct RunSetup {
     pub(crate) config: Config,
     /// The link of each device; `None` where it could not be opened again.
     pub(crate) sessions: Vec<Option<Arc<Session>>>,
+    /// Where batches do not stand in their order.
+    pub(crate) labels: Option<Arc<Labels>>,
     /// What happened since the epoch before, as sentences.
     pub(crate) events: Vec<String>,
 }
@@ -69,13 +75,12 @@ pub(crate) struct FetchTask {
     pub(crate) published: PublishedSlot,
 }
 
-/// A slot that waits to be fetched, and when the device worked on it.
+/// A slot that waits to be fetched, and what it holds.
 #[derive(Debug)]
 pub(crate) struct PublishedSlot {
     /// `None` once it was taken for fetching.
     pub(crate) lease: Option<SlotLease>,
-    pub(crate) start_ns: u64,
-    pub(crate) end_ns: u64,
+    pub(crate) contents: SlotContents,
 }
 
 /// A batch that can be consumed.
@@ -103,8 +108,17 @@ pub(crate) struct Run {
     pub(crate) serial: u64,
     pub(crate) epoch: u32,
     /// The scheduler's zero, of [`monotonic_ns`].
-    pub(crate) zero_ns: u64,
-    pub(super) scheduler: Scheduler,
+    zero_ns: u64,
+    /// When the consumer began the epoch, of [`monotonic_ns`]: later than the zero where devices
+    /// ran ahead.
+    pub(crate) begun_ns: u64,
+    /// Device batches that were published before that.
+    pub(crate) ahead_batches: u32,
+    /// Device batches that were kept from an epoch before.
+    pub(crate) reused_batches: u32,
+    /// A device that had begun it was lost before the consumer began it.
+    pub(super) is_broken: bool,
+    pub(super) scheduler: Labelled,
     devices: Vec<DeviceEnd>,
     pub(super) ready: BTreeMap<u32, Ready>,
     failure: Option<Error>,
@@ -121,6 +135,11 @@ pub(crate) struct Run {
 }
 
 impl Run {
+    /// An epoch that devices may begin before the consumer does.
+    pub(super) fn ahead(setup: RunSetup) -> Result<Self, Error> {
+        Self::new(NOT_BEGUN, setup)
+    }
+
     pub(super) fn new(serial: u64, setup: RunSetup) -> Result<Self, Error> {
         let batches = (setup.config.batches as usize).min(RECORDS_RESERVED);
         let mut log = EventLog::default();
@@ -131,11 +150,16 @@ impl Run {
             DeviceEnd::new(u16::try_from(number).expect("devices have 16 bits"), name, session)
         };
         let [wait, prepare, read, step, fetch] = std::array::from_fn(|_| Meter::new());
+        let zero_ns = monotonic_ns();
         Ok(Self {
             serial,
             epoch: setup.epoch,
-            scheduler: Scheduler::new(setup.config)?,
-            zero_ns: monotonic_ns(),
+            scheduler: Labelled::new(Scheduler::new(setup.config)?, setup.labels),
+            zero_ns,
+            begun_ns: zero_ns,
+            ahead_batches: 0,
+            reused_batches: 0,
+            is_broken: false,
             devices: setup.sessions.into_iter().enumerate().map(end).collect(),
             ready: BTreeMap::new(),
             failure: None,
@@ -158,13 +182,28 @@ impl Run {
         })
     }
 
-    /// Nanoseconds since the epoch began.
+    /// The scheduler's time.
     pub(super) fn now(&self) -> u64 {
         monotonic_ns().saturating_sub(self.zero_ns)
     }
 
+    /// Nanoseconds since the consumer began the epoch.
+    pub(super) fn elapsed(&self) -> u64 {
+        monotonic_ns().saturating_sub(self.begun_ns)
+    }
+
+    /// Notes that something happened, now.
+    fn note(&mut self, text: String) {
+        self.log.add(self.elapsed(), text);
+    }
+
     pub(crate) fn scheduler(&self) -> &Scheduler {
         &self.scheduler
+    }
+
+    /// How far batches stand from their order; `None` where they stand in it.
+    pub(crate) fn displacement(&self) -> Option<Displacement> {
+        self.scheduler.displacement()
     }
 
     pub(crate) fn has_failed(&self) -> bool {
@@ -178,16 +217,16 @@ impl Run {
 
     /// What the scheduler came to.
     pub(crate) fn schedule(&self) -> Schedule {
-        Schedule::from(&self.scheduler)
+        Schedule::from(&*self.scheduler)
     }
 
     /// Everything that happened, for the report.
     pub(crate) fn take_events(&mut self) -> Vec<Event> {
-        let now = self.now();
+        let elapsed = self.elapsed();
         for end in &self.devices {
-            end.failures.untold(&end.name).for_each(|text| self.log.add(now, text));
+            end.failures.untold(&end.name).for_each(|text| self.log.add(elapsed, text));
         }
-        std::mem::take(&mut self.log).finish(now)
+        std::mem::take(&mut self.log).finish(elapsed)
     }
 
     // The host's end.
@@ -207,7 +246,7 @@ impl Run {
             self.meters.read.add(stats.read_wait_ns);
         }
         if self.scheduler.host_finished(now, batch) == Outcome::Accepted {
-            self.make_ready(batch, prepared, now);
+            self.make_ready(batch, prepared);
         }
     }
 
@@ -237,15 +276,31 @@ impl Run {
         }
     }
 
-    fn make_ready(&mut self, batch: BatchIndex, prepared: Prepared, now: u64) {
+    fn make_ready(&mut self, batch: BatchIndex, prepared: Prepared) {
         self.meters.verify_ns += prepared.verify_ns;
-        let replaced = self.ready.insert(batch.0, Ready { prepared, ready_ns: now });
+        let ready_ns = self.elapsed();
+        let replaced = self.ready.insert(batch.0, Ready { prepared, ready_ns });
         assert!(replaced.is_none(), "the scheduler accepts a batch once");
+    }
+
+    /// The consumer begins the epoch, which devices have begun before.
+    pub(super) fn catch_up(&mut self, serial: u64, events: Vec<String>) {
+        self.serial = serial;
+        self.begun_ns = monotonic_ns();
+        events.into_iter().for_each(|text| self.note(text));
+        let now = self.now();
+        for end in &mut self.devices {
+            let published = u32::try_from(end.published.len()).expect("batches have 32 bits");
+            self.ahead_batches += published;
+            // One that waited for a slot had nothing to say.
+            end.heard(now);
+            self.scheduler.device_progress(now, end.id);
+        }
     }
 
     /// Enters a batch that is being handed to the consumer in the books.
     pub(super) fn note_consumed(&mut self, batch: BatchIndex, source: Source, ready: &mut Ready) {
-        let since = |time_ns: u64| time_ns.saturating_sub(self.zero_ns);
+        let since = |time_ns: u64| time_ns.saturating_sub(self.begun_ns);
         let device = match source {
             Source::Host => None,
             Source::Device(device) => Some(device.0),
@@ -259,7 +314,7 @@ impl Run {
             prepare_start_ns: since(prepared.start_ns),
             prepare_end_ns: since(prepared.end_ns),
             ready_ns: ready.ready_ns,
-            consume_ns: self.now(),
+            consume_ns: self.elapsed(),
             step_end_ns: 0,
         });
         self.samples += prepared.contents.samples.len() as u64;

@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::io::Interest;
 use tokio::net::{UnixListener, UnixStream};
 use tokio_stream::StreamExt;
@@ -66,6 +66,8 @@ pub(crate) struct Behaviour {
 
 /// A running device. Dropping it closes its socket and every link.
 pub(crate) struct FakeDevice {
+    /// Batches begun in its life.
+    batches: Arc<Mutex<u32>>,
     folder: tempfile::TempDir,
     stop: Option<tokio::sync::oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -77,12 +79,23 @@ impl FakeDevice {
         let socket = folder.path().join("device.sock");
         let (stop, stopped) = tokio::sync::oneshot::channel();
         let (listening, is_listening) = channel();
+        let batches = Arc::default();
+        let begun = Arc::clone(&batches);
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            runtime.unwrap().block_on(serve(socket, behaviour, listening, stopped));
+            runtime.unwrap().block_on(serve(socket, behaviour, begun, listening, stopped));
         });
         is_listening.recv().unwrap();
-        Self { folder, stop: Some(stop), thread: Some(thread) }
+        Self { batches, folder, stop: Some(stop), thread: Some(thread) }
+    }
+
+    /// Waits until it has begun so many batches in its life.
+    pub(crate) fn await_batches(&self, count: u32) {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while *self.batches.lock().unwrap() < count {
+            assert!(Instant::now() < deadline, "the device never began batch {count}");
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     pub(crate) fn socket(&self) -> PathBuf {
@@ -100,6 +113,7 @@ impl Drop for FakeDevice {
 async fn serve(
     socket: PathBuf,
     behaviour: Behaviour,
+    batches: Arc<Mutex<u32>>,
     listening: Sender<()>,
     stopped: tokio::sync::oneshot::Receiver<()>,
 ) {
@@ -107,12 +121,7 @@ async fn serve(
     listening.send(()).unwrap();
     let spools = Spools::default();
     let (links, incoming) = tokio::sync::mpsc::unbounded_channel();
-    let agent = Agent {
-        behaviour,
-        spools: Arc::clone(&spools),
-        loaded: Mutex::new(None),
-        batches: Arc::new(Mutex::new(0)),
-    };
+    let agent = Agent { behaviour, spools: Arc::clone(&spools), loaded: Mutex::new(None), batches };
     let serving = tonic::transport::Server::builder()
         .add_service(DeviceServer::new(agent))
         .serve_with_incoming(UnboundedReceiverStream::new(incoming).map(Ok::<_, std::io::Error>));
@@ -341,6 +350,7 @@ impl Worker {
                 });
                 self.queue.extend(run);
             }
+            host_message::Message::Revoke(revoke) if revoke.epoch < self.epoch => {}
             host_message::Message::Revoke(revoke) => {
                 assert!(revoke.generation > self.generation);
                 self.queue.clear();

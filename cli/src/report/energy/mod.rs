@@ -1,0 +1,138 @@
+//! What a run used: measured energy, modelled energy, memory traffic, wear and cost.
+//!
+//! Measured and modelled figures have types of their own and never share a field. In reading
+//! order: this file (the data), [`model`] (from the model), [`measure`] (from the meters),
+//! [`tables`].
+
+pub(crate) mod measure;
+pub(crate) mod model;
+pub(crate) mod tables;
+
+use serde::{Deserialize, Serialize};
+
+/// What the meters of this machine showed while the epochs ran.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct MeasuredEnergy {
+    /// Length of the interval: from before the first epoch to after the last.
+    pub measured_seconds: f64,
+    /// Sum over the meters that do not overlap (packages, memory, graphics boards); `None` where
+    /// there is none, or one of them failed.
+    pub measured_joules: Option<f64>,
+    /// Meter by meter; empty where none works.
+    pub meters: Vec<MeasuredPart>,
+    /// Why nothing was measured.
+    pub nothing_because: Option<String>,
+}
+
+/// What one meter showed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct MeasuredPart {
+    /// Its name.
+    pub meter: String,
+    /// What its figure is of: `package`, `cores`, `dram`, `gpu`, …
+    pub scope: String,
+    /// The same in words. Meters see all that runs on the machine.
+    pub covers: String,
+    /// Whether it is part of the sum; the others overlap with those that are.
+    pub adds_up: bool,
+    /// Joules over the interval; `None` where the meter failed in it.
+    pub measured_joules: Option<f64>,
+    /// Why it failed.
+    pub failure: Option<String>,
+    /// How often it was read.
+    pub readings: u64,
+}
+
+/// Energy by the model; the watts and their sources are in the profile's file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ModelledEnergy {
+    /// Whole node: everything together.
+    pub modelled_joules: f64,
+    /// Preparation only: host cores, their memory and the devices.
+    #[serde(default)]
+    pub modelled_preparation_joules: f64,
+    /// Whole-node joules of a sample.
+    #[serde(default)]
+    pub modelled_joules_per_sample: Option<f64>,
+    /// `modelled(PROFILE@HASH)`: name and hash of the file of watts.
+    pub source: String,
+    /// Parts of the sum.
+    pub modelled_parts: Vec<EnergyPart>,
+    /// Watts in the file that have no checked source.
+    pub unverified_watts: Vec<String>,
+}
+
+/// One part of the modelled energy.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct EnergyPart {
+    /// What draws it.
+    pub name: String,
+    /// By the model.
+    pub modelled_joules: f64,
+}
+
+/// Bytes that a run moved and wrote, what that does to memory and flash, and money.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Consumption {
+    /// Tensors that came from devices, counted.
+    pub device_to_host_bytes: u64,
+    /// Slots written to flash in an epoch, counted; 0 where the spool is in memory.
+    pub flash_bytes_per_epoch: u64,
+    /// Bytes that the host's memory moved, by the model.
+    pub modelled_dram: ModelledDram,
+    /// Wear of the drive that holds the spool; `None` where the file of watts says nothing of it.
+    pub modelled_wear: Option<ModelledWear>,
+    /// Money for an epoch; `None` where the file of watts has no prices.
+    pub modelled_cost: Option<ModelledCost>,
+}
+
+/// Memory traffic by the model, each crossing of the bus counted once.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ModelledDram {
+    /// All four.
+    pub modelled_bytes: u64,
+    /// From storage or devices into memory.
+    pub modelled_read_bytes: u64,
+    /// Loaded to be decoded or checked.
+    pub modelled_decoded_bytes: u64,
+    /// Tensors stored.
+    pub modelled_written_bytes: u64,
+    /// Tensors read by the consumer.
+    pub modelled_consumed_bytes: u64,
+}
+
+/// Wear by the model: bytes written against the rating of a drive in the file of watts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ModelledWear {
+    /// Whole drives written in a day of such epochs.
+    pub modelled_drive_writes_per_day: f64,
+    /// What the drive is rated for.
+    pub rated_drive_writes_per_day: f64,
+    /// Share of the rated bytes that an epoch uses up.
+    pub modelled_life_share_per_epoch: f64,
+    /// Years until the rated bytes are written; `None` where nothing is written.
+    pub modelled_years: Option<f64>,
+    /// Values that have no checked source.
+    pub unverified: Vec<String>,
+}
+
+/// Money for an epoch by the model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ModelledCost {
+    /// Of all that follow, such as `USD`.
+    pub currency: String,
+    /// All four.
+    pub modelled_total: f64,
+    /// The node, by the hour.
+    pub modelled_node: f64,
+    /// Electricity of the whole node.
+    pub modelled_energy: f64,
+    /// What the devices cost more than plain drives, over their life.
+    pub modelled_device_premium: f64,
+    /// The drive's price by the share of its life that was written.
+    pub modelled_flash_wear: f64,
+    /// Prices that were chosen to show the sum.
+    pub example_prices: Vec<String>,
+    /// Values that have no checked source.
+    pub unverified: Vec<String>,
+}

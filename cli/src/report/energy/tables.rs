@@ -1,0 +1,209 @@
+//! Tables of what runs used. A column is measured, counted or modelled, and its head says which.
+
+use crate::report::table::{Grid, unknown};
+use crate::report::{MeasuredEnergy, Report};
+use crate::surface::units::{bytes, seconds, significant};
+
+/// Measured energy, a row for each meter of each run; nothing in it is modelled.
+pub(crate) fn measured(report: &Report) -> Grid {
+    let head = ["strategy", "meter", "measured energy", "measured over", "covers"];
+    let mut grid = Grid::new(&head, 2..4);
+    for run in &report.runs {
+        let Some(energy) = &run.measured_energy else { continue };
+        for part in &energy.meters {
+            let covers = match &part.failure {
+                Some(failure) => format!("FAILED: {failure}"),
+                None => part.covers.clone(),
+            };
+            grid.rows.push(vec![
+                run.strategy.clone(),
+                part.meter.clone(),
+                part.measured_joules.map_or_else(unknown, joules),
+                seconds(energy.measured_seconds),
+                covers,
+            ]);
+        }
+        if energy.meters.iter().filter(|part| part.adds_up).count() > 1 {
+            grid.rows.push(vec![
+                run.strategy.clone(),
+                "sum".to_owned(),
+                energy.measured_joules.map_or_else(unknown, joules),
+                seconds(energy.measured_seconds),
+                "packages, memory and graphics boards; the other meters overlap with them".into(),
+            ]);
+        }
+    }
+    grid
+}
+
+/// Modelled energy; its columns hold nothing measured.
+pub(crate) fn modelled(report: &Report) -> Grid {
+    let head = [
+        "strategy",
+        "modelled total",
+        "modelled preparation",
+        "modelled J/sample",
+        "modelled parts",
+        "watts from",
+        "unverified watts",
+    ];
+    let mut grid = Grid::new(&head, 1..4);
+    for run in &report.runs {
+        let Some(energy) = &run.modelled_energy else { continue };
+        let parts: Vec<String> = energy
+            .modelled_parts
+            .iter()
+            .map(|part| format!("{} {}", part.name, joules(part.modelled_joules)))
+            .collect();
+        grid.rows.push(vec![
+            run.strategy.clone(),
+            joules(energy.modelled_joules),
+            joules(energy.modelled_preparation_joules),
+            energy.modelled_joules_per_sample.map_or_else(unknown, significant),
+            parts.join(", "),
+            energy.source.clone(),
+            energy.unverified_watts.join(", "),
+        ]);
+    }
+    grid
+}
+
+/// Bytes that were counted, and what the model makes of them.
+pub(crate) fn consumption(report: &Report) -> Grid {
+    let head = [
+        "strategy",
+        "host core-s",
+        "device to host",
+        "to flash an epoch",
+        "modelled DRAM traffic",
+        "modelled drive writes/day",
+        "rated drive writes/day",
+        "modelled life an epoch",
+        "modelled cost an epoch",
+    ];
+    let mut grid = Grid::new(&head, 1..head.len());
+    for run in &report.runs {
+        let Some(used) = &run.consumption else { continue };
+        let wear = used.modelled_wear.as_ref();
+        let cost = used.modelled_cost.as_ref();
+        grid.rows.push(vec![
+            run.strategy.clone(),
+            significant(run.totals.host_core_seconds),
+            bytes(used.device_to_host_bytes),
+            bytes(used.flash_bytes_per_epoch),
+            bytes(used.modelled_dram.modelled_bytes),
+            wear.map_or_else(unknown, |wear| significant(wear.modelled_drive_writes_per_day)),
+            wear.map_or_else(unknown, |wear| significant(wear.rated_drive_writes_per_day)),
+            wear.map_or_else(unknown, |wear| small(wear.modelled_life_share_per_epoch)),
+            cost.map_or_else(unknown, |cost| {
+                format!("{} {}", small(cost.modelled_total), cost.currency)
+            }),
+        ]);
+    }
+    grid
+}
+
+/// What a terminal shows: the measured sum or why there is none, and the modelled totals.
+pub(crate) fn lines(report: &Report) -> String {
+    let mut text = String::new();
+    let measured: Vec<String> = report
+        .runs
+        .iter()
+        .filter_map(|run| Some(format!("{} {}", run.strategy, sum(run.measured_energy.as_ref()?)?)))
+        .collect();
+    if !measured.is_empty() {
+        text.push_str(&format!("measured energy: {}\n", measured.join(", ")));
+    } else if let Some(why) = why_nothing(report) {
+        text.push_str(&format!("measured energy: none; {why}\n"));
+    }
+    let modelled: Vec<String> = report
+        .runs
+        .iter()
+        .filter_map(|run| {
+            let energy = run.modelled_energy.as_ref()?;
+            Some(format!("{} {}", run.strategy, joules(energy.modelled_joules)))
+        })
+        .collect();
+    if !modelled.is_empty() {
+        text.push_str(&format!("modelled energy (not measured): {}\n", modelled.join(", ")));
+    }
+    text
+}
+
+/// Why no run has measured energy.
+pub(crate) fn why_nothing(report: &Report) -> Option<&str> {
+    let mut energies = report.runs.iter().filter_map(|run| run.measured_energy.as_ref());
+    energies.find_map(|energy| energy.nothing_because.as_deref())
+}
+
+fn sum(energy: &MeasuredEnergy) -> Option<String> {
+    if energy.meters.is_empty() {
+        return None;
+    }
+    let failed = || match energy.meters.iter().any(|part| part.adds_up) {
+        true => "FAILED".to_owned(),
+        false => "(no meter of a package, memory or graphics board)".to_owned(),
+    };
+    Some(energy.measured_joules.map_or_else(failed, joules))
+}
+
+fn joules(value: f64) -> String {
+    format!("{} J", significant(value))
+}
+
+/// Shares and prices of single epochs may be far below 1.
+fn small(value: f64) -> String {
+    if value == 0.0 || value >= 1e-3 { significant(value) } else { format!("{value:.2e}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::made_up;
+
+    #[test]
+    fn measured_and_modelled_columns_are_apart() {
+        let report = made_up::report(10);
+        let (measured, modelled) = (measured(&report), modelled(&report));
+        assert!(measured.head.iter().all(|name| !name.contains("modelled")));
+        assert!(modelled.head.iter().all(|name| !name.contains("measured")));
+        let grids = [&measured, &modelled, &consumption(&report)];
+        for grid in grids {
+            assert!(!grid.rows.is_empty());
+            assert!(grid.rows.iter().all(|row| row.len() == grid.head.len()));
+        }
+    }
+
+    #[test]
+    fn a_meter_that_failed_is_shown_without_a_figure() {
+        let mut report = made_up::report(10);
+        let energy = report.runs[0].measured_energy.as_mut().unwrap();
+        energy.measured_joules = None;
+        energy.meters[0].measured_joules = None;
+        energy.meters[0].failure = Some("it vanished".into());
+        let grid = measured(&report);
+        assert_eq!(grid.rows[0][2], "–");
+        assert_eq!(grid.rows[0][4], "FAILED: it vanished");
+        assert!(lines(&report).contains("measured energy: host-only FAILED, mte "));
+    }
+
+    #[test]
+    fn a_machine_without_meters_says_so_beside_the_model() {
+        let mut report = made_up::report(10);
+        for run in &mut report.runs {
+            let energy = run.measured_energy.as_mut().unwrap();
+            energy.meters.clear();
+            energy.measured_joules = None;
+            energy.nothing_because = Some("no meter of energy works here (rapl: none)".into());
+        }
+        let text = lines(&report);
+        assert!(text.starts_with("measured energy: none; no meter of energy works here"), "{text}");
+        assert!(text.contains("\nmodelled energy (not measured): host-only "), "{text}");
+    }
+
+    #[test]
+    fn small_shares_and_prices_keep_their_digits() {
+        assert_eq!(small(0.0), significant(0.0));
+        assert_eq!(small(0.000_000_123), "1.23e-7");
+    }
+}

@@ -1,0 +1,42 @@
+//! Batches as a host prepares them.
+
+use crate::support::{Device, RECIPE};
+use meetpoint_format::batching::{Batching, Cut, Rank};
+use meetpoint_format::holders::Holders;
+use meetpoint_format::recipe::Recipe;
+use meetpoint_kernels::Cpu;
+use meetpoint_prepare::{BatchPreparer, Dataset, Job};
+use meetpoint_storage::{EngineKind, open_engine};
+use std::sync::Arc;
+
+const CUT: Cut = Cut { samples: 20, batch_size: 5, drop_last: false, shuffle: true, seed: 7 };
+
+/// The batching of a request that was not changed.
+pub(crate) fn alone() -> Batching {
+    Batching::alone(CUT)
+}
+
+/// That of one of several ranks.
+pub(crate) fn of_rank(rank: u32, ranks: u32) -> Batching {
+    Batching::new(CUT, Rank { rank, ranks }, Holders::all_alike()).unwrap()
+}
+
+/// That of one rank where devices hold different parts.
+pub(crate) fn spread(device: &Device, devices: u32, of_part: &[u32]) -> Batching {
+    let holders = Dataset::open(&device.dataset()).unwrap().spread(devices, of_part).unwrap();
+    Batching::new(CUT, Rank::ALONE, holders).unwrap()
+}
+
+/// A batch of the device's dataset.
+pub(crate) fn prepared(device: &Device, batching: &Batching, epoch: u32, batch: u32) -> Vec<u8> {
+    let job = Job {
+        dataset: Arc::new(Dataset::open(&device.dataset()).unwrap()),
+        recipe: Arc::new(Recipe::from_toml(RECIPE).unwrap()),
+        batching: batching.clone(),
+    };
+    let engine = open_engine(EngineKind::Threads, 2).unwrap().engine;
+    let mut preparer = BatchPreparer::new(job, engine, Cpu::detect()).unwrap();
+    let mut out = vec![0; batching.batch_len(batch) as usize * preparer.spec().bytes()];
+    preparer.prepare(epoch, batch, &mut out, &mut |_| true).unwrap();
+    out
+}

@@ -1,0 +1,89 @@
+//! A battery that the machine runs from, through /sys/class/power_supply.
+//!
+//! Names and units: Documentation/ABI/testing/sysfs-class-power of Linux.
+
+use std::path::{Path, PathBuf};
+
+use super::sysfs::{garbage, names, number, text};
+use super::{About, Listed, Meter, MeterError, Reading, Scope, Unusable};
+
+const FOLDER: &str = "sys/class/power_supply";
+
+const PERMISSION: &str = "run as root: the battery may not be read by everybody here";
+
+const MICRO: f64 = 1e-6;
+
+struct Battery(PathBuf);
+
+impl Battery {
+    /// Some drivers show the power, others current and voltage; discharging may be negative.
+    fn watts(&self) -> Result<f64, MeterError> {
+        let power = self.0.join("power_now");
+        if power.exists() {
+            return Ok(magnitude(&power, "a number of microwatts")? * MICRO);
+        }
+        let amperes = magnitude(&self.0.join("current_now"), "a number of microamperes")? * MICRO;
+        let volts = number(&self.0.join("voltage_now"), "a number of microvolts")? as f64 * MICRO;
+        Ok(amperes * volts)
+    }
+}
+
+impl Meter for Battery {
+    fn read(&mut self) -> Result<Reading, MeterError> {
+        let status = self.0.join("status");
+        let text = text(&status)?;
+        if text != "Discharging" {
+            return Err(garbage(status, &text, "Discharging: on mains it does not show the power"));
+        }
+        Ok(Reading::Power { watts: self.watts()? })
+    }
+}
+
+fn magnitude(path: &Path, expected: &'static str) -> Result<f64, MeterError> {
+    let text = text(path)?;
+    let number: Result<i64, _> = text.parse();
+    let number = number.map_err(|_| garbage(path.to_owned(), &text, expected))?;
+    Ok(number.unsigned_abs() as f64)
+}
+
+/// Every battery, or the sentence that there is none.
+pub(super) fn list(root: &Path) -> Vec<Listed> {
+    let folder = root.join(FOLDER);
+    let is_battery = |name: &&String| {
+        text(&folder.join(name).join("type")).is_ok_and(|kind| kind == "Battery")
+            && folder.join(name).join("status").exists()
+            // A mouse has a battery too: its scope is a device, that of the machine is the system.
+            && text(&folder.join(name).join("scope")).map_or(true, |scope| scope != "Device")
+    };
+    let found = names(&folder);
+    let batteries: Vec<Listed> =
+        found.iter().filter(is_battery).map(|name| listed(&folder, name)).collect();
+    if batteries.is_empty() {
+        let about = about("battery".to_owned(), format!("/{FOLDER}"));
+        return vec![Listed::absent(about, "the machine has no battery", None)];
+    }
+    batteries
+}
+
+fn listed(folder: &Path, name: &str) -> Listed {
+    let about = about(format!("battery:{name}"), format!("/{FOLDER}/{name}"));
+    let listed = Listed::probed(about, Box::new(Battery(folder.join(name))), PERMISSION);
+    match listed.meter {
+        Err(unusable) if unusable.remedy.is_none() && unusable.reason.contains("on mains") => {
+            let remedy = Some("unplug the power supply".to_owned());
+            Listed { meter: Err(Unusable { remedy, ..unusable }), ..listed }
+        }
+        _ => listed,
+    }
+}
+
+fn about(name: String, source: String) -> About {
+    About {
+        name,
+        scope: Scope::Machine,
+        covers: "the whole machine, display included, while it runs from the battery".to_owned(),
+        resolution_joules: None,
+        resolution_seconds: None,
+        source,
+    }
+}

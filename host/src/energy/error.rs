@@ -1,0 +1,77 @@
+//! Why a meter gave no value.
+
+use std::path::PathBuf;
+
+/// A meter that could not be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MeterError {
+    /// A file that could not be read.
+    #[error("failed to read {}: {error}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// As the system said.
+        error: std::io::Error,
+    },
+    /// A file that holds something else.
+    #[error("{} holds {held:?}, not {expected}", path.display())]
+    Garbage {
+        /// The file.
+        path: PathBuf,
+        /// Its first characters.
+        held: String,
+        /// What it should hold.
+        expected: &'static str,
+    },
+    /// The kernel gave no counter.
+    #[error("failed to open the energy counter {event}: {error}")]
+    Open {
+        /// Name of the event.
+        event: String,
+        /// As the system said.
+        error: std::io::Error,
+    },
+    /// A counter that was opened and could not be read.
+    #[error("failed to read the energy counter {event}: {error}")]
+    Counter {
+        /// Name of the event.
+        event: String,
+        /// As the system said.
+        error: std::io::Error,
+    },
+    /// The library of a graphics processor said no.
+    #[error("graphics processor {index}: {reason}")]
+    Gpu {
+        /// Its number.
+        index: u32,
+        /// As the library said.
+        reason: String,
+    },
+    /// A counter that fell and has no end at which it should.
+    #[error("the counter fell from {before} to {now} microjoules")]
+    WentBack {
+        /// Microjoules before.
+        before: u64,
+        /// Microjoules after.
+        now: u64,
+    },
+    /// Power that nothing draws.
+    #[error("the sensor shows {watts} W")]
+    Impossible {
+        /// As shown.
+        watts: f64,
+    },
+}
+
+impl MeterError {
+    /// Whether the user may not read it.
+    pub(super) fn lacks_permission(&self) -> bool {
+        match self {
+            Self::Read { error, .. } | Self::Open { error, .. } | Self::Counter { error, .. } => {
+                error.kind() == std::io::ErrorKind::PermissionDenied
+            }
+            _ => false,
+        }
+    }
+}

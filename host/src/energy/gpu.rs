@@ -1,0 +1,115 @@
+//! Energy of graphics boards, by whatever library can tell it.
+
+use std::sync::Arc;
+
+use super::{About, Listed, Meter, MeterError, Reading, Scope, Unusable};
+
+/// Smallest step of the energy counter and of the power: a millijoule, a milliwatt.
+const MILLI: f64 = 1e-3;
+
+/// How often boards renew the figures: 20 to 100 ms, by generation (arXiv 2312.02741).
+const RENEWED_S: f64 = 0.1;
+
+/// What can tell the energy of graphics boards.
+pub trait Gpus: Send + Sync {
+    /// Name of the library.
+    fn library(&self) -> &str;
+    /// How many boards there are, or why nobody knows.
+    fn count(&self) -> Result<u32, Unusable>;
+    /// The board's name.
+    fn name(&self, index: u32) -> Result<String, GpuError>;
+    /// Energy since the driver was loaded, in millijoules.
+    fn millijoules(&self, index: u32) -> Result<u64, GpuError>;
+    /// Power now, in milliwatts.
+    fn milliwatts(&self, index: u32) -> Result<u32, GpuError>;
+}
+
+/// Why a board gave no figure.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum GpuError {
+    /// The board does not have it.
+    #[error("not supported by this board")]
+    NotSupported,
+    /// The user may not.
+    #[error("this user may not read it")]
+    NoPermission,
+    /// Anything else, as the library said.
+    #[error("{0}")]
+    Failed(String),
+}
+
+struct Counter {
+    gpus: Arc<dyn Gpus>,
+    index: u32,
+}
+
+struct Power {
+    gpus: Arc<dyn Gpus>,
+    index: u32,
+}
+
+impl Meter for Counter {
+    fn read(&mut self) -> Result<Reading, MeterError> {
+        let millijoules =
+            self.gpus.millijoules(self.index).map_err(|error| failed(self.index, &error))?;
+        let microjoules = millijoules.saturating_mul(1_000);
+        Ok(Reading::Energy { microjoules, range: None })
+    }
+}
+
+impl Meter for Power {
+    fn read(&mut self) -> Result<Reading, MeterError> {
+        let milliwatts =
+            self.gpus.milliwatts(self.index).map_err(|error| failed(self.index, &error))?;
+        Ok(Reading::Power { watts: f64::from(milliwatts) * MILLI })
+    }
+}
+
+fn failed(index: u32, error: &GpuError) -> MeterError {
+    MeterError::Gpu { index, reason: error.to_string() }
+}
+
+/// Every board, or the sentence that there is none.
+pub(super) fn list(gpus: Result<Arc<dyn Gpus>, Unusable>) -> Vec<Listed> {
+    let counted = gpus.and_then(|gpus| Ok((gpus.count()?, gpus)));
+    let absent = |unusable: Unusable| {
+        let about = about("nvml".to_owned(), "a graphics board", "NVML".to_owned(), true);
+        vec![Listed { about, meter: Err(unusable), same_as: None }]
+    };
+    match counted {
+        Ok((0, gpus)) => {
+            let reason = format!("{} finds no board", gpus.library());
+            absent(Unusable { reason, remedy: None })
+        }
+        Ok((count, gpus)) => (0..count).map(|index| listed(&gpus, index)).collect(),
+        Err(unusable) => absent(unusable),
+    }
+}
+
+/// By the counter where there is one, else by sampling the power.
+fn listed(gpus: &Arc<dyn Gpus>, index: u32) -> Listed {
+    let board = gpus.name(index).unwrap_or_else(|_| "a graphics board".to_owned());
+    let library = gpus.library();
+    let counts = gpus.millijoules(index) != Err(GpuError::NotSupported);
+    let what = if counts { "total energy" } else { "power, sampled" };
+    let source = format!("{library}, {what} of board {index}");
+    let about = about(format!("{}:{index}", library.to_lowercase()), &board, source, counts);
+    let gpus = gpus.clone();
+    let meter: Box<dyn Meter> =
+        if counts { Box::new(Counter { gpus, index }) } else { Box::new(Power { gpus, index }) };
+    Listed::probed(about, meter, "ask the administrator for access to /dev/nvidia*")
+}
+
+fn about(name: String, board: &str, source: String, counts: bool) -> About {
+    About {
+        name,
+        scope: Scope::Gpu,
+        covers: format!(
+            "{board} with its memory, whoever uses it; some boards (A100, H100) sample their power \
+             a quarter of the time, so short loads may be missed"
+        ),
+        resolution_joules: Some(if counts { MILLI } else { MILLI * RENEWED_S }),
+        resolution_seconds: Some(RENEWED_S),
+        source,
+    }
+}

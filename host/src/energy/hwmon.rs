@@ -1,0 +1,113 @@
+//! Power and energy sensors of boards, through /sys/class/hwmon (ACPI power meters among them).
+//!
+//! Names and units: Documentation/hwmon/sysfs-interface.rst of Linux (microwatts, microjoules).
+
+use std::path::{Path, PathBuf};
+
+use super::sysfs::{names, number, text};
+use super::{About, Listed, Meter, MeterError, Reading, Scope};
+
+const FOLDER: &str = "sys/class/hwmon";
+
+const PERMISSION: &str = "run as root: these sensors may not be read by everybody here";
+
+const MICRO: f64 = 1e-6;
+
+/// A file with the power now, in microwatts.
+struct Power(PathBuf);
+
+/// A file with the energy so far, in microjoules.
+struct Energy(PathBuf);
+
+impl Meter for Power {
+    fn read(&mut self) -> Result<Reading, MeterError> {
+        let microwatts = number(&self.0, "a number of microwatts")?;
+        Ok(Reading::Power { watts: microwatts as f64 * MICRO })
+    }
+}
+
+impl Meter for Energy {
+    fn read(&mut self) -> Result<Reading, MeterError> {
+        let microjoules = number(&self.0, "a number of microjoules")?;
+        Ok(Reading::Energy { microjoules, range: None })
+    }
+}
+
+/// Every sensor of power or energy, or the sentence that there is none.
+pub(super) fn list(root: &Path) -> Vec<Listed> {
+    let folder = root.join(FOLDER);
+    let sensors: Vec<Listed> = names(&folder)
+        .iter()
+        .flat_map(|chip| {
+            let path = folder.join(chip);
+            sensors(&path).into_iter().map(move |file| listed(&path, &file)).collect::<Vec<_>>()
+        })
+        .collect();
+    if sensors.is_empty() {
+        let about = about("hwmon".to_owned(), "", None, false, format!("/{FOLDER}"));
+        let reason = "no board sensor of power or energy in /sys/class/hwmon";
+        return vec![Listed::absent(about, reason, None)];
+    }
+    sensors
+}
+
+/// `power1_average` or, where there is none, `power1_input`; `energy1_input`.
+fn sensors(chip: &Path) -> Vec<String> {
+    let files = names(chip);
+    let is_sensor = |name: &String| {
+        let digits =
+            |rest: &str| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit());
+        let between = |start: &str, end: &str| {
+            name.strip_prefix(start).and_then(|rest| rest.strip_suffix(end)).is_some_and(digits)
+        };
+        let averaged = || files.contains(&name.replace("_input", "_average"));
+        between("energy", "_input")
+            || between("power", "_average")
+            || (between("power", "_input") && !averaged())
+    };
+    files.iter().filter(|name| is_sensor(name)).cloned().collect()
+}
+
+fn listed(chip: &Path, file: &str) -> Listed {
+    let chip_name = text(&chip.join("name")).unwrap_or_else(|_| "unnamed".to_owned());
+    let (sensor, _) = file.rsplit_once('_').unwrap_or((file, ""));
+    let label = text(&chip.join(format!("{sensor}_label"))).unwrap_or_else(|_| sensor.to_owned());
+    let interval = number(&chip.join(format!("{sensor}_average_interval")), "milliseconds").ok();
+    let folder = chip.file_name().unwrap_or_default().to_string_lossy();
+    let is_energy = sensor.starts_with("energy");
+    let about = about(
+        format!("hwmon:{chip_name}/{label}"),
+        &chip_name,
+        interval.filter(|milliseconds| *milliseconds > 0),
+        is_energy,
+        format!("/{FOLDER}/{folder}/{file}"),
+    );
+    let path = chip.join(file);
+    let meter: Box<dyn Meter> =
+        if is_energy { Box::new(Energy(path)) } else { Box::new(Power(path)) };
+    Listed::probed(about, meter, PERMISSION)
+}
+
+fn about(
+    name: String,
+    chip: &str,
+    interval_ms: Option<u64>,
+    is_energy: bool,
+    source: String,
+) -> About {
+    let (scope, covers) = match chip {
+        "power_meter" => (Scope::Machine, "the whole machine, by its ACPI power meter"),
+        "amdgpu" => (Scope::Gpu, "the graphics board, whoever uses it"),
+        _ => (Scope::Rail, "one supply rail; see the board's manual for what hangs on it"),
+    };
+    let seconds = interval_ms.map(|milliseconds| milliseconds as f64 / 1e3);
+    About {
+        name,
+        scope,
+        covers: covers.to_owned(),
+        // A sensor of power steps by a microwatt: over its interval that many microjoules.
+        resolution_joules: if is_energy { Some(MICRO) } else { seconds.map(|time| time * MICRO) },
+        resolution_seconds: seconds,
+        source,
+    }
+}

@@ -1,0 +1,114 @@
+//! Which meters this machine has, and which of them are read.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::gpu::Gpus;
+use super::perf_event::{Counters, Kernel};
+use super::{About, Listed, Meter, Nvml, Scope, Unusable};
+use super::{battery, gpu, hwmon, perf, powercap};
+
+/// Where meters are looked for.
+pub struct Machine {
+    /// Folder that stands for `/`.
+    pub root: PathBuf,
+    /// What opens performance events.
+    pub counters: Box<dyn Counters>,
+    /// What knows graphics boards, or why there is nothing.
+    pub gpus: Result<Arc<dyn Gpus>, Unusable>,
+}
+
+impl std::fmt::Debug for Machine {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Machine").field("root", &self.root).finish_non_exhaustive()
+    }
+}
+
+impl Machine {
+    /// This machine.
+    pub fn this() -> Self {
+        Self {
+            root: PathBuf::from("/"),
+            counters: Box::new(Kernel),
+            gpus: Nvml::load().map(|nvml| Arc::new(nvml) as Arc<dyn Gpus>),
+        }
+    }
+}
+
+/// Every meter that was looked for.
+#[derive(Debug, Default)]
+pub struct Meters {
+    listed: Vec<Listed>,
+}
+
+impl Meters {
+    /// Looks for every kind of meter and reads each once.
+    pub fn find(machine: Machine) -> Self {
+        let root = &machine.root;
+        let mut listed = powercap::list(root);
+        listed.extend(perf::list(root, machine.counters.as_ref()));
+        listed.extend(gpu::list(machine.gpus));
+        listed.extend(hwmon::list(root));
+        listed.extend(battery::list(root));
+        mark_the_same(&mut listed);
+        Self { listed }
+    }
+
+    /// All of them, those that do not work included.
+    pub fn listed(&self) -> &[Listed] {
+        &self.listed
+    }
+
+    /// Those that work and show what no other does.
+    pub fn used(&self) -> impl Iterator<Item = &About> {
+        self.listed
+            .iter()
+            .filter(|listed| listed.meter.is_ok() && listed.same_as.is_none())
+            .map(|listed| &listed.about)
+    }
+
+    /// Why nothing can be measured here, as a sentence; `None` where something can.
+    pub fn why_none(&self) -> Option<String> {
+        if self.used().next().is_some() {
+            return None;
+        }
+        let reasons: Vec<String> = self
+            .listed
+            .iter()
+            .filter_map(|listed| {
+                let unusable = listed.meter.as_ref().err()?;
+                Some(format!("{}: {}", listed.about.name, unusable.reason))
+            })
+            .collect();
+        if reasons.is_empty() {
+            return Some("the meters of energy were given up: one did not answer".to_owned());
+        }
+        Some(format!("no meter of energy works here ({})", reasons.join("; ")))
+    }
+
+    /// Those that are read, each with what it says of itself.
+    pub(super) fn used_mut(&mut self) -> impl Iterator<Item = (&About, &mut Box<dyn Meter>)> {
+        self.listed.iter_mut().filter(|listed| listed.same_as.is_none()).filter_map(|listed| {
+            let meter = listed.meter.as_mut().ok()?;
+            Some((&listed.about, meter))
+        })
+    }
+}
+
+/// powercap and perf show the same counters: where the first works, the second is not read.
+fn mark_the_same(listed: &mut [Listed]) {
+    let works = |scope: Scope, listed: &[Listed]| {
+        let found = listed.iter().find(|other| {
+            other.meter.is_ok()
+                && other.about.scope == scope
+                && other.about.name.starts_with("rapl:")
+        });
+        found.map(|other| other.about.name.clone())
+    };
+    for place in 0..listed.len() {
+        let one = &listed[place];
+        if one.about.name.starts_with("perf:") && one.meter.is_ok() {
+            listed[place].same_as = works(one.about.scope, listed);
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Meters of energy behind one trait, and what they measured over an interval.
+//!
+//! Only measured figures live here; modelled ones are made elsewhere and have types of their own.
+//! A meter that does not work says why and is left out; one that fails on the way gives no figure
+//! for the interval, never a part of one.
+//!
+//! In reading order: this file (the contract), [`powercap`], [`perf`], [`hwmon`], [`battery`],
+//! [`gpu`] (the sources), [`Meters`] (which there are), [`Recorder`] (an interval),
+//! [`Measurement`] (what came out).
+
+mod battery;
+mod error;
+mod gpu;
+mod hwmon;
+mod integrate;
+mod meters;
+mod nvml;
+mod perf;
+mod perf_event;
+mod powercap;
+mod recorder;
+mod sysfs;
+
+#[cfg(test)]
+mod tests;
+
+pub use error::MeterError;
+pub use gpu::{GpuError, Gpus};
+pub use meters::{Machine, Meters};
+pub use nvml::Nvml;
+pub use perf_event::{Counters, Kernel};
+pub use recorder::{Measured, Measurement, Recorder};
+
+use serde::Serialize;
+
+/// What a meter's figure is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scope {
+    /// A processor package: cores, caches, memory controller, on most also an integrated GPU.
+    Package,
+    /// The cores within a package.
+    Cores,
+    /// What else is within a package, such as an integrated GPU.
+    Uncore,
+    /// Memory modules of a package.
+    Dram,
+    /// A graphics board with its memory.
+    Gpu,
+    /// What the processor calls the platform (psys), packages included.
+    Platform,
+    /// The whole machine at its power inlet or battery.
+    Machine,
+    /// A supply rail of a board, named by the sensor.
+    Rail,
+}
+
+impl Scope {
+    /// Whether figures of this scope may be added up: these overlap with no other of them.
+    ///
+    /// Cores and uncore are within the package; platform and machine contain it.
+    pub fn adds_up(self) -> bool {
+        matches!(self, Self::Package | Self::Dram | Self::Gpu)
+    }
+}
+
+/// What a meter says of itself.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct About {
+    /// Its name, such as `rapl:package-0`.
+    pub name: String,
+    /// What its figure is of.
+    pub scope: Scope,
+    /// The same in words, with what is not in it.
+    pub covers: String,
+    /// Smallest step of the figure, in joules; for a power sensor in watts over its interval.
+    pub resolution_joules: Option<f64>,
+    /// Time between two updates, in seconds; `None` where it is not known.
+    pub resolution_seconds: Option<f64>,
+    /// File or library that is read.
+    pub source: String,
+}
+
+/// One value of a meter.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Reading {
+    /// A counter of microjoules that only grows, and falls to 0 after `range`.
+    Energy {
+        /// Microjoules since a time of no interest.
+        microjoules: u64,
+        /// The value after which the counter begins again; `None` where it never should.
+        range: Option<u64>,
+    },
+    /// The power at this time.
+    Power {
+        /// Watts.
+        watts: f64,
+    },
+}
+
+/// A meter that works.
+pub trait Meter: Send {
+    /// Reads it. Always the same kind of [`Reading`].
+    fn read(&mut self) -> Result<Reading, MeterError>;
+}
+
+/// Why a meter does not work here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Unusable {
+    /// What is wrong.
+    pub reason: String,
+    /// What to do about it; `None` where nothing can be done.
+    pub remedy: Option<String>,
+}
+
+/// A meter that was looked for.
+pub struct Listed {
+    /// What it is.
+    pub about: About,
+    /// The meter, or why it does not work here.
+    pub meter: Result<Box<dyn Meter>, Unusable>,
+    /// The meter that shows the same and is read in its place.
+    pub same_as: Option<String>,
+}
+
+impl std::fmt::Debug for Listed {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Listed")
+            .field("about", &self.about)
+            .field("unusable", &self.meter.as_ref().err())
+            .field("same_as", &self.same_as)
+            .finish()
+    }
+}
+
+impl Listed {
+    /// Reads a meter once; what does not read now is not used later.
+    fn probed(about: About, mut meter: Box<dyn Meter>, permission: &str) -> Self {
+        match meter.read() {
+            Ok(_) => Self { about, meter: Ok(meter), same_as: None },
+            Err(error) => Self::failed(about, &error, permission),
+        }
+    }
+
+    /// A meter that could not be read or made; `permission` is the remedy where that is missing.
+    fn failed(about: About, error: &MeterError, permission: &str) -> Self {
+        let remedy = error.lacks_permission().then(|| permission.to_owned());
+        let unusable = Unusable { reason: error.to_string(), remedy };
+        Self { about, meter: Err(unusable), same_as: None }
+    }
+
+    /// A whole kind of meter that is not there.
+    fn absent(about: About, reason: &str, remedy: Option<&str>) -> Self {
+        let unusable = Unusable { reason: reason.to_owned(), remedy: remedy.map(str::to_owned) };
+        Self { about, meter: Err(unusable), same_as: None }
+    }
+}

@@ -1,0 +1,73 @@
+//! NVIDIA's management library, loaded at run time.
+
+use nvml_wrapper::error::NvmlError;
+
+use super::{GpuError, Gpus, Unusable};
+
+/// NVML, if this machine has it.
+pub struct Nvml(nvml_wrapper::Nvml);
+
+impl std::fmt::Debug for Nvml {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Nvml")
+    }
+}
+
+impl Nvml {
+    /// Loads libnvidia-ml.so.1 and starts it.
+    pub fn load() -> Result<Self, Unusable> {
+        nvml_wrapper::Nvml::init().map(Self).map_err(|error| unusable(&error))
+    }
+
+    fn of<T>(
+        &self,
+        index: u32,
+        ask: impl Fn(&nvml_wrapper::Device<'_>) -> Result<T, NvmlError>,
+    ) -> Result<T, GpuError> {
+        let told = self.0.device_by_index(index).and_then(|device| ask(&device));
+        told.map_err(|error| match error {
+            NvmlError::NotSupported => GpuError::NotSupported,
+            NvmlError::NoPermission => GpuError::NoPermission,
+            other => GpuError::Failed(other.to_string()),
+        })
+    }
+}
+
+impl Gpus for Nvml {
+    fn library(&self) -> &str {
+        "NVML"
+    }
+
+    fn count(&self) -> Result<u32, Unusable> {
+        self.0.device_count().map_err(|error| unusable(&error))
+    }
+
+    fn name(&self, index: u32) -> Result<String, GpuError> {
+        self.of(index, |device| device.name())
+    }
+
+    fn millijoules(&self, index: u32) -> Result<u64, GpuError> {
+        self.of(index, |device| device.total_energy_consumption())
+    }
+
+    fn milliwatts(&self, index: u32) -> Result<u32, GpuError> {
+        self.of(index, |device| device.power_usage())
+    }
+}
+
+fn unusable(error: &NvmlError) -> Unusable {
+    match error {
+        NvmlError::LibloadingError(_) => Unusable {
+            reason: "libnvidia-ml.so.1 is not here: no NVIDIA driver".to_owned(),
+            remedy: Some(
+                "with an NVIDIA board, install its driver; in a container, pass the board on"
+                    .to_owned(),
+            ),
+        },
+        NvmlError::DriverNotLoaded => Unusable {
+            reason: "the NVIDIA driver is not loaded".to_owned(),
+            remedy: Some("sudo modprobe nvidia".to_owned()),
+        },
+        other => Unusable { reason: format!("NVML: {other}"), remedy: None },
+    }
+}

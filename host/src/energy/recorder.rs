@@ -1,0 +1,188 @@
+//! Reads the meters over an interval, on a thread of its own.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::integrate::Integrator;
+use super::{About, MeterError, Meters, Reading, Scope};
+use crate::clock::monotonic_ns;
+
+/// Between two readings where a sensor shows power and must be sampled.
+const SAMPLE_EVERY: Duration = Duration::from_millis(100);
+
+/// Between two readings where all meters count: a counter of 65 kJ wraps after 219 s at 300 W.
+const COUNT_EVERY: Duration = Duration::from_secs(10);
+
+/// How long the last reading may take; a driver that hangs must not hang the run.
+const LAST_READING_MAX: Duration = Duration::from_secs(5);
+
+/// What one meter measured.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Measured {
+    /// The meter's name.
+    pub meter: String,
+    /// What its figure is of.
+    pub scope: Scope,
+    /// The same in words.
+    pub covers: String,
+    /// Joules over the interval; `None` where the meter failed in it.
+    pub joules: Option<f64>,
+    /// Why it failed.
+    pub failure: Option<String>,
+    /// How often it was read.
+    pub readings: u64,
+}
+
+/// What all meters measured over an interval. Nothing in it is modelled.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Measurement {
+    /// Length of the interval.
+    pub seconds: f64,
+    /// Meter by meter; empty where none works.
+    pub meters: Vec<Measured>,
+    /// Why nothing was measured.
+    pub nothing_because: Option<String>,
+}
+
+impl Measurement {
+    /// Sum over the meters that do not overlap: packages, memory, graphics boards.
+    ///
+    /// `None` where there is none of them, or one of them failed: a part is never shown as a whole.
+    pub fn sum_joules(&self) -> Option<f64> {
+        let mut adding = self.meters.iter().filter(|meter| meter.scope.adds_up()).peekable();
+        adding.peek()?;
+        adding.map(|meter| meter.joules).sum()
+    }
+
+    /// This interval and another of the same meters, one after the other.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        let merged = |one: Measured| {
+            let two = other.meters.iter().find(|two| two.meter == one.meter);
+            let missing = || Some("the meter was not there in every part".to_owned());
+            Measured {
+                joules: one.joules.zip(two.and_then(|two| two.joules)).map(|(a, b)| a + b),
+                failure: one
+                    .failure
+                    .clone()
+                    .or_else(|| two.map_or_else(missing, |two| two.failure.clone())),
+                readings: one.readings + two.map_or(0, |two| two.readings),
+                ..one
+            }
+        };
+        Self {
+            seconds: self.seconds + other.seconds,
+            meters: self.meters.into_iter().map(merged).collect(),
+            nothing_because: self.nothing_because.or(other.nothing_because),
+        }
+    }
+}
+
+/// An interval that is being measured.
+#[derive(Debug)]
+pub struct Recorder {
+    stop: Sender<()>,
+    done: Receiver<(Measurement, Meters)>,
+    begun_ns: u64,
+    abouts: Vec<About>,
+}
+
+/// One interval on the thread.
+struct Interval {
+    meters: Meters,
+    sums: Vec<Result<Integrator, String>>,
+    begun_ns: u64,
+}
+
+impl Recorder {
+    /// Begins: every meter has been read once when it returns.
+    pub fn start(meters: Meters) -> Self {
+        let abouts: Vec<About> = meters.used().cloned().collect();
+        let begun_ns = monotonic_ns();
+        let sums = abouts.iter().map(|_| Ok(Integrator::default())).collect();
+        let mut interval = Interval { meters, sums, begun_ns };
+        let has_sensor = interval.read();
+        let every = if has_sensor { SAMPLE_EVERY } else { COUNT_EVERY };
+        let (stop, stopped) = channel();
+        let (send, done) = channel();
+        let run = move || {
+            // Without a meter there is nothing to do until the end.
+            while !interval.sums.is_empty()
+                && stopped.recv_timeout(every) == Err(RecvTimeoutError::Timeout)
+            {
+                interval.read();
+            }
+            interval.read();
+            // The receiver is gone where the run was given up.
+            let _ = send.send(interval.finish());
+        };
+        let spawned = std::thread::Builder::new().name("energy-meters".to_owned()).spawn(run);
+        // Without a thread the channel is closed and `stop` says so.
+        drop(spawned);
+        Self { stop, done, begun_ns, abouts }
+    }
+
+    /// Ends: reads every meter once more and gives what was measured, and the meters back.
+    ///
+    /// A driver that does not answer costs its figures and the meters, not the run.
+    pub fn stop(self) -> (Measurement, Meters) {
+        // The thread may have ended by itself.
+        let _ = self.stop.send(());
+        if let Ok(finished) = self.done.recv_timeout(LAST_READING_MAX) {
+            return finished;
+        }
+        let meters = self.abouts.iter().map(|about| {
+            let failure = "the meters did not answer in time".to_owned();
+            measured(about, &Err(failure))
+        });
+        let seconds = seconds_since(self.begun_ns);
+        let measurement = Measurement { seconds, meters: meters.collect(), nothing_because: None };
+        (measurement, Meters::default())
+    }
+}
+
+impl Interval {
+    /// Reads all meters; one that failed once is not read again. Whether one shows power.
+    fn read(&mut self) -> bool {
+        let mut has_sensor = false;
+        for ((_, meter), sum) in self.meters.used_mut().zip(&mut self.sums) {
+            let Ok(integrator) = sum else { continue };
+            let added: Result<(), MeterError> = meter.read().and_then(|reading| {
+                has_sensor |= matches!(reading, Reading::Power { .. });
+                integrator.add(monotonic_ns(), reading)
+            });
+            if let Err(error) = added {
+                *sum = Err(error.to_string());
+            }
+        }
+        has_sensor
+    }
+
+    fn finish(self) -> (Measurement, Meters) {
+        let seconds = seconds_since(self.begun_ns);
+        let meters = self.meters.used().zip(&self.sums).map(|(about, sum)| measured(about, sum));
+        let measurement = Measurement {
+            seconds,
+            meters: meters.collect(),
+            nothing_because: self.meters.why_none(),
+        };
+        (measurement, self.meters)
+    }
+}
+
+fn measured(about: &About, sum: &Result<Integrator, String>) -> Measured {
+    Measured {
+        meter: about.name.clone(),
+        scope: about.scope,
+        covers: about.covers.clone(),
+        joules: sum.as_ref().ok().map(Integrator::joules),
+        failure: sum.as_ref().err().cloned(),
+        readings: sum.as_ref().map_or(0, Integrator::readings),
+    }
+}
+
+fn seconds_since(begun_ns: u64) -> f64 {
+    monotonic_ns().saturating_sub(begun_ns) as f64 / 1e9
+}

@@ -1,0 +1,166 @@
+//! Which batches devices are given where they are to save the host most time for their own.
+//!
+//! What a batch costs is estimated from the bytes of its encoded samples, which the dataset's index
+//! knows: a line through what batches of host and devices took so far. Until enough were measured,
+//! or where all batches are alike, they keep their order.
+
+use crate::driver::Labels;
+use crate::stats::{BatchRecord, Preparer};
+use meetpoint_format::batching::{Batching, EpochOrder};
+use meetpoint_prepare::{Error, Job};
+
+/// Fewest batches of host and devices that a line is drawn through.
+const MEASURED_LEAST: usize = 8;
+/// Most that are kept; the oldest go first.
+const MEASURED_MOST: usize = 4096;
+/// Where the best batch saves no more than this share above the worst, order is worth more.
+const SPREAD_LEAST: f64 = 0.02;
+
+/// What was measured of host and devices.
+#[derive(Debug, Default)]
+pub(super) struct Saving {
+    host: Vec<(f64, f64)>,
+    device: Vec<(f64, f64)>,
+}
+
+/// Time of a batch by its bytes: t = fixed + per_byte · bytes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Line {
+    fixed: f64,
+    per_byte: f64,
+}
+
+impl Saving {
+    /// Takes over what an epoch measured.
+    pub(super) fn learn(
+        &mut self,
+        job: &Job,
+        epoch: u32,
+        records: &[BatchRecord],
+    ) -> Result<(), Error> {
+        let order = job.batching.order(epoch);
+        // No more than are kept: the last ones.
+        let begin = records.len().saturating_sub(2 * MEASURED_MOST);
+        for record in &records[begin..] {
+            let time = record.prepare_end_ns.saturating_sub(record.prepare_start_ns);
+            if time == 0 {
+                continue;
+            }
+            let measured = match record.source {
+                Preparer::Host => &mut self.host,
+                Preparer::Device => &mut self.device,
+            };
+            measured.push((bytes_of(job, &order, record.batch)? as f64, time as f64));
+        }
+        for measured in [&mut self.host, &mut self.device] {
+            let excess = measured.len().saturating_sub(MEASURED_MOST);
+            measured.drain(..excess);
+        }
+        Ok(())
+    }
+
+    /// The batches of an epoch, those last that devices should prepare; `None`: in their order.
+    pub(super) fn labels(&self, job: &Job, epoch: u32) -> Result<Option<Labels>, Error> {
+        let Some((host, device)) = Line::through(&self.host).zip(Line::through(&self.device))
+        else {
+            return Ok(None);
+        };
+        let order = job.batching.order(epoch);
+        let batches = u32::try_from(job.batching.batches()).expect("a loader was opened on it");
+        let mut savings = Vec::with_capacity(batches as usize);
+        for batch in 0..batches {
+            let bytes = bytes_of(job, &order, batch)? as f64;
+            savings.push(host.at(bytes) / device.at(bytes));
+        }
+        Ok(arrange(&savings, &job.batching).map(Labels::new))
+    }
+}
+
+/// The batch at each place: among the places of what each device holds, the more it saves the
+/// later.
+fn arrange(savings: &[f64], batching: &Batching) -> Option<Vec<u32>> {
+    let least = savings.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = savings.iter().copied().fold(0.0, f64::max);
+    if most <= least * (1.0 + SPREAD_LEAST) {
+        return None;
+    }
+    let batches = u32::try_from(savings.len()).expect("batches have 32 bits");
+    let mut arranged: Vec<u32> = (0..batches).collect();
+    let mut place = |places: &[u32]| {
+        let mut sorted = places.to_vec();
+        // Stable: batches that save as much keep their order.
+        sorted.sort_by(|&a, &b| savings[a as usize].total_cmp(&savings[b as usize]));
+        for (&place, batch) in places.iter().zip(sorted) {
+            arranged[place as usize] = batch;
+        }
+    };
+    match batching.devices() {
+        1 => place(&(0..batches).collect::<Vec<u32>>()),
+        devices => {
+            for device in 0..u16::try_from(devices).expect("the number of devices was checked") {
+                let count = u32::try_from(batching.count(device)).expect("no more than batches");
+                let held: Vec<u32> = (0..count).map(|n| batching.nth(device, n)).collect();
+                place(&held);
+            }
+        }
+    }
+    Some(arranged)
+}
+
+/// Bytes of the encoded samples of a batch.
+fn bytes_of(job: &Job, order: &EpochOrder, batch: u32) -> Result<u64, Error> {
+    let mut sum = 0;
+    for sample in job.batching.samples_of(order, batch) {
+        sum += job.dataset.locate(sample)?.bytes;
+    }
+    Ok(sum)
+}
+
+impl Line {
+    /// By least squares; `None` through too few points, and where it would not rise.
+    fn through(points: &[(f64, f64)]) -> Option<Self> {
+        if points.len() < MEASURED_LEAST {
+            return None;
+        }
+        let count = points.len() as f64;
+        let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / count;
+        let (bytes, time) = (mean(|point| point.0), mean(|point| point.1));
+        let variance: f64 = points.iter().map(|point| (point.0 - bytes).powi(2)).sum();
+        let covariance: f64 = points.iter().map(|point| (point.0 - bytes) * (point.1 - time)).sum();
+        let per_byte = covariance / variance;
+        let fixed = time - per_byte * bytes;
+        (per_byte.is_finite() && per_byte >= 0.0 && time > 0.0).then_some(Self { fixed, per_byte })
+    }
+
+    /// At least a nanosecond.
+    fn at(self, bytes: f64) -> f64 {
+        (self.fixed + self.per_byte * bytes).max(1.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use meetpoint_format::batching::Cut;
+
+    #[test]
+    fn a_line_goes_through_the_points_that_lie_on_one() {
+        let points: Vec<(f64, f64)> =
+            (0..20).map(|n| (f64::from(n), 5.0 + 3.0 * f64::from(n))).collect();
+        let line = Line::through(&points).unwrap();
+        assert!((line.fixed - 5.0).abs() < 1e-9 && (line.per_byte - 3.0).abs() < 1e-9);
+        assert_eq!(Line::through(&points[..MEASURED_LEAST - 1]), None);
+        assert_eq!(Line::through(&[(4.0, 9.0); 20]), None, "all alike");
+        let falling: Vec<(f64, f64)> =
+            (0..20).map(|n| (f64::from(n), 50.0 - f64::from(n))).collect();
+        assert_eq!(Line::through(&falling), None);
+    }
+
+    #[test]
+    fn what_saves_most_stands_last_and_what_is_alike_keeps_its_order() {
+        let cut = Cut { samples: 4, batch_size: 1, drop_last: false, shuffle: false, seed: 0 };
+        let batching = Batching::alone(cut);
+        assert_eq!(arrange(&[0.5, 0.9, 0.1, 0.5], &batching), Some(vec![2, 0, 3, 1]));
+        assert_eq!(arrange(&[0.5, 0.505, 0.5, 0.5], &batching), None);
+    }
+}

@@ -1,0 +1,103 @@
+//! The order that a record stands for: the scheduler itself, fed by a host and devices that take no
+//! time. An epoch that a record replays has this order, whatever its host and devices did (C3).
+
+use crate::loader::holders;
+use meetpoint_format::batching::Batching;
+use meetpoint_scheduler::{
+    AcceleratorDecision, BatchIndex, Config, DeviceConfig, DeviceDecision, DeviceId, Epoch,
+    HostDecision, Learned, Record, Split, Strategy, Tail, WorkRun,
+};
+
+/// Rounds without a step after which an order is given up: nothing in it takes time.
+const IDLE_ROUNDS_MAX: u32 = 1000;
+
+/// Nanoseconds between rounds.
+const ROUND_NS: u64 = 1_000;
+
+/// The batches of an epoch in the order that a record stands for, or why it stands for none.
+pub(super) fn order(
+    record: &Record,
+    batching: &Batching,
+    batches: u32,
+    devices: usize,
+) -> Result<Vec<u32>, String> {
+    let device = DeviceConfig { ahead: 2, spool_slots: batches, first_generation: 1 };
+    let config = Config {
+        batches,
+        strategy: strategy_of(record).ok_or("it is of no strategy that is known here")?,
+        host_ahead: 2,
+        fetch_ahead: batches,
+        devices: vec![device; devices],
+        holders: holders(batching, devices),
+        stall_timeout_ns: u64::MAX,
+        stalls_max: 1,
+        profile_batches: 1,
+        learned: Learned::nothing(),
+        replay: Some(record.clone()),
+        ranks: 1,
+        costs: None,
+    };
+    let mut epoch = Epoch::new(config).map_err(|error| error.to_string())?;
+    let mut order = Vec::with_capacity(batches as usize);
+    let (mut now, mut idle) = (0, 0);
+    epoch.accelerator_ready(now);
+    loop {
+        now += ROUND_NS;
+        work(&mut epoch, now, devices);
+        match epoch.accelerator(now) {
+            AcceleratorDecision::Consume(batch, _) => {
+                order.push(batch.0);
+                idle = 0;
+                epoch.accelerator_ready(now);
+            }
+            AcceleratorDecision::Done => return Ok(order),
+            AcceleratorDecision::Agree(proposal) => {
+                epoch.agreed(now, proposal.agreement());
+            }
+            AcceleratorDecision::WaitUntil(_) if idle < IDLE_ROUNDS_MAX => idle += 1,
+            AcceleratorDecision::WaitUntil(_) => {
+                return Err(format!("it leads no further than step {}", order.len()));
+            }
+        }
+    }
+}
+
+/// Host and devices do at once whatever they may.
+fn work(epoch: &mut Epoch, now: u64, devices: usize) {
+    for device in (0..=u16::MAX).take(devices).map(DeviceId) {
+        loop {
+            match epoch.device(now, device) {
+                DeviceDecision::Work(run, generation) => {
+                    for batch in batches_of(run) {
+                        epoch.device_published(now, device, batch, generation);
+                    }
+                }
+                DeviceDecision::Revoke(_) | DeviceDecision::Stop => {}
+                DeviceDecision::Idle => break,
+            }
+        }
+    }
+    while let Some((batch, device, generation)) = epoch.fetch(now) {
+        epoch.device_fetched(now, device, batch, generation);
+    }
+    while let HostDecision::Prepare(batch) = epoch.host(now) {
+        epoch.host_finished(now, batch);
+    }
+}
+
+fn batches_of(run: WorkRun) -> impl Iterator<Item = BatchIndex> {
+    (0..run.count).map(move |step| match run.descending {
+        true => BatchIndex(run.first.0 - step),
+        false => BatchIndex(run.first.0 + step),
+    })
+}
+
+/// The strategy whose order a record is.
+fn strategy_of(record: &Record) -> Option<Strategy> {
+    match record.strategy() {
+        "mte" => Some(Strategy::Mte { split: Split::EqualFinish, tail: Tail::Descending }),
+        "mte-feedback" => Some(Strategy::MteFeedback),
+        "wrr-frozen" => Some(Strategy::WrrFrozen),
+        _ => None,
+    }
+}
