@@ -228,7 +228,7 @@ impl Recorded {
     }
 }
 
-/// From one ready batch to the next where the device had work; the first from the epoch's beginning.
+/// From one ready batch to the next where the device had work; the first from the epoch's start.
 fn device_times(epoch: &Epoch, device: usize) -> Vec<f64> {
     let of_device = |batch: &&Batch| {
         batch.source == Source::Device && usize::from(batch.device.unwrap_or(0)) == device
