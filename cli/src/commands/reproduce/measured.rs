@@ -293,7 +293,8 @@ pub(super) fn energy_grid(rows: &[EnergyRow]) -> Grid {
 /// What of the experiments is not measured, and why.
 pub(super) fn left_out(size: Size) -> Vec<String> {
     let mut said = vec![
-        "several accelerators: a run has one, so they are simulated only".to_owned(),
+        "several accelerators: simulated only; a job with `ranks` runs them (docs/jobs.md)"
+            .to_owned(),
         format!(
             "CIFAR-10-like with a faster host path: PNGs of 32 x 32 have no cheaper decode here \
              (simulated: {FASTER} times faster)"

@@ -22,6 +22,12 @@ use meetpoint_sim::scenario::Sweep;
 use serde::Serialize;
 use std::path::PathBuf;
 
+/// What a scenario's options do not go with. `requires` alone would let them pass unheeded, since
+/// clap asks for nothing that conflicts with what is there.
+const OTHERS: [&str; 4] = ["t_c", "table", "study", "trace"];
+/// What the options of given constants do not go with.
+const NO_CONSTANTS: [&str; 4] = ["scenario", "table", "study", "trace"];
+
 /// Simulate an epoch in virtual time: the scheduler that ships, on a machine of your numbers.
 ///
 /// With a scenario file: what its machine would take, under any values of its parameters;
@@ -47,17 +53,20 @@ pub(crate) struct Arguments {
     /// The scenario, a TOML file.
     scenario: Option<PathBuf>,
     /// Seed of everything that is drawn at random.
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, conflicts_with_all = OTHERS)]
     seed: u64,
     /// Vary a parameter of the scenario: its path in the file and the values. Several vary
     /// together, every combination.
-    #[arg(long, value_name = "PATH=V1,V2,…", value_parser = sweep::parse, requires = "scenario")]
+    #[arg(long, value_name = "PATH=V1,V2,…", value_parser = sweep::parse, requires = "scenario",
+          conflicts_with_all = OTHERS)]
     sweep: Vec<Sweep>,
     /// Write every scenario's result as a row of this file.
-    #[arg(long, value_name = "FILE", requires = "scenario")]
+    #[arg(long, value_name = "FILE", requires = "scenario",
+          conflicts_with_all = OTHERS)]
     csv: Option<PathBuf>,
     /// Draw the result: FILE.svg, or FILE.html for a page with its table.
-    #[arg(long, value_name = "FILE", requires = "scenario")]
+    #[arg(long, value_name = "FILE", requires = "scenario",
+          conflicts_with_all = OTHERS)]
     plot: Option<PathBuf>,
     /// Time of a batch that the host prepares and trains on (with workers: of the interval).
     #[arg(long, value_name = "TIME", value_parser = parse_time, requires_all = ["t_g", "t_s"])]
@@ -70,10 +79,12 @@ pub(crate) struct Arguments {
     t_s: Option<f64>,
     /// Background workers of the host, whose combined period is --t-c; 0: the consumer prepares.
     #[arg(long, value_name = "N", default_value_t = 0, requires = "t_c",
+          conflicts_with_all = NO_CONSTANTS,
           value_parser = clap::value_parser!(u32).range(0..=1_024))]
     workers: u32,
     /// Batches of the epoch.
     #[arg(long, value_name = "N", default_value_t = 5_000, requires = "t_c",
+          conflicts_with_all = NO_CONSTANTS,
           value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     batches: u32,
     /// Print the tables of the notes on DDLP: their figures, ours by formula, ours simulated.

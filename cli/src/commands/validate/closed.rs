@@ -68,7 +68,7 @@ fn point(workers: u32, x: f64, y: f64, batches: u32) -> anyhow::Result<Vec<Row>>
             let simulated = constants.simulate(strategy)?.total_ns;
             let formula = constants.closed_form(strategy).ok();
             // What the two ends may have under way when the epoch begins and ends.
-            let ends = 2.0 * (constants.t_c_ns() + constants.device_ns);
+            let ends = 2.0 * (constants.t_c_ns() + constants.device_ns) + constants.preparation_ns;
             let holds = formula.is_none_or(|it| (simulated - it).abs() <= it * WITHIN + ends);
             Ok(Row {
                 workers,
