@@ -352,8 +352,7 @@ impl Header {
         if count > 1 && blocks > 10 {
             return Err(damaged(at, "a scan has more than 10 blocks in an MCU"));
         }
-        let end = end_of_scan(file, data)
-            .ok_or_else(|| damaged(file.len(), "it breaks off: the end marker is missing"))?;
+        let end = end_of_scan(file, data)?;
         let (first, last) = if progressive { (first, last) } else { (0, 63) };
         self.scans.push(Scan {
             all,
@@ -475,15 +474,21 @@ fn segment_content(file: &[u8], at: usize) -> Result<Range<usize>, Error> {
 }
 
 /// Offset of the 0xff of the marker that ends the entropy-coded data which begin at `from`.
-fn end_of_scan(file: &[u8], from: usize) -> Option<usize> {
-    for at in memchr::memchr_iter(0xff, file.get(from..)?) {
-        match *file.get(from + at + 1)? {
-            // 0xff 0xff is a fill byte, its second byte begins what counts.
-            0 | 0xff | RST0..=RST7 => (),
-            _ => return Some(from + at),
+///
+/// Fill bytes stand before markers alone. libjpeg takes them before a stuffed byte too, but then what
+/// it decodes depends on how it has got there.
+fn end_of_scan(file: &[u8], from: usize) -> Result<usize, Error> {
+    for at in memchr::memchr_iter(0xff, &file[from..]) {
+        match file.get(from + at + 1) {
+            Some(0 | RST0..=RST7) => (),
+            // A fill byte; the second one begins what counts.
+            Some(0xff) if file.get(from + at + 2) != Some(&0) => (),
+            Some(0xff) => return Err(damaged(from + at, "a fill byte stands in a scan's data")),
+            Some(_) => return Ok(from + at),
+            None => break,
         }
     }
-    None
+    Err(damaged(file.len(), "it breaks off: the end marker is missing"))
 }
 
 fn frame(marker: u8, bytes: &[u8], at: usize) -> Result<Frame, Error> {

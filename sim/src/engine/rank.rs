@@ -326,7 +326,9 @@ impl World<'_> {
         if self.ranks[at].phase != Phase::Asking {
             return;
         }
-        match self.ranks[at].scheduler.accelerator(self.now) {
+        let decision = self.ranks[at].scheduler.accelerator(self.now);
+        self.discard(rank);
+        match decision {
             AcceleratorDecision::Consume(batch, source) => self.start_step(rank, batch, source),
             AcceleratorDecision::Agree(proposal) => self.propose(rank, proposal),
             AcceleratorDecision::Done => {

@@ -194,7 +194,13 @@ static int decode(void) {
     struct jpeg_error_mgr errors;
     cinfo.err = jpeg_std_error(&errors);
     jpeg_create_decompress(&cinfo);
-    jpeg_stdio_src(&cinfo, stdin);
+    /* All of it at once: how libjpeg reads damaged data depends on how many bytes it holds. */
+    size_t bytes = 0, room = 1 << 20;
+    unsigned char *file = malloc(room);
+    for (size_t got; (got = fread(file + bytes, 1, room - bytes, stdin)) > 0; bytes += got) {
+        if (bytes + got == room) file = realloc(file, room *= 2);
+    }
+    jpeg_mem_src(&cinfo, file, bytes);
     jpeg_read_header(&cinfo, TRUE);
     if (cinfo.jpeg_color_space == JCS_GRAYSCALE) cinfo.out_color_space = JCS_RGB;
     jpeg_start_decompress(&cinfo);

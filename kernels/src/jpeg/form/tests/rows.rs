@@ -4,9 +4,7 @@ use super::{FORMS, LOOKS, Look, Numbers, coefficients, frame};
 use crate::golden::instruction_sets;
 use crate::jpeg::Block;
 use crate::jpeg::form::geometry::NATURAL;
-use crate::jpeg::form::{
-    FormError, FormReader, Frame, RowComponent, RowScratch, pack, unpack_all,
-};
+use crate::jpeg::form::{FormError, FormReader, Frame, RowComponent, RowScratch, pack, unpack_all};
 use crate::{Cpu, jpeg::Coefficients};
 use std::ops::Range;
 
