@@ -167,8 +167,8 @@ fn work_through(strategy: Strategy, batches: u32) -> anyhow::Result<Costs> {
     })
 }
 
-/// An epoch of `wrr` in which each of many devices holds its own batches and works on one at a time;
-/// together they are as fast as the host.
+/// An epoch of `wrr` in which each of many devices holds its own batches and works on one at a
+/// time; together they are as fast as the host.
 fn many_devices(devices: u16, batches: u32) -> anyhow::Result<Costs> {
     let device_ns = STEP_NS * u64::from(devices);
     let profile = Profile { host_ns: STEP_NS, device_ns, ready_ns: STEP_NS / 2 };

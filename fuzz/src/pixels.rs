@@ -46,8 +46,8 @@ fn strict(data: &[u8]) -> Result<Picture, Error> {
     Ok(out)
 }
 
-/// A damaged JPEG that is filled in has libjpeg's pixels, and each of its regions is a part of it. A
-/// sound one is what it always is.
+/// A damaged JPEG that is filled in has libjpeg's pixels, and each of its regions is a part of it.
+/// A sound one is what it always is.
 pub fn jpeg_lenient(data: &[u8]) {
     if !is_small_jpeg(data) {
         return tally::add("no JPEG, or too large");

@@ -264,7 +264,7 @@ pub enum Error {
         dataset: PathBuf,
     },
     /// Parts that cannot be spread over the devices as asked for.
-    #[error("failed to spread the parts of dataset {} over the devices: {source}", dataset.display())]
+    #[error("failed to spread the parts of {} over the devices: {source}", dataset.display())]
     Holders {
         /// Folder.
         dataset: PathBuf,

@@ -9,8 +9,8 @@
 //! claimed    │ untouched …    │ claimed (a stretch)     │
 //! ```
 //!
-//! There is one stretch where claims come from the back alone, one a window where they come from the
-//! back of windows, and a few more where batches were kept from an earlier epoch.
+//! There is one stretch where claims come from the back alone, one a window where they come from
+//! the back of windows, and a few more where batches were kept from an earlier epoch.
 
 use std::collections::VecDeque;
 

@@ -1,5 +1,5 @@
-//! Who is first among many whose keys change one at a time: the least key, found in O(1), changed in
-//! O(log n).
+//! Who is first among many whose keys change one at a time: the least key, found in O(1), changed
+//! in O(log n).
 
 /// A key that is never first while another is there.
 pub(crate) const NONE: u64 = u64::MAX;
@@ -65,7 +65,8 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
         fn the_first_is_the_least_key(
-            players in 1_usize..40, changes in proptest::collection::vec((any::<u16>(), 0_u64..9), 1..200),
+            players in 1_usize..40,
+            changes in proptest::collection::vec((any::<u16>(), 0_u64..9), 1..200),
         ) {
             let mut tournament = Tournament::new(players);
             let mut keys = vec![NONE; players];

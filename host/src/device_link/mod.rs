@@ -1,8 +1,9 @@
 //! The link to a device: one thread that opens it, keeps it, and says when it is lost.
 //!
 //! In reading order: this file (opening and closing), `session` (what the rest of the host sees of
-//! it), `spawn` (a process of our own), `shared` (one for several loaders), `connect` (the calls), `fd_channel` (the spool's
-//! descriptor), `stream` (messages to events), `fetch` (slots into host memory).
+//! it), `spawn` (a process of our own), `shared` (one for several loaders), `connect` (the calls),
+//! `fd_channel` (the spool's descriptor), `stream` (messages to events), `fetch` (slots into host
+//! memory).
 
 mod connect;
 mod fd_channel;

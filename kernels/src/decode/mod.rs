@@ -2,8 +2,8 @@
 //! or as a stream of stripes.
 //!
 //! What comes out is what Pillow's `Image.open(..).convert("RGB")` gives, except that this is
-//! stricter: a picture that breaks off is an error and never a grey area, unless the options ask for
-//! libjpeg's own way with a damaged JPEG.
+//! stricter: a picture that breaks off is an error and never a grey area, unless the options ask
+//! for libjpeg's own way with a damaged JPEG.
 
 #[cfg(test)]
 mod hostile;

@@ -428,8 +428,8 @@ impl Header {
     }
 }
 
-/// What is wrong with a table of a class, 0 for DC. As in libjpeg, that does not matter as long as no
-/// scan uses it.
+/// What is wrong with a table of a class, 0 for DC. As in libjpeg, that does not matter as long as
+/// no scan uses it.
 fn fault(spec: &HuffmanSpec, class: usize) -> Option<&'static str> {
     if !fits(&spec.counts) {
         Some("a Huffman table has more codes than bits can tell apart")
@@ -475,8 +475,8 @@ fn segment_content(file: &[u8], at: usize) -> Result<Range<usize>, Error> {
 
 /// Offset of the 0xff of the marker that ends the entropy-coded data which begin at `from`.
 ///
-/// Fill bytes stand before markers alone. libjpeg takes them before a stuffed byte too, but then what
-/// it decodes depends on how it has got there.
+/// Fill bytes stand before markers alone. libjpeg takes them before a stuffed byte too, but then
+/// what it decodes depends on how it has got there.
 fn end_of_scan(file: &[u8], from: usize) -> Result<usize, Error> {
     for at in memchr::memchr_iter(0xff, &file[from..]) {
         match file.get(from + at + 1) {

@@ -118,8 +118,8 @@ impl Turbo {
         self.checked(result)
     }
 
-    /// The same, whatever libjpeg warns of. What stands behind the only scan of a file is not looked
-    /// at. Gives the number of warnings.
+    /// The same, whatever libjpeg warns of. What stands behind the only scan of a file is not
+    /// looked at. Gives the number of warnings.
     pub fn decode_damaged(
         &mut self,
         encoded: &[u8],

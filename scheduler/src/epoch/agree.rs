@@ -2,9 +2,10 @@
 //!
 //! A step is a device step only when every rank has a device batch ready that may come next;
 //! otherwise it is a host step everywhere. A rank whose next batch in a fixed order is a device's
-//! all the same has its host redo that one at its place, which costs no time: the other ranks' hosts
-//! prepare theirs meanwhile. A rank proposes only what will not change by waiting, so that nobody
-//! waits for a rank that itself waits: it looks to its own devices first, within their time limits.
+//! all the same has its host redo that one at its place, which costs no time: the other ranks'
+//! hosts prepare theirs meanwhile. A rank proposes only what will not change by waiting, so that
+//! nobody waits for a rank that itself waits: it looks to its own devices first, within their time
+//! limits.
 
 use std::collections::VecDeque;
 

@@ -24,9 +24,10 @@ pub use reports::{DeviceSummary, Summary};
 /// One epoch being worked from both ends. See the crate's docs.
 ///
 /// Every method takes O(1) time, O(log D) in the number of devices where each holds its own batches
-/// (amortised over the epoch; fencing a device off takes time in proportion to what it held). Memory
-/// goes with the devices and with what is open, not with the number of batches; in steady state
-/// nothing is allocated after [`Epoch::new`]. Time that goes back is taken as the latest time told.
+/// (amortised over the epoch; fencing a device off takes time in proportion to what it held).
+/// Memory goes with the devices and with what is open, not with the number of batches; in steady
+/// state nothing is allocated after [`Epoch::new`]. Time that goes back is taken as the latest time
+/// told.
 ///
 /// An epoch may be made, and devices granted work from it, long before its accelerator is first
 /// ready (run-ahead into the next epoch): times of steps begin with the first

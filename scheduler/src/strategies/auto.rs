@@ -1,7 +1,8 @@
 //! `auto`: picks a strategy for a goal, under what the order must be, from what was learned.
 //!
-//! It predicts by the closed forms. Where nothing is known it picks what adapts by itself; the guard
-//! of the epoch sees to it that no pick makes the epoch longer than the host alone by more than 1 %.
+//! It predicts by the closed forms. Where nothing is known it picks what adapts by itself; the
+//! guard of the epoch sees to it that no pick makes the epoch longer than the host alone by more
+//! than 1 %.
 
 use crate::closed_forms::{self, Inputs};
 use crate::config::{Config, Goal, Order, Split, Strategy, Tail};

@@ -1,9 +1,9 @@
 //! `mte-feedback`: the two phases of `mte`, with the moment of the switch by what is measured.
 //!
 //! The host's part is left when every part's unfinished batches are expected to be done by the time
-//! that all the others are consumed: R·t_s − progress ≤ (F+R−1)·t_g, with R batches unfinished and F
-//! finished at the devices. From then on every batch that the host has not claimed is the devices'.
-//! The shares at the switch replay the epoch.
+//! that all the others are consumed: R·t_s − progress ≤ (F+R−1)·t_g, with R batches unfinished and
+//! F finished at the devices. From then on every batch that the host has not claimed is the
+//! devices'. The shares at the switch replay the epoch.
 
 use crate::epoch::board::Board;
 use crate::strategies::ordered::{Mode, Ordered};

@@ -1,8 +1,9 @@
 //! When the order of `mte`, `mte-feedback` and `wrr-frozen` becomes fixed, and to what.
 //!
 //! The shares are given, or replayed, or follow from times known before, or are found within the
-//! epoch: both ends work towards each other until enough was measured, and what each end has claimed
-//! by then stays its own. If they meet before that, or the devices are lost, where they stand is it.
+//! epoch: both ends work towards each other until enough was measured, and what each end has
+//! claimed by then stays its own. If they meet before that, or the devices are lost, where they
+//! stand is it.
 
 use crate::config::{Split, Tail};
 use crate::epoch::board::Board;
@@ -244,8 +245,8 @@ impl Ordered {
         }
     }
 
-    /// t_g as it counts for the host: between its batches, a step on a device batch costs it nothing
-    /// where workers prepare meanwhile.
+    /// t_g as it counts for the host: between its batches, a step on a device batch costs it
+    /// nothing where workers prepare meanwhile.
     fn ready_ns(&self, board: &Board) -> u64 {
         let hidden = self.mode == Mode::Frozen && board.config.background();
         let ready_ns = board.ready_ns();

@@ -1,8 +1,8 @@
 //! The order in which batches are consumed, as far as it is fixed: a function of a few integers.
 //!
 //! A position is either the host's or a device's. Positions of the devices come in the order of
-//! production: the j-th of a part that gives n is due at (j+1)/n of the way, so that parts of unlike
-//! speed are merged as they are expected to deliver.
+//! production: the j-th of a part that gives n is due at (j+1)/n of the way, so that parts of
+//! unlike speed are merged as they are expected to deliver.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

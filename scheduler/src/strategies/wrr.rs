@@ -1,10 +1,10 @@
 //! `wrr`, weighted round robin: each step takes a device batch if one is ready, else a host batch.
 //! Gives C0-C2; the weights 1/t_c : 1/t_s come about by themselves.
 //!
-//! A device is kept a few batches ahead. Towards the end it is granted a batch only if the epoch then
-//! ends no later than if all the others did it. With q batches outstanding at the device, e already
-//! spent on the first, u untouched, h claimed or given back for the host to do, r ready, on their way
-//! as slots or outstanding at devices, and R batches a nanosecond from the other devices:
+//! A device is kept a few batches ahead. Towards the end it is granted a batch only if the epoch
+//! then ends no later than if all the others did it. With q batches outstanding at the device, e
+//! already spent on the first, u untouched, h claimed or given back for the host to do, r ready, on
+//! their way as slots or outstanding at devices, and R batches a nanosecond from the other devices:
 //!
 //! ```text
 //! (q+1)·t_s - e + t_g  ≤  ((u+h)·t_c + r·t_g) / (1 + R·(t_c-t_g))

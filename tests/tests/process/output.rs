@@ -76,7 +76,9 @@ fn a_strategy_that_fails_costs_no_other() {
     assert_eq!(report["runs"].as_array().unwrap().len(), 1);
     let failed = report["failures"].as_array().unwrap().iter();
     let failed: Vec<&str> = failed.map(|failure| failure["what"].as_str().unwrap()).collect();
-    assert_eq!(failed, ["mte", "wrr", "device-only"]);
+    let with_devices =
+        ["mte", "mte-feedback", "wrr", "wrr-frozen", "windowed", "auto", "device-only"];
+    assert_eq!(failed, with_devices);
     let page = std::fs::read_to_string(folder.path().join("out/report.html")).unwrap();
     assert!(page.contains("strategy wrr failed: ") && page.contains(">FAILED<"));
     // Asked for by itself it is the whole outcome.
@@ -105,7 +107,7 @@ fn a_failure_under_json_is_a_document_too() {
     assert_eq!(error(&["inspect", "absent", "--json"])["exit_code"], 1);
     let usage = error(&["run", "job.toml", "--strategy", "fly", "--json"]);
     assert_eq!(usage["exit_code"], 2);
-    assert!(usage["message"].as_str().unwrap().ends_with("device-only, mte, wrr]"), "{usage}");
+    assert!(usage["message"].as_str().unwrap().ends_with("wrr-frozen, windowed, auto]"), "{usage}");
 }
 
 #[test]

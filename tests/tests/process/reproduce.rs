@@ -55,7 +55,9 @@ fn published_and_ours_stand_beside_each_other_each_with_its_kind() {
     let page = std::fs::read_to_string(folder.path().join("out/reproduction.html")).unwrap();
     assert_eq!(page.matches("<svg").count(), 3);
     let outside = page.replace("http://www.w3.org/2000/svg", "");
-    assert!(!outside.contains("http") && !outside.contains("<script"));
+    assert!(
+        !outside.contains("http:") && !outside.contains("https:") && !outside.contains("<script")
+    );
 }
 
 #[test]

@@ -108,7 +108,9 @@ fn a_sweep_writes_a_row_for_every_combination_and_a_picture() {
     let html = std::fs::read_to_string(folder.path().join("out.html")).unwrap();
     assert!(html.contains("<svg") && html.contains("device batches"));
     let outside = html.replace("http://www.w3.org/2000/svg", "");
-    assert!(!outside.contains("http") && !outside.contains("<script"));
+    assert!(
+        !outside.contains("http:") && !outside.contains("https:") && !outside.contains("<script")
+    );
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! The segments of a damaged file, one scan header after another, as libjpeg reads them (jdmarker.c,
-//! jdinput.c).
+//! The segments of a damaged file, one scan header after another, as libjpeg reads them
+//! (jdmarker.c, jdinput.c).
 //!
 //! Where libjpeg warns, nothing is said here; where it gives up, this is an error.
 

@@ -1,10 +1,10 @@
 //! Damaged files, with what is missing filled in as libjpeg fills it in.
 //!
 //! This follows libjpeg-turbo 2.1 step by step over everything that it warns of: data that end
-//! early (the rest of an interval is grey), bits that are no code, restart markers out of turn, bytes
-//! between segments, no end marker, progressive files without all of their scans. What libjpeg gives
-//! up on is an error here too, but nothing behind the only scan of a file is looked at. It is used
-//! for a file that the decoder proper has refused, and is slower.
+//! early (the rest of an interval is grey), bits that are no code, restart markers out of turn,
+//! bytes between segments, no end marker, progressive files without all of their scans. What
+//! libjpeg gives up on is an error here too, but nothing behind the only scan of a file is looked
+//! at. It is used for a file that the decoder proper has refused, and is slower.
 //!
 //! In reading order: `input` (bytes and markers), `markers` (segments), `bits` and `blocks` (what a
 //! scan codes), `scan`, `smooth` (what is made up), [`Lenient`].

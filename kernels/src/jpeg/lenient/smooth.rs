@@ -140,8 +140,8 @@ impl Smoothed<'_> {
         }
     }
 
-    /// The rows around a row, two above and two below: itself or a nearer one where libjpeg looks at
-    /// no other.
+    /// The rows around a row, two above and two below: itself or a nearer one where libjpeg looks
+    /// at no other.
     fn around(&self, row: usize) -> [usize; 5] {
         let (mcu_row, inside) = (row / self.factor, row % self.factor);
         let last = (self.high - 1) / self.factor;

@@ -1,8 +1,8 @@
 //! Drives epochs in virtual time with random delays and faults, and checks all that it is told.
 //!
 //! It stands for the host's threads, the devices, the links between them and, with several ranks,
-//! what carries their proposals. What it is told to do it does late, twice, wrongly or never, as the
-//! scenario says; the sequence of everything is a function of the scenario.
+//! what carries their proposals. What it is told to do it does late, twice, wrongly or never, as
+//! the scenario says; the sequence of everything is a function of the scenario.
 
 pub(crate) mod device;
 pub(crate) mod generate;
