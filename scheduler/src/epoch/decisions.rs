@@ -154,7 +154,14 @@ impl Epoch {
                 entry.map(|_| position.batch)
             }
             (Next::Any { .. }, Some(StepKind::Device)) => board.ready_device.pop_front(),
-            (Next::Any { .. }, Some(StepKind::Host)) => board.ready_host.pop_front(),
+            (Next::Any { .. }, Some(StepKind::Host)) => {
+                let ready = board.ready_host.pop_front();
+                if ready.is_none() {
+                    // Devices may have been granted all that was left since the agreement.
+                    self.make_host_step();
+                }
+                ready
+            }
             (Next::Any { host_first: true }, None) => {
                 board.ready_host.pop_front().or_else(|| board.ready_device.pop_front())
             }
