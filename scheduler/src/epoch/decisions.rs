@@ -132,8 +132,9 @@ impl Epoch {
         let next = self.plan.next(&self.board);
         if self.board.config.ranks > 1 && self.ranks.kind.is_none() {
             return match self.proposal(next) {
-                Some(proposal) => {
-                    self.guard.waits_no_more(self.board.now);
+                Some(mut proposal) => {
+                    self.guard_waits_no_more();
+                    self.guard.propose(&self.board, &mut proposal);
                     AcceleratorDecision::Agree(proposal)
                 }
                 None => self.wait(next),
@@ -171,7 +172,7 @@ impl Epoch {
             (Next::Unknown, _) => None,
         };
         let Some(batch) = ready else { return self.wait(next) };
-        self.guard.waits_no_more(self.board.now);
+        self.guard_waits_no_more();
         self.plan.consumed(&self.board);
         let source = self.board.consume(batch);
         self.ranks.kind = None;

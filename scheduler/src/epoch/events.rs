@@ -141,8 +141,8 @@ impl Epoch {
         self.tell(now);
         let background = self.board.config.background();
         let on_device = self.board.steps.accelerator_ready(self.board.now, background);
-        if let Some(step_ns) = on_device {
-            self.guard.step_on_device(&self.board, step_ns);
+        if on_device {
+            self.guard_device_step();
         }
         self.plan.learn(&mut self.board);
     }
