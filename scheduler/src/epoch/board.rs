@@ -117,11 +117,15 @@ impl Board {
         self.lost as usize == self.devices.len()
     }
 
+    /// Devices may be left at any time.
+    pub(crate) fn is_auto(&self) -> bool {
+        matches!(self.config.strategy, Strategy::Auto { .. })
+    }
+
     /// Some batch of a device may yet be the host's to redo: with several ranks, and under `auto`,
     /// even one that is ready.
     pub(crate) fn any_at_risk(&self) -> bool {
-        let auto = matches!(self.config.strategy, Strategy::Auto { .. });
-        let safe = if self.config.ranks == 1 && !auto { self.fetched } else { 0 };
+        let safe = if self.config.ranks == 1 && !self.is_auto() { self.fetched } else { 0 };
         self.ledger.device_open() > safe
     }
 
