@@ -66,9 +66,11 @@ impl Epoch {
     /// Claims for a device as much as its lookahead, the spool and the strategy allow.
     fn grant(&mut self, id: DeviceId) -> DeviceDecision {
         let device = self.board.device(id);
-        let lookahead = device.ahead.saturating_sub(device.claimed.len());
+        let ahead = device.ahead.min(self.guard_ahead_most());
+        let lookahead = ahead.saturating_sub(device.claimed.len());
         let slots = device.spool_slots.saturating_sub(device.slots());
         let mut most = lookahead.min(slots).min(self.ranks.surplus_left(&self.board, device));
+        most = most.min(self.guard_grants_most());
         if !self.board.ledger.parts.shared() {
             most = most.min(1);
         }

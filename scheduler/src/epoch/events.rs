@@ -140,10 +140,8 @@ impl Epoch {
     pub fn accelerator_ready(&mut self, now: Time) {
         self.tell(now);
         let background = self.board.config.background();
-        let on_device = self.board.steps.accelerator_ready(self.board.now, background);
-        if on_device {
-            self.guard_device_step();
-        }
+        self.board.steps.accelerator_ready(self.board.now, background);
+        self.guard_step();
         self.plan.learn(&mut self.board);
     }
 

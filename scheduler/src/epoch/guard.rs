@@ -16,7 +16,7 @@ use crate::epoch::board::Board;
 use crate::epoch::device::Lost;
 use crate::ledger::State;
 use crate::ranks::Proposal;
-use crate::strategies::Next;
+use crate::strategies::{Next, Plan};
 use crate::types::{BatchIndex, DeviceId, Source, Time};
 
 /// The host's time over this is the allowance, where restarting the host leaves so much of it.
@@ -31,6 +31,12 @@ const SAVED_BELOW_PERCENT: i128 = 90;
 
 /// So many host steps say more than what was known before.
 const HOST_STEPS_SURE: u32 = 16;
+
+/// Device batches under way while it is not known what a step on one takes.
+const PROBES: u32 = 2;
+
+/// Claims of a device in windows: each is one that the host redoes while all wait.
+const AHEAD_IN_WINDOWS: u32 = 2;
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Guard {
@@ -83,7 +89,13 @@ impl Guard {
 
     /// Whether devices may be given work.
     pub(crate) fn allows_grants(&self, board: &Board) -> bool {
-        !self.on || (!self.gave_up && host_ns(board) > 0 && self.left_ns(board) >= 0)
+        if !self.on {
+            return true;
+        }
+        // What devices have by now costs this much more than the host alone would take.
+        let (t_c, t_g) = (host_ns(board), board.steps.device().mean_ns());
+        let due = i128::from(board.ledger.device_open()) * i128::from(t_g.saturating_sub(t_c));
+        !self.gave_up && t_c > 0 && self.left_ns(board) >= due
     }
 
     /// The accelerator does not wait for a device any more. `agreed`: ranks have agreed on the
@@ -113,13 +125,52 @@ impl Guard {
 }
 
 impl Epoch {
-    /// A step on a device batch has ended. Devices that cost time are left.
-    pub(crate) fn guard_device_step(&mut self) {
+    /// A step has ended. Devices are left where there is no budget any more. With several ranks
+    /// that is for all to agree on.
+    pub(crate) fn guard_step(&mut self) {
         let alone = self.board.config.ranks == 1;
-        if alone && self.guard.on && saved_ns(&self.board) < 0 && self.guard.left_ns(&self.board) < 0
-        {
-            self.abandon_devices();
+        if !alone || !self.guard.on || self.guard.left_ns(&self.board) >= 0 {
+            return;
         }
+        if saved_ns(&self.board) < 0 && !self.in_windows() {
+            self.abandon_devices();
+        } else {
+            self.retire_devices();
+        }
+    }
+
+    /// Whether workers prepare in the order of consumption whatever devices have not: their places
+    /// are taken by what comes later, so that redoing takes longer than a device batch costs.
+    fn in_windows(&self) -> bool {
+        let windowed = matches!(&self.plan, Plan::Ordered(plan) if plan.is_windowed());
+        windowed && self.board.config.background()
+    }
+
+    /// No device gets more work; what they published is used.
+    fn retire_devices(&mut self) {
+        for at in 0..self.board.devices.len() {
+            let id = DeviceId(u16::try_from(at).expect("counted by a u16"));
+            if self.board.device(id).lost.is_none() {
+                self.board.fence(id);
+                self.board.give_up(id, Lost::Slow);
+            }
+        }
+        self.plan.learn(&mut self.board);
+    }
+
+    /// Most batches that devices may be granted together, beyond what each may have.
+    pub(crate) fn guard_grants_most(&self) -> u32 {
+        let board = &self.board;
+        let unknown = board.steps.device().count() == 0 && board.config.learned.ready_ns == 0;
+        if !self.guard.on || !unknown || !self.plan.mixes_sources() {
+            return u32::MAX;
+        }
+        PROBES.saturating_sub(board.ledger.device_open())
+    }
+
+    /// Most batches that a device may have to work on.
+    pub(crate) fn guard_ahead_most(&self) -> u32 {
+        if self.guard.on && self.in_windows() { AHEAD_IN_WINDOWS } else { u32::MAX }
     }
 
     /// All ranks have come to this: takes over what they waited, and whether they leave the devices.
@@ -142,13 +193,7 @@ impl Epoch {
         if std::mem::replace(&mut self.guard.gave_up, true) {
             return;
         }
-        for at in 0..self.board.devices.len() {
-            let id = DeviceId(u16::try_from(at).expect("counted by a u16"));
-            if self.board.device(id).lost.is_none() {
-                self.board.fence(id);
-                self.board.give_up(id, Lost::Slow);
-            }
-        }
+        self.retire_devices();
         let held = |state| matches!(state, State::Published | State::Fetching | State::Ready);
         let entries = self.board.ledger.entries().filter(|(_, entry)| held(entry.state));
         let mut kept: Vec<(BatchIndex, DeviceId, State)> = entries

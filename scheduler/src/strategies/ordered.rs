@@ -120,6 +120,10 @@ impl Ordered {
         self.given.replace(batch) != Some(batch)
     }
 
+    pub(crate) fn is_windowed(&self) -> bool {
+        self.mode == Mode::Windowed
+    }
+
     fn by_index(&self) -> bool {
         matches!(self.layout.pattern, Pattern::Ascending | Pattern::Windows)
     }
