@@ -84,10 +84,8 @@ pub(crate) struct Steps {
 
 impl Steps {
     /// The accelerator is free. `background`: host batches are prepared while it works, so that
-    /// its first interval is the filling of the pipeline and not a step. Gives the step's time
-    /// where it was on a device batch.
-    pub(crate) fn accelerator_ready(&mut self, now: Time, background: bool) -> Option<u64> {
-        let mut on_device = None;
+    /// its first interval is the filling of the pipeline and not a step.
+    pub(crate) fn accelerator_ready(&mut self, now: Time, background: bool) {
         if let (Some(begun), Some((source, consumed_at))) = (self.begun, self.running.take()) {
             let step_ns = now.saturating_sub(consumed_at);
             let interval_ns = now.saturating_sub(begun);
@@ -105,14 +103,12 @@ impl Steps {
                 }
                 (Source::Device(_), _) => {
                     self.device.add(step_ns);
-                    on_device = Some(step_ns);
                 }
             }
             self.previous = Some(source);
         }
         self.begun = Some(now);
         self.waited = false;
-        on_device
     }
 
     pub(crate) fn consumed(&mut self, now: Time, source: Source) {

@@ -23,6 +23,10 @@ pub struct Proposal {
     pub(crate) device_total: u32,
     /// Longest times: t_c, t_g, t_s of all devices together.
     pub(crate) times_ns: [u64; 3],
+    /// Longest that a rank waited for its devices: since the agreement before, and for this one.
+    pub(crate) waited_ns: [u64; 2],
+    /// Some rank leaves its devices, and with it all.
+    pub(crate) without_devices: bool,
 }
 
 /// What all ranks came to.
@@ -31,7 +35,7 @@ pub struct Agreement(pub(crate) Proposal);
 
 impl Proposal {
     /// Words of its encoding.
-    pub const WORDS: usize = 7;
+    pub const WORDS: usize = 9;
 
     /// Both together. Associative and commutative.
     #[must_use]
@@ -47,6 +51,8 @@ impl Proposal {
             host_claimed: self.host_claimed.max(other.host_claimed),
             device_total: self.device_total.min(other.device_total),
             times_ns: [longest(0), longest(1), longest(2)],
+            waited_ns: [0, 1].map(|at: usize| self.waited_ns[at].max(other.waited_ns[at])),
+            without_devices: self.without_devices || other.without_devices,
         }
     }
 
@@ -60,7 +66,8 @@ impl Proposal {
         let pair = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
         let flags = u32::from(self.device_ready)
             | u32::from(self.switch) << 1
-            | u32::from(self.share_known) << 2;
+            | u32::from(self.share_known) << 2
+            | u32::from(self.without_devices) << 3;
         let [t_c, t_g, t_s] = self.times_ns;
         [
             pair(self.step[0], self.step[1]),
@@ -70,6 +77,8 @@ impl Proposal {
             t_g,
             t_s,
             self.device_claimed.into(),
+            self.waited_ns[0],
+            self.waited_ns[1],
         ]
     }
 
@@ -87,6 +96,8 @@ impl Proposal {
             host_claimed: high(2),
             device_total: low(2),
             times_ns: [words[3], words[4], words[5]],
+            waited_ns: [words[7], words[8]],
+            without_devices: high(1) & 8 != 0,
         }
     }
 }

@@ -8,13 +8,9 @@ use meetpoint_sim::{Error, Outcome, run};
 
 const SEEDS: u64 = 400;
 
-/// Seeds under which `auto` of the scheduler costs more than 1 %: nothing is known of the devices
-/// and a step on a device batch takes longer than on a host batch; or several ranks run
-/// `mte-feedback`. One that holds again must be taken out.
-const SEEDS_THAT_FAIL: [u64; 21] = [
-    15, 22, 42, 56, 80, 95, 125, 183, 185, 215, 223, 256, 257, 289, 320, 336, 341, 348, 357, 373,
-    398,
-];
+/// Seeds under which `auto` of the scheduler costs more than 1 %. One that holds again must be taken
+/// out.
+const SEEDS_THAT_FAIL: [u64; 2] = [22, 256];
 
 fn simulated(scenario: &Scenario, seed: u64) -> Option<Outcome> {
     match run(scenario, seed) {

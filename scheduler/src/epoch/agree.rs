@@ -77,6 +77,8 @@ impl Epoch {
             host_claimed: ledger.consumed_by_host() + ledger.host_open(),
             device_total: published,
             times_ns: [0; 3],
+            waited_ns: [0; 2],
+            without_devices: false,
         };
         if let Plan::Ordered(plan) = &mut self.plan {
             plan.propose(&self.board, &mut proposal);
@@ -92,7 +94,9 @@ impl Epoch {
         if combined.step != [step; 2] || self.board.config.ranks == 1 {
             return self.void(VoidReason::WrongStep);
         }
-        let kind = if combined.device_ready { StepKind::Device } else { StepKind::Host };
+        self.guard_agreed(&combined);
+        let on_device = combined.device_ready && !combined.without_devices;
+        let kind = if on_device { StepKind::Device } else { StepKind::Host };
         self.ranks.kind = Some(kind);
         self.ranks.device_total = Some(combined.device_total);
         if let Plan::Ordered(plan) = &mut self.plan {
@@ -147,14 +151,15 @@ impl Epoch {
         }
     }
 
-    fn discard_batch(&mut self, batch: BatchIndex, device: DeviceId, state: State) {
+    pub(crate) fn discard_batch(&mut self, batch: BatchIndex, device: DeviceId, state: State) {
         self.board.take_back_finished(batch, device, state);
         self.ranks.discards.push_back((batch, device));
     }
 
     /// A batch of a device that was accepted and is to be dropped (its slot and its memory
     /// released) because the host redoes it. Ask until `None` after each call of
-    /// [`Epoch::agreed`] and [`Epoch::accelerator`]; with one rank it is always `None`.
+    /// [`Epoch::agreed`] and [`Epoch::accelerator`]; with one rank it is `None` but for `auto`, which
+    /// leaves devices whose batches cost time.
     pub fn discard(&mut self, now: Time) -> Option<(BatchIndex, DeviceId)> {
         self.tell(now);
         self.ranks.discards.pop_front()

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::config::Config;
+use crate::config::{Config, Strategy};
 use crate::epoch::device::{Device, Lost};
 use crate::estimate::{Estimate, Steps};
 use crate::ledger::{Ledger, State};
@@ -117,10 +117,15 @@ impl Board {
         self.lost as usize == self.devices.len()
     }
 
-    /// Some batch of a device may yet be the host's to redo: with several ranks even one that is
-    /// ready.
+    /// Devices may be left at any time.
+    pub(crate) fn is_auto(&self) -> bool {
+        matches!(self.config.strategy, Strategy::Auto { .. })
+    }
+
+    /// Some batch of a device may yet be the host's to redo: with several ranks, and under `auto`,
+    /// even one that is ready.
     pub(crate) fn any_at_risk(&self) -> bool {
-        let safe = if self.config.ranks == 1 { self.fetched } else { 0 };
+        let safe = if self.config.ranks == 1 && !self.is_auto() { self.fetched } else { 0 };
         self.ledger.device_open() > safe
     }
 

@@ -66,9 +66,11 @@ impl Epoch {
     /// Claims for a device as much as its lookahead, the spool and the strategy allow.
     fn grant(&mut self, id: DeviceId) -> DeviceDecision {
         let device = self.board.device(id);
-        let lookahead = device.ahead.saturating_sub(device.claimed.len());
+        let ahead = device.ahead.min(self.guard_ahead_most());
+        let lookahead = ahead.saturating_sub(device.claimed.len());
         let slots = device.spool_slots.saturating_sub(device.slots());
         let mut most = lookahead.min(slots).min(self.ranks.surplus_left(&self.board, device));
+        most = most.min(self.guard_grants_most());
         if !self.board.ledger.parts.shared() {
             most = most.min(1);
         }
@@ -132,8 +134,9 @@ impl Epoch {
         let next = self.plan.next(&self.board);
         if self.board.config.ranks > 1 && self.ranks.kind.is_none() {
             return match self.proposal(next) {
-                Some(proposal) => {
-                    self.guard.waits_no_more(self.board.now);
+                Some(mut proposal) => {
+                    self.guard_waits_no_more();
+                    self.guard.propose(&self.board, &mut proposal);
                     AcceleratorDecision::Agree(proposal)
                 }
                 None => self.wait(next),
@@ -154,7 +157,14 @@ impl Epoch {
                 entry.map(|_| position.batch)
             }
             (Next::Any { .. }, Some(StepKind::Device)) => board.ready_device.pop_front(),
-            (Next::Any { .. }, Some(StepKind::Host)) => board.ready_host.pop_front(),
+            (Next::Any { .. }, Some(StepKind::Host)) => {
+                let ready = board.ready_host.pop_front();
+                if ready.is_none() {
+                    // Devices may have been granted all that was left since the agreement.
+                    self.make_host_step();
+                }
+                ready
+            }
             (Next::Any { host_first: true }, None) => {
                 board.ready_host.pop_front().or_else(|| board.ready_device.pop_front())
             }
@@ -164,7 +174,7 @@ impl Epoch {
             (Next::Unknown, _) => None,
         };
         let Some(batch) = ready else { return self.wait(next) };
-        self.guard.waits_no_more(self.board.now);
+        self.guard_waits_no_more();
         self.plan.consumed(&self.board);
         let source = self.board.consume(batch);
         self.ranks.kind = None;

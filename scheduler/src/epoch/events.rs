@@ -140,10 +140,8 @@ impl Epoch {
     pub fn accelerator_ready(&mut self, now: Time) {
         self.tell(now);
         let background = self.board.config.background();
-        let on_device = self.board.steps.accelerator_ready(self.board.now, background);
-        if let Some(step_ns) = on_device {
-            self.guard.step_on_device(&self.board, step_ns);
-        }
+        self.board.steps.accelerator_ready(self.board.now, background);
+        self.guard_step();
         self.plan.learn(&mut self.board);
     }
 

@@ -1,29 +1,75 @@
 //! The guard of `auto`: waiting for devices is allowed only out of a budget.
 //!
 //! The budget is a small part of what the host alone would take, and what device batches have saved
-//! so far. A device that is waited for beyond it gets no more work in the epoch; what it had not
-//! published the host redoes at its place in the order. So the epoch is longer than the host alone
-//! by no more than the allowance and a constant number of batches, whatever the devices do.
+//! so far. Devices are given work only once it is known what a host batch takes, and while there is
+//! a budget. A device that is waited for beyond it gets no more work in the epoch; what it had not
+//! published the host redoes at its place in the order. Where device batches are what costs, because
+//! a step on one takes longer, all that devices have is taken back. So the epoch is longer than the
+//! host alone by no more than the allowance and a constant number of batches, whatever the devices
+//! do.
+//!
+//! With several ranks each knows what all have waited, and the poorest decides: once one has no
+//! budget, or no device any more, all ranks go on with the host alone.
 
 use crate::epoch::Epoch;
 use crate::epoch::board::Board;
 use crate::epoch::device::Lost;
 use crate::ledger::State;
-use crate::strategies::Next;
-use crate::types::{DeviceId, Source, Time};
+use crate::ranks::Proposal;
+use crate::strategies::{Next, Plan};
+use crate::types::{BatchIndex, DeviceId, Source, Time};
 
-/// The host's time over this is the allowance.
+/// The host's time over this is the allowance, where restarting the host leaves so much of it.
 const ALLOWANCE_PARTS: u64 = 400;
+
+/// What may be lost in all, in thousandths of the host's time: a little less than 1 %.
+const LOSS_PER_MILLE: u64 = 9;
+
+/// Of the host's time on as many batches, what counts as saved by devices begins below this many
+/// hundredths: means of the one and the other are not known better.
+const SAVED_BELOW_PERCENT: i128 = 90;
+
+/// So many host steps say more than what was known before.
+const HOST_STEPS_SURE: u32 = 16;
+
+/// Device batches under way while it is not known what a step on one takes.
+const PROBES: u32 = 2;
+
+/// Claims of a device in windows: each is one that the host redoes while all wait.
+const AHEAD_IN_WINDOWS: u32 = 2;
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Guard {
     on: bool,
-    /// What device batches took less than host batches would have, in all.
-    saved_ns: i128,
     /// Waited for devices, and lost by redoing their work.
     spent_ns: i128,
     /// The accelerator waits for a device since then.
     waiting_since: Option<Time>,
+    /// Of the time waited, what other ranks do not know of yet: since the last agreement, and
+    /// before the next.
+    waited_ns: [u64; 2],
+    /// Everything was taken back from all devices.
+    gave_up: bool,
+}
+
+/// t_c over the epoch so far; 0 where nothing is known.
+fn host_ns(board: &Board) -> u64 {
+    let (measured, learned) = (board.steps.host(), board.config.learned.host_ns);
+    if learned == 0 || measured.count() >= HOST_STEPS_SURE { measured.mean_ns() } else { learned }
+}
+
+/// What device batches took less than host batches would have, in all. Below zero: more.
+fn saved_ns(board: &Board) -> i128 {
+    let device = board.steps.device();
+    let (count, host_ns) = (i128::from(device.count()), i128::from(host_ns(board)));
+    let (alone, taken) = (count * host_ns, count * i128::from(device.mean_ns()));
+    if host_ns == 0 {
+        0
+    } else if taken > alone {
+        alone - taken
+    } else {
+        (alone * SAVED_BELOW_PERCENT / 100 - taken).max(0)
+    }
 }
 
 impl Guard {
@@ -31,30 +77,35 @@ impl Guard {
         Self { on, ..Self::default() }
     }
 
-    /// A step on a device batch took so long.
-    pub(crate) fn step_on_device(&mut self, board: &Board, step_ns: u64) {
-        let host_ns = board.host_ns();
-        if self.on && host_ns > 0 {
-            self.saved_ns += i128::from(host_ns) - i128::from(step_ns);
-        }
-    }
-
     /// What may still be waited.
     fn left_ns(&self, board: &Board) -> i128 {
-        let alone = u128::from(board.ledger.batches()) * u128::from(board.host_ns());
-        let allowance = i128::try_from(alone / u128::from(ALLOWANCE_PARTS)).unwrap_or(i128::MAX);
-        allowance + self.saved_ns - self.spent_ns
+        let alone = u128::from(board.ledger.batches()) * u128::from(host_ns(board));
+        // Workers that have nothing prepared give their first batch after so long.
+        let restart = if board.config.background() { board.preparation_ns() } else { 0 };
+        let most = (alone * u128::from(LOSS_PER_MILLE) / 1_000).saturating_sub(restart.into());
+        let allowance = most.min(alone / u128::from(ALLOWANCE_PARTS));
+        i128::try_from(allowance).unwrap_or(i128::MAX) + saved_ns(board) - self.spent_ns
     }
 
     /// Whether devices may be given work.
     pub(crate) fn allows_grants(&self, board: &Board) -> bool {
-        !self.on || self.left_ns(board) >= 0
+        if !self.on {
+            return true;
+        }
+        // What devices have by now costs this much more than the host alone would take.
+        let (t_c, t_g) = (host_ns(board), board.steps.device().mean_ns());
+        let due = i128::from(board.ledger.device_open()) * i128::from(t_g.saturating_sub(t_c));
+        !self.gave_up && t_c > 0 && self.left_ns(board) >= due
     }
 
-    /// The accelerator does not wait for a device any more.
-    pub(crate) fn waits_no_more(&mut self, now: Time) {
+    /// The accelerator does not wait for a device any more. `agreed`: ranks have agreed on the
+    /// source of the step.
+    pub(crate) fn waits_no_more(&mut self, now: Time, agreed: bool) {
         if let Some(since) = self.waiting_since.take() {
-            self.spent_ns += i128::from(now.saturating_sub(since));
+            let waited = now.saturating_sub(since);
+            self.spent_ns += i128::from(waited);
+            let of_ranks = &mut self.waited_ns[usize::from(!agreed)];
+            *of_ranks = of_ranks.saturating_add(waited);
         }
     }
 
@@ -64,15 +115,112 @@ impl Guard {
         let left = u64::try_from(self.left_ns(board).max(0)).unwrap_or(u64::MAX);
         since.saturating_add(left)
     }
+
+    /// What other ranks have to know.
+    pub(crate) fn propose(&self, board: &Board, proposal: &mut Proposal) {
+        proposal.waited_ns = self.waited_ns;
+        proposal.without_devices =
+            self.on && (self.gave_up || board.all_lost() || self.left_ns(board) < 0);
+    }
 }
 
 impl Epoch {
+    /// A step has ended. Devices are left where there is no budget any more. With several ranks
+    /// that is for all to agree on.
+    pub(crate) fn guard_step(&mut self) {
+        let alone = self.board.config.ranks == 1;
+        if !alone || !self.guard.on || self.guard.left_ns(&self.board) >= 0 {
+            return;
+        }
+        if saved_ns(&self.board) < 0 && !self.in_windows() {
+            self.abandon_devices();
+        } else {
+            self.retire_devices();
+        }
+    }
+
+    /// Whether workers prepare in the order of consumption whatever devices have not: their places
+    /// are taken by what comes later, so that redoing takes longer than a device batch costs.
+    fn in_windows(&self) -> bool {
+        let windowed = matches!(&self.plan, Plan::Ordered(plan) if plan.is_windowed());
+        windowed && self.board.config.background()
+    }
+
+    /// No device gets more work; what they published is used.
+    fn retire_devices(&mut self) {
+        for at in 0..self.board.devices.len() {
+            let id = DeviceId(u16::try_from(at).expect("counted by a u16"));
+            if self.board.device(id).lost.is_none() {
+                self.board.fence(id);
+                self.board.give_up(id, Lost::Slow);
+            }
+        }
+        self.plan.learn(&mut self.board);
+    }
+
+    /// Most batches that devices may be granted together, beyond what each may have.
+    pub(crate) fn guard_grants_most(&self) -> u32 {
+        let board = &self.board;
+        let unknown = board.steps.device().count() == 0 && board.config.learned.ready_ns == 0;
+        if !self.guard.on || !unknown || !self.plan.mixes_sources() {
+            return u32::MAX;
+        }
+        PROBES.saturating_sub(board.ledger.device_open())
+    }
+
+    /// Most batches that a device may have to work on.
+    pub(crate) fn guard_ahead_most(&self) -> u32 {
+        if self.guard.on && self.in_windows() { AHEAD_IN_WINDOWS } else { u32::MAX }
+    }
+
+    /// All ranks have come to this: takes over what they waited, and whether they leave the devices.
+    pub(crate) fn guard_agreed(&mut self, combined: &Proposal) {
+        let own = std::mem::take(&mut self.guard.waited_ns);
+        for (of_all, own) in combined.waited_ns.into_iter().zip(own) {
+            let more = of_all.saturating_sub(own);
+            self.guard.spent_ns += i128::from(more);
+            if more > 0 {
+                self.board.steps.waits_for_device();
+            }
+        }
+        if combined.without_devices {
+            self.abandon_devices();
+        }
+    }
+
+    /// Takes back everything that devices have: the host redoes it, as if there were none.
+    fn abandon_devices(&mut self) {
+        if std::mem::replace(&mut self.guard.gave_up, true) {
+            return;
+        }
+        self.retire_devices();
+        let held = |state| matches!(state, State::Published | State::Fetching | State::Ready);
+        let entries = self.board.ledger.entries().filter(|(_, entry)| held(entry.state));
+        let mut kept: Vec<(BatchIndex, DeviceId, State)> = entries
+            .filter_map(|(batch, entry)| match entry.source {
+                Source::Device(device) => Some((batch, device, entry.state)),
+                Source::Host => None,
+            })
+            .collect();
+        kept.sort_unstable_by_key(|(batch, ..)| *batch);
+        for (batch, device, state) in kept {
+            self.discard_batch(batch, device, state);
+        }
+        self.board.ready_device.clear();
+        self.plan.learn(&mut self.board);
+    }
+
+    /// The accelerator waits for a device no more, if it did.
+    pub(crate) fn guard_waits_no_more(&mut self) {
+        self.guard.waits_no_more(self.board.now, self.ranks.kind.is_some());
+    }
+
     /// Nothing can be consumed: sees whether a device is the reason, and for how long it may be.
     /// Gives the time at which to look again.
     pub(crate) fn guard_waiting(&mut self, next: Next) -> Option<Time> {
         let device = self.waited_for(next);
         if device.is_none() && !self.waits_for_redoing(next) {
-            self.guard.waits_no_more(self.board.now);
+            self.guard_waits_no_more();
             return None;
         }
         self.board.steps.waits_for_device();
@@ -84,7 +232,7 @@ impl Epoch {
         if self.board.now < until {
             return Some(until);
         }
-        self.guard.waits_no_more(self.board.now);
+        self.guard_waits_no_more();
         self.board.fence(device);
         self.board.give_up(device, Lost::Slow);
         self.plan.learn(&mut self.board);
@@ -95,11 +243,18 @@ impl Epoch {
     /// spool, or workers redo it while what follows lies ready. (Without workers redoing takes no
     /// longer than the host alone would have taken for it.)
     fn waits_for_redoing(&self, next: Next) -> bool {
-        let Next::Only(position) = next else { return false };
-        let Some(entry) = self.board.ledger.entry(position.batch) else { return false };
-        match entry.source {
-            Source::Device(_) => matches!(entry.state, State::Published | State::Fetching),
-            Source::Host => entry.redone && self.board.config.background(),
+        let (ledger, background) = (&self.board.ledger, self.board.config.background());
+        let Next::Only(position) = next else {
+            let left = ledger.untouched() + ledger.parts.freed();
+            let at_devices = left == 0 && ledger.device_finished() > 0;
+            return at_devices && (background || ledger.host_open() == 0);
+        };
+        let Some(entry) = ledger.entry(position.batch) else { return false };
+        match (entry.source, entry.state) {
+            (Source::Device(_), State::Published | State::Fetching) => true,
+            (Source::Device(_), State::Free) => background,
+            (Source::Device(_), _) => false,
+            (Source::Host, _) => (entry.redone || position.from_device) && background,
         }
     }
 

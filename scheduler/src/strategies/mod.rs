@@ -149,6 +149,14 @@ impl Plan {
         }
     }
 
+    /// Whether device batches are consumed soon after they come, and not only at the end.
+    pub(crate) fn mixes_sources(&self) -> bool {
+        match self {
+            Self::Ordered(plan) => plan.is_windowed(),
+            Self::Wrr(_) => true,
+        }
+    }
+
     /// The published batch to fetch next.
     pub(crate) fn next_fetch(&mut self, board: &mut Board) -> Option<BatchIndex> {
         match self {

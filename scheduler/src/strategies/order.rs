@@ -108,6 +108,11 @@ impl Cursor {
         self.index
     }
 
+    /// Positions that lie behind.
+    pub(crate) fn passed(&self) -> u32 {
+        self.host_done + self.device_done
+    }
+
     /// The position here; `None` at the end, or where the order is not fixed further.
     pub(crate) fn peek(&mut self, layout: &Layout, ledger: &Ledger) -> Option<Position> {
         let parts = &ledger.parts;

@@ -120,6 +120,10 @@ impl Ordered {
         self.given.replace(batch) != Some(batch)
     }
 
+    pub(crate) fn is_windowed(&self) -> bool {
+        self.mode == Mode::Windowed
+    }
+
     fn by_index(&self) -> bool {
         matches!(self.layout.pattern, Pattern::Ascending | Pattern::Windows)
     }
@@ -185,9 +189,23 @@ impl Ordered {
                     return Some(batch);
                 }
             }
+            if self.looks_no_further(board, position) {
+                return None;
+            }
             self.ahead.advance(&self.layout, position);
         }
         None
+    }
+
+    /// Whether what comes after this device batch is too far off for the host. After the host's part
+    /// it only redoes. Under `auto` devices may be left at any time; the host's places are then not
+    /// to be taken by what comes last.
+    fn looks_no_further(&self, board: &Board, position: Position) -> bool {
+        position.from_device
+            && self.layout.pattern == Pattern::Split
+            && board.config.background()
+            && board.is_auto()
+            && self.ahead.passed() >= self.consume.passed() + board.config.host_ahead
     }
 
     pub(super) fn device_may_precede(&self, board: &Board, batch: BatchIndex) -> bool {

@@ -120,7 +120,7 @@ fn proposals_survive_their_transport_and_combine_in_any_order() {
     let mut random = Random(3);
     let mut any = || {
         Proposal::from_words(std::array::from_fn(|at| match at {
-            1 => random.next() & 0x7_ffff_ffff,
+            1 => random.next() & 0xf_ffff_ffff,
             6 => random.next() & u64::from(u32::MAX),
             _ => random.next(),
         }))
