@@ -78,7 +78,8 @@ fn a_spool_without_space_leaves_the_work_to_the_host() {
     assert_eq!(prepared, 1, "{told:?}");
     assert!(told.iter().any(|event| event.contains("it gets no more work")), "{told:?}");
     assert!(told.iter().any(|event| event.contains("… 2 more batches")), "{told:?}");
-    assert_eq!(number(&run, "/totals/device_batches"), 1);
+    // The one before the fault, unless it was still to be fetched when the device was given up.
+    assert!(number(&run, "/totals/device_batches") <= 1);
 }
 
 #[test]
