@@ -222,7 +222,7 @@ impl Epoch {
         if let Rescue::WaitUntil(due) = rescue {
             until = until.min(due);
         }
-        if let Some(due) = guarded {
+        for due in [guarded, self.guard_looks_again(next)].into_iter().flatten() {
             until = until.min(due);
         }
         AcceleratorDecision::WaitUntil(until.max(self.board.now.saturating_add(1)))

@@ -35,6 +35,9 @@ const HOST_STEPS_SURE: u32 = 16;
 /// Device batches under way while it is not known what a step on one takes.
 const PROBES: u32 = 2;
 
+/// So often in the time of a host step it is looked whether somebody has the next batch.
+const LOOKS_IN_A_STEP: u64 = 8;
+
 /// Claims of a device in windows: each is one that the host redoes while all wait.
 const AHEAD_IN_WINDOWS: u32 = 2;
 
@@ -237,6 +240,15 @@ impl Epoch {
         self.board.give_up(device, Lost::Slow);
         self.plan.learn(&mut self.board);
         None
+    }
+
+    /// Nobody has the next batch yet: asking the host for it may leave it to a device (the switch of
+    /// `mte-feedback`), which then is to be waited for no longer than allowed.
+    pub(crate) fn guard_looks_again(&self, next: Next) -> Option<Time> {
+        let Next::Only(position) = next else { return None };
+        let unheld = self.board.ledger.state(position.batch) == State::Free;
+        let soon = host_ns(&self.board) / LOOKS_IN_A_STEP;
+        (self.guard.on && unheld && soon > 0).then(|| self.board.now.saturating_add(soon))
     }
 
     /// The accelerator waits for a batch that only a device made late: it is on its way from the
