@@ -142,11 +142,10 @@ impl Epoch {
         }
     }
 
-    /// Whether workers prepare in the order of consumption whatever devices have not: their places
+    /// Whether the host prepares in the order of consumption whatever devices have not: its places
     /// are taken by what comes later, so that redoing takes longer than a device batch costs.
     fn in_windows(&self) -> bool {
-        let windowed = matches!(&self.plan, Plan::Ordered(plan) if plan.is_windowed());
-        windowed && self.board.config.background()
+        matches!(&self.plan, Plan::Ordered(plan) if plan.is_windowed())
     }
 
     /// No device gets more work; what they published is used.
@@ -173,7 +172,8 @@ impl Epoch {
 
     /// Most batches that a device may have to work on.
     pub(crate) fn guard_ahead_most(&self) -> u32 {
-        if self.guard.on && self.in_windows() { AHEAD_IN_WINDOWS } else { u32::MAX }
+        let background = self.board.config.background();
+        if self.guard.on && background && self.in_windows() { AHEAD_IN_WINDOWS } else { u32::MAX }
     }
 
     /// All ranks have come to this: takes over what they waited, and whether they leave the devices.
