@@ -17,6 +17,7 @@ impl Epoch {
     /// What host preparation should do.
     pub fn host(&mut self, now: Time) -> HostDecision {
         self.tell(now);
+        self.guard_long_step();
         let Some(batch) = self.plan.pick_for_host(&mut self.board) else {
             return HostDecision::Done;
         };

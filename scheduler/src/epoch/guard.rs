@@ -33,7 +33,7 @@ const SAVED_BELOW_PERCENT: i128 = 90;
 const HOST_STEPS_SURE: u32 = 16;
 
 /// Device batches under way while it is not known what a step on one takes.
-const PROBES: u32 = 2;
+const PROBES: u32 = 1;
 
 /// So often in the time of a host step it is looked whether somebody has the next batch.
 const LOOKS_IN_A_STEP: u64 = 8;
@@ -90,6 +90,12 @@ impl Guard {
         i128::try_from(allowance).unwrap_or(i128::MAX) + saved_ns(board) - self.spent_ns
     }
 
+    /// Nothing may be waited any more.
+    fn is_exhausted(&self, board: &Board) -> bool {
+        let left = self.left_ns(board);
+        left < 0 || (left == 0 && self.spent_ns > 0)
+    }
+
     /// Whether devices may be given work.
     pub(crate) fn allows_grants(&self, board: &Board) -> bool {
         if !self.on {
@@ -98,7 +104,7 @@ impl Guard {
         // What devices have by now costs this much more than the host alone would take.
         let (t_c, t_g) = (host_ns(board), board.steps.device().mean_ns());
         let due = i128::from(board.ledger.device_open()) * i128::from(t_g.saturating_sub(t_c));
-        !self.gave_up && t_c > 0 && self.left_ns(board) >= due
+        !self.gave_up && t_c > 0 && !self.is_exhausted(board) && self.left_ns(board) >= due
     }
 
     /// The accelerator does not wait for a device any more. `agreed`: ranks have agreed on the
@@ -123,7 +129,7 @@ impl Guard {
     pub(crate) fn propose(&self, board: &Board, proposal: &mut Proposal) {
         proposal.waited_ns = self.waited_ns;
         proposal.without_devices =
-            self.on && (self.gave_up || board.all_lost() || self.left_ns(board) < 0);
+            self.on && (self.gave_up || board.all_lost() || self.is_exhausted(board));
     }
 }
 
@@ -132,13 +138,27 @@ impl Epoch {
     /// that is for all to agree on.
     pub(crate) fn guard_step(&mut self) {
         let alone = self.board.config.ranks == 1;
-        if !alone || !self.guard.on || self.guard.left_ns(&self.board) >= 0 {
+        if !alone || !self.guard.on || !self.guard.is_exhausted(&self.board) {
             return;
         }
         if saved_ns(&self.board) < 0 && !self.in_windows() {
             self.abandon_devices();
         } else {
             self.retire_devices();
+        }
+    }
+
+    /// A step on a device batch is under way: if it has taken more already than there is a budget
+    /// for, workers need not wait for its end to begin with what devices have.
+    pub(crate) fn guard_long_step(&mut self) {
+        if !self.guard.on || self.guard.gave_up || self.in_windows() {
+            return;
+        }
+        let Some(since) = self.board.steps.on_device_since() else { return };
+        let more = self.board.now.saturating_sub(since).saturating_sub(host_ns(&self.board));
+        let known = host_ns(&self.board) > 0 && saved_ns(&self.board) <= 0;
+        if known && more > 0 && self.guard.left_ns(&self.board) < i128::from(more) {
+            self.abandon_devices();
         }
     }
 
