@@ -111,6 +111,11 @@ impl Steps {
         self.waited = false;
     }
 
+    /// When the step that is under way began, if it is on a device batch.
+    pub(crate) fn on_device_since(&self) -> Option<Time> {
+        self.running.and_then(|(source, since)| (source != Source::Host).then_some(since))
+    }
+
     pub(crate) fn consumed(&mut self, now: Time, source: Source) {
         self.running = Some((source, now));
     }

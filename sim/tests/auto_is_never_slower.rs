@@ -6,11 +6,14 @@ mod random;
 use meetpoint_sim::scenario::{Scenario, StrategyName};
 use meetpoint_sim::{Error, Outcome, run};
 
-const SEEDS: u64 = 400;
+const SEEDS: u64 = 1_000;
 
-/// Seeds under which `auto` of the scheduler costs more than 1 %. One that holds again must be taken
-/// out.
-const SEEDS_THAT_FAIL: [u64; 2] = [22, 256];
+/// Seeds beyond these that failed once, and hold now.
+const SEEDS_THAT_FAILED: [u64; 2] = [1030, 1734];
+
+/// Seeds under which `auto` of the scheduler costs more than 1 %: several ranks with eight workers
+/// each, which begin anew once devices are left. One that holds again must be taken out.
+const SEEDS_THAT_FAIL: [u64; 2] = [584, 1595];
 
 fn simulated(scenario: &Scenario, seed: u64) -> Option<Outcome> {
     match run(scenario, seed) {
@@ -41,7 +44,7 @@ fn slower(seeds: impl Iterator<Item = u64>) -> (Vec<(u64, f64)>, f64) {
     (slower, worst)
 }
 
-fn check(seeds: std::ops::Range<u64>) {
+fn check(seeds: impl Iterator<Item = u64>) {
     let (slower, worst) = slower(seeds.filter(|seed| !SEEDS_THAT_FAIL.contains(seed)));
     println!("at worst {worst:.4} of the host alone");
     assert!(slower.is_empty(), "{} were slower: {slower:.4?}", slower.len());
@@ -63,4 +66,9 @@ fn auto_is_never_slower_than_the_host_alone_first_half() {
 #[test]
 fn auto_is_never_slower_than_the_host_alone_second_half() {
     check(SEEDS / 2..SEEDS);
+}
+
+#[test]
+fn seeds_that_failed_once_hold() {
+    check(SEEDS_THAT_FAILED.into_iter());
 }

@@ -15,10 +15,10 @@ use meetpoint_sim::{EpochOutcome, Error, Keep, Outcome, run_keeping};
 const SEEDS: u64 = 10_000;
 
 /// Seeds that failed once, in the simulator or the scheduler, and hold now.
-const SEEDS_THAT_FAILED: [u64; 41] = [
-    28, 78, 107, 133, 144, 225, 250, 263, 275, 299, 324, 471, 485, 526, 650, 839, 1261, 1772, 1953,
-    2297, 2338, 2398, 2467, 2841, 3220, 3224, 3476, 4765, 5007, 5355, 5885, 6135, 6291, 6354, 7183,
-    7249, 8014, 8958, 9114, 9181, 9951,
+const SEEDS_THAT_FAILED: [u64; 42] = [
+    28, 78, 107, 133, 144, 225, 250, 263, 275, 299, 324, 471, 485, 526, 638, 650, 839, 1261, 1772,
+    1953, 2297, 2338, 2398, 2467, 2841, 3220, 3224, 3476, 4765, 5007, 5355, 5885, 6135, 6291, 6354,
+    7183, 7249, 8014, 8958, 9114, 9181, 9951,
 ];
 
 fn simulated(scenario: &Scenario, seed: u64) -> Option<Outcome> {

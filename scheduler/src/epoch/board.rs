@@ -19,6 +19,9 @@ pub(crate) struct Board {
     pub(crate) config: Config,
     /// Batches are consumed as they become ready.
     pub(crate) any_order: bool,
+    /// A device batch that is ready will be consumed. Not so with several ranks, and where `auto`
+    /// may leave the devices with all that they have.
+    pub(crate) ready_is_safe: bool,
     /// The latest time that was told.
     pub(crate) now: Time,
     pub(crate) ledger: Ledger,
@@ -50,6 +53,7 @@ impl Board {
         let queue = |count: u32| if any_order { at_most(count) } else { 0 };
         let mut made = Self {
             any_order,
+            ready_is_safe: config.ranks == 1,
             now: 0,
             ledger: Ledger::new(&config),
             devices: (0..config.devices.len()).map(|at| Device::new(&config, at)).collect(),
@@ -122,10 +126,9 @@ impl Board {
         matches!(self.config.strategy, Strategy::Auto { .. })
     }
 
-    /// Some batch of a device may yet be the host's to redo: with several ranks, and under `auto`,
-    /// even one that is ready.
+    /// Some batch of a device may yet be the host's to redo.
     pub(crate) fn any_at_risk(&self) -> bool {
-        let safe = if self.config.ranks == 1 && !self.is_auto() { self.fetched } else { 0 };
+        let safe = if self.ready_is_safe { self.fetched } else { 0 };
         self.ledger.device_open() > safe
     }
 

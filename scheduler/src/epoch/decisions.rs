@@ -17,6 +17,7 @@ impl Epoch {
     /// What host preparation should do.
     pub fn host(&mut self, now: Time) -> HostDecision {
         self.tell(now);
+        self.guard_long_step();
         let Some(batch) = self.plan.pick_for_host(&mut self.board) else {
             return HostDecision::Done;
         };
@@ -222,7 +223,7 @@ impl Epoch {
         if let Rescue::WaitUntil(due) = rescue {
             until = until.min(due);
         }
-        if let Some(due) = guarded {
+        for due in [guarded, self.guard_looks_again(next)].into_iter().flatten() {
             until = until.min(due);
         }
         AcceleratorDecision::WaitUntil(until.max(self.board.now.saturating_add(1)))

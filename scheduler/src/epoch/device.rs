@@ -57,6 +57,10 @@ impl List {
         at.map_or(0, |at| u32::try_from(at).expect("a list is no longer than an epoch"))
     }
 
+    pub(crate) fn any_below(&self, batch: BatchIndex) -> bool {
+        self.0.iter().any(|&other| other < batch)
+    }
+
     pub(crate) fn contains(&self, batch: BatchIndex) -> bool {
         self.0.contains(&batch)
     }
@@ -141,6 +145,11 @@ impl Device {
     /// Holds batches that it may still fail to deliver.
     pub(crate) fn holds_unready(&self) -> bool {
         !self.claimed.is_empty() || !self.published.is_empty()
+    }
+
+    /// The same, of what comes before a batch.
+    pub(crate) fn holds_unready_below(&self, batch: BatchIndex) -> bool {
+        self.claimed.any_below(batch) || self.published.any_below(batch)
     }
 
     /// Slots of the spool that its batches take.

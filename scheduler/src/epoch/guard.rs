@@ -33,7 +33,10 @@ const SAVED_BELOW_PERCENT: i128 = 90;
 const HOST_STEPS_SURE: u32 = 16;
 
 /// Device batches under way while it is not known what a step on one takes.
-const PROBES: u32 = 2;
+const PROBES: u32 = 1;
+
+/// So often in the time of a host step it is looked whether somebody has the next batch.
+const LOOKS_IN_A_STEP: u64 = 8;
 
 /// Claims of a device in windows: each is one that the host redoes while all wait.
 const AHEAD_IN_WINDOWS: u32 = 2;
@@ -87,6 +90,12 @@ impl Guard {
         i128::try_from(allowance).unwrap_or(i128::MAX) + saved_ns(board) - self.spent_ns
     }
 
+    /// Nothing may be waited any more.
+    fn is_exhausted(&self, board: &Board) -> bool {
+        let left = self.left_ns(board);
+        left < 0 || (left == 0 && self.spent_ns > 0)
+    }
+
     /// Whether devices may be given work.
     pub(crate) fn allows_grants(&self, board: &Board) -> bool {
         if !self.on {
@@ -95,7 +104,7 @@ impl Guard {
         // What devices have by now costs this much more than the host alone would take.
         let (t_c, t_g) = (host_ns(board), board.steps.device().mean_ns());
         let due = i128::from(board.ledger.device_open()) * i128::from(t_g.saturating_sub(t_c));
-        !self.gave_up && t_c > 0 && self.left_ns(board) >= due
+        !self.gave_up && t_c > 0 && !self.is_exhausted(board) && self.left_ns(board) >= due
     }
 
     /// The accelerator does not wait for a device any more. `agreed`: ranks have agreed on the
@@ -120,7 +129,7 @@ impl Guard {
     pub(crate) fn propose(&self, board: &Board, proposal: &mut Proposal) {
         proposal.waited_ns = self.waited_ns;
         proposal.without_devices =
-            self.on && (self.gave_up || board.all_lost() || self.left_ns(board) < 0);
+            self.on && (self.gave_up || board.all_lost() || self.is_exhausted(board));
     }
 }
 
@@ -129,7 +138,7 @@ impl Epoch {
     /// that is for all to agree on.
     pub(crate) fn guard_step(&mut self) {
         let alone = self.board.config.ranks == 1;
-        if !alone || !self.guard.on || self.guard.left_ns(&self.board) >= 0 {
+        if !alone || !self.guard.on || !self.guard.is_exhausted(&self.board) {
             return;
         }
         if saved_ns(&self.board) < 0 && !self.in_windows() {
@@ -139,11 +148,24 @@ impl Epoch {
         }
     }
 
-    /// Whether workers prepare in the order of consumption whatever devices have not: their places
+    /// A step on a device batch is under way: if it has taken more already than there is a budget
+    /// for, workers need not wait for its end to begin with what devices have.
+    pub(crate) fn guard_long_step(&mut self) {
+        if !self.guard.on || self.guard.gave_up || self.in_windows() {
+            return;
+        }
+        let Some(since) = self.board.steps.on_device_since() else { return };
+        let more = self.board.now.saturating_sub(since).saturating_sub(host_ns(&self.board));
+        let known = host_ns(&self.board) > 0 && saved_ns(&self.board) <= 0;
+        if known && more > 0 && self.guard.left_ns(&self.board) < i128::from(more) {
+            self.abandon_devices();
+        }
+    }
+
+    /// Whether the host prepares in the order of consumption whatever devices have not: its places
     /// are taken by what comes later, so that redoing takes longer than a device batch costs.
     fn in_windows(&self) -> bool {
-        let windowed = matches!(&self.plan, Plan::Ordered(plan) if plan.is_windowed());
-        windowed && self.board.config.background()
+        matches!(&self.plan, Plan::Ordered(plan) if plan.is_windowed())
     }
 
     /// No device gets more work; what they published is used.
@@ -170,7 +192,8 @@ impl Epoch {
 
     /// Most batches that a device may have to work on.
     pub(crate) fn guard_ahead_most(&self) -> u32 {
-        if self.guard.on && self.in_windows() { AHEAD_IN_WINDOWS } else { u32::MAX }
+        let background = self.board.config.background();
+        if self.guard.on && background && self.in_windows() { AHEAD_IN_WINDOWS } else { u32::MAX }
     }
 
     /// All ranks have come to this: takes over what they waited, and whether they leave the devices.
@@ -237,6 +260,15 @@ impl Epoch {
         self.board.give_up(device, Lost::Slow);
         self.plan.learn(&mut self.board);
         None
+    }
+
+    /// Nobody has the next batch yet: asking the host for it may leave it to a device (the switch of
+    /// `mte-feedback`), which then is to be waited for no longer than allowed.
+    pub(crate) fn guard_looks_again(&self, next: Next) -> Option<Time> {
+        let Next::Only(position) = next else { return None };
+        let unheld = self.board.ledger.state(position.batch) == State::Free;
+        let soon = host_ns(&self.board) / LOOKS_IN_A_STEP;
+        (self.guard.on && unheld && soon > 0).then(|| self.board.now.saturating_add(soon))
     }
 
     /// The accelerator waits for a batch that only a device made late: it is on its way from the

@@ -58,7 +58,9 @@ impl Epoch {
             (strategy, _) => (strategy, None),
         };
         let plan = Plan::new(&config, strategy);
-        let board = Board::new(config, matches!(plan, Plan::Wrr(_)));
+        let mut board = Board::new(config, matches!(plan, Plan::Wrr(_)));
+        let windowed = matches!(strategy, Strategy::Windowed { .. });
+        board.ready_is_safe &= picked.is_none() || windowed;
         let watermarks = Watermarks::new(&board);
         let guard = Guard::new(picked.is_some());
         let mut made = Self { plan, watermarks, guard, ranks: Ranks::default(), picked, board };

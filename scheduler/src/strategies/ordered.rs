@@ -14,6 +14,9 @@ use crate::strategies::{Grant, Next, Rescue};
 use crate::tournament::{NONE, Tournament};
 use crate::types::{BatchIndex, DeviceId, Source};
 
+/// With more devices than this it is not looked at each whether it holds an earlier batch.
+const LOOKED_AT: usize = 8;
+
 /// What the strategies differ in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
@@ -217,8 +220,17 @@ impl Ordered {
                 n >= board.ledger.parts.part(part).count() - self.layout.shares[part]
             }
             (_, Pattern::Ascending) if self.layout.shares.len() == 1 => batch.0 >= host_part,
-            (_, Pattern::Windows) => {
+            (_, Pattern::Windows) if !board.ready_is_safe || board.devices.len() > LOOKED_AT => {
                 board.ledger.device_open() > 0 || board.ledger.parts.freed() > 0
+            }
+            (_, Pattern::Windows) => {
+                let parts = &board.ledger.parts;
+                let is_before = |part: usize| {
+                    let freed = parts.part(part).freed_ends();
+                    freed.is_some_and(|(lowest, _)| parts.batch(part, lowest) < batch)
+                };
+                board.devices.iter().any(|device| device.holds_unready_below(batch))
+                    || (0..parts.len()).any(is_before)
             }
             _ => true,
         }
