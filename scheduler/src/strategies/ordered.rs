@@ -200,9 +200,9 @@ impl Ordered {
         None
     }
 
-    /// Whether what comes after this device batch is too far off for the host. After the host's part
-    /// it only redoes. Under `auto` devices may be left at any time; the host's places are then not
-    /// to be taken by what comes last.
+    /// Whether what comes after this device batch is too far off for the host. After the host's
+    /// part it only redoes. Under `auto` devices may be left at any time; the host's places are
+    /// then not to be taken by what comes last.
     fn looks_no_further(&self, board: &Board, position: Position) -> bool {
         position.from_device
             && self.layout.pattern == Pattern::Split
