@@ -107,6 +107,7 @@ impl Epoch {
             }
         }
         if self.ranks.kind == Some(StepKind::Host) {
+            self.guard_surplus(&combined);
             self.make_host_step();
         }
         self.check_step();

@@ -211,6 +211,26 @@ impl Epoch {
         }
     }
 
+    /// The host has nothing more to begin, and the step is a host step: what devices have beyond
+    /// those of the slowest rank is redone by workers side by side, and not one by one at the end.
+    pub(crate) fn guard_surplus(&mut self, combined: &Proposal) {
+        let ledger = &self.board.ledger;
+        let idle = ledger.untouched() + ledger.parts.freed() == 0;
+        let mixes = matches!(self.plan, Plan::Wrr(_)) && self.board.config.background();
+        if !self.guard.on || !mixes || !idle {
+            return;
+        }
+        let published = ledger.device_finished() + ledger.consumed_by_device();
+        for _ in combined.device_total..published {
+            let Some(batch) = self.board.ready_device.pop_back() else { return };
+            if let Some(entry) = self.board.ledger.entry(batch)
+                && let Source::Device(device) = entry.source
+            {
+                self.discard_batch(batch, device, entry.state);
+            }
+        }
+    }
+
     /// Takes back everything that devices have: the host redoes it, as if there were none.
     fn abandon_devices(&mut self) {
         if std::mem::replace(&mut self.guard.gave_up, true) {
