@@ -75,6 +75,13 @@ fn saved_ns(board: &Board) -> i128 {
     }
 }
 
+/// Ranks pick what adapts, whatever they know: whether that is that devices save nothing.
+fn known_useless(board: &Board) -> bool {
+    let (learned, measured) = (&board.config.learned, board.steps.device().count());
+    let known = learned.host_ns > 0 && learned.ready_ns >= learned.host_ns;
+    board.config.ranks > 1 && measured == 0 && known
+}
+
 impl Guard {
     pub(crate) fn new(on: bool) -> Self {
         Self { on, ..Self::default() }
@@ -100,6 +107,9 @@ impl Guard {
     pub(crate) fn allows_grants(&self, board: &Board) -> bool {
         if !self.on {
             return true;
+        }
+        if known_useless(board) {
+            return false;
         }
         // What devices have by now costs this much more than the host alone would take.
         let (t_c, t_g) = (host_ns(board), board.steps.device().mean_ns());
@@ -137,6 +147,9 @@ impl Epoch {
     /// A step has ended. Devices are left where there is no budget any more. With several ranks
     /// that is for all to agree on.
     pub(crate) fn guard_step(&mut self) {
+        if self.guard.on && known_useless(&self.board) {
+            self.abandon_devices();
+        }
         let alone = self.board.config.ranks == 1;
         if !alone || !self.guard.on || !self.guard.is_exhausted(&self.board) {
             return;
