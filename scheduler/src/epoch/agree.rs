@@ -158,8 +158,8 @@ impl Epoch {
 
     /// A batch of a device that was accepted and is to be dropped (its slot and its memory
     /// released) because the host redoes it. Ask until `None` after each call of
-    /// [`Epoch::agreed`] and [`Epoch::accelerator`]; with one rank it is `None` but for `auto`, which
-    /// leaves devices whose batches cost time.
+    /// [`Epoch::agreed`] and [`Epoch::accelerator`]; with one rank it is `None` but for `auto`,
+    /// which leaves devices whose batches cost time.
     pub fn discard(&mut self, now: Time) -> Option<(BatchIndex, DeviceId)> {
         self.tell(now);
         self.ranks.discards.pop_front()

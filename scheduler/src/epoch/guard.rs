@@ -3,7 +3,8 @@
 //! The budget is a small part of what the host alone would take, and what device batches have saved
 //! so far. Devices are given work only once it is known what a host batch takes, and while there is
 //! a budget. A device that is waited for beyond it gets no more work in the epoch; what it had not
-//! published the host redoes at its place in the order. Where device batches are what costs, because
+//! published the host redoes at its place in the order. Where device batches are what costs,
+//! because
 //! a step on one takes longer, all that devices have is taken back. So the epoch is longer than the
 //! host alone by no more than the allowance and a constant number of batches, whatever the devices
 //! do.
@@ -209,7 +210,8 @@ impl Epoch {
         if self.guard.on && background && self.in_windows() { AHEAD_IN_WINDOWS } else { u32::MAX }
     }
 
-    /// All ranks have come to this: takes over what they waited, and whether they leave the devices.
+    /// All ranks have come to this: takes over what they waited, and whether they leave the
+    /// devices.
     pub(crate) fn guard_agreed(&mut self, combined: &Proposal) {
         let own = std::mem::take(&mut self.guard.waited_ns);
         for (of_all, own) in combined.waited_ns.into_iter().zip(own) {
@@ -295,8 +297,8 @@ impl Epoch {
         None
     }
 
-    /// Nobody has the next batch yet: asking the host for it may leave it to a device (the switch of
-    /// `mte-feedback`), which then is to be waited for no longer than allowed.
+    /// Nobody has the next batch yet: asking the host for it may leave it to a device (the switch
+    /// of `mte-feedback`), which then is to be waited for no longer than allowed.
     pub(crate) fn guard_looks_again(&self, next: Next) -> Option<Time> {
         let Next::Only(position) = next else { return None };
         let unheld = self.board.ledger.state(position.batch) == State::Free;
