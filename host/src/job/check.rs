@@ -11,6 +11,9 @@ use rustix::fs::{Access, access, statvfs};
 use rustix::thread::{CpuSet, sched_getaffinity};
 use std::path::Path;
 
+/// Most ranks that a device works for, as `meetpoint device serve --hosts` takes them.
+const HOSTS_MAX: u32 = 64;
+
 impl JobFile {
     /// A fault of the value under a key, such as `device.core` or `host_cores[1]`.
     pub fn fault(
@@ -90,6 +93,15 @@ impl JobFile {
         if self.run_ahead && !self.replay.is_empty() {
             let problem = "`run_ahead` begins an epoch before its record is known to the devices";
             return Err(self.fault("run_ahead", problem, "leave it out of a job with `replay`"));
+        }
+        if self.run_ahead && self.ranks > 1 {
+            let problem = "`run_ahead` is for one rank: several do not agree yet on batches of the \
+                           next epoch";
+            return Err(self.fault("run_ahead", problem, "leave it out of a job with `ranks`"));
+        }
+        if !self.devices.is_empty() && self.ranks > HOSTS_MAX {
+            let problem = format!("a device works for at most {HOSTS_MAX} ranks at a time");
+            return Err(self.fault("ranks", &problem, "ask for fewer ranks, or for no device"));
         }
         let epochs = self.epochs as usize;
         if self.replay.len() > 1 && self.replay.len() != epochs {

@@ -108,6 +108,7 @@ impl Epoch {
             }
         }
         if self.ranks.kind == Some(StepKind::Host) {
+            self.guard_surplus(&combined);
             self.make_host_step();
         }
         self.check_step();

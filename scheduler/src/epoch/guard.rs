@@ -4,9 +4,10 @@
 //! so far. Devices are given work only once it is known what a host batch takes, and while there is
 //! a budget. A device that is waited for beyond it gets no more work in the epoch; what it had not
 //! published the host redoes at its place in the order. Where device batches are what costs,
-//! because a step on one takes longer, all that devices have is taken back. So the epoch is longer
-//! than the host alone by no more than the allowance and a constant number of batches, whatever the
-//! devices do.
+//! because
+//! a step on one takes longer, all that devices have is taken back. So the epoch is longer than the
+//! host alone by no more than the allowance and a constant number of batches, whatever the devices
+//! do.
 //!
 //! With several ranks each knows what all have waited, and the poorest decides: once one has no
 //! budget, or no device any more, all ranks go on with the host alone.
@@ -75,6 +76,13 @@ fn saved_ns(board: &Board) -> i128 {
     }
 }
 
+/// Ranks pick what adapts, whatever they know: whether that is that devices save nothing.
+fn known_useless(board: &Board) -> bool {
+    let (learned, measured) = (&board.config.learned, board.steps.device().count());
+    let known = learned.host_ns > 0 && learned.ready_ns >= learned.host_ns;
+    board.config.ranks > 1 && measured == 0 && known
+}
+
 impl Guard {
     pub(crate) fn new(on: bool) -> Self {
         Self { on, ..Self::default() }
@@ -100,6 +108,9 @@ impl Guard {
     pub(crate) fn allows_grants(&self, board: &Board) -> bool {
         if !self.on {
             return true;
+        }
+        if known_useless(board) {
+            return false;
         }
         // What devices have by now costs this much more than the host alone would take.
         let (t_c, t_g) = (host_ns(board), board.steps.device().mean_ns());
@@ -137,6 +148,9 @@ impl Epoch {
     /// A step has ended. Devices are left where there is no budget any more. With several ranks
     /// that is for all to agree on.
     pub(crate) fn guard_step(&mut self) {
+        if self.guard.on && known_useless(&self.board) {
+            self.abandon_devices();
+        }
         let alone = self.board.config.ranks == 1;
         if !alone || !self.guard.on || !self.guard.is_exhausted(&self.board) {
             return;
@@ -212,6 +226,26 @@ impl Epoch {
         }
     }
 
+    /// The host has nothing more to begin, and the step is a host step: what devices have beyond
+    /// those of the slowest rank is redone by workers side by side, and not one by one at the end.
+    pub(crate) fn guard_surplus(&mut self, combined: &Proposal) {
+        let ledger = &self.board.ledger;
+        let idle = ledger.untouched() + ledger.parts.freed() == 0;
+        let mixes = matches!(self.plan, Plan::Wrr(_)) && self.board.config.background();
+        if !self.guard.on || !mixes || !idle {
+            return;
+        }
+        let published = ledger.device_finished() + ledger.consumed_by_device();
+        for _ in combined.device_total..published {
+            let Some(batch) = self.board.ready_device.pop_back() else { return };
+            if let Some(entry) = self.board.ledger.entry(batch)
+                && let Source::Device(device) = entry.source
+            {
+                self.discard_batch(batch, device, entry.state);
+            }
+        }
+    }
+
     /// Takes back everything that devices have: the host redoes it, as if there were none.
     fn abandon_devices(&mut self) {
         if std::mem::replace(&mut self.guard.gave_up, true) {
@@ -264,8 +298,7 @@ impl Epoch {
     }
 
     /// Nobody has the next batch yet: asking the host for it may leave it to a device (the switch
-    /// of
-    /// `mte-feedback`), which then is to be waited for no longer than allowed.
+    /// of `mte-feedback`), which then is to be waited for no longer than allowed.
     pub(crate) fn guard_looks_again(&self, next: Next) -> Option<Time> {
         let Next::Only(position) = next else { return None };
         let unheld = self.board.ledger.state(position.batch) == State::Free;
