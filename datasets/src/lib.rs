@@ -10,6 +10,7 @@ mod jpeg;
 mod natural;
 pub mod pack;
 mod place;
+pub mod source;
 pub mod unpack;
 pub mod verify;
 mod walk;

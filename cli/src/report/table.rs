@@ -390,7 +390,10 @@ fn epoch_lines(run: &Run, epoch: &Epoch) -> Vec<String> {
         _ => format!("epoch {}: ", epoch.epoch),
     };
     let decided = Some(decided(epoch)).filter(|decided| !decided.is_empty());
-    let record = epoch.record.as_ref().map(|record| format!("replay with --replay {record}"));
+    // A job that moves batches cannot be replayed: its records are of no use to it.
+    let moved = run.epochs.iter().any(|epoch| epoch.displacement.is_some());
+    let record = epoch.record.as_ref().filter(|_| !moved);
+    let record = record.map(|record| format!("replay with --replay {record}"));
     [decided, record].into_iter().flatten().map(|line| format!("{which}{line}")).collect()
 }
 

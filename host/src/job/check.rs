@@ -94,6 +94,11 @@ impl JobFile {
             let problem = "`run_ahead` begins an epoch before its record is known to the devices";
             return Err(self.fault("run_ahead", problem, "leave it out of a job with `replay`"));
         }
+        if let Some(device) = self.devices.iter().find(|it| self.shared && it.parts.is_some()) {
+            let problem = "with `shared` every device has every part of the dataset";
+            let key = format!("{}.parts", device.table);
+            return Err(self.fault(&key, problem, "leave out `parts`, or `shared`"));
+        }
         if self.run_ahead && self.ranks > 1 {
             let problem = "`run_ahead` is for one rank: several do not agree yet on batches of the \
                            next epoch";

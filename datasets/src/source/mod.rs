@@ -1,0 +1,175 @@
+//! Where samples come from: one trait, one file or folder for each kind of source.
+//!
+//! A source yields its samples in an order of its own, which is the same each time it is opened
+//! and nothing changed; it decides nothing about how they are stored. What a sample's bytes are is
+//! said as a place ([`Content::File`], [`Content::Range`]) wherever they lie somewhere as they are,
+//! so that they are read by many threads, and can be indexed without a copy.
+//!
+//! In reading order: [`Source`] (the trait), [`SourceSchema`] (what its samples are made of),
+//! [`Entry`] and [`Item`] (one of them), [`Finished`] (what is known at the end).
+
+use crate::{Error, LeftOut};
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// What the bytes of a sample are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ContentKind {
+    /// An encoded picture; it is decoded for a check, and JPEGs may be stored in another form.
+    Image,
+    /// An encoded sound.
+    Audio,
+    /// A text in UTF-8.
+    Text,
+    /// Anything else.
+    Bytes,
+    /// Samples have columns only; their content has no bytes.
+    None,
+}
+
+/// What the samples of a source are made of; known once it is open.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceSchema {
+    /// What `content` is.
+    pub kind: ContentKind,
+    /// Name of the content in the source, such as `image`, `jpg` or `audio`; empty for
+    /// [`ContentKind::None`].
+    pub name: String,
+    /// The columns beside key, content and label: any types but dictionaries, run-end encoded ones
+    /// and views. What a column is (a picture, a mask, boxes, …) is in its field's metadata under
+    /// `meetpoint.kind`, names of its integers under `meetpoint.labels` (a JSON list of strings).
+    pub extra: SchemaRef,
+}
+
+/// How much there is, as far as it is known before the end; for a progress bar.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Size {
+    /// Samples.
+    pub samples: Option<u64>,
+    /// Bytes of what is read.
+    pub bytes: Option<u64>,
+}
+
+/// Where a sample lies in its source, in the words of an error.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Whence {
+    /// File (or URL), as the user would name it.
+    pub file: String,
+    /// Member of an archive, row of a table: `member 00012.jpg`, `row 17`.
+    pub member: Option<String>,
+    /// First byte in the file, where that means something.
+    pub offset: Option<u64>,
+}
+
+impl std::fmt::Display for Whence {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(to, "{}", self.file)?;
+        if let Some(member) = &self.member {
+            write!(to, ", {member}")?;
+        }
+        match self.offset {
+            Some(offset) => write!(to, ", at byte {offset}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The bytes of a sample, or where they are.
+#[derive(Debug, Clone)]
+pub enum Content {
+    /// In memory: they lie nowhere as they are.
+    Bytes(Vec<u8>),
+    /// A file of their own, of so many bytes when it was listed.
+    File {
+        /// Its path.
+        path: PathBuf,
+        /// Its length.
+        bytes: u64,
+    },
+    /// A range of a file that holds others too.
+    Range {
+        /// The file.
+        file: Arc<OpenFile>,
+        /// First byte.
+        offset: u64,
+        /// Length.
+        bytes: u64,
+    },
+}
+
+impl Content {
+    /// Length in bytes.
+    pub fn bytes(&self) -> u64 {
+        match self {
+            Self::Bytes(bytes) => bytes.len() as u64,
+            Self::File { bytes, .. } | Self::Range { bytes, .. } => *bytes,
+        }
+    }
+}
+
+/// A file of a source, open for reading at any offset.
+#[derive(Debug)]
+pub struct OpenFile {
+    /// Its path.
+    pub path: PathBuf,
+    /// Open for reading.
+    pub file: File,
+}
+
+/// One sample.
+#[derive(Debug, Clone)]
+pub struct Item {
+    /// Unique name, 1 to 4096 bytes.
+    pub key: String,
+    /// Where it lies.
+    pub whence: Whence,
+    /// Its bytes; empty for [`ContentKind::None`].
+    pub content: Content,
+    /// Index into the labels, or the integer that the source gives.
+    pub label: Option<i32>,
+    /// Its further columns: a row of a record batch with the schema [`SourceSchema::extra`]; absent
+    /// where that has no fields.
+    pub extra: Option<(Arc<RecordBatch>, usize)>,
+}
+
+/// What a source yields.
+#[derive(Debug, Clone)]
+pub enum Entry {
+    /// A sample.
+    Sample(Box<Item>),
+    /// A sample that does not read; the source can go on behind it.
+    Unreadable(LeftOut),
+    /// Something that is no sample, named.
+    NotASample(LeftOut),
+    /// Something that nobody expects to be a sample (hidden and side files), counted.
+    Ignored,
+}
+
+/// What is known of a source at its end.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Finished {
+    /// Names of the labels by index. Empty where there are no labels, or where they are integers
+    /// without names: they then get their digits as names.
+    pub labels: Vec<String>,
+}
+
+/// Where samples come from.
+pub trait Source: Send {
+    /// What its samples are made of.
+    fn schema(&self) -> &SourceSchema;
+
+    /// How much there is.
+    fn size(&self) -> Size;
+
+    /// The next sample; `None` at the end. After an error the source is not asked again: what
+    /// follows cannot be read. Memory is bounded by some samples (a record batch or a row group
+    /// where the format has such).
+    fn next(&mut self) -> Result<Option<Entry>, Error>;
+
+    /// What is known at the end; called once after [`Self::next`] gave `None`.
+    fn finish(&mut self) -> Result<Finished, Error>;
+}
