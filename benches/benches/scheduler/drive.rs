@@ -1,59 +1,32 @@
-//! What a decision of the scheduler costs: time and allocations over whole epochs.
-//!
-//! A synthetic driver answers every decision at once, so that almost all of the time is the
-//! scheduler's; what the driver itself takes is left in. The peer is an uncontended lock of a
-//! mutex, which a host takes around every call anyway.
-#![expect(unsafe_code, reason = "a global allocator that counts")]
+//! Works through epochs as a host does, answering every decision at once, so that almost all of
+//! the time is the scheduler's; what the driver itself takes is left in.
 
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::collections::VecDeque;
-use std::hint::black_box;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use meetpoint_benches::{Options, Report, Row, Target, median};
 use meetpoint_scheduler::{
     AcceleratorDecision, BatchIndex, Config, DeviceConfig, DeviceDecision, DeviceId, Epoch,
-    Generation, Goal, Holders, HostDecision, Interleave, Learned, Order, Profile, Source, Split,
-    Strategy, Tail,
+    Generation, Holders, HostDecision, Interleave, Learned, Profile, Proposal, Source, Strategy,
 };
-
-struct Counting;
-
-static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-
-// SAFETY: every call is handed to the system's allocator unchanged; the counter is an atomic.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller keeps to the contract of `alloc`, which is that of `System`.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: as for `alloc`; the pointer came from `System`.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static COUNTING: Counting = Counting;
 
 const DEVICE: DeviceId = DeviceId(0);
 const STEP_NS: u64 = 1_000;
 /// Calls that are timed together; the clock costs as much as a call.
-const CHUNK_CALLS: u64 = 1_000;
-const DECISION_NS_MAX: f64 = 200.0;
+pub(crate) const CHUNK_CALLS: u64 = 1_000;
 
 /// Costs of an epoch.
-struct Costs {
+pub(crate) struct Costs {
     /// Nanoseconds per call, one value per chunk.
-    chunks: Vec<f64>,
-    calls: u64,
-    allocations: u64,
-    sequence_hash: u64,
-    device_batches: u32,
+    pub(crate) chunks: Vec<f64>,
+    /// Decisions and events.
+    pub(crate) calls: u64,
+    /// While the epoch was worked through.
+    pub(crate) allocations: u64,
+    /// Of batches and sources in the order in which they were consumed.
+    pub(crate) sequence_hash: u64,
+    pub(crate) device_batches: u32,
 }
 
 /// Counts calls and closes chunks.
@@ -110,13 +83,13 @@ fn config(strategy: Strategy, batches: u32) -> Config {
 
 /// Works through an epoch: one round is one step of the accelerator; the device publishes every
 /// second round.
-fn work_through(strategy: Strategy, batches: u32) -> anyhow::Result<Costs> {
+pub(crate) fn work_through(strategy: Strategy, batches: u32) -> anyhow::Result<Costs> {
     let mut epoch = Epoch::new(config(strategy, batches))?;
     let mut queue: VecDeque<(BatchIndex, Generation)> = VecDeque::with_capacity(16);
     let mut meter = Meter::new(batches);
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     let mut now = 0;
-    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    let before = crate::ALLOCATIONS.load(Ordering::Relaxed);
     for round in 0_u64.. {
         now += STEP_NS;
         let mut calls = 4;
@@ -155,7 +128,7 @@ fn work_through(strategy: Strategy, batches: u32) -> anyhow::Result<Costs> {
         meter.count(calls);
         anyhow::ensure!(round < 4 * u64::from(batches) + 1_000, "the epoch does not end");
     }
-    let allocations = ALLOCATIONS.load(Ordering::Relaxed) - before;
+    let allocations = crate::ALLOCATIONS.load(Ordering::Relaxed) - before;
     let summary = epoch.summary();
     anyhow::ensure!(summary.host_batches + summary.device_batches == batches, "{summary:?}");
     Ok(Costs {
@@ -169,7 +142,7 @@ fn work_through(strategy: Strategy, batches: u32) -> anyhow::Result<Costs> {
 
 /// An epoch of `wrr` in which each of many devices holds its own batches and works on one at a
 /// time; together they are as fast as the host.
-fn many_devices(devices: u16, batches: u32) -> anyhow::Result<Costs> {
+pub(crate) fn many_devices(devices: u16, batches: u32) -> anyhow::Result<Costs> {
     let device_ns = STEP_NS * u64::from(devices);
     let profile = Profile { host_ns: STEP_NS, device_ns, ready_ns: STEP_NS / 2 };
     let mut config = config(Strategy::Wrr, batches);
@@ -183,7 +156,7 @@ fn many_devices(devices: u16, batches: u32) -> anyhow::Result<Costs> {
     let mut meter = Meter::new(batches);
     let (mut now, mut hash, mut at) = (0, 0xcbf2_9ce4_8422_2325_u64, 0_u16);
     (0..devices).for_each(|device| take_work(&mut epoch, now, device, &mut queues));
-    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    let before = crate::ALLOCATIONS.load(Ordering::Relaxed);
     for round in 0_u64.. {
         now += STEP_NS;
         // One device publishes in each round, by turns.
@@ -215,7 +188,7 @@ fn many_devices(devices: u16, batches: u32) -> anyhow::Result<Costs> {
     Ok(Costs {
         chunks: meter.chunks,
         calls: meter.calls,
-        allocations: ALLOCATIONS.load(Ordering::Relaxed) - before,
+        allocations: crate::ALLOCATIONS.load(Ordering::Relaxed) - before,
         sequence_hash: hash,
         device_batches: epoch.summary().device_batches,
     })
@@ -259,69 +232,82 @@ impl Interleave for ByTurns {
     }
 }
 
-/// Nanoseconds to lock and unlock a mutex that nobody else wants.
-fn mutex_ns() -> f64 {
-    let counter = Mutex::new(0_u64);
-    let chunks = (0..200).map(|_| {
-        let since = Instant::now();
-        for _ in 0..CHUNK_CALLS {
-            *black_box(&counter).lock().expect("nobody panics with it") += 1;
+/// Epochs of several ranks, each with a device of its own, that agree on the source of each step.
+pub(crate) fn many_ranks(ranks: u16, batches: u32) -> anyhow::Result<Costs> {
+    let mut epochs = (0..ranks)
+        .map(|_| Epoch::new(Config { ranks: ranks.into(), ..config(Strategy::Wrr, batches) }))
+        .collect::<Result<Vec<_>, _>>()?;
+    let mut queues =
+        vec![VecDeque::<(BatchIndex, Generation)>::with_capacity(16); usize::from(ranks)];
+    let mut meter = Meter::new(batches.saturating_mul(ranks.into()));
+    let (mut now, mut hash) = (0, 0xcbf2_9ce4_8422_2325_u64);
+    let mut proposals: Vec<Option<Proposal>> = vec![None; usize::from(ranks)];
+    let before = crate::ALLOCATIONS.load(Ordering::Relaxed);
+    for round in 0_u64.. {
+        now += STEP_NS;
+        let mut done = 0;
+        for ((epoch, queue), proposal) in epochs.iter_mut().zip(&mut queues).zip(&mut proposals) {
+            while let DeviceDecision::Work(run, generation) = epoch.device(now, DEVICE) {
+                for offset in 0..run.count {
+                    let first = run.first.0;
+                    let batch = if run.descending { first - offset } else { first + offset };
+                    queue.push_back((BatchIndex(batch), generation));
+                }
+            }
+            if round % 2 == 1
+                && let Some((batch, generation)) = queue.pop_front()
+            {
+                epoch.device_published(now, DEVICE, batch, generation);
+            }
+            if let Some((batch, device, generation)) = epoch.fetch(now) {
+                epoch.device_fetched(now, device, batch, generation);
+            }
+            if let HostDecision::Prepare(batch) = epoch.host(now) {
+                epoch.host_finished(now, batch);
+            }
+            if proposal.is_none() {
+                epoch.accelerator_ready(now);
+                step(epoch, now, proposal, &mut done, &mut hash);
+            }
+            meter.count(8);
         }
-        since.elapsed().as_nanos() as f64 / CHUNK_CALLS as f64
-    });
-    median(&chunks.collect::<Vec<_>>())
+        if done == ranks {
+            break;
+        }
+        if proposals.iter().all(Option::is_some) {
+            let all = proposals.iter_mut().filter_map(Option::take).reduce(Proposal::combine);
+            let agreement = all.expect("there is a rank").agreement();
+            for epoch in &mut epochs {
+                epoch.agreed(now, agreement);
+                while epoch.discard(now).is_some() {}
+                meter.count(2);
+            }
+            for (epoch, proposal) in epochs.iter_mut().zip(&mut proposals) {
+                step(epoch, now, proposal, &mut done, &mut hash);
+                meter.count(1);
+            }
+        }
+        let rounds_max = 16 * u64::from(batches) + 100_000;
+        anyhow::ensure!(round < rounds_max, "an epoch does not end: {:?}", epochs[0].summary());
+    }
+    Ok(Costs {
+        chunks: meter.chunks,
+        calls: meter.calls,
+        allocations: crate::ALLOCATIONS.load(Ordering::Relaxed) - before,
+        sequence_hash: hash,
+        device_batches: epochs.iter().map(|epoch| epoch.summary().device_batches).sum(),
+    })
 }
 
-fn main() -> anyhow::Result<()> {
-    let options = Options::from_args(&[])?;
-    let batches = if options.quick { 10_000 } else { 1_000_000 };
-    let mut report = Report::new("scheduler", &options);
-    report.note(format!("{batches} batches an epoch; a call is one decision or one event"));
-    let peer_ns = mutex_ns();
-    for (name, strategy) in [
-        ("wrr", Strategy::Wrr),
-        ("wrr-frozen", Strategy::WrrFrozen),
-        ("mte-feedback", Strategy::MteFeedback),
-        ("windowed", Strategy::Windowed { window: 128 }),
-        ("auto", Strategy::Auto { goal: Goal::Throughput, order: Order::Any }),
-        ("mte descending", Strategy::Mte { split: Split::EqualFinish, tail: Tail::Descending }),
-        ("mte ascending", Strategy::Mte { split: Split::EqualFinish, tail: Tail::Ascending }),
-        ("device-only", Strategy::DeviceOnly),
-        ("host-only", Strategy::HostOnly),
-    ] {
-        let costs = work_through(strategy, batches)?;
-        let mut sorted = costs.chunks.clone();
-        sorted.sort_by(f64::total_cmp);
-        let p99 = sorted[sorted.len() * 99 / 100];
-        report.note(format!(
-            "{name}: {} calls, {} batches by the device, order and sources {:016x}",
-            costs.calls, costs.device_batches, costs.sequence_hash
-        ));
-        report.row(
-            Row::alone(format!("{name}: call, median"), median(&costs.chunks), "ns")
-                .against("mutex lock", peer_ns)
-                .target(Target::ValueAtMost(DECISION_NS_MAX)),
-        );
-        report.row(Row::alone(format!("{name}: call, p99 of chunks of 1000"), p99, "ns"));
-        report.row(
-            Row::alone(format!("{name}: allocations"), costs.allocations as f64, "count")
-                .target(Target::ValueAtMost(0.0)),
-        );
+/// What the accelerator of a rank does next.
+fn step(epoch: &mut Epoch, now: u64, to: &mut Option<Proposal>, done: &mut u16, hash: &mut u64) {
+    match epoch.accelerator(now) {
+        AcceleratorDecision::Agree(proposal) => *to = Some(proposal),
+        AcceleratorDecision::Consume(batch, source) => {
+            let word = u64::from(batch.0) << 1 | u64::from(source != Source::Host);
+            *hash = (*hash ^ word).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+        AcceleratorDecision::WaitUntil(_) => {}
+        AcceleratorDecision::Done => *done += 1,
     }
-    for devices in [1, 10, 100, 1_000, 10_000] {
-        let costs = many_devices(devices, batches)?;
-        report.note(format!(
-            "{devices} devices: {} batches by them, order and sources {:016x}",
-            costs.device_batches, costs.sequence_hash
-        ));
-        report.row(
-            Row::alone(
-                format!("wrr, {devices} devices: call, median"),
-                median(&costs.chunks),
-                "ns",
-            )
-            .against("mutex lock", peer_ns),
-        );
-    }
-    report.finish(&options)
 }
