@@ -68,6 +68,21 @@ impl EventLog {
         }
     }
 
+    /// Tells of damaged samples that were filled in by the host; those of devices are not counted.
+    pub(crate) fn add_filled_in(&mut self, at_ns: u64, samples: u64, has_devices: bool) {
+        if samples == 0 {
+            return;
+        }
+        let (damaged, were) = if samples == 1 { ("sample", "was") } else { ("samples", "were") };
+        let others =
+            if has_devices { "; those that a device prepared are not counted" } else { "" };
+        let text = format!(
+            "{samples} damaged {damaged} that the host prepared {were} filled in, as on_error = \
+             \"lenient\" asks{others}; `meetpoint verify --deep` names them"
+        );
+        self.add(at_ns, text);
+    }
+
     pub(crate) fn finish(mut self, at_ns: u64) -> Vec<Event> {
         if self.left_out > 0 {
             let text = format!("{} more events were not kept", self.left_out);

@@ -1,5 +1,6 @@
 //! `meetpoint run`: a job from a file, under one strategy or all.
 
+use crate::runner::replay::Recorded;
 use crate::runner::{self, Plan};
 use crate::surface::{Output, Stop};
 use anyhow::{Context, bail};
@@ -81,9 +82,10 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     let mut job = JobFile::load(&arguments.job)?;
     job.epochs = arguments.epochs.unwrap_or(job.epochs);
     job.verify = job.verify && !arguments.no_verify;
-    if let Some(replay) = &arguments.replay {
-        set_replay(&mut job, replay, arguments)?;
-    }
+    let recorded = match &arguments.replay {
+        Some(replay) => Some(set_replay(&mut job, replay, arguments)?),
+        None => None,
+    };
     let plan = plan(&job, &arguments.strategy);
     if plan.needs_device() && job.devices.is_empty() {
         bail!(
@@ -92,8 +94,15 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
             job.path.display()
         );
     }
-    let report = runner::run(&job, &plan, &power, &stop, output)?;
-    runner::finish(&report, &arguments.report, output)
+    let mut report = runner::run(&job, &plan, &power, &stop, output)?;
+    // A replay that went another way is told after the report, which shows how.
+    let compared = recorded.map_or(Ok(None), |recorded| recorded.compare(&report));
+    if let Ok(Some(words)) = &compared {
+        report.notices.push(words.clone());
+        output.line(words);
+    }
+    runner::finish(&report, &arguments.report, output)?;
+    compared.map(|_| ())
 }
 
 /// What the job is to be run under.
@@ -112,13 +121,15 @@ fn plan(job: &JobFile, asked: &[Choice]) -> Plan {
 }
 
 /// Puts the records of `--replay` into the job, and as many epochs as a report has.
-fn set_replay(job: &mut JobFile, replay: &str, arguments: &Arguments) -> anyhow::Result<()> {
+fn set_replay(job: &mut JobFile, replay: &str, arguments: &Arguments) -> anyhow::Result<Recorded> {
     let wanted = match arguments.strategy[..] {
         [] => None,
         [Choice::One(name)] => Some(name),
         _ => bail!("--replay replays one strategy; name one with --strategy, or leave it out"),
     };
-    let records = runner::replay::records(replay, wanted)?;
+    let found = runner::replay::records(replay, wanted)?;
+    found.check(job)?;
+    let records = found.records.clone();
     let recorded = records.first().map(of_record).context("a report has an epoch")?;
     if let Some(wanted) = wanted.filter(|&wanted| wanted != recorded) {
         bail!(
@@ -139,7 +150,7 @@ fn set_replay(job: &mut JobFile, replay: &str, arguments: &Arguments) -> anyhow:
     if job.replay.len() > 1 {
         job.replay.truncate(job.epochs as usize);
     }
-    Ok(())
+    Ok(found)
 }
 
 #[cfg(test)]

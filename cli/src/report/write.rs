@@ -31,8 +31,14 @@ fn write_both(report: &Report, folder: &Path) -> anyhow::Result<(PathBuf, PathBu
 /// Fails where the report could not be written, before the work that it tells of; makes nothing.
 pub(crate) fn check_folder(folder: &Path) -> anyhow::Result<()> {
     let above = crate::doctor::folder_of(folder);
-    if folder.exists() && !folder.is_dir() {
-        bail!("{} is not a folder; name another with --report", folder.display());
+    let absolute = std::path::absolute(folder).unwrap_or_else(|_| folder.to_path_buf());
+    let there = absolute.ancestors().find(|ancestor| ancestor.symlink_metadata().is_ok());
+    if let Some(file) = there.filter(|there| !there.is_dir()) {
+        bail!(
+            "the report cannot be written to {}: {} is not a folder; name another with --report",
+            folder.display(),
+            file.display()
+        );
     }
     let access = rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
     rustix::fs::access(&above, access).with_context(|| {
@@ -108,7 +114,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("file");
         std::fs::write(&file, "").unwrap();
-        assert!(check_folder(&file).unwrap_err().to_string().contains("--report"));
+        for wrong in [file.clone(), file.join("below")] {
+            assert!(check_folder(&wrong).unwrap_err().to_string().contains("--report"));
+        }
         let fresh = folder.path().join("fresh/deep");
         check_folder(&fresh).unwrap();
         assert!(!fresh.exists());

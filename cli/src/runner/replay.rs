@@ -1,21 +1,72 @@
 //! What `--replay` names: one record, or a report whose epochs are replayed one by one.
 
-use crate::report::Report;
+use crate::report::{self, Report};
 use anyhow::{Context, bail};
-use meetpoint_host::StrategyName;
+use meetpoint_host::{JobFile, StrategyName};
 use meetpoint_scheduler::Record;
 use std::path::Path;
+
+/// What is to be replayed.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Recorded {
+    /// One for each epoch, or one for all.
+    pub(crate) records: Vec<Record>,
+    /// The job that was recorded and the order hashes of its epochs, where a report tells them.
+    run: Option<(report::Job, Vec<String>)>,
+}
+
+impl Recorded {
+    /// Refuses a job whose epochs would have other batches than those that were recorded.
+    pub(crate) fn check(&self, job: &JobFile) -> anyhow::Result<()> {
+        let Some((recorded, _)) = &self.run else { return Ok(()) };
+        let pairs = [
+            ("seed", recorded.seed.to_string(), job.seed.to_string()),
+            ("shuffle", recorded.shuffle.to_string(), job.shuffle.to_string()),
+            ("batch_size", recorded.batch_size.to_string(), job.batch_size.to_string()),
+            ("drop_last", recorded.drop_last.to_string(), job.drop_last.to_string()),
+            ("ranks", recorded.ranks.to_string(), job.ranks.to_string()),
+            ("recipe", recorded.recipe_sha256.clone(), job.recipe.hash().to_string()),
+        ];
+        match pairs.iter().find(|(_, then, now)| then != now) {
+            Some((key, then, now)) => bail!(
+                "the run to be replayed had {key} {then}, and {} has {now}; set it as it was",
+                job.path.display()
+            ),
+            None => Ok(()),
+        }
+    }
+
+    /// Holds the order of every replayed epoch against the recorded one. Returns a sentence where
+    /// they are equal.
+    pub(crate) fn compare(&self, replayed: &Report) -> anyhow::Result<Option<String>> {
+        let (Some((_, hashes)), Some(run)) = (&self.run, replayed.runs.first()) else {
+            return Ok(None);
+        };
+        for (recorded, epoch) in hashes.iter().zip(&run.epochs) {
+            if *recorded != epoch.order_hash {
+                bail!(
+                    "epoch {} was not replayed: its order has the hash {}, the recorded one \
+                     {recorded}; is the dataset another?",
+                    epoch.epoch,
+                    epoch.order_hash
+                );
+            }
+        }
+        let epochs = run.epochs.len().min(hashes.len());
+        Ok(Some(format!("replayed: the order of {epochs} of {epochs} epochs is the recorded one")))
+    }
+}
 
 /// The records behind `text`: a record itself (`mte:812`), or those of a report's file.
 ///
 /// `wanted` picks among the strategies of a report that has more than one with a record.
-pub(crate) fn records(text: &str, wanted: Option<StrategyName>) -> anyhow::Result<Vec<Record>> {
+pub(crate) fn records(text: &str, wanted: Option<StrategyName>) -> anyhow::Result<Recorded> {
     let as_record = text.parse::<Record>();
     let path = Path::new(text);
     if let Ok(record) = as_record
         && !path.exists()
     {
-        return Ok(vec![record]);
+        return Ok(Recorded { records: vec![record], run: None });
     }
     if !path.exists() {
         bail!(
@@ -30,7 +81,7 @@ pub(crate) fn records(text: &str, wanted: Option<StrategyName>) -> anyhow::Resul
     of_report(&report, wanted).with_context(|| format!("{text} cannot be replayed"))
 }
 
-fn of_report(report: &Report, wanted: Option<StrategyName>) -> anyhow::Result<Vec<Record>> {
+fn of_report(report: &Report, wanted: Option<StrategyName>) -> anyhow::Result<Recorded> {
     let has_records =
         |run: &&crate::report::Run| run.epochs.iter().any(|epoch| epoch.record.is_some());
     let runs: Vec<_> = report.runs.iter().filter(has_records).collect();
@@ -56,7 +107,9 @@ fn of_report(report: &Report, wanted: Option<StrategyName>) -> anyhow::Result<Ve
             .with_context(|| format!("epoch {} of {} left no record", epoch.epoch, run.strategy))?;
         text.parse::<Record>().with_context(|| format!("{text:?} is no record"))
     };
-    run.epochs.iter().map(record).collect()
+    let records = run.epochs.iter().map(record).collect::<anyhow::Result<_>>()?;
+    let hashes = run.epochs.iter().map(|epoch| epoch.order_hash.clone()).collect();
+    Ok(Recorded { records, run: Some((report.job.clone(), hashes)) })
 }
 
 #[cfg(test)]
@@ -72,7 +125,15 @@ mod tests {
         assert!(error.contains("left a record"), "{error}");
         report.runs[1].epochs[0].record = Some("mte:4".to_owned());
         let found = of_report(&report, None).unwrap();
-        assert_eq!(found.iter().map(ToString::to_string).collect::<Vec<_>>(), ["mte:4"]);
+        let texts: Vec<String> = found.records.iter().map(ToString::to_string).collect();
+        assert_eq!(texts, ["mte:4"]);
+        // The same run again has the order that was recorded; another is told.
+        report.runs.swap(0, 1);
+        assert!(found.compare(&report).unwrap().unwrap().contains("1 of 1 epochs"));
+        report.runs[0].epochs[0].order_hash = "0".to_owned();
+        let error = found.compare(&report).unwrap_err().to_string();
+        assert!(error.contains("epoch 0 was not replayed"), "{error}");
+        report.runs.swap(0, 1);
         let error = of_report(&report, Some(StrategyName::MteFeedback)).unwrap_err().to_string();
         assert!(error.contains("no record of mte-feedback"), "{error}");
     }
@@ -81,6 +142,6 @@ mod tests {
     fn what_is_neither_record_nor_file_is_refused_with_both() {
         let error = records("mte:few", None).unwrap_err().to_string();
         assert!(error.contains("mte:812") && error.contains("report.json"), "{error}");
-        assert_eq!(records("mte:7", None).unwrap()[0].to_string(), "mte:7");
+        assert_eq!(records("mte:7", None).unwrap().records[0].to_string(), "mte:7");
     }
 }

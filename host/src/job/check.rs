@@ -104,6 +104,11 @@ impl JobFile {
                            next epoch";
             return Err(self.fault("run_ahead", problem, "leave it out of a job with `ranks`"));
         }
+        if self.strategy == StrategyName::Windowed && self.ranks > 1 {
+            let problem = "`windowed` is for one rank: several do not agree on windows yet";
+            let remedy = "use another strategy, such as \"mte\" with mte.tail = \"ascending\"";
+            return Err(self.fault("strategy", problem, remedy));
+        }
         if !self.devices.is_empty() && self.ranks > HOSTS_MAX {
             let problem = format!("a device works for at most {HOSTS_MAX} ranks at a time");
             return Err(self.fault("ranks", &problem, "ask for fewer ranks, or for no device"));

@@ -319,3 +319,26 @@ fn the_order_is_the_one_of_the_seed() {
     let samples: Vec<u64> = sorted(seen).iter().flat_map(|batch| batch.samples.clone()).collect();
     assert!(samples.into_iter().eq(0..16));
 }
+
+#[test]
+fn damaged_samples_that_are_filled_in_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut images: Vec<Vec<u8>> = (0..8).map(picture).collect();
+    for damaged in [2, 5] {
+        let bytes = images[damaged].len();
+        images[damaged].truncate(bytes - 60);
+    }
+    pack(folder.path(), images);
+    let mut config = config(folder.path());
+    let strict = Loader::open(config.clone()).unwrap().start_epoch(0).unwrap().next_batch();
+    let text = "[[operation]]\nname = \"decode\"\non_error = \"lenient\"\n\
+                [[operation]]\nname = \"resize\"\nsize = [16, 16]\n";
+    config.recipe = Arc::new(Recipe::from_toml(text).unwrap());
+    let mut loader = Loader::open(config).unwrap();
+    let (seen, stats) = consume(loader.start_epoch(0).unwrap());
+    assert_eq!(seen.len(), 2);
+    let events: Vec<&str> = stats.events.iter().map(|event| event.text.as_str()).collect();
+    assert_eq!(events.len(), 1, "{events:?}");
+    assert!(events[0].starts_with("2 damaged samples that the host prepared were"), "{events:?}");
+    assert!(strict.is_err(), "without the key it is an error");
+}

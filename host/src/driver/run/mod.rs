@@ -100,6 +100,8 @@ pub(crate) struct RunMeters {
     pub(crate) fetch: Meter,
     pub(crate) verify_ns: u64,
     pub(crate) counters: Counters,
+    /// Damaged samples of batches of the host, filled in because the recipe is lenient.
+    pub(crate) filled_in: u64,
 }
 
 /// One epoch.
@@ -177,6 +179,7 @@ impl Run {
                 fetch,
                 verify_ns: 0,
                 counters: Counters::default(),
+                filled_in: 0,
             },
             ended_ns: None,
         })
@@ -226,6 +229,7 @@ impl Run {
         for end in &self.devices {
             end.failures.untold(&end.name).for_each(|text| self.log.add(elapsed, text));
         }
+        self.log.add_filled_in(elapsed, self.meters.filled_in, !self.devices.is_empty());
         std::mem::take(&mut self.log).finish(elapsed)
     }
 
@@ -244,6 +248,7 @@ impl Run {
         self.meters.prepare.add(prepared.end_ns.saturating_sub(prepared.start_ns));
         if let Some(stats) = prepared.stats {
             self.meters.read.add(stats.read_wait_ns);
+            self.meters.filled_in += u64::from(stats.filled_in);
         }
         if self.scheduler.host_finished(now, batch) == Outcome::Accepted {
             self.make_ready(batch, prepared);
