@@ -135,17 +135,10 @@ fn parse(text: &str) -> Result<Fault, &'static str> {
 }
 
 fn parse_duration(text: &str) -> Result<Duration, &'static str> {
-    let (number, unit) = if let Some(number) = text.strip_suffix("ms") {
-        (number, 1e-3)
-    } else if let Some(number) = text.strip_suffix('s') {
-        (number, 1.0)
-    } else {
-        return Err("a duration ends in s or ms");
-    };
-    let seconds: f64 = number.parse().map_err(|_| "its duration is no number")?;
-    match Duration::try_from_secs_f64(seconds * unit) {
-        Ok(duration) if duration <= STALL_MAX => Ok(duration),
-        _ => Err("its duration is not between 0 and 3600s"),
+    match meetpoint_format::units::parse_duration(text) {
+        Some(duration) if duration <= STALL_MAX => Ok(duration),
+        Some(_) => Err("its duration is not between 0 and 3600s"),
+        None => Err("its duration is no time such as 2s or 300ms"),
     }
 }
 
@@ -224,10 +217,11 @@ mod tests {
             ("die@-1", "no whole number"),
             ("die@99999999999999999999", "no whole number"),
             ("die@3:2s", "takes nothing"),
-            ("stall@3:2", "ends in s or ms"),
-            ("stall@3:-2s", "not between"),
-            ("stall@3:infs", "not between"),
-            ("stall@3:xs", "is no number"),
+            ("stall@3:2", "no time such as"),
+            ("stall@3:-2s", "no time such as"),
+            ("stall@3:infs", "no time such as"),
+            ("stall@3:4000s", "not between"),
+            ("stall@3:xs", "no time such as"),
             ("slow@3", "lacks the factor"),
             ("slow@3:4", "begins with x"),
             ("slow@3:x0.5", "not between"),

@@ -6,7 +6,8 @@
 //! In reading order: [`recipe`] (operations as data), [`order`] and [`random`] (who sees which
 //! sample with which draw), [`holders`] and [`interleave`] (which device holds which samples
 //! and batches), [`batching`] (which samples make a batch), `dataset` (Arrow conventions on disk),
-//! [`slot`] (a prepared batch in the spool), `wire` (messages of the device link), [`checksum`].
+//! [`slot`] (a prepared batch in the spool), `wire` (messages of the device link), [`checksum`],
+//! [`units`] (quantities as people write them).
 
 pub mod batching;
 pub mod checksum;
@@ -21,5 +22,6 @@ pub mod order;
 pub mod random;
 pub mod recipe;
 pub mod slot;
+pub mod units;
 #[cfg(feature = "wire")]
 pub mod wire;

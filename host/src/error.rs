@@ -2,9 +2,9 @@
 
 use crate::collective::CollectiveError;
 use crate::job::JobError;
-use crate::units::show_bytes;
 use meetpoint_format::batching::BatchingError;
 use meetpoint_format::holders::HoldersError;
+use meetpoint_format::units::show_bytes;
 use std::path::PathBuf;
 use std::time::Duration;
 

@@ -30,7 +30,6 @@ mod ring;
 mod spool;
 pub mod stats;
 mod stop;
-mod units;
 pub mod verify;
 mod worker;
 

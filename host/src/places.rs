@@ -2,9 +2,9 @@
 
 use crate::config::{LoaderConfig, SpoolConfig};
 use crate::ring::place_bytes;
-use crate::units::show_bytes;
 use crate::{Error, SpoolKind};
 use meetpoint_format::slot::slot_bytes;
+use meetpoint_format::units::show_bytes;
 
 /// Batches that a consumer may have in its hands while the next is prepared: the one of this step
 /// and the one before, which many loops drop only after they got the next.

@@ -9,8 +9,8 @@
 use crate::config::{SpoolConfig, SpoolKind};
 use crate::job::free_bytes;
 use crate::places::SpoolLimits;
-use crate::units::show_bytes;
 use crate::{Error, clock};
+use meetpoint_format::units::show_bytes;
 use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, memfd_create};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};

@@ -53,7 +53,8 @@ impl fmt::Display for Picked {
                 let saved = 1.0 - expected_ns as f64 / host_only_ns.max(1) as f64;
                 write!(
                     f,
-                    "{name}: expected to take {:.1} % less time than the host alone",
+                    "{name}: by the times learned beside the devices, {:.1} % less than the host \
+                     alone",
                     saved * 100.0
                 )
             }

@@ -1,5 +1,6 @@
 //! Quantities as people read and write them: bytes, rates and times, with their units.
 
+use meetpoint_format::units;
 use std::time::Duration;
 
 /// `1.4 GiB`, `512 MiB`, `17 B`.
@@ -76,55 +77,23 @@ pub(crate) fn signed_percent(ratio: f64) -> String {
     format!("{:+.1} %", ratio * 100.0)
 }
 
-/// Splits `12.5ms` into number and unit; the number must be finite and not negative.
-fn number_and_unit(text: &str) -> Option<(f64, &str)> {
-    let text = text.trim();
-    let end = text.find(|letter: char| letter.is_alphabetic()).unwrap_or(text.len());
-    let number: f64 = text[..end].trim().parse().ok()?;
-    (number.is_finite() && number >= 0.0).then_some((number, &text[end..]))
-}
-
 /// Reads `500MB/s`, `1.5GiB/s`, `2000000B/s`: bytes in a second, at least 1.
 pub(crate) fn parse_rate(text: &str) -> Result<u64, String> {
     let wrong = || format!("\"{text}\" is no rate; write 500MB/s, 1.5GiB/s or the like");
-    let amount = text.trim().strip_suffix("/s").ok_or_else(wrong)?;
-    parse_bytes(amount).map_err(|_| wrong())
+    units::parse_bandwidth(text).filter(|rate| *rate > 0).ok_or_else(wrong)
 }
 
 /// Reads `512MiB`, `2GB`, `4096B`: bytes, at least 1.
 pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
     let wrong = || format!("\"{text}\" is no size; write 512MiB, 2GB, 4096B or the like");
-    let (number, unit) = number_and_unit(text).ok_or_else(wrong)?;
-    let factor = match unit {
-        "B" => 1.0,
-        "kB" | "KB" => 1e3,
-        "MB" => 1e6,
-        "GB" => 1e9,
-        "TB" => 1e12,
-        "KiB" => 1024.0,
-        "MiB" => 1_048_576.0,
-        "GiB" => 1_073_741_824.0,
-        "TiB" => 1_099_511_627_776.0,
-        _ => return Err(wrong()),
-    };
-    let count = number * factor;
-    // 2^63: beyond it nothing is meant, and the conversion stays exact enough.
-    if (1.0..9.2e18).contains(&count) { Ok(count as u64) } else { Err(wrong()) }
+    units::parse_bytes(text).filter(|bytes| *bytes > 0).ok_or_else(wrong)
 }
 
 /// Reads `20ms`, `100us`, `1.5s`: a time of at most a day.
 pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("\"{text}\" is no time; write 20ms, 100us, 1.5s or the like");
-    let (number, unit) = number_and_unit(text).ok_or_else(wrong)?;
-    let seconds = match unit {
-        "ns" => number * 1e-9,
-        "us" | "µs" | "μs" => number * 1e-6,
-        "ms" => number * 1e-3,
-        "s" => number,
-        "min" => number * 60.0,
-        _ => return Err(wrong()),
-    };
-    if seconds <= 86_400.0 { Ok(Duration::from_secs_f64(seconds)) } else { Err(wrong()) }
+    let day = Duration::from_secs(86_400);
+    units::parse_duration(text).filter(|time| *time <= day).ok_or_else(wrong)
 }
 
 #[cfg(test)]

@@ -64,6 +64,22 @@ impl Scope {
     }
 }
 
+/// What a domain of RAPL covers, by the kernel's name for it: `package-0`, `core`, `uncore`, `dram`
+/// and `psys` of powercap, `energy-pkg`, `energy-cores`, `energy-gpu` and so on of perf.
+fn rapl_domain(name: &str) -> (Scope, &'static str) {
+    match name.strip_prefix("energy-").unwrap_or(name) {
+        "core" | "cores" => (Scope::Cores, "the cores of a package, whatever runs on them"),
+        "uncore" => (Scope::Uncore, "an integrated GPU and what else is not a core"),
+        "gpu" => (Scope::Uncore, "an integrated GPU"),
+        "dram" | "ram" => (Scope::Dram, "memory modules of a package"),
+        "psys" => (Scope::Platform, "what the maker wired to it: package and parts of the board"),
+        _ => (
+            Scope::Package,
+            "a processor package, whatever runs on it; no memory modules, drives, fans",
+        ),
+    }
+}
+
 /// What a meter says of itself.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct About {

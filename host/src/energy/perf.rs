@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::perf_event::Counters;
 use super::sysfs::{garbage, names, number, text};
-use super::{About, Listed, Meter, MeterError, Reading, Scope};
+use super::{About, Listed, Meter, MeterError, Reading};
 
 const FOLDER: &str = "sys/bus/event_source/devices/power";
 
@@ -134,16 +134,7 @@ fn cpu_list(text: &str) -> Option<Vec<u32>> {
 }
 
 fn about(name: String, event: &str, source: String) -> About {
-    let (scope, covers) = match event {
-        "energy-cores" => (Scope::Cores, "the cores of a package, whatever runs on them"),
-        "energy-gpu" => (Scope::Uncore, "an integrated GPU"),
-        "energy-ram" => (Scope::Dram, "memory modules of a package"),
-        "energy-psys" => (Scope::Platform, "what the maker wired to it: package and board parts"),
-        _ => (
-            Scope::Package,
-            "a processor package, whatever runs on it; no memory modules, drives, fans",
-        ),
-    };
+    let (scope, covers) = super::rapl_domain(event);
     About {
         name,
         scope,

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use super::sysfs::{names, number, text};
-use super::{About, Listed, Meter, MeterError, Reading, Scope};
+use super::{About, Listed, Meter, MeterError, Reading};
 
 const FOLDER: &str = "sys/class/powercap";
 
@@ -74,16 +74,7 @@ fn listed(folder: &Path, zone: &str) -> Listed {
 }
 
 fn about(name: String, domain: &str, source: String) -> About {
-    let (scope, covers) = match domain {
-        "core" => (Scope::Cores, "the cores of the package, whatever runs on them"),
-        "uncore" => (Scope::Uncore, "an integrated GPU and what else is not a core"),
-        "dram" => (Scope::Dram, "memory modules of the package"),
-        "psys" => (Scope::Platform, "what the maker wired to it: package and parts of the board"),
-        _ => (
-            Scope::Package,
-            "the processor package, whatever runs on it; no memory modules, drives, fans",
-        ),
-    };
+    let (scope, covers) = super::rapl_domain(domain);
     About {
         name,
         scope,

@@ -1,10 +1,10 @@
 //! What only shows when a job meets its dataset and this machine, still with file, line and column.
 
 use super::{Choice, DeviceKind, EmulatedDevice, JobError, JobFile, StrategyName};
-use crate::units::show_bytes;
 use crate::{Error, SpoolKind};
 use meetpoint_format::batching::{Batching, Cut, Rank};
 use meetpoint_format::holders::Holders;
+use meetpoint_format::units::show_bytes;
 use meetpoint_prepare::Dataset;
 use meetpoint_scheduler::{Order, Split};
 use rustix::fs::{Access, access, statvfs};

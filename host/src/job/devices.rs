@@ -3,7 +3,7 @@
 use super::JobError;
 use super::read::{TIME, bandwidth, required};
 use super::table::Table;
-use crate::units::parse_duration;
+use meetpoint_format::units::parse_duration;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use toml::de::DeValue;

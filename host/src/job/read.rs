@@ -6,7 +6,7 @@ use super::{
     AcceleratorJob, Choice, JobError, JobFile, StrategyOptions, devices, recipe, strategy,
 };
 use crate::config::{SpoolConfig, SpoolKind};
-use crate::units::{parse_bandwidth, parse_bytes, parse_duration};
+use meetpoint_format::units::{parse_bandwidth, parse_bytes, parse_duration};
 use meetpoint_storage::EngineKind;
 use std::path::Path;
 use std::time::Duration;

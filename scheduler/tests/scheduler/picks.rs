@@ -39,7 +39,10 @@ fn auto_picks_for_the_order_and_says_why() {
     let fastest = |order, profile| picked(config(Goal::Throughput, order, profile));
     let (strategy, why) = fastest(Order::Any, Some(FAST));
     assert_eq!(strategy, Strategy::Wrr);
-    assert_eq!(why, "wrr: expected to take 23.8 % less time than the host alone");
+    assert_eq!(
+        why,
+        "wrr: by the times learned beside the devices, 23.8 % less than the host alone"
+    );
     assert_eq!(fastest(Order::Replayable, Some(FAST)).0, Strategy::MteFeedback);
     assert!(matches!(fastest(Order::Baseline, Some(FAST)).0, Strategy::Windowed { .. }));
     for order in [Order::Any, Order::Replayable, Order::Baseline] {

@@ -5,24 +5,9 @@
 use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
 
+use meetpoint_format::units::{BYTES, TIMES, parse};
 use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-/// Factors of bytes, longest names first where one ends in another.
-const BYTES: [(&str, u64); 9] = [
-    ("KiB", 1 << 10),
-    ("MiB", 1 << 20),
-    ("GiB", 1 << 30),
-    ("TiB", 1 << 40),
-    ("kB", 1_000),
-    ("MB", 1_000_000),
-    ("GB", 1_000_000_000),
-    ("TB", 1_000_000_000_000),
-    ("B", 1),
-];
-
-/// Factors of time, in nanoseconds.
-const TIMES: [(&str, u64); 4] = [("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
 
 /// A span of virtual time, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -52,7 +37,7 @@ impl FromStr for Span {
     type Err = NotAQuantity;
 
     fn from_str(text: &str) -> Result<Self, NotAQuantity> {
-        read(text, &TIMES).map(Self).ok_or_else(|| not(text, SPAN))
+        parse(text, &TIMES).map(Self).ok_or_else(|| not(text, SPAN))
     }
 }
 
@@ -60,7 +45,7 @@ impl FromStr for Bytes {
     type Err = NotAQuantity;
 
     fn from_str(text: &str) -> Result<Self, NotAQuantity> {
-        read(text, &BYTES).map(Self).ok_or_else(|| not(text, BYTE_COUNT))
+        parse(text, &BYTES).map(Self).ok_or_else(|| not(text, BYTE_COUNT))
     }
 }
 
@@ -68,7 +53,7 @@ impl FromStr for Bandwidth {
     type Err = NotAQuantity;
 
     fn from_str(text: &str) -> Result<Self, NotAQuantity> {
-        let bytes = text.trim().strip_suffix("/s").and_then(|bytes| read(bytes, &BYTES));
+        let bytes = text.trim().strip_suffix("/s").and_then(|bytes| parse(bytes, &BYTES));
         bytes.filter(|bytes| *bytes > 0).map(Self).ok_or_else(|| not(text, RATE))
     }
 }
@@ -77,35 +62,13 @@ fn not(text: &str, wanted: &'static str) -> NotAQuantity {
     NotAQuantity { text: text.to_owned(), wanted }
 }
 
-/// A number and one of `units`, in the smallest unit.
-fn read(text: &str, units: &[(&str, u64)]) -> Option<u64> {
-    let text = text.trim();
-    let (number, factor) = units
-        .iter()
-        .find_map(|(unit, factor)| Some((text.strip_suffix(unit)?.trim_end(), *factor)))?;
-    // `f64` would also take "inf", "1e9" and "-0".
-    if number.is_empty() || !number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
-        return None;
-    }
-    if let Ok(whole) = number.parse::<u64>() {
-        return whole.checked_mul(factor);
-    }
-    let scaled = (number.parse::<f64>().ok()? * factor as f64).round();
-    // Beyond 2^53 a fraction says nothing any more.
-    (scaled < (1_u64 << 53) as f64).then_some(scaled as u64)
-}
-
 /// In the largest unit in which it is whole.
 fn show(f: &mut Formatter<'_>, value: u64, units: &[(&str, u64)]) -> fmt::Result {
     let whole =
         units.iter().filter(|(_, factor)| value >= *factor && value.is_multiple_of(*factor));
-    let (unit, factor) = whole.max_by_key(|(_, factor)| *factor).unwrap_or(&units[0]);
     let smallest = units.iter().find(|(_, factor)| *factor == 1).expect("each list has one");
-    if value.is_multiple_of(*factor) {
-        write!(f, "{}{unit}", value / factor)
-    } else {
-        write!(f, "{value}{}", smallest.0)
-    }
+    let (unit, factor) = whole.max_by_key(|(_, factor)| *factor).unwrap_or(smallest);
+    write!(f, "{}{unit}", value / factor)
 }
 
 impl Display for Span {

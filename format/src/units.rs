@@ -1,13 +1,17 @@
-//! Quantities as people write them: `512MiB`, `500MB/s`, `100us`.
+//! Quantities as people write them, in jobs, scenarios and on command lines: `512MiB`, `500MB/s`,
+//! `100us`.
+//!
+//! A bare number is refused: it would leave the unit to guess.
 
 use std::time::Duration;
 
-/// Factors of bytes, longest names first where one ends in another.
-const BYTES: [(&str, u64); 9] = [
+/// Names and factors of bytes, longest names first where one ends in another.
+pub const BYTES: [(&str, u64); 10] = [
     ("KiB", 1 << 10),
     ("MiB", 1 << 20),
     ("GiB", 1 << 30),
     ("TiB", 1 << 40),
+    ("KB", 1_000),
     ("kB", 1_000),
     ("MB", 1_000_000),
     ("GB", 1_000_000_000),
@@ -15,26 +19,35 @@ const BYTES: [(&str, u64); 9] = [
     ("B", 1),
 ];
 
-/// Factors of time, in nanoseconds.
-const TIMES: [(&str, u64); 4] = [("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
+/// Names and factors of time, in nanoseconds.
+pub const TIMES: [(&str, u64); 7] = [
+    ("min", 60_000_000_000),
+    ("ns", 1),
+    ("µs", 1_000),
+    ("μs", 1_000),
+    ("us", 1_000),
+    ("ms", 1_000_000),
+    ("s", 1_000_000_000),
+];
 
 /// Bytes from `512MiB`, `1.5 GB`, `4096B`; `None` for anything else, a bare number included.
-pub(crate) fn parse_bytes(text: &str) -> Option<u64> {
+pub fn parse_bytes(text: &str) -> Option<u64> {
     parse(text, &BYTES)
 }
 
 /// Bytes a second from `500MB/s`.
-pub(crate) fn parse_bandwidth(text: &str) -> Option<u64> {
+pub fn parse_bandwidth(text: &str) -> Option<u64> {
     parse(text.trim().strip_suffix("/s")?, &BYTES)
 }
 
 /// Time from `100us`, `20ms`, `1.5s`, `0s`.
-pub(crate) fn parse_duration(text: &str) -> Option<Duration> {
+pub fn parse_duration(text: &str) -> Option<Duration> {
     parse(text, &TIMES).map(Duration::from_nanos)
 }
 
-/// A number and one of `units`, in the smallest unit.
-fn parse(text: &str, units: &[(&str, u64)]) -> Option<u64> {
+/// A number and one of `units` ([`BYTES`], [`TIMES`]), in the smallest unit; `None` for anything
+/// else.
+pub fn parse(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let text = text.trim();
     let (number, factor) = units
         .iter()
@@ -52,7 +65,7 @@ fn parse(text: &str, units: &[(&str, u64)]) -> Option<u64> {
 }
 
 /// Bytes in the largest binary unit that leaves a short number.
-pub(crate) fn show_bytes(bytes: u64) -> String {
+pub fn show_bytes(bytes: u64) -> String {
     let units = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
     for (unit, shift) in units {
         if bytes >= 1 << shift {
@@ -77,6 +90,8 @@ mod tests {
         assert_eq!(parse_duration("100us"), Some(Duration::from_micros(100)));
         assert_eq!(parse_duration("1.5s"), Some(Duration::from_millis(1500)));
         assert_eq!(parse_duration("0s"), Some(Duration::ZERO));
+        assert_eq!(parse_duration("3µs"), Some(Duration::from_micros(3)));
+        assert_eq!(parse_duration("2 min"), Some(Duration::from_secs(120)));
     }
 
     #[test]
