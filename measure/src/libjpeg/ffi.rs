@@ -1,7 +1,7 @@
 //! The functions of shim.c behind a safe type.
 #![expect(unsafe_code, reason = "calls a C library")]
 
-use super::{Encoding, Mode, TurboError};
+use super::{Encoding, Mode, PIXELS_MAX, TurboError};
 use meetpoint_kernels::{Picture, Region};
 use std::ffi::{CStr, c_char, c_int, c_long, c_short, c_uchar, c_uint, c_ulong, c_ushort, c_void};
 use std::ptr::NonNull;
@@ -141,6 +141,10 @@ impl Turbo {
         finish: bool,
     ) -> Result<c_int, TurboError> {
         let [width, height, channels] = self.size(encoded, mode)?;
+        let claimed = u64::from(width) * u64::from(height);
+        if claimed > PIXELS_MAX {
+            return Err(TurboError::TooLarge(claimed));
+        }
         let pixels = width as usize * height as usize;
         (out.width, out.height) = (width, height);
         out.pixels.resize(pixels * 3, 0);

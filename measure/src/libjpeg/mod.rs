@@ -64,7 +64,13 @@ pub enum TurboError {
     Damaged,
     /// Not RGB, not CMYK, or a region outside.
     Unsupported,
+    /// Its header claims so many pixels, more than [`PIXELS_MAX`].
+    TooLarge(u64),
 }
+
+/// Most pixels that memory is taken for: of a damaged header libjpeg may read a size that our
+/// decoder does not.
+pub const PIXELS_MAX: u64 = 1 << 28;
 
 impl std::fmt::Display for TurboError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -72,6 +78,7 @@ impl std::fmt::Display for TurboError {
             Self::Refused(message) => write!(f, "libjpeg refuses it: {message}"),
             Self::Damaged => f.write_str("libjpeg warns that it is damaged"),
             Self::Unsupported => f.write_str("nothing that this binding asks libjpeg for"),
+            Self::TooLarge(pixels) => write!(f, "libjpeg sees a picture of {pixels} pixels"),
         }
     }
 }
