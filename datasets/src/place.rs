@@ -54,9 +54,13 @@ pub(crate) struct Destination {
 
 impl Destination {
     /// Checks that `to` can be made or replaced, and removes the remains of killed processes.
-    pub(crate) fn resolve(from: &Path, to: &Path, replace: &Replace<'_>) -> Result<Self, Error> {
-        let read = |source| Error::Source { path: from.to_path_buf(), source };
-        let from = from.canonicalize().map_err(read)?;
+    ///
+    /// None of what is read, `sources`, may lie in `to`, nor the other way round.
+    pub(crate) fn resolve(
+        sources: &[PathBuf],
+        to: &Path,
+        replace: &Replace<'_>,
+    ) -> Result<Self, Error> {
         let failed = |source| Error::Write { path: to.to_path_buf(), source };
         let exists = to.symlink_metadata().is_ok();
         let path = if exists {
@@ -66,8 +70,12 @@ impl Destination {
             let parent = to.parent().filter(|parent| *parent != Path::new(""));
             parent.unwrap_or(Path::new(".")).canonicalize().map_err(failed)?.join(name)
         };
-        if path.starts_with(&from) || from.starts_with(&path) {
-            return Err(Error::Overlap { from, to: path });
+        for from in sources {
+            let read = |source| Error::Source { path: from.clone(), source };
+            let from = from.canonicalize().map_err(read)?;
+            if path.starts_with(&from) || from.starts_with(&path) {
+                return Err(Error::Overlap { from, to: path });
+            }
         }
         if exists {
             may_be_replaced(&path, replace)?;

@@ -2,19 +2,18 @@
 //!
 //! In reading order: `scan` (which files, in which order, with which label), `check` (does a
 //! file read and decode, what is stored of it), `pipeline` (many checks at once, results in order,
-//! memory bounded), `parts` (rows into part files).
+//! memory bounded).
 
 mod check;
-mod parts;
 mod pipeline;
 mod scan;
 
 use crate::Error;
 use crate::jpeg::{Fate, JpegOptions};
-use crate::place::{Destination, Replace, Staging};
+use crate::source::{ContentKind, SourceSchema};
+use crate::{Writer, WriterOptions};
 use check::Verdict;
-use meetpoint_format::dataset::{EntryPointsStored, Manifest, Provenance, Row, Stored, schema};
-use parts::{Parts, Written};
+use meetpoint_format::dataset::{Provenance, Row, Stored};
 use scan::Source;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -138,61 +137,58 @@ pub fn pack(
     options: &PackOptions,
     progress: &mut dyn FnMut(PackProgress),
 ) -> Result<PackSummary, Error> {
-    let replace = Replace::Dataset { force: options.force };
-    let destination = Destination::resolve(from, to, &replace)?;
     let mut source = scan::scan(from)?;
-    let mut staging = Staging::create(&destination)?;
-    let mut unreadable = std::mem::take(&mut source.unreadable);
-    let (written, stored) =
-        write_parts(from, &source, staging.content(), options, &mut unreadable, progress)?;
-    let bytes_out = written.image_bytes + written.entry_points_bytes;
-    let manifest = Manifest {
-        format: schema::FORMAT.to_owned(),
-        version: schema::VERSION,
-        samples: written.samples,
-        image_bytes: written.image_bytes,
-        image_bytes_max: written.image_bytes_max,
-        labels: source.labels,
-        parts: written.entries,
-        stored: Some(stored.clone()),
-        provenance: Provenance {
-            tool: concat!("meetpoint ", env!("CARGO_PKG_VERSION")).to_owned(),
-            source: from.display().to_string(),
-            skipped: unreadable.len() as u64,
-            options: options.jpeg.by_name(),
-        },
+    let columns = SourceSchema {
+        kind: ContentKind::Image,
+        name: "image".to_owned(),
+        extra: Arc::new(arrow_schema::Schema::empty()),
     };
-    let text = manifest.to_json();
-    staging.write_manifest(text.as_bytes())?;
-    let replaced = staging.commit(&destination)?;
+    let writer_options = WriterOptions {
+        force: options.force,
+        part_bytes_target: options.part_bytes_target,
+        sources: vec![from.to_path_buf()],
+    };
+    let mut writer = Writer::create(to, Arc::new(columns), &writer_options)?;
+    let mut unreadable = std::mem::take(&mut source.unreadable);
+    let stored = write_rows(from, &source, &mut writer, options, &mut unreadable, progress)?;
+    let provenance = Provenance {
+        tool: concat!("meetpoint ", env!("CARGO_PKG_VERSION")).to_owned(),
+        source: from.display().to_string(),
+        skipped: unreadable.len() as u64,
+        options: options.jpeg.by_name(),
+    };
+    let written = writer.finish(source.labels, stored, provenance)?;
+    let manifest = written.manifest;
+    let stored = manifest.stored.expect("the writer puts it in");
     Ok(PackSummary {
-        destination: to.to_path_buf(),
+        destination: written.destination,
         samples: manifest.samples,
         image_bytes: manifest.image_bytes,
-        ratio: bytes_out as f64 / stored.source_bytes as f64,
+        ratio: (manifest.image_bytes + stored.entry_points.bytes) as f64
+            / stored.source_bytes as f64,
         stored,
-        file_bytes: manifest.parts.iter().map(|part| part.bytes).sum::<u64>() + text.len() as u64,
+        file_bytes: written.file_bytes,
         parts: manifest.parts.len() as u64,
         labels: manifest.labels,
         unreadable,
         not_images: source.not_images,
         ignored: source.ignored,
-        cleaned: destination.cleaned,
-        replaced,
+        cleaned: written.cleaned,
+        replaced: written.replaced,
     })
 }
 
 /// Checks every file and writes the sound ones; the others are appended to `unreadable`.
-fn write_parts(
+fn write_rows(
     from: &Path,
     source: &Source,
-    to: &Path,
+    writer: &mut Writer,
     options: &PackOptions,
     unreadable: &mut Vec<LeftOut>,
     progress: &mut dyn FnMut(PackProgress),
-) -> Result<(Written, Stored), Error> {
-    let mut parts = Parts::new(to, options.part_bytes_target);
+) -> Result<Stored, Error> {
     let mut stored = Stored { form: options.jpeg.form, ..Stored::default() };
+    stored.entry_points.spacing = options.jpeg.entry_points;
     let unreadable_names = unreadable.len() as u64;
     let mut done = PackProgress {
         files: source.files.len() as u64,
@@ -214,7 +210,7 @@ fn write_parts(
                 // After a file that does not read, the others are only looked at.
                 if options.on_error == OnError::Skip || unreadable.is_empty() {
                     count(&mut stored, converted.fate, source_bytes);
-                    parts.push(Row {
+                    writer.push(Row {
                         key: file.key.clone(),
                         image: converted.stored,
                         label: file.label,
@@ -234,18 +230,12 @@ fn write_parts(
         progress(done);
         Ok(())
     })?;
-    let all_failed = parts.samples() == 0;
+    let all_failed = writer.samples() == 0;
     if all_failed || options.on_error == OnError::Fail && !unreadable.is_empty() {
         let files = std::mem::take(unreadable);
         return Err(Error::Unreadable { files, checked: done.files + unreadable_names });
     }
-    let written = parts.finish()?;
-    stored.entry_points = EntryPointsStored {
-        spacing: options.jpeg.entry_points,
-        samples: written.entry_points,
-        bytes: written.entry_points_bytes,
-    };
-    Ok((written, stored))
+    Ok(stored)
 }
 
 /// Counts a file that is packed.

@@ -83,7 +83,7 @@ pub fn unpack(
     let dataset = Dataset::open(from)?;
     let foreign = |path: &Path| foreign::entry_of(path, &dataset);
     let replace = Replace::Files { force: options.force, foreign: &foreign };
-    let destination = Destination::resolve(from, to, &replace)?;
+    let destination = Destination::resolve(&[from.to_path_buf()], to, &replace)?;
     let staging = Staging::create_for_files(&destination)?;
     let written = write_files(&dataset, staging.content(), options, progress)?;
     let replaced = staging.commit(&destination)?;

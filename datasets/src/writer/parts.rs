@@ -13,7 +13,7 @@ const WRITE_BUFFER_BYTES: usize = 1 << 20;
 
 /// What was written.
 #[derive(Debug, Default)]
-pub(super) struct Written {
+pub(super) struct WrittenParts {
     pub(super) entries: Vec<PartEntry>,
     pub(super) samples: u64,
     pub(super) image_bytes: u64,
@@ -28,14 +28,14 @@ pub(super) struct Parts {
     folder: PathBuf,
     bytes_target: u64,
     open: Option<PartEncoder<BufWriter<Hashing>>>,
-    written: Written,
+    written: WrittenParts,
 }
 
 impl Parts {
     /// Parts of about `bytes_target` bytes in `folder`.
     pub(super) fn new(folder: &Path, bytes_target: u64) -> Self {
         let folder = folder.to_path_buf();
-        Self { folder, bytes_target, open: None, written: Written::default() }
+        Self { folder, bytes_target, open: None, written: WrittenParts::default() }
     }
 
     /// Adds a row, to the next part when this one is full.
@@ -75,7 +75,7 @@ impl Parts {
     }
 
     /// Finishes the last part.
-    pub(super) fn finish(mut self) -> Result<Written, Error> {
+    pub(super) fn finish(mut self) -> Result<WrittenParts, Error> {
         self.finish_part()?;
         Ok(self.written)
     }
