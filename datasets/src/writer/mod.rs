@@ -2,20 +2,27 @@
 //!
 //! Rows are stored as they come: in which form an image is, and which entry points it has, is
 //! decided before. In reading order: [`Writer`], [`WriterOptions`] and [`Written`], then `parts`
-//! (rows into part files).
+//! (rows into part files) and `journal` (what another process needs to go on).
 
+mod journal;
 mod parts;
 
 use crate::Error;
-use crate::place::{Destination, Replace, Staging};
+use crate::place::{Destination, Remains, Replace, Staging};
 use crate::source::{ContentKind, SourceSchema, Whence};
+pub(crate) use journal::JOURNAL_NAME;
+use journal::Journal;
+pub use journal::Recipe;
 use meetpoint_format::dataset::{EntryPointsStored, Manifest, Provenance, Row, Stored, schema};
-use parts::Parts;
+use parts::{Parts, WrittenParts};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Bytes after which the next part begins, where nothing else is said.
 pub const PART_BYTES_TARGET: u64 = 256 << 20;
+
+/// Program and version, as in the provenance of a dataset.
+pub const TOOL: &str = concat!("meetpoint ", env!("CARGO_PKG_VERSION"));
 
 /// How to write a dataset.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,11 +34,23 @@ pub struct WriterOptions {
     /// Files and folders that are read for it: none may lie in the destination, nor the
     /// destination in one of them.
     pub sources: Vec<PathBuf>,
+    /// What is written and from what: everything that decides on the rows. It is noted in the
+    /// journal.
+    pub recipe: Recipe,
+    /// Go on with what a writer of the same recipe left when it was killed, and leave behind what
+    /// was written when this one is dropped. Else remains are removed.
+    pub resume: bool,
 }
 
 impl Default for WriterOptions {
     fn default() -> Self {
-        Self { force: false, part_bytes_target: PART_BYTES_TARGET, sources: Vec::new() }
+        Self {
+            force: false,
+            part_bytes_target: PART_BYTES_TARGET,
+            sources: Vec::new(),
+            recipe: Recipe::new(),
+            resume: false,
+        }
     }
 }
 
@@ -51,19 +70,25 @@ pub struct Written {
 }
 
 /// A dataset being written, in a folder beside its destination; dropped before it is finished, it
-/// leaves nothing behind.
+/// leaves nothing behind unless [`WriterOptions::resume`] is set.
 pub struct Writer {
     to: PathBuf,
     destination: Destination,
     staging: Staging,
     parts: Parts,
+    states: Vec<String>,
 }
 
 impl Writer {
-    /// Begins a dataset of such columns.
+    /// Checks that the destination can be made or replaced; [`Self::create`] does it too.
+    pub fn may_write(to: &Path, options: &WriterOptions) -> Result<(), Error> {
+        destination(to, options).map(|_| ())
+    }
+
+    /// Begins a dataset of such columns, or goes on with one.
     ///
     /// The destination must not exist, or be a dataset and [`WriterOptions::force`] be set; remains
-    /// of killed processes that wrote to it are removed.
+    /// of killed processes that wrote to it are removed, but for what is gone on with.
     pub fn create(
         to: &Path,
         columns: Arc<SourceSchema>,
@@ -75,21 +100,55 @@ impl Writer {
             return Err(Error::Malformed { whence: Box::new(whence), problem });
         }
         drop(columns);
-        let replace = Replace::Dataset { force: options.force };
-        let destination = Destination::resolve(&options.sources, to, &replace)?;
-        let staging = Staging::create(&destination)?;
-        let parts = Parts::new(staging.content(), options.part_bytes_target);
-        Ok(Self { to: to.to_path_buf(), destination, staging, parts })
+        let mut destination = destination(to, options)?;
+        let remains = if options.resume { find(&destination, &options.recipe)? } else { None };
+        destination.clean()?;
+        let (mut staging, journal, written, states) = match remains {
+            Some(remains) => {
+                let staging = Staging::go_on(remains);
+                let (journal, found) = Journal::go_on(staging.content())?;
+                (staging, journal, found.written, found.states)
+            }
+            None => {
+                let staging = Staging::create(&destination)?;
+                let journal = Journal::create(staging.content(), &options.recipe)?;
+                (staging, journal, WrittenParts::default(), Vec::new())
+            }
+        };
+        staging.keep(options.resume);
+        let parts = Parts::new(staging.content(), options.part_bytes_target, journal, written);
+        Ok(Self { to: to.to_path_buf(), destination, staging, parts, states })
+    }
+
+    /// What [`Self::push_noting`] was told at the end of each part that another writer left; the
+    /// rows of these parts are not to be pushed again. Empty where there is nothing to go on with.
+    pub fn states(&self) -> &[String] {
+        &self.states
     }
 
     /// Adds a row. Keys are not compared: that they are unique is for the caller to know.
     pub fn push(&mut self, row: Row) -> Result<(), Error> {
-        self.parts.push(row)
+        self.parts.push(row, &mut String::new)
     }
 
-    /// Rows so far.
+    /// Adds a row; where a part ends before it, `state` is asked where the caller is, and what it
+    /// says is noted for a writer that goes on behind that part.
+    pub fn push_noting(
+        &mut self,
+        row: Row,
+        state: &mut dyn FnMut() -> String,
+    ) -> Result<(), Error> {
+        self.parts.push(row, state)
+    }
+
+    /// Rows so far, those of another writer included.
     pub fn samples(&self) -> u64 {
         self.parts.samples()
+    }
+
+    /// Leaves nothing behind, whatever [`WriterOptions::resume`] says.
+    pub fn discard(mut self) {
+        self.staging.keep(false);
     }
 
     /// Writes what is left and the manifest, syncs everything, and lets the dataset appear.
@@ -102,7 +161,7 @@ impl Writer {
         stored: Stored,
         provenance: Provenance,
     ) -> Result<Written, Error> {
-        let written = self.parts.finish()?;
+        let (written, journal) = self.parts.finish()?;
         let manifest = Manifest {
             format: schema::FORMAT.to_owned(),
             version: schema::VERSION,
@@ -123,6 +182,7 @@ impl Writer {
         };
         let text = manifest.to_json();
         self.staging.write_manifest(text.as_bytes())?;
+        journal.remove()?;
         let replaced = self.staging.commit(&self.destination)?;
         Ok(Written {
             destination: self.to,
@@ -132,5 +192,29 @@ impl Writer {
             cleaned: self.destination.cleaned,
             replaced,
         })
+    }
+}
+
+fn destination(to: &Path, options: &WriterOptions) -> Result<Destination, Error> {
+    Destination::resolve(&options.sources, to, &Replace::Dataset { force: options.force })
+}
+
+/// What a writer of that recipe left; an error where there are only remains of others, since they
+/// would be removed.
+fn find(destination: &Destination, recipe: &Recipe) -> Result<Option<Remains>, Error> {
+    let (mut same, mut other) = (Vec::new(), None);
+    for remains in destination.remains()? {
+        match journal::compare(remains.path(), recipe) {
+            Some(Ok(())) => same.push(remains),
+            Some(Err(difference)) => other = Some((remains.path().to_path_buf(), difference)),
+            None => {}
+        }
+    }
+    let journal_bytes = |remains: &Remains| {
+        remains.path().join(JOURNAL_NAME).metadata().map_or(0, |metadata| metadata.len())
+    };
+    match (same.into_iter().max_by_key(journal_bytes), other) {
+        (None, Some((path, difference))) => Err(Error::ResumeDiffers { path, difference }),
+        (best, _) => Ok(best),
     }
 }
