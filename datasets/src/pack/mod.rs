@@ -18,6 +18,7 @@ use keys::first_place;
 use meetpoint_format::dataset::{Provenance, Stored};
 use pipeline::Passage;
 use rows::Rows;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -62,6 +63,9 @@ pub struct PackOptions {
     pub jpeg: JpegOptions,
     /// Bytes after which the next part begins.
     pub part_bytes_target: u64,
+    /// When it is packed, for the provenance: RFC 3339, in UTC
+    /// ([`utc_time`](crate::writer::utc_time)). Without it the same source gives the same bytes.
+    pub time: Option<String>,
     /// Threads that read and check; 0 for as many as the machine has.
     pub threads: usize,
     /// Set from elsewhere to stop: nothing is left behind.
@@ -79,6 +83,7 @@ impl Default for PackOptions {
             check: Check::default(),
             jpeg: JpegOptions::default(),
             part_bytes_target: PART_BYTES_TARGET,
+            time: None,
             threads: 0,
             stop: Arc::default(),
         }
@@ -237,12 +242,15 @@ fn finish(
 ) -> Result<PackSummary, Error> {
     let Rows { writer, mut stored, told: mut unreadable, mut found, not_samples, .. } = rows;
     unreadable.append(&mut found);
-    stored.entry_points.spacing = options.jpeg.entry_points;
+    let is_image = writer.columns().kind == ContentKind::Image;
+    stored.entry_points.spacing = options.jpeg.entry_points.filter(|_| is_image);
     let provenance = Provenance {
         tool: TOOL.to_owned(),
         source: from.display().to_string(),
         skipped: unreadable.len() as u64,
-        options: options.jpeg.by_name(),
+        options: if is_image { options.jpeg.by_name() } else { BTreeMap::new() },
+        time: options.time.clone(),
+        recipe: None,
     };
     let written = writer.finish(ended.labels, stored, provenance)?;
     let manifest = written.manifest;

@@ -177,6 +177,7 @@ impl<'a> Rows<'a> {
             image: converted.stored,
             label: item.label,
             entry_points: converted.entry_points,
+            extra: item.extra.clone(),
         };
         writer.push_noting(row, &mut || {
             let state = State {

@@ -9,20 +9,40 @@ mod parts;
 
 use crate::Error;
 use crate::place::{Destination, Remains, Replace, Staging};
-use crate::source::{ContentKind, SourceSchema, Whence};
 pub(crate) use journal::JOURNAL_NAME;
 use journal::Journal;
 pub use journal::Recipe;
-use meetpoint_format::dataset::{EntryPointsStored, Manifest, Provenance, Row, Stored, schema};
+use meetpoint_format::dataset::{Columns, EntryPointsStored, Manifest, Provenance, Row, Stored};
 use parts::{Parts, WrittenParts};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 /// Bytes after which the next part begins, where nothing else is said.
 pub const PART_BYTES_TARGET: u64 = 256 << 20;
 
 /// Program and version, as in the provenance of a dataset.
 pub const TOOL: &str = concat!("meetpoint ", env!("CARGO_PKG_VERSION"));
+
+/// A time as the provenance of a dataset has it: RFC 3339, in UTC, in whole seconds. Before 1970 it
+/// is the beginning of 1970.
+pub fn utc_time(time: SystemTime) -> String {
+    let seconds = time.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let (days, of_day) = (seconds / 86_400, seconds % 86_400);
+    // Days are counted from 1 March of the year 0, so that leap days come last; see Howard
+    // Hinnant, "chrono-Compatible Low-Level Date Algorithms", civil_from_days.
+    let shifted = days + 719_468;
+    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
 
 /// How to write a dataset.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,6 +93,7 @@ pub struct Written {
 /// leaves nothing behind unless [`WriterOptions::resume`] is set.
 pub struct Writer {
     to: PathBuf,
+    columns: Arc<Columns>,
     destination: Destination,
     staging: Staging,
     parts: Parts,
@@ -91,15 +112,9 @@ impl Writer {
     /// of killed processes that wrote to it are removed, but for what is gone on with.
     pub fn create(
         to: &Path,
-        columns: Arc<SourceSchema>,
+        columns: Arc<Columns>,
         options: &WriterOptions,
     ) -> Result<Self, Error> {
-        if columns.kind != ContentKind::Image || !columns.extra.fields().is_empty() {
-            let problem = "only pictures with a label are written".to_owned();
-            let whence = Whence { file: to.display().to_string(), ..Whence::default() };
-            return Err(Error::Malformed { whence: Box::new(whence), problem });
-        }
-        drop(columns);
         let mut destination = destination(to, options)?;
         let remains = if options.resume { find(&destination, &options.recipe)? } else { None };
         destination.clean()?;
@@ -116,8 +131,15 @@ impl Writer {
             }
         };
         staging.keep(options.resume);
-        let parts = Parts::new(staging.content(), options.part_bytes_target, journal, written);
-        Ok(Self { to: to.to_path_buf(), destination, staging, parts, states })
+        let to = to.to_path_buf();
+        let (folder, target) = (staging.content(), options.part_bytes_target);
+        let parts = Parts::new(folder, Arc::clone(&columns), target, journal, written);
+        Ok(Self { to, columns, destination, staging, parts, states })
+    }
+
+    /// What its rows are made of.
+    pub fn columns(&self) -> &Columns {
+        &self.columns
     }
 
     /// What [`Self::push_noting`] was told at the end of each part that another writer left; the
@@ -163,8 +185,6 @@ impl Writer {
     ) -> Result<Written, Error> {
         let (written, journal) = self.parts.finish()?;
         let manifest = Manifest {
-            format: schema::FORMAT.to_owned(),
-            version: schema::VERSION,
             samples: written.samples,
             image_bytes: written.image_bytes,
             image_bytes_max: written.image_bytes_max,
@@ -178,7 +198,7 @@ impl Writer {
                 },
                 ..stored
             }),
-            provenance,
+            ..Manifest::new(&self.columns, provenance)
         };
         let text = manifest.to_json();
         self.staging.write_manifest(text.as_bytes())?;
@@ -216,5 +236,23 @@ fn find(destination: &Destination, recipe: &Recipe) -> Result<Option<Remains>, E
     match (same.into_iter().max_by_key(journal_bytes), other) {
         (None, Some((path, difference))) => Err(Error::ResumeDiffers { path, difference }),
         (best, _) => Ok(best),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::utc_time;
+    use std::time::{Duration, SystemTime};
+
+    #[test]
+    fn times_are_those_of_the_calendar() {
+        let at = |seconds| utc_time(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds));
+        // As printed by `date -u -d @SECONDS +%FT%TZ`.
+        assert_eq!(at(0), "1970-01-01T00:00:00Z");
+        assert_eq!(at(951_782_399), "2000-02-28T23:59:59Z");
+        assert_eq!(at(951_782_400), "2000-02-29T00:00:00Z");
+        assert_eq!(at(1_709_251_199), "2024-02-29T23:59:59Z");
+        assert_eq!(at(4_107_542_400), "2100-03-01T00:00:00Z");
+        assert_eq!(at(1_798_761_599), "2026-12-31T23:59:59Z");
     }
 }
