@@ -42,16 +42,21 @@ pub fn kind_named(name: &str) -> Option<&'static SourceKind> {
 /// folder that nothing is known by is taken for one of images, which may have any names.
 pub fn detect(path: &Path) -> Result<&'static SourceKind, Error> {
     let mut found = Vec::new();
+    let metadata = path.metadata();
     for kind in &KINDS {
-        if let Some(by_what) = (kind.recognise)(path)? {
-            found.push((kind, by_what));
+        match (kind.recognise)(path) {
+            Ok(Some(by_what)) => found.push((kind, by_what)),
+            Ok(None) => {}
+            // What is not there may still be a pattern, which some kinds know.
+            Err(_) if metadata.is_err() => {}
+            Err(error) => return Err(error),
         }
     }
     let covered: Vec<_> = found.iter().flat_map(|(kind, _)| kind.covers).copied().collect();
     found.retain(|(kind, _)| !covered.contains(&kind.name));
     match found.as_slice() {
         [(kind, _)] => Ok(kind),
-        [] => match path.metadata() {
+        [] => match metadata {
             Ok(metadata) if metadata.is_dir() => {
                 Ok(kind_named("folder").expect("the table lists it"))
             }

@@ -121,9 +121,8 @@ pub struct Item {
 impl Item {
     /// What the user knows it by: the key where it is a file of its own, else where it lies.
     pub fn name(&self) -> String {
-        match self.content {
-            Content::File { .. } => self.key.clone(),
-            _ if self.whence == Whence::default() => self.key.clone(),
+        match (&self.whence.member, self.whence.offset) {
+            (None, None) => self.key.clone(),
             _ => self.whence.to_string(),
         }
     }
