@@ -1,6 +1,7 @@
 //! What can go wrong when a dataset is made or looked at.
 
 use crate::LeftOut;
+use crate::source::Whence;
 use std::path::PathBuf;
 
 /// How many unreadable files an error names.
@@ -23,6 +24,24 @@ pub enum Error {
     NotAFolder {
         /// What was named.
         path: PathBuf,
+    },
+    /// A source that breaks the rules of its format, or uses what is not supported; what follows
+    /// in it cannot be read.
+    #[error("{whence}: {problem}")]
+    Malformed {
+        /// Where.
+        whence: Box<Whence>,
+        /// What is wrong with it, and what to do about it: "checksum is 00000001, its data give
+        /// 00000002; the file is damaged, fetch it again".
+        problem: String,
+    },
+    /// An option that means nothing for this source or its kind of content.
+    #[error("--{option} means nothing for {source_words}; leave it out")]
+    OptionWithoutUse {
+        /// Its name, without the dashes.
+        option: String,
+        /// What the source is, in words: "a folder of images".
+        source_words: String,
     },
     /// No image in the source.
     #[error(

@@ -6,7 +6,12 @@
 //! so that they are read by many threads, and can be indexed without a copy.
 //!
 //! In reading order: [`Source`] (the trait), [`SourceSchema`] (what its samples are made of),
-//! [`Entry`] and [`Item`] (one of them), [`Finished`] (what is known at the end).
+//! [`Entry`] and [`Item`] (one of them), [`Finished`] (what is known at the end),
+//! [`SourceOptions`] (what a user says about it).
+
+mod options;
+
+pub use options::SourceOptions;
 
 use crate::{Error, LeftOut};
 use arrow_array::RecordBatch;
