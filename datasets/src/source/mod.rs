@@ -9,7 +9,11 @@
 //! [`Entry`] and [`Item`] (one of them), [`Finished`] (what is known at the end),
 //! [`SourceOptions`] (what a user says about it).
 
+mod columns;
+mod input;
+mod names;
 mod options;
+pub mod tar;
 
 pub use options::SourceOptions;
 
