@@ -2,7 +2,7 @@
 //!
 //! This is the one place to register a kind of source.
 
-use super::{Source, SourceOptions, folder};
+use super::{Source, SourceOptions, cifar, folder, idx, table, tar, zip};
 use crate::Error;
 use std::path::Path;
 
@@ -23,13 +23,50 @@ pub struct SourceKind {
 }
 
 /// All kinds of sources, in the order in which they are listed.
-pub const KINDS: [SourceKind; 1] = [SourceKind {
-    name: "folder",
-    words: "a folder of images, flat or with one sub-folder a class",
-    covers: &[],
-    recognise: folder::recognise,
-    open: folder::open,
-}];
+pub const KINDS: [SourceKind; 6] = [
+    SourceKind {
+        name: "folder",
+        words: "a folder of images, flat or with one sub-folder a class",
+        covers: &[],
+        recognise: folder::recognise,
+        open: folder::open,
+    },
+    SourceKind {
+        name: "table",
+        words: "a CSV, TSV or JSON Lines table that names files, or a folder with one",
+        covers: &["folder"],
+        recognise: table::recognise,
+        open: table::open,
+    },
+    SourceKind {
+        name: "tar",
+        words: "WebDataset tar shards: one, a folder of them, or a pattern such as a-{00..99}.tar",
+        covers: &[],
+        recognise: tar::recognise,
+        open: tar::open,
+    },
+    SourceKind {
+        name: "zip",
+        words: "a ZIP archive of images, flat or with one folder a class",
+        covers: &[],
+        recognise: zip::recognise,
+        open: zip::open,
+    },
+    SourceKind {
+        name: "cifar",
+        words: "CIFAR-10 or CIFAR-100, binary version: a folder, a file of it, or its archive",
+        covers: &["tar"],
+        recognise: cifar::recognise,
+        open: cifar::open,
+    },
+    SourceKind {
+        name: "idx",
+        words: "IDX files such as those of MNIST, plain or compressed",
+        covers: &[],
+        recognise: idx::recognise,
+        open: idx::open,
+    },
+];
 
 /// The kind of that name.
 pub fn kind_named(name: &str) -> Option<&'static SourceKind> {

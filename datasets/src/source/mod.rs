@@ -10,10 +10,19 @@
 //! [`SourceOptions`] (what a user says about it), [`detect()`] (which kind something is), and then a
 //! module for each kind.
 
+pub mod cifar;
+mod columns;
 mod detect;
 pub mod folder;
+pub mod idx;
+mod input;
+mod names;
 mod options;
+mod pixels;
 mod stamp;
+pub mod table;
+pub mod tar;
+pub mod zip;
 
 pub use detect::{KINDS, SourceKind, detect, kind_named, open};
 pub use options::SourceOptions;
