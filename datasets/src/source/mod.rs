@@ -9,7 +9,10 @@
 //! [`Entry`] and [`Item`] (one of them), [`Finished`] (what is known at the end),
 //! [`SourceOptions`] (what a user says about it).
 
+pub mod arrow;
 mod options;
+pub mod parquet;
+mod rows;
 
 pub use options::SourceOptions;
 
