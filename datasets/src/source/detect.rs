@@ -2,7 +2,7 @@
 //!
 //! This is the one place to register a kind of source.
 
-use super::{Source, SourceOptions, cifar, folder, idx, table, tar, zip};
+use super::{Source, SourceOptions, arrow, cifar, folder, idx, parquet, table, tar, zip};
 use crate::Error;
 use std::path::Path;
 
@@ -23,7 +23,7 @@ pub struct SourceKind {
 }
 
 /// All kinds of sources, in the order in which they are listed.
-pub const KINDS: [SourceKind; 6] = [
+pub const KINDS: [SourceKind; 8] = [
     SourceKind {
         name: "folder",
         words: "a folder of images, flat or with one sub-folder a class",
@@ -66,6 +66,20 @@ pub const KINDS: [SourceKind; 6] = [
         recognise: idx::recognise,
         open: idx::open,
     },
+    SourceKind {
+        name: "parquet",
+        words: "a Parquet file, or a folder of them",
+        covers: &[],
+        recognise: parquet::recognise,
+        open: parquet::open,
+    },
+    SourceKind {
+        name: "arrow",
+        words: "an Arrow or Feather file, or a saved Hugging Face dataset",
+        covers: &[],
+        recognise: arrow::recognise,
+        open: arrow::open,
+    },
 ];
 
 /// The kind of that name.
@@ -79,16 +93,21 @@ pub fn kind_named(name: &str) -> Option<&'static SourceKind> {
 /// folder that nothing is known by is taken for one of images, which may have any names.
 pub fn detect(path: &Path) -> Result<&'static SourceKind, Error> {
     let mut found = Vec::new();
+    let metadata = path.metadata();
     for kind in &KINDS {
-        if let Some(by_what) = (kind.recognise)(path)? {
-            found.push((kind, by_what));
+        match (kind.recognise)(path) {
+            Ok(Some(by_what)) => found.push((kind, by_what)),
+            Ok(None) => {}
+            // What is not there may still be a pattern, which some kinds know.
+            Err(_) if metadata.is_err() => {}
+            Err(error) => return Err(error),
         }
     }
     let covered: Vec<_> = found.iter().flat_map(|(kind, _)| kind.covers).copied().collect();
     found.retain(|(kind, _)| !covered.contains(&kind.name));
     match found.as_slice() {
         [(kind, _)] => Ok(kind),
-        [] => match path.metadata() {
+        [] => match metadata {
             Ok(metadata) if metadata.is_dir() => {
                 Ok(kind_named("folder").expect("the table lists it"))
             }

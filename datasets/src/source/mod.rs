@@ -10,6 +10,7 @@
 //! [`SourceOptions`] (what a user says about it), [`detect()`] (which kind something is), and then a
 //! module for each kind.
 
+pub mod arrow;
 pub mod cifar;
 mod columns;
 mod detect;
@@ -18,7 +19,9 @@ pub mod idx;
 mod input;
 mod names;
 mod options;
+pub mod parquet;
 mod pixels;
+mod rows;
 mod stamp;
 pub mod table;
 pub mod tar;
@@ -130,9 +133,8 @@ pub struct Item {
 impl Item {
     /// What the user knows it by: the key where it is a file of its own, else where it lies.
     pub fn name(&self) -> String {
-        match self.content {
-            Content::File { .. } => self.key.clone(),
-            _ if self.whence == Whence::default() => self.key.clone(),
+        match (&self.whence.member, self.whence.offset) {
+            (None, None) => self.key.clone(),
             _ => self.whence.to_string(),
         }
     }
