@@ -10,9 +10,13 @@
 //! [`SourceOptions`] (what a user says about it).
 
 pub mod arrow;
+pub mod datadings;
+pub mod ffcv;
+pub mod mds;
 mod options;
 pub mod parquet;
 mod rows;
+pub mod tfrecord;
 
 pub use options::SourceOptions;
 
