@@ -2,7 +2,10 @@
 //!
 //! This is the one place to register a kind of source.
 
-use super::{Source, SourceOptions, arrow, cifar, folder, idx, parquet, table, tar, zip};
+use super::{
+    Source, SourceOptions, arrow, cifar, datadings, ffcv, folder, idx, mds, parquet, table, tar,
+    tfrecord, zip,
+};
 use crate::Error;
 use std::path::Path;
 
@@ -23,7 +26,7 @@ pub struct SourceKind {
 }
 
 /// All kinds of sources, in the order in which they are listed.
-pub const KINDS: [SourceKind; 8] = [
+pub const KINDS: [SourceKind; 12] = [
     SourceKind {
         name: "folder",
         words: "a folder of images, flat or with one sub-folder a class",
@@ -79,6 +82,34 @@ pub const KINDS: [SourceKind; 8] = [
         covers: &[],
         recognise: arrow::recognise,
         open: arrow::open,
+    },
+    SourceKind {
+        name: "tfrecord",
+        words: "TFRecord files of tf.train.Example: one, or a folder of them",
+        covers: &[],
+        recognise: tfrecord::recognise,
+        open: tfrecord::open,
+    },
+    SourceKind {
+        name: "mds",
+        words: "a MosaicML streaming dataset (MDS)",
+        covers: &[],
+        recognise: mds::recognise,
+        open: mds::open,
+    },
+    SourceKind {
+        name: "datadings",
+        words: "a datadings file (.msgpack with its side files)",
+        covers: &[],
+        recognise: datadings::recognise,
+        open: datadings::open,
+    },
+    SourceKind {
+        name: "ffcv",
+        words: "an FFCV file (.beton)",
+        covers: &[],
+        recognise: ffcv::recognise,
+        open: ffcv::open,
     },
 ];
 
