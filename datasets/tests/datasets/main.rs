@@ -8,6 +8,7 @@ mod damage;
 mod fixtures;
 mod forms;
 mod inspecting;
+mod kinds;
 mod lies;
 mod packing;
 mod places;
