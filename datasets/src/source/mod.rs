@@ -6,7 +6,35 @@
 //! so that they are read by many threads, and can be indexed without a copy.
 //!
 //! In reading order: [`Source`] (the trait), [`SourceSchema`] (what its samples are made of),
-//! [`Entry`] and [`Item`] (one of them), [`Finished`] (what is known at the end).
+//! [`Entry`] and [`Item`] (one of them), [`Finished`] (what is known at the end),
+//! [`SourceOptions`] (what a user says about it), [`detect()`] (which kind something is), and then a
+//! module for each kind.
+
+pub mod arrow;
+pub mod cifar;
+mod columns;
+pub mod datadings;
+mod detect;
+pub mod ffcv;
+pub mod folder;
+pub mod idx;
+mod input;
+pub mod mds;
+pub mod meetpoint;
+mod names;
+mod options;
+pub mod parquet;
+mod pixels;
+mod rows;
+mod stamp;
+pub mod table;
+pub mod tar;
+pub mod tfrecord;
+pub mod zip;
+
+pub use detect::{KINDS, SourceKind, detect, kind_named, open};
+pub use options::SourceOptions;
+pub use stamp::SourceStamp;
 
 use crate::{Error, LeftOut};
 use arrow_array::RecordBatch;
@@ -105,6 +133,16 @@ pub struct Item {
     /// Its further columns: a row of a record batch with the schema [`SourceSchema::extra`]; absent
     /// where that has no fields.
     pub extra: Option<(Arc<RecordBatch>, usize)>,
+}
+
+impl Item {
+    /// What the user knows it by: the key where it is a file of its own, else where it lies.
+    pub fn name(&self) -> String {
+        match (&self.whence.member, self.whence.offset) {
+            (None, None) => self.key.clone(),
+            _ => self.whence.to_string(),
+        }
+    }
 }
 
 /// What a source yields.
