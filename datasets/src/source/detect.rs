@@ -2,7 +2,10 @@
 //!
 //! This is the one place to register a kind of source.
 
-use super::{Source, SourceOptions, arrow, cifar, folder, idx, parquet, table, tar, zip};
+use super::{
+    Source, SourceOptions, arrow, cifar, datadings, ffcv, folder, idx, mds, meetpoint, parquet,
+    table, tar, tfrecord, zip,
+};
 use crate::Error;
 use std::path::Path;
 
@@ -23,7 +26,7 @@ pub struct SourceKind {
 }
 
 /// All kinds of sources, in the order in which they are listed.
-pub const KINDS: [SourceKind; 8] = [
+pub const KINDS: [SourceKind; 13] = [
     SourceKind {
         name: "folder",
         words: "a folder of images, flat or with one sub-folder a class",
@@ -80,6 +83,41 @@ pub const KINDS: [SourceKind; 8] = [
         covers: &[],
         recognise: arrow::recognise,
         open: arrow::open,
+    },
+    SourceKind {
+        name: "meetpoint",
+        words: "another Meetpoint dataset",
+        covers: &["folder", "arrow"],
+        recognise: meetpoint::recognise,
+        open: meetpoint::open,
+    },
+    SourceKind {
+        name: "tfrecord",
+        words: "TFRecord files of tf.train.Example: one, or a folder of them",
+        covers: &[],
+        recognise: tfrecord::recognise,
+        open: tfrecord::open,
+    },
+    SourceKind {
+        name: "mds",
+        words: "a MosaicML streaming (MDS) dataset: a folder with index.json",
+        covers: &[],
+        recognise: mds::recognise,
+        open: mds::open,
+    },
+    SourceKind {
+        name: "datadings",
+        words: "a datadings file, X.msgpack, with its index beside it",
+        covers: &[],
+        recognise: datadings::recognise,
+        open: datadings::open,
+    },
+    SourceKind {
+        name: "ffcv",
+        words: "an FFCV file, .beton",
+        covers: &[],
+        recognise: ffcv::recognise,
+        open: ffcv::open,
     },
 ];
 

@@ -13,10 +13,14 @@
 pub mod arrow;
 pub mod cifar;
 mod columns;
+pub mod datadings;
 mod detect;
+pub mod ffcv;
 pub mod folder;
 pub mod idx;
 mod input;
+pub mod mds;
+pub mod meetpoint;
 mod names;
 mod options;
 pub mod parquet;
@@ -25,6 +29,7 @@ mod rows;
 mod stamp;
 pub mod table;
 pub mod tar;
+pub mod tfrecord;
 pub mod zip;
 
 pub use detect::{KINDS, SourceKind, detect, kind_named, open};
