@@ -25,6 +25,20 @@ impl Bench {
         Self { folder }
     }
 
+    /// With the same source as another: the same files with the same times.
+    pub(crate) fn with_source_of(other: &Self) -> Self {
+        let bench = Self { folder: tempfile::tempdir().unwrap() };
+        for entry in walkdir::WalkDir::new(other.from()) {
+            let entry = entry.unwrap();
+            let to = bench.from().join(entry.path().strip_prefix(other.from()).unwrap());
+            match entry.file_type().is_dir() {
+                true => std::fs::create_dir(to).unwrap(),
+                false => std::fs::hard_link(entry.path(), to).unwrap(),
+            }
+        }
+        bench
+    }
+
     /// With a JPEG under each name.
     pub(crate) fn with_images(names: &[&str]) -> Self {
         let bench = Self::new();
