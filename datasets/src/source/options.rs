@@ -66,8 +66,7 @@ mod tests {
 
     #[test]
     fn an_option_that_means_nothing_to_a_source_is_refused_by_name() {
-        let options =
-            SourceOptions { split: Some("train".to_owned()), ..SourceOptions::default() };
+        let options = SourceOptions { split: Some("train".to_owned()), ..SourceOptions::default() };
         assert!(options.allow_only("a tar file", &["content", "split"]).is_ok());
         let error = options.allow_only("a tar file", &["content"]).unwrap_err().to_string();
         assert!(error.contains("--split") && error.contains("a tar file"), "{error}");
