@@ -1,9 +1,10 @@
 //! Brings datasets in and out: pack, unpack, inspect, verify.
 //!
 //! In reading order: [`pack()`] (a folder of images into a dataset), [`JpegOptions`] (in which form
-//! JPEGs are stored), [`unpack()`] (a dataset into a folder of files of another
-//! kind), [`convert()`] (a source into such a folder), [`inspect()`] (what is in a
-//! dataset), [`verify()`] (whether every bit is as it was packed, and where not), [`Error`].
+//! JPEGs are stored), [`unpack()`] (a dataset into a folder of files of another kind),
+//! [`convert()`] (a source into such a folder), [`inspect()`] (what is in a dataset), [`verify()`]
+//! (whether every bit is as it was packed, and where not), [`Writer`] (rows into a dataset),
+//! [`Error`].
 
 mod error;
 pub mod inspect;
@@ -16,6 +17,7 @@ pub mod source;
 pub mod unpack;
 pub mod verify;
 mod walk;
+pub mod writer;
 
 pub use error::Error;
 pub use inspect::{Inspection, inspect};
@@ -27,3 +29,4 @@ pub use unpack::{
     ConvertProgress, ConvertSummary, UnpackOptions, UnpackProgress, UnpackSummary, convert, unpack,
 };
 pub use verify::{DeepReport, Place, Problem, VerifyProgress, VerifyReport, verify, verify_deep};
+pub use writer::{Writer, WriterOptions, Written};

@@ -10,9 +10,8 @@ use super::files::{Output, write_labels};
 use super::{Closed, OutSample, Refusal, Shards, Sink, SinkKind, Tally, Value, type_notes};
 use super::{tree, unheld, value};
 use crate::Error;
+use crate::pack::keys::Keys;
 use crate::source::{ContentKind, SourceSchema};
-use sha2::{Digest, Sha256};
-use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tar::{Builder, EntryType, Header};
@@ -34,8 +33,8 @@ pub(super) struct WebDataset {
     /// The shard that is written, and its samples.
     open: Option<(Builder<Output>, u64)>,
     begun: u64,
-    /// Names of the samples so far, 16 bytes of a hash of each.
-    names: HashSet<[u8; 16]>,
+    /// Names of the samples so far.
+    names: Keys,
     renamed: u64,
     tally: Tally,
     notes: Vec<String>,
@@ -68,7 +67,7 @@ impl WebDataset {
             shards,
             open: None,
             begun: 0,
-            names: HashSet::new(),
+            names: Keys::default(),
             renamed: 0,
             tally: Tally::default(),
             notes,
@@ -170,9 +169,7 @@ impl Sink for WebDataset {
             let problem = "it has neither content nor label nor columns".to_owned();
             return Err(Refusal::Sample(problem));
         }
-        let digest = Sha256::digest(name.stem.as_bytes());
-        let hash: [u8; 16] = digest[..16].try_into().expect("a SHA-256 has 32 bytes");
-        if !self.names.insert(hash) {
+        if !self.names.insert(&name.stem) {
             return Err(Refusal::Sample(format!(
                 "its name up to the first dot, {:?}, is that of another sample, and WebDataset \
                  would take the two for one",

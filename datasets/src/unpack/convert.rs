@@ -2,12 +2,11 @@
 
 use super::drive::{Fed, Outcome, Written, drive};
 use super::{Kept, UnpackOptions, foreign};
+use crate::pack::keys::Keys;
 use crate::place::{Destination, Replace, Staging};
 use crate::sink::{self, SinkKind};
 use crate::source::{Content, Entry, Item, Size, Source};
 use crate::{Error, LeftOut, OnError};
-use sha2::{Digest, Sha256};
-use std::collections::HashSet;
 use std::io::Read;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -71,7 +70,10 @@ pub fn convert(
     schema.extra = std::sync::Arc::clone(&kept.schema);
     let foreign = |path: &Path| foreign::entry_of(path, options.sink, None);
     let replace = Replace::Files { force: options.force, foreign: &foreign };
-    let destination = Destination::resolve(from, to, &replace)?;
+    // What is named by a pattern or lies elsewhere is no place that could hold the destination.
+    let sources: Vec<PathBuf> = from.exists().then(|| from.to_path_buf()).into_iter().collect();
+    let mut destination = Destination::resolve(&sources, to, &replace)?;
+    destination.clean()?;
     let staging = Staging::create_for_files(&destination)?;
     let mut sink = sink::create(options.sink, staging.content(), &schema, options.shards)?;
 
@@ -137,18 +139,6 @@ enum Job {
     Twice(Box<Item>),
     Unreadable(LeftOut),
     Other(Option<LeftOut>),
-}
-
-/// Keys that were there, 16 bytes of a hash of each.
-#[derive(Default)]
-struct Keys(HashSet<[u8; 16]>);
-
-impl Keys {
-    /// Whether a key was not there yet.
-    fn insert(&mut self, key: &str) -> bool {
-        let digest = Sha256::digest(key.as_bytes());
-        self.0.insert(digest[..16].try_into().expect("a SHA-256 has 32 bytes"))
-    }
 }
 
 /// Reads the bytes of an entry.

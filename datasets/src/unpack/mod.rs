@@ -98,7 +98,9 @@ pub fn unpack(
     let kept = Kept::of(&dataset.columns().extra, &options.without)?;
     let foreign = |path: &Path| foreign::entry_of(path, options.sink, Some(&dataset));
     let replace = Replace::Files { force: options.force, foreign: &foreign };
-    let destination = Destination::resolve(from, to, &replace)?;
+    let mut destination = Destination::resolve(&[from.to_path_buf()], to, &replace)?;
+    destination.clean()?;
+
     let staging = Staging::create_for_files(&destination)?;
     let mut schema = dataset.columns().as_ref().clone();
     schema.extra = Arc::clone(&kept.schema);
