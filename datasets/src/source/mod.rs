@@ -10,10 +10,14 @@
 //! [`SourceOptions`] (what a user says about it), [`detect()`] (which kind something is), and then a
 //! module for each kind.
 
+mod columns;
 mod detect;
 pub mod folder;
+mod input;
+mod names;
 mod options;
 mod stamp;
+pub mod tar;
 
 pub use detect::{KINDS, SourceKind, detect, kind_named, open};
 pub use options::SourceOptions;
