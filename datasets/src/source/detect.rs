@@ -2,7 +2,7 @@
 //!
 //! This is the one place to register a kind of source.
 
-use super::{Source, SourceOptions, folder};
+use super::{Source, SourceOptions, arrow, folder, parquet, tar};
 use crate::Error;
 use std::path::Path;
 
@@ -23,13 +23,36 @@ pub struct SourceKind {
 }
 
 /// All kinds of sources, in the order in which they are listed.
-pub const KINDS: [SourceKind; 1] = [SourceKind {
-    name: "folder",
-    words: "a folder of images, flat or with one sub-folder a class",
-    covers: &[],
-    recognise: folder::recognise,
-    open: folder::open,
-}];
+pub const KINDS: [SourceKind; 4] = [
+    SourceKind {
+        name: "folder",
+        words: "a folder of images, flat or with one sub-folder a class",
+        covers: &[],
+        recognise: folder::recognise,
+        open: folder::open,
+    },
+    SourceKind {
+        name: "tar",
+        words: "WebDataset tar shards",
+        covers: &[],
+        recognise: tar::recognise,
+        open: tar::open,
+    },
+    SourceKind {
+        name: "parquet",
+        words: "Parquet files",
+        covers: &[],
+        recognise: parquet::recognise,
+        open: parquet::open,
+    },
+    SourceKind {
+        name: "arrow",
+        words: "Arrow IPC files, or a saved dataset of Hugging Face",
+        covers: &[],
+        recognise: arrow::recognise,
+        open: arrow::open,
+    },
+];
 
 /// The kind of that name.
 pub fn kind_named(name: &str) -> Option<&'static SourceKind> {

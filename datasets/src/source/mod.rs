@@ -10,12 +10,15 @@
 //! [`SourceOptions`] (what a user says about it), [`detect()`] (which kind something is), and then a
 //! module for each kind.
 
+pub mod arrow;
 mod columns;
 mod detect;
 pub mod folder;
 mod input;
 mod names;
 mod options;
+pub mod parquet;
+mod rows;
 mod stamp;
 pub mod tar;
 
