@@ -17,7 +17,8 @@ impl Progress {
     /// A bar for `total` things (0: not known yet) called `unit`, as in "12/300 pictures".
     pub(crate) fn new(title: &'static str, unit: &'static str, total: u64) -> Self {
         let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::hidden());
-        let template = format!("{{prefix}} {{wide_bar}} {{pos}}/{{len}} {unit}, {{eta}} left");
+        let template =
+            format!("{{prefix}} {{wide_bar}} {{pos}}/{{len}} {unit}, {{per_sec}}, {{eta}} left");
         let style = ProgressStyle::with_template(&template).expect("the template is well formed");
         bar.set_style(style.progress_chars("=> "));
         bar.set_prefix(title);

@@ -75,7 +75,7 @@ impl WebDataset {
     }
 
     /// The members of a sample in order, by extension.
-    fn members(&self, sample: &OutSample<'_>, name: &mut Name) -> Result<Members, Refusal> {
+    fn members(&self, sample: &OutSample<'_>, name: &Name) -> Result<Members, Refusal> {
         let mut members = Vec::new();
         if self.kind != ContentKind::None {
             members.push((name.extension.clone(), sample.file.to_vec()));
@@ -84,7 +84,7 @@ impl WebDataset {
             members.push((CLS.to_owned(), label.to_string().into_bytes()));
         }
         let mut object = sample.json()?;
-        if name.is_renamed || self.kind == ContentKind::None {
+        if name.is_renamed {
             object.insert(super::KEY.to_owned(), sample.key.into());
         }
         if !object.is_empty() {
@@ -148,7 +148,7 @@ fn name_of(sample: &OutSample<'_>, kind: ContentKind) -> Result<Name, Refusal> {
         None => (String::new(), stem),
     };
     let stem = format!("{folders}{}", last.replace('.', "_"));
-    let is_renamed = format!("{stem}.{extension}") != sample.key;
+    let is_renamed = stem != sample.key;
     Ok(Name { stem, extension, is_renamed })
 }
 
@@ -163,8 +163,8 @@ impl Sink for WebDataset {
     }
 
     fn put(&mut self, sample: &OutSample<'_>) -> Result<(), Refusal> {
-        let mut name = name_of(sample, self.kind)?;
-        let members = self.members(sample, &mut name)?;
+        let name = name_of(sample, self.kind)?;
+        let members = self.members(sample, &name)?;
         if members.is_empty() {
             let problem = "it has neither content nor label nor columns".to_owned();
             return Err(Refusal::Sample(problem));
@@ -203,8 +203,8 @@ impl Sink for WebDataset {
         }
         if self.renamed > 0 {
             self.notes.push(format!(
-                "{} samples have another name in the shards than their key, which is in `key` of \
-                 their .json",
+                "{} keys are not the names in the shards, which end at the first dot: they are in \
+                 `key` of the .json members",
                 self.renamed
             ));
         }
