@@ -10,6 +10,7 @@ use arrow_array::{
     StringArray, StructArray, UInt64Array,
 };
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
+use meetpoint_format::dataset::schema::{KIND_KEY, LABELS_KEY};
 use serde_json::Value;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -200,7 +201,7 @@ impl Shape {
         match self {
             Self::Binary(kind @ (ContentKind::Image | ContentKind::Audio)) => {
                 let name = if *kind == ContentKind::Image { "image" } else { "audio" };
-                let kind = ("meetpoint.kind".to_owned(), name.to_owned());
+                let kind = (KIND_KEY.to_owned(), name.to_owned());
                 field.with_metadata(HashMap::from([kind]))
             }
             _ => field,
@@ -355,6 +356,20 @@ impl Gather {
             pending_bytes: 0,
             ready: VecDeque::new(),
         }
+    }
+
+    /// Gives the integers of a column names.
+    pub(super) fn name_integers(&mut self, column: &str, names: &[String]) {
+        let names = serde_json::to_string(names).expect("texts are written as JSON");
+        let named = |field: &Arc<Field>| match field.name() == column {
+            true => {
+                let names = (LABELS_KEY.to_owned(), names.clone());
+                Arc::new(field.as_ref().clone().with_metadata(HashMap::from([names])))
+            }
+            false => field.clone(),
+        };
+        let fields: Fields = self.schema.fields().iter().map(named).collect();
+        self.schema = Arc::new(Schema::new(fields));
     }
 
     /// The columns as Arrow has them.

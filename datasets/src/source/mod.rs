@@ -11,16 +11,21 @@
 //! module for each kind.
 
 pub mod arrow;
+pub mod cifar;
 mod columns;
 mod detect;
 pub mod folder;
+pub mod idx;
 mod input;
 mod names;
 mod options;
 pub mod parquet;
+mod pixels;
 mod rows;
 mod stamp;
+pub mod table;
 pub mod tar;
+pub mod zip;
 
 pub use detect::{KINDS, SourceKind, detect, kind_named, open};
 pub use options::SourceOptions;
@@ -128,9 +133,8 @@ pub struct Item {
 impl Item {
     /// What the user knows it by: the key where it is a file of its own, else where it lies.
     pub fn name(&self) -> String {
-        match self.content {
-            Content::File { .. } => self.key.clone(),
-            _ if self.whence == Whence::default() => self.key.clone(),
+        match (&self.whence.member, self.whence.offset) {
+            (None, None) => self.key.clone(),
             _ => self.whence.to_string(),
         }
     }

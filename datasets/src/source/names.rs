@@ -3,30 +3,22 @@
 //! A name never leads out of the folder that a dataset is unpacked to.
 
 use super::ContentKind;
+use super::folder::{AUDIO_EXTENSIONS, IMAGE_EXTENSIONS, SIDE_FILES, TEXT_EXTENSIONS};
 use meetpoint_format::dataset::schema::KEY_BYTES_MAX;
 use std::collections::HashSet;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 
-/// Extensions of encoded pictures, those that no decoder here reads among them.
-const IMAGES: [&str; 20] = [
-    "jpg", "jpeg", "jpe", "jfif", "png", "webp", "bmp", "dib", "gif", "tif", "tiff", "ppm", "pgm",
-    "pbm", "pnm", "avif", "heic", "heif", "jxl", "jp2",
-];
-/// Extensions of encoded sounds.
-const SOUNDS: [&str; 9] = ["wav", "flac", "mp3", "ogg", "opus", "m4a", "aac", "aiff", "aif"];
-/// Extensions of texts.
-const TEXTS: [&str; 5] = ["txt", "text", "transcript", "caption", "md"];
-/// Files that desktops leave behind (hidden ones are known by their dot).
-const SIDE_FILES: [&str; 4] = ["Thumbs.db", "ehthumbs.db", "desktop.ini", "__MACOSX"];
+/// Extensions of texts that stand beside a picture in an archive.
+const CAPTIONS: [&str; 2] = ["transcript", "caption"];
 
 /// What a file with this extension (in lower case, `seg.png` too) holds.
 pub(super) fn kind_of(extension: &str) -> ContentKind {
     let last = extension.rsplit('.').next().unwrap_or(extension).to_ascii_lowercase();
     match last.as_str() {
-        last if IMAGES.contains(&last) => ContentKind::Image,
-        last if SOUNDS.contains(&last) => ContentKind::Audio,
-        last if TEXTS.contains(&last) => ContentKind::Text,
+        last if IMAGE_EXTENSIONS.contains(&last) => ContentKind::Image,
+        last if AUDIO_EXTENSIONS.contains(&last) => ContentKind::Audio,
+        last if TEXT_EXTENSIONS.contains(&last) || CAPTIONS.contains(&last) => ContentKind::Text,
         _ => ContentKind::Bytes,
     }
 }

@@ -17,7 +17,7 @@ const PADDING_BYTES_MAX: u64 = 64 << 20;
 
 /// What a member is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(in crate::source) enum Kind {
     File,
     Folder,
     /// A symbolic or hard link.
@@ -30,18 +30,18 @@ pub(super) enum Kind {
 
 /// A member of an archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Member {
+pub(in crate::source) struct Member {
     /// As it stands there; not necessarily UTF-8.
-    pub(super) name: Vec<u8>,
-    pub(super) kind: Kind,
+    pub(in crate::source) name: Vec<u8>,
+    pub(in crate::source) kind: Kind,
     /// Its first byte, decompressed.
-    pub(super) offset: u64,
-    pub(super) bytes: u64,
+    pub(in crate::source) offset: u64,
+    pub(in crate::source) bytes: u64,
 }
 
 impl Member {
     /// For errors.
-    pub(super) fn shown(&self) -> String {
+    pub(in crate::source) fn shown(&self) -> String {
         format!("member {}", shown(&self.name))
     }
 }
@@ -55,7 +55,7 @@ struct Ahead {
 }
 
 /// Goes through an archive.
-pub(super) struct Members {
+pub(in crate::source) struct Members {
     input: Input,
     next_header: u64,
     is_ended: bool,
@@ -63,13 +63,18 @@ pub(super) struct Members {
 
 impl Members {
     /// Opens an archive, compressed or not.
-    pub(super) fn open(path: &Path) -> Result<Self, Error> {
+    pub(in crate::source) fn open(path: &Path) -> Result<Self, Error> {
         Ok(Self { input: Input::open(path)?, next_header: 0, is_ended: false })
     }
 
     /// The archive.
-    pub(super) fn input(&self) -> &Input {
+    pub(in crate::source) fn input(&self) -> &Input {
         &self.input
+    }
+
+    /// The archive, to read the member that [`Self::next`] gave last piece by piece.
+    pub(in crate::source) fn input_mut(&mut self) -> &mut Input {
+        &mut self.input
     }
 
     /// Whether members lie in the file as they are.
@@ -78,7 +83,7 @@ impl Members {
     }
 
     /// The next member; what is left of the one before is passed over.
-    pub(super) fn next(&mut self) -> Result<Option<Member>, Error> {
+    pub(in crate::source) fn next(&mut self) -> Result<Option<Member>, Error> {
         if self.is_ended {
             return Ok(None);
         }
@@ -135,7 +140,7 @@ impl Members {
     }
 
     /// The bytes of the member that [`Self::next`] gave last.
-    pub(super) fn read(&mut self, member: &Member) -> Result<Vec<u8>, Error> {
+    pub(in crate::source) fn read(&mut self, member: &Member) -> Result<Vec<u8>, Error> {
         self.pass_to(member.offset)?;
         let got = self.input.read_at_most(member.bytes);
         let bytes = got.map_err(|error| self.input.unreadable(Some(member.shown()), &error))?;

@@ -5,7 +5,7 @@
 //! them). Members of plain shards are given as ranges of the file. Memory: 32 bytes a sample for
 //! its key, the names of the classes, and one record batch of samples.
 
-mod members;
+pub(super) mod members;
 mod plan;
 mod samples;
 mod shards;
@@ -26,20 +26,27 @@ use survey::{Role, Survey, TEXT_BYTES_MAX, WORD_BYTES_MAX};
 /// What this is, for errors and help.
 pub const WORDS: &str = "WebDataset tar shards";
 
-/// Whether `path` is a tar file (by content), a folder that holds such (by name), or a pattern of
-/// names such as `train-{000..099}.tar`; then what it is, in words.
+/// Says by what `path` is a tar file (by content), a folder that holds such (by name), or a pattern
+/// of names such as `train-{000..099}.tar`.
 pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
-    let is_such = match std::fs::metadata(path) {
-        Ok(metadata) if metadata.is_dir() => shards::shards_of(path).is_ok(),
-        Ok(metadata) if metadata.is_file() => begins_as_tar(path)?,
-        _ => path.to_str().is_some_and(|text| text.contains('{')) && shards::has_tar_name(path),
-    };
-    Ok(is_such.then(|| WORDS.to_owned()))
+    Ok(match std::fs::metadata(path) {
+        Ok(metadata) if metadata.is_dir() => shards::first_in(path)
+            .map(|shard| format!("it holds the tar file {}", shard.to_string_lossy())),
+        Ok(metadata) if metadata.is_file() && begins_as_tar(path)? => {
+            Some("it begins as a tar file does".to_owned())
+        }
+        Ok(_) => None,
+        Err(_) => {
+            let is_pattern = path.to_str().is_some_and(|text| text.contains('{'));
+            (is_pattern && shards::has_tar_name(path))
+                .then(|| "it is a pattern of names of tar files".to_owned())
+        }
+    })
 }
 
 /// Whether the first block, decompressed, is the header of a member (or the end mark of an empty
 /// archive that calls itself one).
-fn begins_as_tar(path: &Path) -> Result<bool, Error> {
+pub(super) fn begins_as_tar(path: &Path) -> Result<bool, Error> {
     let mut input = Input::open(path)?;
     let mut block = [0; 512];
     Ok(match read_up_to(&mut input, &mut block) {

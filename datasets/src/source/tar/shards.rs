@@ -2,10 +2,14 @@
 
 use crate::source::Whence;
 use crate::{Error, natural_order};
+use std::ffi::OsString;
+use std::fs::DirEntry;
 use std::path::{Path, PathBuf};
 
 /// Shards that a pattern may name.
 const SHARDS_MAX: usize = 1 << 20;
+/// Entries of a folder that are looked at to find one.
+const FOLDER_ENTRIES_MAX: usize = 10_000;
 /// Endings of shards.
 const ENDINGS: [&str; 6] = [".tar", ".tar.gz", ".tgz", ".tar.zst", ".tar.zstd", ".tzst"];
 
@@ -14,6 +18,15 @@ pub(super) fn has_tar_name(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let name = name.to_ascii_lowercase();
     !name.starts_with('.') && ENDINGS.iter().any(|ending| name.ends_with(ending))
+}
+
+/// Name of a shard in a folder.
+pub(super) fn first_in(folder: &Path) -> Option<OsString> {
+    let mut entries = std::fs::read_dir(folder).ok()?.take(FOLDER_ENTRIES_MAX);
+    let is_shard = |entry: &DirEntry| {
+        has_tar_name(&entry.path()) && entry.file_type().is_ok_and(|kind| !kind.is_dir())
+    };
+    entries.find_map(|entry| entry.ok().filter(is_shard)).map(|entry| entry.file_name())
 }
 
 /// The shards that `path` means, in order: as a pattern names them, else in natural order.
