@@ -1,6 +1,7 @@
 //! Files of a sink: written through a buffer, counted, and brought to the drive when they end.
 
 use crate::Error;
+use crate::source::side_labels::LABELS_NAME;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -112,10 +113,6 @@ pub(super) fn write_whole(path: PathBuf, bytes: &[u8], tally: &mut Tally) -> Res
     output.append(bytes)?;
     output.finish(tally)
 }
-
-/// Name of the side file with the names of labels, for formats that have no place for them: a
-/// JSON list of strings, by index.
-pub(super) const LABELS_NAME: &str = "labels.json";
 
 /// Writes the names of the labels beside the samples, unless they are their digits.
 pub(super) fn write_labels(

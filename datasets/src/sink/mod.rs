@@ -114,7 +114,7 @@ impl SinkKind {
             Self::Datadings => datadings::FILE_NAMES.contains(&name),
             Self::TfRecord => numbered("data-", ".tfrecord"),
         };
-        Some(is_own || name == files::LABELS_NAME)
+        Some(is_own || name == crate::source::side_labels::LABELS_NAME)
     }
 }
 

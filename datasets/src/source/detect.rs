@@ -2,7 +2,7 @@
 //!
 //! This is the one place to register a kind of source.
 
-use super::{Source, SourceOptions, arrow, cifar, folder, idx, parquet, table, tar, zip};
+use super::{Source, SourceOptions, arrow, cifar, datadings, ffcv, folder, idx, mds, parquet, side_labels, table, tar, tfrecord, zip};
 use crate::Error;
 use std::path::Path;
 
@@ -23,7 +23,7 @@ pub struct SourceKind {
 }
 
 /// All kinds of sources, in the order in which they are listed.
-pub const KINDS: [SourceKind; 8] = [
+pub const KINDS: [SourceKind; 12] = [
     SourceKind {
         name: "folder",
         words: "a folder of images, flat or with one sub-folder a class",
@@ -79,6 +79,34 @@ pub const KINDS: [SourceKind; 8] = [
         covers: &[],
         recognise: arrow::recognise,
         open: arrow::open,
+    },
+    SourceKind {
+        name: "tfrecord",
+        words: "TFRecord files of tf.train.Example",
+        covers: &[],
+        recognise: tfrecord::recognise,
+        open: tfrecord::open,
+    },
+    SourceKind {
+        name: "mds",
+        words: "MosaicML streaming shards with an index.json",
+        covers: &[],
+        recognise: mds::recognise,
+        open: mds::open,
+    },
+    SourceKind {
+        name: "datadings",
+        words: "a msgpack file of datadings, or a folder with one",
+        covers: &[],
+        recognise: datadings::recognise,
+        open: datadings::open,
+    },
+    SourceKind {
+        name: "ffcv",
+        words: "an FFCV .beton file",
+        covers: &[],
+        recognise: ffcv::recognise,
+        open: ffcv::open,
     },
 ];
 
@@ -140,5 +168,6 @@ pub fn open(
             kinds: KINDS.iter().map(|kind| (kind.name, kind.words)).collect(),
         })?,
     };
-    (kind.open)(path, options)
+    let source = (kind.open)(path, options)?;
+    side_labels::named(source, kind.name, path)
 }

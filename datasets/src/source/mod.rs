@@ -13,18 +13,23 @@
 pub mod arrow;
 pub mod cifar;
 mod columns;
+pub mod datadings;
 mod detect;
+pub mod ffcv;
 pub mod folder;
 pub mod idx;
 mod input;
+pub mod mds;
 mod names;
 mod options;
 pub mod parquet;
 mod pixels;
 mod rows;
+pub(crate) mod side_labels;
 mod stamp;
 pub mod table;
 pub mod tar;
+pub mod tfrecord;
 pub mod zip;
 
 pub use detect::{KINDS, SourceKind, detect, kind_named, open};

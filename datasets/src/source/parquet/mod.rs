@@ -4,12 +4,12 @@
 //! Row groups are read page by page: memory is one page a column and a batch of some 8 MiB.
 //! Pages may be compressed with Snappy, gzip, LZ4, Brotli or Zstandard.
 
-mod files;
 mod table;
 mod zstd;
 
 use super::rows::RowSource;
 use super::rows::row_source::TABLE_OPTIONS;
+use super::rows::shards;
 use super::{Source, SourceOptions};
 use crate::Error;
 use std::io::Read;
@@ -19,7 +19,7 @@ use table::ParquetTable;
 /// Says in words what is at `path`, if it is a Parquet file or a folder of them.
 pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
     if path.is_dir() {
-        let found = files::list(path)?;
+        let found = shards::list(path, is_member)?;
         return Ok((!found.is_empty()).then(|| match found.len() {
             1 => "a folder with a Parquet file".to_owned(),
             count => format!("a folder of {count} Parquet files"),
@@ -36,7 +36,11 @@ pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
 pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Error> {
     let known = TABLE_OPTIONS.iter().copied().chain(["split"]).collect::<Vec<_>>();
     options.allow_only("Parquet", &known)?;
-    let files = files::choose(path, options.split.as_deref())?;
+    let files = shards::choose(path, "Parquet files", is_member, options.split.as_deref())?;
     let table = ParquetTable::open(files)?;
     Ok(Box::new(RowSource::open(table, options, &path.display().to_string())?))
+}
+
+fn is_member(name: &str) -> bool {
+    name.ends_with(".parquet")
 }

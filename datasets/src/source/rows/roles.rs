@@ -11,7 +11,7 @@ use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
 use std::sync::Arc;
 
 /// Columns that are taken as the key where they are texts.
-const KEY_NAMES: [&str; 2] = ["key", "__key__"];
+const KEY_NAMES: [&str; 3] = ["key", "__key__", "image/filename"];
 /// Columns that are taken as the label where they are integers or texts; the first found.
 const LABEL_NAMES: [&str; 10] = [
     "label",
@@ -96,6 +96,8 @@ pub(crate) fn choose(
         {
             KeyRole::Path
         }
+        // An empty name: rows are numbered.
+        (Some(name), _) if name.is_empty() => KeyRole::Number,
         (Some(name), _) => KeyRole::Column(named(schema, name, "key", file)?),
         (None, _) => {
             let found = KEY_NAMES.iter().find_map(|name| {

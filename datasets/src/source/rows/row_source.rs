@@ -67,7 +67,7 @@ impl<T: Table> RowSource<T> {
         if let (Some(content), KeyRole::Number) = (roles.content, &roles.key)
             && content.path.is_some()
         {
-            if table.are_paths_unique(content)? {
+            if options.key.is_none() && table.are_paths_unique(content)? {
                 roles.key = KeyRole::Path;
             } else {
                 with_path = options.columns.is_none();

@@ -1,7 +1,7 @@
-//! Which Parquet files of a folder make up the dataset, and which split each belongs to.
+//! Which files of a folder make up a dataset, and which split each belongs to.
 
+use super::malformed;
 use crate::source::arrow::chosen_split;
-use crate::source::rows::malformed;
 use crate::{Error, natural_order};
 use std::path::{Path, PathBuf};
 
@@ -13,13 +13,14 @@ const SPLIT_NAMES: [&str; 8] =
 
 /// A file and its split.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct SplitFile {
+pub(crate) struct SplitFile {
     path: PathBuf,
     split: Option<String>,
 }
 
-/// The Parquet files below a folder, in natural order; hidden ones are passed over.
-pub(super) fn list(folder: &Path) -> Result<Vec<SplitFile>, Error> {
+/// The files below a folder whose names `is_member` takes, in natural order; hidden ones are
+/// passed over.
+pub(crate) fn list(folder: &Path, is_member: fn(&str) -> bool) -> Result<Vec<SplitFile>, Error> {
     let mut files = Vec::new();
     let is_shown = |entry: &walkdir::DirEntry| {
         entry.depth() == 0 || !entry.file_name().as_encoded_bytes().starts_with(b".")
@@ -30,8 +31,7 @@ pub(super) fn list(folder: &Path) -> Result<Vec<SplitFile>, Error> {
             let path = error.path().unwrap_or(folder).to_path_buf();
             Error::Source { path, source: error.into() }
         })?;
-        let is_parquet = entry.path().extension().is_some_and(|name| name == "parquet");
-        if is_parquet && entry.file_type().is_file() {
+        if entry.file_name().to_str().is_some_and(is_member) && entry.file_type().is_file() {
             let relative = entry.path().strip_prefix(folder).unwrap_or(entry.path());
             let split = split_of(relative);
             files.push(SplitFile { path: entry.into_path(), split });
@@ -42,8 +42,13 @@ pub(super) fn list(folder: &Path) -> Result<Vec<SplitFile>, Error> {
     Ok(files)
 }
 
-/// The files of the dataset at `path`.
-pub(super) fn choose(path: &Path, split: Option<&str>) -> Result<Vec<PathBuf>, Error> {
+/// The files of the dataset at `path`, which are called `words` ("Parquet files").
+pub(crate) fn choose(
+    path: &Path,
+    words: &str,
+    is_member: fn(&str) -> bool,
+    split: Option<&str>,
+) -> Result<Vec<PathBuf>, Error> {
     if !path.is_dir() {
         if let Some(split) = split {
             let problem = format!("is one file, not a split {split:?}; leave --split out");
@@ -51,9 +56,9 @@ pub(super) fn choose(path: &Path, split: Option<&str>) -> Result<Vec<PathBuf>, E
         }
         return Ok(vec![path.to_path_buf()]);
     }
-    let files = list(path)?;
+    let files = list(path, is_member)?;
     if files.is_empty() {
-        return Err(malformed(path, None, "holds no files that end in .parquet"));
+        return Err(malformed(path, None, format!("holds no {words}")));
     }
     let mut splits: Vec<String> = Vec::new();
     for split in files.iter().filter_map(|file| file.split.clone()) {
@@ -77,14 +82,18 @@ pub(super) fn choose(path: &Path, split: Option<&str>) -> Result<Vec<PathBuf>, E
 }
 
 /// The split that a file's name says (`train-00000-of-00002.parquet`, `train.parquet`), or that of
-/// its folder (`train/0000.parquet`).
+/// its folder (`train/0000.parquet`). TFRecord files have the number behind their extension
+/// (`mnist-train.tfrecord-00000-of-00001`).
 fn split_of(relative: &Path) -> Option<String> {
-    let stem = relative.file_stem()?.to_str()?;
+    let name = relative.file_name()?.to_str()?;
+    let name = name.replace(".tfrecords", "").replace(".tfrecord", "").replace(".tfrec", "");
+    let stem = name.split('.').next().unwrap_or(&name);
     if let Some(split) = before_shard_number(stem) {
-        return Some(split.to_owned());
+        let last = split.rsplit('-').next().unwrap_or(split);
+        return Some(if SPLIT_NAMES.contains(&last) { last } else { split }.to_owned());
     }
     let folder = relative.parent().and_then(|parent| parent.file_name()?.to_str());
-    let name = stem.split(['-', '_', '.']).next().unwrap_or(stem);
+    let name = stem.split(['-', '_']).next().unwrap_or(stem);
     let found = [Some(name), folder].into_iter().flatten().find(|name| SPLIT_NAMES.contains(name));
     found.map(str::to_owned)
 }
@@ -111,6 +120,8 @@ mod tests {
         assert_eq!(split("default/test/0000.parquet").as_deref(), Some("test"));
         assert_eq!(split("my-set-00000-of-00001.parquet").as_deref(), Some("my-set"));
         assert_eq!(split("validation.parquet").as_deref(), Some("validation"));
+        assert_eq!(split("mnist-train.tfrecord-00000-of-00001").as_deref(), Some("train"));
+        assert_eq!(split("train_3.tfrecord.gz").as_deref(), Some("train"));
         assert_eq!(split("part-0.parquet"), None);
     }
 
@@ -120,10 +131,12 @@ mod tests {
         for name in ["train-00000-of-00001", "train-00001-of-00002", "test-00000-of-00001"] {
             std::fs::write(folder.path().join(format!("{name}.parquet")), b"").unwrap();
         }
-        let error = choose(folder.path(), None).unwrap_err().to_string();
+        let is_parquet = |name: &str| name.ends_with(".parquet");
+        let error = choose(folder.path(), "files", is_parquet, None).unwrap_err().to_string();
         assert!(error.contains("test, train") && error.contains("--split"), "{error}");
-        assert_eq!(choose(folder.path(), Some("train")).unwrap().len(), 2);
-        let error = choose(folder.path(), Some("dev")).unwrap_err().to_string();
+        assert_eq!(choose(folder.path(), "files", is_parquet, Some("train")).unwrap().len(), 2);
+        let error =
+            choose(folder.path(), "files", is_parquet, Some("dev")).unwrap_err().to_string();
         assert!(error.contains("\"dev\"") && error.contains("test, train"), "{error}");
     }
 }

@@ -1,0 +1,122 @@
+//! datadings: `X.msgpack`, samples as MessagePack maps one behind the other, with
+//! `X.msgpack.offsets` and `X.msgpack.keys`, or with the older `X.msgpack.index`.
+//!
+//! A value of bytes is a range of the file. Arrays of NumPy (as `msgpack-numpy` writes them) become
+//! columns of arrays. Each sample is compared with its key in the index; checksums are compared by
+//! [`verify`] alone, since they need another pass over the file.
+
+mod index;
+mod sample;
+mod verify;
+
+use super::rows::records::{Record, RecordTable, Records};
+use super::rows::row_source::TABLE_OPTIONS;
+use super::rows::table::{open_file, read_at};
+use super::rows::value::{Kind, Value};
+use super::rows::{RowSource, malformed};
+use super::{OpenFile, Source, SourceOptions};
+use crate::Error;
+use index::Index;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+pub use verify::{Verified, verify};
+
+/// Longest sample that is read into memory.
+const SAMPLE_BYTES_MAX: u64 = 1 << 31;
+
+/// Says in words what is at `path`, if it is a datadings file.
+pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
+    let is_named = path.extension().is_some_and(|name| name == "msgpack");
+    if !is_named || !path.is_file() {
+        return Ok(None);
+    }
+    let mut first = Vec::new();
+    let unreadable = |source| Error::Source { path: path.to_path_buf(), source };
+    let file = std::fs::File::open(path).map_err(unreadable)?;
+    file.take(1).read_to_end(&mut first).map_err(unreadable)?;
+    let is_map = matches!(first.first(), Some(0x80..=0x8f | 0xde | 0xdf));
+    let has_index =
+        index::beside(path, "offsets").exists() || index::beside(path, "index").exists();
+    Ok((is_map && has_index).then(|| "a datadings file".to_owned()))
+}
+
+/// Opens a datadings file.
+pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Error> {
+    options.allow_only("a datadings file", &TABLE_OPTIONS)?;
+    let samples = Samples::open(path)?;
+    let table = RecordTable::open(samples, options.columns.is_some())?;
+    Ok(Box::new(RowSource::open(table, options, &path.display().to_string())?))
+}
+
+/// The samples of a file.
+struct Samples {
+    path: PathBuf,
+    name: Arc<str>,
+    file: Arc<OpenFile>,
+    bytes: u64,
+    index: Index,
+    next: u64,
+    /// Where the last sample ended.
+    end: u64,
+}
+
+impl Samples {
+    fn open(path: &Path) -> Result<Self, Error> {
+        let (file, bytes) = open_file(path)?;
+        let index = Index::open(path, bytes)?;
+        let name = path.display().to_string().into();
+        Ok(Self { path: path.to_path_buf(), name, file, bytes, index, next: 0, end: 0 })
+    }
+}
+
+impl Records for Samples {
+    fn next(&mut self) -> Result<Option<Record>, Error> {
+        let Some((start, end, key)) = self.index.next()? else { return Ok(None) };
+        let number = self.next;
+        let fault = |problem: String| {
+            malformed(&self.path, Some(start), format!("sample {number}: {problem}"))
+        };
+        if end - start > SAMPLE_BYTES_MAX {
+            let length = end - start;
+            return Err(fault(format!("{length} bytes, the limit is {SAMPLE_BYTES_MAX}")));
+        }
+        let mut bytes = vec![0; (end - start) as usize];
+        read_at(&self.file, &mut bytes, start)?;
+        let fields = sample::parse(&bytes, start).map_err(fault)?;
+        let stored = fields.iter().find(|(name, _)| name == "key").map(|(_, value)| value);
+        match (stored, &key) {
+            (Some(Value::Text(stored)), Some(key)) if stored != key => {
+                return Err(fault(format!(
+                    "its key is {stored:?}, where the index has {key:?}; the index belongs to \
+                     another file"
+                )));
+            }
+            (Some(Value::Text(_)), _) => {}
+            (Some(_), _) => return Err(fault("its key is no text".to_owned())),
+            (None, _) => return Err(fault("it has no key".to_owned())),
+        }
+        self.next += 1;
+        self.end = end;
+        let file_name = Arc::clone(&self.name);
+        let file = Some(Arc::clone(&self.file));
+        Ok(Some(Record { file_name, file, number, fields, bytes: bytes.len() }))
+    }
+
+    fn declared(&self) -> Vec<(String, Kind)> {
+        Vec::new()
+    }
+
+    fn noun(&self) -> &'static str {
+        "sample"
+    }
+
+    fn rows(&self) -> Option<u64> {
+        Some(self.index.samples)
+    }
+
+    fn bytes(&self) -> Option<u64> {
+        Some(self.bytes)
+    }
+}

@@ -1,0 +1,151 @@
+//! MosaicML streaming datasets (MDS): a folder with `index.json` and its shards, plain or
+//! compressed (br, gz, snappy, zstd); a folder of such folders holds splits.
+//!
+//! A shard is `samples: u32`, `samples + 1` offsets as u32, the columns as JSON, then the samples;
+//! a sample is the sizes (u32) of its columns of no fixed size, then the values. All little-endian.
+//! Checksums that the index names are verified before a shard is read.
+
+mod encoding;
+mod hash;
+mod index;
+mod shard;
+
+use super::arrow::chosen_split;
+use super::rows::hugging_face::Features;
+use super::rows::records::{Record, RecordTable, Records};
+use super::rows::row_source::TABLE_OPTIONS;
+use super::rows::value::Kind;
+use super::rows::{RowSource, malformed};
+use super::{Source, SourceOptions};
+use crate::{Error, natural_order};
+use index::Index;
+use shard::Shard;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Name of the list of shards.
+const INDEX_NAME: &str = "index.json";
+
+/// Says in words what is at `path`, if it is an MDS dataset.
+pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
+    if !path.is_dir() {
+        return Ok(None);
+    }
+    let folder = match splits(path)? {
+        _ if path.join(INDEX_NAME).is_file() => path.to_path_buf(),
+        splits if splits.is_empty() => return Ok(None),
+        splits => path.join(&splits[0]),
+    };
+    // Other datasets have an `index.json` too.
+    let index = super::arrow::json(&folder.join(INDEX_NAME));
+    let is_mds = index.is_ok_and(|index| index["shards"][0]["format"].as_str() == Some("mds"));
+    Ok(is_mds.then(|| "a MosaicML streaming (MDS) dataset".to_owned()))
+}
+
+/// Opens an MDS dataset.
+pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Error> {
+    let known = TABLE_OPTIONS.iter().copied().chain(["split"]).collect::<Vec<_>>();
+    options.allow_only("an MDS dataset", &known)?;
+    let folder = if path.join(INDEX_NAME).is_file() && options.split.is_none() {
+        path.to_path_buf()
+    } else {
+        let splits = splits(path)?;
+        if splits.is_empty() && options.split.is_none() {
+            let problem = format!("holds no {INDEX_NAME}, nor does a folder in it");
+            return Err(malformed(path, None, problem));
+        }
+        path.join(chosen_split(path, &splits, options.split.as_deref())?)
+    };
+    let samples = Samples::open(&folder)?;
+    let table = RecordTable::open(samples, options.columns.is_some())?;
+    Ok(Box::new(RowSource::open(table, options, &path.display().to_string())?))
+}
+
+/// Sub-folders with an index.
+fn splits(path: &Path) -> Result<Vec<String>, Error> {
+    let unreadable = |source| Error::Source { path: path.to_path_buf(), source };
+    let mut splits = Vec::new();
+    for entry in std::fs::read_dir(path).map_err(unreadable)? {
+        let entry = entry.map_err(unreadable)?;
+        let name = entry.file_name();
+        if let (Some(name), true) = (name.to_str(), entry.path().join(INDEX_NAME).is_file()) {
+            splits.push(name.to_owned());
+        }
+    }
+    splits.sort_by(|left, right| natural_order(left, right));
+    Ok(splits)
+}
+
+/// The samples of all shards.
+struct Samples {
+    folder: PathBuf,
+    index: Index,
+    next_shard: usize,
+    current: Option<Shard>,
+}
+
+impl Samples {
+    fn open(folder: &Path) -> Result<Self, Error> {
+        let index = Index::read(&folder.join(INDEX_NAME))?;
+        Ok(Self { folder: folder.to_path_buf(), index, next_shard: 0, current: None })
+    }
+}
+
+impl Records for Samples {
+    fn next(&mut self) -> Result<Option<Record>, Error> {
+        loop {
+            let shard = match &mut self.current {
+                Some(shard) => shard,
+                None => {
+                    let Some(entry) = self.index.shards.get(self.next_shard) else {
+                        return Ok(None);
+                    };
+                    self.next_shard += 1;
+                    self.current.insert(Shard::open(&self.folder, entry)?)
+                }
+            };
+            let Some((number, at, bytes)) = shard.next()? else {
+                self.current = None;
+                continue;
+            };
+            let fields = encoding::sample(&self.index.columns, &bytes, at).map_err(|text| {
+                malformed(
+                    &shard.path,
+                    shard.is_plain().then_some(at),
+                    format!("sample {number}: {text}"),
+                )
+            })?;
+            return Ok(Some(Record {
+                file_name: Arc::clone(&shard.name),
+                file: shard.ranges(),
+                number,
+                fields,
+                bytes: bytes.len(),
+            }));
+        }
+    }
+
+    fn declared(&self) -> Vec<(String, Kind)> {
+        self.index.columns.iter().map(|column| (column.name.clone(), column.kind())).collect()
+    }
+
+    fn features(&self) -> Features {
+        let images = self.index.columns.iter().filter(|column| column.is_image());
+        Features {
+            images: images.map(|column| column.name.clone()).collect(),
+            ..Features::default()
+        }
+    }
+
+    fn noun(&self) -> &'static str {
+        "sample"
+    }
+
+    fn rows(&self) -> Option<u64> {
+        Some(self.index.shards.iter().map(|shard| shard.samples).sum())
+    }
+
+    fn bytes(&self) -> Option<u64> {
+        Some(self.index.shards.iter().map(|shard| shard.raw.bytes).sum())
+    }
+}

@@ -1,0 +1,340 @@
+//! `tf.train.Example` on the wire of protocol buffers, without a copy of what it holds.
+//!
+//! `Example { Features features = 1 }`, `Features { map<string, Feature> feature = 1 }`,
+//! `Feature { oneof { BytesList 1, FloatList 2, Int64List 3 } }`, each list `{ repeated … value = 1 }`:
+//! <https://github.com/tensorflow/tensorflow/blob/master/tensorflow/core/example/feature.proto>.
+
+use crate::source::rows::value::{Kind, Value};
+use arrow_schema::DataType;
+use std::ops::Range;
+
+/// A list of values.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Feature {
+    /// None of the three.
+    Empty,
+    /// Byte strings, as ranges of the record.
+    Bytes(Vec<Range<usize>>),
+    /// 32-bit floats, little-endian.
+    Floats(Vec<u8>),
+    /// 64-bit integers.
+    Ints(Vec<i64>),
+}
+
+impl Feature {
+    /// How many values.
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Empty => 0,
+            Self::Bytes(values) => values.len(),
+            Self::Floats(bytes) => bytes.len() / 4,
+            Self::Ints(values) => values.len(),
+        }
+    }
+
+    /// Whether both are of one of the three kinds.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        std::mem::discriminant(self) == std::mem::discriminant(other)
+    }
+
+    /// What it is in the words of an error.
+    pub(super) fn words(&self) -> &'static str {
+        match self {
+            Self::Empty => "empty",
+            Self::Bytes(_) => "bytes",
+            Self::Floats(_) => "floats",
+            Self::Ints(_) => "integers",
+        }
+    }
+
+    /// The type of a column of it.
+    pub(super) fn kind(&self, is_single: bool, is_text: bool) -> Kind {
+        let bytes = if is_text { Kind::Text } else { Kind::Bytes };
+        match (self, is_single) {
+            (Self::Empty, _) => Kind::Null,
+            (Self::Bytes(_), true) => bytes,
+            (Self::Bytes(_), false) => Kind::List(Box::new(bytes)),
+            (Self::Floats(_), true) => Kind::Number(DataType::Float32),
+            (Self::Floats(_), false) => Kind::Numbers(DataType::Float32),
+            (Self::Ints(_), true) => Kind::Number(DataType::Int64),
+            (Self::Ints(_), false) => Kind::Numbers(DataType::Int64),
+        }
+    }
+
+    /// The value for a column of a kind; `record` holds the bytes and begins at `at` in its file.
+    pub(super) fn value(
+        self,
+        kind: &Kind,
+        record: &[u8],
+        at: Option<u64>,
+    ) -> Result<Value, String> {
+        let is_list = matches!(kind, Kind::List(_) | Kind::Numbers(_));
+        if !is_list && self.len() > 1 {
+            return Err(format!(
+                "{} values, where the first records have one each; leave it out with --columns",
+                self.len()
+            ));
+        }
+        let is_text = match kind {
+            Kind::Text => true,
+            Kind::List(item) => **item == Kind::Text,
+            _ => false,
+        };
+        let string = |range: Range<usize>| {
+            let bytes = &record[range.clone()];
+            if is_text {
+                let text = std::str::from_utf8(bytes);
+                let text = text.map_err(|_| "a text that is not UTF-8".to_owned())?;
+                return Ok(Value::Text(text.to_owned()));
+            }
+            let at = at.map(|at| at + range.start as u64);
+            Ok(Value::Bytes { bytes: bytes.to_vec(), at })
+        };
+        let first = |bytes: &[u8]| <[u8; 4]>::try_from(bytes).ok().map(f32::from_le_bytes);
+        Ok(match (self, is_list) {
+            (Self::Bytes(values), true) => {
+                Value::List(values.into_iter().map(string).collect::<Result<_, String>>()?)
+            }
+            (Self::Bytes(values), false) => {
+                values.into_iter().next().map_or(Ok(Value::Null), string)?
+            }
+            (Self::Floats(bytes), true) => Value::Numbers { dtype: DataType::Float32, bytes },
+            (Self::Floats(bytes), false) => {
+                first(&bytes).map_or(Value::Null, |number| Value::Float(f64::from(number)))
+            }
+            (Self::Ints(values), true) => Value::Numbers {
+                dtype: DataType::Int64,
+                bytes: values.iter().flat_map(|value| value.to_le_bytes()).collect(),
+            },
+            (Self::Ints(values), false) => values.first().map_or(Value::Null, |v| Value::Int(*v)),
+            (Self::Empty, true) => Value::List(Vec::new()),
+            (Self::Empty, false) => Value::Null,
+        })
+    }
+}
+
+/// The features of an example by name.
+pub(super) fn parse(record: &[u8]) -> Result<Vec<(String, Feature)>, String> {
+    let mut features: Vec<(String, Feature)> = Vec::new();
+    each(record, 0..record.len(), |number, field| {
+        let (1, Wire::Bytes(all)) = (number, field) else { return Ok(()) };
+        each(record, all, |number, field| {
+            let (1, Wire::Bytes(entry)) = (number, field) else { return Ok(()) };
+            let (name, feature) = map_entry(record, entry)?;
+            // The last of equal keys counts.
+            match features.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, known)) => *known = feature,
+                None => features.push((name, feature)),
+            }
+            Ok(())
+        })
+    })
+    .map_err(|text: String| format!("is no tf.train.Example: {text}"))?;
+    Ok(features)
+}
+
+fn map_entry(record: &[u8], entry: Range<usize>) -> Result<(String, Feature), String> {
+    let mut name = String::new();
+    let mut feature = Feature::Empty;
+    each(record, entry, |number, field| {
+        match (number, field) {
+            (1, Wire::Bytes(range)) => {
+                let text = std::str::from_utf8(&record[range]);
+                name = text.map_err(|_| "a name that is not UTF-8".to_owned())?.to_owned();
+            }
+            (2, Wire::Bytes(range)) => feature = one_of(record, range)?,
+            _ => {}
+        }
+        Ok(())
+    })?;
+    Ok((name, feature))
+}
+
+fn one_of(record: &[u8], range: Range<usize>) -> Result<Feature, String> {
+    let mut feature = Feature::Empty;
+    each(record, range, |number, field| {
+        let Wire::Bytes(range) = field else { return Ok(()) };
+        feature = match number {
+            1 => {
+                let mut values = Vec::new();
+                each(record, range, |number, field| {
+                    if let (1, Wire::Bytes(value)) = (number, field) {
+                        values.push(value);
+                    }
+                    Ok(())
+                })?;
+                Feature::Bytes(values)
+            }
+            2 => Feature::Floats(floats(record, range)?),
+            3 => Feature::Ints(ints(record, range)?),
+            _ => return Ok(()),
+        };
+        Ok(())
+    })?;
+    Ok(feature)
+}
+
+fn floats(record: &[u8], range: Range<usize>) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::new();
+    each(record, range, |number, field| {
+        match (number, field) {
+            (1, Wire::Bytes(packed)) if packed.len() % 4 == 0 => {
+                bytes.extend_from_slice(&record[packed]);
+            }
+            (1, Wire::Fixed32(value)) => bytes.extend_from_slice(&value.to_le_bytes()),
+            (1, _) => return Err("a list of floats of odd length".to_owned()),
+            _ => {}
+        }
+        Ok(())
+    })?;
+    Ok(bytes)
+}
+
+fn ints(record: &[u8], range: Range<usize>) -> Result<Vec<i64>, String> {
+    let mut values = Vec::new();
+    each(record, range, |number, field| {
+        match (number, field) {
+            (1, Wire::Bytes(packed)) => {
+                let mut next = packed.start;
+                while next < packed.end {
+                    values.push(varint(&record[..packed.end], &mut next)?.cast_signed());
+                }
+            }
+            (1, Wire::Varint(value)) => values.push(value.cast_signed()),
+            _ => {}
+        }
+        Ok(())
+    })?;
+    Ok(values)
+}
+
+/// A field on the wire: <https://protobuf.dev/programming-guides/encoding/>.
+enum Wire {
+    Varint(u64),
+    Fixed64,
+    Bytes(Range<usize>),
+    Fixed32(u32),
+}
+
+/// Calls `take` with each field of a message.
+fn each(
+    record: &[u8],
+    range: Range<usize>,
+    mut take: impl FnMut(u64, Wire) -> Result<(), String>,
+) -> Result<(), String> {
+    let message = &record[..range.end];
+    let mut next = range.start;
+    let cut = || "it ends within a field".to_owned();
+    while next < range.end {
+        let tag = varint(message, &mut next)?;
+        let start = next;
+        let field = match tag & 7 {
+            0 => Wire::Varint(varint(message, &mut next)?),
+            1 => {
+                next = start.checked_add(8).filter(|end| *end <= range.end).ok_or_else(cut)?;
+                Wire::Fixed64
+            }
+            2 => {
+                let length = varint(message, &mut next)?;
+                let length = usize::try_from(length).map_err(|_| cut())?;
+                let start = next;
+                next = start.checked_add(length).filter(|end| *end <= range.end).ok_or_else(cut)?;
+                Wire::Bytes(start..next)
+            }
+            5 => {
+                next = start.checked_add(4).filter(|end| *end <= range.end).ok_or_else(cut)?;
+                let bytes = message[start..next].try_into().expect("four bytes were counted");
+                Wire::Fixed32(u32::from_le_bytes(bytes))
+            }
+            other => return Err(format!("a field of wire type {other}")),
+        };
+        take(tag >> 3, field)?;
+    }
+    Ok(())
+}
+
+fn varint(message: &[u8], next: &mut usize) -> Result<u64, String> {
+    let mut value = 0u64;
+    for shift in (0..70).step_by(7) {
+        let byte = *message.get(*next).ok_or("it ends within a number")?;
+        *next += 1;
+        value |= u64::from(byte & 0x7f).checked_shl(shift).unwrap_or(0);
+        if byte & 0x80 == 0 {
+            return Ok(value);
+        }
+    }
+    Err("a number of more than ten bytes".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use prost::Message;
+    use std::collections::BTreeMap;
+
+    /// The same messages by the derive of `prost`: an encoder that is not ours.
+    #[derive(Clone, PartialEq, Message)]
+    struct Example {
+        #[prost(message, optional, tag = "1")]
+        features: Option<Features>,
+    }
+    #[derive(Clone, PartialEq, Message)]
+    struct Features {
+        #[prost(btree_map = "string, message", tag = "1")]
+        feature: BTreeMap<String, Oneof>,
+    }
+    #[derive(Clone, PartialEq, Message)]
+    struct Oneof {
+        #[prost(message, optional, tag = "1")]
+        bytes: Option<BytesList>,
+        #[prost(message, optional, tag = "2")]
+        floats: Option<FloatList>,
+        #[prost(message, optional, tag = "3")]
+        ints: Option<IntList>,
+    }
+    #[derive(Clone, PartialEq, Message)]
+    struct BytesList {
+        #[prost(bytes = "vec", repeated, tag = "1")]
+        value: Vec<Vec<u8>>,
+    }
+    #[derive(Clone, PartialEq, Message)]
+    struct FloatList {
+        #[prost(float, repeated, tag = "1")]
+        value: Vec<f32>,
+    }
+    #[derive(Clone, PartialEq, Message)]
+    struct IntList {
+        #[prost(int64, repeated, tag = "1")]
+        value: Vec<i64>,
+    }
+
+    proptest! {
+        #[test]
+        fn what_another_encoder_writes_is_read(
+            bytes in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..9), 0..4),
+            floats in proptest::collection::vec(-1e9f32..1e9, 0..4),
+            ints in proptest::collection::vec(any::<i64>(), 0..4),
+        ) {
+            let empty = Oneof::default();
+            let feature = BTreeMap::from([
+                ("b".to_owned(), Oneof { bytes: Some(BytesList { value: bytes.clone() }), ..empty.clone() }),
+                ("f".to_owned(), Oneof { floats: Some(FloatList { value: floats.clone() }), ..empty.clone() }),
+                ("i".to_owned(), Oneof { ints: Some(IntList { value: ints.clone() }), ..empty }),
+            ]);
+            let record = Example { features: Some(Features { feature }) }.encode_to_vec();
+            let parsed: BTreeMap<String, Feature> = parse(&record).unwrap().into_iter().collect();
+            let Feature::Bytes(ranges) = &parsed["b"] else { panic!("{parsed:?}") };
+            let got: Vec<&[u8]> = ranges.iter().map(|range| &record[range.clone()]).collect();
+            prop_assert_eq!(got, bytes);
+            let wanted: Vec<u8> = floats.iter().flat_map(|float| float.to_le_bytes()).collect();
+            prop_assert_eq!(&parsed["f"], &Feature::Floats(wanted));
+            prop_assert_eq!(&parsed["i"], &Feature::Ints(ints));
+        }
+
+        #[test]
+        fn any_bytes_are_refused_or_parsed(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = parse(&bytes);
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! The frames of a TFRecord file: length, checksum of the length, data, checksum of the data.
+//!
+//! <https://www.tensorflow.org/tutorials/load_data/tfrecord>: the length is a little-endian 64-bit
+//! integer; the checksums are CRC-32C, rotated right by 15 bits and shifted by 0xa282ead8.
+
+use crate::Error;
+use crate::source::OpenFile;
+use crate::source::rows::malformed;
+use crate::source::rows::table::{open_file, unreadable};
+use flate2::read::MultiGzDecoder;
+use meetpoint_format::checksum::crc32c;
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Longest record that is read into memory.
+const RECORD_BYTES_MAX: u64 = 1 << 31;
+
+/// A record.
+#[derive(Debug)]
+pub(super) struct Frame {
+    /// Number in the file.
+    pub(super) number: u64,
+    /// Where the frame begins in what the file unfolds to.
+    pub(super) offset: u64,
+    /// Where the data begin in the file, if it is not compressed.
+    pub(super) at: Option<u64>,
+    /// The data.
+    pub(super) bytes: Vec<u8>,
+}
+
+/// The records of a file.
+pub(super) struct Frames {
+    pub(super) path: PathBuf,
+    pub(super) name: Arc<str>,
+    file: Arc<OpenFile>,
+    is_plain: bool,
+    reader: Box<dyn Read + Send>,
+    next: u64,
+    number: u64,
+    bytes: u64,
+}
+
+/// What TensorFlow stores of a checksum.
+fn masked(bytes: &[u8]) -> u32 {
+    crc32c(bytes).rotate_right(15).wrapping_add(0xa282_ead8)
+}
+
+/// Whether a file begins with the length of a record and its checksum.
+pub(super) fn begins_as_one(path: &Path) -> Result<bool, Error> {
+    let mut head = Vec::new();
+    let file = File::open(path).map_err(|error| unreadable(path, error))?;
+    file.take(12).read_to_end(&mut head).map_err(|error| unreadable(path, error))?;
+    Ok(head.len() == 12 && masked(&head[..8]).to_le_bytes() == head[8..])
+}
+
+/// Whether a file is gzip.
+pub(super) fn is_gzip(path: &Path) -> Result<bool, Error> {
+    let mut head = Vec::new();
+    let file = File::open(path).map_err(|error| unreadable(path, error))?;
+    file.take(2).read_to_end(&mut head).map_err(|error| unreadable(path, error))?;
+    Ok(head == [0x1f, 0x8b])
+}
+
+impl Frames {
+    /// Opens a file, plain or gzip.
+    pub(super) fn open(path: &Path) -> Result<Self, Error> {
+        let is_plain = !is_gzip(path)?;
+        let (file, bytes) = open_file(path)?;
+        let reading = File::open(path).map_err(|error| unreadable(path, error))?;
+        let reading = BufReader::with_capacity(1 << 20, reading);
+        let reader: Box<dyn Read + Send> =
+            if is_plain { Box::new(reading) } else { Box::new(MultiGzDecoder::new(reading)) };
+        let name = path.display().to_string().into();
+        let path = path.to_path_buf();
+        Ok(Self { path, name, file, is_plain, reader, next: 0, number: 0, bytes })
+    }
+
+    /// The file, where records lie in it as they are.
+    pub(super) fn ranges(&self) -> Option<Arc<OpenFile>> {
+        self.is_plain.then(|| Arc::clone(&self.file))
+    }
+
+    /// The next record; `None` at the end.
+    pub(super) fn next(&mut self) -> Result<Option<Frame>, Error> {
+        let offset = self.next;
+        let mut head = Vec::new();
+        self.read(&mut head, 12)?;
+        let fault = |problem: String| malformed(&self.path, Some(offset), problem);
+        if head.is_empty() {
+            return Ok(None);
+        }
+        if head.len() < 12 {
+            return Err(fault("is cut off within the length of a record".to_owned()));
+        }
+        let (length, stored) = head.split_at(8);
+        check(length, stored).map_err(|text| {
+            fault(format!("the length of a record: {text}; the file is damaged or no TFRecord"))
+        })?;
+        let length = u64::from_le_bytes(length.try_into().expect("eight bytes were split off"));
+        let left = self.bytes.saturating_sub(offset + 12);
+        if length > RECORD_BYTES_MAX || (self.is_plain && length > left) {
+            return Err(fault(format!(
+                "a record of {length} bytes where {left} are left in the file, or more than the \
+                 {RECORD_BYTES_MAX} that are read; the file is cut off or damaged"
+            )));
+        }
+        let mut bytes = Vec::new();
+        self.read(&mut bytes, length + 4)?;
+        let fault = |problem: String| malformed(&self.path, Some(offset), problem);
+        if bytes.len() as u64 != length + 4 {
+            return Err(fault("is cut off within a record".to_owned()));
+        }
+        let stored = bytes.split_off(length as usize);
+        check(&bytes, &stored).map_err(|text| {
+            fault(format!("the data of record {}: {text}; the file is damaged", self.number))
+        })?;
+        let number = self.number;
+        self.number += 1;
+        self.next = offset + 12 + length + 4;
+        Ok(Some(Frame { number, offset, at: self.is_plain.then_some(offset + 12), bytes }))
+    }
+
+    /// Reads up to `count` bytes; memory grows with what is there.
+    fn read(&mut self, to: &mut Vec<u8>, count: u64) -> Result<(), Error> {
+        self.reader.as_mut().take(count).read_to_end(to).map_err(|error| {
+            use std::io::ErrorKind;
+            match error.kind() {
+                ErrorKind::InvalidInput | ErrorKind::InvalidData | ErrorKind::UnexpectedEof => {
+                    let problem = format!("gzip data that do not unfold: {error}");
+                    malformed(&self.path, Some(self.next), problem)
+                }
+                _ => unreadable(&self.path, error),
+            }
+        })?;
+        Ok(())
+    }
+}
+
+fn check(bytes: &[u8], stored: &[u8]) -> Result<(), String> {
+    let stored = u32::from_le_bytes(stored.try_into().expect("checksums are read as four bytes"));
+    let got = masked(bytes);
+    if got == stored {
+        return Ok(());
+    }
+    Err(format!("checksum {stored:08x} is stored, the bytes give {got:08x}"))
+}

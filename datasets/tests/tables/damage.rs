@@ -1,0 +1,212 @@
+//! Damaged files give errors or other samples, never a panic nor more memory than stated.
+
+use crate::memory::most;
+use crate::support::{SOURCES, copy, options, read, recognised, tables};
+use proptest::prelude::*;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+
+/// Bytes that reading one of the small files may hold at once: buffers of readers of 1 MiB each,
+/// and what pages and samples of some kilobytes unfold to.
+const HELD_MAX: usize = 24 << 20;
+
+fn error_of(path: &Path, name: &str, values: &serde_json::Value) -> String {
+    let (_, _, open) = SOURCES.iter().find(|(known, _, _)| *known == name).unwrap();
+    let result = open(path, &options(values)).and_then(read);
+    match result {
+        Ok(got) => panic!("{}: {} samples", path.display(), got.items.len()),
+        Err(error) => error.to_string(),
+    }
+}
+
+/// A copy of a golden file or folder.
+fn copied(name: &str) -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(Path::new(name).file_name().unwrap());
+    let from = tables().join(name);
+    copy(&from, &path);
+    for suffix in ["offsets", "keys", "index"] {
+        let side = format!("{}.{suffix}", from.display());
+        if Path::new(&side).exists() {
+            copy(Path::new(&side), Path::new(&format!("{}.{suffix}", path.display())));
+        }
+    }
+    (folder, path)
+}
+
+fn change(path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
+    let mut bytes = std::fs::read(path).unwrap();
+    change(&mut bytes);
+    std::fs::write(path, bytes).unwrap();
+}
+
+const FILES: [(&str, &str); 12] = [
+    ("parquet/none-1.0.parquet", "parquet"),
+    ("parquet/zstd-2.0.parquet", "parquet"),
+    ("parquet/snappy-1.0.parquet", "parquet"),
+    ("hub/double.parquet", "parquet"),
+    ("arrow/stream.arrow", "arrow"),
+    ("arrow/lz4.feather", "arrow"),
+    ("arrow/uncompressed.feather", "arrow"),
+    ("tfrecord/photos-train.tfrecord-00000-of-00001", "tfrecord"),
+    ("tfrecord/photos-train.tfrecord.gz", "tfrecord"),
+    ("datadings/photos.msgpack", "datadings"),
+    ("datadings/legacy.msgpack", "datadings"),
+    ("ffcv/photos.beton", "ffcv"),
+];
+
+#[test]
+fn a_file_that_is_cut_off_is_an_error_that_names_it() {
+    for (name, source) in FILES {
+        let (_folder, path) = copied(name);
+        let length = std::fs::metadata(&path).unwrap().len() as usize;
+        // A stream of records may end behind any of them.
+        for left in [length - 1, length / 2 + 1, 5] {
+            let (_folder, path) = copied(name);
+            change(&path, |bytes| bytes.truncate(left));
+            let error = error_of(&path, source, &json!({}));
+            let file = path.file_name().unwrap().to_str().unwrap();
+            assert!(error.contains(file), "{name} at {left}: {error}");
+        }
+    }
+}
+
+#[test]
+fn a_flipped_bit_in_checked_bytes_is_seen() {
+    let bits = [
+        ("tfrecord/photos-train.tfrecord-00000-of-00001", "tfrecord", 200, "checksum"),
+        ("tfrecord/photos-train.tfrecord-00000-of-00001", "tfrecord", 3, "checksum"),
+        ("parquet/none-1.0.parquet", "parquet", 300, "CRC"),
+    ];
+    for (name, source, at, words) in bits {
+        let (_folder, path) = copied(name);
+        change(&path, |bytes| bytes[at] ^= 1);
+        let error = error_of(&path, source, &json!({}));
+        assert!(error.contains(words), "{name}: {error}");
+    }
+    let (_folder, path) = copied("mds-plain");
+    let shard = path.join("shard.00000.mds");
+    change(&shard, |bytes| *bytes.last_mut().unwrap() ^= 1);
+    let error = error_of(&path, "mds", &json!({}));
+    assert!(error.contains("sha1") && error.contains("shard.00000.mds"), "{error}");
+}
+
+#[test]
+fn what_is_not_read_is_refused_by_name() {
+    let error = error_of(&tables().join("arrow/zstd.feather"), "arrow", &json!({}));
+    assert!(error.contains("ZSTD") && error.contains("LZ4"), "{error}");
+    let error = error_of(&tables().join("saved"), "arrow", &json!({}));
+    assert!(error.contains("train, test") && error.contains("--split"), "{error}");
+    let error = error_of(&tables().join("hub/data"), "parquet", &json!({ "split": "dev" }));
+    assert!(error.contains("\"dev\"") && error.contains("test, train"), "{error}");
+    for (from, to, words) in [
+        ("\"jpeg\"", "\"pkl\"", "runs code"),
+        ("\"jpeg\"", "\"heic\"", "\"heic\""),
+        ("\"version\": 2", "\"version\": 3", "version 3"),
+        ("shard.00000.mds", "../shard.00000.mds", "plain file name"),
+    ] {
+        let (_folder, path) = copied("mds-plain");
+        let index = path.join("index.json");
+        let text = std::fs::read_to_string(&index).unwrap();
+        assert!(text.contains(from), "{text}");
+        std::fs::write(&index, text.replace(from, to)).unwrap();
+        let error = error_of(&path, "mds", &json!({}));
+        assert!(error.contains(words), "{error}");
+    }
+}
+
+#[test]
+fn files_of_different_datasets_are_not_read_as_one() {
+    let folder = tempfile::tempdir().unwrap();
+    copy(&tables().join("parquet/named.parquet"), &folder.path().join("part-0.parquet"));
+    copy(&tables().join("parquet/bare.parquet"), &folder.path().join("part-1.parquet"));
+    let error = error_of(folder.path(), "parquet", &json!({}));
+    assert!(error.contains("part-1.parquet") && error.contains("first file"), "{error}");
+}
+
+#[test]
+fn an_index_of_another_file_is_seen() {
+    let (_folder, path) = copied("datadings/photos.msgpack");
+    let keys = format!("{}.keys", path.display());
+    change(Path::new(&keys), |bytes| {
+        let at = bytes.windows(3).position(|window| window == b"c/3").unwrap();
+        bytes[at + 2] = b'8';
+    });
+    let error = error_of(&path, "datadings", &json!({}));
+    assert!(error.contains("c/3.jpg") && error.contains("c/8.jpg"), "{error}");
+    let offsets = format!("{}.offsets", path.display());
+    change(Path::new(&offsets), |bytes| bytes.truncate(40));
+    let error = error_of(&path, "datadings", &json!({}));
+    assert!(error.contains("5 keys for 4 samples"), "{error}");
+}
+
+#[test]
+fn empty_files_are_of_no_kind() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["a.parquet", "a.arrow", "a.tfrecord", "a.msgpack", "a.beton"] {
+        let path = folder.path().join(name);
+        std::fs::write(&path, b"").unwrap();
+        assert!(recognised(&path).is_empty(), "{name}");
+    }
+}
+
+/// Opens and reads whatever it is; a panic fails the test.
+fn try_read(path: &Path, source: &str) -> usize {
+    let (_, _, open) = SOURCES.iter().find(|(known, _, _)| *known == source).unwrap();
+    let run = || open(path, &options(&json!({}))).and_then(read).is_ok();
+    let (_, held) = most(run);
+    held
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Bytes anywhere in the file, the lengths and offsets in it among them, become others.
+    #[test]
+    fn damaged_files_take_no_more_memory_than_stated(
+        places in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+        cut in proptest::option::of(any::<prop::sample::Index>()),
+    ) {
+        // Panics of other crates' decoders are caught; their words would drown the test's.
+        std::panic::set_hook(Box::new(|_| ()));
+        for (name, source) in FILES {
+            let (_folder, path) = copied(name);
+            change(&path, |bytes| {
+                for (place, byte) in &places {
+                    let place = place.index(bytes.len());
+                    bytes[place] = *byte;
+                }
+                if let Some(cut) = cut {
+                    bytes.truncate(cut.index(bytes.len()));
+                }
+            });
+            let held = try_read(&path, source);
+            prop_assert!(held <= HELD_MAX, "{name}: {held} bytes");
+        }
+        let _ = std::panic::take_hook();
+    }
+
+    #[test]
+    fn damaged_indices_take_no_more_memory_than_stated(
+        places in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+        which in 0usize..5,
+    ) {
+        let name = ["mds-plain", "mds-zstd", "saved/train", "datadings", "mds-gz"][which];
+        let side = ["index.json", "shard.00000.mds.zstd", "state.json", "photos.msgpack.offsets",
+            "index.json"][which];
+        let (_folder, path) = copied(name);
+        change(&path.join(side), |bytes| {
+            for (place, byte) in &places {
+                let place = place.index(bytes.len());
+                bytes[place] = *byte;
+            }
+        });
+        let (path, source) = match name {
+            "saved/train" => (path, "arrow"),
+            "datadings" => (path.join("photos.msgpack"), "datadings"),
+            _ => (path, "mds"),
+        };
+        let held = try_read(&path, source);
+        prop_assert!(held <= HELD_MAX, "{name}: {held} bytes");
+    }
+}
