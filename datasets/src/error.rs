@@ -216,6 +216,36 @@ pub enum Error {
         /// Samples looked at.
         checked: u64,
     },
+    /// Samples that do not go from a source to a sink, where that is to be an error.
+    #[error("{} of {checked} samples do not convert; nothing was written:{}\
+             \nrepair them, or leave them out with --on-error skip",
+            samples.len(), named(samples))]
+    Unconverted {
+        /// All of them, by key or place.
+        samples: Vec<LeftOut>,
+        /// Samples looked at.
+        checked: u64,
+    },
+    /// A column that a sink has no place for.
+    #[error(
+        "column `{column}` does not go into {sink}: {reason}; leave it out with --without {column}"
+    )]
+    Unheld {
+        /// The sink, in words.
+        sink: &'static str,
+        /// The column.
+        column: String,
+        /// Why not.
+        reason: String,
+    },
+    /// A column that is to be left out and is not there.
+    #[error("no further column is called `{column}`; there are {}", listed(there))]
+    NoColumn {
+        /// The name that was given.
+        column: String,
+        /// The columns.
+        there: Vec<String>,
+    },
     /// Source and destination contain one another.
     #[error(
         "source {} and destination {} are one inside the other; choose a destination elsewhere",
@@ -256,6 +286,10 @@ fn named(files: &[LeftOut]) -> String {
         text.push_str(&format!("\n  and {} more", files.len() - NAMED_MAX));
     }
     text
+}
+
+fn listed(names: &[String]) -> String {
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }
 
 fn kinds_named(kinds: &[(&'static str, &'static str)]) -> String {

@@ -1,9 +1,10 @@
 //! Brings datasets in and out: pack, unpack, inspect, verify.
 //!
 //! In reading order: [`pack()`] (a folder of images into a dataset), [`JpegOptions`] (in which form
-//! JPEGs are stored), [`unpack()`] (a dataset into a folder of images), [`inspect()`] (what is in a
-//! dataset), [`verify()`] (whether every bit is as it was packed, and where not), [`Writer`] (rows
-//! into a dataset), [`Error`].
+//! JPEGs are stored), [`unpack()`] (a dataset into a folder of files of another kind),
+//! [`convert()`] (a source into such a folder), [`inspect()`] (what is in a dataset), [`verify()`]
+//! (whether every bit is as it was packed, and where not), [`Writer`] (rows into a dataset),
+//! [`Error`].
 
 mod error;
 pub mod inspect;
@@ -11,6 +12,7 @@ mod jpeg;
 mod natural;
 pub mod pack;
 mod place;
+pub mod sink;
 pub mod source;
 pub mod unpack;
 pub mod verify;
@@ -22,6 +24,9 @@ pub use inspect::{Inspection, inspect};
 pub use jpeg::{JpegOptions, Progressive, RestartMarkers};
 pub use natural::natural_order;
 pub use pack::{Check, LeftOut, OnError, PackOptions, PackProgress, PackSummary, pack};
-pub use unpack::{UnpackOptions, UnpackProgress, UnpackSummary, unpack};
+pub use sink::{Shards, SinkKind};
+pub use unpack::{
+    ConvertProgress, ConvertSummary, UnpackOptions, UnpackProgress, UnpackSummary, convert, unpack,
+};
 pub use verify::{DeepReport, Place, Problem, VerifyProgress, VerifyReport, verify, verify_deep};
 pub use writer::{Writer, WriterOptions, Written};

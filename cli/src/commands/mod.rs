@@ -1,6 +1,7 @@
 //! The commands, one file each: arguments, help and a call of the crate that does it.
 
 mod completions;
+mod convert;
 mod demo;
 mod device;
 mod doctor;
@@ -56,6 +57,7 @@ impl Arguments {
 enum Command {
     Pack(pack::Arguments),
     Unpack(unpack::Arguments),
+    Convert(convert::Arguments),
     Inspect(inspect::Arguments),
     Verify(verify::Arguments),
     Show(show::Arguments),
@@ -76,6 +78,7 @@ pub(crate) fn dispatch(arguments: Arguments) -> anyhow::Result<()> {
     match arguments.command {
         Command::Pack(arguments) => pack::run(&arguments, output),
         Command::Unpack(arguments) => unpack::run(&arguments, output),
+        Command::Convert(arguments) => convert::run(&arguments, output),
         Command::Inspect(arguments) => inspect::run(&arguments, output),
         Command::Verify(arguments) => verify::run(&arguments, output),
         Command::Show(arguments) => show::run(&arguments, output),

@@ -1,30 +1,58 @@
-//! `meetpoint unpack`: a dataset becomes the folder of pictures that it was packed from.
+//! `meetpoint unpack`: a dataset becomes the folder of pictures that it was packed from, or files
+//! that other loaders read.
 
 use crate::surface::failure::Interrupted;
 use crate::surface::progress::Progress;
 use crate::surface::{Output, Stop, units};
-use meetpoint_datasets::{Error, OnError, UnpackOptions, UnpackSummary, unpack};
-use std::path::PathBuf;
+use meetpoint_datasets::{
+    Error, LeftOut, OnError, Shards, SinkKind, UnpackOptions, UnpackSummary, unpack,
+};
+use std::path::{Path, PathBuf};
 
-/// Unpack a dataset into the folder of pictures that it was packed from.
+/// Unpack a dataset into the folder of pictures that it was packed from, or into files that other
+/// loaders read.
 ///
-/// Every sample becomes a file under its key, byte for byte what was packed, whatever form it is
-/// stored in; class sub-folders come with the keys. Only files that were re-written when they were
-/// packed (progressive ones, unless --progressive keep was given) come back with other bytes and
-/// the same pixels; they are counted. The folder appears whole or not at all.
+/// Every sample comes out byte for byte as it was packed, whatever form it is stored in; class
+/// sub-folders come with the keys. Only files that were re-written when they were packed
+/// (progressive ones, unless --progressive keep was given) come back with other bytes and the same
+/// pixels; they are counted. What the files of --to cannot hold is refused or named. The folder
+/// appears whole or not at all.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   meetpoint unpack photos.set photos
-  meetpoint unpack photos.set photos --on-error skip")]
+  meetpoint unpack photos.set photos --on-error skip
+  meetpoint unpack photos.set shards --to webdataset --shard-size 256MiB
+  meetpoint unpack photos.set table --to parquet --without boxes")]
 pub(crate) struct Arguments {
     /// Folder of the dataset.
     dataset: PathBuf,
     /// Folder to make; it may be there when it is empty.
     destination: PathBuf,
-    /// Replace a folder that holds nothing but files and folders of the dataset.
+    #[command(flatten)]
+    sink: SinkArguments,
+}
+
+/// What to write, for every command that writes it.
+#[derive(Debug, clap::Args)]
+pub(super) struct SinkArguments {
+    /// What to write.
+    #[arg(long, value_enum, default_value = "folder", value_name = "KIND")]
+    to: SinkName,
+    /// Size after which the next file begins, in webdataset (1 GiB), parquet (512 MiB), tfrecord
+    /// (128 MiB) and mds (64 MiB, which are held in memory).
+    #[arg(long, value_name = "SIZE", value_parser = units::parse_bytes)]
+    shard_size: Option<u64>,
+    /// Samples after which the next file begins.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    shard_samples: Option<u64>,
+    /// Further columns to leave out.
+    #[arg(long, value_name = "COLUMN,…", value_delimiter = ',')]
+    without: Vec<String>,
+    /// Replace a folder that holds nothing but files that would be written again.
     #[arg(long)]
     force: bool,
-    /// What to do about damaged samples: fail and list them, or skip and list them.
+    /// What to do about samples that are damaged, or that cannot be held: fail and list them, or
+    /// skip and list them.
     #[arg(long, value_enum, default_value = "fail", value_name = "WHAT")]
     on_error: super::pack::OnErrorName,
     /// Threads that read and write; 0 takes as many as there are cores.
@@ -32,33 +60,75 @@ pub(crate) struct Arguments {
     threads: usize,
 }
 
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum SinkName {
+    /// A file for each sample, under its key; further columns in metadata.jsonl.
+    Folder,
+    /// Tar shards as WebDataset reads them.
+    Webdataset,
+    /// Parquet as Hugging Face's datasets reads it.
+    Parquet,
+    /// Shards as MosaicML's streaming reads them.
+    Mds,
+    /// A msgpack file with its indexes, as Python's datadings writes it.
+    Datadings,
+    /// Shards of tf.train.Example.
+    Tfrecord,
+}
+
+impl SinkArguments {
+    /// The options; an error is one of usage.
+    pub(super) fn options(&self, stop: &Stop) -> anyhow::Result<UnpackOptions> {
+        let sink = match self.to {
+            SinkName::Folder => SinkKind::Folder,
+            SinkName::Webdataset => SinkKind::WebDataset,
+            SinkName::Parquet => SinkKind::Parquet,
+            SinkName::Mds => SinkKind::Mds,
+            SinkName::Datadings => SinkKind::Datadings,
+            SinkName::Tfrecord => SinkKind::TfRecord,
+        };
+        let shards = Shards { bytes: self.shard_size, samples: self.shard_samples };
+        if !sink.has_shards() && shards != Shards::default() {
+            anyhow::bail!(
+                "--shard-size and --shard-samples mean nothing for --to {}; leave them out",
+                sink.name()
+            );
+        }
+        Ok(UnpackOptions {
+            sink,
+            shards,
+            without: self.without.clone(),
+            force: self.force,
+            on_error: OnError::from(self.on_error),
+            threads: self.threads,
+            stop: stop.flag(),
+        })
+    }
+}
+
 pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     let stop = Stop::install()?;
-    let options = UnpackOptions {
-        force: arguments.force,
-        on_error: OnError::from(arguments.on_error),
-        threads: arguments.threads,
-        stop: stop.flag(),
-    };
-    let mut bar = Progress::new("unpacking", "files", 0);
+    let options = arguments.sink.options(&stop)?;
+    let mut bar = Progress::new("unpacking", "samples", 0);
     let unpacked = unpack(&arguments.dataset, &arguments.destination, &options, &mut |progress| {
         bar.set(progress.samples_done, progress.samples);
     });
     drop(bar);
-    let summary = unpacked.map_err(|error| match error {
-        Error::Interrupted => anyhow::Error::from(Interrupted),
-        error => error.into(),
-    })?;
+    let summary = unpacked.map_err(failure)?;
     output.result(&summary, || text(&summary))
 }
 
+/// A failure, as the program tells it.
+pub(super) fn failure(error: Error) -> anyhow::Error {
+    match error {
+        Error::Interrupted => anyhow::Error::from(Interrupted),
+        error => error.into(),
+    }
+}
+
 fn text(summary: &UnpackSummary) -> String {
-    let mut text = format!(
-        "{}: {} files, {}\n",
-        summary.destination.display(),
-        summary.files,
-        units::bytes(summary.bytes)
-    );
+    let counts = (summary.samples, summary.files, summary.bytes);
+    let mut text = written(&summary.destination, summary.sink, counts);
     if summary.converted > 0 {
         text.push_str(&format!("{} came back from the coefficient form\n", summary.converted));
     }
@@ -68,14 +138,46 @@ fn text(summary: &UnpackSummary) -> String {
             summary.rewritten
         ));
     }
-    if !summary.damaged.is_empty() {
-        text.push_str(&format!("{} damaged, left out:\n", summary.damaged.len()));
+    text.push_str(&left_out(&summary.without, &summary.notes, &summary.damaged));
+    text.push_str(&removed(&summary.cleaned));
+    text
+}
+
+/// What was written: samples, files and bytes.
+pub(super) fn written(to: &Path, sink: SinkKind, counts: (u64, u64, u64)) -> String {
+    let (samples, files, bytes) = counts;
+    let to = to.display();
+    match sink {
+        SinkKind::Folder => format!("{to}: {files} files, {}\n", units::bytes(bytes)),
+        sink => format!(
+            "{to}: {} as {} in {}, {}\n",
+            units::count(samples, "sample"),
+            sink.words(),
+            units::count(files, "file"),
+            units::bytes(bytes)
+        ),
     }
-    for sample in &summary.damaged {
+}
+
+/// What is not there, or in another way.
+pub(super) fn left_out(without: &[String], notes: &[String], damaged: &[LeftOut]) -> String {
+    let mut text = String::new();
+    if !without.is_empty() {
+        text.push_str(&format!("without {}\n", without.join(", ")));
+    }
+    notes.iter().for_each(|note| text.push_str(&format!("note: {note}\n")));
+    if !damaged.is_empty() {
+        text.push_str(&format!("{} damaged, left out:\n", damaged.len()));
+    }
+    for sample in damaged {
         text.push_str(&format!("  {}: {}\n", sample.path, sample.reason));
     }
-    for path in &summary.cleaned {
-        text.push_str(&format!("removed {}, left by a process that was killed\n", path.display()));
-    }
     text
+}
+
+/// What processes that were killed had left.
+pub(super) fn removed(cleaned: &[PathBuf]) -> String {
+    let line =
+        |path: &PathBuf| format!("removed {}, left by a process that was killed\n", path.display());
+    cleaned.iter().map(line).collect()
 }

@@ -11,7 +11,7 @@ use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 
 /// The keys so far.
 #[derive(Default)]
-pub(super) struct Keys {
+pub(crate) struct Keys {
     seen: HashSet<u128, BuildHasherDefault<AsItIs>>,
     high: RandomState,
     low: RandomState,
@@ -19,7 +19,7 @@ pub(super) struct Keys {
 
 impl Keys {
     /// Adds a key; `false` when it has been there before.
-    pub(super) fn insert(&mut self, key: &str) -> bool {
+    pub(crate) fn insert(&mut self, key: &str) -> bool {
         let high = u128::from(self.high.hash_one(key));
         self.seen.insert(high << 64 | u128::from(self.low.hash_one(key)))
     }

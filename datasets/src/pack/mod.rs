@@ -5,7 +5,7 @@
 //! twice), `rows` (what arrives becomes rows, and is counted).
 
 mod check;
-mod keys;
+pub(crate) mod keys;
 mod pipeline;
 mod rows;
 

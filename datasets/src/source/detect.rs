@@ -4,7 +4,7 @@
 
 use super::{
     Source, SourceOptions, arrow, cifar, datadings, ffcv, folder, idx, mds, meetpoint, parquet,
-    table, tar, tfrecord, zip,
+    side_labels, table, tar, tfrecord, zip,
 };
 use crate::Error;
 use std::path::Path;
@@ -179,5 +179,6 @@ pub fn open(
             kinds: KINDS.iter().map(|kind| (kind.name, kind.words)).collect(),
         })?,
     };
-    (kind.open)(path, options)
+    let source = (kind.open)(path, options)?;
+    side_labels::named(source, kind.name, path)
 }

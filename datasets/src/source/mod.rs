@@ -26,6 +26,7 @@ mod options;
 pub mod parquet;
 mod pixels;
 mod rows;
+pub(crate) mod side_labels;
 mod stamp;
 pub mod table;
 pub mod tar;

@@ -1,22 +1,35 @@
-//! Whether a folder holds something that a dataset does not, so that it must not be replaced.
+//! Whether a folder holds something that would not be written again, so that it must not be
+//! replaced.
 
+use crate::sink::{METADATA_NAME, SinkKind};
 use meetpoint_prepare::Dataset;
 use std::collections::BTreeSet;
 use std::io::{Error, Result};
 use std::path::Path;
 
-/// Something in the folder that is neither a file nor a folder of the dataset's keys.
-pub(super) fn entry_of(path: &Path, dataset: &Dataset) -> Result<Option<String>> {
+/// Something in the folder that is neither a file of the sink nor, in a folder of files, a file or
+/// folder of the dataset's keys. What the keys of a source are is not known beforehand, so without
+/// a dataset everything in a folder of files is foreign.
+pub(super) fn entry_of(
+    path: &Path,
+    sink: SinkKind,
+    dataset: Option<&Dataset>,
+) -> Result<Option<String>> {
     if !path.symlink_metadata()?.is_dir() {
         return Ok(Some("no files, being one itself".to_owned()));
     }
-    let keys = keys_of(dataset)?;
+    let keys = dataset.filter(|_| sink == SinkKind::Folder).map(keys_of).transpose()?;
+    let keys = keys.unwrap_or_default();
     for entry in walkdir::WalkDir::new(path).min_depth(1).follow_links(false) {
         let entry = entry.map_err(Error::from)?;
         let relative = entry.path().strip_prefix(path).expect("the walk stays below its root");
         let kind = entry.file_type();
-        let is_ours = relative.to_str().is_some_and(|name| {
-            kind.is_file() && keys.contains(name) || kind.is_dir() && has_folder(&keys, name)
+        let is_ours = relative.to_str().is_some_and(|name| match sink.is_own_file(name) {
+            Some(is_own) => is_own && kind.is_file(),
+            None => {
+                let is_file = keys.contains(name) || !keys.is_empty() && name == METADATA_NAME;
+                kind.is_file() && is_file || kind.is_dir() && has_folder(&keys, name)
+            }
         });
         if !is_ours {
             return Ok(Some(relative.display().to_string()));

@@ -1,28 +1,41 @@
-//! A dataset into a folder of the files that it was packed from, whole or not at all.
+//! Samples out: a dataset, or any source, into a folder of files of another kind, whole or not at
+//! all.
 //!
-//! In reading order: [`unpack`] (each sample under its key), `tree` (files below a folder, never
-//! outside of it), `foreign` (whether a folder holds something that the dataset does not).
+//! In reading order: [`unpack`] (a dataset), [`convert`] (a source), `drive` (samples into a
+//! sink), `foreign` (whether a folder holds something that would not be written again).
 
+mod convert;
+mod drive;
 mod foreign;
-mod tree;
+
+pub use convert::{ConvertProgress, ConvertSummary, convert};
 
 use crate::jpeg::form_of;
 use crate::place::{Destination, Replace, Staging};
-use crate::walk::{Sample, Unread, Visited, each_sample, threads};
+use crate::sink::{self, Shards, SinkKind};
 use crate::{Error, LeftOut, OnError};
-use meetpoint_format::dataset::Form;
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use drive::{ExtraRow, Fed, Outcome, Written, drive};
+use meetpoint_format::dataset::{Form, SampleLocation};
 use meetpoint_prepare::{Dataset, original};
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use tree::Tree;
+use std::sync::atomic::AtomicBool;
 
 /// How to unpack.
 #[derive(Debug, Clone, Default)]
 pub struct UnpackOptions {
-    /// Replace a folder that holds nothing but files and folders of the dataset.
+    /// What to write.
+    pub sink: SinkKind,
+    /// When the next file begins, in sinks with shards.
+    pub shards: Shards,
+    /// Further columns to leave out.
+    pub without: Vec<String>,
+    /// Replace a folder that holds nothing but what would be written again.
     pub force: bool,
-    /// What to do about damaged samples.
+    /// What to do about damaged samples, and those that the sink cannot hold.
     pub on_error: OnError,
     /// Threads that read and write; 0 for as many as the machine has.
     pub threads: usize,
@@ -44,15 +57,23 @@ pub struct UnpackProgress {
 pub struct UnpackSummary {
     /// The folder.
     pub destination: PathBuf,
+    /// What was written.
+    pub sink: SinkKind,
+    /// Samples written.
+    pub samples: u64,
     /// Files written.
     pub files: u64,
     /// Bytes of them.
     pub bytes: u64,
-    /// Those of them that came back from the coefficient form.
+    /// Samples that came back from the coefficient form.
     pub converted: u64,
     /// Samples of the dataset that were re-written when they were packed: they come back with the
     /// same pixels and other bytes than the files they were packed from.
     pub rewritten: u64,
+    /// What the sink holds in another way than the dataset, in sentences.
+    pub notes: Vec<String>,
+    /// Further columns that were left out as asked.
+    pub without: Vec<String>,
     /// Samples that were left out by [`OnError::Skip`].
     pub damaged: Vec<LeftOut>,
     /// Remains of processes that were killed, removed.
@@ -61,15 +82,8 @@ pub struct UnpackSummary {
     pub replaced: bool,
 }
 
-/// Why a sample is not written.
-enum Trouble {
-    /// It is damaged, or its key cannot be a path.
-    Sample(String),
-    /// The destination cannot be written.
-    Write(Error),
-}
-
-/// Writes every sample of the dataset `from` under its key into the folder `to`.
+/// Writes every sample of the dataset `from` into the folder `to`, as [`UnpackOptions::sink`]
+/// says.
 ///
 /// A sample is the file it was packed from, byte for byte, unless it was re-written then. Nothing
 /// is written outside `to`, whatever the keys are, and no link is followed in it. The folder is
@@ -81,113 +95,178 @@ pub fn unpack(
     progress: &mut dyn FnMut(UnpackProgress),
 ) -> Result<UnpackSummary, Error> {
     let dataset = Dataset::open(from)?;
-    let foreign = |path: &Path| foreign::entry_of(path, &dataset);
+    let kept = Kept::of(&dataset.columns().extra, &options.without)?;
+    let foreign = |path: &Path| foreign::entry_of(path, options.sink, Some(&dataset));
     let replace = Replace::Files { force: options.force, foreign: &foreign };
     let mut destination = Destination::resolve(&[from.to_path_buf()], to, &replace)?;
     destination.clean()?;
+
     let staging = Staging::create_for_files(&destination)?;
-    let written = write_files(&dataset, staging.content(), options, progress)?;
+    let mut schema = dataset.columns().as_ref().clone();
+    schema.extra = Arc::clone(&kept.schema);
+    let mut sink = sink::create(options.sink, staging.content(), &schema, options.shards)?;
+
+    let mut rows = Rows::new(&dataset, kept);
+    let samples = dataset.len();
+    let mut next = || Ok(rows.next());
+    let bytes_of = |row: &Row| match row {
+        Row::Sample { location, .. } => location.bytes,
+        Row::Damaged(_) => 0,
+    };
+    let read = |row: Row| read(&dataset, row);
+    let mut report = |written: &Written| {
+        progress(UnpackProgress { samples_done: written.checked, samples });
+    };
+    let mut written = drive(sink.as_mut(), options, &mut next, &bytes_of, &read, &mut report)?;
+    let all_failed = written.samples == 0 && !written.damaged.is_empty();
+    if all_failed || options.on_error == OnError::Fail && !written.damaged.is_empty() {
+        return Err(Error::Damaged { samples: written.damaged, checked: samples });
+    }
+    let closed = sink.finish(&dataset.manifest().labels)?;
+    written.add(&closed);
     let replaced = staging.commit(&destination)?;
     let stored = dataset.manifest().stored.as_ref();
     Ok(UnpackSummary {
         destination: to.to_path_buf(),
+        sink: options.sink,
+        samples: written.samples,
         files: written.files,
         bytes: written.bytes,
         converted: written.converted,
         rewritten: stored.map_or(0, |stored| stored.rewritten),
+        notes: closed.notes,
+        without: options.without.clone(),
         damaged: written.damaged,
         cleaned: destination.cleaned,
         replaced,
     })
 }
 
-/// What was written, so far.
-#[derive(Default)]
-struct Written {
-    files: u64,
-    bytes: u64,
-    converted: u64,
-    damaged: Vec<LeftOut>,
+/// The further columns that go along.
+struct Kept {
+    /// Their places among all; `None` for all of them.
+    projection: Option<Vec<usize>>,
+    schema: SchemaRef,
 }
 
-/// A sample that was written: bytes of the file, and whether it came from a coefficient form.
-struct File {
-    bytes: u64,
-    is_converted: bool,
-}
-
-fn write_files(
-    dataset: &Dataset,
-    to: &Path,
-    options: &UnpackOptions,
-    progress: &mut dyn FnMut(UnpackProgress),
-) -> Result<Written, Error> {
-    let failed = |source| Error::Write { path: to.to_path_buf(), source };
-    let root = tree::Root::open(to).map_err(failed)?;
-    // After a damaged sample, the others are only looked at when all are wanted.
-    let is_only_looked_at = AtomicBool::new(false);
-    let mut done = UnpackProgress { samples_done: 0, samples: dataset.len() };
-    let mut written = Written::default();
-    let mut damaged = Vec::new();
-    progress(done);
-    let mut receive = |visited: Result<Visited<Result<File, Trouble>>, Unread>| {
-        if options.stop.load(Ordering::Relaxed) {
-            return Err(Error::Interrupted);
+impl Kept {
+    /// All but those named.
+    fn of(extra: &SchemaRef, without: &[String]) -> Result<Self, Error> {
+        let names = || extra.fields().iter().map(|field| field.name().clone());
+        if let Some(column) = without.iter().find(|name| !names().any(|there| there == **name)) {
+            return Err(Error::NoColumn { column: column.clone(), there: names().collect() });
         }
-        let left_out = match visited {
-            Ok(Visited { result: Ok(file), .. }) => {
-                written.files += 1;
-                written.bytes += file.bytes;
-                written.converted += u64::from(file.is_converted);
-                None
+        if without.is_empty() {
+            return Ok(Self { projection: None, schema: Arc::clone(extra) });
+        }
+        let projection: Vec<usize> = names()
+            .enumerate()
+            .filter(|(_, name)| !without.contains(name))
+            .map(|(i, _)| i)
+            .collect();
+        let schema = extra.project(&projection).expect("the places are those of its columns");
+        Ok(Self { projection: Some(projection), schema: Arc::new(schema) })
+    }
+
+    /// A batch of all columns without the others.
+    fn project(&self, batch: Arc<RecordBatch>) -> Arc<RecordBatch> {
+        match &self.projection {
+            None => batch,
+            Some(projection) => {
+                let projected = batch.project(projection);
+                Arc::new(projected.expect("the places are those of its columns"))
             }
-            Ok(Visited { result: Err(Trouble::Write(error)), .. }) => return Err(error),
-            Ok(Visited { sample, result: Err(Trouble::Sample(reason)) }) => {
-                Some((sample.index, LeftOut { path: sample.key, reason }))
+        }
+    }
+}
+
+/// A row of the dataset on its way to a thread.
+enum Row {
+    Sample { index: u64, key: String, location: SampleLocation, extra: Option<ExtraRow> },
+    Damaged(LeftOut),
+}
+
+/// The rows of a dataset in order, a record batch at a time.
+struct Rows<'a> {
+    dataset: &'a Dataset,
+    kept: Kept,
+    batch: usize,
+    ready: VecDeque<Row>,
+}
+
+impl<'a> Rows<'a> {
+    fn new(dataset: &'a Dataset, kept: Kept) -> Self {
+        Self { dataset, kept, batch: 0, ready: VecDeque::new() }
+    }
+
+    fn next(&mut self) -> Option<Row> {
+        while self.ready.is_empty() {
+            if self.batch == self.dataset.record_batches() {
+                return None;
             }
-            Err(Unread { error }) => {
+            self.read_batch(self.batch);
+            self.batch += 1;
+        }
+        self.ready.pop_front()
+    }
+
+    fn read_batch(&mut self, batch: usize) {
+        let rows = match self.dataset.keyed_rows(batch) {
+            Ok(rows) => rows,
+            Err(error) => {
                 let path = "(a record batch)".to_owned();
-                Some((u64::MAX, LeftOut { path, reason: error.to_string() }))
+                let reason = error.to_string();
+                self.ready.push_back(Row::Damaged(LeftOut { path, reason }));
+                return;
             }
         };
-        if let Some(left_out) = left_out {
-            is_only_looked_at.fetch_or(options.on_error == OnError::Fail, Ordering::Relaxed);
-            damaged.push(left_out);
+        let extra = if self.kept.schema.fields().is_empty() {
+            Ok(None)
+        } else {
+            self.dataset
+                .extra(batch, self.kept.projection.as_deref())
+                .map(|extra| Some(Arc::new(extra)))
+        };
+        for (row, key) in rows.keys.into_iter().enumerate() {
+            let index = rows.first_sample + row as u64;
+            let extra = match &extra {
+                Ok(extra) => Ok(extra.as_ref().map(|batch| (Arc::clone(batch), row))),
+                Err(error) => Err(error.to_string()),
+            };
+            let located = self.dataset.locate(index).map_err(|error| error.to_string());
+            self.ready.push_back(match (extra, located) {
+                (Ok(extra), Ok(location)) => Row::Sample { index, key, location, extra },
+                (Err(reason), _) | (_, Err(reason)) => Row::Damaged(LeftOut { path: key, reason }),
+            });
         }
-        done.samples_done += 1;
-        progress(done);
-        Ok(())
-    };
-    let visit = |tree: &mut Tree<'_>, sample: &Sample| {
-        let tree = (!is_only_looked_at.load(Ordering::Relaxed)).then_some(tree);
-        write_file(dataset, sample, tree)
-    };
-    each_sample(dataset, threads(options.threads), &|| root.tree(), &visit, &mut receive)?;
-    damaged.sort_by_key(|(sample, _)| *sample);
-    written.damaged = damaged.into_iter().map(|(_, left_out)| left_out).collect();
-    let all_failed = written.files == 0 && !written.damaged.is_empty();
-    if all_failed || options.on_error == OnError::Fail && !written.damaged.is_empty() {
-        return Err(Error::Damaged { samples: written.damaged, checked: done.samples });
     }
-    // One sync of everything, instead of a wait for each file.
-    root.sync().map_err(failed)?;
-    Ok(written)
 }
 
-/// Reads a sample and writes its file, where there is a tree to write it in.
-fn write_file(
-    dataset: &Dataset,
-    sample: &Sample,
-    tree: Option<&mut Tree<'_>>,
-) -> Result<File, Trouble> {
-    tree::check_key(&sample.key).map_err(|problem| Trouble::Sample(problem.to_owned()))?;
-    let damaged = |error: meetpoint_prepare::Error| Trouble::Sample(error.to_string());
-    let stored = dataset.read_sample(sample.index).map_err(damaged)?;
+/// Reads the file of a row.
+fn read(dataset: &Dataset, row: Row) -> Outcome {
+    let (index, key, location, extra) = match row {
+        Row::Sample { index, key, location, extra } => (index, key, location, extra),
+        Row::Damaged(left_out) => return Outcome::Damaged(left_out),
+    };
+    let stored = match dataset.read_located(index, &location) {
+        Ok(stored) => stored,
+        Err(error) => {
+            return Outcome::Damaged(LeftOut { path: key, reason: error.to_string() });
+        }
+    };
     let is_converted = form_of(&stored) != Form::Jpeg;
-    let file = original(&stored)
-        .map_err(|error| Trouble::Sample(format!("does not come back from its form: {error}")))?;
-    if let Some(tree) = tree {
-        tree.write(&sample.key, &file)?;
+    if !is_converted {
+        let label = location.label;
+        return Outcome::Sample(Fed { key, label, extra, file: stored, is_converted });
     }
-    Ok(File { bytes: file.len() as u64, is_converted })
+    match original(&stored) {
+        Ok(file) => {
+            let (label, file) = (location.label, file.into_owned());
+            Outcome::Sample(Fed { key, label, extra, file, is_converted })
+        }
+        Err(error) => {
+            let reason = format!("does not come back from its form: {error}");
+            Outcome::Damaged(LeftOut { path: key, reason })
+        }
+    }
 }

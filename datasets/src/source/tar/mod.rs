@@ -218,7 +218,15 @@ impl TarSource {
             },
         });
         let cells = cells.collect::<Result<Vec<_>, String>>()?;
+        let told = match &self.plan.key {
+            Some(From::Field(part, field)) => match field_of(&json, part, field) {
+                Cell::Json(Value::String(key)) => Some(key),
+                _ => None,
+            },
+            _ => None,
+        };
         let key = match (self.shares_keys, self.next_shard.checked_sub(1)) {
+            _ if told.is_some() => told.unwrap_or_default(),
             (true, Some(shard)) => format!("{}/{}", stem(&self.shards[shard]), group.key),
             _ => group.key,
         };
@@ -295,6 +303,7 @@ fn wanted(plan: &Plan, part: &str, is_plain: bool) -> Option<u64> {
         From::Part(name) | From::Field(name, _) => name == part,
     };
     let is_used = plan.label.as_ref().is_some_and(is_of)
+        || plan.key.as_ref().is_some_and(is_of)
         || plan.columns.iter().any(|column| is_of(&column.from));
     is_used.then(|| match Role::of(part) {
         Role::Json | Role::Text => TEXT_BYTES_MAX,

@@ -33,6 +33,8 @@ pub(super) struct Plan {
     pub(super) content: Vec<String>,
     pub(super) kind: ContentKind,
     pub(super) name: String,
+    /// A field of the JSON that is the key, where samples have it.
+    pub(super) key: Option<From>,
     pub(super) label: Option<From>,
     /// Index of each class by its name; empty where labels are integers.
     pub(super) classes: HashMap<String, i32>,
@@ -67,9 +69,10 @@ impl Plan {
             (name.clone(), i32::try_from(index).expect("at most 2^20 classes"))
         };
         let classes = labels.iter().enumerate().map(index).collect();
-        let columns = columns_of(survey, &content, label.as_ref(), &name)?;
+        let key = key_of(survey);
+        let columns = columns_of(survey, &content, &[label.as_ref(), key.as_ref()], &name)?;
         let columns = chosen(columns, options.columns.as_deref())?;
-        Ok(Self { content, kind, name, label, classes, labels, columns })
+        Ok(Self { content, kind, name, key, label, classes, labels, columns })
     }
 }
 
@@ -166,10 +169,23 @@ fn is_flat_json(part: &PartSeen) -> bool {
     part.role == Role::Json && !part.name.contains('.')
 }
 
+/// The text `key` in a sample's JSON: for keys that are no names of members, with dots in them or
+/// an extension of their own.
+fn key_of(survey: &Survey) -> Option<From> {
+    let parts = survey.parts.iter().filter(|part| is_flat_json(part));
+    let mut with_key = parts.filter(|part| match &part.shape {
+        Shape::Struct(fields) => {
+            fields.iter().any(|(field, shape)| field == "key" && *shape == Shape::Text)
+        }
+        _ => false,
+    });
+    with_key.next().map(|part| From::Field(part.name.clone(), "key".to_owned()))
+}
+
 fn columns_of(
     survey: &Survey,
     content: &[String],
-    label: Option<&From>,
+    used: &[Option<&From>],
     content_name: &str,
 ) -> Result<Vec<Column>, String> {
     let mut taken: BTreeSet<String> = RESERVED.iter().map(|name| (*name).to_owned()).collect();
@@ -181,7 +197,7 @@ fn columns_of(
             Shape::Struct(fields) if is_flat_json(part) => {
                 for (field, shape) in fields {
                     let from = From::Field(part.name.clone(), field.clone());
-                    if label == Some(&from) {
+                    if used.contains(&Some(&from)) {
                         continue;
                     }
                     let is_free = !field.is_empty() && taken.insert(field.clone());
@@ -191,7 +207,7 @@ fn columns_of(
             }
             shape => {
                 let from = From::Part(part.name.clone());
-                if label == Some(&from) {
+                if used.contains(&Some(&from)) {
                     continue;
                 }
                 let shape = match part.role {

@@ -3,7 +3,7 @@
 //! Folders are opened one by one, below the one before, without following links: a link that
 //! somebody puts there while files are written leads nowhere.
 
-use super::Trouble;
+use super::Refusal;
 use crate::Error;
 use meetpoint_format::dataset::schema::KEY_BYTES_MAX;
 use rustix::fs::{Mode, OFlags, mkdirat, open, openat, syncfs};
@@ -24,7 +24,7 @@ const NEW_FILE: OFlags = OFlags::WRONLY
     .union(OFlags::CLOEXEC);
 
 /// What keeps a key from being a path below the folder.
-pub(super) fn check_key(key: &str) -> Result<(), &'static str> {
+pub(crate) fn check_key(key: &str) -> Result<(), &'static str> {
     if key.is_empty() || key.len() > KEY_BYTES_MAX {
         Err("its key is empty or too long")
     } else if key.starts_with('/') {
@@ -40,31 +40,37 @@ pub(super) fn check_key(key: &str) -> Result<(), &'static str> {
 
 /// The folder that everything is written below.
 #[derive(Debug)]
-pub(super) struct Root {
+pub struct Root {
     folder: OwnedFd,
     path: PathBuf,
 }
 
 impl Root {
     /// Opens the folder.
-    pub(super) fn open(path: &Path) -> std::io::Result<Self> {
+    pub(crate) fn open(path: &Path) -> std::io::Result<Self> {
         Ok(Self { folder: open(path, FOLDER, Mode::empty())?, path: path.to_path_buf() })
     }
 
     /// One thread's way to write below it.
-    pub(super) fn tree(&self) -> Tree<'_> {
+    pub(crate) fn tree(&self) -> Tree<'_> {
         Tree { root: self, last: None }
     }
 
+    /// Removes a file that was written here.
+    pub(crate) fn remove(&self, key: &str) -> Result<(), Error> {
+        let path = self.path.join(key);
+        std::fs::remove_file(&path).map_err(|source| Error::Write { path, source })
+    }
+
     /// Brings everything that was written to the drive.
-    pub(super) fn sync(&self) -> std::io::Result<()> {
+    pub(crate) fn sync(&self) -> std::io::Result<()> {
         Ok(syncfs(&self.folder)?)
     }
 }
 
 /// One thread's way to write below a folder.
 #[derive(Debug)]
-pub(super) struct Tree<'a> {
+pub(crate) struct Tree<'a> {
     root: &'a Root,
     /// The folder of the last file, with its path: the next file is likely there as well.
     last: Option<(String, OwnedFd)>,
@@ -72,7 +78,7 @@ pub(super) struct Tree<'a> {
 
 impl Tree<'_> {
     /// Writes a file whose key is [checked](check_key), making the folders that it lies in.
-    pub(super) fn write(&mut self, key: &str, bytes: &[u8]) -> Result<(), Trouble> {
+    pub(crate) fn write(&mut self, key: &str, bytes: &[u8]) -> Result<(), Refusal> {
         let (folders, name) = key.rsplit_once('/').unwrap_or(("", key));
         let opened = self.folder(folders).and_then(|folder| {
             openat(folder, name, NEW_FILE, Mode::from_raw_mode(0o666)).map_err(Into::into)
@@ -103,16 +109,16 @@ impl Tree<'_> {
     }
 
     /// Whether it is the key or the destination that a file is not written for.
-    fn trouble(&self, key: &str, source: std::io::Error) -> Trouble {
+    fn trouble(&self, key: &str, source: std::io::Error) -> Refusal {
         let clash = "its key occurs twice, or names a folder of another key";
         match Errno::from_io_error(&source) {
             Some(Errno::EXIST | Errno::NOTDIR | Errno::ISDIR | Errno::LOOP) => {
-                Trouble::Sample(clash.to_owned())
+                Refusal::Sample(clash.to_owned())
             }
             Some(Errno::NAMETOOLONG) => {
-                Trouble::Sample("its key has a name that is too long for the file system".into())
+                Refusal::Sample("its key has a name that is too long for the file system".into())
             }
-            _ => Trouble::Write(Error::Write { path: self.root.path.join(key), source }),
+            _ => Refusal::Write(Error::Write { path: self.root.path.join(key), source }),
         }
     }
 }
@@ -156,7 +162,7 @@ mod tests {
         std::os::unix::fs::symlink(outside.join("new"), root.join("file")).unwrap();
         let opened = Root::open(&root).unwrap();
         for key in ["link/a", "link", "file"] {
-            assert!(matches!(opened.tree().write(key, b"x"), Err(Trouble::Sample(_))), "{key}");
+            assert!(matches!(opened.tree().write(key, b"x"), Err(Refusal::Sample(_))), "{key}");
         }
         assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0);
     }

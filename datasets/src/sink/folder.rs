@@ -1,0 +1,164 @@
+//! A folder with a file for each sample, under its key.
+//!
+//! Further columns, and labels that the folders do not tell, go into `metadata.jsonl` as Hugging
+//! Face's image folders have it: one object a sample, with `file_name`.
+
+use super::files::Output;
+use super::tree::{self, Root};
+use super::{Closed, LABEL, OutSample, Refusal, Sink, SinkKind, Tally, type_notes, unheld, value};
+use crate::Error;
+use crate::natural_order;
+use crate::source::{ContentKind, SourceSchema};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Name of the table.
+pub(crate) const METADATA_NAME: &str = "metadata.jsonl";
+/// Name of the table while the names of the labels are not known yet.
+const PENDING_NAME: &str = ".metadata.jsonl.pending";
+/// Column of the table with the name of the file.
+const FILE_NAME: &str = "file_name";
+
+/// Writes the table; the files are written by many threads.
+pub(super) struct Folder {
+    path: PathBuf,
+    root: Arc<Root>,
+    has_columns: bool,
+    /// The table, with labels as numbers.
+    pending: Output,
+    /// Which folder the samples of each label lie in; `None` where not in one of that label alone.
+    folders: BTreeMap<Option<i32>, Option<String>>,
+    notes: Vec<String>,
+}
+
+impl Folder {
+    pub(super) fn create(path: PathBuf, schema: &SourceSchema) -> Result<Self, Error> {
+        if schema.kind == ContentKind::None {
+            let reason = "samples without content are no files; choose another sink";
+            return Err(unheld(SinkKind::Folder, "content", reason));
+        }
+        for field in schema.extra.fields() {
+            if value::has_bytes(field.data_type()) {
+                let reason = "it has bytes, which metadata.jsonl has no place for";
+                return Err(unheld(SinkKind::Folder, field.name(), reason));
+            }
+            if field.name() == FILE_NAME {
+                let reason = "metadata.jsonl has the name of the file there";
+                return Err(unheld(SinkKind::Folder, field.name(), reason));
+            }
+        }
+        let notes = type_notes(&schema.extra, "JSON", &|field| {
+            value::is_told_by_its_values(field.data_type())
+        });
+        let root =
+            Root::open(&path).map_err(|source| Error::Write { path: path.clone(), source })?;
+        let pending = Output::create(path.join(PENDING_NAME))?;
+        Ok(Self {
+            path,
+            root: Arc::new(root),
+            has_columns: !schema.extra.fields().is_empty(),
+            pending,
+            folders: BTreeMap::new(),
+            notes,
+        })
+    }
+
+    /// Whether the folders tell each label: all samples of a class lie in the folder of its name,
+    /// and the classes come in the order in which folders are numbered.
+    fn folders_tell(&self, labels: &[String]) -> bool {
+        let mut sorted = labels.to_vec();
+        sorted.sort_by(|left, right| natural_order(left, right));
+        if self.folders.keys().all(Option::is_none) {
+            // Without labels there may be no folders, or they would be taken for classes.
+            return self.folders.values().all(|folder| folder.as_deref() == Some(""));
+        }
+        sorted == labels
+            && self.folders.len() == labels.len()
+            && self.folders.iter().all(|(label, folder)| {
+                let index = label.and_then(|label| usize::try_from(label).ok());
+                let name = index.and_then(|index| labels.get(index));
+                name.is_some() && name == folder.as_ref()
+            })
+    }
+
+    /// Writes the table as it stays.
+    fn write_table(&self, labels: &[String], tally: &mut Tally) -> Result<(), Error> {
+        let from = self.pending.path();
+        let failed = |source| Error::Source { path: from.to_path_buf(), source };
+        let mut to = Output::create(self.path.join(METADATA_NAME))?;
+        for line in BufReader::new(File::open(from).map_err(failed)?).lines() {
+            let line = line.map_err(failed)?;
+            // The line is `LABEL KEY-AS-JSON COLUMNS-AS-JSON`, tabs between; JSON has no raw tab.
+            let mut pieces = line.splitn(3, '\t');
+            let mut piece = || pieces.next().expect("each line was written with three pieces");
+            let (label, key, columns) = (piece(), piece(), piece());
+            let mut object = format!("{{\"{FILE_NAME}\": {key}");
+            if let Ok(label) = label.parse::<i32>() {
+                let name = usize::try_from(label).ok().and_then(|label| labels.get(label));
+                let name = name.map_or_else(
+                    || label.to_string(),
+                    |name| serde_json::to_string(name).expect("a string serialises"),
+                );
+                object.push_str(&format!(", \"{LABEL}\": {name}"));
+            }
+            let columns = columns.strip_prefix('{').expect("columns are an object");
+            if columns != "}" {
+                object.push_str(", ");
+            }
+            object.push_str(columns);
+            object.push('\n');
+            to.append(object.as_bytes())?;
+        }
+        to.finish(tally)
+    }
+}
+
+impl Sink for Folder {
+    fn root(&self) -> Option<Arc<Root>> {
+        Some(Arc::clone(&self.root))
+    }
+
+    fn put(&mut self, sample: &OutSample<'_>) -> Result<(), Refusal> {
+        let columns = serde_json::to_string(&sample.json()?).expect("plain values serialise");
+        let key = serde_json::to_string(sample.key).expect("a string serialises");
+        let label = sample.label.map_or(String::new(), |label| label.to_string());
+        self.pending.append(format!("{label}\t{key}\t{columns}\n").as_bytes())?;
+        let folder = sample.key.split_once('/').map_or("", |(folder, _)| folder);
+        let known = self.folders.entry(sample.label).or_insert_with(|| Some(folder.to_owned()));
+        if known.as_deref() != Some(folder) {
+            *known = None;
+        }
+        Ok(())
+    }
+
+    fn finish(mut self: Box<Self>, labels: &[String]) -> Result<Closed, Error> {
+        let mut tally = Tally::default();
+        std::io::Write::flush(&mut self.pending).map_err(|source| self.pending.failed(source))?;
+        let folders_tell = self.folders_tell(labels);
+        if self.has_columns || !folders_tell {
+            self.write_table(labels, &mut tally)?;
+        }
+        if !folders_tell && !labels.is_empty() {
+            let note = "the folders do not tell the labels: they are in metadata.jsonl, which does \
+                        not tell their order";
+            self.notes.push(note.to_owned());
+        }
+        let pending = self.pending.path().to_path_buf();
+        let failed = |source| Error::Write { path: pending.clone(), source };
+        std::fs::remove_file(&pending).map_err(failed)?;
+        // One sync of everything, instead of a wait for each file.
+        self.root.sync().map_err(|source| Error::Write { path: self.path.clone(), source })?;
+        Ok(Closed { tally, notes: self.notes })
+    }
+}
+
+/// What keeps a key from being the name of a file in the folder.
+pub(crate) fn check_key(key: &str) -> Result<(), &'static str> {
+    if key == METADATA_NAME || key == PENDING_NAME {
+        return Err("its key is the name of the table of columns");
+    }
+    tree::check_key(key)
+}

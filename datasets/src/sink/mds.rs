@@ -1,0 +1,374 @@
+//! MosaicML streaming shards (MDS version 2), as `streaming.MDSWriter` writes them.
+//!
+//! A shard is the number of samples, their offsets (both 32 bits, little endian), the settings as
+//! JSON, then the samples: the lengths of those columns that have no fixed one, then the columns,
+//! by name. It is gathered in memory, since the offsets come first. `index.json` lists the shards.
+
+use super::files::{write_labels, write_whole};
+use super::{Closed, KEY, LABEL, OutSample, Refusal, Shards, Sink, SinkKind, Tally, Value};
+use super::{content_name, is_null, unheld, value};
+use crate::Error;
+use crate::source::{ContentKind, SourceSchema};
+use arrow_array::types::{ArrowPrimitiveType, Float16Type};
+use arrow_schema::DataType;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Name of the list of shards.
+pub(super) const INDEX_NAME: &str = "index.json";
+/// Bytes of a shard where nothing else is said: what `MDSWriter` takes.
+const SHARD_BYTES: u64 = 1 << 26;
+
+/// Where the value of a column comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum From {
+    Key,
+    Content,
+    Label,
+    Extra(usize),
+}
+
+/// A column as MDS has it.
+#[derive(Debug, Clone)]
+struct Column {
+    name: String,
+    from: From,
+    /// Such as `int32` or `ndarray:float32:4`.
+    encoding: String,
+    /// Bytes of each value, where all have the same.
+    size: Option<u64>,
+}
+
+/// Writes `shard.NNNNN.mds`.
+pub(super) struct Mds {
+    folder: PathBuf,
+    shards: Shards,
+    /// By name. Those of the label are settled by the first sample.
+    columns: Vec<Column>,
+    /// Whether samples have labels, once the first is there.
+    has_labels: Option<bool>,
+    /// The samples of the shard that is filled, one after another, and where each ends.
+    samples: Vec<u8>,
+    ends: Vec<u64>,
+    /// Bytes that the shard would have.
+    shard_bytes: u64,
+    /// What the index says of the shards so far.
+    listed: Vec<String>,
+    tally: Tally,
+    notes: Vec<String>,
+}
+
+impl Mds {
+    pub(super) fn create(
+        folder: PathBuf,
+        schema: &SourceSchema,
+        shards: Shards,
+    ) -> Result<Self, Error> {
+        let fixed = |name: &str, from, encoding: &str, size| Column {
+            name: name.to_owned(),
+            from,
+            encoding: encoding.to_owned(),
+            size,
+        };
+        let mut columns = vec![
+            fixed(KEY, From::Key, "str", None),
+            // As Python's integers.
+            fixed(LABEL, From::Label, "int", Some(8)),
+        ];
+        if schema.kind != ContentKind::None {
+            let encoding = if schema.kind == ContentKind::Text { "str" } else { "bytes" };
+            columns.push(fixed(content_name(schema), From::Content, encoding, None));
+        }
+        let mut notes = Vec::new();
+        for (index, field) in schema.extra.fields().iter().enumerate() {
+            let (encoding, size) = encoding_of(field.data_type());
+            if encoding == "json" && value::has_bytes(field.data_type()) {
+                let reason = "it has bytes inside, which the encoding `json` has no place for";
+                return Err(unheld(SinkKind::Mds, field.name(), reason));
+            }
+            let is_kept = match encoding.as_str() {
+                "json" => value::is_told_by_its_values(field.data_type()),
+                "str" => matches!(field.data_type(), DataType::Utf8 | DataType::LargeUtf8),
+                _ => true,
+            };
+            if !is_kept {
+                let data_type = field.data_type();
+                notes.push(format!(
+                    "column `{}` ({data_type}) is written as {encoding}, which does not tell its \
+                     type",
+                    field.name()
+                ));
+            }
+            columns.push(Column {
+                name: field.name().clone(),
+                from: From::Extra(index),
+                encoding,
+                size,
+            });
+        }
+        columns.sort_by(|left, right| left.name.cmp(&right.name));
+        Ok(Self {
+            folder,
+            shards,
+            columns,
+            has_labels: None,
+            samples: Vec::new(),
+            ends: Vec::new(),
+            shard_bytes: 0,
+            listed: Vec::new(),
+            tally: Tally::default(),
+            notes,
+        })
+    }
+
+    /// The settings in each shard, and in the index: members of a JSON object in the order of
+    /// their names, as Python sorts and spaces them.
+    fn settings(&self) -> [String; 2] {
+        let list = |of: &dyn Fn(&Column) -> String| {
+            self.columns.iter().map(of).collect::<Vec<_>>().join(", ")
+        };
+        let size_limit = self.shards.bytes.unwrap_or(SHARD_BYTES);
+        let columns = format!(
+            "\"column_encodings\": [{}], \"column_names\": [{}], \"column_sizes\": [{}], \
+             \"compression\": null, \"format\": \"mds\", \"hashes\": []",
+            list(&|column| python_string(&column.encoding)),
+            list(&|column| python_string(&column.name)),
+            list(&|column| column.size.map_or("null".to_owned(), |size| size.to_string())),
+        );
+        [columns, format!("\"size_limit\": {size_limit}, \"version\": 2")]
+    }
+
+    /// A shard's settings on their own.
+    fn config(&self) -> String {
+        let [columns, rest] = self.settings();
+        format!("{{{columns}, {rest}}}")
+    }
+
+    /// Bytes of a shard without samples, as `MDSWriter` counts them.
+    fn bytes_empty(&self) -> u64 {
+        8 + self.config().len() as u64
+    }
+
+    /// Writes the shard that is filled.
+    fn close(&mut self) -> Result<(), Error> {
+        if self.ends.is_empty() {
+            return Ok(());
+        }
+        let config = self.config();
+        let first = 4 * (self.ends.len() as u64 + 2) + config.len() as u64;
+        let mut bytes = Vec::with_capacity(self.samples.len() + first as usize);
+        let word = |number: u64| {
+            u32::try_from(number).expect("shards are kept below 2^32 bytes").to_le_bytes()
+        };
+        bytes.extend(word(self.ends.len() as u64));
+        bytes.extend(word(first));
+        self.ends.iter().for_each(|end| bytes.extend(word(first + end)));
+        bytes.extend(config.as_bytes());
+        bytes.append(&mut self.samples);
+        let name = format!("shard.{:05}.mds", self.listed.len());
+        let [columns, rest] = self.settings();
+        self.listed.push(format!(
+            "{{{columns}, \"raw_data\": {{\"basename\": \"{name}\", \"bytes\": {}, \"hashes\": \
+             {{}}}}, \"samples\": {}, {rest}, \"zip_data\": null}}",
+            bytes.len(),
+            self.ends.len()
+        ));
+        write_whole(self.folder.join(name), &bytes, &mut self.tally)?;
+        self.ends.clear();
+        self.shard_bytes = self.bytes_empty();
+        Ok(())
+    }
+
+    /// A sample as MDS has it.
+    fn encode(&self, sample: &OutSample<'_>) -> Result<Vec<u8>, Refusal> {
+        let mut lengths = Vec::new();
+        let mut values = Vec::new();
+        for column in &self.columns {
+            let begin = values.len();
+            match column.from {
+                From::Key => values.extend(sample.key.as_bytes()),
+                From::Content => values.extend(sample.file),
+                From::Label => {
+                    let label = sample.label.expect("it was checked that there is one");
+                    values.extend(i64::from(label).to_le_bytes());
+                }
+                From::Extra(index) => extra(column, index, sample, &mut values)?,
+            }
+            if column.size.is_none() {
+                let length = u32::try_from(values.len() - begin).map_err(|_| {
+                    Refusal::Sample(format!("its column `{}` has 2^32 bytes", column.name))
+                })?;
+                lengths.extend(length.to_le_bytes());
+            }
+        }
+        lengths.append(&mut values);
+        Ok(lengths)
+    }
+}
+
+/// Appends a further column's value.
+fn extra(
+    column: &Column,
+    index: usize,
+    sample: &OutSample<'_>,
+    to: &mut Vec<u8>,
+) -> Result<(), Refusal> {
+    let refused =
+        |problem: &str| Refusal::Sample(format!("its column `{}` {problem}", column.name));
+    let (batch, row) = sample.extra.ok_or_else(|| refused("is missing"))?;
+    if column.encoding != "json" && is_null(batch, index, row) {
+        return Err(refused("is null, which MDS has no place for"));
+    }
+    let array = batch.column(index);
+    match (value::cell(array, row), column.encoding.as_str()) {
+        (value, "json") => {
+            let json = value::json(value).map_err(|problem| refused(&problem))?;
+            to.extend(serde_json::to_vec(&json).expect("plain values serialise"));
+        }
+        (Value::Text(text), _) => to.extend(text.as_bytes()),
+        (Value::Bytes(bytes), _) => to.extend(bytes),
+        (value, _) => numbers(array.data_type(), &value, to)
+            .ok_or_else(|| refused("has a null inside, which MDS has no place for"))?,
+    }
+    Ok(())
+}
+
+/// Appends numbers in their own width; `None` where one is null.
+fn numbers(data_type: &DataType, value: &Value, to: &mut Vec<u8>) -> Option<()> {
+    // The casts undo the widening of a cell.
+    match (data_type, value) {
+        (DataType::FixedSizeList(child, _), Value::List(values)) => {
+            return values.iter().try_for_each(|value| numbers(child.data_type(), value, to));
+        }
+        (DataType::Int8 | DataType::UInt8, Value::Int(number)) => to.push(*number as u8),
+        (DataType::Int16 | DataType::UInt16, Value::Int(number)) => {
+            to.extend((*number as u16).to_le_bytes());
+        }
+        (DataType::Int32 | DataType::UInt32, Value::Int(number)) => {
+            to.extend((*number as u32).to_le_bytes());
+        }
+        (DataType::Int64, Value::Int(number)) => to.extend(number.to_le_bytes()),
+        (DataType::UInt64, Value::UInt(number)) => to.extend(number.to_le_bytes()),
+        (DataType::Float16, Value::Float(number)) => {
+            let half = <Float16Type as ArrowPrimitiveType>::Native::from_f64(*number);
+            to.extend(half.to_le_bytes());
+        }
+        (DataType::Float32, Value::Float(number)) => to.extend((*number as f32).to_le_bytes()),
+        (DataType::Float64, Value::Float(number)) => to.extend(number.to_le_bytes()),
+        _ => return None,
+    }
+    Some(())
+}
+
+/// MDS's name of a type of number, and its bytes.
+fn number(data_type: &DataType) -> Option<(&'static str, u64)> {
+    Some(match data_type {
+        DataType::Int8 => ("int8", 1),
+        DataType::Int16 => ("int16", 2),
+        DataType::Int32 => ("int32", 4),
+        DataType::Int64 => ("int64", 8),
+        DataType::UInt8 => ("uint8", 1),
+        DataType::UInt16 => ("uint16", 2),
+        DataType::UInt32 => ("uint32", 4),
+        DataType::UInt64 => ("uint64", 8),
+        DataType::Float16 => ("float16", 2),
+        DataType::Float32 => ("float32", 4),
+        DataType::Float64 => ("float64", 8),
+        _ => return None,
+    })
+}
+
+/// The encoding of a column of a type, and the bytes of a value where all have the same.
+fn encoding_of(data_type: &DataType) -> (String, Option<u64>) {
+    if let Some((name, bytes)) = number(data_type) {
+        return (name.to_owned(), Some(bytes));
+    }
+    let mut shape = Vec::new();
+    let mut inner = data_type;
+    while let DataType::FixedSizeList(child, length) = inner {
+        shape.push(u64::try_from(*length).unwrap_or(0));
+        inner = child.data_type();
+    }
+    if let Some((name, bytes)) = number(inner)
+        && shape.iter().all(|length| *length > 0)
+    {
+        let lengths: Vec<String> = shape.iter().map(u64::to_string).collect();
+        let size = shape.iter().product::<u64>() * bytes;
+        return (format!("ndarray:{name}:{}", lengths.join(",")), Some(size));
+    }
+    let encoding = match data_type {
+        DataType::Binary | DataType::LargeBinary | DataType::FixedSizeBinary(_) => "bytes",
+        DataType::Utf8 | DataType::LargeUtf8 => "str",
+        plain if value::is_plain(plain) => "json",
+        _ => "str",
+    };
+    (encoding.to_owned(), None)
+}
+
+/// A string as Python's `json` writes it: with everything outside ASCII escaped.
+fn python_string(text: &str) -> String {
+    let quoted = serde_json::to_string(text).expect("a string serialises");
+    let mut escaped = String::with_capacity(quoted.len());
+    for character in quoted.chars() {
+        if character.is_ascii() {
+            escaped.push(character);
+            continue;
+        }
+        for unit in character.encode_utf16(&mut [0; 2]) {
+            escaped.push_str(&format!("\\u{unit:04x}"));
+        }
+    }
+    escaped
+}
+
+impl Sink for Mds {
+    fn root(&self) -> Option<Arc<super::Root>> {
+        None
+    }
+
+    fn put(&mut self, sample: &OutSample<'_>) -> Result<(), Refusal> {
+        let has_label = sample.label.is_some();
+        let is_first = self.has_labels.is_none();
+        if *self.has_labels.get_or_insert(has_label) != has_label {
+            let problem = if has_label {
+                "it has a label, which those before it have not, and MDS holds none for some alone"
+            } else {
+                "it has no label, which those before it have, and MDS holds none for some alone"
+            };
+            return Err(Refusal::Sample(problem.to_owned()));
+        }
+        if is_first && !has_label {
+            self.columns.retain(|column| column.from != From::Label);
+        }
+        if is_first {
+            self.shard_bytes = self.bytes_empty();
+        }
+        let encoded = self.encode(sample)?;
+        let more = encoded.len() as u64 + 4;
+        let samples = self.ends.len() as u64;
+        let limit = SHARD_BYTES;
+        // Offsets have 32 bits.
+        let is_over = self.shard_bytes + more > u64::from(u32::MAX) && samples > 0;
+        if is_over || self.shards.is_full(self.shard_bytes, samples, more, limit) {
+            self.close()?;
+        }
+        if self.shard_bytes + more > u64::from(u32::MAX) {
+            return Err(Refusal::Sample("it has 2^32 bytes, more than MDS can hold".to_owned()));
+        }
+        self.samples.extend(encoded);
+        self.ends.push(self.samples.len() as u64);
+        self.shard_bytes += more;
+        Ok(())
+    }
+
+    fn finish(mut self: Box<Self>, labels: &[String]) -> Result<Closed, Error> {
+        self.close()?;
+        let index = format!("{{\"shards\": [{}], \"version\": 2}}", self.listed.join(", "));
+        write_whole(self.folder.join(INDEX_NAME), index.as_bytes(), &mut self.tally)?;
+        if write_labels(&self.folder, labels, &mut self.tally)? {
+            let note = "the names of the labels are in labels.json, since MDS holds numbers";
+            self.notes.push(note.to_owned());
+        }
+        Ok(Closed { tally: self.tally, notes: self.notes })
+    }
+}

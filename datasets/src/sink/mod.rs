@@ -1,0 +1,296 @@
+//! Where samples go: one trait, one file for each kind of sink.
+//!
+//! A sink gets samples one after another and writes files into a folder that is made for it alone;
+//! it decides neither what becomes of damaged samples nor when the folder appears. What it cannot
+//! hold it refuses, or says in its notes: nothing is dropped without a word.
+//!
+//! In reading order: [`SinkKind`] (which there are), [`Sink`] (the trait), [`OutSample`] (what is
+//! put), [`Refusal`] (why one is not), [`Shards`] (when the next file begins), [`Closed`] (what
+//! came of it); then `folder`, `webdataset`, `parquet` with `huggingface`, `mds`, `datadings` with
+//! `bloom`, `tfrecord`; and what they share: `feed` (samples read by many threads, in order),
+//! `tree` (files below a folder), `files`, `value` (cells as plain values), `extension`.
+
+mod bloom;
+mod datadings;
+mod extension;
+pub(crate) mod feed;
+mod files;
+mod folder;
+mod huggingface;
+mod mds;
+mod parquet;
+mod tfrecord;
+pub(crate) mod tree;
+mod value;
+mod webdataset;
+
+use crate::Error;
+use crate::source::{ContentKind, SourceSchema};
+use arrow_array::{Array, RecordBatch};
+use arrow_schema::{Field, SchemaRef};
+pub use files::Tally;
+pub(crate) use folder::{METADATA_NAME, check_key as check_file_key};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+use tree::Root;
+use value::Value;
+
+/// Name of the column of keys, in formats with columns.
+pub(crate) const KEY: &str = "key";
+/// Name of the column of labels.
+pub(crate) const LABEL: &str = "label";
+
+/// Kinds of sinks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SinkKind {
+    /// A file for each sample, under its key; further columns in `metadata.jsonl`.
+    #[default]
+    Folder,
+    /// Tar shards as WebDataset reads them.
+    WebDataset,
+    /// Parquet with the image struct and the metadata of Hugging Face.
+    Parquet,
+    /// MosaicML streaming shards with `index.json`.
+    Mds,
+    /// One msgpack file with its indexes, as datadings writes it.
+    Datadings,
+    /// Shards of `tf.train.Example` records.
+    TfRecord,
+}
+
+impl SinkKind {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Folder, Self::WebDataset, Self::Parquet, Self::Mds, Self::Datadings, Self::TfRecord];
+
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Folder => "folder",
+            Self::WebDataset => "webdataset",
+            Self::Parquet => "parquet",
+            Self::Mds => "mds",
+            Self::Datadings => "datadings",
+            Self::TfRecord => "tfrecord",
+        }
+    }
+
+    /// What it is, in the words of an error.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Folder => "a folder of files",
+            Self::WebDataset => "WebDataset",
+            Self::Parquet => "Parquet",
+            Self::Mds => "MDS",
+            Self::Datadings => "datadings",
+            Self::TfRecord => "TFRecord",
+        }
+    }
+
+    /// Whether its samples are spread over several files of about the same size.
+    pub fn has_shards(self) -> bool {
+        !matches!(self, Self::Folder | Self::Datadings)
+    }
+
+    /// Whether a file of such a name is one that this sink writes; `None` where files have the
+    /// names of the keys.
+    pub(crate) fn is_own_file(self, name: &str) -> Option<bool> {
+        let numbered = |prefix: &str, suffix: &str| {
+            let middle = name.strip_prefix(prefix).and_then(|rest| rest.strip_suffix(suffix));
+            middle.is_some_and(|middle| {
+                !middle.is_empty()
+                    && middle.split("-of-").all(|number| {
+                        !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+                    })
+            })
+        };
+        let is_own = match self {
+            Self::Folder => return None,
+            Self::WebDataset => numbered("shard-", ".tar"),
+            Self::Parquet => return Some(numbered("data-", ".parquet")),
+            Self::Mds => numbered("shard.", ".mds") || name == mds::INDEX_NAME,
+            Self::Datadings => datadings::FILE_NAMES.contains(&name),
+            Self::TfRecord => numbered("data-", ".tfrecord"),
+        };
+        Some(is_own || name == crate::source::side_labels::LABELS_NAME)
+    }
+}
+
+/// When the next file begins, in sinks with shards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Shards {
+    /// After so many bytes; `None` for what is customary in the format.
+    pub bytes: Option<u64>,
+    /// After so many samples.
+    pub samples: Option<u64>,
+}
+
+impl Shards {
+    /// Whether a file of so many bytes and samples has no room for `more` bytes.
+    fn is_full(&self, bytes: u64, samples: u64, more: u64, bytes_default: u64) -> bool {
+        let bytes_max = self.bytes.unwrap_or(bytes_default);
+        let too_long = bytes.saturating_add(more) > bytes_max;
+        samples > 0 && (too_long || self.samples.is_some_and(|most| samples >= most))
+    }
+}
+
+/// A sample on its way out.
+#[derive(Debug, Clone, Copy)]
+pub struct OutSample<'a> {
+    /// Its key.
+    pub key: &'a str,
+    /// Its file, never a coefficient form. Empty for a sink that has [`Sink::root`], since the
+    /// file is written already.
+    pub file: &'a [u8],
+    /// Index into the labels.
+    pub label: Option<i32>,
+    /// Its further columns: a row of a record batch.
+    pub extra: Option<(&'a Arc<RecordBatch>, usize)>,
+}
+
+impl OutSample<'_> {
+    /// Its further columns as plain values, with their names.
+    fn values(&self) -> impl Iterator<Item = (&str, Value)> {
+        self.extra.into_iter().flat_map(|(batch, row)| {
+            let schema = batch.schema_ref();
+            let pairs = schema.fields().iter().zip(batch.columns());
+            pairs.map(move |(field, column)| (field.name().as_str(), value::cell(column, row)))
+        })
+    }
+
+    /// Those of its further columns that JSON has a place for, as an object.
+    fn json(&self) -> Result<serde_json::Map<String, serde_json::Value>, Refusal> {
+        let mut object = serde_json::Map::new();
+        for (name, value) in self.values() {
+            if matches!(value, Value::Bytes(_)) {
+                continue;
+            }
+            let value = value::json(value)
+                .map_err(|problem| Refusal::Sample(format!("its column `{name}` {problem}")))?;
+            object.insert(name.to_owned(), value);
+        }
+        Ok(object)
+    }
+}
+
+/// Why a sample is not written.
+#[derive(Debug)]
+pub enum Refusal {
+    /// It is damaged, or the sink cannot hold it; nothing of it was written.
+    Sample(String),
+    /// The destination cannot be written.
+    Write(Error),
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        Self::Write(error)
+    }
+}
+
+/// What came of a sink.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Closed {
+    /// Files and bytes, without those that threads wrote below [`Sink::root`].
+    pub tally: Tally,
+    /// What the sink holds in another way than it came, in sentences.
+    pub notes: Vec<String>,
+}
+
+/// Where samples go.
+pub trait Sink {
+    /// The folder that many threads may write the files of samples below before they are put, for
+    /// a sink whose files stand alone.
+    fn root(&self) -> Option<Arc<Root>>;
+
+    /// Takes the next sample, whole or not at all.
+    fn put(&mut self, sample: &OutSample<'_>) -> Result<(), Refusal>;
+
+    /// Writes what is left, with the names of the labels by index (empty where there are none),
+    /// and brings everything to the drive.
+    fn finish(self: Box<Self>, labels: &[String]) -> Result<Closed, Error>;
+}
+
+/// Begins to write into a folder that is there and empty.
+///
+/// An error names the column that the sink has no place for.
+pub(crate) fn create(
+    kind: SinkKind,
+    folder: &Path,
+    schema: &SourceSchema,
+    shards: Shards,
+) -> Result<Box<dyn Sink>, Error> {
+    check_names(kind, schema)?;
+    let folder = folder.to_path_buf();
+    let extra = &schema.extra;
+    Ok(match kind {
+        SinkKind::Folder => Box::new(folder::Folder::create(folder, schema)?),
+        SinkKind::WebDataset => Box::new(webdataset::WebDataset::create(folder, schema, shards)?),
+        SinkKind::Parquet => Box::new(parquet::Parquet::create(folder, schema, shards)?),
+        SinkKind::Mds => Box::new(mds::Mds::create(folder, schema, shards)?),
+        SinkKind::Datadings => Box::new(datadings::Datadings::create(folder, schema)?),
+        SinkKind::TfRecord => {
+            Box::new(tfrecord::TfRecord::create(folder, content_name(schema), extra, shards)?)
+        }
+    })
+}
+
+/// Name of the content, for formats with columns: the one it has in the source, else that of its
+/// kind; empty where samples have none.
+fn content_name(schema: &SourceSchema) -> &str {
+    match (schema.name.as_str(), schema.kind) {
+        (_, ContentKind::None) => "",
+        ("", ContentKind::Image) => "image",
+        ("", ContentKind::Audio) => "audio",
+        ("", ContentKind::Text) => "text",
+        ("", ContentKind::Bytes) => "bytes",
+        (name, _) => name,
+    }
+}
+
+/// No two columns may have one name, and none that of the key or the label.
+fn check_names(kind: SinkKind, schema: &SourceSchema) -> Result<(), Error> {
+    let mut names = BTreeSet::from([KEY, LABEL]);
+    let content = content_name(schema);
+    if !names.insert(content) {
+        let reason = "the content has the name of the key or the label there";
+        return Err(unheld(kind, content, reason));
+    }
+    for field in schema.extra.fields() {
+        if !names.insert(field.name()) {
+            let reason = "another column has that name there";
+            return Err(unheld(kind, field.name(), reason));
+        }
+    }
+    Ok(())
+}
+
+fn unheld(kind: SinkKind, column: &str, reason: &str) -> Error {
+    Error::Unheld { sink: kind.words(), column: column.to_owned(), reason: reason.to_owned() }
+}
+
+/// The notes of a sink that holds values without their types.
+fn type_notes(extra: &SchemaRef, held_as: &str, is_kept: &dyn Fn(&Field) -> bool) -> Vec<String> {
+    let lost = extra.fields().iter().filter(|field| !is_kept(field));
+    lost.map(|field| {
+        let held = if value::is_plain(field.data_type()) {
+            format!("is written as {held_as}, which does not tell its type")
+        } else {
+            "is written as text".to_owned()
+        };
+        format!("column `{}` ({}) {held}", field.name(), field.data_type())
+    })
+    .collect()
+}
+
+/// One row of a record batch, as a batch of its own.
+fn one_row(batch: &RecordBatch, row: usize) -> RecordBatch {
+    batch.slice(row, 1)
+}
+
+/// Whether a column has a null in a row.
+fn is_null(batch: &RecordBatch, column: usize, row: usize) -> bool {
+    batch.column(column).is_null(row)
+}

@@ -1,0 +1,272 @@
+//! Parquet files with pictures as Hugging Face has them: a struct of `bytes` and `path`.
+//!
+//! The path is the key. Contents are stored plain, so that the bytes of a picture lie in the file
+//! as they are. The names of the labels go into the metadata of each file, and are known only at
+//! the end; until then, footers wait.
+
+use super::files::Output;
+use super::huggingface as features;
+use super::{Closed, KEY, LABEL, OutSample, Refusal, Shards, Sink, Tally};
+use super::{content_name, one_row};
+use crate::Error;
+use crate::source::{ContentKind, SourceSchema};
+use ::parquet::arrow::ArrowWriter;
+use ::parquet::basic::Compression;
+use ::parquet::errors::ParquetError;
+use ::parquet::file::metadata::KeyValue;
+use ::parquet::file::properties::{EnabledStatistics, WriterProperties};
+use ::parquet::schema::types::ColumnPath;
+use arrow_array::builder::{BinaryBuilder, Int64Builder, StringBuilder};
+use arrow_array::{ArrayRef, RecordBatch, StructArray};
+use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
+use arrow_select::concat::concat_batches;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Bytes of a file where nothing else is said: what the Hub advises.
+const FILE_BYTES: u64 = 512 << 20;
+/// Bytes and samples after which a row group ends; the memory that is used goes with them.
+const ROW_GROUP_BYTES: u64 = 32 << 20;
+/// See [`ROW_GROUP_BYTES`].
+const ROW_GROUP_SAMPLES: u64 = 1000;
+/// Values after which a writer looks at the length of its page.
+const VALUES_PER_LOOK: usize = 16;
+
+/// Writes `data-NNNNN.parquet`.
+pub(super) struct Parquet {
+    folder: PathBuf,
+    shards: Shards,
+    kind: ContentKind,
+    content: String,
+    extra: SchemaRef,
+    schema: SchemaRef,
+    properties: WriterProperties,
+    rows: Rows,
+    /// Files without footers; the last one is written to.
+    open: Vec<ArrowWriter<Output>>,
+    /// Bytes and samples of the last one, those that are gathered included.
+    bytes: u64,
+    samples: u64,
+    notes: Vec<String>,
+}
+
+/// Rows that are gathered.
+#[derive(Default)]
+struct Rows {
+    keys: StringBuilder,
+    contents: BinaryBuilder,
+    labels: Int64Builder,
+    extra: Vec<RecordBatch>,
+    bytes: u64,
+    samples: u64,
+}
+
+impl Parquet {
+    pub(super) fn create(
+        folder: PathBuf,
+        schema: &SourceSchema,
+        shards: Shards,
+    ) -> Result<Self, Error> {
+        let content = content_name(schema).to_owned();
+        let is_struct = has_struct(schema.kind);
+        let mut fields: Vec<Arc<Field>> = Vec::new();
+        if !is_struct {
+            fields.push(Arc::new(Field::new(KEY, DataType::Utf8, false)));
+        }
+        if schema.kind != ContentKind::None {
+            let data_type = match schema.kind {
+                ContentKind::Text => DataType::Utf8,
+                ContentKind::Bytes => DataType::Binary,
+                _ => DataType::Struct(struct_fields()),
+            };
+            fields.push(Arc::new(Field::new(&content, data_type, false)));
+        }
+        fields.push(Arc::new(Field::new(LABEL, DataType::Int64, true)));
+        fields.extend(schema.extra.fields().iter().cloned());
+        let path =
+            if is_struct { vec![content.clone(), "bytes".into()] } else { vec![content.clone()] };
+        let path = ColumnPath::from(path);
+        let properties = WriterProperties::builder()
+            .set_compression(Compression::UNCOMPRESSED)
+            .set_column_dictionary_enabled(path.clone(), false)
+            .set_column_statistics_enabled(path, EnabledStatistics::None)
+            .set_write_batch_size(VALUES_PER_LOOK)
+            .set_created_by(concat!("meetpoint ", env!("CARGO_PKG_VERSION")).to_owned())
+            .build();
+        let unknown =
+            schema.extra.fields().iter().filter(|field| features::feature(field).is_none());
+        let notes = unknown.map(|field| {
+            format!(
+                "column `{}` ({}) has a type without a feature in Hugging Face's library; the \
+                 files go without its metadata, so names of labels and which columns are pictures \
+                 are not told",
+                field.name(),
+                field.data_type()
+            )
+        });
+        Ok(Self {
+            folder,
+            shards,
+            kind: schema.kind,
+            content,
+            extra: Arc::clone(&schema.extra),
+            schema: Arc::new(Schema::new(fields)),
+            properties,
+            rows: Rows::default(),
+            open: Vec::new(),
+            bytes: 0,
+            samples: 0,
+            notes: notes.collect(),
+        })
+    }
+
+    /// Writes what is gathered as a row group.
+    fn end_row_group(&mut self) -> Result<(), Error> {
+        if self.rows.samples == 0 {
+            return Ok(());
+        }
+        let batch = self.gathered().map_err(|error| self.failed(error.into()))?;
+        if self.open.is_empty() || self.samples == self.rows.samples {
+            self.begin_file()?;
+        }
+        self.rows.bytes = 0;
+        self.rows.samples = 0;
+        let writer = self.open.last_mut().expect("a file was begun");
+        let written = writer.write(&batch).and_then(|()| writer.flush());
+        written.map_err(|error| self.failed(error))
+    }
+
+    fn begin_file(&mut self) -> Result<(), Error> {
+        let path = self.folder.join(format!("data-{:05}.parquet", self.open.len()));
+        let output = Output::create(path)?;
+        let schema = Arc::clone(&self.schema);
+        let properties = Some(self.properties.clone());
+        let writer = ArrowWriter::try_new(output, schema, properties);
+        self.open.push(writer.map_err(|error| self.failed(error))?);
+        Ok(())
+    }
+
+    /// The gathered rows as a record batch.
+    fn gathered(&mut self) -> Result<RecordBatch, arrow_schema::ArrowError> {
+        let keys: ArrayRef = Arc::new(self.rows.keys.finish());
+        let contents: ArrayRef = Arc::new(self.rows.contents.finish());
+        let labels: ArrayRef = Arc::new(self.rows.labels.finish());
+        let mut columns = match self.kind {
+            ContentKind::None => vec![keys],
+            ContentKind::Text => vec![keys, arrow_cast::cast(&contents, &DataType::Utf8)?],
+            ContentKind::Bytes => vec![keys, contents],
+            ContentKind::Image | ContentKind::Audio => {
+                let both = StructArray::try_new(struct_fields(), vec![contents, keys], None)?;
+                vec![Arc::new(both) as ArrayRef]
+            }
+        };
+        columns.push(labels);
+        if !self.extra.fields().is_empty() {
+            let extra = concat_batches(&self.extra, &self.rows.extra)?;
+            self.rows.extra.clear();
+            columns.extend(extra.columns().iter().cloned());
+        }
+        RecordBatch::try_new(Arc::clone(&self.schema), columns)
+    }
+
+    /// Ends the file that is written, but for its footer.
+    fn end_file(&mut self) -> Result<(), Error> {
+        self.end_row_group()?;
+        self.samples = 0;
+        self.bytes = 0;
+        match self.open.last_mut() {
+            Some(writer) => writer.inner_mut().park(),
+            None => Ok(()),
+        }
+    }
+
+    /// What Hugging Face's library is told; `None` where it knows no feature for a column.
+    fn features(&self, labels: &[String]) -> Option<String> {
+        let mut all = serde_json::Map::new();
+        for field in self.schema.fields() {
+            let name = field.name();
+            let feature = if *name == self.content {
+                features::content(self.kind)
+            } else if name == LABEL && !labels.is_empty() {
+                features::class_label(labels)
+            } else {
+                features::feature(field)?
+            };
+            all.insert(name.clone(), feature);
+        }
+        Some(serde_json::json!({"info": {"features": all}}).to_string())
+    }
+
+    fn failed(&self, error: ParquetError) -> Error {
+        let source = match error {
+            ParquetError::External(cause) => match cause.downcast::<std::io::Error>() {
+                Ok(source) => *source,
+                Err(cause) => std::io::Error::other(cause),
+            },
+            error => std::io::Error::other(error),
+        };
+        Error::Write { path: self.folder.clone(), source }
+    }
+}
+
+/// Whether contents have a path beside them.
+fn has_struct(kind: ContentKind) -> bool {
+    matches!(kind, ContentKind::Image | ContentKind::Audio)
+}
+
+fn struct_fields() -> Fields {
+    Fields::from(vec![
+        Field::new("bytes", DataType::Binary, true),
+        Field::new("path", DataType::Utf8, true),
+    ])
+}
+
+impl Sink for Parquet {
+    fn root(&self) -> Option<Arc<super::Root>> {
+        None
+    }
+
+    fn put(&mut self, sample: &OutSample<'_>) -> Result<(), Refusal> {
+        if self.kind == ContentKind::Text && std::str::from_utf8(sample.file).is_err() {
+            return Err(Refusal::Sample("it is no UTF-8, as texts are".to_owned()));
+        }
+        let extra = match sample.extra {
+            _ if self.extra.fields().is_empty() => None,
+            Some((batch, row)) => Some(one_row(batch, row)),
+            None => return Err(Refusal::Sample("its further columns are missing".to_owned())),
+        };
+        let more = sample.file.len() as u64 + sample.key.len() as u64 + 16;
+        if self.shards.is_full(self.bytes, self.samples, more, FILE_BYTES) {
+            self.end_file()?;
+        }
+        if self.rows.samples > 0 && self.rows.bytes + more > ROW_GROUP_BYTES
+            || self.rows.samples >= ROW_GROUP_SAMPLES
+        {
+            self.end_row_group()?;
+        }
+        self.rows.keys.append_value(sample.key);
+        self.rows.contents.append_value(sample.file);
+        self.rows.labels.append_option(sample.label.map(i64::from));
+        self.rows.extra.extend(extra);
+        self.rows.bytes += more;
+        self.rows.samples += 1;
+        self.bytes += more;
+        self.samples += 1;
+        Ok(())
+    }
+
+    fn finish(mut self: Box<Self>, labels: &[String]) -> Result<Closed, Error> {
+        self.end_file()?;
+        let features = self.features(labels);
+        let mut tally = Tally::default();
+        for mut writer in std::mem::take(&mut self.open) {
+            if let Some(features) = &features {
+                let key = features::METADATA_KEY.to_owned();
+                writer.append_key_value_metadata(KeyValue::new(key, features.clone()));
+            }
+            let output = writer.into_inner().map_err(|error| self.failed(error))?;
+            output.finish(&mut tally)?;
+        }
+        Ok(Closed { tally, notes: self.notes })
+    }
+}

@@ -1,0 +1,78 @@
+//! Names of labels in a side file, for formats whose samples hold numbers: `labels.json`, a JSON
+//! list of strings by index, as the sinks write it.
+
+use super::{Entry, Finished, Size, Source, SourceSchema, Whence};
+use crate::Error;
+use std::io::Read;
+use std::path::Path;
+
+/// Name of the file.
+pub(crate) const LABELS_NAME: &str = "labels.json";
+/// Longest file that is read, in bytes.
+const BYTES_MAX: u64 = 64 << 20;
+/// Kinds of sources that may have one.
+const KINDS: [&str; 4] = ["tar", "tfrecord", "mds", "datadings"];
+
+/// A source whose labels get the names in the side file beside it, where it has none itself.
+struct Named {
+    source: Box<dyn Source>,
+    names: Vec<String>,
+}
+
+/// Gives the labels of a source their names, where a side file has them.
+pub(super) fn named(
+    source: Box<dyn Source>,
+    kind: &str,
+    path: &Path,
+) -> Result<Box<dyn Source>, Error> {
+    let folder = if path.is_dir() { Some(path) } else { path.parent() };
+    let names = match folder.filter(|_| KINDS.contains(&kind)) {
+        Some(folder) => of_folder(folder)?,
+        None => Vec::new(),
+    };
+    Ok(if names.is_empty() { source } else { Box::new(Named { source, names }) })
+}
+
+impl Source for Named {
+    fn schema(&self) -> &SourceSchema {
+        self.source.schema()
+    }
+
+    fn size(&self) -> Size {
+        self.source.size()
+    }
+
+    fn next(&mut self) -> Result<Option<Entry>, Error> {
+        self.source.next()
+    }
+
+    fn finish(&mut self) -> Result<Finished, Error> {
+        let mut finished = self.source.finish()?;
+        if finished.labels.is_empty() {
+            finished.labels = std::mem::take(&mut self.names);
+        }
+        Ok(finished)
+    }
+}
+
+/// The names in the side file of a folder; none where there is no such file.
+fn of_folder(folder: &Path) -> Result<Vec<String>, Error> {
+    let path = folder.join(LABELS_NAME);
+    let failed = |source| Error::Source { path: path.clone(), source };
+    let file = match std::fs::File::open(&path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        opened => opened.map_err(failed)?,
+    };
+    let malformed = |problem: String| Error::Malformed {
+        whence: Box::new(Whence { file: path.display().to_string(), ..Whence::default() }),
+        problem,
+    };
+    let mut text = Vec::new();
+    file.take(BYTES_MAX + 1).read_to_end(&mut text).map_err(failed)?;
+    if text.len() as u64 > BYTES_MAX {
+        return Err(malformed(format!("more than {BYTES_MAX} bytes; move it away")));
+    }
+    serde_json::from_slice(&text).map_err(|error| {
+        malformed(format!("no JSON list of the names of labels ({error}); move it away"))
+    })
+}

@@ -1,0 +1,192 @@
+//! A source into a sink, without a dataset between.
+
+use super::drive::{Fed, Outcome, Written, drive};
+use super::{Kept, UnpackOptions, foreign};
+use crate::pack::keys::Keys;
+use crate::place::{Destination, Replace, Staging};
+use crate::sink::{self, SinkKind};
+use crate::source::{Content, Entry, Item, Size, Source};
+use crate::{Error, LeftOut, OnError};
+use std::io::Read;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// How far it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ConvertProgress {
+    /// Samples that are written or left out.
+    pub samples_done: u64,
+    /// Bytes of what was read of them.
+    pub bytes_done: u64,
+    /// How much there is.
+    pub size: Size,
+}
+
+/// What was converted.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct ConvertSummary {
+    /// The folder.
+    pub destination: PathBuf,
+    /// What was written.
+    pub sink: SinkKind,
+    /// Samples written.
+    pub samples: u64,
+    /// Files written.
+    pub files: u64,
+    /// Bytes of them.
+    pub bytes: u64,
+    /// Names of the labels by index.
+    pub labels: Vec<String>,
+    /// What the sink holds in another way than the source, in sentences.
+    pub notes: Vec<String>,
+    /// Further columns that were left out as asked.
+    pub without: Vec<String>,
+    /// Samples that were left out by [`OnError::Skip`].
+    pub damaged: Vec<LeftOut>,
+    /// What is in the source and is no sample.
+    pub not_samples: Vec<LeftOut>,
+    /// Hidden and side files in the source.
+    pub ignored: u64,
+    /// Remains of processes that were killed, removed.
+    pub cleaned: Vec<PathBuf>,
+    /// Whether a folder was replaced.
+    pub replaced: bool,
+}
+
+/// Writes every sample of a source into the folder `to`, as [`UnpackOptions::sink`] says.
+///
+/// The bytes of samples go as they are: they are not decoded. `from` is what the source reads, for
+/// messages, and since the destination may not lie in it. As in [`super::unpack`], the folder is
+/// there whole or not at all.
+pub fn convert(
+    source: &mut dyn Source,
+    from: &Path,
+    to: &Path,
+    options: &UnpackOptions,
+    progress: &mut dyn FnMut(ConvertProgress),
+) -> Result<ConvertSummary, Error> {
+    let kept = Kept::of(&source.schema().extra, &options.without)?;
+    let mut schema = source.schema().clone();
+    schema.extra = std::sync::Arc::clone(&kept.schema);
+    let foreign = |path: &Path| foreign::entry_of(path, options.sink, None);
+    let replace = Replace::Files { force: options.force, foreign: &foreign };
+    // What is named by a pattern or lies elsewhere is no place that could hold the destination.
+    let sources: Vec<PathBuf> = from.exists().then(|| from.to_path_buf()).into_iter().collect();
+    let mut destination = Destination::resolve(&sources, to, &replace)?;
+    destination.clean()?;
+    let staging = Staging::create_for_files(&destination)?;
+    let mut sink = sink::create(options.sink, staging.content(), &schema, options.shards)?;
+
+    let size = source.size();
+    let mut keys = Keys::default();
+    let mut bytes_done = 0;
+    let taken = std::sync::atomic::AtomicU64::new(0);
+    let mut next = || {
+        let entry = source.next()?;
+        Ok(entry.map(|entry| match entry {
+            Entry::Sample(mut item) => {
+                item.extra = item.extra.map(|(batch, row)| (kept.project(batch), row));
+                bytes_done += item.content.bytes();
+                taken.store(bytes_done, std::sync::atomic::Ordering::Relaxed);
+                if keys.insert(&item.key) { Job::Read(item) } else { Job::Twice(item) }
+            }
+            Entry::Unreadable(left_out) => Job::Unreadable(left_out),
+            Entry::NotASample(other) => Job::Other(Some(other)),
+            Entry::Ignored => Job::Other(None),
+        }))
+    };
+    let bytes_of = |job: &Job| match job {
+        Job::Read(item) => item.content.bytes(),
+        _ => 0,
+    };
+    let mut report = |written: &Written| {
+        let bytes_done = taken.load(std::sync::atomic::Ordering::Relaxed);
+        progress(ConvertProgress { samples_done: written.checked, bytes_done, size });
+    };
+    let mut written = drive(sink.as_mut(), options, &mut next, &bytes_of, &read, &mut report)?;
+    let all_failed = written.samples == 0 && !written.damaged.is_empty();
+    if all_failed || options.on_error == OnError::Fail && !written.damaged.is_empty() {
+        return Err(Error::Unconverted { samples: written.damaged, checked: written.checked });
+    }
+    if written.samples == 0 {
+        return Err(Error::NoSamples { path: from.to_path_buf() });
+    }
+    let labels = source.finish()?.labels;
+    let closed = sink.finish(&labels)?;
+    written.add(&closed);
+    let replaced = staging.commit(&destination)?;
+    Ok(ConvertSummary {
+        destination: to.to_path_buf(),
+        sink: options.sink,
+        samples: written.samples,
+        files: written.files,
+        bytes: written.bytes,
+        labels,
+        notes: closed.notes,
+        without: options.without.clone(),
+        damaged: written.damaged,
+        not_samples: written.others,
+        ignored: written.ignored,
+        cleaned: destination.cleaned,
+        replaced,
+    })
+}
+
+/// What a thread is to do about an entry.
+enum Job {
+    Read(Box<Item>),
+    /// Its key was there before.
+    Twice(Box<Item>),
+    Unreadable(LeftOut),
+    Other(Option<LeftOut>),
+}
+
+/// Reads the bytes of an entry.
+fn read(job: Job) -> Outcome {
+    let item = match job {
+        Job::Read(item) => item,
+        Job::Twice(item) => {
+            let reason = format!("its key {:?} occurs twice", item.key);
+            return Outcome::Damaged(LeftOut { path: item.whence.to_string(), reason });
+        }
+        Job::Unreadable(left_out) => return Outcome::Damaged(left_out),
+        Job::Other(other) => return Outcome::Other(other),
+    };
+    let Item { key, whence, content, label, extra } = *item;
+    match bytes_of(content) {
+        Ok(file) => Outcome::Sample(Fed { key, label, extra, file, is_converted: false }),
+        Err(Unread::Changed(path)) => Outcome::Broken(Error::SourceChanged { path }),
+        Err(Unread::Failed(error)) => {
+            Outcome::Damaged(LeftOut { path: whence.to_string(), reason: error.to_string() })
+        }
+    }
+}
+
+/// Why the bytes of a sample are not there.
+enum Unread {
+    Failed(std::io::Error),
+    Changed(PathBuf),
+}
+
+fn bytes_of(content: Content) -> Result<Vec<u8>, Unread> {
+    match content {
+        Content::Bytes(bytes) => Ok(bytes),
+        Content::File { path, bytes } => {
+            let file = std::fs::File::open(&path).map_err(Unread::Failed)?;
+            let mut read = Vec::with_capacity(usize::try_from(bytes).unwrap_or(0));
+            // One byte more than it had when it was listed shows that it has grown.
+            file.take(bytes.saturating_add(1)).read_to_end(&mut read).map_err(Unread::Failed)?;
+            if read.len() as u64 == bytes { Ok(read) } else { Err(Unread::Changed(path)) }
+        }
+        Content::Range { file, offset, bytes } => {
+            let length = file.file.metadata().map_err(Unread::Failed)?.len();
+            let end = offset.checked_add(bytes);
+            if end.is_none_or(|end| end > length) {
+                return Err(Unread::Changed(file.path.clone()));
+            }
+            let mut read = vec![0; usize::try_from(bytes).expect("no longer than a file")];
+            file.file.read_exact_at(&mut read, offset).map_err(Unread::Failed)?;
+            Ok(read)
+        }
+    }
+}
