@@ -236,10 +236,10 @@ impl<'a> Both<'a> {
         let mut columns = Extras::new(self);
         for pair in pairs {
             let mut what = Vec::new();
-            match self.contents(*pair)? {
-                Contents::Same => {}
-                Contents::OtherForm => compared.other_form += 1,
-                Contents::Changed(how) => what.push(how),
+            let contents = self.contents(*pair)?;
+            let is_other_form = contents == Contents::OtherForm;
+            if let Contents::Changed(how) = contents {
+                what.push(how);
             }
             if self.label(self.left, pair.left)? != self.label(self.right, pair.right)? {
                 what.push("label".to_owned());
@@ -247,6 +247,7 @@ impl<'a> Both<'a> {
             what.extend(columns.changed(*pair)?);
             if what.is_empty() {
                 compared.same += 1;
+                compared.other_form += u64::from(is_other_form);
             } else {
                 let key = self.left.key(pair.left)?;
                 let Pair { left, right } = *pair;
@@ -288,6 +289,7 @@ impl<'a> Both<'a> {
     }
 }
 
+#[derive(PartialEq, Eq)]
 enum Contents {
     Same,
     OtherForm,
