@@ -110,8 +110,7 @@ fn column_values(
     let options = FormatOptions::default();
     let formatter =
         ArrayFormatter::try_new(array, &options).expect("types with names can be formatted");
-    let value =
-        |row: usize| (!array.is_null(row)).then(|| formatter.value(row).to_string());
+    let value = |row: usize| (!array.is_null(row)).then(|| formatter.value(row).to_string());
     Ok((0..array.len()).map(value).collect())
 }
 

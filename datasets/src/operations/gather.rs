@@ -17,8 +17,8 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 
 /// Most rows of a window, so that rows of a few bytes do not make it long.
 const WINDOW_ROWS_MAX: usize = 1 << 16;
-/// Bytes that a row takes beside its content: key, numbers, entry points.
-const ROW_BYTES: u64 = 512;
+/// Bytes that a row takes in memory beside what it takes in its part.
+const ROW_BYTES: u64 = 256;
 
 /// A dataset that rows are taken from, and what becomes of their keys and labels.
 pub(super) struct Input {
@@ -27,12 +27,18 @@ pub(super) struct Input {
     pub(super) prefix: String,
     /// The label of the result for each label of the dataset; `None` where they are the same.
     pub(super) labels: Option<Vec<i32>>,
+    /// What a row takes beside its content, on average: key, numbers, entry points, columns.
+    beside_bytes: u64,
 }
 
 impl Input {
     /// A dataset whose rows stay as they are.
     pub(super) fn plain(dataset: Dataset) -> Self {
-        Self { dataset, prefix: String::new(), labels: None }
+        let manifest = dataset.manifest();
+        let file_bytes: u64 = manifest.parts.iter().map(|part| part.bytes).sum();
+        let beside = file_bytes.saturating_sub(manifest.image_bytes);
+        let beside_bytes = ROW_BYTES + beside / manifest.samples.max(1);
+        Self { dataset, prefix: String::new(), labels: None, beside_bytes }
     }
 }
 
@@ -95,17 +101,11 @@ fn plan(
     while window.len() < WINDOW_ROWS_MAX && (window.is_empty() || bytes < window_bytes) {
         let Some(pick) = picks.next() else { break };
         let pick = pick?;
-        let dataset = &inputs[pick.input].dataset;
-        bytes += dataset.locate(pick.sample)?.bytes + ROW_BYTES + extra_bytes(dataset, pick)?;
+        let input = &inputs[pick.input];
+        bytes += input.dataset.locate(pick.sample)?.bytes + input.beside_bytes;
         window.push(pick);
     }
     Ok(window)
-}
-
-/// About what the further columns of a row take: its share of its record batch.
-fn extra_bytes(dataset: &Dataset, pick: Pick) -> Result<u64, Error> {
-    let _ = (dataset, pick);
-    Ok(0)
 }
 
 /// Rows of a window that lie in one record batch.
@@ -152,9 +152,7 @@ fn read(inputs: &[Input], window: &[Pick], threads: usize) -> Result<Vec<Row>, E
     let (rows, error) = outcome.into_inner().unwrap_or_else(PoisonError::into_inner);
     match error {
         Some(error) => Err(error),
-        None => {
-            Ok(rows.into_iter().map(|row| row.expect("each pick lies in one unit")).collect())
-        }
+        None => Ok(rows.into_iter().map(|row| row.expect("each pick lies in one unit")).collect()),
     }
 }
 

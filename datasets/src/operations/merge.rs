@@ -143,9 +143,8 @@ pub(super) fn difference(left: &Columns, right: &Columns) -> Option<String> {
 
 /// Unites the labels by name, and tells each input what its own become.
 fn unite_labels(inputs: &mut [Input]) -> Vec<String> {
-    let natural = |labels: &[String]| {
-        labels.windows(2).all(|pair| natural_order(&pair[0], &pair[1]).is_le())
-    };
+    let natural =
+        |labels: &[String]| labels.windows(2).all(|pair| natural_order(&pair[0], &pair[1]).is_le());
     let mut united: Vec<String> = Vec::new();
     let mut all_natural = true;
     let mut known = HashMap::new();
@@ -162,8 +161,8 @@ fn unite_labels(inputs: &mut [Input]) -> Vec<String> {
     let index: HashMap<&String, i32> = united.iter().zip(0..).collect();
     for input in inputs {
         let labels = &input.dataset.manifest().labels;
-        input.labels = (*labels != united)
-            .then(|| labels.iter().map(|label| index[label]).collect());
+        input.labels =
+            (*labels != united).then(|| labels.iter().map(|label| index[label]).collect());
     }
     united
 }

@@ -28,9 +28,7 @@ pub use diff::{Changed, DiffOptions, Difference, Keys, Moved, diff};
 pub use draw::Share;
 pub use error::OperationError;
 pub use merge::{MergeOrder, merge};
-pub use repair::{
-    Corrected, LabelsFrom, Lost, ManifestState, RepairSummary, RepairTo, repair,
-};
+pub use repair::{Corrected, LabelsFrom, Lost, ManifestState, RepairSummary, RepairTo, repair};
 pub use rows::{ELEMENTS_MAX, ShownRow, rows};
 pub use sample::{Amount, sample};
 pub use select::{Selection, select};

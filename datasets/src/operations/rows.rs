@@ -68,9 +68,10 @@ pub fn rows(
             let label = location.label.and_then(|label| usize::try_from(label).ok());
             let points = keyed.entry_points.as_ref().and_then(|table| table.row(row));
             let mut shown = Map::new();
-            for (column, field) in extra.iter().flat_map(|extra| {
-                extra.columns().iter().zip(extra.schema_ref().fields().iter())
-            }) {
+            for (column, field) in extra
+                .iter()
+                .flat_map(|extra| extra.columns().iter().zip(extra.schema_ref().fields().iter()))
+            {
                 shown.insert(field.name().clone(), value(column, row));
             }
             let goes_on = receive(ShownRow {

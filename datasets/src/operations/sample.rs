@@ -31,8 +31,7 @@ pub fn sample(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<CopySummary, Error> {
     let dataset = Dataset::open(from)?;
-    let strata =
-        if per_class { Strata::by_label(&dataset)? } else { Strata::whole(&dataset) };
+    let strata = if per_class { Strata::by_label(&dataset)? } else { Strata::whole(&dataset) };
     let sizes = sizes(&strata.counts, amount, per_class)?;
     let samples: u64 = sizes.iter().sum();
     if samples == 0 {
@@ -52,11 +51,7 @@ pub fn sample(
     };
     let deed = Deed {
         name: "sample",
-        options: vec![
-            said,
-            ("per-class", per_class.to_string()),
-            ("seed", seed.to_string()),
-        ],
+        options: vec![said, ("per-class", per_class.to_string()), ("seed", seed.to_string())],
         inputs: &inputs,
         samples,
         labels: dataset.manifest().labels.clone(),

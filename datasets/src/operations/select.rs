@@ -45,8 +45,7 @@ pub fn select(
         let remedy = "`meetpoint dataset cat` lists keys and labels";
         return Err(OperationError::Empty { what, remedy }.into());
     }
-    let mut picks =
-        fitting.samples().map(|sample| Ok::<_, Error>(Pick { input: 0, sample }));
+    let mut picks = fitting.samples().map(|sample| Ok::<_, Error>(Pick { input: 0, sample }));
     let deed = Deed {
         name: "select",
         options: said(selection),

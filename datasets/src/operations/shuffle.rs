@@ -22,8 +22,7 @@ pub fn shuffle(
     let order = Order::shuffled(dataset.len(), seed, 0);
     let labels = dataset.manifest().labels.clone();
     let samples = dataset.len();
-    let mut picks =
-        (0..samples).map(|place| Ok(Pick { input: 0, sample: order.sample_at(place) }));
+    let mut picks = (0..samples).map(|place| Ok(Pick { input: 0, sample: order.sample_at(place) }));
     let deed = Deed {
         name: "shuffle",
         options: vec![("seed", seed.to_string())],

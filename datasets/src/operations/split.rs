@@ -53,9 +53,7 @@ pub fn split(
         SplitBy::Shares { parts, stratify, seed } => {
             by_shares(&inputs, parts, *stratify, *seed, options, progress)
         }
-        SplitBy::Column { column, folder } => {
-            by_column(&inputs, column, folder, options, progress)
-        }
+        SplitBy::Column { column, folder } => by_column(&inputs, column, folder, options, progress),
     }
 }
 
@@ -125,9 +123,7 @@ fn by_column(
     let pick = |part: usize| {
         let wanted = names[part].clone();
         let picks = values.each().filter_map(move |value| match value {
-            Ok((sample, value)) => {
-                (value == wanted).then_some(Ok(Pick { input: 0, sample }))
-            }
+            Ok((sample, value)) => (value == wanted).then_some(Ok(Pick { input: 0, sample })),
             Err(error) => Some(Err(error)),
         });
         Box::new(picks) as Box<dyn Iterator<Item = _> + Send>
@@ -135,7 +131,8 @@ fn by_column(
     write(inputs, &planned, &said, &pick, options, progress)
 }
 
-type PicksOfPart<'a> = dyn Fn(usize) -> Box<dyn Iterator<Item = Result<Pick, Error>> + Send + 'a> + 'a;
+type PicksOfPart<'a> =
+    dyn Fn(usize) -> Box<dyn Iterator<Item = Result<Pick, Error>> + Send + 'a> + 'a;
 
 /// Writes the parts one after another.
 fn write<'a>(

@@ -1,19 +1,21 @@
 //! What the manifest of a damaged dataset said, or must have said.
 
+use super::super::copy::history;
 use super::super::error::OperationError;
 use crate::jpeg::{entry_points, form_of};
+use crate::writer::{TOOL, utc_time};
 use crate::{Error, natural_order};
 use meetpoint_format::dataset::{
-    EntryPointSpacing, EntryPointsStored, Form, MANIFEST_BYTES_MAX, MANIFEST_NAME, Manifest,
+    EntryPointSpacing, EntryPointsStored, Form, Kept, MANIFEST_BYTES_MAX, MANIFEST_NAME, Manifest,
     PartEntry, Provenance, Row, Stored,
 };
 use meetpoint_format::entry_points::decode;
 use meetpoint_kernels::ImageFormat;
-use meetpoint_format::dataset::Kept;
 use meetpoint_prepare::original;
 use meetpoint_storage::files::read_regular;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::SystemTime;
 
 /// Greatest label of a dataset whose manifest is lost: all below it get a name.
 const LABEL_MAX: i32 = 1 << 24;
@@ -74,10 +76,7 @@ impl Before {
     }
 
     /// The parts: those that the manifest lists, else those in the folder by name.
-    pub(super) fn parts(
-        &self,
-        from: &Path,
-    ) -> Result<Vec<(String, Option<&PartEntry>)>, Error> {
+    pub(super) fn parts(&self, from: &Path) -> Result<Vec<(String, Option<&PartEntry>)>, Error> {
         if self.state == ManifestState::Sound
             && let Some(manifest) = &self.manifest
         {
@@ -134,21 +133,19 @@ impl Before {
     /// What was done to what.
     pub(super) fn provenance(&self, from: &Path, samples_lost: u64) -> Provenance {
         let before = self.manifest.as_ref().map(|manifest| manifest.provenance.clone());
-        let mut options = before.map_or_else(BTreeMap::new, |before| before.options);
-        let tool = concat!("meetpoint ", env!("CARGO_PKG_VERSION"));
-        let step = format!("{tool} repair lost={samples_lost}");
-        let history = match options.get("history") {
-            Some(before) => format!("{before}; {step}"),
-            None => step,
-        };
+        let (mut options, recipe) =
+            before.map_or_else(Default::default, |before| (before.options, before.recipe));
+        let step = format!("repair lost={samples_lost}");
+        let history = history(options.get("history"), &step);
         options.insert("operation".to_owned(), "repair".to_owned());
         options.insert("history".to_owned(), history);
         Provenance {
-            tool: tool.to_owned(),
+            tool: TOOL.to_owned(),
             source: from.display().to_string(),
             skipped: samples_lost,
             options,
-            ..Provenance::default()
+            time: Some(utc_time(SystemTime::now())),
+            recipe,
         }
     }
 }

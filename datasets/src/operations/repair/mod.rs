@@ -104,11 +104,12 @@ pub fn repair(
     };
     let (path, sources, force) = destination;
     let part_bytes_target = options.part_bytes_target;
-    let written = WriterOptions { force, part_bytes_target, sources };
+    let written = WriterOptions { force, part_bytes_target, sources, ..Default::default() };
     let mut writer = Writer::create(path, Arc::new(columns.clone()), &written)?;
     let mut saved = before.labels();
     let mut keys = Keys::default();
-    let mut done = Progress { samples: parts.iter().map(Part::samples).sum(), ..Default::default() };
+    let mut done =
+        Progress { samples: parts.iter().map(Part::samples).sum(), ..Default::default() };
     progress(done);
     for part in &parts {
         if part.columns() != &columns {
@@ -150,7 +151,7 @@ pub fn repair(
     } else {
         let stored = before.stored(&saved, samples);
         let provenance = before.provenance(from, samples_lost);
-        Some(CopySummary::of(writer.finish(labels, stored, provenance)?))
+        Some(CopySummary::of(writer.finish(labels, stored, provenance)?, 0))
     };
     let Found { lost, corrected } = found;
     let manifest = before.state;

@@ -222,8 +222,14 @@ impl Rows<'_> {
                 .read_exact_at(0, range.start, bytes.as_mut_slice())
                 .map_err(|error| of_column(format!("does not read: {error}")))?;
             let what = || format!("column `{}` of {}", field.name(), self.words());
-            self.check(bytes.as_mut_slice(), self.batch.extra_crc32c[column], range.start, &what, found)
-                .map_err(of_column)?;
+            self.check(
+                bytes.as_mut_slice(),
+                self.batch.extra_crc32c[column],
+                range.start,
+                &what,
+                found,
+            )
+            .map_err(of_column)?;
             arrays.push(table.decode(column, field, bytes).map_err(of_column)?);
         }
         let rows = usize::try_from(self.batch.rows).expect("at most 65,536");
@@ -277,7 +283,9 @@ impl Rows<'_> {
             }
         };
         let images = metadata.buffer(BufferRole::ImageData);
-        debug_assert!(table.image_offsets.iter().all(|at| (images.start..=images.end).contains(at)));
+        debug_assert!(
+            table.image_offsets.iter().all(|at| (images.start..=images.end).contains(at))
+        );
         for row in 0..self.batch.rows {
             let index = row as usize;
             let place = self.first_row + u64::from(row);
