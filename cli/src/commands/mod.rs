@@ -1,6 +1,7 @@
 //! The commands, one file each: arguments, help and a call of the crate that does it.
 
 mod completions;
+mod dataset;
 mod demo;
 mod device;
 mod doctor;
@@ -57,6 +58,7 @@ enum Command {
     Unpack(unpack::Arguments),
     Inspect(inspect::Arguments),
     Verify(verify::Arguments),
+    Dataset(dataset::Arguments),
     Show(show::Arguments),
     Recipe(recipe::Arguments),
     Run(run::Arguments),
@@ -77,6 +79,7 @@ pub(crate) fn dispatch(arguments: Arguments) -> anyhow::Result<()> {
         Command::Unpack(arguments) => unpack::run(&arguments, output),
         Command::Inspect(arguments) => inspect::run(&arguments, output),
         Command::Verify(arguments) => verify::run(&arguments, output),
+        Command::Dataset(arguments) => dataset::run(&arguments, output),
         Command::Show(arguments) => show::run(&arguments, output),
         Command::Recipe(arguments) => recipe::run(&arguments, output),
         Command::Run(arguments) => run::run(&arguments, output),
