@@ -66,6 +66,19 @@ pub enum OperationError {
         /// The column that differs, and how.
         difference: String,
     },
+    /// Datasets whose pictures are stored in ways that one dataset cannot have.
+    #[error(
+        "{} and {} do not fit: {difference}; pack one of them again as the other",
+        left.display(), right.display()
+    )]
+    Forms {
+        /// A dataset.
+        left: PathBuf,
+        /// Another.
+        right: PathBuf,
+        /// What differs.
+        difference: String,
+    },
     /// A key that would come twice.
     #[error(
         "key {key:?} is in {} (sample {}) and in {} (sample {}); give each dataset a --prefix",

@@ -4,7 +4,7 @@ use super::copy::{CopyOptions, CopySummary, Deed, Progress};
 use super::error::OperationError;
 use super::gather::{Input, Pick};
 use crate::{Error, natural_order};
-use meetpoint_format::dataset::Columns;
+use meetpoint_format::dataset::{Columns, ContentKind, EntryPointSpacing, Form};
 use meetpoint_prepare::Dataset;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -53,6 +53,7 @@ pub fn merge(
         inputs.push(input);
     }
     check_columns(&inputs)?;
+    check_forms(&inputs)?;
     let labels = unite_labels(&mut inputs);
     refuse_duplicates(&inputs)?;
     let samples = inputs.iter().map(|input| input.dataset.len()).sum();
@@ -108,6 +109,41 @@ fn check_columns(inputs: &[Input]) -> Result<(), OperationError> {
         }
     }
     Ok(())
+}
+
+/// Refuses datasets in two coefficient forms, or with entry points at other distances: a manifest
+/// names one of each.
+fn check_forms(inputs: &[Input]) -> Result<(), OperationError> {
+    let form = |input: &&Input| input.dataset.manifest().form();
+    let refused = |left: &Input, right: &Input, difference: String| {
+        let [left, right] = [left, right].map(|input| input.dataset.path().to_path_buf());
+        Err(OperationError::Forms { left, right, difference })
+    };
+    let mut converted = inputs.iter().filter(|input| form(input) != Form::Jpeg);
+    if let Some(first) = converted.next()
+        && let Some(other) = converted.find(|other| form(other) != form(&first))
+    {
+        let (left, right) = (form(&first).name(), form(&other).name());
+        return refused(first, other, format!("their forms are {left} and {right}"));
+    }
+    let spacing = |input: &Input| {
+        let stored = input.dataset.manifest().stored.as_ref();
+        stored.and_then(|stored| stored.entry_points.spacing)
+    };
+    let words = |input: &Input| match spacing(input) {
+        None => "none".to_owned(),
+        Some(EntryPointSpacing::McuRow) => "one a row".to_owned(),
+        Some(EntryPointSpacing::Mcus(count)) => format!("one every {count} MCUs"),
+    };
+    let [first, others @ ..] = inputs else { return Ok(()) };
+    let is_image = first.dataset.columns().kind == ContentKind::Image;
+    match others.iter().find(|other| is_image && spacing(other) != spacing(first)) {
+        None => Ok(()),
+        Some(other) => {
+            let (left, right) = (words(first), words(other));
+            refused(first, other, format!("their entry points are {left} and {right}"))
+        }
+    }
 }
 
 /// The first column in which two datasets differ, in words; `None` where they have the same.

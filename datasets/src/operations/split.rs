@@ -149,7 +149,8 @@ fn write<'a>(
         return Err(OperationError::Empty { what, remedy }.into());
     }
     // Nothing is written while one of the parts would be refused in the end.
-    if let Some(part) = planned.iter().find(|part| !options.force && part.to.exists()) {
+    let may_not_be_there = !options.force && !options.resume;
+    if let Some(part) = planned.iter().find(|part| may_not_be_there && part.to.exists()) {
         return Err(Error::Exists { path: part.to.clone() });
     }
     let samples = planned.iter().map(|part| part.samples).sum();

@@ -5,7 +5,7 @@ use super::{DeepReport, Place, Problem, VerifyProgress, VerifyReport};
 use crate::Error;
 use crate::jpeg::{entry_points, form_of};
 use crate::walk::{Sample, Visited, each_sample, threads};
-use meetpoint_format::dataset::{Form, Kept, MANIFEST_NAME};
+use meetpoint_format::dataset::{ContentKind, Form, Kept, MANIFEST_NAME};
 use meetpoint_kernels::{ImageFormat, Picture, decode_into};
 use meetpoint_prepare::{Dataset, original};
 use std::path::Path;
@@ -17,6 +17,7 @@ struct Found {
     bytes: u64,
     form: Form,
     is_jpeg: bool,
+    is_picture: bool,
     has_entry_points: bool,
 }
 
@@ -44,7 +45,7 @@ pub fn verify_deep(
             Ok(found) => {
                 deep.decoded += 1;
                 deep.converted += u64::from(found.form != Form::Jpeg);
-                deep.not_jpeg += u64::from(!found.is_jpeg);
+                deep.not_jpeg += u64::from(found.is_picture && !found.is_jpeg);
                 deep.entry_points += u64::from(found.has_entry_points);
                 done.bytes_done += found.bytes;
                 progress(done);
@@ -76,6 +77,10 @@ fn look(
     [of_file, of_form]: &mut [Picture; 2],
 ) -> Result<Found, String> {
     let stored = dataset.read_sample(sample.index).map_err(|error| error.to_string())?;
+    let kind = dataset.columns().kind;
+    if kind != ContentKind::Image {
+        return look_at_other(kind, &stored);
+    }
     let form = form_of(&stored);
     let manifest = dataset.manifest();
     if form != Form::Jpeg && form != manifest.form() {
@@ -108,9 +113,21 @@ fn look(
         Some(problem) => Err(format!("{problem}; pack again")),
         None => {
             let (bytes, has_entry_points) = (stored.len() as u64, packed.is_some());
-            Ok(Found { bytes, form, is_jpeg, has_entry_points })
+            Ok(Found { bytes, form, is_jpeg, is_picture: true, has_entry_points })
         }
     }
+}
+
+/// Looks at a sample that is no picture: a text must be one, everything else is what it is.
+fn look_at_other(kind: ContentKind, stored: &[u8]) -> Result<Found, String> {
+    if kind == ContentKind::Text
+        && let Err(error) = std::str::from_utf8(stored)
+    {
+        let byte = error.valid_up_to();
+        return Err(format!("it is no UTF-8 from byte {byte} on; repair the source, pack again"));
+    }
+    let (bytes, form) = (stored.len() as u64, Form::Jpeg);
+    Ok(Found { bytes, form, is_jpeg: false, is_picture: false, has_entry_points: false })
 }
 
 /// Counts of the manifest that are not so.

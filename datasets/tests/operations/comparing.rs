@@ -16,7 +16,7 @@ fn compare(left: &Path, right: &Path) -> Difference {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 12, failure_persistence: None, ..Default::default() })]
 
     #[test]
     fn a_dataset_does_not_differ_from_itself_however_it_is_cut(

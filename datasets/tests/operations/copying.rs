@@ -4,9 +4,12 @@ use crate::support::{Made, Place, made, options, read, silent, sorted};
 use meetpoint_datasets::operations::{
     Amount, CopyOptions, MergeOrder, Progress, Selection, Share, merge, sample, select, shuffle,
 };
+use meetpoint_datasets::{JpegOptions, PackOptions, pack, verify, verify_deep};
+use meetpoint_format::dataset::{EntryPointSpacing, Form};
 use meetpoint_format::order::Order;
 use meetpoint_prepare::Dataset;
 use proptest::prelude::*;
+use std::path::Path;
 
 #[test]
 fn a_shuffle_is_the_order_of_an_epoch_and_takes_everything_along() {
@@ -40,7 +43,7 @@ fn what_was_done_is_told_step_by_step() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..Default::default() })]
 
     #[test]
     fn a_shuffle_is_a_permutation_whatever_memory_and_threads_it_has(
@@ -203,10 +206,42 @@ fn a_key_in_two_datasets_is_refused_or_told_apart_by_a_prefix() {
 }
 
 #[test]
+fn datasets_in_other_forms_are_refused_by_what_differs() {
+    let place = Place::new();
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/pictures/fine");
+    let packed = |name: &str, form, entry_points| {
+        let jpeg = JpegOptions { form, entry_points, ..JpegOptions::default() };
+        let options = PackOptions { jpeg, ..PackOptions::default() };
+        pack(&golden, &place.path(name), &options, &mut |_| ()).unwrap();
+        place.path(name)
+    };
+    let by_row = Some(EntryPointSpacing::McuRow);
+    let jpeg = packed("jpeg", Form::Jpeg, by_row);
+    let bare = packed("bare", Form::Jpeg, None);
+    let compact = packed("compact", Form::Compact, by_row);
+    let fast = packed("fast", Form::Fast, by_row);
+    let prefixes = ["x/".to_owned(), "y/".to_owned()];
+    let merged = |left: &Path, right: &Path| {
+        let from = [left.to_path_buf(), right.to_path_buf()];
+        let to = place.path("merged");
+        merge(&from, &to, MergeOrder::Concat, &prefixes, &options(), &mut silent)
+    };
+    let refusal = |left, right| merged(left, right).unwrap_err().to_string();
+    assert!(refusal(&compact, &fast).contains("forms are compact and fast"));
+    assert!(refusal(&jpeg, &bare).contains("entry points are one a row and none"));
+    merged(&jpeg, &compact).unwrap();
+    let mut report = verify(&place.path("merged"), &mut |_| ()).unwrap();
+    let stop = Default::default();
+    verify_deep(&place.path("merged"), 1, &stop, &mut report, &mut |_| ()).unwrap();
+    assert!(report.is_sound(), "{:?}", report.problems);
+    assert_eq!(report.deep.unwrap().converted, 3);
+}
+
+#[test]
 fn datasets_with_other_columns_are_refused_by_the_column() {
     let place = Place::new();
     let first = place.write_some("a", 6);
-    let golden = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/version-2");
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/version-2");
     let from = [first, golden];
     let merged = merge(&from, &place.path("c"), MergeOrder::Concat, &[], &options(), &mut silent);
     let refusal = merged.unwrap_err().to_string();

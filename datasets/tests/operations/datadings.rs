@@ -4,7 +4,7 @@ use crate::support::{Place, made, options, read, silent, sorted};
 use meetpoint_datasets::operations::{
     Amount, CopyOptions, MergeOrder, Share, SplitBy, merge, sample, shuffle, split,
 };
-use meetpoint_datasets::verify;
+use meetpoint_datasets::{verify, verify_deep};
 
 /// `datadings-shuffle` without sizes of buffer and chunks is a TypeError.
 #[test]
@@ -60,7 +60,10 @@ fn verify_knows_what_operations_write() {
     let from = place.write_some("a", 30);
     let to = place.path("b");
     shuffle(&from, &to, 1, &options(), &mut silent).unwrap();
-    assert!(verify(&to, &mut |_| ()).unwrap().is_sound());
+    let mut report = verify(&to, &mut |_| ()).unwrap();
+    assert!(report.is_sound());
+    verify_deep(&to, 2, &Default::default(), &mut report, &mut |_| ()).unwrap();
+    assert!(report.is_sound(), "{:?}", report.problems);
     let part = to.join("part-00001.arrow");
     let sound = std::fs::read(&part).unwrap();
     for at in (0..sound.len()).step_by(41) {

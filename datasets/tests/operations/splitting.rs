@@ -18,7 +18,7 @@ fn paths(place: &Place, parts: usize) -> Vec<PathBuf> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..Default::default() })]
 
     #[test]
     fn a_split_is_a_partition_and_merging_it_gives_the_samples_back(

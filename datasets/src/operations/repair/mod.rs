@@ -178,10 +178,19 @@ fn open_parts(
     Ok(parts)
 }
 
-/// The columns: those of a part that is known to be the one of the manifest, else of the first.
+/// The columns: those of the parts that are known to be the ones of the manifest, and among them,
+/// or where there are none, those of most samples.
 fn columns(parts: &[Part]) -> Option<Columns> {
-    let proven = parts.iter().find(|part| part.is_proven);
-    proven.or(parts.first()).map(|part| part.columns().clone())
+    let any_proven = parts.iter().any(|part| part.is_proven);
+    let voters = || parts.iter().filter(|part| part.is_proven || !any_proven);
+    let samples_with = |columns: &Columns| -> u64 {
+        voters().filter(|part| part.columns() == columns).map(Part::samples).sum()
+    };
+    // Of equally many, the first.
+    let most = voters()
+        .map(Part::columns)
+        .reduce(|best, other| if samples_with(other) > samples_with(best) { other } else { best });
+    most.cloned()
 }
 
 /// Keys that were seen, by the first half of their SHA-256.

@@ -8,6 +8,7 @@ use super::{Corrected, Lost};
 use crate::Error;
 use crate::verify::{PartFile, Repaired, cause_of, changed_byte};
 use arrow_array::{RecordBatch, RecordBatchOptions};
+use arrow_ipc::convert::try_fb_to_schema;
 use meetpoint_format::checksum::crc32c;
 use meetpoint_format::dataset::{
     BufferRole, Columns, ExtraBytes, PartBytes, PartEntry, PartLayout, RecordBatchMetadata,
@@ -67,6 +68,9 @@ impl Part {
         }
         let as_found = entry_as_found(&file, name, bytes)?;
         match PartLayout::read(0, &as_found, &file) {
+            Ok(layout) if schemas_differ(&file, &layout) => {
+                Err("the schemas at its beginning and in its footer differ".to_owned())
+            }
             Ok(layout) => Ok(part(layout, listed.is_none())),
             Err(error) => Err(cause_of(error)),
         }
@@ -126,6 +130,29 @@ fn tail_bytes(file: &PartFile, bytes: u64) -> Option<u64> {
     let length = i32::from_le_bytes(last[..4].try_into().expect("4 of 10 bytes"));
     let tail = u64::try_from(length).ok()?.checked_add(BESIDE_FOOTER_BYTES)?;
     (tail <= bytes.min(TAIL_BYTES_MAX)).then_some(tail)
+}
+
+/// Whether the footer names other columns than the schema at the beginning, which is sound.
+fn schemas_differ(file: &PartFile, layout: &PartLayout) -> bool {
+    let read = |range: &std::ops::Range<u64>| {
+        let bytes = range.end - range.start;
+        let mut region = vec![0; usize::try_from(bytes.min(TAIL_BYTES_MAX)).ok()?];
+        file.read_exact_at(0, range.start, &mut region).ok()?;
+        Some(region)
+    };
+    let differ = || {
+        let (head, tail) = (read(&layout.head)?, read(&layout.tail)?);
+        if crc32c(&head) != layout.head_crc32c {
+            // The damage is there.
+            return Some(false);
+        }
+        // Magic number and prefix are 8 bytes each.
+        let message = arrow_ipc::root_as_message(head.get(16..)?).ok()?;
+        let footer = arrow_ipc::root_as_footer(&tail[8..tail.len() - 10]).ok()?;
+        let first = try_fb_to_schema(message.header_as_schema()?).ok()?;
+        Some(first != try_fb_to_schema(footer.schema()?).ok()?)
+    };
+    differ().unwrap_or(true)
 }
 
 /// The entry that a manifest would have of a part, but for its SHA-256: from the file itself.
