@@ -120,7 +120,7 @@ impl Deed<'_> {
         options: &CopyOptions,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<CopySummary, Error> {
-        let columns = Arc::clone(self.inputs[0].dataset.columns());
+        let columns = Arc::new(self.inputs[0].columns.clone());
         let written = self.writer_options(options);
         if let Some(summary) = self.written_before(to, options)? {
             return Ok(summary);

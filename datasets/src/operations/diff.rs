@@ -3,6 +3,7 @@
 //! Memory: 24 bytes for each sample of both and 16 for each pair, beside what open datasets take.
 
 use super::copy::Progress;
+use super::gather::{carried, is_place};
 use super::merge::difference;
 use crate::Error;
 use crate::jpeg::form_of;
@@ -135,7 +136,7 @@ pub fn diff(
         only_right: named(&rights, &mut only_right, options.named_max)?,
         changed: 0,
         changed_named: Vec::new(),
-        columns: difference(lefts.columns(), rights.columns()),
+        columns: difference(&carried(lefts.columns()).0, &carried(rights.columns()).0),
         label_names: lefts.manifest().labels != rights.manifest().labels,
         order: moved(&lefts, &pairs)?,
     };
@@ -221,7 +222,8 @@ struct Compared {
 impl<'a> Both<'a> {
     fn new(left: &'a Dataset, right: &'a Dataset, options: &'a DiffOptions) -> Self {
         let others = right.columns().extra.fields();
-        let of_both = left.columns().extra.fields().iter().enumerate().filter_map(|(at, field)| {
+        let fields = left.columns().extra.fields().iter().enumerate();
+        let of_both = fields.filter(|(_, field)| !is_place(field)).filter_map(|(at, field)| {
             let other = others.iter().position(|other| {
                 other.name() == field.name() && other.data_type() == field.data_type()
             })?;

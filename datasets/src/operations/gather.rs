@@ -8,8 +8,10 @@ use super::CopyOptions;
 use crate::Error;
 use crate::walk::threads;
 use arrow_array::{RecordBatch, UInt64Array};
+use arrow_schema::Field;
 use arrow_select::take::take_record_batch;
-use meetpoint_format::dataset::Row;
+use meetpoint_format::dataset::schema::KIND_KEY;
+use meetpoint_format::dataset::{Columns, Row};
 use meetpoint_prepare::Dataset;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,6 +19,8 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 
 /// Most rows of a window, so that rows of a few bytes do not make it long.
 const WINDOW_ROWS_MAX: usize = 1 << 16;
+/// The kind of a column that says where content lies which is not in the parts.
+const PLACE_KIND: &str = "content_place";
 /// Bytes that a row takes in memory beside what it takes in its part.
 const ROW_BYTES: u64 = 256;
 
@@ -27,8 +31,27 @@ pub(super) struct Input {
     pub(super) prefix: String,
     /// The label of the result for each label of the dataset; `None` where they are the same.
     pub(super) labels: Option<Vec<i32>>,
+    /// The columns of its rows as they are carried over.
+    pub(super) columns: Columns,
+    /// Indices of the further ones of these.
+    carried: Vec<usize>,
     /// What a row takes beside its content, on average: key, numbers, entry points, columns.
     beside_bytes: u64,
+}
+
+/// What samples are made of once their content is with them, and which of the further columns those
+/// are: all but the one that says where content lies that stays elsewhere.
+pub(super) fn carried(columns: &Columns) -> (Columns, Vec<usize>) {
+    let fields = columns.extra.fields();
+    let carried: Vec<usize> =
+        (0..fields.len()).filter(|column| !is_place(&fields[*column])).collect();
+    let extra = columns.extra.project(&carried).expect("they are columns of it");
+    (Columns { extra: Arc::new(extra), ..columns.clone() }, carried)
+}
+
+/// Whether a column says where content lies.
+pub(super) fn is_place(field: &Field) -> bool {
+    field.metadata().get(KIND_KEY).is_some_and(|kind| kind == PLACE_KIND)
 }
 
 impl Input {
@@ -38,7 +61,8 @@ impl Input {
         let file_bytes: u64 = manifest.parts.iter().map(|part| part.bytes).sum();
         let beside = file_bytes.saturating_sub(manifest.image_bytes);
         let beside_bytes = ROW_BYTES + beside / manifest.samples.max(1);
-        Self { dataset, prefix: String::new(), labels: None, beside_bytes }
+        let (columns, carried) = carried(dataset.columns());
+        Self { dataset, prefix: String::new(), labels: None, columns, carried, beside_bytes }
     }
 }
 
@@ -184,10 +208,10 @@ impl Unit<'_> {
     /// The further columns of its rows, in their order and without those of others.
     fn extra(&self) -> Result<Option<Arc<RecordBatch>>, Error> {
         let dataset = &self.input.dataset;
-        if !dataset.columns().has_extra() {
+        if self.input.carried.is_empty() {
             return Ok(None);
         }
-        let batch = dataset.extra(self.record_batch, None)?;
+        let batch = dataset.extra(self.record_batch, Some(&self.input.carried))?;
         let rows: UInt64Array = self.rows.iter().map(|(_, row)| *row as u64).collect();
         let taken = take_record_batch(&batch, &rows).expect("the rows are of the record batch");
         Ok(Some(Arc::new(taken)))

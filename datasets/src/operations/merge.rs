@@ -102,9 +102,8 @@ fn interleave(lengths: Vec<u64>) -> impl Iterator<Item = Result<Pick, Error>> + 
 fn check_columns(inputs: &[Input]) -> Result<(), OperationError> {
     let [first, others @ ..] = inputs else { return Ok(()) };
     for other in others {
-        let (left, right) = (&first.dataset, &other.dataset);
-        if let Some(difference) = difference(left.columns(), right.columns()) {
-            let (left, right) = (left.path().to_path_buf(), right.path().to_path_buf());
+        if let Some(difference) = difference(&first.columns, &other.columns) {
+            let [left, right] = [first, other].map(|input| input.dataset.path().to_path_buf());
             return Err(OperationError::Columns { left, right, difference });
         }
     }

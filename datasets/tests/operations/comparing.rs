@@ -1,6 +1,6 @@
 //! What `diff` finds, and what it does not.
 
-use crate::support::{Made, Place, made, options, silent};
+use crate::support::{Made, Place, cases, made, options, silent};
 use meetpoint_datasets::operations::{DiffOptions, Difference, diff, shuffle};
 use meetpoint_datasets::{JpegOptions, PackOptions, pack};
 use meetpoint_format::dataset::Form;
@@ -16,7 +16,7 @@ fn compare(left: &Path, right: &Path) -> Difference {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 12, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(cases(12))]
 
     #[test]
     fn a_dataset_does_not_differ_from_itself_however_it_is_cut(

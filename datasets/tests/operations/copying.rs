@@ -1,6 +1,6 @@
 //! What shuffling, sampling, selecting and merging write.
 
-use crate::support::{Made, Place, made, options, read, silent, sorted};
+use crate::support::{Made, Place, cases, made, options, read, silent, sorted};
 use meetpoint_datasets::operations::{
     Amount, CopyOptions, MergeOrder, Progress, Selection, Share, merge, sample, select, shuffle,
 };
@@ -43,7 +43,7 @@ fn what_was_done_is_told_step_by_step() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(cases(24))]
 
     #[test]
     fn a_shuffle_is_a_permutation_whatever_memory_and_threads_it_has(

@@ -1,6 +1,6 @@
 //! What `repair` saves of a damaged dataset, and what it leaves alone.
 
-use crate::support::{Made, Place, made, options, read, silent};
+use crate::support::{Made, Place, cases, made, options, read, silent};
 use meetpoint_datasets::Error;
 use meetpoint_datasets::operations::{
     LabelsFrom, ManifestState, OperationError, RepairSummary, RepairTo, repair,
@@ -8,6 +8,7 @@ use meetpoint_datasets::operations::{
 use meetpoint_format::dataset::{PartBytes, PartLayout};
 use meetpoint_prepare::Dataset;
 use proptest::prelude::*;
+use proptest::sample::Index;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -96,11 +97,11 @@ fn change(path: &Path, byte: u64, xor: u8) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(cases(24))]
 
     #[test]
     fn exactly_the_undamaged_samples_are_saved(
-        damages in proptest::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>(), 1_u8..), 1..6),
+        damages in proptest::collection::vec((any::<Index>(), any::<Index>(), 1_u8..), 1..6),
         loses_manifest: bool,
     ) {
         let place = Place::new();
@@ -144,7 +145,7 @@ proptest! {
 
     #[test]
     fn a_damaged_footer_loses_samples_and_changes_none(
-        part in any::<prop::sample::Index>(),
+        part in any::<Index>(),
         back in 0_u64..1200,
         xor in 1_u8..,
         loses_manifest: bool,
@@ -170,8 +171,8 @@ proptest! {
 
     #[test]
     fn a_single_changed_byte_is_put_right_where_that_is_wanted(
-        part in any::<prop::sample::Index>(),
-        byte in any::<prop::sample::Index>(),
+        part in any::<Index>(),
+        byte in any::<Index>(),
         xor in 1_u8..,
     ) {
         let place = Place::new();
@@ -281,6 +282,9 @@ fn in_place_a_sound_dataset_stays_and_a_damaged_one_is_replaced() {
     let summary = in_place();
     assert_eq!((summary.repaired, summary.lost.len()), (None, 0));
     assert_eq!(files(&from), before);
+    change(&from.join("part-00000.arrow"), 30, 1);
+    assert!(in_place().repaired.is_some(), "the schema at the beginning is made anew");
+    assert_eq!(read(&from), made(24, 3));
     let location = Dataset::open(&from).unwrap().locate(3).unwrap();
     change(&from.join("part-00000.arrow"), location.offset, 1);
     assert_eq!(in_place().samples_lost, 1);

@@ -1,6 +1,6 @@
 //! A split is a partition, and a merge brings it back together.
 
-use crate::support::{Made, Place, made, options, read, silent, sorted};
+use crate::support::{Made, Place, cases, made, options, read, silent, sorted};
 use meetpoint_datasets::operations::{CopyOptions, MergeOrder, Share, SplitBy, diff, merge, split};
 use proptest::prelude::*;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ fn paths(place: &Place, parts: usize) -> Vec<PathBuf> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(cases(24))]
 
     #[test]
     fn a_split_is_a_partition_and_merging_it_gives_the_samples_back(

@@ -9,6 +9,7 @@ use meetpoint_datasets::verify;
 use meetpoint_datasets::writer::{Writer, WriterOptions};
 use meetpoint_format::dataset::{Columns, ContentKind, Provenance, Row, Stored};
 use meetpoint_prepare::Dataset;
+use proptest::test_runner::Config;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tempfile::TempDir;
@@ -151,3 +152,8 @@ pub(crate) fn options() -> CopyOptions {
 }
 
 pub(crate) fn silent(_: Progress) {}
+
+/// So many cases of a property; one that fails is printed and not kept in a file.
+pub(crate) fn cases(cases: u32) -> Config {
+    Config { cases, failure_persistence: None, ..Config::default() }
+}

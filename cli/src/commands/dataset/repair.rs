@@ -1,6 +1,6 @@
 //! `meetpoint dataset repair`: what can be saved of a damaged dataset.
 
-use super::{Writing, with_bar, written};
+use super::{with_bar, written};
 use crate::surface::{Output, Stop, units};
 use meetpoint_datasets::operations::{self, LabelsFrom, ManifestState, RepairSummary, RepairTo};
 use std::path::PathBuf;

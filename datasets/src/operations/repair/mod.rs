@@ -8,9 +8,10 @@ mod part;
 
 use super::copy::{CopyOptions, CopySummary, Progress};
 use super::error::OperationError;
+use super::gather::is_place;
 use crate::Error;
 use crate::writer::{Writer, WriterOptions};
-use manifest::Before;
+use manifest::{Before, Saved};
 pub use manifest::{LabelsFrom, ManifestState};
 use meetpoint_format::dataset::Columns;
 use part::{Found, Part};
@@ -98,27 +99,61 @@ pub fn repair(
         problem: problem.to_owned(),
     };
     let columns = columns(&parts).ok_or_else(|| hopeless("none of its parts has a footer"))?;
-    let destination = match to {
+    if columns.extra.fields().iter().any(|field| is_place(field)) {
+        return Err(hopeless("its content lies elsewhere; `meetpoint index` it again").into());
+    }
+    let (path, sources, force) = match to {
         RepairTo::Dataset(to) => (to.as_path(), vec![from.to_path_buf()], options.force),
         RepairTo::InPlace => (from, Vec::new(), true),
     };
-    let (path, sources, force) = destination;
     let part_bytes_target = options.part_bytes_target;
     let written = WriterOptions { force, part_bytes_target, sources, ..Default::default() };
-    let mut writer = Writer::create(path, Arc::new(columns.clone()), &written)?;
+    let mut writer = Writer::create(path, Arc::new(columns), &written)?;
     let mut saved = before.labels();
+    save(&parts, &mut writer, &mut saved, &mut found, options, progress)?;
+    let samples = writer.samples();
+    if samples == 0 {
+        return Err(hopeless("no sample of it can be proven to be as it was written").into());
+    }
+    let samples_lost = found.lost.iter().map(|lost| lost.samples).sum();
+    let is_sound = found.lost.is_empty()
+        && found.corrected.is_empty()
+        && before.state == ManifestState::Sound
+        && parts.iter().all(|part| part.is_proven && part.has_sound_head());
+    let (labels, labels_from) = saved.names();
+    let repaired = if is_sound && *to == RepairTo::InPlace {
+        None
+    } else {
+        let stored = before.stored(&saved, samples);
+        let provenance = before.provenance(from, samples_lost);
+        Some(CopySummary::of(writer.finish(labels, stored, provenance)?, 0))
+    };
+    let Found { lost, corrected } = found;
+    let manifest = before.state;
+    Ok(RepairSummary { repaired, samples, samples_lost, lost, corrected, manifest, labels_from })
+}
+
+/// Writes the sound rows of the parts whose columns are those of the writer.
+fn save(
+    parts: &[Part],
+    writer: &mut Writer,
+    saved: &mut Saved,
+    found: &mut Found,
+    options: &CopyOptions,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<(), Error> {
     let mut keys = Keys::default();
     let mut done =
         Progress { samples: parts.iter().map(Part::samples).sum(), ..Default::default() };
     progress(done);
-    for part in &parts {
-        if part.columns() != &columns {
+    for part in parts {
+        if part.columns() != writer.columns() {
             let reason = "its columns are not those of the other parts".to_owned();
             let (part, samples) = (part.name().to_owned(), part.samples());
             found.lost.push(Lost { part, first_row: 0, samples, key: None, reason });
             continue;
         }
-        part.rows(&mut found, &mut |found, place, row| {
+        part.rows(found, &mut |found, place, row| {
             if options.stop.load(Ordering::Relaxed) {
                 return Err(Error::Interrupted);
             }
@@ -136,26 +171,7 @@ pub fn repair(
             }
         })?;
     }
-    let samples = writer.samples();
-    if samples == 0 {
-        return Err(hopeless("no sample of it can be proven to be as it was written").into());
-    }
-    let samples_lost = found.lost.iter().map(|lost| lost.samples).sum();
-    let is_sound = found.lost.is_empty()
-        && found.corrected.is_empty()
-        && before.state == ManifestState::Sound
-        && parts.iter().all(|part| part.is_proven);
-    let (labels, labels_from) = saved.names();
-    let repaired = if is_sound && *to == RepairTo::InPlace {
-        None
-    } else {
-        let stored = before.stored(&saved, samples);
-        let provenance = before.provenance(from, samples_lost);
-        Some(CopySummary::of(writer.finish(labels, stored, provenance)?, 0))
-    };
-    let Found { lost, corrected } = found;
-    let manifest = before.state;
-    Ok(RepairSummary { repaired, samples, samples_lost, lost, corrected, manifest, labels_from })
+    Ok(())
 }
 
 /// Opens the parts that have a footer; the others are lost.

@@ -76,6 +76,15 @@ impl Part {
         }
     }
 
+    /// Whether the schema at its beginning is as it was written. Rows do not need it.
+    pub(super) fn has_sound_head(&self) -> bool {
+        let head = &self.layout.head;
+        let bytes = (head.end - head.start).min(TAIL_BYTES_MAX);
+        let mut read = vec![0; usize::try_from(bytes).expect("bounded by TAIL_BYTES_MAX")];
+        let is_read = self.file.read_exact_at(0, head.start, &mut read).is_ok();
+        is_read && crc32c(&read) == self.layout.head_crc32c
+    }
+
     /// What its samples are made of.
     pub(super) fn columns(&self) -> &Columns {
         &self.layout.columns
