@@ -271,6 +271,9 @@ pub enum Error {
     /// Stopped on request.
     #[error("interrupted; nothing was written")]
     Interrupted,
+    /// An operation on datasets that cannot be done.
+    #[error(transparent)]
+    Operation(#[from] crate::operations::OperationError),
     /// A dataset that does not read.
     #[error(transparent)]
     Dataset(#[from] meetpoint_prepare::Error),

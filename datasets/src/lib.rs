@@ -10,6 +10,7 @@ mod error;
 pub mod inspect;
 mod jpeg;
 mod natural;
+pub mod operations;
 pub mod pack;
 mod place;
 pub mod sink;

@@ -2,6 +2,7 @@
 
 mod completions;
 mod convert;
+mod dataset;
 mod demo;
 mod device;
 mod doctor;
@@ -60,6 +61,7 @@ enum Command {
     Convert(convert::Arguments),
     Inspect(inspect::Arguments),
     Verify(verify::Arguments),
+    Dataset(dataset::Arguments),
     Show(show::Arguments),
     Recipe(recipe::Arguments),
     Run(run::Arguments),
@@ -81,6 +83,7 @@ pub(crate) fn dispatch(arguments: Arguments) -> anyhow::Result<()> {
         Command::Convert(arguments) => convert::run(&arguments, output),
         Command::Inspect(arguments) => inspect::run(&arguments, output),
         Command::Verify(arguments) => verify::run(&arguments, output),
+        Command::Dataset(arguments) => dataset::run(&arguments, output),
         Command::Show(arguments) => show::run(&arguments, output),
         Command::Recipe(arguments) => recipe::run(&arguments, output),
         Command::Run(arguments) => run::run(&arguments, output),

@@ -33,6 +33,17 @@ impl Output {
         write_all(&text)
     }
 
+    /// Prints one of many results: under `--json` a document on a line of its own, else a line.
+    pub(crate) fn stream(
+        self,
+        document: &impl Serialize,
+        line: impl FnOnce() -> String,
+    ) -> anyhow::Result<()> {
+        let text = if self.json { serde_json::to_string(document)? } else { line() };
+        DOCUMENT_PRINTED.store(true, Ordering::SeqCst);
+        write_all(&format!("{text}\n"))
+    }
+
     /// Prints a line while the work goes on; nothing under `--json`.
     ///
     /// A reader that left, or a full disk, never ends the work: printing the result tells of it.

@@ -89,10 +89,10 @@ pub(super) fn region(
 }
 
 /// A part as it was before one byte changed.
-struct Repaired<'a> {
-    part: &'a dyn PartBytes,
-    offset: u64,
-    xor: u8,
+pub(crate) struct Repaired<'a> {
+    pub(crate) part: &'a dyn PartBytes,
+    pub(crate) offset: u64,
+    pub(crate) xor: u8,
 }
 
 impl PartBytes for Repaired<'_> {
@@ -287,7 +287,7 @@ impl Rows<'_> {
 }
 
 /// What an error says beside the name of the part, which every problem has anyway.
-pub(super) fn cause_of(error: DatasetError) -> String {
+pub(crate) fn cause_of(error: DatasetError) -> String {
     match error {
         DatasetError::Part { problem, .. } => problem,
         DatasetError::Io { source, .. } => format!("does not read: {source}"),

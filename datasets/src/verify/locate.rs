@@ -9,16 +9,16 @@ const POLYNOMIAL: u32 = 0x82f6_3b78;
 
 /// A byte that changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct ChangedByte {
+pub(crate) struct ChangedByte {
     /// Where.
-    pub(super) index: usize,
+    pub(crate) index: usize,
     /// The bits that changed.
-    pub(super) xor: u8,
+    pub(crate) xor: u8,
 }
 
 /// Finds the one byte of `length` that explains two different checksums; `None` when more than one
 /// byte changed, or when two single bytes explain them (beyond some megabytes that gets likely).
-pub(super) fn changed_byte(length: usize, got: u32, expected: u32) -> Option<ChangedByte> {
+pub(crate) fn changed_byte(length: usize, got: u32, expected: u32) -> Option<ChangedByte> {
     let table = table();
     // Every entry has another high byte, which names it.
     let mut by_high_byte = [0_u8; 256];

@@ -14,6 +14,8 @@ pub use deep::verify_deep;
 
 use crate::Error;
 use consistency::Sums;
+pub(crate) use diagnose::{Repaired, cause_of};
+pub(crate) use locate::changed_byte;
 use meetpoint_format::dataset::{
     MANIFEST_BYTES_MAX, MANIFEST_NAME, Manifest, PartBytes, PartEntry,
 };
@@ -234,8 +236,8 @@ fn sha256_of(part: &PartFile, bytes: u64, advance: &mut dyn FnMut(u64)) -> std::
 }
 
 /// One part's file, opened for each access: what is looked at may be failing.
-struct PartFile {
-    path: PathBuf,
+pub(crate) struct PartFile {
+    pub(crate) path: PathBuf,
 }
 
 impl PartFile {

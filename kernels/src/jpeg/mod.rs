@@ -26,6 +26,7 @@ mod source;
 mod standard;
 mod steps;
 mod stored;
+mod summary;
 #[cfg(test)]
 mod tests;
 pub(crate) mod upsample;
@@ -39,6 +40,7 @@ pub use rewrite::{HuffmanTables, Process, Restarts, Rewrite, rewrite};
 pub use skeleton::{Skeleton, assemble, dismantle};
 pub use stored::{form_of, from_form, is_progressive, to_form};
 pub(crate) use stored::{form_orientation, orientation};
+pub use summary::JpegSummary;
 pub use whole::read_coefficients;
 
 pub use entry_points::{Spacing, entry_points};

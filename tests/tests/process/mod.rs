@@ -5,6 +5,7 @@ mod dataset;
 mod faults;
 mod jobs;
 mod leftovers;
+mod operations;
 mod output;
 mod reproduce;
 mod simulate;

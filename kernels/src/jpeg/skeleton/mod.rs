@@ -121,8 +121,13 @@ impl Skeleton {
     /// Exif orientation of the file, 1..=8.
     pub(crate) fn orientation(&self) -> Result<u8, Error> {
         let mut header = Header::default();
-        header.parse(&self.outside)?;
+        self.parse_into(&mut header)?;
         Ok(header.orientation.unwrap_or(1))
+    }
+
+    /// What the bytes outside of the scans say.
+    pub(crate) fn parse_into(&self, header: &mut Header) -> Result<(), Error> {
+        header.parse(&self.outside)
     }
 
     /// What the bytes outside of the scans say, if coefficients fit it.

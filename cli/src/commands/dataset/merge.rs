@@ -1,0 +1,48 @@
+//! `meetpoint dataset merge`: several datasets into one.
+
+use super::{Writing, with_bar, written};
+use crate::surface::{Output, Stop};
+use meetpoint_datasets::operations::{self, MergeOrder};
+use std::path::PathBuf;
+
+/// Merge datasets into one.
+///
+/// Columns must be the same; labels are united by name. A key that two datasets have is refused,
+/// with both places, unless prefixes tell them apart.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  meetpoint dataset merge cats.set dogs.set pets.set
+  meetpoint dataset merge a.set b.set both.set --order interleave --prefix a/ --prefix b/")]
+pub(super) struct Arguments {
+    /// Folders of the datasets, two or more, and last that of the dataset to make.
+    #[arg(required = true, num_args = 3.., value_name = "DATASET")]
+    datasets: Vec<PathBuf>,
+    /// One dataset after another, or each spread evenly over the result.
+    #[arg(long, value_enum, default_value = "concat", value_name = "HOW")]
+    order: OrderName,
+    /// What to put before the keys of a dataset; once for each, in their order.
+    #[arg(long, value_name = "TEXT")]
+    prefix: Vec<String>,
+    #[command(flatten)]
+    writing: Writing,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum OrderName {
+    Concat,
+    Interleave,
+}
+
+pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
+    let stop = Stop::install()?;
+    let options = arguments.writing.options(&stop);
+    let order = match arguments.order {
+        OrderName::Concat => MergeOrder::Concat,
+        OrderName::Interleave => MergeOrder::Interleave,
+    };
+    let (to, from) = arguments.datasets.split_last().expect("clap wants three or more");
+    let summary = with_bar("merging", |progress| {
+        operations::merge(from, to, order, &arguments.prefix, &options, progress)
+    })?;
+    output.result(&summary, || written(&summary))
+}

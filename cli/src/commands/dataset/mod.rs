@@ -1,0 +1,130 @@
+//! `meetpoint dataset`: operations on datasets, one file each.
+
+mod cat;
+mod diff;
+mod draw;
+mod merge;
+mod repair;
+mod select;
+mod split;
+mod stats;
+
+use crate::surface::failure::Interrupted;
+use crate::surface::progress::Progress;
+use crate::surface::{Output, Stop, units};
+use clap::Subcommand;
+use meetpoint_datasets::Error;
+use meetpoint_datasets::operations::{self, CopyOptions, CopySummary};
+
+/// Shuffle, split, merge, sample and select datasets; show, count, compare and repair them.
+///
+/// What is written is a dataset of its own: rows are copied as they are stored, with every column,
+/// and checked on the way; it appears whole or not at all. Memory is bounded whatever the size.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Shuffle(draw::ShuffleArguments),
+    Split(split::Arguments),
+    Merge(merge::Arguments),
+    Sample(draw::SampleArguments),
+    Select(select::Arguments),
+    Head(cat::HeadArguments),
+    Cat(cat::Arguments),
+    Stats(stats::Arguments),
+    Diff(diff::Arguments),
+    Repair(repair::Arguments),
+}
+
+/// Runs the operation that was typed.
+pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
+    match &arguments.command {
+        Command::Shuffle(arguments) => draw::shuffle(arguments, output),
+        Command::Split(arguments) => split::run(arguments, output),
+        Command::Merge(arguments) => merge::run(arguments, output),
+        Command::Sample(arguments) => draw::sample(arguments, output),
+        Command::Select(arguments) => select::run(arguments, output),
+        Command::Head(arguments) => cat::head(arguments, output),
+        Command::Cat(arguments) => cat::run(arguments, output),
+        Command::Stats(arguments) => stats::run(arguments, output),
+        Command::Diff(arguments) => diff::run(arguments, output),
+        Command::Repair(arguments) => repair::run(arguments, output),
+    }
+}
+
+/// How to write what comes of an operation.
+#[derive(Debug, clap::Args)]
+struct Writing {
+    /// Replace a dataset that is there.
+    #[arg(long)]
+    force: bool,
+    /// Go on where the same command was killed or stopped; what it had written is kept for that
+    /// only where it had this option, too.
+    #[arg(long)]
+    resume: bool,
+    /// Size after which the next part begins; each of several devices holds whole parts.
+    #[arg(long, default_value = "256MiB", value_name = "SIZE", value_parser = units::parse_bytes)]
+    part_size: u64,
+    /// Rows that are in memory at once; more makes an order that jumps about faster to read.
+    #[arg(long, default_value = "256MiB", value_name = "SIZE", value_parser = units::parse_bytes)]
+    memory: u64,
+    /// Threads that read; 0 takes as many as there are cores.
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    threads: usize,
+}
+
+impl Writing {
+    fn options(&self, stop: &Stop) -> CopyOptions {
+        CopyOptions {
+            force: self.force,
+            part_bytes_target: self.part_size,
+            memory_bytes: self.memory,
+            threads: self.threads,
+            resume: self.resume,
+            stop: stop.flag(),
+        }
+    }
+}
+
+/// Runs an operation under a bar; a signal is told as such.
+fn with_bar<T>(
+    title: &'static str,
+    operation: impl FnOnce(&mut dyn FnMut(operations::Progress)) -> Result<T, Error>,
+) -> anyhow::Result<T> {
+    let mut bar = Progress::new(title, "samples", 0);
+    let done = operation(&mut |step| bar.set(step.samples_done, step.samples));
+    drop(bar);
+    done.map_err(told)
+}
+
+/// An error as the program tells it.
+fn told(error: Error) -> anyhow::Error {
+    match error {
+        Error::Interrupted => Interrupted.into(),
+        error => error.into(),
+    }
+}
+
+/// A dataset that was written, in words.
+fn written(summary: &CopySummary) -> String {
+    let mut text = format!(
+        "{}: {}, {} in {}, {}\n",
+        summary.destination.display(),
+        units::count(summary.samples, "sample"),
+        units::bytes(summary.file_bytes),
+        units::count(summary.parts, "part"),
+        units::count(summary.labels, "label")
+    );
+    if summary.parts_resumed > 0 {
+        let parts = units::count(summary.parts_resumed, "part");
+        text.push_str(&format!("{parts} taken over from where it was stopped\n"));
+    }
+    for path in &summary.cleaned {
+        text.push_str(&format!("removed {}, left by a process that was killed\n", path.display()));
+    }
+    text
+}

@@ -1,0 +1,91 @@
+//! `meetpoint dataset repair`: what can be saved of a damaged dataset.
+
+use super::{with_bar, written};
+use crate::surface::{Output, Stop, units};
+use meetpoint_datasets::operations::{self, LabelsFrom, ManifestState, RepairSummary, RepairTo};
+use std::path::PathBuf;
+
+/// Save every sound sample of a dataset whose dataset.json is lost or whose parts are damaged.
+///
+/// Writes a dataset of the samples that checksums prove to be as they were written, and lists the
+/// others; the damaged dataset is only read. Without dataset.json, parts are those in the folder,
+/// and names of labels are the folders in the keys, or numbers.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  meetpoint dataset repair broken.set saved.set
+  meetpoint dataset repair broken.set --in-place --correct")]
+#[command(group = clap::ArgGroup::new("where").required(true).args(["destination", "in_place"]))]
+pub(super) struct Arguments {
+    /// Folder of the dataset.
+    dataset: PathBuf,
+    /// Folder of the dataset to make.
+    destination: Option<PathBuf>,
+    /// Replace the damaged dataset, once what is saved of it is whole.
+    #[arg(long)]
+    in_place: bool,
+    /// Also put single bytes right where a checksum tells which; in some cases of a thousand it
+    /// takes damage of several bytes for that of one.
+    #[arg(long)]
+    correct: bool,
+    /// Replace a dataset that is at the destination.
+    #[arg(long)]
+    force: bool,
+    /// Size after which the next part begins.
+    #[arg(long, default_value = "256MiB", value_name = "SIZE", value_parser = units::parse_bytes)]
+    part_size: u64,
+}
+
+pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
+    let stop = Stop::install()?;
+    let options = operations::CopyOptions {
+        force: arguments.force,
+        part_bytes_target: arguments.part_size,
+        stop: stop.flag(),
+        ..operations::CopyOptions::default()
+    };
+    let to = match &arguments.destination {
+        Some(path) => RepairTo::Dataset(path.clone()),
+        None => RepairTo::InPlace,
+    };
+    let summary = with_bar("repairing", |progress| {
+        operations::repair(&arguments.dataset, &to, arguments.correct, &options, progress)
+    })?;
+    output.result(&summary, || text(&summary))
+}
+
+fn text(summary: &RepairSummary) -> String {
+    let mut text = match &summary.repaired {
+        Some(repaired) => written(repaired),
+        None => "nothing is wrong; nothing was written\n".to_owned(),
+    };
+    match summary.manifest {
+        ManifestState::Sound => {}
+        ManifestState::Damaged => text.push_str("dataset.json was damaged\n"),
+        ManifestState::Lost => text.push_str("dataset.json was lost\n"),
+    }
+    text.push_str(match summary.labels_from {
+        LabelsFrom::Manifest | LabelsFrom::Nowhere => "",
+        LabelsFrom::DamagedManifest => "names of labels are from it: look them over\n",
+        LabelsFrom::Keys => "names of labels are the folders in the keys\n",
+        LabelsFrom::Numbers => "names of labels are lost; their numbers stand for them\n",
+    });
+    for corrected in &summary.corrected {
+        let (part, offset, what) = (&corrected.part, corrected.offset, &corrected.what);
+        text.push_str(&format!("put right: {part}, byte {offset} ({what})\n"));
+    }
+    if !summary.lost.is_empty() {
+        let samples = units::count(summary.samples_lost, "sample");
+        text.push_str(&format!("{samples} lost, {} saved:\n", summary.samples));
+    }
+    for lost in &summary.lost {
+        let rows = match (&lost.key, lost.samples) {
+            (Some(key), _) => format!("row {}, key {key}", lost.first_row),
+            (None, 0) => "whole file, samples unknown".to_owned(),
+            (None, samples) => {
+                format!("rows {} to {}", lost.first_row, lost.first_row + samples - 1)
+            }
+        };
+        text.push_str(&format!("  {}, {rows}: {}\n", lost.part, lost.reason));
+    }
+    text
+}

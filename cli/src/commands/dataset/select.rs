@@ -1,0 +1,90 @@
+//! `meetpoint dataset select`: the samples of a dataset that fit.
+
+use super::{Writing, with_bar, written};
+use crate::surface::{Output, Stop};
+use meetpoint_datasets::operations::{self, Selection};
+use std::ops::Range;
+use std::path::PathBuf;
+
+/// Write the samples of a dataset that fit: by label, by key, by place.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  meetpoint dataset select photos.set pets.set --label cat --label dog
+  meetpoint dataset select photos.set rest.set --key 'scans/**' --invert
+  meetpoint dataset select photos.set first.set --range ..1000")]
+pub(super) struct Arguments {
+    /// Folder of the dataset.
+    dataset: PathBuf,
+    /// Folder of the dataset to make.
+    destination: PathBuf,
+    #[command(flatten)]
+    fitting: Fitting,
+    #[command(flatten)]
+    writing: Writing,
+}
+
+/// Which samples fit.
+#[derive(Debug, clap::Args)]
+pub(super) struct Fitting {
+    /// Samples with this label; with several of them, any of them.
+    #[arg(long, value_name = "NAME")]
+    label: Vec<String>,
+    /// Samples whose key fits this pattern, or any of several: * is any text without /, ** any
+    /// folders, ? one character, [abc] one of these.
+    #[arg(long, value_name = "PATTERN")]
+    key: Vec<String>,
+    /// From which sample up to but without which: 100..200, ..200, 100..
+    #[arg(long, value_name = "FROM..TO", value_parser = range)]
+    range: Option<Range<u64>>,
+    /// Take the samples that do not fit.
+    #[arg(long)]
+    invert: bool,
+}
+
+impl Fitting {
+    pub(super) fn selection(&self) -> Selection {
+        Selection {
+            labels: self.label.clone(),
+            keys: self.key.clone(),
+            range: self.range.clone(),
+            invert: self.invert,
+        }
+    }
+}
+
+fn range(text: &str) -> Result<Range<u64>, String> {
+    let wrong = || format!("\"{text}\" is no range; write 100..200, ..200 or 100..");
+    let (from, to) = text.split_once("..").ok_or_else(wrong)?;
+    let number = |text: &str, absent| match text {
+        "" => Ok(absent),
+        text => text.parse().map_err(|_| wrong()),
+    };
+    let range = number(from, 0)?..number(to, u64::MAX)?;
+    if range.is_empty() { Err(wrong()) } else { Ok(range) }
+}
+
+pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
+    let stop = Stop::install()?;
+    let options = arguments.writing.options(&stop);
+    let (from, to) = (&arguments.dataset, &arguments.destination);
+    let selection = arguments.fitting.selection();
+    let summary = with_bar("selecting", |progress| {
+        operations::select(from, to, &selection, &options, progress)
+    })?;
+    output.result(&summary, || written(&summary))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::range;
+
+    #[test]
+    fn ranges_may_be_open_and_not_empty() {
+        assert_eq!(range("3..5"), Ok(3..5));
+        assert_eq!(range("..5"), Ok(0..5));
+        assert_eq!(range("3.."), Ok(3..u64::MAX));
+        for wrong in ["", "3", "5..3", "3..3", "a..b", "-1..2"] {
+            assert!(range(wrong).is_err(), "{wrong}");
+        }
+    }
+}

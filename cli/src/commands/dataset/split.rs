@@ -1,0 +1,79 @@
+//! `meetpoint dataset split`: a dataset into several that share nothing.
+
+use super::{Writing, with_bar, written};
+use crate::surface::{Output, Stop};
+use meetpoint_datasets::operations::{self, Share, SplitBy};
+use std::path::PathBuf;
+
+/// Split a dataset into several that share nothing and together are all of it.
+///
+/// At random, by shares; or by the values of a column. Samples keep their order, and every part
+/// keeps all labels, so that a label is the same number in each. Sizes are those of the largest
+/// remainder. Parts appear one after another, each whole or not at all.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  meetpoint dataset split photos.set train.set=0.8 val.set=0.2 --stratify
+  meetpoint dataset split photos.set a=8,b=1,c=1 --seed 7
+  meetpoint dataset split photos.set --by fold --to folds")]
+#[command(group = clap::ArgGroup::new("how").required(true).args(["parts", "by"]))]
+pub(super) struct Arguments {
+    /// Folder of the dataset.
+    dataset: PathBuf,
+    /// The datasets to make, each with its share of all shares.
+    #[arg(value_name = "PATH=SHARE", value_delimiter = ',', value_parser = part)]
+    parts: Vec<(PathBuf, Share)>,
+    /// Split every label by these shares, not only all samples together.
+    #[arg(long, requires = "parts")]
+    stratify: bool,
+    /// Seed of the draw.
+    #[arg(long, default_value_t = 0, conflicts_with = "by")]
+    seed: u64,
+    /// Split by the values of this column, or by `label`: a dataset for each, under its name.
+    #[arg(long, value_name = "COLUMN", requires = "to")]
+    by: Option<String>,
+    /// Folder that the datasets of --by go to.
+    #[arg(long, value_name = "FOLDER", requires = "by")]
+    to: Option<PathBuf>,
+    #[command(flatten)]
+    writing: Writing,
+}
+
+fn part(text: &str) -> Result<(PathBuf, Share), String> {
+    let wrong = || format!("\"{text}\" is no part; write train.set=0.8 or the like");
+    let (path, share) = text.rsplit_once('=').ok_or_else(wrong)?;
+    let share = Share::parse(share).filter(|_| !path.is_empty()).ok_or_else(wrong)?;
+    Ok((PathBuf::from(path), share))
+}
+
+pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
+    let stop = Stop::install()?;
+    let options = arguments.writing.options(&stop);
+    let by = match (&arguments.by, &arguments.to) {
+        (Some(column), Some(folder)) => {
+            SplitBy::Column { column: column.clone(), folder: folder.clone() }
+        }
+        _ => SplitBy::Shares {
+            parts: arguments.parts.clone(),
+            stratify: arguments.stratify,
+            seed: arguments.seed,
+        },
+    };
+    let summaries = with_bar("splitting", |progress| {
+        operations::split(&arguments.dataset, &by, &options, progress)
+    })?;
+    output.result(&summaries, || summaries.iter().map(written).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::part;
+    use std::path::Path;
+
+    #[test]
+    fn a_part_is_a_path_and_a_share() {
+        assert_eq!(part("a=b=0.5").unwrap().0, Path::new("a=b"));
+        for wrong in ["a", "a=", "=1", "a=0", "a=-1", "a=x"] {
+            assert!(part(wrong).is_err(), "{wrong}");
+        }
+    }
+}

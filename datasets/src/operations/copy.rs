@@ -1,0 +1,329 @@
+//! Samples of datasets into a dataset: the end that all operations which write have in common.
+//!
+//! Rows are copied as they are stored: coefficient forms and entry points are carried over and not
+//! made anew, and every content is held against its checksum on the way.
+
+use super::gather::{Input, Picks, each_row};
+use crate::Error;
+use crate::jpeg::form_of;
+use crate::writer::{PART_BYTES_TARGET, Recipe, TOOL, Writer, WriterOptions, Written, utc_time};
+use meetpoint_format::dataset::{ContentKind, Form, Kept, Provenance, Row, Stored};
+use meetpoint_kernels::ImageFormat;
+use meetpoint_prepare::Dataset;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::SystemTime;
+
+/// How to write what comes of an operation.
+#[derive(Debug, Clone)]
+pub struct CopyOptions {
+    /// Replace a dataset at the destination.
+    pub force: bool,
+    /// Bytes after which the next part begins.
+    pub part_bytes_target: u64,
+    /// Bytes of rows that are in memory at once; a single row may have more.
+    pub memory_bytes: u64,
+    /// Threads that read; 0 for as many as the machine has.
+    pub threads: usize,
+    /// Go on with what the same operation left when it was killed, and leave behind what was
+    /// written when this one is stopped.
+    pub resume: bool,
+    /// Set from elsewhere to stop: nothing is left behind, but with `resume`.
+    pub stop: Arc<AtomicBool>,
+}
+
+impl Default for CopyOptions {
+    fn default() -> Self {
+        Self {
+            force: false,
+            part_bytes_target: PART_BYTES_TARGET,
+            memory_bytes: 256 << 20,
+            threads: 0,
+            resume: false,
+            stop: Arc::default(),
+        }
+    }
+}
+
+/// How far an operation is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Progress {
+    /// Samples that are done.
+    pub samples_done: u64,
+    /// All samples to do.
+    pub samples: u64,
+    /// Bytes of the content of samples that are done.
+    pub bytes_done: u64,
+}
+
+/// A dataset that an operation wrote.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct CopySummary {
+    /// The dataset.
+    pub destination: PathBuf,
+    /// Samples in it.
+    pub samples: u64,
+    /// Bytes of the content of all samples, as they are stored.
+    pub image_bytes: u64,
+    /// Bytes of the dataset's files.
+    pub file_bytes: u64,
+    /// Part files.
+    pub parts: u64,
+    /// Number of labels; those that no sample has are kept.
+    pub labels: u64,
+    /// Parts that an operation which was killed had finished, and that were taken over.
+    pub parts_resumed: u64,
+    /// Remains of processes that were killed, removed.
+    pub cleaned: Vec<PathBuf>,
+    /// Whether a dataset was replaced.
+    pub replaced: bool,
+}
+
+impl CopySummary {
+    pub(super) fn of(written: Written, parts_resumed: u64) -> Self {
+        let manifest = written.manifest;
+        Self {
+            destination: written.destination,
+            samples: manifest.samples,
+            image_bytes: manifest.image_bytes,
+            file_bytes: written.file_bytes,
+            parts: manifest.parts.len() as u64,
+            labels: manifest.labels.len() as u64,
+            parts_resumed,
+            cleaned: written.cleaned,
+            replaced: written.replaced,
+        }
+    }
+}
+
+/// What an operation makes: from what, called what, with which labels.
+pub(super) struct Deed<'a> {
+    /// Its name, as on the command line.
+    pub(super) name: &'static str,
+    /// What decided on the result, by the names of the command line.
+    pub(super) options: Vec<(&'static str, String)>,
+    pub(super) inputs: &'a [Input],
+    /// Samples of the result.
+    pub(super) samples: u64,
+    /// Names of its labels.
+    pub(super) labels: Vec<String>,
+}
+
+impl Deed<'_> {
+    /// Writes the samples that `picks` names, in that order, to the dataset `to`.
+    pub(super) fn copy(
+        self,
+        to: &Path,
+        picks: &mut Picks<'_>,
+        options: &CopyOptions,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<CopySummary, Error> {
+        let columns = Arc::new(self.inputs[0].columns.clone());
+        let written = self.writer_options(options);
+        if let Some(summary) = self.written_before(to, options)? {
+            return Ok(summary);
+        }
+        let kind = columns.kind;
+        let mut writer = Writer::create(to, columns, &written)?;
+        let parts_resumed = writer.states().len() as u64;
+        let mut tally = match writer.states().last() {
+            Some(state) => Tally::from_state(state).ok_or_else(|| Error::ResumeDiffers {
+                path: to.to_path_buf(),
+                difference: "its journal does not read".to_owned(),
+            })?,
+            None => Tally::default(),
+        };
+        let taken_over = writer.samples();
+        let mut done = Progress {
+            samples_done: taken_over,
+            samples: self.samples,
+            bytes_done: tally.image_bytes,
+        };
+        progress(done);
+        let skipped = usize::try_from(taken_over).expect("samples that were written");
+        let mut picks = picks.skip(skipped);
+        each_row(self.inputs, &mut picks, options, &mut |row| {
+            let before = tally;
+            tally.add(&row, kind);
+            done.samples_done += 1;
+            done.bytes_done += row.image.len() as u64;
+            writer.push_noting(row, &mut || before.to_state())?;
+            progress(done);
+            Ok(())
+        })?;
+        let (stored, provenance) = (self.stored(&tally), self.provenance());
+        Ok(CopySummary::of(writer.finish(self.labels, stored, provenance)?, parts_resumed))
+    }
+
+    fn writer_options(&self, options: &CopyOptions) -> WriterOptions {
+        let sources = self.inputs.iter().map(|input| input.dataset.path().to_path_buf());
+        let mut recipe: Recipe =
+            [("operation".to_owned(), self.step()), ("parents".to_owned(), self.parents())].into();
+        recipe.insert("part-size".to_owned(), options.part_bytes_target.to_string());
+        WriterOptions {
+            force: options.force,
+            part_bytes_target: options.part_bytes_target,
+            sources: sources.collect(),
+            recipe,
+            resume: options.resume,
+        }
+    }
+
+    /// What is there where the same operation, resumed, has come to its end before.
+    fn written_before(
+        &self,
+        to: &Path,
+        options: &CopyOptions,
+    ) -> Result<Option<CopySummary>, Error> {
+        if !options.resume || !to.exists() {
+            return Ok(None);
+        }
+        let Ok(dataset) = Dataset::open(to) else { return Ok(None) };
+        let manifest = dataset.manifest().clone();
+        let ours = self.provenance().options;
+        let is_ours = ["history", "parents"]
+            .into_iter()
+            .all(|name| manifest.provenance.options.get(name) == ours.get(name));
+        let manifest_bytes = manifest.to_json().len() as u64;
+        let parts = manifest.parts.len() as u64;
+        Ok(is_ours.then(|| {
+            let file_bytes = manifest.parts.iter().map(|part| part.bytes).sum::<u64>();
+            let written = Written {
+                destination: to.to_path_buf(),
+                file_bytes: file_bytes + manifest_bytes,
+                manifest,
+                cleaned: Vec::new(),
+                replaced: false,
+            };
+            CopySummary::of(written, parts)
+        }))
+    }
+
+    /// In which form the result is, and what became of the files it was packed from.
+    ///
+    /// Forms and entry points are counted. What else became of a file is known of a dataset as a
+    /// whole and not of a sample: where samples are left out, these are the most that there may be,
+    /// and bytes of files in proportion.
+    fn stored(&self, tally: &Tally) -> Stored {
+        let form = |input: &Input| input.dataset.manifest().form();
+        let forms = self.inputs.iter().map(form);
+        let mut stored = Stored {
+            form: forms.max_by_key(|form| *form != Form::Jpeg).unwrap_or_default(),
+            converted: tally.converted,
+            ..Stored::default()
+        };
+        let (mut samples, mut image_bytes) = (0_u64, 0_u64);
+        for input in self.inputs {
+            let manifest = input.dataset.manifest();
+            samples += manifest.samples;
+            image_bytes += manifest.image_bytes;
+            let Some(of_input) = &manifest.stored else {
+                stored.source_bytes += manifest.image_bytes;
+                continue;
+            };
+            stored.source_bytes += of_input.source_bytes;
+            stored.rewritten += of_input.rewritten;
+            stored.transcoded += of_input.transcoded;
+            for (reason, count) in &of_input.kept {
+                *stored.kept.entry(*reason).or_default() += count;
+            }
+            let spacing = of_input.entry_points.spacing;
+            stored.entry_points.spacing = stored.entry_points.spacing.or(spacing);
+        }
+        if self.samples < samples {
+            stored.rewritten = stored.rewritten.min(self.samples);
+            stored.transcoded = stored.transcoded.min(stored.rewritten);
+            stored.kept.values_mut().for_each(|count| *count = (*count).min(self.samples));
+            let share = u128::from(stored.source_bytes) * u128::from(tally.image_bytes)
+                / u128::from(image_bytes.max(1));
+            stored.source_bytes = u64::try_from(share).expect("a part of a u64");
+        }
+        stored.kept.remove(&Kept::NotJpeg);
+        if tally.not_jpeg > 0 {
+            stored.kept.insert(Kept::NotJpeg, tally.not_jpeg);
+        }
+        stored
+    }
+
+    /// The operation with its options, in words.
+    fn step(&self) -> String {
+        let mut step = self.name.to_owned();
+        for (name, value) in &self.options {
+            step.push_str(&format!(" {name}={value}"));
+        }
+        step
+    }
+
+    /// The identities of the inputs.
+    fn parents(&self) -> String {
+        let identities = self.inputs.iter().map(|input| {
+            let identity = input.dataset.manifest_sha256();
+            identity.iter().map(|byte| format!("{byte:02x}")).collect::<String>()
+        });
+        identities.collect::<Vec<_>>().join(",")
+    }
+
+    /// What was done to what.
+    fn provenance(&self) -> Provenance {
+        let mut options = BTreeMap::new();
+        let mut recipe = None;
+        if let [input] = self.inputs {
+            let before = &input.dataset.manifest().provenance;
+            options = before.options.clone();
+            recipe = before.recipe.clone();
+        }
+        options.insert("operation".to_owned(), self.name.to_owned());
+        options.insert("history".to_owned(), history(options.get("history"), &self.step()));
+        options.insert("parents".to_owned(), self.parents());
+        let sources = self.inputs.iter().map(|input| input.dataset.path().display().to_string());
+        Provenance {
+            tool: TOOL.to_owned(),
+            source: sources.collect::<Vec<_>>().join(", "),
+            skipped: 0,
+            options,
+            time: Some(utc_time(SystemTime::now())),
+            recipe,
+        }
+    }
+}
+
+/// What was done before, with one more step.
+pub(super) fn history(before: Option<&String>, step: &str) -> String {
+    match before {
+        Some(before) => format!("{before}; {step}"),
+        None => step.to_owned(),
+    }
+}
+
+/// What was copied, counted.
+#[derive(Debug, Clone, Copy, Default, serde::Serialize, serde::Deserialize)]
+struct Tally {
+    image_bytes: u64,
+    /// Samples in a coefficient form.
+    converted: u64,
+    /// Pictures that are no JPEG.
+    not_jpeg: u64,
+}
+
+impl Tally {
+    fn add(&mut self, row: &Row, kind: ContentKind) {
+        self.image_bytes += row.image.len() as u64;
+        if form_of(&row.image) != Form::Jpeg {
+            self.converted += 1;
+        } else if kind == ContentKind::Image {
+            let is_jpeg = ImageFormat::of(&row.image) == Some(ImageFormat::Jpeg);
+            self.not_jpeg += u64::from(!is_jpeg);
+        }
+    }
+
+    /// For the journal, at the end of a part.
+    fn to_state(self) -> String {
+        serde_json::to_string(&self).expect("integers always serialise")
+    }
+
+    fn from_state(state: &str) -> Option<Self> {
+        serde_json::from_str(state).ok()
+    }
+}

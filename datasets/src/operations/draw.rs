@@ -1,0 +1,208 @@
+//! Who is drawn: seeded choices among samples, alone or label by label, in little memory.
+//!
+//! Every stratum (all samples, or those of one label) has a permutation of its own
+//! ([`Order`]), and a sample belongs to whoever owns the place that it comes to. Nothing is kept of
+//! a sample, so a draw takes some bytes a label however many samples there are.
+
+use crate::Error;
+use meetpoint_format::order::Order;
+use meetpoint_prepare::Dataset;
+use std::fmt;
+
+/// How large one of several parts is, in billionths: only their proportion counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Share(u64);
+
+impl Share {
+    /// The share that is everything, where shares are fractions of a whole.
+    pub const ONE: Self = Self(1_000_000_000);
+
+    /// Reads `0.8`, `8` or `80%`: above zero, at most nine digits after the point.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (number, unit) = match text.strip_suffix('%') {
+            Some(number) => (number, 10_000_000),
+            None => (text, 1_000_000_000),
+        };
+        let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+        let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+        if whole.len() + fraction.len() == 0
+            || whole.len() > 9
+            || fraction.len() > 9
+            || !is_number(whole)
+            || !is_number(fraction)
+        {
+            return None;
+        }
+        let whole: u128 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
+        let fraction: u128 = format!("{fraction:0<9}").parse().ok()?;
+        let billionths = (whole * 1_000_000_000 + fraction) * unit / 1_000_000_000;
+        u64::try_from(billionths).ok().filter(|share| *share > 0).map(Self)
+    }
+
+    /// What is left of everything; `None` where that is nothing.
+    pub(super) fn rest(self) -> Option<Self> {
+        Self::ONE.0.checked_sub(self.0).filter(|rest| *rest > 0).map(Self)
+    }
+}
+
+impl fmt::Display for Share {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (whole, fraction) = (self.0 / Self::ONE.0, self.0 % Self::ONE.0);
+        let fraction = format!("{fraction:09}");
+        match fraction.trim_end_matches('0') {
+            "" => write!(to, "{whole}"),
+            digits => write!(to, "{whole}.{digits}"),
+        }
+    }
+}
+
+/// Divides each stratum among parts, by largest remainder.
+///
+/// Every part gets its quota of every stratum rounded down or up. Which parts get one more is
+/// decided by what they are short of over all strata so far, so the sizes of the parts come out as
+/// they would without strata, but for one sample or so. Ties go to the part named first.
+pub(super) fn apportion(strata: &[u64], shares: &[Share]) -> Vec<Vec<u64>> {
+    let all: i128 = shares.iter().map(|share| i128::from(share.0)).sum();
+    let mut short = vec![0_i128; shares.len()];
+    let divide = |count: &u64| {
+        let mut sizes = Vec::with_capacity(shares.len());
+        let mut rest = *count;
+        let mut may_have_more = Vec::new();
+        for (part, share) in shares.iter().enumerate() {
+            let quota = i128::from(*count) * i128::from(share.0);
+            let whole = u64::try_from(quota / all).expect("at most count");
+            sizes.push(whole);
+            rest -= whole;
+            short[part] += quota % all;
+            if quota % all > 0 {
+                may_have_more.push(part);
+            }
+        }
+        may_have_more.sort_by_key(|part| (std::cmp::Reverse(short[*part]), *part));
+        for part in may_have_more.into_iter().take(usize::try_from(rest).expect("below parts")) {
+            sizes[part] += 1;
+            short[part] -= all;
+        }
+        sizes
+    };
+    strata.iter().map(divide).collect()
+}
+
+/// Strata of a dataset: all samples in one, or one for each label and one for those without.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Strata {
+    /// Samples of each; by label, and behind them those without one.
+    pub(super) counts: Vec<u64>,
+    is_by_label: bool,
+}
+
+impl Strata {
+    /// One of all.
+    pub(super) fn whole(dataset: &Dataset) -> Self {
+        Self { counts: vec![dataset.len()], is_by_label: false }
+    }
+
+    /// By label; goes through the labels once.
+    pub(super) fn by_label(dataset: &Dataset) -> Result<Self, Error> {
+        let mut counts = vec![0; dataset.manifest().labels.len() + 1];
+        for sample in 0..dataset.len() {
+            counts[stratum_of(dataset, sample)?] += 1;
+        }
+        Ok(Self { counts, is_by_label: true })
+    }
+
+    /// Goes through the samples in order: each with its stratum and its place in the stratum's
+    /// permutation.
+    pub(super) fn places<'a>(
+        &self,
+        dataset: &'a Dataset,
+        seed: u64,
+    ) -> impl Iterator<Item = Result<Place, Error>> + use<'a> {
+        let orders: Vec<Order> = (0..)
+            .zip(&self.counts)
+            .map(|(stratum, count)| Order::shuffled(*count, seed, stratum))
+            .collect();
+        let mut seen = vec![0_u64; orders.len()];
+        let is_by_label = self.is_by_label;
+        (0..dataset.len()).map(move |sample| {
+            let stratum = if is_by_label { stratum_of(dataset, sample)? } else { 0 };
+            let place = orders[stratum].position_of(seen[stratum]);
+            seen[stratum] += 1;
+            Ok(Place { sample, stratum, place })
+        })
+    }
+}
+
+/// Where a sample comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) sample: u64,
+    pub(super) stratum: usize,
+    /// Below the stratum's count.
+    pub(super) place: u64,
+}
+
+fn stratum_of(dataset: &Dataset, sample: u64) -> Result<usize, Error> {
+    let label = dataset.locate(sample)?.label;
+    let index = label.and_then(|label| usize::try_from(label).ok());
+    Ok(index.unwrap_or(dataset.manifest().labels.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Share, apportion};
+    use proptest::prelude::*;
+
+    fn shares(texts: &[&str]) -> Vec<Share> {
+        texts.iter().map(|text| Share::parse(text).unwrap()).collect()
+    }
+
+    #[test]
+    fn shares_are_numbers_above_zero() {
+        assert_eq!(Share::parse("0.8"), Share::parse("80%"));
+        assert_eq!(Share::parse("1"), Some(Share::ONE));
+        let said = |text| Share::parse(text).map(|share| share.to_string());
+        assert_eq!(said("12.50%").as_deref(), Some("0.125"));
+        assert_eq!(said(".5").as_deref(), Some("0.5"));
+        assert_eq!(Share::parse("0.000000001"), Some(Share(1)));
+        for wrong in ["", ".", "0", "0.0", "-1", "1e3", "NaN", "0.0000000001", "9999999999", "%"] {
+            assert_eq!(Share::parse(wrong), None, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn sizes_are_those_of_the_largest_remainder() {
+        // Computed by hand: quotas 2.5, 1.5, 1 of 5.
+        assert_eq!(apportion(&[5], &shares(&["0.5", "0.3", "0.2"])), [[3, 1, 1]]);
+        assert_eq!(apportion(&[10_000], &shares(&["0.3", "0.3", "0.4"])), [[3000, 3000, 4000]]);
+        // Quotas 0.8 and 0.2 of each of five classes of one: four to one, not five to none.
+        let parts = apportion(&[1; 5], &shares(&["0.8", "0.2"]));
+        assert_eq!(parts.iter().map(|sizes| sizes[1]).sum::<u64>(), 1);
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_lost_and_every_quota_is_met_to_one(
+            strata in proptest::collection::vec(0_u64..1000, 0..40),
+            billionths in proptest::collection::vec(1_u64..2_000_000_000, 1..6),
+        ) {
+            let shares: Vec<Share> = billionths.iter().copied().map(Share).collect();
+            let all: f64 = billionths.iter().map(|share| *share as f64).sum();
+            let parts = apportion(&strata, &shares);
+            let mut sums = vec![0; shares.len()];
+            for (count, sizes) in strata.iter().zip(&parts) {
+                prop_assert_eq!(sizes.iter().sum::<u64>(), *count);
+                for (part, size) in sizes.iter().enumerate() {
+                    let quota = *count as f64 * billionths[part] as f64 / all;
+                    prop_assert!((*size as f64 - quota).abs() < 1.0 + 1e-6);
+                    sums[part] += size;
+                }
+            }
+            let samples: u64 = strata.iter().sum();
+            for (part, sum) in sums.into_iter().enumerate() {
+                let quota = samples as f64 * billionths[part] as f64 / all;
+                prop_assert!((sum as f64 - quota).abs() < shares.len() as f64 + 1e-6);
+            }
+        }
+    }
+}

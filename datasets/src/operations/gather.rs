@@ -1,0 +1,227 @@
+//! Rows of datasets in any order, read by several threads in bounded memory.
+//!
+//! Rows are gathered a window at a time. In a window each record batch that is needed is opened
+//! once, whatever the order of the rows, so that an order that jumps about costs little more than
+//! one that does not. While a window is passed on, the next one is read.
+
+use super::CopyOptions;
+use crate::Error;
+use crate::walk::threads;
+use arrow_array::{RecordBatch, UInt64Array};
+use arrow_schema::Field;
+use arrow_select::take::take_record_batch;
+use meetpoint_format::dataset::schema::KIND_KEY;
+use meetpoint_format::dataset::{Columns, Row};
+use meetpoint_prepare::Dataset;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+
+/// Most rows of a window, so that rows of a few bytes do not make it long.
+const WINDOW_ROWS_MAX: usize = 1 << 16;
+/// The kind of a column that says where content lies which is not in the parts.
+const PLACE_KIND: &str = "content_place";
+/// Bytes that a row takes in memory beside what it takes in its part.
+const ROW_BYTES: u64 = 256;
+
+/// A dataset that rows are taken from, and what becomes of their keys and labels.
+pub(super) struct Input {
+    pub(super) dataset: Dataset,
+    /// What precedes each key.
+    pub(super) prefix: String,
+    /// The label of the result for each label of the dataset; `None` where they are the same.
+    pub(super) labels: Option<Vec<i32>>,
+    /// The columns of its rows as they are carried over.
+    pub(super) columns: Columns,
+    /// Indices of the further ones of these.
+    carried: Vec<usize>,
+    /// What a row takes beside its content, on average: key, numbers, entry points, columns.
+    beside_bytes: u64,
+}
+
+/// What samples are made of once their content is with them, and which of the further columns those
+/// are: all but the one that says where content lies that stays elsewhere.
+pub(super) fn carried(columns: &Columns) -> (Columns, Vec<usize>) {
+    let fields = columns.extra.fields();
+    let carried: Vec<usize> =
+        (0..fields.len()).filter(|column| !is_place(&fields[*column])).collect();
+    let extra = columns.extra.project(&carried).expect("they are columns of it");
+    (Columns { extra: Arc::new(extra), ..columns.clone() }, carried)
+}
+
+/// Whether a column says where content lies.
+pub(super) fn is_place(field: &Field) -> bool {
+    field.metadata().get(KIND_KEY).is_some_and(|kind| kind == PLACE_KIND)
+}
+
+impl Input {
+    /// A dataset whose rows stay as they are.
+    pub(super) fn plain(dataset: Dataset) -> Self {
+        let manifest = dataset.manifest();
+        let file_bytes: u64 = manifest.parts.iter().map(|part| part.bytes).sum();
+        let beside = file_bytes.saturating_sub(manifest.image_bytes);
+        let beside_bytes = ROW_BYTES + beside / manifest.samples.max(1);
+        let (columns, carried) = carried(dataset.columns());
+        Self { dataset, prefix: String::new(), labels: None, columns, carried, beside_bytes }
+    }
+}
+
+/// A sample of one of the inputs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Pick {
+    /// Index of the input.
+    pub(super) input: usize,
+    /// Its sample.
+    pub(super) sample: u64,
+}
+
+/// Which samples, in which order.
+pub(super) type Picks<'a> = dyn Iterator<Item = Result<Pick, Error>> + Send + 'a;
+
+/// Reads the rows that `picks` names and shows them to `receive` in that order.
+pub(super) fn each_row(
+    inputs: &[Input],
+    picks: &mut Picks<'_>,
+    options: &CopyOptions,
+    receive: &mut dyn FnMut(Row) -> Result<(), Error>,
+) -> Result<(), Error> {
+    // One window is read while another is passed on.
+    let window_bytes = options.memory_bytes / 2;
+    let threads = threads(options.threads);
+    std::thread::scope(|scope| {
+        let (sender, receiver) = mpsc::sync_channel(0);
+        scope.spawn(move || {
+            let mut picks = picks.peekable();
+            while picks.peek().is_some() {
+                let window = plan(inputs, &mut picks, window_bytes)
+                    .and_then(|window| read(inputs, &window, threads));
+                let is_last = window.is_err();
+                if sender.send(window).is_err() || is_last {
+                    return;
+                }
+            }
+        });
+        // When this leaves, the receiver goes and the thread finds nobody to send to.
+        for window in receiver {
+            for row in window? {
+                if options.stop.load(Ordering::Relaxed) {
+                    return Err(Error::Interrupted);
+                }
+                receive(row)?;
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Takes picks until their rows fill the window; at least one.
+fn plan(
+    inputs: &[Input],
+    picks: &mut std::iter::Peekable<&mut Picks<'_>>,
+    window_bytes: u64,
+) -> Result<Vec<Pick>, Error> {
+    let mut window = Vec::new();
+    let mut bytes = 0;
+    while window.len() < WINDOW_ROWS_MAX && (window.is_empty() || bytes < window_bytes) {
+        let Some(pick) = picks.next() else { break };
+        let pick = pick?;
+        let input = &inputs[pick.input];
+        bytes += input.dataset.locate(pick.sample)?.bytes + input.beside_bytes;
+        window.push(pick);
+    }
+    Ok(window)
+}
+
+/// Rows of a window that lie in one record batch.
+struct Unit<'a> {
+    input: &'a Input,
+    record_batch: usize,
+    /// Place in the window, and row in the record batch.
+    rows: Vec<(usize, usize)>,
+}
+
+/// Reads the rows of a window.
+fn read(inputs: &[Input], window: &[Pick], threads: usize) -> Result<Vec<Row>, Error> {
+    let mut by_batch: BTreeMap<(usize, usize), Vec<(usize, usize)>> = BTreeMap::new();
+    for (place, pick) in window.iter().enumerate() {
+        let (record_batch, row) = inputs[pick.input].dataset.batch_of(pick.sample)?;
+        by_batch.entry((pick.input, record_batch)).or_default().push((place, row));
+    }
+    let units: Vec<Unit<'_>> = by_batch
+        .into_iter()
+        .map(|((input, record_batch), rows)| Unit { input: &inputs[input], record_batch, rows })
+        .collect();
+    let next = AtomicUsize::new(0);
+    let places: Vec<Option<Row>> = window.iter().map(|_| None).collect();
+    let outcome = Mutex::new((places, None));
+    std::thread::scope(|scope| {
+        for _ in 0..threads.min(units.len()) {
+            scope.spawn(|| {
+                while let Some(unit) = units.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let read = unit.read();
+                    let mut outcome = outcome.lock().unwrap_or_else(PoisonError::into_inner);
+                    match read {
+                        Ok(rows) => {
+                            rows.into_iter().for_each(|(at, row)| outcome.0[at] = Some(row));
+                        }
+                        Err(error) => {
+                            outcome.1.get_or_insert(error);
+                            next.store(units.len(), Ordering::Relaxed);
+                        }
+                    }
+                }
+            });
+        }
+    });
+    let (rows, error) = outcome.into_inner().unwrap_or_else(PoisonError::into_inner);
+    match error {
+        Some(error) => Err(error),
+        None => Ok(rows.into_iter().map(|row| row.expect("each pick lies in one unit")).collect()),
+    }
+}
+
+impl Unit<'_> {
+    /// Its rows, each with its place in the window.
+    fn read(&self) -> Result<Vec<(usize, Row)>, Error> {
+        let dataset = &self.input.dataset;
+        let keyed = dataset.keyed_rows(self.record_batch)?;
+        let extra = self.extra()?;
+        let mut read = Vec::with_capacity(self.rows.len());
+        for (number, (place, row)) in self.rows.iter().enumerate() {
+            let sample = keyed.first_sample + *row as u64;
+            let location = dataset.locate(sample)?;
+            let entry_points = keyed.entry_points.as_ref().and_then(|table| table.row(*row));
+            read.push((
+                *place,
+                Row {
+                    key: format!("{}{}", self.input.prefix, keyed.keys[*row]),
+                    image: dataset.read_located(sample, &location)?,
+                    label: location.label.map(|label| self.label(label)),
+                    entry_points: entry_points.map(|points| points.as_ref().to_vec()),
+                    extra: extra.as_ref().map(|batch| (Arc::clone(batch), number)),
+                },
+            ));
+        }
+        Ok(read)
+    }
+
+    /// The further columns of its rows, in their order and without those of others.
+    fn extra(&self) -> Result<Option<Arc<RecordBatch>>, Error> {
+        let dataset = &self.input.dataset;
+        if self.input.carried.is_empty() {
+            return Ok(None);
+        }
+        let batch = dataset.extra(self.record_batch, Some(&self.input.carried))?;
+        let rows: UInt64Array = self.rows.iter().map(|(_, row)| *row as u64).collect();
+        let taken = take_record_batch(&batch, &rows).expect("the rows are of the record batch");
+        Ok(Some(Arc::new(taken)))
+    }
+
+    fn label(&self, label: i32) -> i32 {
+        match &self.input.labels {
+            // The index refuses labels that the manifest does not name.
+            Some(labels) => labels[usize::try_from(label).expect("not negative")],
+            None => label,
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! What can be saved of a dataset whose manifest is lost or whose parts are damaged.
+//!
+//! In reading order: [`repair`], `part` (the rows of a part that can be proven), `manifest` (what
+//! `dataset.json` said, or what it must have said).
+
+mod manifest;
+mod part;
+
+use super::copy::{CopyOptions, CopySummary, Progress};
+use super::error::OperationError;
+use super::gather::is_place;
+use crate::Error;
+use crate::writer::{Writer, WriterOptions};
+use manifest::{Before, Saved};
+pub use manifest::{LabelsFrom, ManifestState};
+use meetpoint_format::dataset::Columns;
+use part::{Found, Part};
+use sha2::{Digest, Sha256};
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Where what was saved goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RepairTo {
+    /// To a dataset of its own; the damaged one is only read.
+    Dataset(PathBuf),
+    /// In the place of the damaged one, once it is written whole beside it.
+    InPlace,
+}
+
+/// What was saved and what was not.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct RepairSummary {
+    /// The repaired dataset; `None` where nothing was wrong with one that was to be repaired in
+    /// place.
+    pub repaired: Option<CopySummary>,
+    /// Samples that were saved.
+    pub samples: u64,
+    /// Samples that were not, as far as their number is known.
+    pub samples_lost: u64,
+    /// What was lost, in order.
+    pub lost: Vec<Lost>,
+    /// Bytes that were put right.
+    pub corrected: Vec<Corrected>,
+    /// How `dataset.json` was.
+    pub manifest: ManifestState,
+    /// Where the names of the labels are from.
+    pub labels_from: LabelsFrom,
+}
+
+/// Samples that were not saved.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Lost {
+    /// Part file.
+    pub part: String,
+    /// The first of its rows that are lost.
+    pub first_row: u64,
+    /// How many follow one another; 0 where that is not known.
+    pub samples: u64,
+    /// Key, of a single sample whose key is known.
+    pub key: Option<String>,
+    /// Why.
+    pub reason: String,
+}
+
+/// A byte that was put right.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Corrected {
+    /// Part file.
+    pub part: String,
+    /// Offset of the byte in the file.
+    pub offset: u64,
+    /// What it belongs to.
+    pub what: String,
+}
+
+/// Writes every sample of `from` that is proven to be as it was written to a dataset, and lists the
+/// others.
+///
+/// The manifest need not be there: parts are then those that lie in the folder, in the order of
+/// their names, and names of labels are taken from the keys where they are folders. With `correct`,
+/// single bytes are put right where a checksum tells which; it takes damage of several bytes for
+/// that of one in some cases of a thousand, so it is not done unasked. Of two samples with one key
+/// the first is kept. Memory: 24 bytes a sample, and a record batch.
+pub fn repair(
+    from: &Path,
+    to: &RepairTo,
+    correct: bool,
+    options: &CopyOptions,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<RepairSummary, Error> {
+    let before = Before::read(from)?;
+    let mut found = Found::default();
+    let parts = open_parts(from, &before, correct, &mut found)?;
+    let hopeless = |problem: &str| OperationError::Hopeless {
+        path: from.to_path_buf(),
+        problem: problem.to_owned(),
+    };
+    let columns = columns(&parts).ok_or_else(|| hopeless("none of its parts has a footer"))?;
+    if columns.extra.fields().iter().any(|field| is_place(field)) {
+        return Err(hopeless("its content lies elsewhere; `meetpoint index` it again").into());
+    }
+    let (path, sources, force) = match to {
+        RepairTo::Dataset(to) => (to.as_path(), vec![from.to_path_buf()], options.force),
+        RepairTo::InPlace => (from, Vec::new(), true),
+    };
+    let part_bytes_target = options.part_bytes_target;
+    let written = WriterOptions { force, part_bytes_target, sources, ..Default::default() };
+    let mut writer = Writer::create(path, Arc::new(columns), &written)?;
+    let mut saved = before.labels();
+    save(&parts, &mut writer, &mut saved, &mut found, options, progress)?;
+    let samples = writer.samples();
+    if samples == 0 {
+        return Err(hopeless("no sample of it can be proven to be as it was written").into());
+    }
+    let samples_lost = found.lost.iter().map(|lost| lost.samples).sum();
+    let is_sound = found.lost.is_empty()
+        && found.corrected.is_empty()
+        && before.state == ManifestState::Sound
+        && parts.iter().all(|part| part.is_proven && part.has_sound_head());
+    let (labels, labels_from) = saved.names();
+    let repaired = if is_sound && *to == RepairTo::InPlace {
+        None
+    } else {
+        let stored = before.stored(&saved, samples);
+        let provenance = before.provenance(from, samples_lost);
+        Some(CopySummary::of(writer.finish(labels, stored, provenance)?, 0))
+    };
+    let Found { lost, corrected } = found;
+    let manifest = before.state;
+    Ok(RepairSummary { repaired, samples, samples_lost, lost, corrected, manifest, labels_from })
+}
+
+/// Writes the sound rows of the parts whose columns are those of the writer.
+fn save(
+    parts: &[Part],
+    writer: &mut Writer,
+    saved: &mut Saved,
+    found: &mut Found,
+    options: &CopyOptions,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<(), Error> {
+    let mut keys = Keys::default();
+    let mut done =
+        Progress { samples: parts.iter().map(Part::samples).sum(), ..Default::default() };
+    progress(done);
+    for part in parts {
+        if part.columns() != writer.columns() {
+            let reason = "its columns are not those of the other parts".to_owned();
+            let (part, samples) = (part.name().to_owned(), part.samples());
+            found.lost.push(Lost { part, first_row: 0, samples, key: None, reason });
+            continue;
+        }
+        part.rows(found, &mut |found, place, row| {
+            if options.stop.load(Ordering::Relaxed) {
+                return Err(Error::Interrupted);
+            }
+            done.samples_done += 1;
+            done.bytes_done += row.image.len() as u64;
+            progress(done);
+            let reason = keys.add(&row.key).or_else(|| saved.add(&row).err());
+            match reason {
+                None => writer.push(row),
+                Some(reason) => {
+                    let (part, key) = (part.name().to_owned(), Some(row.key));
+                    found.lost.push(Lost { part, first_row: place, samples: 1, key, reason });
+                    Ok(())
+                }
+            }
+        })?;
+    }
+    Ok(())
+}
+
+/// Opens the parts that have a footer; the others are lost.
+fn open_parts(
+    from: &Path,
+    before: &Before,
+    correct: bool,
+    found: &mut Found,
+) -> Result<Vec<Part>, Error> {
+    let mut parts = Vec::new();
+    for (name, listed) in before.parts(from)? {
+        match Part::open(from, &name, listed, correct, found) {
+            Ok(part) => parts.push(part),
+            Err(reason) => {
+                let samples = listed.map_or(0, |entry| entry.samples);
+                found.lost.push(Lost { part: name, first_row: 0, samples, key: None, reason });
+            }
+        }
+    }
+    Ok(parts)
+}
+
+/// The columns: those of the parts that are known to be the ones of the manifest, and among them,
+/// or where there are none, those of most samples.
+fn columns(parts: &[Part]) -> Option<Columns> {
+    let any_proven = parts.iter().any(|part| part.is_proven);
+    let voters = || parts.iter().filter(|part| part.is_proven || !any_proven);
+    let samples_with = |columns: &Columns| -> u64 {
+        voters().filter(|part| part.columns() == columns).map(Part::samples).sum()
+    };
+    // Of equally many, the first.
+    let most = voters()
+        .map(Part::columns)
+        .reduce(|best, other| if samples_with(other) > samples_with(best) { other } else { best });
+    most.cloned()
+}
+
+/// Keys that were seen, by the first half of their SHA-256.
+#[derive(Default)]
+struct Keys {
+    seen: HashSet<[u8; 16]>,
+}
+
+impl Keys {
+    /// Adds a key; why it cannot be, where it was there before.
+    fn add(&mut self, key: &str) -> Option<String> {
+        let digest = Sha256::digest(key.as_bytes());
+        let is_first = self.seen.insert(digest[..16].try_into().expect("half of 32 bytes"));
+        (!is_first).then(|| "another sample before it has its key".to_owned())
+    }
+}

@@ -1,0 +1,375 @@
+//! What of a damaged part can be proven to be as it was written.
+//!
+//! A row is taken when the checksum of its record batch's tables, those of its further columns and
+//! that of its content are right. With a footer whose own checksum is not known they still prove
+//! what they match: by chance a damaged checksum matches damaged bytes once in four billion times.
+
+use super::{Corrected, Lost};
+use crate::Error;
+use crate::verify::{PartFile, Repaired, cause_of, changed_byte};
+use arrow_array::{RecordBatch, RecordBatchOptions};
+use arrow_ipc::convert::try_fb_to_schema;
+use meetpoint_format::checksum::crc32c;
+use meetpoint_format::dataset::{
+    BufferRole, Columns, ExtraBytes, PartBytes, PartEntry, PartLayout, RecordBatchMetadata,
+    RecordBatchPlace, Row,
+};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Key of the footer's metadata with the rows of each record batch (`docs/dataset-format.md`).
+const RECORD_BATCHES_KEY: &str = "meetpoint.record_batches";
+/// Longest footer that is read.
+const TAIL_BYTES_MAX: u64 = 1 << 26;
+/// End-of-stream marker before a footer; length and magic number behind it.
+const BESIDE_FOOTER_BYTES: u64 = 18;
+
+/// A part whose footer reads.
+pub(super) struct Part {
+    file: PartFile,
+    name: String,
+    layout: PartLayout,
+    correct: bool,
+    /// Whether its footer is the one that the manifest names.
+    pub(super) is_proven: bool,
+}
+
+/// What was found beside sound rows.
+#[derive(Default)]
+pub(super) struct Found {
+    pub(super) lost: Vec<Lost>,
+    pub(super) corrected: Vec<Corrected>,
+}
+
+impl Part {
+    /// Reads the footer of a part: as the manifest lists it, else as the file has it. The error is
+    /// why there is none.
+    pub(super) fn open(
+        folder: &Path,
+        name: &str,
+        listed: Option<&PartEntry>,
+        correct: bool,
+        found: &mut Found,
+    ) -> Result<Self, String> {
+        let file = PartFile { path: folder.join(name) };
+        let part = |layout, is_proven| {
+            let (file, name) = (PartFile { path: file.path.clone() }, name.to_owned());
+            Self { file, name, layout, correct, is_proven }
+        };
+        let bytes = file.part_bytes(0).map_err(|error| format!("does not open: {error}"))?;
+        let known = listed.map(|entry| PartLayout::read(0, entry, &file));
+        if let Some(Ok(layout)) = known {
+            return Ok(part(layout, true));
+        }
+        if let Some(entry) = listed.filter(|entry| correct && entry.bytes == bytes)
+            && let Some(layout) = correct_footer(&file, entry, found)
+        {
+            return Ok(part(layout, true));
+        }
+        let as_found = entry_as_found(&file, name, bytes)?;
+        match PartLayout::read(0, &as_found, &file) {
+            Ok(layout) if schemas_differ(&file, &layout) => {
+                Err("the schemas at its beginning and in its footer differ".to_owned())
+            }
+            Ok(layout) => Ok(part(layout, listed.is_none())),
+            Err(error) => Err(cause_of(error)),
+        }
+    }
+
+    /// Whether the schema at its beginning is as it was written. Rows do not need it.
+    pub(super) fn has_sound_head(&self) -> bool {
+        let head = &self.layout.head;
+        let bytes = (head.end - head.start).min(TAIL_BYTES_MAX);
+        let mut read = vec![0; usize::try_from(bytes).expect("bounded by TAIL_BYTES_MAX")];
+        let is_read = self.file.read_exact_at(0, head.start, &mut read).is_ok();
+        is_read && crc32c(&read) == self.layout.head_crc32c
+    }
+
+    /// What its samples are made of.
+    pub(super) fn columns(&self) -> &Columns {
+        &self.layout.columns
+    }
+
+    /// Samples that its footer names.
+    pub(super) fn samples(&self) -> u64 {
+        self.layout.record_batches.iter().map(|batch| u64::from(batch.rows)).sum()
+    }
+
+    /// Name of its file.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Shows each sound row, with its place in the part, to `receive`; the others go to `found`.
+    pub(super) fn rows(
+        &self,
+        found: &mut Found,
+        receive: &mut dyn FnMut(&mut Found, u64, Row) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let mut first_row = 0;
+        for batch in &self.layout.record_batches {
+            let rows = Rows { part: self, batch, first_row };
+            match rows.read_tables(found) {
+                Ok(tables) => rows.each(&tables, found, receive)?,
+                Err(reason) => found.lost.push(rows.all_lost(reason)),
+            }
+            first_row += u64::from(batch.rows);
+        }
+        Ok(())
+    }
+}
+
+/// The footer with one byte put right, where that explains the checksum in the manifest.
+fn correct_footer(file: &PartFile, entry: &PartEntry, found: &mut Found) -> Option<PartLayout> {
+    let start = entry.bytes.checked_sub(tail_bytes(file, entry.bytes)?)?;
+    let mut tail = vec![0; usize::try_from(entry.bytes - start).ok()?];
+    file.read_exact_at(0, start, &mut tail).ok()?;
+    let byte = changed_byte(tail.len(), crc32c(&tail), entry.tail_crc32c)?;
+    let offset = start + byte.index as u64;
+    let repaired = Repaired { part: file, offset, xor: byte.xor };
+    let layout = PartLayout::read(0, entry, &repaired).ok()?;
+    found.corrected.push(Corrected { part: entry.file.clone(), offset, what: "footer".to_owned() });
+    Some(layout)
+}
+
+/// Bytes from the end-of-stream marker to the end, as the length before the end says.
+fn tail_bytes(file: &PartFile, bytes: u64) -> Option<u64> {
+    let mut last = [0; 10];
+    file.read_exact_at(0, bytes.checked_sub(10)?, &mut last).ok()?;
+    let length = i32::from_le_bytes(last[..4].try_into().expect("4 of 10 bytes"));
+    let tail = u64::try_from(length).ok()?.checked_add(BESIDE_FOOTER_BYTES)?;
+    (tail <= bytes.min(TAIL_BYTES_MAX)).then_some(tail)
+}
+
+/// Whether the footer names other columns than the schema at the beginning, which is sound.
+fn schemas_differ(file: &PartFile, layout: &PartLayout) -> bool {
+    let read = |range: &std::ops::Range<u64>| {
+        let bytes = range.end - range.start;
+        let mut region = vec![0; usize::try_from(bytes.min(TAIL_BYTES_MAX)).ok()?];
+        file.read_exact_at(0, range.start, &mut region).ok()?;
+        Some(region)
+    };
+    let differ = || {
+        let (head, tail) = (read(&layout.head)?, read(&layout.tail)?);
+        if crc32c(&head) != layout.head_crc32c {
+            // The damage is there.
+            return Some(false);
+        }
+        // Magic number and prefix are 8 bytes each.
+        let message = arrow_ipc::root_as_message(head.get(16..)?).ok()?;
+        let footer = arrow_ipc::root_as_footer(&tail[8..tail.len() - 10]).ok()?;
+        let first = try_fb_to_schema(message.header_as_schema()?).ok()?;
+        Some(first != try_fb_to_schema(footer.schema()?).ok()?)
+    };
+    differ().unwrap_or(true)
+}
+
+/// The entry that a manifest would have of a part, but for its SHA-256: from the file itself.
+fn entry_as_found(file: &PartFile, name: &str, bytes: u64) -> Result<PartEntry, String> {
+    let tail_bytes = tail_bytes(file, bytes)
+        .ok_or("it does not end as a part does: its end is cut off or damaged")?;
+    let mut tail = vec![0; usize::try_from(tail_bytes).expect("bounded by TAIL_BYTES_MAX")];
+    file.read_exact_at(0, bytes - tail_bytes, &mut tail)
+        .map_err(|error| format!("does not read: {error}"))?;
+    let footer = &tail[8..tail.len() - 10];
+    let footer = arrow_ipc::root_as_footer(footer)
+        .map_err(|error| format!("its footer does not parse: {error}"))?;
+    let mut pairs = footer.custom_metadata().into_iter().flatten();
+    let described = pairs
+        .find(|pair| pair.key() == Some(RECORD_BATCHES_KEY))
+        .and_then(|pair| pair.value())
+        .ok_or_else(|| format!("its footer has no `{RECORD_BATCHES_KEY}`"))?;
+    let samples = described
+        .split(',')
+        .filter_map(|item| item.split_once(':')?.0.parse::<u32>().ok())
+        .map(u64::from)
+        .sum();
+    let (file, sha256) = (name.to_owned(), "0".repeat(64));
+    Ok(PartEntry { file, samples, bytes, tail_crc32c: crc32c(&tail), sha256 })
+}
+
+/// A record batch that is gone through.
+struct Rows<'a> {
+    part: &'a Part,
+    batch: &'a RecordBatchPlace,
+    first_row: u64,
+}
+
+/// Everything of a record batch but its contents.
+struct Tables {
+    metadata: RecordBatchMetadata,
+    extra: Option<Arc<RecordBatch>>,
+}
+
+impl Rows<'_> {
+    /// Reads and checks the tables; the error is why none of the rows can be proven.
+    fn read_tables(&self, found: &mut Found) -> Result<Tables, String> {
+        let Part { file, name, .. } = self.part;
+        let read = RecordBatchMetadata::read(0, name, self.batch, file).map_err(cause_of)?;
+        let got = read.crc32c();
+        let metadata = if got == self.batch.rest_crc32c {
+            read
+        } else {
+            let damaged = "its keys, labels or offsets are damaged";
+            self.corrected_tables(&read, got, found).ok_or(damaged)?
+        };
+        let extra = match self.part.columns().has_extra() {
+            true => Some(Arc::new(self.read_extra(&metadata, found)?)),
+            false => None,
+        };
+        Ok(Tables { metadata, extra })
+    }
+
+    fn corrected_tables(
+        &self,
+        read: &RecordBatchMetadata,
+        got: u32,
+        found: &mut Found,
+    ) -> Option<RecordBatchMetadata> {
+        let Part { file, name, correct: true, .. } = self.part else { return None };
+        let byte = changed_byte(read.bytes().len(), got, self.batch.rest_crc32c)?;
+        let offset = read.part_offset(byte.index);
+        let repaired = Repaired { part: file, offset, xor: byte.xor };
+        let metadata = RecordBatchMetadata::read(0, name, self.batch, &repaired).ok()?;
+        if metadata.crc32c() != self.batch.rest_crc32c {
+            return None;
+        }
+        let what = format!("keys, labels or offsets of {}", self.words());
+        found.corrected.push(Corrected { part: name.clone(), offset, what });
+        Some(metadata)
+    }
+
+    /// Reads the further columns.
+    fn read_extra(
+        &self,
+        metadata: &RecordBatchMetadata,
+        found: &mut Found,
+    ) -> Result<RecordBatch, String> {
+        let columns = self.part.columns();
+        let table = metadata.extra(columns)?;
+        let mut arrays = Vec::with_capacity(table.columns());
+        for (column, field) in columns.extra.fields().iter().enumerate() {
+            let of_column = |problem: String| format!("column `{}`: {problem}", field.name());
+            let range = table.range(column).map_err(of_column)?;
+            let length = usize::try_from(range.end - range.start).expect("it has a limit");
+            let mut bytes = ExtraBytes::zeroed(length);
+            self.part
+                .file
+                .read_exact_at(0, range.start, bytes.as_mut_slice())
+                .map_err(|error| of_column(format!("does not read: {error}")))?;
+            let what = || format!("column `{}` of {}", field.name(), self.words());
+            self.check(
+                bytes.as_mut_slice(),
+                self.batch.extra_crc32c[column],
+                range.start,
+                &what,
+                found,
+            )
+            .map_err(of_column)?;
+            arrays.push(table.decode(column, field, bytes).map_err(of_column)?);
+        }
+        let rows = usize::try_from(self.batch.rows).expect("at most 65,536");
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        RecordBatch::try_new_with_options(Arc::clone(&columns.extra), arrays, &options)
+            .map_err(|error| error.to_string())
+    }
+
+    /// Holds bytes against their checksum, and puts one right where that is wanted and possible.
+    fn check(
+        &self,
+        bytes: &mut [u8],
+        expected: u32,
+        offset: u64,
+        what: &dyn Fn() -> String,
+        found: &mut Found,
+    ) -> Result<(), String> {
+        let got = crc32c(bytes);
+        if got == expected {
+            return Ok(());
+        }
+        let byte = match self.part.correct {
+            true => changed_byte(bytes.len(), got, expected),
+            false => None,
+        };
+        let Some(byte) = byte else {
+            return Err(format!("checksum is {got:#010x}, expected {expected:#010x}"));
+        };
+        bytes[byte.index] ^= byte.xor;
+        found.corrected.push(Corrected {
+            part: self.part.name.clone(),
+            offset: offset + byte.index as u64,
+            what: what(),
+        });
+        Ok(())
+    }
+
+    fn each(
+        &self,
+        tables: &Tables,
+        found: &mut Found,
+        receive: &mut dyn FnMut(&mut Found, u64, Row) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let Tables { metadata, extra } = tables;
+        let read = metadata.rows().and_then(|table| Ok((table, metadata.entry_points()?)));
+        let (table, entry_points) = match read {
+            Ok(read) => read,
+            Err(reason) => {
+                found.lost.push(self.all_lost(reason));
+                return Ok(());
+            }
+        };
+        let images = metadata.buffer(BufferRole::ImageData);
+        debug_assert!(
+            table.image_offsets.iter().all(|at| (images.start..=images.end).contains(at))
+        );
+        for row in 0..self.batch.rows {
+            let index = row as usize;
+            let place = self.first_row + u64::from(row);
+            let key = match metadata.key(row) {
+                Ok(key) => key.to_owned(),
+                Err(reason) => {
+                    found.lost.push(self.lost(place, None, reason));
+                    continue;
+                }
+            };
+            let (start, end) = (table.image_offsets[index], table.image_offsets[index + 1]);
+            let mut image = vec![0; usize::try_from(end - start).expect("at most 256 MiB")];
+            let what = || format!("content of {key}");
+            let read = self
+                .part
+                .file
+                .read_exact_at(0, start, &mut image)
+                .map_err(|error| format!("does not read: {error}"))
+                .and_then(|()| self.check(&mut image, table.crc32c[index], start, &what, found));
+            if let Err(reason) = read {
+                found.lost.push(self.lost(place, Some(key), format!("its content: {reason}")));
+                continue;
+            }
+            let entry_points = entry_points.as_ref().and_then(|table| table.row(index));
+            let row = Row {
+                key,
+                image,
+                label: table.labels[index],
+                entry_points: entry_points.map(|points| points.as_ref().to_vec()),
+                extra: extra.as_ref().map(|batch| (Arc::clone(batch), index)),
+            };
+            receive(found, place, row)?;
+        }
+        Ok(())
+    }
+
+    fn lost(&self, row: u64, key: Option<String>, reason: String) -> Lost {
+        let part = self.part.name.clone();
+        Lost { part, first_row: row, samples: 1, key, reason }
+    }
+
+    fn all_lost(&self, reason: String) -> Lost {
+        let (part, samples) = (self.part.name.clone(), u64::from(self.batch.rows));
+        Lost { part, first_row: self.first_row, samples, key: None, reason }
+    }
+
+    fn words(&self) -> String {
+        let last = self.first_row + u64::from(self.batch.rows) - 1;
+        format!("rows {} to {last}", self.first_row)
+    }
+}

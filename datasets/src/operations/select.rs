@@ -1,0 +1,138 @@
+//! The samples of a dataset that fit: by label, by key, by place.
+
+use super::copy::{CopyOptions, CopySummary, Deed, Progress};
+use super::error::OperationError;
+use super::gather::{Input, Pick};
+use crate::Error;
+use glob::{MatchOptions, Pattern};
+use meetpoint_prepare::Dataset;
+use std::ops::Range;
+use std::path::Path;
+
+/// `*` stays within a folder, `**` goes through folders; case counts.
+const MATCH: MatchOptions = MatchOptions {
+    case_sensitive: true,
+    require_literal_separator: true,
+    require_literal_leading_dot: false,
+};
+
+/// Which samples to take: those that fit every list that is not empty.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Selection {
+    /// Names of labels, of which a sample has one.
+    pub labels: Vec<String>,
+    /// Patterns, of which one fits the key.
+    pub keys: Vec<String>,
+    /// From which sample up to but without which.
+    pub range: Option<Range<u64>>,
+    /// Take those that do not fit instead.
+    pub invert: bool,
+}
+
+/// Writes the samples of `from` that fit to `to`, in their order. One bit a sample is kept.
+pub fn select(
+    from: &Path,
+    to: &Path,
+    selection: &Selection,
+    options: &CopyOptions,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<CopySummary, Error> {
+    let inputs = [Input::plain(Dataset::open(from)?)];
+    let dataset = &inputs[0].dataset;
+    let fitting = Fitting::of(dataset, selection)?;
+    if fitting.samples == 0 {
+        let what = "the selection".to_owned();
+        let remedy = "`meetpoint dataset cat` lists keys and labels";
+        return Err(OperationError::Empty { what, remedy }.into());
+    }
+    let mut picks = fitting.samples().map(|sample| Ok::<_, Error>(Pick { input: 0, sample }));
+    let deed = Deed {
+        name: "select",
+        options: said(selection),
+        inputs: &inputs,
+        samples: fitting.samples,
+        labels: dataset.manifest().labels.clone(),
+    };
+    deed.copy(to, &mut picks, options, progress)
+}
+
+fn said(selection: &Selection) -> Vec<(&'static str, String)> {
+    let mut said = Vec::new();
+    said.extend(selection.labels.iter().map(|label| ("label", label.clone())));
+    said.extend(selection.keys.iter().map(|key| ("key", key.clone())));
+    if let Some(range) = &selection.range {
+        said.push(("range", format!("{}..{}", range.start, range.end)));
+    }
+    if selection.invert {
+        said.push(("invert", "true".to_owned()));
+    }
+    said
+}
+
+/// The samples that fit, one bit each.
+pub(super) struct Fitting {
+    bits: Vec<u64>,
+    /// How many there are.
+    pub(super) samples: u64,
+}
+
+impl Fitting {
+    /// Goes through labels, and through keys where patterns ask for them.
+    pub(super) fn of(dataset: &Dataset, selection: &Selection) -> Result<Self, Error> {
+        let labels = label_indices(dataset, &selection.labels)?;
+        let patterns = patterns(&selection.keys)?;
+        let range = selection.range.clone().unwrap_or(0..dataset.len());
+        let words = dataset.len().div_ceil(64);
+        let mut bits = vec![0; usize::try_from(words).expect("samples fit into memory as bits")];
+        let mut samples = 0;
+        for batch in 0..dataset.record_batches() {
+            let of_batch = dataset.samples_of(batch);
+            let keys = match patterns.is_empty() {
+                true => Vec::new(),
+                false => dataset.keyed_rows(batch)?.keys,
+            };
+            for (row, sample) in of_batch.enumerate() {
+                let fits = range.contains(&sample)
+                    && (labels.is_empty()
+                        || dataset.locate(sample)?.label.is_some_and(|l| labels.contains(&l)))
+                    && (patterns.is_empty()
+                        || patterns.iter().any(|p| p.matches_with(&keys[row], MATCH)));
+                if fits != selection.invert {
+                    bits[(sample / 64) as usize] |= 1 << (sample % 64);
+                    samples += 1;
+                }
+            }
+        }
+        Ok(Self { bits, samples })
+    }
+
+    /// They themselves, in order.
+    pub(super) fn samples(&self) -> impl Iterator<Item = u64> + Send + '_ {
+        let with_bits = (0_u64..).zip(&self.bits).filter(|(_, bits)| **bits != 0);
+        with_bits.flat_map(|(word, bits)| {
+            (0..64).filter(move |bit| bits >> bit & 1 == 1).map(move |bit| word * 64 + bit)
+        })
+    }
+}
+
+fn label_indices(dataset: &Dataset, names: &[String]) -> Result<Vec<i32>, OperationError> {
+    let labels = &dataset.manifest().labels;
+    let index = |name: &String| {
+        let found = labels.iter().zip(0..).find(|(label, _)| *label == name);
+        found.map(|(_, index)| index).ok_or_else(|| OperationError::NoLabel {
+            path: dataset.path().to_path_buf(),
+            label: name.clone(),
+        })
+    };
+    names.iter().map(index).collect()
+}
+
+fn patterns(keys: &[String]) -> Result<Vec<Pattern>, OperationError> {
+    let parse = |pattern: &String| {
+        Pattern::new(pattern).map_err(|error| OperationError::Pattern {
+            pattern: pattern.clone(),
+            problem: error.to_string(),
+        })
+    };
+    keys.iter().map(parse).collect()
+}

@@ -1,0 +1,34 @@
+//! A dataset in another, random order.
+
+use super::copy::{CopyOptions, CopySummary, Deed, Progress};
+use super::gather::{Input, Pick};
+use crate::Error;
+use meetpoint_format::order::Order;
+use meetpoint_prepare::Dataset;
+use std::path::Path;
+
+/// Writes the samples of `from` to `to` in the order that an epoch 0 with this seed would have:
+/// sample `i` of the result is sample `Order::shuffled(n, seed, 0).sample_at(i)`.
+///
+/// Exact: every order of the samples can come about, whatever memory is given.
+pub fn shuffle(
+    from: &Path,
+    to: &Path,
+    seed: u64,
+    options: &CopyOptions,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<CopySummary, Error> {
+    let dataset = Dataset::open(from)?;
+    let order = Order::shuffled(dataset.len(), seed, 0);
+    let labels = dataset.manifest().labels.clone();
+    let samples = dataset.len();
+    let mut picks = (0..samples).map(|place| Ok(Pick { input: 0, sample: order.sample_at(place) }));
+    let deed = Deed {
+        name: "shuffle",
+        options: vec![("seed", seed.to_string())],
+        inputs: &[Input::plain(dataset)],
+        samples,
+        labels,
+    };
+    deed.copy(to, &mut picks, options, progress)
+}

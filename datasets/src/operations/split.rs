@@ -1,0 +1,183 @@
+//! A dataset into several that share nothing and together are all of it.
+
+use super::column::{Values, name_of_value};
+use super::copy::{CopyOptions, CopySummary, Deed, Progress};
+use super::draw::{Share, Strata, apportion};
+use super::error::OperationError;
+use super::gather::{Input, Pick};
+use crate::Error;
+use meetpoint_prepare::Dataset;
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+/// How a dataset is split.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SplitBy {
+    /// At random, each part with its share of the sum of all shares.
+    Shares {
+        /// Where each part goes, and how large it is.
+        parts: Vec<(PathBuf, Share)>,
+        /// Whether every label is split so, and not only all samples together.
+        stratify: bool,
+        /// Seed of the draw.
+        seed: u64,
+    },
+    /// A part for each value of a column, in a folder, under the value's name.
+    Column {
+        /// Name of the column, or `label`.
+        column: String,
+        /// Folder that the parts go to; it is made where it is not there.
+        folder: PathBuf,
+    },
+}
+
+/// A part before it is written.
+struct Planned {
+    to: PathBuf,
+    samples: u64,
+}
+
+/// Splits `from`. Samples keep their order; every part keeps all labels, so that a label is the
+/// same number in each.
+///
+/// Parts appear one after another, each whole or not at all. With the same seed and shares the
+/// split is the same, whatever the paths are called.
+pub fn split(
+    from: &Path,
+    by: &SplitBy,
+    options: &CopyOptions,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Vec<CopySummary>, Error> {
+    let inputs = [Input::plain(Dataset::open(from)?)];
+    match by {
+        SplitBy::Shares { parts, stratify, seed } => {
+            by_shares(&inputs, parts, *stratify, *seed, options, progress)
+        }
+        SplitBy::Column { column, folder } => by_column(&inputs, column, folder, options, progress),
+    }
+}
+
+fn by_shares(
+    inputs: &[Input; 1],
+    parts: &[(PathBuf, Share)],
+    stratify: bool,
+    seed: u64,
+    options: &CopyOptions,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Vec<CopySummary>, Error> {
+    if parts.len() < 2 {
+        let problem = format!("{} part is no split", parts.len());
+        return Err(OperationError::Shares { problem }.into());
+    }
+    let mut names = HashSet::new();
+    if let Some((path, _)) = parts.iter().find(|(path, _)| !names.insert(path)) {
+        let problem = format!("{} is named twice", path.display());
+        return Err(OperationError::Shares { problem }.into());
+    }
+    let dataset = &inputs[0].dataset;
+    let strata = if stratify { Strata::by_label(dataset)? } else { Strata::whole(dataset) };
+    let shares: Vec<Share> = parts.iter().map(|(_, share)| *share).collect();
+    let sizes = apportion(&strata.counts, &shares);
+    let planned = parts.iter().enumerate().map(|(part, (path, _))| {
+        let samples = sizes.iter().map(|sizes| sizes[part]).sum();
+        Planned { to: path.clone(), samples }
+    });
+    let said = vec![
+        ("shares", shares.iter().map(Share::to_string).collect::<Vec<_>>().join(",")),
+        ("stratify", stratify.to_string()),
+        ("seed", seed.to_string()),
+    ];
+    let pick = |part: usize| {
+        let sizes = &sizes;
+        let picks = strata.places(dataset, seed).filter_map(move |place| match place {
+            Ok(place) => {
+                let before: u64 = sizes[place.stratum][..part].iter().sum();
+                let own = before..before + sizes[place.stratum][part];
+                own.contains(&place.place).then_some(Ok(Pick { input: 0, sample: place.sample }))
+            }
+            Err(error) => Some(Err(error)),
+        });
+        Box::new(picks) as Box<dyn Iterator<Item = _> + Send>
+    };
+    write(inputs, &planned.collect::<Vec<_>>(), &said, &pick, options, progress)
+}
+
+fn by_column(
+    inputs: &[Input; 1],
+    column: &str,
+    folder: &Path,
+    options: &CopyOptions,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Vec<CopySummary>, Error> {
+    let dataset = &inputs[0].dataset;
+    let values = Values::of(dataset, column)?;
+    let mut planned = Vec::new();
+    for (value, samples) in values.counts()? {
+        let name = name_of_value(column, value.as_deref())?;
+        planned.push((value, Planned { to: folder.join(name), samples }));
+    }
+    let (names, planned): (Vec<_>, Vec<_>) = planned.into_iter().unzip();
+    let made = |source| Error::Write { path: folder.to_path_buf(), source };
+    std::fs::create_dir_all(folder).map_err(made)?;
+    let said = vec![("by", column.to_owned())];
+    let pick = |part: usize| {
+        let wanted = names[part].clone();
+        let picks = values.each().filter_map(move |value| match value {
+            Ok((sample, value)) => (value == wanted).then_some(Ok(Pick { input: 0, sample })),
+            Err(error) => Some(Err(error)),
+        });
+        Box::new(picks) as Box<dyn Iterator<Item = _> + Send>
+    };
+    write(inputs, &planned, &said, &pick, options, progress)
+}
+
+type PicksOfPart<'a> =
+    dyn Fn(usize) -> Box<dyn Iterator<Item = Result<Pick, Error>> + Send + 'a> + 'a;
+
+/// Writes the parts one after another.
+fn write<'a>(
+    inputs: &'a [Input; 1],
+    planned: &[Planned],
+    said: &[(&'static str, String)],
+    picks: &PicksOfPart<'a>,
+    options: &CopyOptions,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Vec<CopySummary>, Error> {
+    if let Some(part) = planned.iter().find(|part| part.samples == 0) {
+        let what = part.to.display().to_string();
+        let remedy = "give it a larger share, or leave it out";
+        return Err(OperationError::Empty { what, remedy }.into());
+    }
+    // Nothing is written while one of the parts would be refused in the end.
+    let may_not_be_there = !options.force && !options.resume;
+    if let Some(part) = planned.iter().find(|part| may_not_be_there && part.to.exists()) {
+        return Err(Error::Exists { path: part.to.clone() });
+    }
+    let samples = planned.iter().map(|part| part.samples).sum();
+    let mut before = Progress { samples, ..Progress::default() };
+    let mut summaries = Vec::new();
+    for (number, part) in planned.iter().enumerate() {
+        let mut options_said = said.to_vec();
+        options_said.push(("part", format!("{number}")));
+        let deed = Deed {
+            name: "split",
+            options: options_said,
+            inputs,
+            samples: part.samples,
+            labels: inputs[0].dataset.manifest().labels.clone(),
+        };
+        let mut last = Progress::default();
+        let mut advance = |step: Progress| {
+            last = step;
+            progress(Progress {
+                samples_done: before.samples_done + step.samples_done,
+                samples,
+                bytes_done: before.bytes_done + step.bytes_done,
+            });
+        };
+        summaries.push(deed.copy(&part.to, &mut picks(number), options, &mut advance)?);
+        before.samples_done += last.samples_done;
+        before.bytes_done += last.bytes_done;
+    }
+    Ok(summaries)
+}

@@ -1,0 +1,76 @@
+//! What the frame header of a JPEG says, for those who count and do not decode.
+
+use super::frame::{Coding, Frame};
+use super::markers::Header;
+use super::{form, form_of, skeleton::Skeleton};
+use crate::{Cpu, Error};
+
+/// How a JPEG is coded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JpegSummary {
+    /// Whether its coefficients come in several passes (SOF2).
+    pub is_progressive: bool,
+    /// Horizontal and vertical sampling factor of each component (T.81, A.1.1).
+    pub sampling: Vec<(u8, u8)>,
+}
+
+impl JpegSummary {
+    /// Of a file, or of the file that a coefficient form was made from; only headers are read.
+    pub fn of(stored: &[u8]) -> Result<Self, Error> {
+        let mut header = Header::default();
+        if form_of(stored).is_some() {
+            let reader = form::FormReader::open(stored, Cpu::Portable)?;
+            Skeleton::from_bytes(reader.skeleton())?.parse_into(&mut header)?;
+        } else {
+            header.parse_frame_only(stored)?;
+        }
+        Ok(Self::of_frame(&header.frame))
+    }
+
+    fn of_frame(frame: &Frame) -> Self {
+        let factor = |value: u32| u8::try_from(value).expect("a sampling factor is at most 4");
+        let components = frame.components().iter();
+        Self {
+            is_progressive: frame.coding == Coding::Progressive,
+            sampling: components.map(|c| (factor(c.h), factor(c.v))).collect(),
+        }
+    }
+
+    /// The usual name of how colours are subsampled: `4:2:0`, `gray`; where there is none, the
+    /// factors, as in `2x2,1x2,1x1`.
+    pub fn subsampling(&self) -> String {
+        let factors = || {
+            let pairs = self.sampling.iter().map(|(h, v)| format!("{h}x{v}"));
+            pairs.collect::<Vec<_>>().join(",")
+        };
+        match self.sampling[..] {
+            [_] => "gray".to_owned(),
+            [(h, v), (1, 1), (1, 1)] => match (h, v) {
+                (1, 1) => "4:4:4".to_owned(),
+                (2, 1) => "4:2:2".to_owned(),
+                (2, 2) => "4:2:0".to_owned(),
+                (1, 2) => "4:4:0".to_owned(),
+                (4, 1) => "4:1:1".to_owned(),
+                (4, 2) => "4:1:0".to_owned(),
+                _ => factors(),
+            },
+            _ => factors(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::JpegSummary;
+
+    #[test]
+    fn subsampling_has_its_usual_name_or_its_factors() {
+        let name = |sampling: &[(u8, u8)]| {
+            JpegSummary { is_progressive: false, sampling: sampling.to_vec() }.subsampling()
+        };
+        assert_eq!(name(&[(1, 1)]), "gray");
+        assert_eq!(name(&[(2, 2), (1, 1), (1, 1)]), "4:2:0");
+        assert_eq!(name(&[(2, 2), (1, 2), (1, 1)]), "2x2,1x2,1x1");
+        assert_eq!(name(&[(1, 1); 4]), "1x1,1x1,1x1,1x1");
+    }
+}
