@@ -5,6 +5,7 @@
 //! dataset), [`verify()`] (whether every bit is as it was packed, and where not), [`Error`].
 
 mod error;
+pub mod index;
 pub mod inspect;
 mod jpeg;
 mod natural;

@@ -1,6 +1,7 @@
 //! An open dataset: manifest, index and the files behind them. Shareable among threads.
 
-use crate::{Error, original};
+use crate::keys::Keys;
+use crate::{Error, KeyLookup, original};
 use meetpoint_format::checksum::crc32c;
 use meetpoint_format::dataset::{
     DatasetError, Index, KeyedRows, MANIFEST_BYTES_MAX, MANIFEST_NAME, Manifest, PartBytes,
@@ -11,6 +12,7 @@ use meetpoint_storage::files::{FileSet, read_regular};
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 /// A dataset opened for reading.
 #[derive(Debug)]
@@ -19,6 +21,7 @@ pub struct Dataset {
     index: Index,
     parts: Parts,
     manifest_sha256: [u8; 32],
+    keys: OnceLock<Keys>,
 }
 
 /// The files of the parts, in the order of the manifest.
@@ -45,7 +48,8 @@ impl Dataset {
         let parts = Parts(FileSet::open(files)?);
         let index = Index::open(manifest, &parts).map_err(damaged)?;
         let manifest_sha256 = Sha256::digest(&text).into();
-        Ok(Self { path: path.to_path_buf(), index, parts, manifest_sha256 })
+        let keys = OnceLock::new();
+        Ok(Self { path: path.to_path_buf(), index, parts, manifest_sha256, keys })
     }
 
     /// The folder.
@@ -122,9 +126,30 @@ impl Dataset {
         self.index.key(sample, &self.parts).map_err(|source| self.damaged(source))
     }
 
-    /// The sample with a key.
+    /// The sample with a key: with one small read and one of its record batch's keys where the
+    /// dataset has `keys.idx`, else by looking through all keys ([`Self::key_lookup`] tells which).
+    ///
+    /// An index of keys that is damaged is an error, never a key that is not found.
     pub fn find(&self, key: &str) -> Result<Option<u64>, Error> {
-        self.index.find(key, &self.parts).map_err(|source| self.damaged(source))
+        let Some(candidates) = self.keys().candidates(key, self)? else {
+            return self.index.find(key, &self.parts).map_err(|source| self.damaged(source));
+        };
+        for sample in candidates {
+            if self.key(sample)? == key {
+                return Ok(Some(sample));
+            }
+        }
+        Ok(None)
+    }
+
+    /// How keys are found.
+    pub fn key_lookup(&self) -> KeyLookup {
+        self.keys().lookup()
+    }
+
+    /// The index of keys, opened when it is first needed.
+    fn keys(&self) -> &Keys {
+        self.keys.get_or_init(|| Keys::open(self))
     }
 
     /// A sample's stored bytes, read plainly and checked against their checksum.

@@ -33,6 +33,14 @@ pub enum Error {
         /// Cause.
         source: meetpoint_format::dataset::DatasetError,
     },
+    /// The index of keys is not usable.
+    #[error("dataset {}: {problem}", path.display())]
+    KeyIndex {
+        /// Dataset folder.
+        path: PathBuf,
+        /// What is wrong with it, and what can be done.
+        problem: String,
+    },
     /// Blocks could not be read.
     #[error(transparent)]
     Storage(#[from] meetpoint_storage::Error),

@@ -1,7 +1,7 @@
 //! Turns a batch index into a tensor: finds the samples, reads them, checks them, decodes them.
 //!
 //! Host and device both prepare through this crate, which is what makes their samples equal.
-//! In reading order: [`Dataset`] (an open dataset), [`original`] (the file of what it holds),
+//! In reading order: [`Dataset`] (an open dataset), [`KeyLookup`] (how it finds keys), [`original`] (the file of what it holds),
 //! [`BatchPreparer`] (one thread's means of preparing batches), [`Error`].
 
 mod batch;
@@ -9,8 +9,10 @@ mod buffers;
 mod dataset;
 mod encoded;
 mod error;
+mod keys;
 
 pub use batch::{BYTES_AHEAD_MAX, BatchPreparer, Job, PrepareStats, READ_TIMEOUT, READS_MAX};
 pub use dataset::Dataset;
 pub use encoded::{decodes_regions, original};
 pub use error::Error;
+pub use keys::KeyLookup;

@@ -7,6 +7,7 @@ mod damage;
 mod fixtures;
 mod forms;
 mod inspecting;
+mod keys;
 mod lies;
 mod packing;
 mod places;
