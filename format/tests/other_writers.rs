@@ -8,8 +8,8 @@ use arrow_ipc::writer::{FileWriter, IpcWriteOptions};
 use arrow_schema::{DataType, Field, Schema};
 use meetpoint_format::checksum::crc32c;
 use meetpoint_format::dataset::{
-    EntryPointSpacing, EntryPointsStored, Index, Manifest, PartBytes, PartEntry, PartLayout,
-    Provenance, RecordBatchMetadata, Stored, part_name, schema,
+    Columns, EntryPointSpacing, EntryPointsStored, Index, Manifest, PartBytes, PartEntry,
+    PartLayout, Provenance, RecordBatchMetadata, Stored, part_name, schema,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -35,7 +35,8 @@ impl PartBytes for Memory {
 
 /// The five columns, and after them what `extra` gives.
 fn batch(extra: Vec<(Field, ArrayRef)>) -> RecordBatch {
-    let mut fields: Vec<_> = schema::schema().fields().iter().map(|f| (**f).clone()).collect();
+    let mut fields: Vec<_> =
+        Columns::images().schema().fields().iter().map(|f| (**f).clone()).collect();
     let crcs = IMAGES.map(crc32c);
     let mut columns: Vec<ArrayRef> = vec![
         Arc::new(StringArray::from_iter_values(KEYS)),
@@ -48,7 +49,7 @@ fn batch(extra: Vec<(Field, ArrayRef)>) -> RecordBatch {
         fields.push(field);
         columns.push(column);
     }
-    let metadata = schema::schema().metadata().clone();
+    let metadata = Columns::images().schema().metadata().clone();
     let schema = Schema::new(fields).with_metadata(metadata);
     RecordBatch::try_new(Arc::new(schema), columns).unwrap()
 }
@@ -105,12 +106,16 @@ fn open_as(version: u32, part: &Memory) -> Result<Index, meetpoint_format::datas
         labels: ["x", "y"].map(str::to_owned).to_vec(),
         parts: vec![entry(part)],
         stored: (version > 1).then(|| Stored { entry_points, ..Stored::default() }),
-        provenance: Provenance {
-            tool: "test".into(),
-            source: "none".into(),
-            skipped: 0,
-            options: BTreeMap::new(),
-        },
+        ..Manifest::new(
+            &Columns::images(),
+            Provenance {
+                tool: "test".into(),
+                source: "none".into(),
+                skipped: 0,
+                options: BTreeMap::new(),
+                ..Provenance::default()
+            },
+        )
     };
     Index::open(manifest, part)
 }

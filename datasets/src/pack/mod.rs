@@ -13,7 +13,7 @@ use crate::Error;
 use crate::jpeg::{Fate, JpegOptions};
 use crate::place::{Destination, Replace, Staging};
 use check::Verdict;
-use meetpoint_format::dataset::{EntryPointsStored, Manifest, Provenance, Row, Stored, schema};
+use meetpoint_format::dataset::{Columns, EntryPointsStored, Manifest, Provenance, Row, Stored};
 use parts::{Parts, Written};
 use scan::Source;
 use std::path::{Path, PathBuf};
@@ -143,24 +143,26 @@ pub fn pack(
     let mut source = scan::scan(from)?;
     let mut staging = Staging::create(&destination)?;
     let mut unreadable = std::mem::take(&mut source.unreadable);
-    let (written, stored) =
-        write_parts(from, &source, staging.content(), options, &mut unreadable, progress)?;
+    let columns = Arc::new(Columns::images());
+    let parts = Parts::new(staging.content(), Arc::clone(&columns), options.part_bytes_target);
+    let (written, stored) = write_parts(from, &source, parts, options, &mut unreadable, progress)?;
     let bytes_out = written.image_bytes + written.entry_points_bytes;
+    let provenance = Provenance {
+        tool: concat!("meetpoint ", env!("CARGO_PKG_VERSION")).to_owned(),
+        source: from.display().to_string(),
+        skipped: unreadable.len() as u64,
+        options: options.jpeg.by_name(),
+        time: None,
+        recipe: None,
+    };
     let manifest = Manifest {
-        format: schema::FORMAT.to_owned(),
-        version: schema::VERSION,
         samples: written.samples,
         image_bytes: written.image_bytes,
         image_bytes_max: written.image_bytes_max,
         labels: source.labels,
         parts: written.entries,
         stored: Some(stored.clone()),
-        provenance: Provenance {
-            tool: concat!("meetpoint ", env!("CARGO_PKG_VERSION")).to_owned(),
-            source: from.display().to_string(),
-            skipped: unreadable.len() as u64,
-            options: options.jpeg.by_name(),
-        },
+        ..Manifest::new(&columns, provenance)
     };
     let text = manifest.to_json();
     staging.write_manifest(text.as_bytes())?;
@@ -186,12 +188,11 @@ pub fn pack(
 fn write_parts(
     from: &Path,
     source: &Source,
-    to: &Path,
+    mut parts: Parts,
     options: &PackOptions,
     unreadable: &mut Vec<LeftOut>,
     progress: &mut dyn FnMut(PackProgress),
 ) -> Result<(Written, Stored), Error> {
-    let mut parts = Parts::new(to, options.part_bytes_target);
     let mut stored = Stored { form: options.jpeg.form, ..Stored::default() };
     let unreadable_names = unreadable.len() as u64;
     let mut done = PackProgress {
@@ -219,6 +220,7 @@ fn write_parts(
                         image: converted.stored,
                         label: file.label,
                         entry_points: converted.entry_points,
+                        extra: None,
                     })?;
                 }
             }

@@ -1,12 +1,13 @@
 //! Rows into part files, each synced and with its SHA-256 when it is full.
 
 use crate::Error;
-use meetpoint_format::dataset::{DatasetError, PartEncoder, PartEntry, Row, part_name};
+use meetpoint_format::dataset::{Columns, DatasetError, PartEncoder, PartEntry, Row, part_name};
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Bytes that are gathered before they are written.
 const WRITE_BUFFER_BYTES: usize = 1 << 20;
@@ -26,6 +27,7 @@ pub(super) struct Written {
 /// The part files of a dataset being written.
 pub(super) struct Parts {
     folder: PathBuf,
+    columns: Arc<Columns>,
     bytes_target: u64,
     open: Option<PartEncoder<BufWriter<Hashing>>>,
     written: Written,
@@ -33,16 +35,16 @@ pub(super) struct Parts {
 
 impl Parts {
     /// Parts of about `bytes_target` bytes in `folder`.
-    pub(super) fn new(folder: &Path, bytes_target: u64) -> Self {
+    pub(super) fn new(folder: &Path, columns: Arc<Columns>, bytes_target: u64) -> Self {
         let folder = folder.to_path_buf();
-        Self { folder, bytes_target, open: None, written: Written::default() }
+        Self { folder, columns, bytes_target, open: None, written: Written::default() }
     }
 
     /// Adds a row, to the next part when this one is full.
     pub(super) fn push(&mut self, row: Row) -> Result<(), Error> {
         let bytes = row.image.len() as u64;
         let entry_points_bytes = row.entry_points.as_ref().map_or(0, |found| found.len() as u64);
-        let added = bytes + entry_points_bytes;
+        let added = row.bytes();
         let is_full = |part: &PartEncoder<_>| part.bytes() + added > self.bytes_target;
         if self.open.as_ref().is_some_and(|part| part.samples() > 0 && is_full(part)) {
             self.finish_part()?;
@@ -55,8 +57,8 @@ impl Parts {
                 let file = File::create_new(&path)
                     .map_err(|source| Error::Write { path: path.clone(), source })?;
                 let sink = Hashing { file, hasher: Sha256::new() };
-                PartEncoder::new(BufWriter::with_capacity(WRITE_BUFFER_BYTES, sink))
-                    .map_err(failed)?
+                let sink = BufWriter::with_capacity(WRITE_BUFFER_BYTES, sink);
+                PartEncoder::new(sink, Arc::clone(&self.columns)).map_err(failed)?
             }
         };
         self.written.entry_points += u64::from(row.entry_points.is_some());

@@ -10,40 +10,11 @@
 
 use crate::{Error, LeftOut};
 use arrow_array::RecordBatch;
-use arrow_schema::SchemaRef;
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What the bytes of a sample are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ContentKind {
-    /// An encoded picture; it is decoded for a check, and JPEGs may be stored in another form.
-    Image,
-    /// An encoded sound.
-    Audio,
-    /// A text in UTF-8.
-    Text,
-    /// Anything else.
-    Bytes,
-    /// Samples have columns only; their content has no bytes.
-    None,
-}
-
-/// What the samples of a source are made of; known once it is open.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SourceSchema {
-    /// What `content` is.
-    pub kind: ContentKind,
-    /// Name of the content in the source, such as `image`, `jpg` or `audio`; empty for
-    /// [`ContentKind::None`].
-    pub name: String,
-    /// The columns beside key, content and label: any types but dictionaries, run-end encoded ones
-    /// and views. What a column is (a picture, a mask, boxes, …) is in its field's metadata under
-    /// `meetpoint.kind`, names of its integers under `meetpoint.labels` (a JSON list of strings).
-    pub extra: SchemaRef,
-}
+pub use meetpoint_format::dataset::{Columns as SourceSchema, ContentKind};
 
 /// How much there is, as far as it is known before the end; for a progress bar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

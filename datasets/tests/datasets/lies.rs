@@ -113,7 +113,7 @@ fn samples_that_are_not_what_they_should_be_are_found_deeply() {
         let entries = EntryPointsStored { spacing, samples, bytes };
         let converted = u64::from(form != Form::Jpeg);
         let stored = Stored { form, converted, entry_points: entries, ..Stored::default() };
-        let row = Row { key: "a.jpg".to_owned(), image, label: None, entry_points };
+        let row = Row { key: "a.jpg".to_owned(), image, label: None, entry_points, extra: None };
         bench.write_dataset(&[row], stored);
         assert!(verify(&bench.to(), &mut |_| ()).unwrap().is_sound());
         let problems = deep(&bench).problems;
