@@ -6,7 +6,18 @@
 //! so that they are read by many threads, and can be indexed without a copy.
 //!
 //! In reading order: [`Source`] (the trait), [`SourceSchema`] (what its samples are made of),
-//! [`Entry`] and [`Item`] (one of them), [`Finished`] (what is known at the end).
+//! [`Entry`] and [`Item`] (one of them), [`Finished`] (what is known at the end),
+//! [`SourceOptions`] (what a user says about it), [`detect()`] (which kind something is), and then a
+//! module for each kind.
+
+mod detect;
+pub mod folder;
+mod options;
+mod stamp;
+
+pub use detect::{KINDS, SourceKind, detect, kind_named, open};
+pub use options::SourceOptions;
+pub use stamp::SourceStamp;
 
 use crate::{Error, LeftOut};
 use arrow_array::RecordBatch;
@@ -105,6 +116,17 @@ pub struct Item {
     /// Its further columns: a row of a record batch with the schema [`SourceSchema::extra`]; absent
     /// where that has no fields.
     pub extra: Option<(Arc<RecordBatch>, usize)>,
+}
+
+impl Item {
+    /// What the user knows it by: the key where it is a file of its own, else where it lies.
+    pub fn name(&self) -> String {
+        match self.content {
+            Content::File { .. } => self.key.clone(),
+            _ if self.whence == Whence::default() => self.key.clone(),
+            _ => self.whence.to_string(),
+        }
+    }
 }
 
 /// What a source yields.
