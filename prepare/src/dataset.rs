@@ -1,5 +1,6 @@
 //! An open dataset: manifest, index and the files behind them. Shareable among threads.
 
+use crate::contents::Contents;
 use crate::keys::Keys;
 use crate::{Error, KeyLookup, original};
 use arrow_array::RecordBatch;
@@ -24,6 +25,8 @@ pub struct Dataset {
     parts: Parts,
     manifest_sha256: [u8; 32],
     keys: OnceLock<Keys>,
+    /// Where images lie that are not in the parts.
+    contents: Option<Contents>,
 }
 
 /// The files of the parts, in the order of the manifest.
@@ -51,7 +54,9 @@ impl Dataset {
         let index = Index::open(manifest, &parts).map_err(damaged)?;
         let manifest_sha256 = Sha256::digest(&text).into();
         let keys = OnceLock::new();
-        Ok(Self { path: path.to_path_buf(), index, parts, manifest_sha256, keys })
+        let contents = index.root().map(Contents::open).transpose()?;
+        let path = path.to_path_buf();
+        Ok(Self { path, index, parts, manifest_sha256, keys, contents })
     }
 
     /// The folder.
@@ -121,6 +126,24 @@ impl Dataset {
     pub fn keyed_rows(&self, record_batch: usize) -> Result<KeyedRows, Error> {
         let read = self.index.keyed_rows(record_batch, &self.parts);
         read.map_err(|source| self.damaged(source))
+    }
+
+    /// The file that the image of a sample lies in: its part, or one elsewhere.
+    pub fn content_path(&self, location: &SampleLocation) -> PathBuf {
+        match (&location.file, &self.contents) {
+            (Some(file), Some(contents)) => contents.root().join(&file.path),
+            _ => self.part_path(location.part),
+        }
+    }
+
+    /// The folder below which images stay in files of their own, where they are not in the parts.
+    pub fn content_root(&self) -> Option<&Path> {
+        self.contents.as_ref().map(Contents::root)
+    }
+
+    /// The files outside of the parts.
+    pub(crate) fn contents(&self) -> Option<&Contents> {
+        self.contents.as_ref()
     }
 
     /// What samples are made of.
@@ -214,6 +237,9 @@ impl Dataset {
         location: &SampleLocation,
         into: &mut [u8],
     ) -> Result<(), Error> {
+        if let (Some(file), Some(contents)) = (&location.file, &self.contents) {
+            return contents.read_exact_at(file, location.offset, into);
+        }
         self.parts.read_exact_at(location.part, location.offset, into).map_err(|source| {
             let part = self.manifest().parts[location.part].file.clone();
             self.damaged(DatasetError::Io { part, source })
@@ -242,7 +268,7 @@ impl Dataset {
         location: &SampleLocation,
     ) -> (String, u64, String) {
         let key = self.key(sample).unwrap_or_else(|error| format!("(unreadable: {error})"));
-        (self.part_path(location.part).display().to_string(), location.row, key)
+        (self.content_path(location).display().to_string(), location.row, key)
     }
 
     fn damaged(&self, source: DatasetError) -> Error {

@@ -6,6 +6,7 @@
 mod damage;
 mod fixtures;
 mod forms;
+mod in_place;
 mod inspecting;
 mod keys;
 mod lies;
