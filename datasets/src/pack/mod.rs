@@ -124,7 +124,11 @@ pub struct PackSummary {
     pub destination: PathBuf,
     /// Samples in it.
     pub samples: u64,
-    /// Bytes of all images as they are stored.
+    /// What their content is.
+    pub kind: ContentKind,
+    /// Names of the further columns.
+    pub columns: Vec<String>,
+    /// Bytes of all content as it is stored.
     pub image_bytes: u64,
     /// Bytes of content and entry points for each byte of the samples that were packed.
     pub ratio: f64,
@@ -254,7 +258,10 @@ fn finish(
 ) -> Result<PackSummary, Error> {
     let Rows { writer, mut stored, told: mut unreadable, mut found, not_samples, .. } = rows;
     unreadable.append(&mut found);
-    let is_image = writer.columns().kind == ContentKind::Image;
+    let kind = writer.columns().kind;
+    let is_image = kind == ContentKind::Image;
+    let fields = writer.columns().extra.fields().iter();
+    let columns = fields.map(|field| field.name().clone()).collect();
     stored.entry_points.spacing = options.jpeg.entry_points.filter(|_| is_image);
     let provenance = Provenance {
         tool: TOOL.to_owned(),
@@ -271,6 +278,8 @@ fn finish(
     Ok(PackSummary {
         destination: written.destination,
         samples: manifest.samples,
+        kind,
+        columns,
         image_bytes: manifest.image_bytes,
         ratio: bytes_out as f64 / stored.source_bytes.max(1) as f64,
         stored,

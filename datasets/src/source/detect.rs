@@ -2,7 +2,7 @@
 //!
 //! This is the one place to register a kind of source.
 
-use super::{Source, SourceOptions, folder};
+use super::{Source, SourceOptions, cifar, folder, idx, table, tar, zip};
 use crate::Error;
 use std::path::Path;
 
@@ -23,13 +23,50 @@ pub struct SourceKind {
 }
 
 /// All kinds of sources, in the order in which they are listed.
-pub const KINDS: [SourceKind; 1] = [SourceKind {
-    name: "folder",
-    words: "a folder of images, flat or with one sub-folder a class",
-    covers: &[],
-    recognise: folder::recognise,
-    open: folder::open,
-}];
+pub const KINDS: [SourceKind; 6] = [
+    SourceKind {
+        name: "folder",
+        words: "a folder of images, flat or with one sub-folder a class",
+        covers: &[],
+        recognise: folder::recognise,
+        open: folder::open,
+    },
+    SourceKind {
+        name: "table",
+        words: "a CSV, TSV or JSON Lines table that names files, or a folder with one",
+        covers: &["folder"],
+        recognise: table::recognise,
+        open: table::open,
+    },
+    SourceKind {
+        name: "tar",
+        words: "WebDataset tar shards: one, a folder of them, or a pattern such as a-{00..99}.tar",
+        covers: &[],
+        recognise: tar::recognise,
+        open: tar::open,
+    },
+    SourceKind {
+        name: "zip",
+        words: "a ZIP archive of images, flat or with one folder a class",
+        covers: &[],
+        recognise: zip::recognise,
+        open: zip::open,
+    },
+    SourceKind {
+        name: "cifar",
+        words: "CIFAR-10 or CIFAR-100, binary version: a folder, a file of it, or its archive",
+        covers: &["tar"],
+        recognise: cifar::recognise,
+        open: cifar::open,
+    },
+    SourceKind {
+        name: "idx",
+        words: "IDX files such as those of MNIST, plain or compressed",
+        covers: &[],
+        recognise: idx::recognise,
+        open: idx::open,
+    },
+];
 
 /// The kind of that name.
 pub fn kind_named(name: &str) -> Option<&'static SourceKind> {
@@ -42,16 +79,21 @@ pub fn kind_named(name: &str) -> Option<&'static SourceKind> {
 /// folder that nothing is known by is taken for one of images, which may have any names.
 pub fn detect(path: &Path) -> Result<&'static SourceKind, Error> {
     let mut found = Vec::new();
+    let metadata = path.metadata();
     for kind in &KINDS {
-        if let Some(by_what) = (kind.recognise)(path)? {
-            found.push((kind, by_what));
+        match (kind.recognise)(path) {
+            Ok(Some(by_what)) => found.push((kind, by_what)),
+            Ok(None) => {}
+            // What is not there may still be a pattern, which some kinds know.
+            Err(_) if metadata.is_err() => {}
+            Err(error) => return Err(error),
         }
     }
     let covered: Vec<_> = found.iter().flat_map(|(kind, _)| kind.covers).copied().collect();
     found.retain(|(kind, _)| !covered.contains(&kind.name));
     match found.as_slice() {
         [(kind, _)] => Ok(kind),
-        [] => match path.metadata() {
+        [] => match metadata {
             Ok(metadata) if metadata.is_dir() => {
                 Ok(kind_named("folder").expect("the table lists it"))
             }

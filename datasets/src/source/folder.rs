@@ -20,17 +20,17 @@ const RECOGNISE_MAX: usize = 10_000;
 
 /// Extensions of files that call themselves images; those that no decoder here reads among them,
 /// so that they are reported.
-const IMAGE_EXTENSIONS: [&str; 20] = [
+pub(super) const IMAGE_EXTENSIONS: [&str; 20] = [
     "jpg", "jpeg", "jpe", "jfif", "png", "webp", "bmp", "dib", "gif", "tif", "tiff", "ppm", "pgm",
     "pbm", "pnm", "avif", "heic", "heif", "jxl", "jp2",
 ];
 /// Extensions of files that hold sound.
-const AUDIO_EXTENSIONS: [&str; 12] =
+pub(super) const AUDIO_EXTENSIONS: [&str; 12] =
     ["wav", "flac", "mp3", "ogg", "oga", "opus", "m4a", "aac", "aif", "aiff", "wma", "au"];
 /// Extensions of files that hold a text.
-const TEXT_EXTENSIONS: [&str; 4] = ["txt", "text", "md", "rst"];
+pub(super) const TEXT_EXTENSIONS: [&str; 4] = ["txt", "text", "md", "rst"];
 /// Files that desktops leave behind (hidden ones are ignored anyway).
-const SIDE_FILES: [&str; 4] = ["Thumbs.db", "ehthumbs.db", "desktop.ini", "__MACOSX"];
+pub(super) const SIDE_FILES: [&str; 4] = ["Thumbs.db", "ehthumbs.db", "desktop.ini", "__MACOSX"];
 
 /// Says what there is where `path` is a folder with an image in it or below it, by name.
 pub fn recognise(path: &Path) -> Result<Option<String>, Error> {

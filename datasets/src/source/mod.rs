@@ -10,10 +10,19 @@
 //! [`SourceOptions`] (what a user says about it), [`detect()`] (which kind something is), and then a
 //! module for each kind.
 
+pub mod cifar;
+mod columns;
 mod detect;
 pub mod folder;
+pub mod idx;
+mod input;
+mod names;
 mod options;
+mod pixels;
 mod stamp;
+pub mod table;
+pub mod tar;
+pub mod zip;
 
 pub use detect::{KINDS, SourceKind, detect, kind_named, open};
 pub use options::SourceOptions;
@@ -121,9 +130,8 @@ pub struct Item {
 impl Item {
     /// What the user knows it by: the key where it is a file of its own, else where it lies.
     pub fn name(&self) -> String {
-        match self.content {
-            Content::File { .. } => self.key.clone(),
-            _ if self.whence == Whence::default() => self.key.clone(),
+        match (&self.whence.member, self.whence.offset) {
+            (None, None) => self.key.clone(),
             _ => self.whence.to_string(),
         }
     }

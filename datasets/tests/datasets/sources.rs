@@ -94,7 +94,7 @@ fn a_source_that_is_missing_or_a_file_is_refused() {
         pack(&from, &bench.to(), &Default::default(), &mut |_| ()).unwrap_err().to_string()
     };
     assert!(pack("nothing").contains("nothing: No such file"));
-    assert!(pack("a.jpg").contains("a.jpg is no folder"));
+    assert!(pack("a.jpg").contains("a.jpg is no source that is known; looked for:"));
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn names_that_are_not_utf_8_are_all_named_and_can_be_left_out() {
     put(b"cat/\xff\xfe", &jpeg(8, 8, 2));
     put(b"f\xf6lder/c.jpg", &jpeg(8, 8, 3));
     put(b"f\xf6lder/notes.txt", b"text");
-    bench.refuses("4 of 6 images do not read");
+    bench.refuses("4 of 6 samples do not read");
     let error = bench.pack().unwrap_err().to_string();
     let names = [r"cat/caf\xE9.jpg", r"cat/\xFF\xFE", r"f\xF6lder/c.jpg", "dog/broken.jpg"];
     for words in names.into_iter().chain(["not UTF-8", "rename", "--on-error skip"]) {
