@@ -99,7 +99,9 @@ impl Refusal {
     /// The status with the sentence.
     pub(crate) fn status(&self) -> tonic::Status {
         let code = match self {
-            Self::OutsideRoots { .. } | Self::ContentOutsideRoots { .. } => tonic::Code::PermissionDenied,
+            Self::OutsideRoots { .. } | Self::ContentOutsideRoots { .. } => {
+                tonic::Code::PermissionDenied
+            }
             Self::Memory { .. } => tonic::Code::ResourceExhausted,
             Self::RecipeTooLong { .. }
             | Self::Batches { .. }

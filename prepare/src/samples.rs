@@ -5,9 +5,7 @@ use crate::buffers::BufferPool;
 use crate::contents::OpenContents;
 use crate::{Dataset, Error};
 use meetpoint_format::dataset::SampleLocation;
-use meetpoint_storage::{
-    Access, AlignedBuffer, Completion, Engine, FileId, Request, RequestKind,
-};
+use meetpoint_storage::{Access, AlignedBuffer, Completion, Engine, FileId, Request, RequestKind};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -204,9 +202,11 @@ impl SampleReader {
         loop {
             let next = match underway.left.take() {
                 Some(left) => Some(left),
-                None => underway.samples.next().map(|sample| {
-                    self.dataset.locate(sample).map(|location| (sample, location))
-                }).transpose()?,
+                None => underway
+                    .samples
+                    .next()
+                    .map(|sample| self.dataset.locate(sample).map(|location| (sample, location)))
+                    .transpose()?,
             };
             let Some((sample, location)) = next else { return Ok(group) };
             match &mut group {

@@ -4,6 +4,7 @@ mod completions;
 mod demo;
 mod device;
 mod doctor;
+mod index;
 mod inspect;
 pub(crate) mod pack;
 mod recipe;
@@ -55,6 +56,7 @@ impl Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     Pack(pack::Arguments),
+    Index(index::Arguments),
     Unpack(unpack::Arguments),
     Inspect(inspect::Arguments),
     Verify(verify::Arguments),
@@ -75,6 +77,7 @@ pub(crate) fn dispatch(arguments: Arguments) -> anyhow::Result<()> {
     let output = Output::new(arguments.json);
     match arguments.command {
         Command::Pack(arguments) => pack::run(&arguments, output),
+        Command::Index(arguments) => index::run(&arguments, output),
         Command::Unpack(arguments) => unpack::run(&arguments, output),
         Command::Inspect(arguments) => inspect::run(&arguments, output),
         Command::Verify(arguments) => verify::run(&arguments, output),

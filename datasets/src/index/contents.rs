@@ -39,7 +39,8 @@ pub fn check_contents(
         if stop.load(Ordering::Relaxed) {
             return Err(Error::Interrupted);
         }
-        let Visited { sample, result: (location, read) } = visited.map_err(|unread| unread.error)?;
+        let Visited { sample, result: (location, read) } =
+            visited.map_err(|unread| unread.error)?;
         match read {
             Ok(bytes) => {
                 sum += bytes;

@@ -98,16 +98,15 @@ pub fn check_keys(dataset: &Dataset) -> Result<Option<String>, Error> {
     let read = |offset: u64, into: &mut [u8]| file.read_exact_at(into, offset);
     let mut hashes = vec![None; usize::try_from(dataset.len()).expect("samples are addressable")];
     let mut twice = None;
-    let checked = KeyIndex::open(dataset.manifest_sha256(), dataset.len(), bytes, &read).and_then(
-        |index| {
+    let checked =
+        KeyIndex::open(dataset.manifest_sha256(), dataset.len(), bytes, &read).and_then(|index| {
             index.check(&read, &mut |hash, sample| {
                 let place = &mut hashes[usize::try_from(sample).expect("below the keys")];
                 if place.replace(hash).is_some() {
                     twice = Some(sample);
                 }
             })
-        },
-    );
+        });
     if let Err(error) = checked {
         return Ok(Some(error.to_string()));
     }

@@ -8,8 +8,8 @@ mod contents;
 mod in_place;
 mod keys;
 
-use crate::pack::{PackOptions, PackProgress, PackSummary, pack};
 use crate::Error;
+use crate::pack::{PackOptions, PackProgress, PackSummary, pack};
 use std::path::Path;
 
 pub use contents::check_contents;

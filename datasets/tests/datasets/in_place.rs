@@ -149,7 +149,9 @@ fn an_image_that_is_progressive_stays_as_it_is() {
     bench.put(name, &bytes);
     indexed(&bench).unwrap();
     assert_eq!(bench.dataset().read_sample(0).unwrap(), bytes);
-    assert!(check_contents(&bench.dataset(), 1, &AtomicBool::new(false), &mut |_| ())
-        .unwrap()
-        .is_empty());
+    assert!(
+        check_contents(&bench.dataset(), 1, &AtomicBool::new(false), &mut |_| ())
+            .unwrap()
+            .is_empty()
+    );
 }

@@ -68,6 +68,7 @@ fn an_index_of_another_dataset_is_not_used() {
     let (bench, other) = (bench(), bench());
     index(&bench);
     other.lie(|manifest| manifest.provenance.tool = "another".to_owned());
+    assert_eq!(other.dataset().key_lookup(), KeyLookup::Scan);
     std::fs::copy(keys_of(&bench), keys_of(&other)).unwrap();
     let said = other.dataset().find("x").unwrap_err().to_string();
     assert!(said.contains("another dataset.json"), "{said}");

@@ -6,8 +6,8 @@
 //! in nanoseconds since 1970 (`Int64`). The metadata of the field hold the root. The content column
 //! has no bytes then; `crc32c` is that of the bytes in the file.
 
-use super::schema::{IMAGE_BYTES_MAX, KEY_BYTES_MAX, KIND_KEY};
 use super::Columns;
+use super::schema::{IMAGE_BYTES_MAX, KEY_BYTES_MAX, KIND_KEY};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int64Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, Int64Array, StringArray, StructArray, UInt64Array};
@@ -125,7 +125,10 @@ impl PlaceTable {
             let (offset, bytes) = (offsets.value(row), lengths.value(row));
             if last != Some(file) {
                 if !stays_below(file.0) {
-                    return Err(format!("row {row} of the batch: path {:?} leaves the root", file.0));
+                    return Err(format!(
+                        "row {row} of the batch: path {:?} leaves the root",
+                        file.0
+                    ));
                 }
                 table.paths.push_str(file.0);
                 table.files.push((table.paths.len(), file.1, file.2));
@@ -178,7 +181,10 @@ mod tests {
         let arrays: Vec<ArrayRef> = places.iter().map(ContentPlace::to_array).collect();
         let arrays: Vec<&dyn Array> = arrays.iter().map(AsRef::as_ref).collect();
         let indices: Vec<_> = (0..arrays.len()).map(|index| (index, 0)).collect();
-        PlaceTable::parse(&arrow_select::interleave::interleave(&arrays, &indices).unwrap(), longest)
+        PlaceTable::parse(
+            &arrow_select::interleave::interleave(&arrays, &indices).unwrap(),
+            longest,
+        )
     }
 
     #[test]

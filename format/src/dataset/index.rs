@@ -11,8 +11,8 @@
 
 use super::in_place::PlaceTable;
 use super::{
-    Columns, ContentFile, DatasetError, EntryPointTable, EntryPoints, ExtraBytes, ExtraTable, Manifest,
-    PartLayout, RecordBatchMetadata, RecordBatchPlace, RowTable,
+    Columns, ContentFile, DatasetError, EntryPointTable, EntryPoints, ExtraBytes, ExtraTable,
+    Manifest, PartLayout, RecordBatchMetadata, RecordBatchPlace, RowTable,
 };
 use crate::checksum::crc32c;
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
@@ -264,8 +264,7 @@ impl Index {
         batch: &Batch,
         metadata: &RecordBatchMetadata,
     ) -> Result<(), DatasetError> {
-        let table =
-            metadata.extra(&self.stored).map_err(|problem| self.broken(batch, &problem))?;
+        let table = metadata.extra(&self.stored).map_err(|problem| self.broken(batch, &problem))?;
         batch.extra.get_or_init(|| table);
         Ok(())
     }
