@@ -2,7 +2,7 @@
 //!
 //! This is the one place to register a kind of source.
 
-use super::{Source, SourceOptions, cifar, folder, idx, table, tar, zip};
+use super::{Source, SourceOptions, arrow, cifar, folder, idx, parquet, table, tar, zip};
 use crate::Error;
 use std::path::Path;
 
@@ -23,7 +23,7 @@ pub struct SourceKind {
 }
 
 /// All kinds of sources, in the order in which they are listed.
-pub const KINDS: [SourceKind; 6] = [
+pub const KINDS: [SourceKind; 8] = [
     SourceKind {
         name: "folder",
         words: "a folder of images, flat or with one sub-folder a class",
@@ -65,6 +65,20 @@ pub const KINDS: [SourceKind; 6] = [
         covers: &[],
         recognise: idx::recognise,
         open: idx::open,
+    },
+    SourceKind {
+        name: "parquet",
+        words: "a Parquet file, or a folder of them",
+        covers: &[],
+        recognise: parquet::recognise,
+        open: parquet::open,
+    },
+    SourceKind {
+        name: "arrow",
+        words: "an Arrow or Feather file, or a saved Hugging Face dataset",
+        covers: &[],
+        recognise: arrow::recognise,
+        open: arrow::open,
     },
 ];
 

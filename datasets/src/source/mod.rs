@@ -10,6 +10,7 @@
 //! [`SourceOptions`] (what a user says about it), [`detect()`] (which kind something is), and then a
 //! module for each kind.
 
+pub mod arrow;
 pub mod cifar;
 mod columns;
 mod detect;
@@ -18,7 +19,9 @@ pub mod idx;
 mod input;
 mod names;
 mod options;
+pub mod parquet;
 mod pixels;
+mod rows;
 mod stamp;
 pub mod table;
 pub mod tar;
