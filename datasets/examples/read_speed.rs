@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! read_speed make DIR SAMPLES [PART_MIB]     a dataset of tiny samples, to open
+//! read_speed pack SRC DIR [decode]            a folder; headers are checked, or all is decoded
 //! read_speed open DIR                        milliseconds, median of 21
 //! read_speed sequential|mapped DIR [ROUNDS]  all samples in order
 //! read_speed random DIR [ROUNDS] [DEPTH]     all samples in random order, through io_uring
@@ -10,6 +11,7 @@
 //! ```
 
 use meetpoint_datasets::writer::{Writer, WriterOptions};
+use meetpoint_datasets::{Check, JpegOptions, PackOptions, Progressive, pack};
 use meetpoint_format::dataset::{Columns, Provenance, Row, Stored};
 use meetpoint_format::order::Order;
 use meetpoint_prepare::{Dataset, MappedDataset, OnDamage, SampleReader};
@@ -50,6 +52,7 @@ fn main() -> Result<(), Failure> {
     };
     match mode.as_str() {
         "make" => make(&path, number(0, 1_000_000)?, number(1, 256)?),
+        "pack" => pack_folder(&path, rest),
         "open" => open(&path),
         "keys" => keys(&path),
         _ => read(mode, &path, number(0, 3)?, usize::try_from(number(1, 32)?)?),
@@ -76,6 +79,28 @@ fn make(path: &Path, samples: u64, part_mib: u64) -> Result<(), Failure> {
     let stored = Stored { source_bytes: samples * 8, ..Stored::default() };
     let written = writer.finish(Vec::new(), stored, provenance)?;
     println!("{{\"samples\": {samples}, \"parts\": {}}}", written.manifest.parts.len());
+    Ok(())
+}
+
+/// Packs a folder: as every other writer stores it, or as `meetpoint pack` does.
+fn pack_folder(from: &Path, rest: &[String]) -> Result<(), Failure> {
+    let [to, how @ ..] = rest else { return Err("pack SRC DIR [decode]".into()) };
+    let plain = JpegOptions {
+        entry_points: None,
+        progressive: Progressive::Keep,
+        ..JpegOptions::default()
+    };
+    let options = match how.first().map(String::as_str) {
+        Some("decode") => PackOptions { force: true, ..PackOptions::default() },
+        _ => PackOptions { force: true, check: Check::Header, jpeg: plain, ..Default::default() },
+    };
+    let (cpu, started) = (cpu_time(), Instant::now());
+    let summary = pack(from, Path::new(to), &options, &mut |_| ())?;
+    let (wall, cpu) = (started.elapsed().as_secs_f64(), (cpu_time() - cpu).as_secs_f64());
+    let (samples, bytes) = (summary.samples, summary.image_bytes);
+    println!(
+        "{{\"samples\": {samples}, \"bytes\": {bytes}, \"wall_s\": {wall:.6}, \"cpu_s\": {cpu:.6}}}"
+    );
     Ok(())
 }
 
