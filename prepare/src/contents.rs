@@ -51,7 +51,12 @@ impl Contents {
         let opened = File::from(opened);
         let metadata = opened.metadata().map_err(failed)?;
         match difference(&metadata, file) {
-            None => Ok(opened),
+            None => {
+                // It is a file, so opening has not waited; reading may, or io_uring would give up.
+                rustix::fs::fcntl_setfl(&opened, OFlags::empty())
+                    .map_err(|errno| failed(errno.into()))?;
+                Ok(opened)
+            }
             Some(difference) => Err(Error::ContentChanged { path: path(), difference }),
         }
     }
