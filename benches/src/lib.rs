@@ -1,5 +1,6 @@
 //! What every bench shares: options, rows of results, pictures to measure on.
 
+pub mod dataset;
 pub mod pictures;
 pub mod storage;
 

@@ -177,6 +177,14 @@ pub enum Error {
         /// File.
         path: PathBuf,
     },
+    /// A sample that cannot be indexed where it lies.
+    #[error("{whence} cannot stay in place: {problem}")]
+    NotInPlace {
+        /// The sample and where it is.
+        whence: String,
+        /// Why, and what can be done.
+        problem: String,
+    },
     /// The destination is there already.
     #[error("{} exists; choose another name or replace it with --force", path.display())]
     Exists {

@@ -6,7 +6,7 @@ use meetpoint_format::dataset::{
     ColumnEntry, ContentEntry, ContentKind, Form, PartEntry, Provenance, Stored,
 };
 use meetpoint_kernels::{ImageFormat, probe};
-use meetpoint_prepare::Dataset;
+use meetpoint_prepare::{Dataset, KeyLookup};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -46,6 +46,10 @@ pub struct Inspection {
     pub provenance: Provenance,
     /// What the headers of images say.
     pub images: ImageStatistics,
+    /// How a sample is found by its key.
+    pub keys: KeyLookup,
+    /// The folder that the content stays in, where it is not in the parts.
+    pub content_root: Option<PathBuf>,
 }
 
 /// A label and how often it occurs.
@@ -129,6 +133,8 @@ pub fn inspect(path: &Path) -> Result<Inspection, Error> {
         stored: manifest.stored.clone(),
         provenance: manifest.provenance.clone(),
         images: probe_images(&dataset)?,
+        keys: dataset.key_lookup(),
+        content_root: dataset.content_root().map(Path::to_path_buf),
     })
 }
 

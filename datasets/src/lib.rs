@@ -7,6 +7,7 @@
 //! [`Error`].
 
 mod error;
+pub mod index;
 pub mod inspect;
 mod jpeg;
 mod natural;

@@ -8,6 +8,7 @@
 use crate::Error;
 use crate::writer::JOURNAL_NAME;
 use meetpoint_format::dataset::MANIFEST_NAME;
+use meetpoint_format::key_index::KEY_INDEX_NAME;
 use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
@@ -328,14 +329,23 @@ fn foreign_entry(path: &Path, also: Option<&str>) -> std::io::Result<Option<Stri
         let entry = entry?;
         let name = entry.file_name();
         let is_ours = entry.file_type()?.is_file()
-            && name.to_str().is_some_and(|name| {
-                name == MANIFEST_NAME || is_part_name(name) || also == Some(name)
-            });
+            && name.to_str().is_some_and(|name| is_name_of_ours(name) || also == Some(name));
         if !is_ours {
             return Ok(Some(name.display().to_string()));
         }
     }
     Ok(None)
+}
+
+/// Name of an index of keys that is being written into a dataset; `of` tells the process.
+pub(crate) fn partial_keys(of: &str) -> String {
+    format!(".{KEY_INDEX_NAME}{PARTIAL}{of}")
+}
+
+/// Whether a file of a dataset has such a name.
+fn is_name_of_ours(name: &str) -> bool {
+    let is_keys = name == KEY_INDEX_NAME || name.starts_with(&partial_keys(""));
+    name == MANIFEST_NAME || is_keys || is_part_name(name)
 }
 
 /// Whether a folder holds a mark, and nothing but the mark and the folder of files.

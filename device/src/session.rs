@@ -52,6 +52,11 @@ pub(crate) enum Refusal {
          there: start the device with --root for it"
     )]
     OutsideRoots { dataset: String, roots: String },
+    #[error(
+        "the content of \"{dataset}\" stays in {content}, which is not within the folders that \
+         this device serves ({roots}): start the device with --root {content} too"
+    )]
+    ContentOutsideRoots { dataset: String, content: String, roots: String },
     #[error(transparent)]
     Dataset(#[from] meetpoint_prepare::Error),
     #[error(
@@ -94,7 +99,9 @@ impl Refusal {
     /// The status with the sentence.
     pub(crate) fn status(&self) -> tonic::Status {
         let code = match self {
-            Self::OutsideRoots { .. } => tonic::Code::PermissionDenied,
+            Self::OutsideRoots { .. } | Self::ContentOutsideRoots { .. } => {
+                tonic::Code::PermissionDenied
+            }
             Self::Memory { .. } => tonic::Code::ResourceExhausted,
             Self::RecipeTooLong { .. }
             | Self::Batches { .. }
@@ -226,6 +233,17 @@ fn open_dataset(request: &LoadRequest, means: &Means) -> Result<Arc<Dataset>, Re
         return Err(Refusal::OutsideRoots { dataset, roots });
     };
     let dataset = means.datasets.open(&path)?;
+    if let Some(content) = dataset.content_root() {
+        let inside = |path: &PathBuf| means.roots.iter().any(|root| path.starts_with(root));
+        if std::fs::canonicalize(content).ok().filter(inside).is_none() {
+            let roots: Vec<_> = means.roots.iter().map(|root| root.display().to_string()).collect();
+            return Err(Refusal::ContentOutsideRoots {
+                dataset: request.dataset.clone(),
+                content: content.display().to_string(),
+                roots: roots.join(", "),
+            });
+        }
+    }
     let own = dataset.manifest_sha256();
     if own[..] != request.manifest_sha256[..] {
         let (own, host) = (hex(&own), hex(&request.manifest_sha256));

@@ -6,8 +6,8 @@
 //! In reading order: [`recipe`] (operations as data), [`order`] and [`random`] (who sees which
 //! sample with which draw), [`holders`] and [`interleave`] (which device holds which samples
 //! and batches), [`batching`] (which samples make a batch), `dataset` (Arrow conventions on disk),
-//! [`slot`] (a prepared batch in the spool), `wire` (messages of the device link), [`checksum`],
-//! [`units`] (quantities as people write them).
+//! [`key_index`] (from key to sample), [`slot`] (a prepared batch in the spool), `wire` (messages
+//! of the device link), [`checksum`], [`units`] (quantities as people write them).
 
 pub mod batching;
 pub mod checksum;
@@ -18,6 +18,7 @@ pub mod entry_points;
 mod golden;
 pub mod holders;
 pub mod interleave;
+pub mod key_index;
 pub mod order;
 pub mod random;
 pub mod recipe;

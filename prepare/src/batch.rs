@@ -1,6 +1,7 @@
 //! One thread's means of preparing batches: an engine, a preparer, and buffers that it reuses.
 
 use crate::buffers::BufferPool;
+use crate::contents::OpenContents;
 use crate::encoded::decodes_regions;
 use crate::{Dataset, Error};
 use meetpoint_format::batching::{Batching, EpochOrder};
@@ -56,6 +57,8 @@ pub struct BatchPreparer {
     job: Job,
     engine: Box<dyn Engine>,
     files: Vec<FileId>,
+    /// Files outside of the parts.
+    contents: OpenContents,
     preparer: SamplePreparer,
     spec: TensorSpec,
     /// The order of the epoch that was last asked for.
@@ -106,6 +109,7 @@ impl BatchPreparer {
             job,
             engine,
             files,
+            contents: OpenContents::default(),
             spec,
             order: None,
             samples: Vec::new(),
@@ -219,10 +223,16 @@ impl BatchPreparer {
                 break;
             }
             let bytes = usize::try_from(location.bytes).expect("at most IMAGE_BYTES_MAX");
+            let file = match (&location.file, self.job.dataset.contents()) {
+                (Some(file), Some(contents)) => {
+                    self.contents.file(file, contents, &mut *self.engine)?
+                }
+                _ => self.files[location.part],
+            };
             let position = u32::try_from(hand.next).expect("a batch has less than 2^32 samples");
             let request = Request {
                 token: u64::from(self.call) << 32 | u64::from(position),
-                file: self.files[location.part],
+                file,
                 kind: RequestKind::Read,
                 offset: location.offset,
                 bytes,

@@ -1,6 +1,8 @@
 //! An open dataset: manifest, index and the files behind them. Shareable among threads.
 
-use crate::{Error, original};
+use crate::contents::Contents;
+use crate::keys::Keys;
+use crate::{Error, KeyLookup, original};
 use arrow_array::RecordBatch;
 use meetpoint_format::checksum::crc32c;
 use meetpoint_format::dataset::{
@@ -13,7 +15,7 @@ use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// A dataset opened for reading.
 #[derive(Debug)]
@@ -22,6 +24,9 @@ pub struct Dataset {
     index: Index,
     parts: Parts,
     manifest_sha256: [u8; 32],
+    keys: OnceLock<Keys>,
+    /// Where images lie that are not in the parts.
+    contents: Option<Contents>,
 }
 
 /// The files of the parts, in the order of the manifest.
@@ -48,7 +53,10 @@ impl Dataset {
         let parts = Parts(FileSet::open(files)?);
         let index = Index::open(manifest, &parts).map_err(damaged)?;
         let manifest_sha256 = Sha256::digest(&text).into();
-        Ok(Self { path: path.to_path_buf(), index, parts, manifest_sha256 })
+        let keys = OnceLock::new();
+        let contents = index.root().map(Contents::open).transpose()?;
+        let path = path.to_path_buf();
+        Ok(Self { path, index, parts, manifest_sha256, keys, contents })
     }
 
     /// The folder.
@@ -120,6 +128,24 @@ impl Dataset {
         read.map_err(|source| self.damaged(source))
     }
 
+    /// The file that the image of a sample lies in: its part, or one elsewhere.
+    pub fn content_path(&self, location: &SampleLocation) -> PathBuf {
+        match (&location.file, &self.contents) {
+            (Some(file), Some(contents)) => contents.root().join(&file.path),
+            _ => self.part_path(location.part),
+        }
+    }
+
+    /// The folder below which images stay in files of their own, where they are not in the parts.
+    pub fn content_root(&self) -> Option<&Path> {
+        self.contents.as_ref().map(Contents::root)
+    }
+
+    /// The files outside of the parts.
+    pub(crate) fn contents(&self) -> Option<&Contents> {
+        self.contents.as_ref()
+    }
+
     /// What samples are made of.
     pub fn columns(&self) -> &Arc<Columns> {
         self.index.columns()
@@ -151,9 +177,30 @@ impl Dataset {
         self.index.key(sample, &self.parts).map_err(|source| self.damaged(source))
     }
 
-    /// The sample with a key.
+    /// The sample with a key: with one small read and one of its record batch's keys where the
+    /// dataset has `keys.idx`, else by looking through all keys ([`Self::key_lookup`] tells which).
+    ///
+    /// An index of keys that is damaged is an error, never a key that is not found.
     pub fn find(&self, key: &str) -> Result<Option<u64>, Error> {
-        self.index.find(key, &self.parts).map_err(|source| self.damaged(source))
+        let Some(candidates) = self.keys().candidates(key, self)? else {
+            return self.index.find(key, &self.parts).map_err(|source| self.damaged(source));
+        };
+        for sample in candidates {
+            if self.key(sample)? == key {
+                return Ok(Some(sample));
+            }
+        }
+        Ok(None)
+    }
+
+    /// How keys are found.
+    pub fn key_lookup(&self) -> KeyLookup {
+        self.keys().lookup()
+    }
+
+    /// The index of keys, opened when it is first needed.
+    fn keys(&self) -> &Keys {
+        self.keys.get_or_init(|| Keys::open(self))
     }
 
     /// A sample's stored bytes, read plainly and checked against their checksum.
@@ -190,6 +237,9 @@ impl Dataset {
         location: &SampleLocation,
         into: &mut [u8],
     ) -> Result<(), Error> {
+        if let (Some(file), Some(contents)) = (&location.file, &self.contents) {
+            return contents.read_exact_at(file, location.offset, into);
+        }
         self.parts.read_exact_at(location.part, location.offset, into).map_err(|source| {
             let part = self.manifest().parts[location.part].file.clone();
             self.damaged(DatasetError::Io { part, source })
@@ -218,7 +268,7 @@ impl Dataset {
         location: &SampleLocation,
     ) -> (String, u64, String) {
         let key = self.key(sample).unwrap_or_else(|error| format!("(unreadable: {error})"));
-        (self.part_path(location.part).display().to_string(), location.row, key)
+        (self.content_path(location).display().to_string(), location.row, key)
     }
 
     fn damaged(&self, source: DatasetError) -> Error {

@@ -33,6 +33,53 @@ pub enum Error {
         /// Cause.
         source: meetpoint_format::dataset::DatasetError,
     },
+    /// The index of keys is not usable.
+    #[error("dataset {}: {problem}", path.display())]
+    KeyIndex {
+        /// Dataset folder.
+        path: PathBuf,
+        /// What is wrong with it, and what can be done.
+        problem: String,
+    },
+    /// A dataset that cannot be mapped into memory.
+    #[error(
+        "the content of this dataset stays in {}, where it may change while it is mapped; read it \
+         through a storage engine, or pack it", root.display()
+    )]
+    NotMapped {
+        /// Folder that the content stays in.
+        root: PathBuf,
+    },
+    /// The folder below which content stays is not there.
+    #[error(
+        "the content of this dataset stays in {}: {source}; bring it back there, or index it anew \
+         where it is", root.display()
+    )]
+    NoRoot {
+        /// Folder.
+        root: PathBuf,
+        /// Cause.
+        source: std::io::Error,
+    },
+    /// A file with content that stays in place does not read.
+    #[error("{}: {source}; restore it, or index the source anew", path.display())]
+    Content {
+        /// File.
+        path: PathBuf,
+        /// Cause.
+        source: std::io::Error,
+    },
+    /// A file with content that stays in place is another than was indexed.
+    #[error(
+        "{} changed since it was indexed: {difference}; restore it, or index the source anew",
+        path.display()
+    )]
+    ContentChanged {
+        /// File.
+        path: PathBuf,
+        /// What is not as it was.
+        difference: String,
+    },
     /// Blocks could not be read.
     #[error(transparent)]
     Storage(#[from] meetpoint_storage::Error),

@@ -1,16 +1,26 @@
 //! Turns a batch index into a tensor: finds the samples, reads them, checks them, decodes them.
 //!
 //! Host and device both prepare through this crate, which is what makes their samples equal.
-//! In reading order: [`Dataset`] (an open dataset), [`original`] (the file of what it holds),
-//! [`BatchPreparer`] (one thread's means of preparing batches), [`Error`].
+//! In reading order: [`Dataset`] (an open dataset), [`KeyLookup`] (how it finds keys),
+//! [`SampleReader`] (samples as they are stored, in any order), [`MappedDataset`] (the same without
+//! a copy), [`original`] (the file of what it holds), [`BatchPreparer`] (one thread's means of
+//! preparing batches), [`Error`].
 
 mod batch;
 mod buffers;
+mod contents;
 mod dataset;
 mod encoded;
 mod error;
+mod keys;
+mod mapped;
+mod samples;
 
 pub use batch::{BYTES_AHEAD_MAX, BatchPreparer, Job, PrepareStats, READ_TIMEOUT, READS_MAX};
+pub use contents::modified_ns;
 pub use dataset::Dataset;
 pub use encoded::{decodes_regions, original};
 pub use error::Error;
+pub use keys::KeyLookup;
+pub use mapped::MappedDataset;
+pub use samples::{Each, OnDamage, READ_BYTES_MAX, ReadStats, SampleReader};

@@ -220,6 +220,7 @@ impl Engine for NoRoom {
     fn adopt(&mut self, _: std::fs::File, _: &str) -> Result<FileId, StorageError> {
         Ok(FileId(0))
     }
+    fn close(&mut self, _: FileId) {}
     fn is_direct(&self, _: FileId) -> bool {
         false
     }
@@ -264,6 +265,9 @@ impl Engine for Counting {
     }
     fn adopt(&mut self, file: std::fs::File, name: &str) -> Result<FileId, StorageError> {
         self.inner.adopt(file, name)
+    }
+    fn close(&mut self, file: FileId) {
+        self.inner.close(file);
     }
     fn is_direct(&self, file: FileId) -> bool {
         self.inner.is_direct(file)

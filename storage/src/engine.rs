@@ -116,6 +116,9 @@ pub trait Engine: Send {
     fn open(&mut self, path: &Path, access: Access) -> Result<FileId, Error>;
     /// Takes over an open file; `name` stands for it in errors.
     fn adopt(&mut self, file: std::fs::File, name: &str) -> Result<FileId, Error>;
+    /// Lets go of a file. Requests in flight keep it open until they end; its number may be given
+    /// to a file that is opened later.
+    fn close(&mut self, file: FileId);
     /// Whether a file is read and written directly (O_DIRECT).
     fn is_direct(&self, file: FileId) -> bool;
     /// Length of a file in bytes.

@@ -205,6 +205,10 @@ impl Engine for FaultyEngine {
         Ok(file)
     }
 
+    fn close(&mut self, file: FileId) {
+        self.inner.close(file);
+    }
+
     fn is_direct(&self, file: FileId) -> bool {
         self.inner.is_direct(file)
     }

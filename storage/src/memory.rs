@@ -177,6 +177,10 @@ impl Engine for MemoryEngine {
         Ok(self.files.add(Opened { path, alignment, body: Body::File(body) }))
     }
 
+    fn close(&mut self, file: FileId) {
+        self.files.close(file);
+    }
+
     fn is_direct(&self, file: FileId) -> bool {
         self.files.is_direct(file)
     }

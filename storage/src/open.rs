@@ -24,24 +24,38 @@ pub(crate) struct Opened<B> {
 /// The open files of an engine; a [`FileId`] is an index.
 #[derive(Debug)]
 pub(crate) struct FileTable<B> {
-    files: Vec<Arc<Opened<B>>>,
+    files: Vec<Option<Arc<Opened<B>>>>,
+    /// Places of files that were closed.
+    free: Vec<FileId>,
 }
 
 impl<B> Default for FileTable<B> {
     fn default() -> Self {
-        Self { files: Vec::new() }
+        Self { files: Vec::new(), free: Vec::new() }
     }
 }
 
 impl<B> FileTable<B> {
     pub(crate) fn add(&mut self, file: Opened<B>) -> FileId {
-        let index = u32::try_from(self.files.len()).expect("a process has fewer files than 2^32");
-        self.files.push(Arc::new(file));
-        FileId(index)
+        let id = self.free.pop().unwrap_or_else(|| {
+            self.files.push(None);
+            let index = self.files.len() - 1;
+            FileId(u32::try_from(index).expect("a process has fewer files than 2^32"))
+        });
+        self.files[id.0 as usize] = Some(Arc::new(file));
+        id
     }
 
     pub(crate) fn get(&self, file: FileId) -> Result<&Arc<Opened<B>>, Error> {
-        self.files.get(file.0 as usize).ok_or(Error::NoSuchFile(file.0))
+        let place = self.files.get(file.0 as usize).and_then(Option::as_ref);
+        place.ok_or(Error::NoSuchFile(file.0))
+    }
+
+    /// Lets go of a file; requests that have it keep it.
+    pub(crate) fn close(&mut self, file: FileId) {
+        if self.files.get_mut(file.0 as usize).and_then(Option::take).is_some() {
+            self.free.push(file);
+        }
     }
 
     pub(crate) fn is_direct(&self, file: FileId) -> bool {

@@ -142,6 +142,10 @@ impl Engine for ThreadsEngine {
         Ok(self.files.add(Opened::adopt(file, name)?))
     }
 
+    fn close(&mut self, file: FileId) {
+        self.files.close(file);
+    }
+
     fn is_direct(&self, file: FileId) -> bool {
         self.files.is_direct(file)
     }

@@ -3,6 +3,7 @@
 use crate::surface::{Output, units};
 use meetpoint_datasets::Inspection;
 use meetpoint_format::dataset::{ContentKind, EntryPointSpacing, Form, Stored};
+use meetpoint_prepare::KeyLookup;
 use std::path::PathBuf;
 
 /// Labels that the text lists; `--json` has them all.
@@ -68,6 +69,16 @@ fn text(inspection: &Inspection) -> String {
         let bytes = units::bytes(part.bytes);
         text.push_str(&format!("  {:>8}  {}, {bytes}\n", part.samples, part.file));
     }
+    if let Some(root) = &inspection.content_root {
+        text.push_str(&format!("content      stays in {}\n", root.display()));
+    }
+    text.push_str(&match &inspection.keys {
+        KeyLookup::Index { bytes } => format!("keys         indexed, {}\n", units::bytes(*bytes)),
+        KeyLookup::Scan => {
+            "keys         found by a scan; `meetpoint index --keys` indexes them\n".to_owned()
+        }
+        KeyLookup::Unusable { problem } => format!("keys         {problem}\n"),
+    });
     text
 }
 

@@ -6,6 +6,7 @@ mod dataset;
 mod demo;
 mod device;
 mod doctor;
+mod index;
 mod inspect;
 pub(crate) mod pack;
 mod recipe;
@@ -57,6 +58,7 @@ impl Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     Pack(pack::Arguments),
+    Index(index::Arguments),
     Unpack(unpack::Arguments),
     Convert(convert::Arguments),
     Inspect(inspect::Arguments),
@@ -79,6 +81,7 @@ pub(crate) fn dispatch(arguments: Arguments) -> anyhow::Result<()> {
     let output = Output::new(arguments.json);
     match arguments.command {
         Command::Pack(arguments) => pack::run(&arguments, output),
+        Command::Index(arguments) => index::run(&arguments, output),
         Command::Unpack(arguments) => unpack::run(&arguments, output),
         Command::Convert(arguments) => convert::run(&arguments, output),
         Command::Inspect(arguments) => inspect::run(&arguments, output),

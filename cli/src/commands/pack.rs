@@ -110,9 +110,9 @@ enum ProgressiveName {
 
 /// Spacing of entry points, or none.
 #[derive(Debug, Clone, Copy)]
-struct Spacing(Option<EntryPointSpacing>);
+pub(super) struct Spacing(pub(super) Option<EntryPointSpacing>);
 
-fn spacing(text: &str) -> Result<Spacing, String> {
+pub(super) fn spacing(text: &str) -> Result<Spacing, String> {
     match text {
         "row" => Ok(Spacing(Some(EntryPointSpacing::McuRow))),
         "none" => Ok(Spacing(None)),
@@ -137,9 +137,18 @@ fn mcus(text: &str) -> Result<u16, String> {
 }
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
-enum CheckName {
+pub(super) enum CheckName {
     Decode,
     Header,
+}
+
+impl From<CheckName> for Check {
+    fn from(name: CheckName) -> Self {
+        match name {
+            CheckName::Decode => Self::Decode,
+            CheckName::Header => Self::Header,
+        }
+    }
 }
 
 pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
@@ -151,10 +160,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
         resume: arguments.resume,
         time: Some(utc_time(SystemTime::now())),
         on_error: OnError::from(arguments.on_error),
-        check: match arguments.check {
-            CheckName::Decode => Check::Decode,
-            CheckName::Header => Check::Header,
-        },
+        check: Check::from(arguments.check),
         jpeg: JpegOptions {
             form: match arguments.form {
                 FormName::Jpeg => Form::Jpeg,
@@ -169,6 +175,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
             restarts: arguments.restart_interval.unwrap_or_default(),
             optimise_huffman: arguments.optimize_huffman,
         },
+        in_place: false,
         part_bytes_target: arguments.part_size,
         threads: arguments.threads,
         stop: stop.flag(),
@@ -237,7 +244,7 @@ fn conversion(summary: &PackSummary) -> String {
     text
 }
 
-fn text(summary: &PackSummary) -> String {
+pub(super) fn text(summary: &PackSummary) -> String {
     let mut text = format!(
         "{}: {} samples, {} in {} {}",
         summary.destination.display(),

@@ -9,7 +9,8 @@ pub(crate) mod keys;
 mod pipeline;
 mod rows;
 
-use crate::jpeg::JpegOptions;
+use crate::index::InPlace;
+use crate::jpeg::{JpegOptions, Progressive};
 use crate::source::{self, ContentKind, Source, SourceOptions, SourceStamp};
 use crate::writer::{PART_BYTES_TARGET, Recipe, TOOL};
 use crate::{Error, Writer, WriterOptions};
@@ -61,6 +62,9 @@ pub struct PackOptions {
     pub check: Check,
     /// In which form JPEGs are stored.
     pub jpeg: JpegOptions,
+    /// Leave the content where it lies, and say where that is; images then stay as they are, so of
+    /// `jpeg` only the spacing of entry points counts. See [`index()`](crate::index::index()).
+    pub in_place: bool,
     /// Bytes after which the next part begins.
     pub part_bytes_target: u64,
     /// When it is packed, for the provenance: RFC 3339, in UTC
@@ -82,6 +86,7 @@ impl Default for PackOptions {
             on_error: OnError::default(),
             check: Check::default(),
             jpeg: JpegOptions::default(),
+            in_place: false,
             part_bytes_target: PART_BYTES_TARGET,
             time: None,
             threads: 0,
@@ -171,10 +176,17 @@ pub fn pack(
     };
     Writer::may_write(to, &writer_options)?;
     let stamp = stamp(from, options);
-    let open = || source::open(from, options.from.as_deref(), &options.source);
+    let open = || -> Result<Box<dyn Source>, Error> {
+        let source = source::open(from, options.from.as_deref(), &options.source)?;
+        match options.in_place {
+            true => Ok(Box::new(InPlace::wrap(from, source)?)),
+            false => Ok(source),
+        }
+    };
     let mut source = open()?;
     let columns = Arc::new(source.schema().clone());
     refuse_options_without_use(columns.kind, options)?;
+    let options = &as_it_lies(columns.kind, options);
     let recipe = recipe(from, stamp, options);
     let writer = Writer::create(to, columns, &WriterOptions { recipe, ..writer_options })?;
     let parts_resumed = writer.states().len() as u64;
@@ -302,10 +314,22 @@ fn recipe(from: &Path, stamp: SourceStamp, options: &PackOptions) -> Recipe {
         ("files of the source", stamp.to_string()),
         ("on-error", format!("{:?}", options.on_error)),
         ("check", format!("{:?}", options.check)),
+        ("in place", options.in_place.to_string()),
         ("part-size", options.part_bytes_target.to_string()),
     ];
     recipe.extend(further.map(|(name, value)| (name.to_owned(), value)));
     recipe
+}
+
+/// The options, but for re-writing images whose content stays in place.
+fn as_it_lies(kind: ContentKind, options: &PackOptions) -> PackOptions {
+    let mut options = options.clone();
+    if options.in_place && kind == ContentKind::Image {
+        let entry_points = options.jpeg.entry_points;
+        let progressive = Progressive::Keep;
+        options.jpeg = JpegOptions { entry_points, progressive, ..JpegOptions::default() };
+    }
+    options
 }
 
 /// Options about images mean nothing for anything else.

@@ -13,18 +13,22 @@ mod locate;
 pub use deep::verify_deep;
 
 use crate::Error;
+use crate::index::{check_contents, check_keys};
 use consistency::Sums;
 pub(crate) use diagnose::{Repaired, cause_of};
 pub(crate) use locate::changed_byte;
 use meetpoint_format::dataset::{
     MANIFEST_BYTES_MAX, MANIFEST_NAME, Manifest, PartBytes, PartEntry,
 };
+use meetpoint_format::key_index::KEY_INDEX_NAME;
+use meetpoint_prepare::Dataset;
 use meetpoint_storage::files::{open_regular, read_regular};
 use sha2::{Digest, Sha256};
 use std::fmt;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 
 /// Bytes that are read at once.
 const READ_BYTES: usize = 1 << 20;
@@ -191,6 +195,21 @@ pub fn verify(
             place: Place::File,
             problem,
         }));
+    }
+    if report.is_sound() && manifest.is_in_place() {
+        let dataset = Dataset::open(path)?;
+        done.bytes += manifest.image_bytes;
+        let found = check_contents(&dataset, 0, &AtomicBool::new(false), &mut |bytes| {
+            done.bytes_done += bytes;
+            progress(done);
+        })?;
+        report.problems.extend(found);
+    }
+    if report.is_sound()
+        && let Some(problem) = check_keys(&Dataset::open(path)?)?
+    {
+        let (file, place) = (KEY_INDEX_NAME.to_owned(), Place::File);
+        report.problems.push(Problem { file, place, problem });
     }
     Ok(report)
 }

@@ -8,6 +8,7 @@ mod journal;
 mod parts;
 
 use crate::Error;
+use crate::index::index_keys;
 use crate::place::{Destination, Remains, Replace, Staging};
 pub(crate) use journal::JOURNAL_NAME;
 use journal::Journal;
@@ -16,6 +17,7 @@ use meetpoint_format::dataset::{Columns, EntryPointsStored, Manifest, Provenance
 use parts::{Parts, WrittenParts};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::SystemTime;
 
 /// Bytes after which the next part begins, where nothing else is said.
@@ -202,12 +204,14 @@ impl Writer {
         };
         let text = manifest.to_json();
         self.staging.write_manifest(text.as_bytes())?;
+        let keys = index_keys(self.staging.content(), &AtomicBool::new(false), &mut |_| ())?;
         journal.remove()?;
         let replaced = self.staging.commit(&self.destination)?;
         Ok(Written {
             destination: self.to,
             file_bytes: manifest.parts.iter().map(|part| part.bytes).sum::<u64>()
-                + text.len() as u64,
+                + text.len() as u64
+                + keys.bytes,
             manifest,
             cleaned: self.destination.cleaned,
             replaced,

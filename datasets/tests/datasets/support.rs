@@ -6,6 +6,7 @@ use meetpoint_datasets::{
 use meetpoint_format::dataset::{
     Columns, MANIFEST_NAME, Manifest, PartEncoder, PartEntry, Provenance, Row, Stored, part_name,
 };
+use meetpoint_format::key_index::KEY_INDEX_NAME;
 use meetpoint_prepare::Dataset;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -101,6 +102,8 @@ impl Bench {
         let mut manifest = Manifest::from_json(&std::fs::read(&path).unwrap()).unwrap();
         change(&mut manifest);
         std::fs::write(path, manifest.to_json()).unwrap();
+        // It is of the manifest as it was.
+        let _ = std::fs::remove_file(self.to().join(KEY_INDEX_NAME));
     }
 
     /// Writes a dataset of one part with these rows, whatever they are.

@@ -68,6 +68,10 @@ pub struct PartEncoder<W: Write> {
     pending: Vec<Row>,
     pending_bytes: u64,
     samples: u64,
+    /// Whether content stays where it lies, so that only its checksum is written.
+    in_place: bool,
+    /// Bytes of the content that is not written.
+    left_bytes: u64,
 }
 
 impl<W: Write> PartEncoder<W> {
@@ -86,6 +90,8 @@ impl<W: Write> PartEncoder<W> {
         sink.put_message(&message)?;
         let head_crc32c = sink.end_crc();
         Ok(Self {
+            in_place: columns.root().is_some(),
+            left_bytes: 0,
             sink,
             columns,
             extra_check: ExtraCheck::default(),
@@ -97,9 +103,10 @@ impl<W: Write> PartEncoder<W> {
         })
     }
 
-    /// Bytes of the part so far, rows that wait for their record batch included.
+    /// Bytes of the part so far, rows that wait for their record batch and content that stays
+    /// where it lies included.
     pub fn bytes(&self) -> u64 {
-        self.sink.position + self.pending_bytes
+        self.sink.position + self.pending_bytes + self.left_bytes
     }
 
     /// Rows so far.
@@ -156,7 +163,10 @@ impl<W: Write> PartEncoder<W> {
         let rows = std::mem::take(&mut self.pending);
         self.pending_bytes = 0;
         let extra = encode_extra::encode(&self.columns, &rows)?;
-        let core = CoreBuffers::of(&rows);
+        let core = CoreBuffers::of(&rows, self.in_place);
+        if self.in_place {
+            self.left_bytes += rows.iter().map(|row| row.image.len() as u64).sum::<u64>();
+        }
         let body_bytes = core.body_bytes() + extra.body.len() as u64;
         let offset = self.sink.position;
         self.sink.start_crc();
@@ -165,6 +175,7 @@ impl<W: Write> PartEncoder<W> {
         for buffer in &core.buffers {
             match buffer {
                 Buffer::Bytes(bytes) => self.sink.put(bytes)?,
+                Buffer::Images(0) => {}
                 Buffer::Images(_) => {
                     for row in &rows {
                         self.sink.put_unchecked(&row.image)?;
@@ -246,7 +257,8 @@ struct CoreBuffers {
 }
 
 impl CoreBuffers {
-    fn of(rows: &[Row]) -> Self {
+    /// Without the content of the rows where that stays `in_place`.
+    fn of(rows: &[Row], in_place: bool) -> Self {
         let mut key_offsets = 0_i32.to_le_bytes().to_vec();
         let mut keys = Vec::new();
         let mut image_offsets = 0_i64.to_le_bytes().to_vec();
@@ -258,7 +270,7 @@ impl CoreBuffers {
             keys.extend_from_slice(row.key.as_bytes());
             let end = i32::try_from(keys.len()).expect("rows and keys are bounded to 1 MiB");
             key_offsets.extend_from_slice(&end.to_le_bytes());
-            image_bytes += row.image.len() as u64;
+            image_bytes += if in_place { 0 } else { row.image.len() as u64 };
             let end = i64::try_from(image_bytes).expect("images are in memory, so below 2^63");
             image_offsets.extend_from_slice(&end.to_le_bytes());
             labels.extend_from_slice(&row.label.unwrap_or(0).to_le_bytes());

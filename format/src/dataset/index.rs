@@ -12,9 +12,10 @@
 //! random order, each once, so a cache that replaces what it holds would find no more of them in
 //! the same memory, and would read more.
 
+use super::in_place::PlaceTable;
 use super::{
-    Columns, DatasetError, EntryPointTable, EntryPoints, ExtraBytes, ExtraTable, Manifest,
-    PartLayout, RecordBatchMetadata, RecordBatchPlace, RowTable,
+    Columns, ContentFile, DatasetError, EntryPointTable, EntryPoints, ExtraBytes, ExtraTable,
+    Manifest, PartLayout, RecordBatchMetadata, RecordBatchPlace, RowTable,
 };
 use crate::checksum::crc32c;
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
@@ -41,7 +42,7 @@ pub struct SampleLocation {
     pub part: usize,
     /// Row in the part.
     pub row: u64,
-    /// First byte of the image in the part's file.
+    /// First byte of the image in the part's file, or in `file`.
     pub offset: u64,
     /// Bytes of the image.
     pub bytes: u64,
@@ -51,6 +52,8 @@ pub struct SampleLocation {
     pub label: Option<i32>,
     /// Where decoding can start in the middle, where that was packed and is kept.
     pub entry_points: Option<EntryPoints>,
+    /// The file that the image lies in, where that is not the part.
+    pub file: Option<ContentFile>,
 }
 
 /// A record batch with its place among all samples.
@@ -66,6 +69,8 @@ struct Batch {
     /// Set when the table was read while entry points were kept; `None` in it where there are none
     /// or no room was left.
     entry_points: OnceLock<Option<EntryPointTable>>,
+    /// Where its images lie in other files; set when the table was read, in a dataset in place.
+    places: OnceLock<PlaceTable>,
     /// Where its further columns lie; set when its message was read, in a dataset that has some.
     extra: OnceLock<ExtraTable>,
 }
@@ -74,7 +79,10 @@ struct Batch {
 #[derive(Debug)]
 pub struct Index {
     manifest: Manifest,
+    /// Without the one that says where images lie in other files.
     columns: Arc<Columns>,
+    /// As they are stored.
+    stored: Arc<Columns>,
     /// Ascending by `first_sample`.
     batches: Vec<Batch>,
     /// Bytes of entry points that may be kept.
@@ -119,7 +127,7 @@ impl Index {
             let mut first_row = 0;
             for place in layout.record_batches {
                 let rows = u64::from(place.rows);
-                let (table, entry_points, extra) = Default::default();
+                let (table, entry_points, extra, places) = Default::default();
                 batches.push(Batch {
                     part,
                     first_sample,
@@ -127,6 +135,7 @@ impl Index {
                     place,
                     table,
                     entry_points,
+                    places,
                     extra,
                 });
                 first_sample += rows;
@@ -134,11 +143,19 @@ impl Index {
             }
         }
         let (entry_points_granted, entry_points_kept) = Default::default();
-        let columns = columns.unwrap_or_else(|| {
+        let stored = columns.unwrap_or_else(|| {
             let name = manifest.content_name().to_owned();
             Arc::new(Columns { kind: manifest.kind(), name, ..Columns::images() })
         });
-        Ok(Self { manifest, columns, batches, entry_points_granted, entry_points_kept })
+        let columns = match stored.root() {
+            Some(_) => Arc::new(stored.without_place()),
+            None if manifest.is_in_place() && !batches.is_empty() => {
+                let problem = "its content stays elsewhere, but no column says where";
+                return Err(DatasetError::Manifest { problem: problem.to_owned() });
+            }
+            None => Arc::clone(&stored),
+        };
+        Ok(Self { manifest, columns, stored, batches, entry_points_granted, entry_points_kept })
     }
 
     /// Keeps entry points from now on, in at most so many bytes of memory.
@@ -161,6 +178,12 @@ impl Index {
     /// What samples are made of.
     pub fn columns(&self) -> &Arc<Columns> {
         &self.columns
+    }
+
+    /// The folder below which images stay in files of their own; `None` where they are in the
+    /// parts.
+    pub fn root(&self) -> Option<&str> {
+        self.stored.root()
     }
 
     /// The record batch that a sample is in, and its row there.
@@ -215,7 +238,7 @@ impl Index {
     ) -> Result<ArrayRef, DatasetError> {
         let table = batch.extra.get().expect("it was read before");
         let part = &self.manifest.parts[batch.part].file;
-        let field = &self.columns.extra.fields()[column];
+        let field = &self.stored.extra.fields()[column];
         let broken = |problem: String| DatasetError::Extra {
             part: part.clone(),
             first_row: batch.first_row,
@@ -244,8 +267,7 @@ impl Index {
         batch: &Batch,
         metadata: &RecordBatchMetadata,
     ) -> Result<(), DatasetError> {
-        let table =
-            metadata.extra(&self.columns).map_err(|problem| self.broken(batch, &problem))?;
+        let table = metadata.extra(&self.stored).map_err(|problem| self.broken(batch, &problem))?;
         batch.extra.get_or_init(|| table);
         Ok(())
     }
@@ -283,13 +305,18 @@ impl Index {
         let granted = self.entry_points_granted.load(Ordering::Relaxed);
         if batch.table.get().is_none() || granted > 0 && batch.entry_points.get().is_none() {
             let metadata = self.read_metadata(batch, parts)?;
-            // Two threads may have read it; what they read is the same.
+            // Two threads may have read it; what they read is the same. Whoever finds the table
+            // finds the places too, so they come first.
+            if self.stored.has_extra() && batch.extra.get().is_none() {
+                self.keep_extra(batch, &metadata)?;
+            }
+            if self.root().is_some() && batch.places.get().is_none() {
+                let places = self.read_places(batch, parts)?;
+                batch.places.get_or_init(|| places);
+            }
             if batch.table.get().is_none() {
                 let table = self.read_table(batch, &metadata)?;
                 batch.table.get_or_init(|| table);
-            }
-            if self.columns.has_extra() && batch.extra.get().is_none() {
-                self.keep_extra(batch, &metadata)?;
             }
             if granted > 0 {
                 self.keep(batch, &metadata, granted)?;
@@ -298,16 +325,34 @@ impl Index {
         let table = batch.table.get().expect("it was read above or before");
         let row_index = row as usize;
         let offset = table.image_offsets[row_index];
+        let bytes = table.image_offsets[row_index + 1] - offset;
+        let (file, offset, bytes) = match batch.places.get().map(|places| places.row(row_index)) {
+            Some(place) => (Some(place.file), place.offset, place.bytes),
+            None => (None, offset, bytes),
+        };
         let entry_points = batch.entry_points.get().and_then(Option::as_ref);
         Ok(SampleLocation {
             part: batch.part,
             row: batch.first_row + u64::from(row),
             offset,
-            bytes: table.image_offsets[row_index + 1] - offset,
+            bytes,
             crc32c: table.crc32c[row_index],
             label: table.labels[row_index],
             entry_points: entry_points.and_then(|table| table.row(row_index)),
+            file,
         })
+    }
+
+    /// Reads where the images of a record batch lie in other files.
+    fn read_places(
+        &self,
+        batch: &Batch,
+        parts: &dyn PartBytes,
+    ) -> Result<PlaceTable, DatasetError> {
+        let last = self.stored.extra.fields().len() - 1;
+        let column = self.extra_column(batch, last, parts)?;
+        PlaceTable::parse(&column, self.manifest.image_bytes_max)
+            .map_err(|problem| self.broken(batch, &problem))
     }
 
     /// Keeps the entry points of a record batch where there is room for them.

@@ -1,7 +1,9 @@
 //! `dataset.json`: counts, schema version, labels, checksums and provenance.
 
 use super::schema::{FORMAT, IMAGE, IMAGE_BYTES_MAX, VERSION, VERSIONS_READ, versions_read};
-use super::{ColumnEntry, Columns, ContentEntry, ContentKind, DatasetError, Form, Stored};
+use super::{
+    ColumnEntry, Columns, ContentEntry, ContentKind, DatasetError, Form, PLACE_COLUMN, Stored,
+};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, HashSet};
@@ -124,6 +126,12 @@ impl Manifest {
     /// Name of the column with the content: `image` before version 3.
     pub fn content_name(&self) -> &str {
         self.content.as_ref().map_or(IMAGE, |content| &content.column)
+    }
+
+    /// Whether the content is not in the parts but stays in files elsewhere.
+    pub fn is_in_place(&self) -> bool {
+        let last = self.columns.as_ref().and_then(|columns| columns.last());
+        last.is_some_and(|column| column.kind.as_deref() == Some(PLACE_COLUMN))
     }
 
     /// How a part's columns differ from those that the manifest lists.
@@ -267,7 +275,7 @@ impl Manifest {
         if samples != self.samples {
             return Err(format!("samples is {}, the parts add up to {samples}", self.samples));
         }
-        if self.image_bytes > bytes {
+        if self.image_bytes > bytes && !self.is_in_place() {
             return Err(format!(
                 "image_bytes is {}, the parts have only {bytes} bytes",
                 self.image_bytes

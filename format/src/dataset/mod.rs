@@ -5,18 +5,19 @@
 //! batch's in the footer, the footer under the manifest's, the manifest under its own.
 //! `docs/dataset-format.md` describes it for other languages.
 //!
-//! In reading order: [`Manifest`] (what `dataset.json` says), [`Stored`] (in which form, as it
-//! says), [`schema`] (names and limits), [`Columns`] (what samples are made of), [`PartEncoder`]
-//! (rows to the bytes of a part), [`PartLayout`] (the footer of a part), [`RecordBatchMetadata`]
-//! (everything of a record batch but its images and further columns), [`ExtraTable`] (where further
-//! columns lie, and what is in them), [`Index`] (where a sample's bytes lie, found by reading
-//! little).
+//! In reading order: [`Manifest`] (what `dataset.json` says), [`Stored`] (in which
+//! form, as it says), [`schema`] (names and limits), [`Columns`] (what samples are made of),
+//! [`PartEncoder`] (rows to the bytes of a part), [`PartLayout`] (the footer of a part),
+//! [`RecordBatchMetadata`] (everything of a record batch but its images and further columns),
+//! [`ExtraTable`] (where further columns lie, and what is in them), [`Index`] (where a sample's
+//! bytes lie, found by reading little), [`ContentPlace`] (content that stays in files elsewhere).
 
 mod columns;
 mod encode;
 mod encode_extra;
 mod error;
 mod extra;
+mod in_place;
 mod index;
 mod layout;
 mod manifest;
@@ -28,6 +29,7 @@ pub use columns::{ColumnEntry, Columns, ContentEntry, ContentKind, labels_of};
 pub use encode::{FinishedPart, PartEncoder, Row};
 pub use error::DatasetError;
 pub use extra::{ExtraBytes, ExtraTable};
+pub use in_place::{ContentFile, ContentPlace, PLACE_COLUMN, ROOT_KEY};
 pub use index::{ENTRY_POINTS_KEPT_BYTES, Index, KeyedRows, PartBytes, SampleLocation};
 pub use layout::{PartLayout, RecordBatchPlace};
 pub use manifest::{

@@ -43,6 +43,12 @@ impl DeviceProcess {
         let mut command = Command::new(&spawn.program);
         command.args(&spawn.arguments).arg("--socket").arg(&socket);
         command.arg("--root").arg(dataset).arg("--once");
+        // A dataset in place has its content elsewhere. One that does not open here is refused by
+        // the device, in its words.
+        let opened = meetpoint_prepare::Dataset::open(dataset);
+        if let Some(root) = opened.ok().as_ref().and_then(|dataset| dataset.content_root()) {
+            command.arg("--root").arg(root);
+        }
         command.arg("--parent").arg(std::process::id().to_string());
         if hosts > 1 {
             command.arg("--hosts").arg(hosts.to_string());

@@ -142,6 +142,10 @@ impl Engine for SlowEngine {
         self.inner.adopt(file, name)
     }
 
+    fn close(&mut self, file: FileId) {
+        self.inner.close(file);
+    }
+
     fn is_direct(&self, file: FileId) -> bool {
         self.inner.is_direct(file)
     }

@@ -52,6 +52,41 @@ fn a_wait_with_nothing_in_flight_returns_at_once() {
 }
 
 #[test]
+fn a_closed_file_is_gone_and_its_place_is_used_again() {
+    each(|subject| {
+        let (first, second) = (pattern(9000), vec![7; 9000]);
+        let paths = [subject.put("first", &first), subject.put("second", &second)];
+        let mut engine = subject.engine(4);
+        let file = open(&mut *engine, &paths[0]);
+        submit(&mut *engine, file, KIND, 11, 8000).unwrap();
+        engine.close(file);
+        // What is in flight still is of the file that it was asked of.
+        let other = open(&mut *engine, &paths[1]);
+        submit(&mut *engine, other, KIND, 11, 8000).unwrap();
+        let ended = drain(&mut *engine);
+        let bytes = |completion: &meetpoint_storage::Completion| {
+            let start = completion.start;
+            completion.buffer.as_slice()[start..start + 8000].to_vec()
+        };
+        let read: Vec<_> = ended.iter().map(bytes).collect();
+        assert!(read.contains(&first[11..8011].to_vec()), "{}", subject.name);
+        assert!(read.contains(&second[11..8011].to_vec()), "{}", subject.name);
+        engine.close(other);
+        let refused = submit(&mut *engine, other, KIND, 0, 5).unwrap_err();
+        assert!(matches!(refused.error, Error::NoSuchFile(_)), "{}", subject.name);
+        // So many files as this would not fit the limit of open files.
+        let ids: std::collections::BTreeSet<_> = (0..3000)
+            .map(|_| {
+                let id = open(&mut *engine, &paths[0]);
+                engine.close(id);
+                id.0
+            })
+            .collect();
+        assert!(ids.len() <= 2, "{}: {ids:?}", subject.name);
+    });
+}
+
+#[test]
 fn a_wait_that_times_out_returns_nothing_and_loses_nothing() {
     each(|subject| {
         let path = subject.put("part", &pattern(100_000));

@@ -3,6 +3,7 @@
 mod bad_input;
 mod dataset;
 mod faults;
+mod in_place;
 mod jobs;
 mod leftovers;
 mod operations;

@@ -1,0 +1,135 @@
+//! A source whose samples are indexed where they lie: what it yields says in which file the content
+//! of each is, and what that file was.
+
+use crate::Error;
+use crate::source::{Content, Entry, Finished, Item, Size, Source, SourceSchema};
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use meetpoint_format::dataset::{ContentFile, ContentPlace};
+use meetpoint_prepare::modified_ns;
+use std::fs::Metadata;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Yields the samples of another source with the column that says where they lie.
+pub(crate) struct InPlace {
+    inner: Box<dyn Source>,
+    /// Absolute, links resolved.
+    root: PathBuf,
+    schema: SourceSchema,
+    /// The file that was looked at last: samples of an archive follow one another.
+    last: Option<(PathBuf, ContentFile)>,
+}
+
+impl InPlace {
+    /// Wraps what was opened from `from`: a folder, a file in one, or a pattern.
+    pub(crate) fn wrap(from: &Path, inner: Box<dyn Source>) -> Result<Self, Error> {
+        let failed = |source| Error::Source { path: from.to_path_buf(), source };
+        let beside = from.parent().filter(|parent| *parent != Path::new(""));
+        let root = if from.is_dir() { from } else { beside.unwrap_or(Path::new(".")) };
+        let root = root.canonicalize().map_err(failed)?;
+        let text = root.to_str().ok_or_else(|| Error::NotInPlace {
+            whence: from.display().to_string(),
+            problem: "its path is not UTF-8; rename it".to_owned(),
+        })?;
+        let schema = inner.schema().in_place(text);
+        Ok(Self { inner, root, schema, last: None })
+    }
+
+    /// Adds to an item where its content lies.
+    fn place(&mut self, item: &mut Item) -> Result<(), Error> {
+        let (path, offset, bytes, metadata) = match &item.content {
+            Content::Bytes(_) => {
+                let problem = "its bytes lie nowhere as they are (they are compressed, or part of \
+                               a message); use `meetpoint pack`";
+                return Err(not_in_place(item, problem));
+            }
+            Content::File { path, bytes } => (path.clone(), 0, *bytes, None),
+            Content::Range { file, offset, bytes } => {
+                let metadata = file.file.metadata();
+                (file.path.clone(), *offset, *bytes, Some(metadata))
+            }
+        };
+        let failed = |source| Error::Source { path: path.clone(), source };
+        let known = self.last.as_ref().filter(|(known, _)| *known == path);
+        let file = match known {
+            Some((_, file)) => file.clone(),
+            None => {
+                let metadata = match metadata {
+                    Some(metadata) => metadata.map_err(failed)?,
+                    None => path.metadata().map_err(failed)?,
+                };
+                let file = self.describe(&path, &metadata, item)?;
+                self.last = Some((path, file.clone()));
+                file
+            }
+        };
+        let column = ContentPlace { file, offset, bytes }.to_array();
+        item.extra = Some((Arc::new(with_column(&self.schema.extra, item, column)?), 0));
+        Ok(())
+    }
+
+    fn describe(
+        &self,
+        path: &Path,
+        metadata: &Metadata,
+        item: &Item,
+    ) -> Result<ContentFile, Error> {
+        let failed = |source| Error::Source { path: path.to_path_buf(), source };
+        let resolved = path.canonicalize().map_err(failed)?;
+        let relative = resolved.strip_prefix(&self.root).map_err(|_| {
+            let to = resolved.display();
+            not_in_place(item, &format!("it is a link to {to}, outside of the source; use `pack`"))
+        })?;
+        let relative = relative
+            .to_str()
+            .ok_or_else(|| not_in_place(item, "its path is not UTF-8; rename it"))?;
+        Ok(ContentFile {
+            path: relative.to_owned(),
+            bytes: metadata.len(),
+            modified_ns: modified_ns(metadata),
+        })
+    }
+}
+
+/// The further columns of an item, and one more.
+fn with_column(
+    schema: &SchemaRef,
+    item: &Item,
+    column: arrow_array::ArrayRef,
+) -> Result<RecordBatch, Error> {
+    let mut columns = match &item.extra {
+        Some((batch, row)) => batch.slice(*row, 1).columns().to_vec(),
+        None => Vec::new(),
+    };
+    columns.push(column);
+    RecordBatch::try_new(Arc::clone(schema), columns)
+        .map_err(|error| not_in_place(item, &error.to_string()))
+}
+
+fn not_in_place(item: &Item, problem: &str) -> Error {
+    let whence = format!("{} ({})", item.whence, item.key);
+    Error::NotInPlace { whence, problem: problem.to_owned() }
+}
+
+impl Source for InPlace {
+    fn schema(&self) -> &SourceSchema {
+        &self.schema
+    }
+
+    fn size(&self) -> Size {
+        self.inner.size()
+    }
+
+    fn next(&mut self) -> Result<Option<Entry>, Error> {
+        let mut entry = self.inner.next()?;
+        if let Some(Entry::Sample(item)) = &mut entry {
+            self.place(item)?;
+        }
+        Ok(entry)
+    }
+
+    fn finish(&mut self) -> Result<Finished, Error> {
+        self.inner.finish()
+    }
+}

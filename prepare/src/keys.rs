@@ -1,0 +1,82 @@
+//! The index of keys of an open dataset, where it has one.
+
+use crate::{Dataset, Error};
+use meetpoint_format::key_index::{KEY_INDEX_NAME, KeyIndex, KeyIndexError};
+use meetpoint_storage::files::open_regular;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+/// How a dataset finds the sample of a key.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[serde(tag = "how", rename_all = "snake_case")]
+pub enum KeyLookup {
+    /// It has no index of keys, so all keys are looked through.
+    Scan,
+    /// By `keys.idx`.
+    Index {
+        /// Bytes of the file.
+        bytes: u64,
+    },
+    /// It has an index of keys that is not usable: finding a key is an error.
+    Unusable {
+        /// Why, and what can be done.
+        problem: String,
+    },
+}
+
+/// What became of opening the index of keys.
+#[derive(Debug)]
+pub(crate) enum Keys {
+    Absent,
+    Open { file: File, bytes: u64, index: KeyIndex },
+    Unusable(String),
+}
+
+impl Keys {
+    /// Opens the index of a dataset.
+    pub(crate) fn open(dataset: &Dataset) -> Self {
+        let file = match open_regular(&dataset.path().join(KEY_INDEX_NAME)) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Self::Absent,
+            Err(error) => return Self::Unusable(KeyIndexError::Io(error).to_string()),
+            Ok(file) => file,
+        };
+        let opened = file.metadata().map_err(KeyIndexError::Io).and_then(|metadata| {
+            let bytes = metadata.len();
+            let read = |offset: u64, into: &mut [u8]| file.read_exact_at(into, offset);
+            let sha256 = dataset.manifest_sha256();
+            Ok((bytes, KeyIndex::open(sha256, dataset.len(), bytes, &read)?))
+        });
+        match opened {
+            Ok((bytes, index)) => Self::Open { file, bytes, index },
+            Err(error) => Self::Unusable(error.to_string()),
+        }
+    }
+
+    /// The samples that may have a key; `None` where there is no index.
+    pub(crate) fn candidates(
+        &self,
+        key: &str,
+        dataset: &Dataset,
+    ) -> Result<Option<Vec<u64>>, Error> {
+        let unusable =
+            |problem: String| Error::KeyIndex { path: dataset.path().to_path_buf(), problem };
+        match self {
+            Self::Absent => Ok(None),
+            Self::Unusable(problem) => Err(unusable(problem.clone())),
+            Self::Open { file, index, .. } => {
+                let read = |offset: u64, into: &mut [u8]| file.read_exact_at(into, offset);
+                let found = index.candidates(key, &read);
+                found.map(Some).map_err(|error| unusable(error.to_string()))
+            }
+        }
+    }
+
+    /// How keys are found.
+    pub(crate) fn lookup(&self) -> KeyLookup {
+        match self {
+            Self::Absent => KeyLookup::Scan,
+            Self::Open { bytes, .. } => KeyLookup::Index { bytes: *bytes },
+            Self::Unusable(problem) => KeyLookup::Unusable { problem: problem.clone() },
+        }
+    }
+}

@@ -1,0 +1,319 @@
+//! Reads stored samples, in any order, through a storage engine: what lies side by side with one
+//! read, many reads at once, each sample held against its checksum.
+
+use crate::buffers::BufferPool;
+use crate::contents::OpenContents;
+use crate::{Dataset, Error};
+use meetpoint_format::dataset::SampleLocation;
+use meetpoint_storage::{Access, AlignedBuffer, Completion, Engine, FileId, Request, RequestKind};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Most bytes of samples side by side that are read at once; one sample may be longer.
+pub const READ_BYTES_MAX: u64 = 1 << 20;
+/// Most bytes that are being read or wait to be handed out.
+const BYTES_AHEAD_MAX: u64 = 64 << 20;
+/// Most reads in flight, however deep the engine is.
+const READS_MAX: usize = 64;
+/// How long nothing may arrive before reading counts as failed.
+const READ_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long one wait lasts.
+const WAIT_SLICE: Duration = Duration::from_millis(100);
+
+/// What to do about a sample that is not what was packed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnDamage {
+    /// Stop with its error.
+    #[default]
+    Fail,
+    /// Leave it out, and count it.
+    Skip,
+}
+
+/// What was read.
+#[derive(Debug, Default)]
+pub struct ReadStats {
+    /// Samples handed out.
+    pub samples: u64,
+    /// Bytes of them.
+    pub bytes: u64,
+    /// Reads that the engine was given.
+    pub reads: u64,
+    /// Samples that were left out, with the reason.
+    pub skipped: Vec<(u64, Error)>,
+}
+
+/// Reads samples of a dataset. Belongs to one thread.
+pub struct SampleReader {
+    dataset: Arc<Dataset>,
+    engine: Box<dyn Engine>,
+    files: Vec<FileId>,
+    contents: OpenContents,
+    pool: BufferPool,
+    on_damage: OnDamage,
+    /// Number of the call, the upper half of each token: tells a late read of an earlier one.
+    call: u32,
+}
+
+/// Samples side by side that one read brings.
+struct Group {
+    samples: Vec<(u64, SampleLocation)>,
+    /// What the read brought, once it has; the buffer and where the range begins in it.
+    arrived: Option<Result<(AlignedBuffer, usize), Error>>,
+}
+
+impl Group {
+    fn offset(&self) -> u64 {
+        self.samples[0].1.offset
+    }
+
+    fn bytes(&self) -> u64 {
+        let last = &self.samples[self.samples.len() - 1].1;
+        last.offset + last.bytes - self.offset()
+    }
+
+    /// Whether a sample begins where this ends, and there is room for it.
+    fn takes(&self, location: &SampleLocation) -> bool {
+        let first = &self.samples[0].1;
+        let same_file = first.part == location.part && first.file == location.file;
+        let end = self.offset() + self.bytes();
+        same_file && location.offset == end && self.bytes() + location.bytes <= READ_BYTES_MAX
+    }
+}
+
+/// Progress within one call.
+struct Underway<'a> {
+    samples: &'a mut dyn Iterator<Item = u64>,
+    /// A sample that did not fit the group before it.
+    left: Option<(u64, SampleLocation)>,
+    /// Groups in the order in which they were asked for; the first has this number.
+    groups: VecDeque<Group>,
+    first: u32,
+    bytes_ahead: u64,
+    stats: ReadStats,
+}
+
+/// What is done with each sample: its index, where it lies, and its bytes.
+pub type Each<'a> = &'a mut dyn FnMut(u64, &SampleLocation, &[u8]) -> Result<(), Error>;
+
+impl SampleReader {
+    /// Opens the parts with `engine`. Reads are kept in flight up to the engine's depth.
+    pub fn new(
+        dataset: Arc<Dataset>,
+        mut engine: Box<dyn Engine>,
+        on_damage: OnDamage,
+    ) -> Result<Self, Error> {
+        let files = (0..dataset.manifest().parts.len())
+            .map(|part| engine.open(&dataset.part_path(part), Access::Read))
+            .collect::<Result<_, _>>()?;
+        let (contents, pool) = Default::default();
+        Ok(Self { dataset, engine, files, contents, pool, on_damage, call: 0 })
+    }
+
+    /// Reads samples and shows each to `each`, in the order in which they are named.
+    pub fn read(
+        &mut self,
+        samples: &mut dyn Iterator<Item = u64>,
+        each: Each<'_>,
+    ) -> Result<ReadStats, Error> {
+        self.call = self.call.wrapping_add(1);
+        let mut underway = Underway {
+            samples,
+            left: None,
+            groups: VecDeque::new(),
+            first: 0,
+            bytes_ahead: 0,
+            stats: ReadStats::default(),
+        };
+        let outcome = self.run(&mut underway, each);
+        self.drain();
+        outcome.map(|()| underway.stats)
+    }
+
+    fn run(&mut self, underway: &mut Underway<'_>, each: Each<'_>) -> Result<(), Error> {
+        let mut completions = Vec::new();
+        let mut quiet_since = Instant::now();
+        loop {
+            self.read_ahead(underway)?;
+            let Some(first) = underway.groups.front() else { return Ok(()) };
+            if first.arrived.is_none() {
+                self.engine.wait(WAIT_SLICE, &mut completions)?;
+                if completions.is_empty() && quiet_since.elapsed() > READ_TIMEOUT {
+                    let path = self.dataset.path().to_path_buf();
+                    return Err(Error::ReadTimeout { path, seconds: READ_TIMEOUT.as_secs() });
+                }
+                for completion in completions.drain(..) {
+                    quiet_since = Instant::now();
+                    self.arrive(completion, underway);
+                }
+            }
+            while underway.groups.front().is_some_and(|group| group.arrived.is_some()) {
+                let group = underway.groups.pop_front().expect("there is one");
+                underway.first = underway.first.wrapping_add(1);
+                underway.bytes_ahead -= group.bytes();
+                self.hand_out(group, underway, each)?;
+            }
+        }
+    }
+
+    /// Submits reads until the engine, the bytes ahead or the samples are at their end.
+    fn read_ahead(&mut self, underway: &mut Underway<'_>) -> Result<(), Error> {
+        let depth = self.engine.limits().depth.min(READS_MAX);
+        while self.engine.in_flight() < depth && underway.bytes_ahead < BYTES_AHEAD_MAX {
+            let Some(group) = self.next_group(underway)? else { return Ok(()) };
+            let location = &group.samples[0].1;
+            let opened = match (&location.file, self.dataset.contents()) {
+                (Some(file), Some(contents)) => {
+                    self.contents.file(file, contents, &mut *self.engine)
+                }
+                _ => Ok(self.files[location.part]),
+            };
+            let file = match opened {
+                Ok(file) => file,
+                Err(error) => {
+                    // What it is told in has its turn when those before it are handed out.
+                    underway.bytes_ahead += group.bytes();
+                    underway.groups.push_back(Group { arrived: Some(Err(error)), ..group });
+                    continue;
+                }
+            };
+            let bytes = usize::try_from(group.bytes()).expect("at most IMAGE_BYTES_MAX");
+            let number = underway.first.wrapping_add(underway.groups.len() as u32);
+            let request = Request {
+                token: u64::from(self.call) << 32 | u64::from(number),
+                file,
+                kind: RequestKind::Read,
+                offset: group.offset(),
+                bytes,
+                buffer: self.pool.take(&mut *self.engine, bytes),
+            };
+            self.engine.submit(request).map_err(|refused| refused.error)?;
+            underway.stats.reads += 1;
+            underway.bytes_ahead += bytes as u64;
+            underway.groups.push_back(group);
+        }
+        Ok(())
+    }
+
+    /// The next samples that one read brings.
+    fn next_group(&mut self, underway: &mut Underway<'_>) -> Result<Option<Group>, Error> {
+        let mut group: Option<Group> = None;
+        loop {
+            let next = match underway.left.take() {
+                Some(left) => Some(left),
+                None => underway
+                    .samples
+                    .next()
+                    .map(|sample| self.dataset.locate(sample).map(|location| (sample, location)))
+                    .transpose()?,
+            };
+            let Some((sample, location)) = next else { return Ok(group) };
+            match &mut group {
+                None => {
+                    group = Some(Group { samples: vec![(sample, location)], arrived: None });
+                }
+                Some(group) if group.takes(&location) => group.samples.push((sample, location)),
+                Some(_) => {
+                    underway.left = Some((sample, location));
+                    return Ok(group);
+                }
+            }
+        }
+    }
+
+    fn arrive(&mut self, completion: Completion, underway: &mut Underway<'_>) {
+        let Completion { token, buffer, start, result } = completion;
+        if token >> 32 != u64::from(self.call) {
+            return self.pool.give(buffer);
+        }
+        let number = (token & u64::from(u32::MAX)) as u32;
+        let group = &mut underway.groups[number.wrapping_sub(underway.first) as usize];
+        group.arrived = Some(match result {
+            Ok(_) => Ok((buffer, start)),
+            Err(source) => {
+                self.pool.give(buffer);
+                let (sample, location) = &group.samples[0];
+                let (_, row, key) = self.dataset.place_in_words(*sample, location);
+                Err(Error::Read { row, key, source })
+            }
+        });
+    }
+
+    /// Shows the samples of a group that has arrived.
+    fn hand_out(
+        &mut self,
+        mut group: Group,
+        underway: &mut Underway<'_>,
+        each: Each<'_>,
+    ) -> Result<(), Error> {
+        let (buffer, start) = match group.arrived.take().expect("it has arrived") {
+            Ok(arrived) => arrived,
+            Err(error) if self.on_damage == OnDamage::Fail => return Err(error),
+            Err(_) => return self.one_by_one(&group, underway, each),
+        };
+        let base = group.offset();
+        for (sample, location) in &group.samples {
+            let begin = start + usize::try_from(location.offset - base).expect("in one read");
+            let bytes = usize::try_from(location.bytes).expect("in one read");
+            let stored = &buffer.as_slice()[begin..begin + bytes];
+            let checked = self.dataset.check_image(*sample, location, stored).map(|()| stored);
+            self.show(*sample, location, checked, underway, each)?;
+        }
+        self.pool.give(buffer);
+        Ok(())
+    }
+
+    /// Reads the samples of a group plainly that does not read as one: some of them may.
+    fn one_by_one(
+        &self,
+        group: &Group,
+        underway: &mut Underway<'_>,
+        each: Each<'_>,
+    ) -> Result<(), Error> {
+        for (sample, location) in &group.samples {
+            let read = self.dataset.read_located(*sample, location);
+            let (read, bytes) = match read {
+                Ok(bytes) => (Ok(()), bytes),
+                Err(error) => (Err(error), Vec::new()),
+            };
+            self.show(*sample, location, read.map(|()| &bytes[..]), underway, each)?;
+        }
+        Ok(())
+    }
+
+    /// Hands a sample out, or does about it what is to be done.
+    fn show(
+        &self,
+        sample: u64,
+        location: &SampleLocation,
+        stored: Result<&[u8], Error>,
+        underway: &mut Underway<'_>,
+        each: Each<'_>,
+    ) -> Result<(), Error> {
+        match stored {
+            Ok(stored) => {
+                each(sample, location, stored)?;
+                underway.stats.samples += 1;
+                underway.stats.bytes += location.bytes;
+                Ok(())
+            }
+            Err(error) if self.on_damage == OnDamage::Skip => {
+                underway.stats.skipped.push((sample, error));
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Waits for the reads that are still in flight, whose bytes nobody wants any more.
+    fn drain(&mut self) {
+        let (started, mut ended) = (Instant::now(), Vec::new());
+        while self.engine.in_flight() > 0 && started.elapsed() < READ_TIMEOUT {
+            if self.engine.wait(WAIT_SLICE, &mut ended).is_err() {
+                break;
+            }
+        }
+        ended.into_iter().for_each(|completion| self.pool.give(completion.buffer));
+    }
+}

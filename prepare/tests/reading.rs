@@ -1,0 +1,156 @@
+//! Samples as they are stored: in order, shuffled, mapped, damaged.
+#![expect(clippy::unwrap_used, reason = "in a test, what fails panics")]
+
+use meetpoint_format::dataset::{
+    Columns, MANIFEST_NAME, Manifest, PartEncoder, PartEntry, Provenance, Row, part_name,
+};
+use meetpoint_prepare::{Dataset, Error, MappedDataset, OnDamage, SampleReader};
+use meetpoint_storage::faulty::{Fault, FaultPlan, FaultyEngine};
+use meetpoint_storage::{Engine, EngineKind, RequestKind, open_engine};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use tempfile::TempDir;
+
+const SAMPLES: u64 = 900;
+
+fn content(sample: u64) -> Vec<u8> {
+    let bytes = 1 + (sample * 7919) % 9000;
+    (0..bytes).map(|at| (at.wrapping_mul(sample + 3) >> 2) as u8).collect()
+}
+
+/// Two parts of [`SAMPLES`] samples in all.
+fn dataset() -> (TempDir, Arc<Dataset>) {
+    let folder = tempfile::tempdir().unwrap();
+    let columns = Arc::new(Columns::images());
+    let mut parts = Vec::new();
+    for (index, samples) in [0..300, 300..SAMPLES].into_iter().enumerate() {
+        let mut encoder = PartEncoder::new(Vec::new(), Arc::clone(&columns)).unwrap();
+        for sample in samples {
+            let (key, image) = (format!("{sample}"), content(sample));
+            encoder.push(Row { key, image, ..Row::default() }).unwrap();
+        }
+        let part = encoder.finish().unwrap();
+        let sha256 = Sha256::digest(&part.sink).iter().map(|byte| format!("{byte:02x}")).collect();
+        let file = part_name(index);
+        std::fs::write(folder.path().join(&file), &part.sink).unwrap();
+        let (samples, bytes, tail_crc32c) = (part.samples, part.bytes, part.tail_crc32c);
+        parts.push(PartEntry { file, samples, bytes, tail_crc32c, sha256 });
+    }
+    let provenance = Provenance {
+        tool: "test".to_owned(),
+        source: "nowhere".to_owned(),
+        skipped: 0,
+        options: BTreeMap::new(),
+        time: None,
+        recipe: None,
+    };
+    let lengths = (0..SAMPLES).map(|sample| content(sample).len() as u64);
+    let manifest = Manifest {
+        samples: SAMPLES,
+        image_bytes: lengths.clone().sum(),
+        image_bytes_max: lengths.max().unwrap(),
+        parts,
+        ..Manifest::new(&columns, provenance)
+    };
+    std::fs::write(folder.path().join(MANIFEST_NAME), manifest.to_json()).unwrap();
+    let dataset = Arc::new(Dataset::open(folder.path()).unwrap());
+    (folder, dataset)
+}
+
+fn engine(depth: usize) -> Box<dyn Engine> {
+    open_engine(EngineKind::Auto, depth).unwrap().engine
+}
+
+fn read(reader: &mut SampleReader, order: &[u64]) -> Result<Vec<u64>, Error> {
+    let mut seen = Vec::new();
+    let stats = reader.read(&mut order.iter().copied(), &mut |sample, _, bytes| {
+        assert_eq!(bytes, content(sample), "{sample}");
+        seen.push(sample);
+        Ok(())
+    })?;
+    assert_eq!(stats.samples, seen.len() as u64);
+    assert_eq!(stats.skipped.len() + seen.len(), order.len());
+    Ok(seen)
+}
+
+/// Flips a byte of a sample.
+fn damage(folder: &Path, dataset: &Dataset, sample: u64) {
+    let location = dataset.locate(sample).unwrap();
+    let path = folder.join(part_name(location.part));
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[usize::try_from(location.offset).unwrap()] ^= 1;
+    std::fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn samples_come_whole_and_in_the_order_asked_for_at_any_depth() {
+    let (_folder, dataset) = dataset();
+    let in_order: Vec<u64> = (0..SAMPLES).collect();
+    let shuffled: Vec<u64> = (0..SAMPLES).map(|sample| sample * 7 % SAMPLES).collect();
+    let twice: Vec<u64> = vec![5, 5, 6, 5, 899, 0];
+    for depth in [1, 3, 32] {
+        for order in [&in_order, &shuffled, &twice] {
+            let mut reader =
+                SampleReader::new(Arc::clone(&dataset), engine(depth), OnDamage::Fail).unwrap();
+            assert_eq!(read(&mut reader, order).unwrap(), *order);
+            // A reader is used again.
+            assert_eq!(read(&mut reader, &order[..2]).unwrap(), order[..2]);
+        }
+    }
+}
+
+#[test]
+fn what_lies_side_by_side_is_read_at_once() {
+    let (_folder, dataset) = dataset();
+    let bytes = dataset.manifest().image_bytes;
+    let mut reader = SampleReader::new(dataset, engine(8), OnDamage::Fail).unwrap();
+    let stats = reader.read(&mut (0..SAMPLES), &mut |_, _, _| Ok(())).unwrap();
+    assert_eq!(stats.bytes, bytes);
+    // Not more than a read for each MiB and one for each end of a record batch.
+    assert!(stats.reads <= (bytes >> 20) + 6, "{} reads", stats.reads);
+}
+
+#[test]
+fn a_damaged_sample_is_an_error_that_names_it_or_is_left_out() {
+    let (folder, dataset) = dataset();
+    damage(folder.path(), &dataset, 17);
+    let order: Vec<u64> = (0..50).collect();
+    let mut reader = SampleReader::new(Arc::clone(&dataset), engine(4), OnDamage::Fail).unwrap();
+    let error = read(&mut reader, &order).unwrap_err();
+    assert!(matches!(&error, Error::ChecksumMismatch { row: 17, key, .. } if key == "17"));
+    let mut reader = SampleReader::new(Arc::clone(&dataset), engine(4), OnDamage::Skip).unwrap();
+    let sound: Vec<u64> = order.iter().copied().filter(|sample| *sample != 17).collect();
+    assert_eq!(read(&mut reader, &order).unwrap(), sound);
+    let mapped = MappedDataset::new(dataset, false).unwrap();
+    assert!(matches!(mapped.sample(17), Err(Error::ChecksumMismatch { row: 17, .. })));
+    assert_eq!(mapped.sample(18).unwrap().1, content(18));
+}
+
+#[test]
+fn a_read_that_fails_costs_no_sample_that_reads_by_itself() {
+    let (_folder, dataset) = dataset();
+    let order: Vec<u64> = (0..100).collect();
+    let faulty = || {
+        let plan = FaultPlan::none().and(RequestKind::Read, 0, Fault::Broken);
+        Box::new(FaultyEngine::new(engine(4), plan))
+    };
+    let mut reader = SampleReader::new(Arc::clone(&dataset), faulty(), OnDamage::Skip).unwrap();
+    assert_eq!(read(&mut reader, &order).unwrap(), order);
+    let mut reader = SampleReader::new(dataset, faulty(), OnDamage::Fail).unwrap();
+    assert!(matches!(read(&mut reader, &order), Err(Error::Read { row: 0, .. })));
+}
+
+#[test]
+fn mapped_samples_are_those_of_the_parts() {
+    let (_folder, dataset) = dataset();
+    for is_sequential in [true, false] {
+        let mapped = MappedDataset::new(Arc::clone(&dataset), is_sequential).unwrap();
+        for sample in 0..SAMPLES {
+            assert_eq!(mapped.sample(sample).unwrap().1, content(sample));
+        }
+        assert!(mapped.sample(SAMPLES).is_err());
+        assert_eq!(mapped.dataset().len(), SAMPLES);
+    }
+}
