@@ -1,0 +1,91 @@
+"""Packing from Python."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, field
+from typing import Any, Callable, Dict, List, Literal, Optional, Union
+
+from . import _native
+
+__all__ = ["Packed", "pack"]
+
+Progress = Callable[[int, int, int, int], object]
+
+
+@dataclass(frozen=True)
+class Packed:
+    """What was packed."""
+
+    destination: str
+    """Folder of the dataset."""
+    samples: int
+    """Samples in it."""
+    labels: List[str]
+    """Class names; empty for a flat folder."""
+    unreadable: List[str]
+    """Images that do not decode and were left out."""
+    summary: Dict[str, Any] = field(repr=False)
+    """All that ``meetpoint pack --json`` says."""
+
+
+def pack(
+    source: Union[str, "os.PathLike[str]"],
+    destination: Union[str, "os.PathLike[str]"],
+    *,
+    force: bool = False,
+    on_error: Literal["raise", "skip"] = "raise",
+    part_bytes: int = 256 << 20,
+    threads: int = 0,
+    progress: Union[bool, Progress, None] = None,
+) -> Packed:
+    """Packs a folder of images, one sub-folder a class, into a dataset.
+
+    The dataset is there whole or not at all. Files stay as they are, byte for byte.
+
+    :param force: replaces a dataset at the destination.
+    :param on_error: ``"skip"`` leaves out images that do not decode.
+    :param part_bytes: bytes after which the next part file begins.
+    :param threads: threads that read and check; 0 for as many as the machine has.
+    :param progress: ``True`` for a bar of ``tqdm`` (which must be installed), or a function of
+        (files done, files, bytes done, bytes) that is called a few times a second.
+    :raises PackError: what is wrong with the source or the destination, and what would be right.
+    """
+    if on_error not in ("raise", "skip"):
+        raise ValueError(f'on_error is {on_error!r}; it takes "raise" or "skip"')
+    bar: Any = None
+    told: Optional[Progress]
+    if progress is True:
+        from tqdm.auto import tqdm  # type: ignore[import-untyped,unused-ignore]
+
+        bar = tqdm(unit="B", unit_scale=True, desc=os.path.basename(os.fspath(destination)))
+
+        def tell(files_done: int, files: int, bytes_done: int, size: int) -> None:
+            bar.total = size
+            bar.update(bytes_done - bar.n)
+
+        told = tell
+    else:
+        told = progress or None
+    try:
+        text = _native.pack(
+            os.fspath(source),
+            os.fspath(destination),
+            force=force,
+            skip=on_error == "skip",
+            part_bytes=part_bytes,
+            threads=threads,
+            progress=told,
+        )
+    finally:
+        if bar is not None:
+            bar.close()
+    summary: Dict[str, Any] = json.loads(text)
+    return Packed(
+        destination=str(summary["destination"]),
+        samples=int(summary["samples"]),
+        labels=list(summary["labels"]),
+        unreadable=[str(left["path"]) for left in summary["unreadable"]],
+        summary=summary,
+    )
