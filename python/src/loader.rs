@@ -38,6 +38,8 @@ struct State {
     /// What fixes the order of the rest of the epoch.
     record: Option<Record>,
     is_closed: bool,
+    /// Every batch of the epoch was handed out.
+    is_over: bool,
     /// The end of an epoch was asked for, and not answered yet.
     is_ending: bool,
 }
@@ -68,8 +70,9 @@ impl Loader {
         let recipe_hash = config.recipe.hash().to_string();
         let engine = Engine::start(config)?;
         let (serial, finished, events, record) = (0, Vec::new(), Vec::new(), None);
-        let (is_closed, is_ending) = (false, false);
-        let mut state = State { engine, serial, finished, events, record, is_closed, is_ending };
+        let (is_closed, is_over, is_ending) = (false, false, false);
+        let mut state =
+            State { engine, serial, finished, events, record, is_closed, is_over, is_ending };
         let opened = loop {
             let waited;
             (state, waited) = py.detach(|| {
@@ -161,20 +164,21 @@ impl Loader {
         }
         let mut state = self.lock();
         state.serial += 1;
+        state.is_over = false;
         state.record = None;
         Ok(state.serial)
     }
 
     fn next(&self, py: Python<'_>, serial: u64) -> PyResult<Option<Batch>> {
         loop {
-            let mut request = {
-                let state = self.lock();
-                if state.serial != serial {
-                    let said = "another iteration over the loader has begun, which ended this one";
-                    return Err(errors::plain(py, "ClosedError", said));
-                }
-                (state.engine.unanswered == 0).then_some(Request::Next)
-            };
+            let mut request = Some(Request::Next);
+            if self.lock().serial != serial {
+                let said = "another iteration over the loader has begun, which ended this one";
+                return Err(errors::plain(py, "ClosedError", said));
+            }
+            if self.lock().is_over {
+                return Ok(None);
+            }
             match self.slice(py, &mut request)? {
                 Some(Answer::Next(Ok(Next::Batch { batch, events, record }))) => {
                     let mut state = self.lock();
@@ -271,12 +275,22 @@ impl Loader {
             if state.is_closed {
                 return None;
             }
-            if let Some(request) = request.take()
+            // One batch is asked for at a time, and none after the last, whoever asks.
+            let is_next = matches!(request, Some(Request::Next));
+            if is_next && state.is_over {
+                return Some(Waited::Nothing);
+            }
+            let is_asked_for = is_next && state.engine.unanswered > 0;
+            if let Some(request) = request.take_if(|_| !is_asked_for)
                 && !state.engine.ask(request)
             {
                 return Some(Waited::Gone);
             }
-            Some(state.engine.wait(SLICE))
+            let waited = state.engine.wait(SLICE);
+            if let Waited::Answer(Answer::Next(Ok(Next::End { .. }))) = &waited {
+                state.is_over = true;
+            }
+            Some(waited)
         });
         match waited {
             Some(Waited::Answer(answer)) => Ok(Some(answer)),

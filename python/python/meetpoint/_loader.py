@@ -27,6 +27,9 @@ _COLUMNS = ("image", "label", "sample", "key")
 # Epochs of which a report keeps everything; of those before, all but the batches one by one.
 _WHOLE_EPOCHS = 4
 
+# In the events of an epoch, what says that a device does no more, or nothing for now.
+_LOSSES = ("was lost", "no more work", "published nothing in time")
+
 _open_loaders: "weakref.WeakSet[Loader]" = weakref.WeakSet()
 
 
@@ -276,10 +279,9 @@ class Loader:
         return {name: columns[name] for name in self._columns}
 
     def _tell(self, warned: bool) -> bool:
-        """Warns of a device that was lost, once an epoch."""
+        """Warns of a device that was lost or fell silent, once an epoch."""
         for text in self._native.take_events():
-            is_loss = "was lost" in text or "no more work" in text
-            if is_loss and not warned:
+            if not warned and any(words in text for words in _LOSSES):
                 warned = True
                 warnings.warn(text, DeviceWarning, stacklevel=4)
         return warned

@@ -20,7 +20,7 @@ message.
     ├── ForkError             also a RuntimeError: a loader used in a forked child
     └── ClosedError           also a RuntimeError: a loader that was closed, an epoch that ended
 
-    DeviceWarning             a device was lost; the host goes on alone
+    DeviceWarning             a device was lost or fell silent; the host does its part
 """
 
 from __future__ import annotations
@@ -117,4 +117,7 @@ class ClosedError(MeetpointError, RuntimeError):
 
 
 class DeviceWarning(UserWarning):
-    """A device was lost in the middle of an epoch; its batches are prepared by the host."""
+    """A device was lost or fell silent in the middle of an epoch; the host prepares its batches.
+
+    Told once an epoch; ``report()`` has all that happened.
+    """
