@@ -1,4 +1,5 @@
 //! A packed dataset for Python: its samples by number and by key.
+#![expect(clippy::needless_pass_by_value, reason = "what Python passes is its own")]
 
 use crate::errors;
 use meetpoint_prepare::Dataset as HostDataset;

@@ -21,7 +21,7 @@ pub(crate) struct Place {
 }
 
 /// An exception of `meetpoint.errors` by the name of its class.
-pub(crate) fn raise(py: Python<'_>, class: &str, message: String, place: Place) -> PyErr {
+pub(crate) fn raise(py: Python<'_>, class: &str, message: &str, place: Place) -> PyErr {
     let made = || -> PyResult<PyErr> {
         let class = py.import("meetpoint.errors")?.getattr(class)?;
         let details = PyDict::new(py);
@@ -31,14 +31,14 @@ pub(crate) fn raise(py: Python<'_>, class: &str, message: String, place: Place) 
         details.set_item("row", place.row)?;
         details.set_item("key", place.key)?;
         details.set_item("remedy", remedy)?;
-        Ok(PyErr::from_value(class.call((message.as_str(),), Some(&details))?))
+        Ok(PyErr::from_value(class.call((message,), Some(&details))?))
     };
     made().unwrap_or_else(|error| error)
 }
 
 /// An exception without a place.
 pub(crate) fn plain(py: Python<'_>, class: &str, message: impl Into<String>) -> PyErr {
-    raise(py, class, message.into(), Place::default())
+    raise(py, class, &message.into(), Place::default())
 }
 
 /// An error of the runtime.
@@ -65,7 +65,7 @@ pub(crate) fn of_host(py: Python<'_>, error: &HostError) -> PyErr {
         | HostError::DeviceRefused { .. }
         | HostError::OfDevice { .. } => plain(py, "DeviceError", message),
         HostError::EmptyDataset { dataset } | HostError::TooFewParts { dataset, .. } => {
-            raise(py, "DatasetError", message, at(dataset))
+            raise(py, "DatasetError", &message, at(dataset))
         }
         HostError::AllBatchesKept { .. } => plain(py, "BudgetError", message),
         HostError::Thread(_) | HostError::Panicked | HostError::EpochFailed => {
@@ -81,19 +81,19 @@ pub(crate) fn of_prepare(py: Python<'_>, error: &PrepareError) -> PyErr {
     let message = error.to_string();
     match error {
         PrepareError::Open { path, .. } | PrepareError::NotADataset { path, .. } => {
-            raise(py, "DatasetError", message, at(path))
+            raise(py, "DatasetError", &message, at(path))
         }
         PrepareError::Dataset { path, .. } | PrepareError::ReadTimeout { path, .. } => {
-            raise(py, "DatasetError", message, at(path))
+            raise(py, "DatasetError", &message, at(path))
         }
         PrepareError::ChecksumMismatch { part, row, key, .. }
         | PrepareError::Sample { part, row, key, .. } => {
             let place = Place { file: Some(part.clone()), row: Some(*row), key: Some(key.clone()) };
-            raise(py, "SampleError", message, place)
+            raise(py, "SampleError", &message, place)
         }
         PrepareError::Read { row, key, .. } => {
             let place = Place { file: None, row: Some(*row), key: Some(key.clone()) };
-            raise(py, "SampleError", message, place)
+            raise(py, "SampleError", &message, place)
         }
         PrepareError::NoFixedShape => plain(py, "RecipeError", message),
         PrepareError::Storage(_) => plain(py, "StorageError", message),

@@ -1,4 +1,5 @@
 //! Packing a folder of images from Python, with its progress.
+#![expect(clippy::needless_pass_by_value, reason = "what Python passes is its own")]
 
 use crate::errors;
 use meetpoint_datasets::{OnError, PackOptions, PackProgress};

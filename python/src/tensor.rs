@@ -1,4 +1,5 @@
 //! A batch and its tensors, whose memory lives until the last user of it is gone.
+#![expect(clippy::needless_pass_by_value, reason = "what Python passes is its own")]
 
 use crate::dlpack;
 use meetpoint_format::recipe::Dtype;
