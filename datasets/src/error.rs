@@ -1,6 +1,7 @@
 //! What can go wrong when a dataset is made or looked at.
 
 use crate::LeftOut;
+use crate::source::{ContentKind, Whence};
 use std::path::PathBuf;
 
 /// How many unreadable files an error names.
@@ -23,6 +24,104 @@ pub enum Error {
     NotAFolder {
         /// What was named.
         path: PathBuf,
+    },
+    /// Nothing that is known.
+    #[error("{} is no source that is known; looked for:{}\nname its kind with --from",
+            path.display(), kinds_named(looked_for))]
+    UnknownSource {
+        /// What was named.
+        path: PathBuf,
+        /// Names and words of all kinds.
+        looked_for: Vec<(&'static str, &'static str)>,
+    },
+    /// Two kinds of source at once.
+    #[error("{} is several sources at once:{}\nname one of them with --from, or move the others \
+             away", path.display(), found_named(found))]
+    AmbiguousSource {
+        /// What was named.
+        path: PathBuf,
+        /// Name and words of each kind, and what it was known by.
+        found: Vec<(&'static str, &'static str, String)>,
+    },
+    /// A kind of source that is not known.
+    #[error("there is no kind of source {name:?}; these are known:{}", kinds_named(kinds))]
+    NoSuchKind {
+        /// What was asked for.
+        name: String,
+        /// Names and words of all kinds.
+        kinds: Vec<(&'static str, &'static str)>,
+    },
+    /// No file of a kind in a folder.
+    #[error("no files of kind {kind:?} in {} ({others} other files)", path.display())]
+    NoFilesOfKind {
+        /// Source.
+        path: PathBuf,
+        /// What was asked for.
+        kind: ContentKind,
+        /// Files that are something else.
+        others: u64,
+    },
+    /// A source without samples.
+    #[error("no samples in {}", path.display())]
+    NoSamples {
+        /// Source.
+        path: PathBuf,
+    },
+    /// Two samples of one key.
+    #[error(
+        "two samples have the key {key:?}: {} and {second}; keys are unique in a dataset, so \
+         rename or remove one",
+        first.as_ref().map_or("an earlier one".to_owned(), |first| first.to_string())
+    )]
+    DuplicateKey {
+        /// The key.
+        key: String,
+        /// Where the first lies, where that is known.
+        first: Option<Box<Whence>>,
+        /// Where the second lies.
+        second: Box<Whence>,
+    },
+    /// A label beyond the names.
+    #[error(
+        "sample {key} has the label {label}, but there are {names} names of labels (labels without \
+         names are 0 to 1048575)"
+    )]
+    LabelWithoutName {
+        /// The sample.
+        key: String,
+        /// Its label.
+        label: i32,
+        /// Names that there are; 0 where labels are integers.
+        names: u64,
+    },
+    /// What a killed process left cannot be gone on with.
+    #[error(
+        "{} cannot be gone on with: {difference}; start over without --resume, which removes it",
+        path.display()
+    )]
+    ResumeDiffers {
+        /// What was left.
+        path: PathBuf,
+        /// What is not the same.
+        difference: String,
+    },
+    /// A source that breaks the rules of its format, or uses what is not supported; what follows
+    /// in it cannot be read.
+    #[error("{whence}: {problem}")]
+    Malformed {
+        /// Where.
+        whence: Box<Whence>,
+        /// What is wrong with it, and what to do about it: "checksum is 00000001, its data give
+        /// 00000002; the file is damaged, fetch it again".
+        problem: String,
+    },
+    /// An option that means nothing for this source or its kind of content.
+    #[error("--{option} means nothing for {source_words}; leave it out")]
+    OptionWithoutUse {
+        /// Its name, without the dashes.
+        option: String,
+        /// What the source is, in words: "a folder of images".
+        source_words: String,
     },
     /// No image in the source.
     #[error(
@@ -63,13 +162,13 @@ pub enum Error {
         class: String,
     },
     /// Files that do not decode, where that is to be an error.
-    #[error("{} of {checked} images do not read; nothing was written:{}\
+    #[error("{} of {checked} samples do not read; nothing was written:{}\
              \nrepair, rename or remove them, or leave them out with --on-error skip",
             files.len(), named(files))]
     Unreadable {
         /// All of them.
         files: Vec<LeftOut>,
-        /// Images looked at.
+        /// Samples looked at.
         checked: u64,
     },
     /// A file that was written to while it was packed.
@@ -157,6 +256,15 @@ fn named(files: &[LeftOut]) -> String {
         text.push_str(&format!("\n  and {} more", files.len() - NAMED_MAX));
     }
     text
+}
+
+fn kinds_named(kinds: &[(&'static str, &'static str)]) -> String {
+    kinds.iter().map(|(name, words)| format!("\n  {name}: {words}")).collect()
+}
+
+fn found_named(found: &[(&'static str, &'static str, String)]) -> String {
+    let line = |(name, words, by_what): &(_, _, String)| format!("\n  {name}: {words} ({by_what})");
+    found.iter().map(line).collect()
 }
 
 fn remedy(source: &std::io::Error) -> &'static str {

@@ -86,6 +86,19 @@ impl JpegOptions {
         pairs.map(|(name, value)| (name.to_owned(), value)).into()
     }
 
+    /// The first option that is not as by default, by its name on the command line.
+    pub(crate) fn first_set(&self) -> Option<&'static str> {
+        let default = Self::default();
+        let set = [
+            ("form", self.form != default.form),
+            ("entry-points", self.entry_points != default.entry_points),
+            ("progressive", self.progressive != default.progressive),
+            ("restart-interval", self.restarts != default.restarts),
+            ("optimize-huffman", self.optimise_huffman != default.optimise_huffman),
+        ];
+        set.into_iter().find(|(_, is_set)| *is_set).map(|(name, _)| name)
+    }
+
     /// Whether every file is to be re-written, whatever it is.
     fn rewrites_all(&self) -> bool {
         self.restarts != RestartMarkers::Keep || self.optimise_huffman

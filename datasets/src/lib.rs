@@ -2,7 +2,8 @@
 //!
 //! In reading order: [`pack()`] (a folder of images into a dataset), [`JpegOptions`] (in which form
 //! JPEGs are stored), [`unpack()`] (a dataset into a folder of images), [`inspect()`] (what is in a
-//! dataset), [`verify()`] (whether every bit is as it was packed, and where not), [`Error`].
+//! dataset), [`verify()`] (whether every bit is as it was packed, and where not), [`Writer`] (rows
+//! into a dataset), [`Error`].
 
 mod error;
 pub mod inspect;
@@ -14,6 +15,7 @@ pub mod source;
 pub mod unpack;
 pub mod verify;
 mod walk;
+pub mod writer;
 
 pub use error::Error;
 pub use inspect::{Inspection, inspect};
@@ -22,3 +24,4 @@ pub use natural::natural_order;
 pub use pack::{Check, LeftOut, OnError, PackOptions, PackProgress, PackSummary, pack};
 pub use unpack::{UnpackOptions, UnpackProgress, UnpackSummary, unpack};
 pub use verify::{DeepReport, Place, Problem, VerifyProgress, VerifyReport, verify, verify_deep};
+pub use writer::{Writer, WriterOptions, Written};

@@ -6,6 +6,7 @@
 //! mark, so that remains are known as such whatever the files are called.
 
 use crate::Error;
+use crate::writer::JOURNAL_NAME;
 use meetpoint_format::dataset::MANIFEST_NAME;
 use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
 use rustix::io::Errno;
@@ -53,10 +54,14 @@ pub(crate) struct Destination {
 }
 
 impl Destination {
-    /// Checks that `to` can be made or replaced, and removes the remains of killed processes.
-    pub(crate) fn resolve(from: &Path, to: &Path, replace: &Replace<'_>) -> Result<Self, Error> {
-        let read = |source| Error::Source { path: from.to_path_buf(), source };
-        let from = from.canonicalize().map_err(read)?;
+    /// Checks that `to` can be made or replaced.
+    ///
+    /// None of what is read, `sources`, may lie in `to`, nor the other way round.
+    pub(crate) fn resolve(
+        sources: &[PathBuf],
+        to: &Path,
+        replace: &Replace<'_>,
+    ) -> Result<Self, Error> {
         let failed = |source| Error::Write { path: to.to_path_buf(), source };
         let exists = to.symlink_metadata().is_ok();
         let path = if exists {
@@ -66,14 +71,48 @@ impl Destination {
             let parent = to.parent().filter(|parent| *parent != Path::new(""));
             parent.unwrap_or(Path::new(".")).canonicalize().map_err(failed)?.join(name)
         };
-        if path.starts_with(&from) || from.starts_with(&path) {
-            return Err(Error::Overlap { from, to: path });
+        for from in sources {
+            let read = |source| Error::Source { path: from.clone(), source };
+            let from = from.canonicalize().map_err(read)?;
+            if path.starts_with(&from) || from.starts_with(&path) {
+                return Err(Error::Overlap { from, to: path });
+            }
         }
         if exists {
             may_be_replaced(&path, replace)?;
         }
-        let cleaned = remove_remains(&path).map_err(failed)?;
-        Ok(Self { path, exists, cleaned })
+        Ok(Self { path, exists, cleaned: Vec::new() })
+    }
+
+    /// The places of processes that are no more, locked.
+    pub(crate) fn remains(&self) -> Result<Vec<Remains>, Error> {
+        let failed = |source| Error::Write { path: self.path.clone(), source };
+        find_remains(&self.path).map_err(failed)
+    }
+
+    /// Removes the places of processes that are no more, and notes their names.
+    pub(crate) fn clean(&mut self) -> Result<(), Error> {
+        for remains in self.remains()? {
+            let failed = |source| Error::Write { path: remains.path.clone(), source };
+            std::fs::remove_dir_all(&remains.path).map_err(failed)?;
+            self.cleaned.push(remains.path);
+        }
+        self.cleaned.sort();
+        Ok(())
+    }
+}
+
+/// A place of a process that is no more, locked for as long as this lives.
+#[derive(Debug)]
+pub(crate) struct Remains {
+    path: PathBuf,
+    folder: File,
+}
+
+impl Remains {
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 }
 
@@ -83,7 +122,7 @@ fn may_be_replaced(path: &Path, replace: &Replace<'_>) -> Result<(), Error> {
     let to = path.to_path_buf();
     match replace {
         Replace::Dataset { force: false } => Err(Error::Exists { path: to }),
-        Replace::Dataset { force: true } => match foreign_entry(path).map_err(failed)? {
+        Replace::Dataset { force: true } => match foreign_entry(path, None).map_err(failed)? {
             None => Ok(()),
             Some(entry) => Err(Error::NotReplaced { path: to, entry }),
         },
@@ -100,7 +139,8 @@ fn is_empty_folder(path: &Path) -> std::io::Result<bool> {
     Ok(path.is_dir() && std::fs::read_dir(path)?.next().is_none())
 }
 
-/// A locked folder to write in; removed when it is dropped before it is committed.
+/// A locked folder to write in; removed when it is dropped before it is committed, unless it is
+/// to be kept.
 #[derive(Debug)]
 pub(crate) struct Staging {
     path: PathBuf,
@@ -108,9 +148,22 @@ pub(crate) struct Staging {
     content: PathBuf,
     folder: File,
     is_committed: bool,
+    /// It stays when it is dropped, for another process to go on with.
+    is_kept: bool,
 }
 
 impl Staging {
+    /// Goes on in the place of a process that is no more, for a dataset.
+    pub(crate) fn go_on(remains: Remains) -> Self {
+        let Remains { path, folder } = remains;
+        Self { content: path.clone(), path, folder, is_committed: false, is_kept: false }
+    }
+
+    /// Says whether the place stays when it is dropped before it is committed.
+    pub(crate) fn keep(&mut self, is_kept: bool) {
+        self.is_kept = is_kept;
+    }
+
     /// Makes and locks a folder beside the destination, for a dataset.
     pub(crate) fn create(destination: &Destination) -> Result<Self, Error> {
         let failed = |path: &Path, source| Error::Write { path: path.to_path_buf(), source };
@@ -126,7 +179,7 @@ impl Staging {
             // it is gone, and the next name is tried.
             if let Some(folder) = lock(&path).map_err(|source| failed(&path, source))? {
                 let content = path.clone();
-                return Ok(Self { path, content, folder, is_committed: false });
+                return Ok(Self { path, content, folder, is_committed: false, is_kept: false });
             }
         }
         Err(failed(&destination.path, Errno::EXIST.into()))
@@ -191,7 +244,7 @@ impl Staging {
 
 impl Drop for Staging {
     fn drop(&mut self) {
-        if !self.is_committed {
+        if !self.is_committed && !self.is_kept {
             // What cannot be removed here is unlocked now, and the next pack removes it.
             let _ = std::fs::remove_dir_all(&self.path);
         }
@@ -232,26 +285,25 @@ fn lock(path: &Path) -> std::io::Result<Option<File>> {
     Ok(is_same.then_some(folder))
 }
 
-/// Removes the places of processes that are no more; returns their names.
-fn remove_remains(destination: &Path) -> std::io::Result<Vec<PathBuf>> {
+/// The places of processes that are no more.
+fn find_remains(destination: &Path) -> std::io::Result<Vec<Remains>> {
     let parent = destination.parent().expect("a destination has a name, so a parent");
     let name = destination.file_name().expect("a destination has a name");
-    let mut removed = Vec::new();
+    let mut found = Vec::new();
     for entry in std::fs::read_dir(parent)? {
         let entry = entry?;
         let path = entry.path();
         if !is_partial_of(&entry.file_name(), name) || !entry.file_type()?.is_dir() {
             continue;
         }
-        // Only what is written here is removed, whatever the folder is called.
-        let Some(_locked) = lock(&path)? else { continue };
-        if foreign_entry(&path)?.is_none() || is_place_for_files(&path)? {
-            std::fs::remove_dir_all(&path)?;
-            removed.push(path);
+        // Only what is written here is taken or removed, whatever the folder is called.
+        let Some(folder) = lock(&path)? else { continue };
+        if foreign_entry(&path, Some(JOURNAL_NAME))?.is_none() || is_place_for_files(&path)? {
+            found.push(Remains { path, folder });
         }
     }
-    removed.sort();
-    Ok(removed)
+    found.sort_by(|left, right| left.path.cmp(&right.path));
+    Ok(found)
 }
 
 /// Whether a name is `NAME.partial-PID-N`.
@@ -266,8 +318,9 @@ fn is_partial_of(candidate: &OsStr, name: &OsStr) -> bool {
     })
 }
 
-/// Something in the folder that no dataset has; `None` when it may be removed as a dataset.
-fn foreign_entry(path: &Path) -> std::io::Result<Option<String>> {
+/// Something in the folder that no dataset has, but for a file that is called `also`; `None` when
+/// it may be removed as a dataset.
+fn foreign_entry(path: &Path, also: Option<&str>) -> std::io::Result<Option<String>> {
     if !path.symlink_metadata()?.is_dir() {
         return Ok(Some("no files, being one itself".to_owned()));
     }
@@ -275,7 +328,9 @@ fn foreign_entry(path: &Path) -> std::io::Result<Option<String>> {
         let entry = entry?;
         let name = entry.file_name();
         let is_ours = entry.file_type()?.is_file()
-            && name.to_str().is_some_and(|name| name == MANIFEST_NAME || is_part_name(name));
+            && name.to_str().is_some_and(|name| {
+                name == MANIFEST_NAME || is_part_name(name) || also == Some(name)
+            });
         if !is_ours {
             return Ok(Some(name.display().to_string()));
         }

@@ -6,13 +6,14 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, UInt32Type};
 use meetpoint_format::checksum::crc32c;
 use meetpoint_format::dataset::{
-    DatasetError, EntryPointSpacing, EntryPointsStored, FinishedPart, Form, Index, Manifest,
-    PartBytes, PartEncoder, PartEntry, PartLayout, Provenance, RecordBatchMetadata, Row,
-    SampleLocation, Stored, part_name, schema,
+    Columns, ContentKind, DatasetError, EntryPointSpacing, EntryPointsStored, FinishedPart, Form,
+    Index, Manifest, PartBytes, PartEncoder, PartEntry, PartLayout, Provenance,
+    RecordBatchMetadata, Row, SampleLocation, Stored, part_name, schema,
 };
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::io::{Cursor, Error, ErrorKind};
+use std::sync::Arc;
 
 /// Parts in memory.
 struct Memory(Vec<Vec<u8>>);
@@ -34,11 +35,11 @@ fn row(index: usize) -> Row {
     let image = (0..=index % 7 * 13).map(|byte| (byte * 31 + index) as u8).collect();
     let label = (index % 3 != 1).then_some((index % 3) as i32);
     let entry_points = (index % 4 != 2).then(|| vec![index as u8; 1 + index % 9]);
-    Row { key: format!("folder é/{index}.jpg"), image, label, entry_points }
+    Row { key: format!("folder é/{index}.jpg"), image, label, entry_points, extra: None }
 }
 
 fn encode(rows: &[Row]) -> (Vec<u8>, PartEntry) {
-    let mut encoder = PartEncoder::new(Vec::new()).unwrap();
+    let mut encoder = PartEncoder::new(Vec::new(), Arc::new(Columns::images())).unwrap();
     for row in rows {
         encoder.push(row.clone()).unwrap();
     }
@@ -57,20 +58,22 @@ fn manifest(parts: Vec<PartEntry>, rows: &[Row]) -> Manifest {
         bytes: entries.map(|bytes| bytes.len() as u64).sum(),
     };
     Manifest {
-        format: schema::FORMAT.to_owned(),
-        version: schema::VERSION,
         samples: parts.iter().map(|part| part.samples).sum(),
         image_bytes: lengths.clone().sum(),
         image_bytes_max: lengths.max().unwrap_or(0),
         labels: ["a", "b", "c"].map(str::to_owned).to_vec(),
         parts,
         stored: Some(Stored { entry_points, ..Stored::default() }),
-        provenance: Provenance {
-            tool: "test".into(),
-            source: "none".into(),
-            skipped: 0,
-            options: BTreeMap::from([("form".into(), "jpeg".into())]),
-        },
+        ..Manifest::new(
+            &Columns::images(),
+            Provenance {
+                tool: "test".into(),
+                source: "none".into(),
+                skipped: 0,
+                options: BTreeMap::from([("form".into(), "jpeg".into())]),
+                ..Provenance::default()
+            },
+        )
     }
 }
 
@@ -97,7 +100,7 @@ fn the_arrow_reader_reads_what_was_written() {
     let rows: Vec<Row> = (0..600).map(row).collect();
     let (bytes, _) = encode(&rows);
     let reader = arrow_ipc::reader::FileReader::try_new(Cursor::new(bytes), None).unwrap();
-    assert_eq!(*reader.schema(), schema::schema());
+    assert_eq!(*reader.schema(), Columns::images().schema());
     assert_eq!(reader.num_batches(), 3);
     let mut read = Vec::new();
     for batch in reader {
@@ -112,7 +115,13 @@ fn the_arrow_reader_reads_what_was_written() {
             let entries = batch.column(4).as_binary::<i32>();
             let entry_points =
                 arrow_array::Array::is_valid(entries, index).then(|| entries.value(index).to_vec());
-            read.push(Row { key: keys.value(index).to_owned(), image, label, entry_points });
+            read.push(Row {
+                key: keys.value(index).to_owned(),
+                image,
+                label,
+                entry_points,
+                extra: None,
+            });
         }
     }
     assert!(read == rows, "other rows than those written");
@@ -165,8 +174,10 @@ fn rows_that_no_part_can_hold_are_refused() {
         ("k", vec![1], None, Some(vec![]), "entry points have no bytes"),
         ("k", vec![1], None, Some(long_entries), "bytes of entry points"),
     ] {
-        let mut encoder = PartEncoder::new(Vec::new()).unwrap();
-        let error = encoder.push(Row { key: key.into(), image, label, entry_points }).unwrap_err();
+        let mut encoder = PartEncoder::new(Vec::new(), Arc::new(Columns::images())).unwrap();
+        let error = encoder
+            .push(Row { key: key.into(), image, label, entry_points, extra: None })
+            .unwrap_err();
         assert!(error.to_string().contains(words), "{error}");
     }
 }
@@ -179,6 +190,7 @@ fn a_record_batch_ends_before_it_gets_too_long() {
         image: vec![1; bytes],
         label: None,
         entry_points: None,
+        extra: None,
     };
     let rows = [image(half), image(half), image(1), image(3 * half), image(2)];
     let (bytes, entry) = encode(&rows);
@@ -202,7 +214,7 @@ fn a_full_disk_is_an_error_and_not_a_short_part() {
     let needed = encode(&[row(1)]).0.len();
     for room in 0..=needed {
         let write = || {
-            let mut encoder = PartEncoder::new(Full(room))?;
+            let mut encoder = PartEncoder::new(Full(room), Arc::new(Columns::images()))?;
             encoder.push(row(1))?;
             encoder.finish()
         };
@@ -332,7 +344,7 @@ proptest! {
         let rows: Vec<Row> = rows
             .into_iter()
             .map(|(key, image, label, entry_points)| {
-                Row { key, image, label: (label < 3).then_some(label), entry_points }
+                Row { key, image, label: (label < 3).then_some(label), entry_points, extra: None }
             })
             .collect();
         let (bytes, entry) = encode(&rows);
@@ -350,7 +362,9 @@ proptest! {
 
 #[test]
 fn a_manifest_reads_back_equal() {
-    let (_, manifest) = small();
+    let (_, mut manifest) = small();
+    manifest.provenance.time = Some("2026-01-31T23:59:59.25Z".to_owned());
+    manifest.provenance.recipe = Some("resized to 256 pixels".to_owned());
     assert_eq!(Manifest::from_json(manifest.to_json().as_bytes()).unwrap(), manifest);
 }
 
@@ -381,9 +395,14 @@ fn a_manifest_that_lies_is_an_error_that_says_where() {
         |change: &dyn Fn(&mut Stored)| error(&|lying| change(lying.stored.as_mut().unwrap()));
     for (found, words) in [
         (error(&|lying| lying.format = "other".into()), "format is \"other\""),
-        (error(&|lying| lying.version = 3), "version is 3, this program reads versions 1 to 2"),
-        (error(&|lying| lying.version = 0), "version is 0, this program reads versions 1 to 2"),
+        (error(&|lying| lying.version = 4), "version is 4, this program reads versions 1 to 3"),
+        (error(&|lying| lying.version = 0), "version is 0, this program reads versions 1 to 3"),
         (error(&|lying| lying.version = 1), "version 1 has no member `stored`"),
+        (error(&|lying| lying.version = 2), "version 2 has no member `content`"),
+        (error(&|lying| lying.content = None), "missing member `content`"),
+        (error(&|lying| lying.columns = None), "missing member `columns`"),
+        (error(&|lying| lying.provenance.time = Some("today".into())), "a time in UTC"),
+        (error(&|lying| lying.content.as_mut().unwrap().kind = ContentKind::None), "no content"),
         (error(&|lying| lying.stored = None), "missing member `stored`"),
         (stored(&|stored| stored.converted = 1), "the form is jpeg"),
         (stored(&|stored| stored.rewritten = 6), "stored.rewritten is 6 of 5"),

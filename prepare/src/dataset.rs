@@ -1,16 +1,19 @@
 //! An open dataset: manifest, index and the files behind them. Shareable among threads.
 
 use crate::{Error, original};
+use arrow_array::RecordBatch;
 use meetpoint_format::checksum::crc32c;
 use meetpoint_format::dataset::{
-    DatasetError, Index, KeyedRows, MANIFEST_BYTES_MAX, MANIFEST_NAME, Manifest, PartBytes,
-    SampleLocation,
+    Columns, DatasetError, Index, KeyedRows, MANIFEST_BYTES_MAX, MANIFEST_NAME, Manifest,
+    PartBytes, SampleLocation,
 };
 use meetpoint_format::holders::{Holders, HoldersError};
 use meetpoint_storage::files::{FileSet, read_regular};
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// A dataset opened for reading.
 #[derive(Debug)]
@@ -114,6 +117,32 @@ impl Dataset {
     /// The keys and entry points of a record batch's rows, with one read for all of them.
     pub fn keyed_rows(&self, record_batch: usize) -> Result<KeyedRows, Error> {
         let read = self.index.keyed_rows(record_batch, &self.parts);
+        read.map_err(|source| self.damaged(source))
+    }
+
+    /// What samples are made of.
+    pub fn columns(&self) -> &Arc<Columns> {
+        self.index.columns()
+    }
+
+    /// The record batch that a sample is in, and its row there.
+    pub fn batch_of(&self, sample: u64) -> Result<(usize, usize), Error> {
+        self.index.batch_of(sample).map_err(|source| self.damaged(source))
+    }
+
+    /// The samples of a record batch.
+    pub fn samples_of(&self, record_batch: usize) -> Range<u64> {
+        self.index.samples_of(record_batch)
+    }
+
+    /// The further columns of a record batch, all or those of a projection in its order. Only
+    /// their bytes are read, each held against its checksum.
+    pub fn extra(
+        &self,
+        record_batch: usize,
+        projection: Option<&[usize]>,
+    ) -> Result<RecordBatch, Error> {
+        let read = self.index.extra(record_batch, projection, &self.parts);
         read.map_err(|source| self.damaged(source))
     }
 

@@ -4,8 +4,8 @@
 
 use meetpoint_format::batching::{Batching, Cut, Rank};
 use meetpoint_format::dataset::{
-    EntryPointSpacing, EntryPointsStored, Form, MANIFEST_NAME, Manifest, PartEncoder, PartEntry,
-    Provenance, Row, Stored, part_name, schema,
+    Columns, EntryPointSpacing, EntryPointsStored, Form, MANIFEST_NAME, Manifest, PartEncoder,
+    PartEntry, Provenance, Row, Stored, part_name,
 };
 use meetpoint_format::recipe::Recipe;
 use meetpoint_kernels::{Cpu, SampleId, SamplePreparer, jpeg};
@@ -52,7 +52,7 @@ fn write(folder: &Path, change: impl Fn(u64, &mut Vec<u8>)) -> Arc<Dataset> {
     let (mut image_bytes, mut image_bytes_max) = (0, 0);
     let (mut samples, mut entry_points_bytes) = (0, 0);
     for (index, range) in [0..10, 10..SAMPLES].into_iter().enumerate() {
-        let mut encoder = PartEncoder::new(Vec::new()).unwrap();
+        let mut encoder = PartEncoder::new(Vec::new(), Arc::new(Columns::images())).unwrap();
         for sample in range {
             let mut image = picture(sample);
             let entry_points = jpeg::entry_points(&image, jpeg::Spacing::McuRow).unwrap();
@@ -63,7 +63,7 @@ fn write(folder: &Path, change: impl Fn(u64, &mut Vec<u8>)) -> Arc<Dataset> {
             image_bytes += image.len() as u64;
             image_bytes_max = image_bytes_max.max(image.len() as u64);
             let key = format!("{sample}.jpg");
-            encoder.push(Row { key, image, label: None, entry_points }).unwrap();
+            encoder.push(Row { key, image, label: None, entry_points, extra: None }).unwrap();
         }
         let part = encoder.finish().unwrap();
         std::fs::write(folder.join(part_name(index)), &part.sink).unwrap();
@@ -76,8 +76,6 @@ fn write(folder: &Path, change: impl Fn(u64, &mut Vec<u8>)) -> Arc<Dataset> {
         });
     }
     let manifest = Manifest {
-        format: schema::FORMAT.to_owned(),
-        version: schema::VERSION,
         samples: SAMPLES,
         image_bytes,
         image_bytes_max,
@@ -93,12 +91,16 @@ fn write(folder: &Path, change: impl Fn(u64, &mut Vec<u8>)) -> Arc<Dataset> {
             },
             ..Stored::default()
         }),
-        provenance: Provenance {
-            tool: "test".into(),
-            source: "none".into(),
-            skipped: 0,
-            options: BTreeMap::new(),
-        },
+        ..Manifest::new(
+            &Columns::images(),
+            Provenance {
+                tool: "test".into(),
+                source: "none".into(),
+                skipped: 0,
+                options: BTreeMap::new(),
+                ..Provenance::default()
+            },
+        )
     };
     std::fs::write(folder.join(MANIFEST_NAME), manifest.to_json()).unwrap();
     Arc::new(Dataset::open(folder).unwrap())

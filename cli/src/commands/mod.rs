@@ -11,6 +11,7 @@ mod reproduce;
 mod run;
 mod show;
 pub(crate) mod simulate;
+mod source_arguments;
 mod unpack;
 mod validate;
 mod verify;

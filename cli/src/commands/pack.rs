@@ -1,37 +1,48 @@
-//! `meetpoint pack`: a folder of pictures becomes a dataset.
+//! `meetpoint pack`: a source of samples becomes a dataset.
 
+use super::source_arguments::SourceArguments;
 use crate::surface::failure::Interrupted;
 use crate::surface::progress::Progress;
 use crate::surface::{Output, Stop, units};
+use meetpoint_datasets::source::ContentKind;
+use meetpoint_datasets::writer::utc_time;
 use meetpoint_datasets::{
     Check, Error, JpegOptions, LeftOut, OnError, PackOptions, PackSummary, Progressive,
     RestartMarkers, pack,
 };
 use meetpoint_format::dataset::{EntryPointSpacing, Form};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
-/// Pack a folder of pictures into a dataset: Arrow IPC files and dataset.json.
+/// Pack a source of samples into a dataset: Arrow IPC files and dataset.json.
 ///
-/// Pictures are JPEG, PNG, WebP, BMP, GIF (first frame) or TIFF and are stored byte for byte as
-/// they are, but for progressive JPEGs, which become baseline ones: file bytes change, pixels do
-/// not; --progressive keep leaves them. Sub-folders of the first level are classes; a folder
-/// without sub-folders has no labels. Keys are relative paths, in natural order (file2 before
-/// file10). The dataset appears whole or not at all; `meetpoint unpack` is the way back.
+/// A source is a folder of pictures, or one of the kinds that --from lists; which one it is, is found
+/// out by looking. Content, keys, labels and any further columns are taken over. Pictures are JPEG,
+/// PNG, WebP, BMP, GIF (first frame) or TIFF and are stored byte for byte as they are, but for
+/// progressive JPEGs, which become baseline ones: file bytes change, pixels do not; --progressive
+/// keep leaves them. Of a folder, sub-folders of the first level are classes; a folder without
+/// sub-folders has no labels; keys are relative paths, in natural order (file2 before file10). The
+/// dataset appears whole or not at all; `meetpoint unpack` is the way back.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   meetpoint pack photos photos.set
   meetpoint pack photos photos.set --force --on-error skip
   meetpoint pack photos photos.set --form compact
-  meetpoint pack photos photos.set --progressive keep --entry-points 8")]
+  meetpoint pack photos photos.set --progressive keep --entry-points 8
+  meetpoint pack photos photos.set --resume      go on with a pack that was killed")]
 pub(crate) struct Arguments {
-    /// Folder of pictures.
+    /// Folder or file with the samples.
     source: PathBuf,
     /// Folder of the dataset to make.
     destination: PathBuf,
     /// Replace a dataset that is there.
     #[arg(long)]
     force: bool,
-    /// What to do about files that do not read: fail and list them, or skip and list them.
+    /// Go on with what a pack of the same source and options left when it was killed; when this
+    /// one is stopped, it leaves what it has for the next. Without this option remains are removed.
+    #[arg(long)]
+    resume: bool,
+    /// What to do about samples that do not read: fail and list them, or skip and list them.
     #[arg(long, value_enum, default_value = "fail", value_name = "WHAT")]
     on_error: OnErrorName,
     /// Form in which JPEGs are stored: as files, or as their coefficients, which come back as the
@@ -55,7 +66,7 @@ pub(crate) struct Arguments {
     /// not).
     #[arg(long)]
     optimize_huffman: bool,
-    /// What makes a file unreadable: it does not decode, or its header does not read (faster, and
+    /// What makes a picture unreadable: it does not decode, or its header does not read (faster, and
     /// what is re-written or converted is not held against the file).
     #[arg(long, value_enum, default_value = "decode", value_name = "HOW")]
     check: CheckName,
@@ -65,6 +76,8 @@ pub(crate) struct Arguments {
     /// Threads that read and check; 0 takes as many as there are cores.
     #[arg(long, default_value_t = 0, value_name = "N")]
     threads: usize,
+    #[command(flatten)]
+    of_source: SourceArguments,
 }
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
@@ -133,6 +146,10 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     let stop = Stop::install()?;
     let options = PackOptions {
         force: arguments.force,
+        from: arguments.of_source.from.clone(),
+        source: arguments.of_source.options(),
+        resume: arguments.resume,
+        time: Some(utc_time(SystemTime::now())),
         on_error: OnError::from(arguments.on_error),
         check: match arguments.check {
             CheckName::Decode => Check::Decode,
@@ -166,9 +183,10 @@ pub(crate) fn pack_with_bar(
     destination: &Path,
     options: &PackOptions,
 ) -> anyhow::Result<PackSummary> {
-    let mut bar = Progress::new("packing", "files", 0);
-    let packed = pack(source, destination, options, &mut |progress| {
-        bar.set(progress.files_done, progress.files);
+    let mut bar = Progress::new("packing", "samples", 0);
+    let packed = pack(source, destination, options, &mut |progress| match progress.samples {
+        Some(samples) => bar.set(progress.samples_done, samples),
+        None => bar.set_open(progress.samples_done),
     });
     packed.map_err(|error| match error {
         Error::Interrupted => Interrupted.into(),
@@ -176,9 +194,12 @@ pub(crate) fn pack_with_bar(
     })
 }
 
-/// What became of the files.
+/// What became of the pictures.
 fn conversion(summary: &PackSummary) -> String {
     let stored = &summary.stored;
+    if summary.kind != ContentKind::Image {
+        return format!("{}, stored as they are\n", units::bytes(summary.image_bytes));
+    }
     let entry_points = &stored.entry_points;
     let percent = |bytes: u64| 100.0 * bytes as f64 / stored.source_bytes.max(1) as f64;
     let mut text = format!(
@@ -230,7 +251,18 @@ fn text(summary: &PackSummary) -> String {
         1 => text.push_str(", 1 label\n"),
         labels => text.push_str(&format!(", {labels} labels\n")),
     }
+    match summary.columns.len() {
+        0 => (),
+        1 => text.push_str(&format!("1 further column: {}\n", summary.columns[0])),
+        count => {
+            let names = summary.columns.join(", ");
+            text.push_str(&format!("{count} further columns: {names}\n"));
+        }
+    }
     text.push_str(&conversion(summary));
+    if summary.parts_resumed > 0 {
+        text.push_str(&format!("{} of the parts were there already\n", summary.parts_resumed));
+    }
     let mut list = |one: &str, many: &str, files: &[LeftOut]| {
         match files.len() {
             0 => (),
@@ -241,8 +273,8 @@ fn text(summary: &PackSummary) -> String {
             text.push_str(&format!("  {}: {}\n", file.path, file.reason));
         }
     };
-    list("unreadable file", "unreadable files", &summary.unreadable);
-    list("file that is no picture", "files that are no pictures", &summary.not_images);
+    list("unreadable sample", "unreadable samples", &summary.unreadable);
+    list("file that is no sample", "files that are no samples", &summary.not_samples);
     match summary.ignored {
         0 => (),
         1 => text.push_str("1 hidden or side file ignored\n"),

@@ -9,25 +9,43 @@ const SHOWN_AFTER: Duration = Duration::from_secs(1);
 /// A bar that stays unseen while the work is short.
 pub(crate) struct Progress {
     bar: ProgressBar,
+    unit: &'static str,
     begun: Instant,
     shown: bool,
 }
 
 impl Progress {
-    /// A bar for `total` things (0: not known yet) called `unit`, as in "12/300 pictures".
+    /// A bar for `total` things (0: not known yet) called `unit`, as in "12/300 pictures", with
+    /// their rate and the time that is left.
     pub(crate) fn new(title: &'static str, unit: &'static str, total: u64) -> Self {
         let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::hidden());
-        let template = format!("{{prefix}} {{wide_bar}} {{pos}}/{{len}} {unit}, {{eta}} left");
-        let style = ProgressStyle::with_template(&template).expect("the template is well formed");
-        bar.set_style(style.progress_chars("=> "));
+        let template = match unit {
+            "bytes" => "{prefix} {wide_bar} {bytes}/{total_bytes}, {bytes_per_sec}, {eta} left",
+            _ => "{prefix} {wide_bar} {human_pos}/{human_len} UNIT, {per_sec:.1}, {eta} left",
+        };
+        bar.set_style(style(template, unit).progress_chars("=> "));
         bar.set_prefix(title);
-        Self { bar, begun: Instant::now(), shown: false }
+        Self { bar, unit, begun: Instant::now(), shown: false }
+    }
+
+    /// Says how far the work is where nobody knows how much there is.
+    pub(crate) fn set_open(&mut self, done: u64) {
+        if self.bar.length().is_some() {
+            self.bar.unset_length();
+            self.bar.set_style(style("{prefix} {human_pos} UNIT, {per_sec:.1}", self.unit));
+        }
+        self.bar.set_position(done);
+        self.show();
     }
 
     /// Says how far the work is.
     pub(crate) fn set(&mut self, done: u64, total: u64) {
         self.bar.set_length(total);
         self.bar.set_position(done);
+        self.show();
+    }
+
+    fn show(&mut self) {
         if !self.shown && self.begun.elapsed() >= SHOWN_AFTER {
             self.shown = true;
             if std::io::stderr().is_terminal() {
@@ -35,6 +53,12 @@ impl Progress {
             }
         }
     }
+}
+
+/// A style of that template, `UNIT` being the unit.
+fn style(template: &str, unit: &str) -> ProgressStyle {
+    ProgressStyle::with_template(&template.replace("UNIT", unit))
+        .expect("the template is well formed")
 }
 
 impl Drop for Progress {

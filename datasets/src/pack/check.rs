@@ -1,51 +1,96 @@
-//! Does a file read, does it decode, and what is stored of it.
+//! Does a sample read, is it what it should be, and what is stored of it.
 
 use super::Check;
-use crate::jpeg::{Converted, JpegOptions, convert};
-use meetpoint_format::dataset::schema::IMAGE_BYTES_MAX;
+use crate::jpeg::{Converted, Fate, JpegOptions, convert};
+use crate::source::{Content, ContentKind, Item};
+use meetpoint_format::dataset::schema::{IMAGE_BYTES_MAX, KEY_BYTES_MAX};
 use meetpoint_kernels::{Picture, decode_into, jpeg, probe};
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::Read;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::Path;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
 
-/// What a look into a file gave.
+/// What a look into a sample gave.
 #[derive(Debug)]
 pub(super) enum Verdict {
     /// What is stored of it, and the bytes that it had.
     Sound(Converted, u64),
-    /// Why it does not read or decode.
+    /// Why it does not read or is not what it should be.
     Unreadable(String),
-    /// It changed while it was read.
-    Changed,
+    /// The file that it is in changed while it was read.
+    Changed(PathBuf),
 }
 
-/// Memory that is reused from file to file.
+/// How a sample is looked into.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct How<'a> {
+    /// What it should be.
+    pub(super) kind: ContentKind,
+    /// How far an image is looked into.
+    pub(super) check: Check,
+    /// In which form a JPEG is stored.
+    pub(super) jpeg: &'a JpegOptions,
+}
+
+/// Memory that is reused from sample to sample.
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
     picture: Picture,
     rewritten: Picture,
 }
 
-/// Reads a file, looks into it and converts it.
-pub(super) fn check(
-    path: &Path,
-    how: Check,
-    options: &JpegOptions,
-    scratch: &mut Scratch,
-) -> Verdict {
-    let image = match read(path) {
-        Ok(Some(image)) => image,
-        Ok(None) => return Verdict::Changed,
-        Err(reason) => return Verdict::Unreadable(reason),
+/// Reads the content of a sample, looks into it and converts it.
+pub(super) fn check(item: &Item, content: Content, how: &How<'_>, to: &mut Scratch) -> Verdict {
+    if let Some(reason) = cannot_be_stored(item) {
+        return Verdict::Unreadable(reason);
+    }
+    let bytes = match read(content) {
+        Ok(bytes) => bytes,
+        Err(verdict) => return verdict,
     };
+    if let Some(reason) = wrong_length(bytes.len() as u64, how.kind) {
+        return Verdict::Unreadable(reason);
+    }
+    match how.kind {
+        ContentKind::Image => check_image(bytes, how, to),
+        ContentKind::Text => match std::str::from_utf8(&bytes) {
+            Ok(_) => as_it_is(bytes),
+            Err(error) => {
+                let reason = format!("no text: not UTF-8 from byte {}", error.valid_up_to());
+                Verdict::Unreadable(reason)
+            }
+        },
+        ContentKind::Audio | ContentKind::Bytes | ContentKind::None => as_it_is(bytes),
+    }
+}
+
+/// The bytes of a sample.
+fn read(content: Content) -> Result<Vec<u8>, Verdict> {
+    match content {
+        Content::Bytes(bytes) => Ok(bytes),
+        Content::File { path, bytes } => {
+            read_file(&path, bytes).map_err(Verdict::Unreadable)?.ok_or(Verdict::Changed(path))
+        }
+        Content::Range { file, offset, bytes } => read_range(&file.file, offset, bytes)
+            .map_err(Verdict::Unreadable)?
+            .ok_or_else(|| Verdict::Changed(file.path.clone())),
+    }
+}
+
+/// Stores content byte for byte.
+fn as_it_is(stored: Vec<u8>) -> Verdict {
+    let bytes = stored.len() as u64;
+    Verdict::Sound(Converted { stored, entry_points: None, fate: Fate::default() }, bytes)
+}
+
+fn check_image(image: Vec<u8>, how: &How<'_>, scratch: &mut Scratch) -> Verdict {
     if jpeg::form_of(&image).is_some() {
         // Unpacked, it would be the JPEG that it was made from, not this file.
         return Verdict::Unreadable(
             "the coefficient form of a JPEG, not a picture file".to_owned(),
         );
     }
-    let checked = match how {
+    let checked = match how.check {
         Check::Header => probe(&image).map(|_| None),
         Check::Decode => {
             decode_into(&image, None, &mut scratch.picture).map(|()| Some(&scratch.picture))
@@ -54,14 +99,40 @@ pub(super) fn check(
     match checked {
         Ok(picture) => {
             let bytes = image.len() as u64;
-            Verdict::Sound(convert(image, options, picture, &mut scratch.rewritten), bytes)
+            Verdict::Sound(convert(image, how.jpeg, picture, &mut scratch.rewritten), bytes)
         }
         Err(error) => Verdict::Unreadable(error.to_string()),
     }
 }
 
-/// The bytes of a file; `None` when it changed meanwhile.
-fn read(path: &Path) -> Result<Option<Vec<u8>>, String> {
+/// Why a dataset cannot hold a sample with such a key or label.
+fn cannot_be_stored(item: &Item) -> Option<String> {
+    if item.key.is_empty() {
+        return Some("its key is empty".to_owned());
+    }
+    if item.key.len() > KEY_BYTES_MAX {
+        return Some(format!("its key has {} bytes, the limit is {KEY_BYTES_MAX}", item.key.len()));
+    }
+    let label = item.label.filter(|label| label.is_negative())?;
+    Some(format!("its label is {label}; labels are 0 or more"))
+}
+
+fn wrong_length(bytes: u64, kind: ContentKind) -> Option<String> {
+    match (bytes, kind) {
+        (0, ContentKind::None) => None,
+        (0, _) => Some("the file is empty".to_owned()),
+        (_, ContentKind::None) => Some("it has content, where none was said to be".to_owned()),
+        (bytes, _) if bytes > IMAGE_BYTES_MAX => Some(too_long(bytes)),
+        _ => None,
+    }
+}
+
+fn too_long(bytes: u64) -> String {
+    format!("{bytes} bytes, the limit is {IMAGE_BYTES_MAX}")
+}
+
+/// The bytes of a file of so many bytes; `None` when it changed meanwhile.
+fn read_file(path: &Path, listed: u64) -> Result<Option<Vec<u8>>, String> {
     let words = |error: std::io::Error| error.to_string();
     // A pipe that took the place of the file must not hold up the pack.
     let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
@@ -70,11 +141,11 @@ fn read(path: &Path) -> Result<Option<Vec<u8>>, String> {
     if !before.is_file() {
         return Err("not a regular file".to_owned());
     }
-    if before.len() == 0 {
-        return Err("the file is empty".to_owned());
+    if before.len() != listed {
+        return Ok(None);
     }
     if before.len() > IMAGE_BYTES_MAX {
-        return Err(format!("{} bytes, the limit is {IMAGE_BYTES_MAX}", before.len()));
+        return Err(too_long(before.len()));
     }
     read_unchanged(&file, &before).map_err(words)
 }
@@ -90,9 +161,43 @@ fn read_unchanged(file: &File, before: &Metadata) -> std::io::Result<Option<Vec<
     Ok(is_same.then_some(image))
 }
 
+/// A range of a file; `None` when the file has become shorter than that.
+fn read_range(file: &File, offset: u64, bytes: u64) -> Result<Option<Vec<u8>>, String> {
+    if bytes > IMAGE_BYTES_MAX {
+        return Err(too_long(bytes));
+    }
+    let mut content = vec![0; usize::try_from(bytes).expect("at most IMAGE_BYTES_MAX")];
+    match file.read_exact_at(&mut content, offset) {
+        Ok(()) => Ok(Some(content)),
+        Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => Ok(None),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::source::Whence;
+
+    fn item(key: &str, label: Option<i32>) -> Item {
+        Item {
+            key: key.to_owned(),
+            whence: Whence::default(),
+            content: Content::Bytes(Vec::new()),
+            label,
+            extra: None,
+        }
+    }
+
+    fn look(item: &Item, content: Content, kind: ContentKind) -> Verdict {
+        let jpeg = JpegOptions::default();
+        let how = How { kind, check: Check::Header, jpeg: &jpeg };
+        check(item, content, &how, &mut Scratch::default())
+    }
+
+    fn refused(verdict: &Verdict, words: &str) -> bool {
+        matches!(verdict, Verdict::Unreadable(reason) if reason.contains(words))
+    }
 
     #[test]
     fn a_file_that_grows_or_shrinks_while_it_is_read_is_told_apart() {
@@ -106,6 +211,7 @@ mod tests {
         assert_eq!(read(), None);
         std::fs::write(&path, b"four").unwrap();
         assert_eq!(read(), None);
+        assert_eq!(read_file(&path, 12), Ok(None));
     }
 
     #[test]
@@ -113,8 +219,41 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("pipe.jpg");
         rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RUSR).unwrap();
-        let options = JpegOptions::default();
-        let verdict = check(&path, Check::Header, &options, &mut Scratch::default());
-        assert!(matches!(verdict, Verdict::Unreadable(reason) if reason.contains("regular")));
+        let content = Content::File { path, bytes: 0 };
+        let verdict = look(&item("pipe.jpg", None), content, ContentKind::Image);
+        assert!(refused(&verdict, "regular"));
+    }
+
+    #[test]
+    fn a_range_is_read_where_it_lies_and_a_file_cut_short_has_changed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("all");
+        std::fs::write(&path, b"0123456789").unwrap();
+        let file = File::open(&path).unwrap();
+        assert_eq!(read_range(&file, 3, 4), Ok(Some(b"3456".to_vec())));
+        assert_eq!(read_range(&file, 8, 4), Ok(None));
+        assert!(read_range(&file, 0, u64::MAX).is_err());
+    }
+
+    #[test]
+    fn texts_are_utf_8_and_samples_without_content_have_none() {
+        let bytes = |bytes: &[u8]| Content::Bytes(bytes.to_vec());
+        let text = look(&item("a", None), bytes("é".as_bytes()), ContentKind::Text);
+        assert!(matches!(text, Verdict::Sound(converted, 2) if converted.stored == "é".as_bytes()));
+        let latin = look(&item("a", None), bytes(b"caf\xe9"), ContentKind::Text);
+        assert!(refused(&latin, "not UTF-8 from byte 3"));
+        let none = look(&item("a", None), bytes(b""), ContentKind::None);
+        assert!(matches!(none, Verdict::Sound(_, 0)));
+        assert!(refused(&look(&item("a", None), bytes(b"x"), ContentKind::None), "content"));
+        assert!(refused(&look(&item("a", None), bytes(b""), ContentKind::Audio), "empty"));
+    }
+
+    #[test]
+    fn keys_and_labels_that_a_dataset_cannot_hold_are_refused() {
+        let look = |item: &Item| look(item, Content::Bytes(vec![1]), ContentKind::Bytes);
+        assert!(refused(&look(&item("", None)), "key is empty"));
+        assert!(refused(&look(&item(&"k".repeat(4097), None)), "4097 bytes"));
+        assert!(refused(&look(&item("a", Some(-1))), "label is -1"));
+        assert!(matches!(look(&item("a", Some(0))), Verdict::Sound(_, 1)));
     }
 }

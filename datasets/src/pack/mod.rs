@@ -1,24 +1,27 @@
-//! A folder of images into a dataset, whole or not at all.
+//! A source into a dataset, whole or not at all.
 //!
-//! In reading order: `scan` (which files, in which order, with which label), `check` (does a
-//! file read and decode, what is stored of it), `pipeline` (many checks at once, results in order,
-//! memory bounded), `parts` (rows into part files).
+//! In reading order: `check` (does a sample read, is it what it should be, what is stored of it),
+//! `pipeline` (many checks at once, results in order, memory bounded), `keys` (does a key occur
+//! twice), `rows` (what arrives becomes rows, and is counted).
 
 mod check;
-mod parts;
+mod keys;
 mod pipeline;
-mod scan;
+mod rows;
 
-use crate::Error;
-use crate::jpeg::{Fate, JpegOptions};
-use crate::place::{Destination, Replace, Staging};
-use check::Verdict;
-use meetpoint_format::dataset::{EntryPointsStored, Manifest, Provenance, Row, Stored, schema};
-use parts::{Parts, Written};
-use scan::Source;
+use crate::jpeg::JpegOptions;
+use crate::source::{self, ContentKind, Source, SourceOptions, SourceStamp};
+use crate::writer::{PART_BYTES_TARGET, Recipe, TOOL};
+use crate::{Error, Writer, WriterOptions};
+use check::How;
+use keys::first_place;
+use meetpoint_format::dataset::{Provenance, Stored};
+use pipeline::Passage;
+use rows::Rows;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 /// What to do about a file that does not read or decode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -45,7 +48,14 @@ pub enum Check {
 pub struct PackOptions {
     /// Replace a dataset at the destination.
     pub force: bool,
-    /// What to do about unreadable files.
+    /// Name of the kind of source; `None` finds it out.
+    pub from: Option<String>,
+    /// What there is to say about the source.
+    pub source: SourceOptions,
+    /// Go on with what a pack of the same source and options left when it was killed, and leave
+    /// whole parts behind when this one is stopped.
+    pub resume: bool,
+    /// What to do about unreadable samples.
     pub on_error: OnError,
     /// What makes a file unreadable.
     pub check: Check,
@@ -53,6 +63,9 @@ pub struct PackOptions {
     pub jpeg: JpegOptions,
     /// Bytes after which the next part begins.
     pub part_bytes_target: u64,
+    /// When it is packed, for the provenance: RFC 3339, in UTC
+    /// ([`utc_time`](crate::writer::utc_time)). Without it the same source gives the same bytes.
+    pub time: Option<String>,
     /// Threads that read and check; 0 for as many as the machine has.
     pub threads: usize,
     /// Set from elsewhere to stop: nothing is left behind.
@@ -63,33 +76,37 @@ impl Default for PackOptions {
     fn default() -> Self {
         Self {
             force: false,
+            from: None,
+            source: SourceOptions::default(),
+            resume: false,
             on_error: OnError::default(),
             check: Check::default(),
             jpeg: JpegOptions::default(),
-            part_bytes_target: 256 << 20,
+            part_bytes_target: PART_BYTES_TARGET,
+            time: None,
             threads: 0,
             stop: Arc::default(),
         }
     }
 }
 
-/// How far it is. Bytes are those of the source files.
+/// How far it is. Bytes are those of the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PackProgress {
-    /// Files that are packed or left out.
-    pub files_done: u64,
-    /// Files to look at.
-    pub files: u64,
-    /// Bytes of the files that are done.
+    /// Samples that are packed or left out.
+    pub samples_done: u64,
+    /// Samples to look at, where that is known before the end.
+    pub samples: Option<u64>,
+    /// Bytes of the samples that are done.
     pub bytes_done: u64,
-    /// Bytes of all files.
-    pub bytes: u64,
+    /// Bytes of all samples, where that is known before the end.
+    pub bytes: Option<u64>,
 }
 
-/// A file that is not in the dataset.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+/// Something of a source that is not in the dataset.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct LeftOut {
-    /// Path relative to the source, `/`-separated.
+    /// Path relative to the source, `/`-separated, or what else it is known by.
     pub path: String,
     /// Why.
     pub reason: String,
@@ -102,9 +119,13 @@ pub struct PackSummary {
     pub destination: PathBuf,
     /// Samples in it.
     pub samples: u64,
-    /// Bytes of all images as they are stored.
+    /// What their content is.
+    pub kind: ContentKind,
+    /// Names of the further columns.
+    pub columns: Vec<String>,
+    /// Bytes of all content as it is stored.
     pub image_bytes: u64,
-    /// Bytes of images and entry points for each byte of the files that were packed.
+    /// Bytes of content and entry points for each byte of the samples that were packed.
     pub ratio: f64,
     /// What became of the files.
     pub stored: Stored,
@@ -112,12 +133,14 @@ pub struct PackSummary {
     pub file_bytes: u64,
     /// Part files.
     pub parts: u64,
-    /// Label names; empty for a flat folder.
+    /// Those of them that another pack had left.
+    pub parts_resumed: u64,
+    /// Label names; empty where there are no labels.
     pub labels: Vec<String>,
-    /// Images that do not read or decode, left out by [`OnError::Skip`].
+    /// Samples that do not read or are not what they should be, left out by [`OnError::Skip`].
     pub unreadable: Vec<LeftOut>,
-    /// Files that are images neither by name nor by content.
-    pub not_images: Vec<LeftOut>,
+    /// What lies in the source and is no sample.
+    pub not_samples: Vec<LeftOut>,
     /// Hidden files and side files of desktops (`.DS_Store`, `Thumbs.db`, …), not looked at.
     pub ignored: u64,
     /// Remains of packs that were killed, removed.
@@ -126,135 +149,179 @@ pub struct PackSummary {
     pub replaced: bool,
 }
 
-/// Packs the images in the folder `from` into the dataset `to`.
+/// Packs the source `from` into the dataset `to`.
 ///
-/// Sub-folders of the first level are classes, as in torchvision's `ImageFolder`; a folder with
-/// images at the top and no sub-folders has no labels. Keys are relative paths and come in
-/// [natural order](crate::natural_order). A dataset of that name is there whole or not at all:
-/// parts and manifest are written and synced under another name, then renamed.
+/// What kind of source it is, it tells itself ([`source::detect`](crate::source::detect())) unless
+/// [`PackOptions::from`] says so. Rows are in its order; for a folder that is the
+/// [natural one](crate::natural_order) of the paths. A dataset of that name is there whole or not
+/// at all: parts and manifest are written and synced under another name, then renamed.
 pub fn pack(
     from: &Path,
     to: &Path,
     options: &PackOptions,
     progress: &mut dyn FnMut(PackProgress),
 ) -> Result<PackSummary, Error> {
-    let replace = Replace::Dataset { force: options.force };
-    let destination = Destination::resolve(from, to, &replace)?;
-    let mut source = scan::scan(from)?;
-    let mut staging = Staging::create(&destination)?;
-    let mut unreadable = std::mem::take(&mut source.unreadable);
-    let (written, stored) =
-        write_parts(from, &source, staging.content(), options, &mut unreadable, progress)?;
-    let bytes_out = written.image_bytes + written.entry_points_bytes;
-    let manifest = Manifest {
-        format: schema::FORMAT.to_owned(),
-        version: schema::VERSION,
-        samples: written.samples,
-        image_bytes: written.image_bytes,
-        image_bytes_max: written.image_bytes_max,
-        labels: source.labels,
-        parts: written.entries,
-        stored: Some(stored.clone()),
-        provenance: Provenance {
-            tool: concat!("meetpoint ", env!("CARGO_PKG_VERSION")).to_owned(),
-            source: from.display().to_string(),
-            skipped: unreadable.len() as u64,
-            options: options.jpeg.by_name(),
-        },
+    let writer_options = WriterOptions {
+        force: options.force,
+        part_bytes_target: options.part_bytes_target,
+        // A pattern is no path; what it names is never replaced, since it is no dataset.
+        sources: from.exists().then(|| from.to_path_buf()).into_iter().collect(),
+        recipe: Recipe::new(),
+        resume: options.resume,
     };
-    let text = manifest.to_json();
-    staging.write_manifest(text.as_bytes())?;
-    let replaced = staging.commit(&destination)?;
+    Writer::may_write(to, &writer_options)?;
+    let stamp = stamp(from, options);
+    let open = || source::open(from, options.from.as_deref(), &options.source);
+    let mut source = open()?;
+    let columns = Arc::new(source.schema().clone());
+    refuse_options_without_use(columns.kind, options)?;
+    let recipe = recipe(from, stamp, options);
+    let writer = Writer::create(to, columns, &WriterOptions { recipe, ..writer_options })?;
+    let parts_resumed = writer.states().len() as u64;
+    let mut rows = Rows::new(from, source.size(), writer, options, progress)?;
+    match write_rows(from, stamp, &mut *source, &mut rows, options) {
+        Ok(ended) => finish(rows, ended, from, parts_resumed, options),
+        Err(error) => {
+            // What did not fail by itself can be gone on with.
+            if !matches!(error, Error::Interrupted | Error::Write { .. }) {
+                rows.writer.discard();
+            }
+            match error {
+                Error::DuplicateKey { key, first: None, second } => {
+                    let first = first_place(&key, &mut *open()?)?.map(Box::new);
+                    Err(Error::DuplicateKey { key, first, second })
+                }
+                error => Err(error),
+            }
+        }
+    }
+}
+
+/// What is known when all rows are written.
+struct Ended {
+    labels: Vec<String>,
+    ignored: u64,
+}
+
+/// Looks into every sample and writes the sound ones.
+fn write_rows(
+    from: &Path,
+    stamp: SourceStamp,
+    source: &mut dyn Source,
+    rows: &mut Rows<'_>,
+    options: &PackOptions,
+) -> Result<Ended, Error> {
+    let passage = Passage {
+        how: How { kind: source.schema().kind, check: options.check, jpeg: &options.jpeg },
+        threads: match options.threads {
+            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            threads => threads,
+        },
+        passed: rows.passed,
+    };
+    let drained = pipeline::go_through(source, &passage, &mut |arrived| rows.take(arrived))?;
+    let all_failed = rows.writer.samples() == 0;
+    if !rows.is_sound() && (all_failed || options.on_error == OnError::Fail) {
+        let checked = rows.samples();
+        let mut files = std::mem::take(&mut rows.told);
+        files.append(&mut rows.found);
+        return Err(Error::Unreadable { files, checked });
+    }
+    if all_failed {
+        return Err(Error::NoSamples { path: from.to_path_buf() });
+    }
+    if stamp != self::stamp(from, options) {
+        return Err(Error::SourceChanged { path: from.to_path_buf() });
+    }
+    Ok(Ended { labels: rows.labels(drained.finished.labels)?, ignored: drained.ignored })
+}
+
+/// Lets the dataset appear and says what was packed.
+fn finish(
+    rows: Rows<'_>,
+    ended: Ended,
+    from: &Path,
+    parts_resumed: u64,
+    options: &PackOptions,
+) -> Result<PackSummary, Error> {
+    let Rows { writer, mut stored, told: mut unreadable, mut found, not_samples, .. } = rows;
+    unreadable.append(&mut found);
+    let kind = writer.columns().kind;
+    let is_image = kind == ContentKind::Image;
+    let fields = writer.columns().extra.fields().iter();
+    let columns = fields.map(|field| field.name().clone()).collect();
+    stored.entry_points.spacing = options.jpeg.entry_points.filter(|_| is_image);
+    let provenance = Provenance {
+        tool: TOOL.to_owned(),
+        source: from.display().to_string(),
+        skipped: unreadable.len() as u64,
+        options: if is_image { options.jpeg.by_name() } else { BTreeMap::new() },
+        time: options.time.clone(),
+        recipe: None,
+    };
+    let written = writer.finish(ended.labels, stored, provenance)?;
+    let manifest = written.manifest;
+    let stored = manifest.stored.expect("the writer puts it in");
+    let bytes_out = manifest.image_bytes + stored.entry_points.bytes;
     Ok(PackSummary {
-        destination: to.to_path_buf(),
+        destination: written.destination,
         samples: manifest.samples,
+        kind,
+        columns,
         image_bytes: manifest.image_bytes,
-        ratio: bytes_out as f64 / stored.source_bytes as f64,
+        ratio: bytes_out as f64 / stored.source_bytes.max(1) as f64,
         stored,
-        file_bytes: manifest.parts.iter().map(|part| part.bytes).sum::<u64>() + text.len() as u64,
+        file_bytes: written.file_bytes,
         parts: manifest.parts.len() as u64,
+        parts_resumed,
         labels: manifest.labels,
         unreadable,
-        not_images: source.not_images,
-        ignored: source.ignored,
-        cleaned: destination.cleaned,
-        replaced,
+        not_samples,
+        ignored: ended.ignored,
+        cleaned: written.cleaned,
+        replaced: written.replaced,
     })
 }
 
-/// Checks every file and writes the sound ones; the others are appended to `unreadable`.
-fn write_parts(
-    from: &Path,
-    source: &Source,
-    to: &Path,
-    options: &PackOptions,
-    unreadable: &mut Vec<LeftOut>,
-    progress: &mut dyn FnMut(PackProgress),
-) -> Result<(Written, Stored), Error> {
-    let mut parts = Parts::new(to, options.part_bytes_target);
-    let mut stored = Stored { form: options.jpeg.form, ..Stored::default() };
-    let unreadable_names = unreadable.len() as u64;
-    let mut done = PackProgress {
-        files: source.files.len() as u64,
-        bytes: source.files.iter().map(|file| file.bytes).sum(),
-        ..PackProgress::default()
-    };
-    progress(done);
-    let threads = match options.threads {
-        0 => std::thread::available_parallelism().map_or(1, usize::from),
-        threads => threads,
-    };
-    pipeline::check_all(from, &source.files, options, threads, &mut |index, verdict| {
-        if options.stop.load(Ordering::Relaxed) {
-            return Err(Error::Interrupted);
-        }
-        let file = &source.files[index];
-        match verdict {
-            Verdict::Sound(converted, source_bytes) => {
-                // After a file that does not read, the others are only looked at.
-                if options.on_error == OnError::Skip || unreadable.is_empty() {
-                    count(&mut stored, converted.fate, source_bytes);
-                    parts.push(Row {
-                        key: file.key.clone(),
-                        image: converted.stored,
-                        label: file.label,
-                        entry_points: converted.entry_points,
-                    })?;
-                }
-            }
-            Verdict::Unreadable(reason) => {
-                unreadable.push(LeftOut { path: file.key.clone(), reason });
-            }
-            Verdict::Changed => {
-                return Err(Error::SourceChanged { path: from.join(&file.key) });
-            }
-        }
-        done.files_done += 1;
-        done.bytes_done += file.bytes;
-        progress(done);
-        Ok(())
-    })?;
-    let all_failed = parts.samples() == 0;
-    if all_failed || options.on_error == OnError::Fail && !unreadable.is_empty() {
-        let files = std::mem::take(unreadable);
-        return Err(Error::Unreadable { files, checked: done.files + unreadable_names });
-    }
-    let written = parts.finish()?;
-    stored.entry_points = EntryPointsStored {
-        spacing: options.jpeg.entry_points,
-        samples: written.entry_points,
-        bytes: written.entry_points_bytes,
-    };
-    Ok((written, stored))
+/// Names, lengths and times of everything that is read.
+fn stamp(from: &Path, options: &PackOptions) -> SourceStamp {
+    let said = [&options.source.table, &options.source.root];
+    let paths: Vec<&Path> =
+        std::iter::once(from).chain(said.into_iter().flatten().map(PathBuf::as_path)).collect();
+    SourceStamp::of(&paths)
 }
 
-/// Counts a file that is packed.
-fn count(stored: &mut Stored, fate: Fate, source_bytes: u64) {
-    stored.source_bytes += source_bytes;
-    stored.converted += u64::from(fate.is_converted);
-    stored.rewritten += u64::from(fate.is_rewritten);
-    stored.transcoded += u64::from(fate.is_transcoded);
-    if let Some(reason) = fate.kept {
-        *stored.kept.entry(reason).or_default() += 1;
+/// Everything that decides on the rows and parts.
+fn recipe(from: &Path, stamp: SourceStamp, options: &PackOptions) -> Recipe {
+    let from = from.canonicalize().unwrap_or_else(|_| from.to_path_buf());
+    let mut recipe = options.jpeg.by_name();
+    let further = [
+        ("source", from.display().to_string()),
+        ("from", options.from.clone().unwrap_or_default()),
+        ("source options", format!("{:?}", options.source)),
+        ("files of the source", stamp.to_string()),
+        ("on-error", format!("{:?}", options.on_error)),
+        ("check", format!("{:?}", options.check)),
+        ("part-size", options.part_bytes_target.to_string()),
+    ];
+    recipe.extend(further.map(|(name, value)| (name.to_owned(), value)));
+    recipe
+}
+
+/// Options about images mean nothing for anything else.
+fn refuse_options_without_use(kind: ContentKind, options: &PackOptions) -> Result<(), Error> {
+    let without_use = if kind == ContentKind::Image {
+        None
+    } else if options.check != Check::default() {
+        Some("check")
+    } else {
+        options.jpeg.first_set()
+    };
+    match without_use {
+        None => Ok(()),
+        Some(option) => Err(Error::OptionWithoutUse {
+            option: option.to_owned(),
+            source_words: "samples that are no images".to_owned(),
+        }),
     }
 }

@@ -1,56 +1,107 @@
-//! Many files are checked and converted at once; their verdicts arrive in order and the memory is
-//! bounded.
+//! One thread drains the source, many read, check and convert its samples; what comes of them
+//! arrives in order, and the memory is bounded.
+//!
+//! Samples that are on their way have at most [`BYTES_AHEAD_MAX`] bytes of content, or are a single
+//! one; what is stored of them takes at most some two times as much. Beside it the source holds
+//! what it needs for itself (a row group, a record batch), and one sample that waits for room.
 
-use super::PackOptions;
-use super::check::{Scratch, Verdict, check};
-use super::scan::SourceFile;
-use crate::Error;
-use std::path::Path;
+use super::check::{How, Scratch, Verdict, check};
+use crate::source::{Content, Entry, Finished, Item, Source};
+use crate::{Error, LeftOut};
+use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard};
 
-/// Bytes of files that may be read ahead of the writer; one file may be longer. What is stored of
-/// them takes at most some two times as much.
+/// Bytes of content that may be ahead of the writer; one sample may be longer.
 const BYTES_AHEAD_MAX: u64 = 64 << 20;
-/// Files that each thread may be ahead of the writer.
-const FILES_AHEAD_PER_THREAD: usize = 8;
+/// Samples that each thread may be ahead of the writer.
+const SAMPLES_AHEAD_PER_THREAD: usize = 8;
 
-/// What the threads and the writer share.
+/// What arrives at the writer, in the order of the source.
+pub(super) enum Arrived {
+    /// A sample, without its content, the bytes of that in the source, and what came of it.
+    Sample(Box<Item>, u64, Verdict),
+    /// A sample that is not looked into, since it is packed already.
+    Passed(Box<Item>),
+    /// A sample that the source cannot give.
+    Unreadable(LeftOut),
+    /// Something that is no sample.
+    NotASample(LeftOut),
+}
+
+/// What is known when the source is drained.
+pub(super) struct Drained {
+    /// What the source says.
+    pub(super) finished: Finished,
+    /// Hidden and side files.
+    pub(super) ignored: u64,
+}
+
+/// How to go through a source.
+pub(super) struct Passage<'a> {
+    /// How each sample is looked into.
+    pub(super) how: How<'a>,
+    /// Threads that do that.
+    pub(super) threads: usize,
+    /// So many samples at the beginning are passed over.
+    pub(super) passed: u64,
+}
+
+/// What the threads share.
 struct Shared {
     state: Mutex<State>,
-    /// Told when a verdict is there or a thread has gone.
+    /// Told when there is work, or none any more.
+    work: Condvar,
+    /// Told when something has arrived or a thread has gone.
     arrived: Condvar,
     /// Told when there is room ahead of the writer, or nothing more to do.
-    taken: Condvar,
+    room: Condvar,
 }
 
 struct State {
-    /// Next file that a thread takes.
-    next: usize,
-    /// Next file that the writer wants.
+    /// Samples to look into, by their place in the order.
+    work: VecDeque<(usize, Box<Item>)>,
+    /// The source is drained: no more work comes.
+    is_drained: bool,
+    /// Place of what the writer wants next.
     wanted: usize,
     /// Bytes that are being read or wait for the writer.
     bytes_ahead: u64,
-    /// Verdicts from `wanted` on, by file modulo length.
-    verdicts: Vec<Option<Verdict>>,
-    /// The writer has failed, or a thread has panicked.
+    /// What has arrived from `wanted` on, by place modulo length; `None` in a slot is the end.
+    slots: Vec<Option<Slot>>,
+    /// The writer has gone, or a thread has panicked.
     is_over: bool,
+}
+
+enum Slot {
+    Arrived(Arrived),
+    End(Result<Drained, Error>),
 }
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().expect("nobody panics while holding the state")
     }
+
+    fn put(&self, place: usize, slot: Slot) {
+        let mut state = self.lock();
+        let index = place % state.slots.len();
+        state.slots[index] = Some(slot);
+        drop(state);
+        self.arrived.notify_one();
+    }
 }
 
-/// Wakes the writer when its thread panics, so that it does not wait for a verdict for ever.
+/// Wakes everybody when its thread panics, so that nobody waits for ever.
 struct Alarm<'a>(&'a Shared);
 
 impl Drop for Alarm<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.0.lock().is_over = true;
+            self.0.work.notify_all();
+            self.0.arrived.notify_all();
+            self.0.room.notify_all();
         }
-        self.0.arrived.notify_all();
     }
 }
 
@@ -60,56 +111,62 @@ struct Stop<'a>(&'a Shared);
 impl Drop for Stop<'_> {
     fn drop(&mut self) {
         self.0.lock().is_over = true;
-        self.0.taken.notify_all();
+        self.0.work.notify_all();
+        self.0.room.notify_all();
     }
 }
 
-/// Checks every file on `threads` threads and hands the verdicts to `write` in order.
-pub(super) fn check_all(
-    from: &Path,
-    files: &[SourceFile],
-    options: &PackOptions,
-    threads: usize,
-    write: &mut dyn FnMut(usize, Verdict) -> Result<(), Error>,
-) -> Result<(), Error> {
-    let threads = threads.clamp(1, files.len().max(1));
-    let window = threads * FILES_AHEAD_PER_THREAD;
+/// Drains `source`, looks into its samples and hands what comes of them to `write`, in order.
+pub(super) fn go_through(
+    source: &mut dyn Source,
+    passage: &Passage<'_>,
+    write: &mut dyn FnMut(Arrived) -> Result<(), Error>,
+) -> Result<Drained, Error> {
+    let threads = passage.threads.max(1);
     let shared = Shared {
         state: Mutex::new(State {
-            next: 0,
+            work: VecDeque::new(),
+            is_drained: false,
             wanted: 0,
             bytes_ahead: 0,
-            verdicts: (0..window).map(|_| None).collect(),
+            slots: (0..threads * SAMPLES_AHEAD_PER_THREAD).map(|_| None).collect(),
             is_over: false,
         }),
+        work: Condvar::new(),
         arrived: Condvar::new(),
-        taken: Condvar::new(),
+        room: Condvar::new(),
     };
     std::thread::scope(|scope| {
         for _ in 0..threads {
-            scope.spawn(|| work(&shared, from, files, options));
+            scope.spawn(|| look_into(&shared, &passage.how));
         }
+        scope.spawn(|| drain(&shared, source, passage.passed));
         let _stop = Stop(&shared);
-        for (index, file) in files.iter().enumerate() {
-            let Some(verdict) = receive(&shared, index) else {
+        loop {
+            let arrived = match receive(&shared) {
+                Some(Slot::Arrived(arrived)) => arrived,
+                Some(Slot::End(end)) => return end,
                 // A thread has panicked; leaving the scope passes the panic on.
-                return Ok(());
+                None => return Err(Error::Interrupted),
             };
-            write(index, verdict)?;
-            shared.lock().bytes_ahead -= file.bytes;
-            shared.taken.notify_all();
+            let bytes = match &arrived {
+                Arrived::Sample(_, bytes, _) => *bytes,
+                _ => 0,
+            };
+            write(arrived)?;
+            shared.lock().bytes_ahead -= bytes;
+            shared.room.notify_one();
         }
-        Ok(())
     })
 }
 
-fn receive(shared: &Shared, index: usize) -> Option<Verdict> {
+fn receive(shared: &Shared) -> Option<Slot> {
     let mut state = shared.lock();
     loop {
-        let slot = index % state.verdicts.len();
-        if let Some(verdict) = state.verdicts[slot].take() {
-            state.wanted = index + 1;
-            return Some(verdict);
+        let index = state.wanted % state.slots.len();
+        if let Some(slot) = state.slots[index].take() {
+            state.wanted += 1;
+            return Some(slot);
         }
         if state.is_over {
             return None;
@@ -118,36 +175,100 @@ fn receive(shared: &Shared, index: usize) -> Option<Verdict> {
     }
 }
 
-fn work(shared: &Shared, from: &Path, files: &[SourceFile], options: &PackOptions) {
+/// Takes everything out of the source, as far as there is room.
+fn drain(shared: &Shared, source: &mut dyn Source, passed: u64) {
     let _alarm = Alarm(shared);
-    let mut scratch = Scratch::default();
-    while let Some(index) = take(shared, files) {
-        let path = from.join(&files[index].key);
-        let verdict = check(&path, options.check, &options.jpeg, &mut scratch);
-        let mut state = shared.lock();
-        let slot = index % state.verdicts.len();
-        state.verdicts[slot] = Some(verdict);
-        drop(state);
-        shared.arrived.notify_all();
+    let (mut place, mut samples, mut ignored) = (0, 0, 0);
+    let end = loop {
+        let entry = match source.next() {
+            Ok(Some(entry)) => entry,
+            Ok(None) => break source.finish().map(|finished| Drained { finished, ignored }),
+            Err(error) => break Err(error),
+        };
+        let arrived = match entry {
+            Entry::Ignored => {
+                ignored += 1;
+                continue;
+            }
+            Entry::Sample(item) => {
+                samples += 1;
+                if samples > passed {
+                    if !offer(shared, place, item) {
+                        return;
+                    }
+                    place += 1;
+                    continue;
+                }
+                Arrived::Passed(item)
+            }
+            Entry::Unreadable(left_out) => Arrived::Unreadable(left_out),
+            Entry::NotASample(left_out) => Arrived::NotASample(left_out),
+        };
+        if !wait_for_room(shared, place, 0) {
+            return;
+        }
+        shared.put(place, Slot::Arrived(arrived));
+        place += 1;
+    };
+    if wait_for_room(shared, place, 0) {
+        shared.put(place, Slot::End(end));
+        shared.lock().is_drained = true;
+        shared.work.notify_all();
     }
 }
 
-/// Waits for room and takes the next file; `None` when there is nothing more to do.
-fn take(shared: &Shared, files: &[SourceFile]) -> Option<usize> {
+/// Waits for room for so many bytes at a place; `false` when nobody wants them any more.
+fn wait_for_room(shared: &Shared, place: usize, bytes: u64) -> bool {
     let mut state = shared.lock();
     loop {
-        let index = state.next;
-        if state.is_over || index == files.len() {
-            return None;
+        if state.is_over {
+            return false;
         }
-        let bytes = files[index].bytes;
-        let has_room = index < state.wanted + state.verdicts.len()
+        let has_room = place < state.wanted + state.slots.len()
             && (state.bytes_ahead == 0 || state.bytes_ahead + bytes <= BYTES_AHEAD_MAX);
         if has_room {
-            state.next += 1;
             state.bytes_ahead += bytes;
-            return Some(index);
+            return true;
         }
-        state = shared.taken.wait(state).expect("nobody panics while holding the state");
+        state = shared.room.wait(state).expect("nobody panics while holding the state");
+    }
+}
+
+/// Puts a sample in line, as soon as there is room.
+fn offer(shared: &Shared, place: usize, item: Box<Item>) -> bool {
+    if !wait_for_room(shared, place, item.content.bytes()) {
+        return false;
+    }
+    shared.lock().work.push_back((place, item));
+    shared.work.notify_one();
+    true
+}
+
+/// Looks into one sample after another.
+fn look_into(shared: &Shared, how: &How<'_>) {
+    let _alarm = Alarm(shared);
+    let mut scratch = Scratch::default();
+    while let Some((place, mut item)) = take(shared) {
+        let bytes = item.content.bytes();
+        let content = std::mem::replace(&mut item.content, Content::Bytes(Vec::new()));
+        let verdict = check(&item, content, how, &mut scratch);
+        shared.put(place, Slot::Arrived(Arrived::Sample(item, bytes, verdict)));
+    }
+}
+
+/// Waits for a sample to look into; `None` when there is nothing more to do.
+fn take(shared: &Shared) -> Option<(usize, Box<Item>)> {
+    let mut state = shared.lock();
+    loop {
+        if state.is_over {
+            return None;
+        }
+        if let Some(work) = state.work.pop_front() {
+            return Some(work);
+        }
+        if state.is_drained {
+            return None;
+        }
+        state = shared.work.wait(state).expect("nobody panics while holding the state");
     }
 }

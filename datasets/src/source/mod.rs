@@ -6,44 +6,38 @@
 //! so that they are read by many threads, and can be indexed without a copy.
 //!
 //! In reading order: [`Source`] (the trait), [`SourceSchema`] (what its samples are made of),
-//! [`Entry`] and [`Item`] (one of them), [`Finished`] (what is known at the end).
+//! [`Entry`] and [`Item`] (one of them), [`Finished`] (what is known at the end),
+//! [`SourceOptions`] (what a user says about it), [`detect()`] (which kind something is), and then a
+//! module for each kind.
+
+pub mod arrow;
+pub mod cifar;
+mod columns;
+mod detect;
+pub mod folder;
+pub mod idx;
+mod input;
+mod names;
+mod options;
+pub mod parquet;
+mod pixels;
+mod rows;
+mod stamp;
+pub mod table;
+pub mod tar;
+pub mod zip;
+
+pub use detect::{KINDS, SourceKind, detect, kind_named, open};
+pub use options::SourceOptions;
+pub use stamp::SourceStamp;
 
 use crate::{Error, LeftOut};
 use arrow_array::RecordBatch;
-use arrow_schema::SchemaRef;
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What the bytes of a sample are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ContentKind {
-    /// An encoded picture; it is decoded for a check, and JPEGs may be stored in another form.
-    Image,
-    /// An encoded sound.
-    Audio,
-    /// A text in UTF-8.
-    Text,
-    /// Anything else.
-    Bytes,
-    /// Samples have columns only; their content has no bytes.
-    None,
-}
-
-/// What the samples of a source are made of; known once it is open.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SourceSchema {
-    /// What `content` is.
-    pub kind: ContentKind,
-    /// Name of the content in the source, such as `image`, `jpg` or `audio`; empty for
-    /// [`ContentKind::None`].
-    pub name: String,
-    /// The columns beside key, content and label: any types but dictionaries, run-end encoded ones
-    /// and views. What a column is (a picture, a mask, boxes, …) is in its field's metadata under
-    /// `meetpoint.kind`, names of its integers under `meetpoint.labels` (a JSON list of strings).
-    pub extra: SchemaRef,
-}
+pub use meetpoint_format::dataset::{Columns as SourceSchema, ContentKind};
 
 /// How much there is, as far as it is known before the end; for a progress bar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -134,6 +128,16 @@ pub struct Item {
     /// Its further columns: a row of a record batch with the schema [`SourceSchema::extra`]; absent
     /// where that has no fields.
     pub extra: Option<(Arc<RecordBatch>, usize)>,
+}
+
+impl Item {
+    /// What the user knows it by: the key where it is a file of its own, else where it lies.
+    pub fn name(&self) -> String {
+        match (&self.whence.member, self.whence.offset) {
+            (None, None) => self.key.clone(),
+            _ => self.whence.to_string(),
+        }
+    }
 }
 
 /// What a source yields.

@@ -83,7 +83,8 @@ pub fn unpack(
     let dataset = Dataset::open(from)?;
     let foreign = |path: &Path| foreign::entry_of(path, &dataset);
     let replace = Replace::Files { force: options.force, foreign: &foreign };
-    let destination = Destination::resolve(from, to, &replace)?;
+    let mut destination = Destination::resolve(&[from.to_path_buf()], to, &replace)?;
+    destination.clean()?;
     let staging = Staging::create_for_files(&destination)?;
     let written = write_files(&dataset, staging.content(), options, progress)?;
     let replaced = staging.commit(&destination)?;

@@ -5,7 +5,7 @@ use meetpoint_datasets::{
     JpegOptions, PackOptions, Place, Problem, VerifyReport, verify, verify_deep,
 };
 use meetpoint_format::dataset::{
-    EntryPointSpacing, EntryPointsStored, Form, Manifest, Row, Stored,
+    ColumnEntry, ContentKind, EntryPointSpacing, EntryPointsStored, Form, Manifest, Row, Stored,
 };
 use std::sync::atomic::AtomicBool;
 
@@ -57,9 +57,21 @@ fn a_manifest_that_lies_about_sound_parts_is_found() {
     lie("stored.entry_points.bytes is", &|lying| {
         lying.stored.as_mut().unwrap().entry_points.bytes += 1;
     });
-    lie("its version is 2, dataset.json says 1", &|lying| {
+    lie("its version is 3, dataset.json says 1", &|lying| {
         lying.version = 1;
-        lying.stored = None;
+        (lying.stored, lying.content, lying.columns) = (None, None, None);
+    });
+    lie("its content is `image` (image), dataset.json says `image` (bytes)", &|lying| {
+        lying.content.as_mut().unwrap().kind = ContentKind::Bytes;
+    });
+    lie("further column 0 is none, dataset.json says `x` Int8", &|lying| {
+        let entry = ColumnEntry {
+            name: "x".to_owned(),
+            type_words: "Int8".to_owned(),
+            kind: None,
+            labels: None,
+        };
+        lying.columns = Some(vec![entry]);
     });
 }
 
@@ -113,7 +125,7 @@ fn samples_that_are_not_what_they_should_be_are_found_deeply() {
         let entries = EntryPointsStored { spacing, samples, bytes };
         let converted = u64::from(form != Form::Jpeg);
         let stored = Stored { form, converted, entry_points: entries, ..Stored::default() };
-        let row = Row { key: "a.jpg".to_owned(), image, label: None, entry_points };
+        let row = Row { key: "a.jpg".to_owned(), image, label: None, entry_points, extra: None };
         bench.write_dataset(&[row], stored);
         assert!(verify(&bench.to(), &mut |_| ()).unwrap().is_sound());
         let problems = deep(&bench).problems;

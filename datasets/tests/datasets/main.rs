@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod changing;
 mod damage;
 mod fixtures;
 mod forms;
@@ -10,6 +11,7 @@ mod inspecting;
 mod lies;
 mod packing;
 mod places;
+mod resume;
 mod sources;
 mod support;
 mod unpacking;

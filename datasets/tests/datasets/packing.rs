@@ -111,7 +111,7 @@ fn progress_ends_with_all_files_and_bytes() {
     assert_eq!(steps.len(), 13);
     assert!(steps.windows(2).all(|pair| pair[0].bytes_done <= pair[1].bytes_done));
     let last = steps.last().unwrap();
-    assert_eq!((last.files_done, last.bytes_done), (12, last.bytes));
+    assert_eq!((last.samples_done, last.bytes_done), (12, last.bytes.unwrap()));
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn a_pack_that_is_stopped_leaves_nothing_behind() {
     let bench = broken();
     let options = skip();
     let result = pack(&bench.from(), &bench.to(), &options, &mut |step| {
-        options.stop.store(step.files_done == 3, Ordering::Relaxed);
+        options.stop.store(step.samples_done == 3, Ordering::Relaxed);
     });
     assert!(matches!(result, Err(Error::Interrupted)));
     assert_eq!(bench.names(), ["in"]);

@@ -75,7 +75,7 @@ fn folders_without_images_do_not_disturb_a_flat_folder() {
     let bench = Bench::with_images(&["a.jpg"]);
     bench.put("about/notes.txt", b"no picture");
     let summary = bench.pack().unwrap();
-    assert_eq!((summary.samples, summary.not_images[0].path.as_str()), (1, "about/notes.txt"));
+    assert_eq!((summary.samples, summary.not_samples[0].path.as_str()), (1, "about/notes.txt"));
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn a_source_that_is_missing_or_a_file_is_refused() {
         pack(&from, &bench.to(), &Default::default(), &mut |_| ()).unwrap_err().to_string()
     };
     assert!(pack("nothing").contains("nothing: No such file"));
-    assert!(pack("a.jpg").contains("a.jpg is no folder"));
+    assert!(pack("a.jpg").contains("a.jpg is no source that is known; looked for:"));
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn names_that_are_not_utf_8_are_all_named_and_can_be_left_out() {
     put(b"cat/\xff\xfe", &jpeg(8, 8, 2));
     put(b"f\xf6lder/c.jpg", &jpeg(8, 8, 3));
     put(b"f\xf6lder/notes.txt", b"text");
-    bench.refuses("4 of 6 images do not read");
+    bench.refuses("4 of 6 samples do not read");
     let error = bench.pack().unwrap_err().to_string();
     let names = [r"cat/caf\xE9.jpg", r"cat/\xFF\xFE", r"f\xF6lder/c.jpg", "dog/broken.jpg"];
     for words in names.into_iter().chain(["not UTF-8", "rename", "--on-error skip"]) {
@@ -122,7 +122,7 @@ fn names_that_are_not_utf_8_are_all_named_and_can_be_left_out() {
     assert_eq!(left, names.into());
     assert_eq!(bench.keys(), ["cat/a.jpg", "dog/b.jpg"]);
     assert_eq!(bench.dataset().manifest().provenance.skipped, 4);
-    assert_eq!(summary.not_images[0].path, r"f\xF6lder/notes.txt");
+    assert_eq!(summary.not_samples[0].path, r"f\xF6lder/notes.txt");
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn hidden_and_side_files_are_counted_and_other_files_are_named() {
     bench.put("a/labels.csv", b"text");
     let summary = bench.pack().unwrap();
     assert_eq!((summary.samples, summary.ignored), (1, 4));
-    let names: Vec<_> = summary.not_images.iter().map(|file| file.path.as_str()).collect();
+    let names: Vec<_> = summary.not_samples.iter().map(|file| file.path.as_str()).collect();
     assert_eq!(names, ["a/labels.csv", "README.md"]);
 }
 
@@ -164,7 +164,7 @@ fn links_are_followed_but_not_in_circles() {
     symlink("nowhere", bench.from().join("cat/notes")).unwrap();
     let summary = bench.pack().unwrap();
     assert_eq!(bench.keys(), ["cat/a.jpg", "dog/b.jpg"]);
-    let left: Vec<_> = summary.not_images.iter().map(|file| file.path.as_str()).collect();
+    let left: Vec<_> = summary.not_samples.iter().map(|file| file.path.as_str()).collect();
     assert_eq!(left, ["cat/loop", "cat/notes"]);
 }
 

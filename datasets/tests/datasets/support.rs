@@ -4,12 +4,13 @@ use meetpoint_datasets::{
     Error, PackOptions, PackSummary, UnpackOptions, UnpackSummary, pack, unpack,
 };
 use meetpoint_format::dataset::{
-    MANIFEST_NAME, Manifest, PartEncoder, PartEntry, Provenance, Row, Stored, part_name, schema,
+    Columns, MANIFEST_NAME, Manifest, PartEncoder, PartEntry, Provenance, Row, Stored, part_name,
 };
 use meetpoint_prepare::Dataset;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use tempfile::TempDir;
 
 /// A folder with a source `in` to be filled and room for a dataset `out`.
@@ -22,6 +23,20 @@ impl Bench {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("in")).unwrap();
         Self { folder }
+    }
+
+    /// With the same source as another: the same files with the same times.
+    pub(crate) fn with_source_of(other: &Self) -> Self {
+        let bench = Self { folder: tempfile::tempdir().unwrap() };
+        for entry in walkdir::WalkDir::new(other.from()) {
+            let entry = entry.unwrap();
+            let to = bench.from().join(entry.path().strip_prefix(other.from()).unwrap());
+            match entry.file_type().is_dir() {
+                true => std::fs::create_dir(to).unwrap(),
+                false => std::fs::hard_link(entry.path(), to).unwrap(),
+            }
+        }
+        bench
     }
 
     /// With a JPEG under each name.
@@ -90,14 +105,12 @@ impl Bench {
 
     /// Writes a dataset of one part with these rows, whatever they are.
     pub(crate) fn write_dataset(&self, rows: &[Row], stored: Stored) {
-        let mut encoder = PartEncoder::new(Vec::new()).unwrap();
+        let mut encoder = PartEncoder::new(Vec::new(), Arc::new(Columns::images())).unwrap();
         rows.iter().for_each(|row| encoder.push(row.clone()).unwrap());
         let part = encoder.finish().unwrap();
         let lengths = rows.iter().map(|row| row.image.len() as u64);
         let sha256 = Sha256::digest(&part.sink).iter().map(|byte| format!("{byte:02x}")).collect();
         let manifest = Manifest {
-            format: schema::FORMAT.to_owned(),
-            version: schema::VERSION,
             samples: part.samples,
             image_bytes: lengths.clone().sum(),
             image_bytes_max: lengths.max().unwrap(),
@@ -110,12 +123,16 @@ impl Bench {
                 sha256,
             }],
             stored: Some(stored),
-            provenance: Provenance {
-                tool: "test".to_owned(),
-                source: "nowhere".to_owned(),
-                skipped: 0,
-                options: BTreeMap::new(),
-            },
+            ..Manifest::new(
+                &Columns::images(),
+                Provenance {
+                    tool: "test".to_owned(),
+                    source: "nowhere".to_owned(),
+                    skipped: 0,
+                    options: BTreeMap::new(),
+                    ..Provenance::default()
+                },
+            )
         };
         std::fs::create_dir(self.to()).unwrap();
         std::fs::write(self.to().join(part_name(0)), part.sink).unwrap();

@@ -104,6 +104,7 @@ fn hostile_keys_are_named_and_write_nothing_outside() {
         image: key.as_bytes().to_vec(),
         label: None,
         entry_points: None,
+        extra: None,
     };
     let bench = Bench::new();
     bench.write_dataset(&keys.map(row), Stored::default());
@@ -125,6 +126,7 @@ fn keys_that_clash_are_named() {
         image: key.as_bytes().to_vec(),
         label: None,
         entry_points: None,
+        extra: None,
     };
     for keys in [["a", "a"], ["a", "a/b"], ["a/b", "a"]] {
         let bench = Bench::new();

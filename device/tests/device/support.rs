@@ -3,7 +3,7 @@
 use hyper_util::rt::TokioIo;
 use meetpoint_device::{Error, Ready, ServeOptions, ServeSummary, serve};
 use meetpoint_format::dataset::{
-    MANIFEST_NAME, Manifest, PartEncoder, PartEntry, Provenance, Row, Stored, part_name, schema,
+    Columns, MANIFEST_NAME, Manifest, PartEncoder, PartEntry, Provenance, Row, Stored, part_name,
 };
 use meetpoint_format::recipe::Recipe;
 use meetpoint_format::slot::{SlotExpectation, SlotHeader, slot_bytes};
@@ -85,29 +85,31 @@ pub(crate) fn write_parts(folder: &Path, parts: Vec<Vec<Vec<u8>>>) {
         .map(|(part, images)| write_part(folder, part, images))
         .collect();
     let manifest = Manifest {
-        format: "meetpoint-dataset".to_owned(),
-        version: schema::VERSION,
         samples: parts.iter().map(|part| part.samples).sum(),
         image_bytes: image_bytes.iter().sum(),
         image_bytes_max: image_bytes.iter().max().copied().unwrap_or(0),
         labels: Vec::new(),
         parts,
         stored: Some(Stored::default()),
-        provenance: Provenance {
-            tool: "test".to_owned(),
-            source: "made up".to_owned(),
-            skipped: 0,
-            options: BTreeMap::new(),
-        },
+        ..Manifest::new(
+            &Columns::images(),
+            Provenance {
+                tool: "test".to_owned(),
+                source: "made up".to_owned(),
+                skipped: 0,
+                options: BTreeMap::new(),
+                ..Provenance::default()
+            },
+        )
     };
     std::fs::write(folder.join(MANIFEST_NAME), manifest.to_json()).unwrap();
 }
 
 fn write_part(folder: &Path, part: usize, images: Vec<Vec<u8>>) -> PartEntry {
-    let mut encoder = PartEncoder::new(Vec::new()).unwrap();
+    let mut encoder = PartEncoder::new(Vec::new(), Arc::new(Columns::images())).unwrap();
     for (index, image) in images.into_iter().enumerate() {
         let key = if part == 0 { format!("{index}.jpg") } else { format!("{part}-{index}.jpg") };
-        encoder.push(Row { key, image, label: None, entry_points: None }).unwrap();
+        encoder.push(Row { key, image, label: None, entry_points: None, extra: None }).unwrap();
     }
     let made = encoder.finish().unwrap();
     let sha256 = Sha256::digest(&made.sink).iter().map(|byte| format!("{byte:02x}")).collect();

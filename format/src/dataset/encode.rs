@@ -3,34 +3,45 @@
 //! Bytes go to any `std::io::Write`; opening, syncing and renaming belong to the caller. Images are
 //! written from where they lie, without a copy.
 
-use super::DatasetError;
-use super::layout::{self, RecordBatchPlace};
+use super::encode_extra::{self, EncodedExtra, ExtraCheck};
+use super::layout::{self, FOOTER_BYTES_MAX, RecordBatchPlace};
 use super::schema::{
     ALIGNMENT, ENTRY_POINTS_BYTES_MAX, IMAGE_BYTES_MAX, KEY_BYTES_MAX, RECORD_BATCH_BYTES,
-    ROWS_PER_RECORD_BATCH, VERSION, schema,
+    ROWS_PER_RECORD_BATCH, VERSION,
 };
+use super::{Columns, ContentKind, DatasetError};
 use crate::checksum::crc32c;
+use arrow_array::RecordBatch;
 use crc_fast::{CrcAlgorithm, Digest};
 use flatbuffers::{FlatBufferBuilder, UnionWIPOffset, WIPOffset};
 use std::io::Write;
+use std::sync::Arc;
 
 /// One sample on its way into a part.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Row {
     /// Unique name.
     pub key: String,
-    /// Encoded image.
+    /// The content: an encoded image, or what else the dataset holds.
     pub image: Vec<u8>,
     /// Index into the labels.
     pub label: Option<i32>,
     /// Where decoding can start in the middle, not empty.
     pub entry_points: Option<Vec<u8>>,
+    /// Its further columns: a row of a record batch that has the fields of
+    /// [`Columns::extra`]; absent where there are none.
+    pub extra: Option<(Arc<RecordBatch>, usize)>,
 }
 
 impl Row {
-    /// Bytes that it adds to a part, but for its key and numbers.
-    fn bytes(&self) -> u64 {
-        (self.image.len() + self.entry_points.as_ref().map_or(0, Vec::len)) as u64
+    /// Bytes that it adds to a part, but for its key and numbers: content, entry points and, as
+    /// far as types tell, further columns.
+    pub fn bytes(&self) -> u64 {
+        let own = self.image.len() + self.entry_points.as_ref().map_or(0, Vec::len);
+        let extra = self.extra.as_ref().map_or(0, |(batch, row)| {
+            if *row < batch.num_rows() { encode_extra::row_bytes(batch, *row) } else { 0 }
+        });
+        own as u64 + extra
     }
 }
 
@@ -50,6 +61,8 @@ pub struct FinishedPart<W> {
 /// Writes one part.
 pub struct PartEncoder<W: Write> {
     sink: Metered<W>,
+    columns: Arc<Columns>,
+    extra_check: ExtraCheck,
     head_crc32c: u32,
     record_batches: Vec<RecordBatchPlace>,
     pending: Vec<Row>,
@@ -59,20 +72,23 @@ pub struct PartEncoder<W: Write> {
 
 impl<W: Write> PartEncoder<W> {
     /// Starts a part: writes the magic number and the schema.
-    pub fn new(sink: W) -> Result<Self, DatasetError> {
+    pub fn new(sink: W, columns: Arc<Columns>) -> Result<Self, DatasetError> {
+        columns.check().map_err(|problem| DatasetError::Columns { problem })?;
         let mut sink = Metered { sink, position: 0, crc: None };
         sink.start_crc();
         sink.put(layout::HEAD_MAGIC)?;
         let message = {
             let mut builder = FlatBufferBuilder::new();
             let schema = arrow_ipc::convert::IpcSchemaEncoder::new()
-                .schema_to_fb_offset(&mut builder, &schema());
+                .schema_to_fb_offset(&mut builder, &columns.schema());
             finish_message(builder, arrow_ipc::MessageHeader::Schema, schema.as_union_value(), 0)
         };
         sink.put_message(&message)?;
         let head_crc32c = sink.end_crc();
         Ok(Self {
             sink,
+            columns,
+            extra_check: ExtraCheck::default(),
             head_crc32c,
             record_batches: Vec::new(),
             pending: Vec::new(),
@@ -93,7 +109,7 @@ impl<W: Write> PartEncoder<W> {
 
     /// Adds a row; a full record batch is written out.
     pub fn push(&mut self, row: Row) -> Result<(), DatasetError> {
-        check_row(&row)?;
+        self.check_row(&row)?;
         let bytes = row.bytes();
         let is_full = self.pending.len() == ROWS_PER_RECORD_BATCH
             || self.pending_bytes + bytes > RECORD_BATCH_BYTES;
@@ -113,10 +129,17 @@ impl<W: Write> PartEncoder<W> {
         }
         self.sink.start_crc();
         self.sink.put(layout::END_OF_STREAM)?;
-        let footer = layout::footer(self.head_crc32c, &self.record_batches);
+        let footer = layout::footer(&self.columns, self.head_crc32c, &self.record_batches);
+        if footer.len() as u64 > FOOTER_BYTES_MAX {
+            let (got, batches) = (footer.len(), self.record_batches.len());
+            let problem = format!(
+                "a footer of {got} bytes for {batches} record batches, the limit is \
+                 {FOOTER_BYTES_MAX}; make parts smaller"
+            );
+            return Err(DatasetError::Columns { problem });
+        }
         self.sink.put(&footer)?;
-        let length = i32::try_from(footer.len())
-            .expect("a footer is 40 bytes a record batch, and a part has fewer than 50 million");
+        let length = i32::try_from(footer.len()).expect("at most FOOTER_BYTES_MAX");
         self.sink.put(&length.to_le_bytes())?;
         self.sink.put(layout::TAIL_MAGIC)?;
         let tail_crc32c = self.sink.end_crc();
@@ -132,13 +155,14 @@ impl<W: Write> PartEncoder<W> {
     fn write_record_batch(&mut self) -> Result<(), DatasetError> {
         let rows = std::mem::take(&mut self.pending);
         self.pending_bytes = 0;
-        let columns = Columns::of(&rows);
-        let body_bytes = columns.body_bytes();
+        let extra = encode_extra::encode(&self.columns, &rows)?;
+        let core = CoreBuffers::of(&rows);
+        let body_bytes = core.body_bytes() + extra.body.len() as u64;
         let offset = self.sink.position;
         self.sink.start_crc();
-        self.sink.put_message(&columns.message(rows.len()))?;
+        self.sink.put_message(&core.message(rows.len(), &extra))?;
         let metadata_bytes = self.sink.position - offset;
-        for buffer in &columns.buffers {
+        for buffer in &core.buffers {
             match buffer {
                 Buffer::Bytes(bytes) => self.sink.put(bytes)?,
                 Buffer::Images(_) => {
@@ -149,38 +173,53 @@ impl<W: Write> PartEncoder<W> {
             }
             self.sink.pad()?;
         }
+        let rest_crc32c = self.sink.end_crc();
+        self.sink.put_unchecked(&extra.body)?;
         self.record_batches.push(RecordBatchPlace {
             offset,
             metadata_bytes,
             body_bytes,
             rows: u32::try_from(rows.len()).expect("at most ROWS_PER_RECORD_BATCH rows"),
-            rest_crc32c: self.sink.end_crc(),
+            rest_crc32c,
+            extra_crc32c: extra.columns.into_iter().map(|at| crc32c(&extra.body[at])).collect(),
             version: VERSION,
         });
         Ok(())
     }
-}
 
-fn check_row(row: &Row) -> Result<(), DatasetError> {
-    let entry_points_bytes = row.entry_points.as_ref().map(|bytes| bytes.len() as u64);
-    let problem = if row.key.is_empty() {
-        "the key is empty".to_owned()
-    } else if row.key.len() > KEY_BYTES_MAX {
-        format!("the key has {} bytes, the limit is {KEY_BYTES_MAX}", row.key.len())
-    } else if row.image.is_empty() {
-        "the image has no bytes".to_owned()
-    } else if row.image.len() as u64 > IMAGE_BYTES_MAX {
-        format!("the image has {} bytes, the limit is {IMAGE_BYTES_MAX}", row.image.len())
-    } else if row.label.is_some_and(i32::is_negative) {
-        "the label is negative".to_owned()
-    } else if entry_points_bytes == Some(0) {
-        "the entry points have no bytes".to_owned()
-    } else if entry_points_bytes > Some(ENTRY_POINTS_BYTES_MAX) {
-        format!("more than {ENTRY_POINTS_BYTES_MAX} bytes of entry points")
-    } else {
-        return Ok(());
-    };
-    Err(DatasetError::Row { key: row.key.clone(), problem })
+    fn check_row(&mut self, row: &Row) -> Result<(), DatasetError> {
+        let entry_points_bytes = row.entry_points.as_ref().map(|bytes| bytes.len() as u64);
+        let kind = self.columns.kind;
+        let problem = if row.key.is_empty() {
+            "the key is empty".to_owned()
+        } else if row.key.len() > KEY_BYTES_MAX {
+            format!("the key has {} bytes, the limit is {KEY_BYTES_MAX}", row.key.len())
+        } else if row.image.is_empty() != (kind == ContentKind::None) {
+            let bytes = row.image.len();
+            format!(
+                "the content ({}) has {}",
+                kind.name(),
+                match bytes {
+                    0 => "no bytes".to_owned(),
+                    bytes => format!("{bytes} bytes"),
+                }
+            )
+        } else if row.image.len() as u64 > IMAGE_BYTES_MAX {
+            let bytes = row.image.len();
+            format!("the {} has {bytes} bytes, the limit is {IMAGE_BYTES_MAX}", kind.name())
+        } else if row.label.is_some_and(i32::is_negative) {
+            "the label is negative".to_owned()
+        } else if entry_points_bytes == Some(0) {
+            "the entry points have no bytes".to_owned()
+        } else if entry_points_bytes > Some(ENTRY_POINTS_BYTES_MAX) {
+            format!("more than {ENTRY_POINTS_BYTES_MAX} bytes of entry points")
+        } else if let Err(problem) = self.extra_check.check(&self.columns, row.extra.as_ref()) {
+            problem
+        } else {
+            return Ok(());
+        };
+        Err(DatasetError::Row { key: row.key.clone(), problem })
+    }
 }
 
 /// A buffer of a record batch's body.
@@ -200,13 +239,13 @@ impl Buffer {
 }
 
 /// The buffers of a record batch in the order of `BufferRole`.
-struct Columns {
+struct CoreBuffers {
     buffers: [Buffer; 13],
     /// Rows without a value, column by column.
     nulls: [usize; 5],
 }
 
-impl Columns {
+impl CoreBuffers {
     fn of(rows: &[Row]) -> Self {
         let mut key_offsets = 0_i32.to_le_bytes().to_vec();
         let mut keys = Vec::new();
@@ -253,11 +292,11 @@ impl Columns {
         self.buffers.iter().map(|buffer| buffer.bytes().next_multiple_of(ALIGNMENT)).sum()
     }
 
-    /// The flatbuffer that describes the record batch.
-    fn message(&self, rows: usize) -> Vec<u8> {
+    /// The flatbuffer that describes the record batch, further columns included.
+    fn message(&self, rows: usize, extra: &EncodedExtra) -> Vec<u8> {
         let signed = |value: u64| i64::try_from(value).expect("lengths are below 2^63");
         let mut offset = 0;
-        let buffers: Vec<_> = self
+        let mut buffers: Vec<_> = self
             .buffers
             .iter()
             .map(|buffer| {
@@ -266,9 +305,13 @@ impl Columns {
                 arrow_ipc::Buffer::new(signed(start), signed(buffer.bytes()))
             })
             .collect();
-        let nodes = self
-            .nulls
-            .map(|nulls| arrow_ipc::FieldNode::new(signed(rows as u64), signed(nulls as u64)));
+        buffers.extend(extra.buffers.iter().map(|buffer| {
+            arrow_ipc::Buffer::new(signed(offset) + buffer.offset(), buffer.length())
+        }));
+        let of_nulls = |nulls| arrow_ipc::FieldNode::new(signed(rows as u64), signed(nulls as u64));
+        let mut nodes = self.nulls.map(of_nulls).to_vec();
+        nodes.extend_from_slice(&extra.nodes);
+        let body_bytes = offset + extra.body.len() as u64;
         let mut builder = FlatBufferBuilder::new();
         let buffers = builder.create_vector(&buffers);
         let nodes = builder.create_vector(&nodes);
@@ -280,7 +323,7 @@ impl Columns {
             batch.finish()
         };
         let header = arrow_ipc::MessageHeader::RecordBatch;
-        finish_message(builder, header, batch.as_union_value(), signed(self.body_bytes()))
+        finish_message(builder, header, batch.as_union_value(), signed(body_bytes))
     }
 }
 
@@ -301,7 +344,8 @@ fn validity(rows: &[Row], is_there: impl Fn(&Row) -> bool) -> (Vec<u8>, usize) {
     (bitmap, nulls)
 }
 
-fn finish_message(
+/// A message with its header, ready to be framed.
+pub(super) fn finish_message(
     mut builder: FlatBufferBuilder<'_>,
     header_type: arrow_ipc::MessageHeader,
     header: WIPOffset<UnionWIPOffset>,

@@ -37,6 +37,26 @@ pub enum DatasetError {
         /// Which limit it breaks.
         problem: String,
     },
+    /// Columns that a part cannot hold.
+    #[error("{problem}")]
+    Columns {
+        /// Which, why, and what to do.
+        problem: String,
+    },
+    /// A further column that does not read.
+    #[error("part {part}, rows {first_row} to {last_row}, column `{column}`: {problem}")]
+    Extra {
+        /// File name.
+        part: String,
+        /// First row of the record batch in the part.
+        first_row: u64,
+        /// Last row of the record batch in the part.
+        last_row: u64,
+        /// Name of the column.
+        column: String,
+        /// What is wrong, and what to do.
+        problem: String,
+    },
     /// No such sample.
     #[error("sample {index} of a dataset of {samples}")]
     OutOfRange {

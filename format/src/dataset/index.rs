@@ -10,11 +10,14 @@
 //! the same memory, and would read more.
 
 use super::{
-    DatasetError, EntryPointTable, EntryPoints, Manifest, PartLayout, RecordBatchMetadata,
-    RecordBatchPlace, RowTable,
+    Columns, DatasetError, EntryPointTable, EntryPoints, ExtraBytes, ExtraTable, Manifest,
+    PartLayout, RecordBatchMetadata, RecordBatchPlace, RowTable,
 };
-use std::sync::OnceLock;
+use crate::checksum::crc32c;
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// Bytes of entry points that an index keeps unless it is told otherwise: more than those of
 /// ImageNet-1k with one for each row of MCUs.
@@ -60,12 +63,15 @@ struct Batch {
     /// Set when the table was read while entry points were kept; `None` in it where there are none
     /// or no room was left.
     entry_points: OnceLock<Option<EntryPointTable>>,
+    /// Where its further columns lie; set when its message was read, in a dataset that has some.
+    extra: OnceLock<ExtraTable>,
 }
 
 /// The index of a dataset. Shareable among threads.
 #[derive(Debug)]
 pub struct Index {
     manifest: Manifest,
+    columns: Arc<Columns>,
     /// Ascending by `first_sample`.
     batches: Vec<Batch>,
     /// Bytes of entry points that may be kept.
@@ -90,6 +96,7 @@ impl Index {
     pub fn open(manifest: Manifest, parts: &dyn PartBytes) -> Result<Self, DatasetError> {
         let mut batches = Vec::new();
         let mut first_sample = 0;
+        let mut columns: Option<Arc<Columns>> = None;
         for (part, entry) in manifest.parts.iter().enumerate() {
             let layout = PartLayout::read(part, entry, parts)?;
             if layout.version != manifest.version {
@@ -97,18 +104,38 @@ impl Index {
                 let problem = format!("its version is {found}, dataset.json says {expected}");
                 return Err(DatasetError::Part { part: entry.file.clone(), problem });
             }
+            let differs = match &columns {
+                None => manifest.differs(&layout.columns),
+                Some(first) if **first == layout.columns => None,
+                Some(_) => Some("its columns are not those of the first part".to_owned()),
+            };
+            if let Some(problem) = differs {
+                return Err(DatasetError::Part { part: entry.file.clone(), problem });
+            }
+            columns.get_or_insert_with(|| Arc::new(layout.columns));
             let mut first_row = 0;
             for place in layout.record_batches {
                 let rows = u64::from(place.rows);
-                let (table, entry_points) = (OnceLock::new(), OnceLock::new());
-                let batch = Batch { part, first_sample, first_row, place, table, entry_points };
-                batches.push(batch);
+                let (table, entry_points, extra) = Default::default();
+                batches.push(Batch {
+                    part,
+                    first_sample,
+                    first_row,
+                    place,
+                    table,
+                    entry_points,
+                    extra,
+                });
                 first_sample += rows;
                 first_row += rows;
             }
         }
         let (entry_points_granted, entry_points_kept) = Default::default();
-        Ok(Self { manifest, batches, entry_points_granted, entry_points_kept })
+        let columns = columns.unwrap_or_else(|| {
+            let name = manifest.content_name().to_owned();
+            Arc::new(Columns { kind: manifest.kind(), name, ..Columns::images() })
+        });
+        Ok(Self { manifest, columns, batches, entry_points_granted, entry_points_kept })
     }
 
     /// Keeps entry points from now on, in at most so many bytes of memory.
@@ -126,6 +153,98 @@ impl Index {
     /// Number of record batches in all parts.
     pub fn record_batches(&self) -> usize {
         self.batches.len()
+    }
+
+    /// What samples are made of.
+    pub fn columns(&self) -> &Arc<Columns> {
+        &self.columns
+    }
+
+    /// The record batch that a sample is in, and its row there.
+    pub fn batch_of(&self, sample: u64) -> Result<(usize, usize), DatasetError> {
+        let (batch, row) = self.find_batch(sample)?;
+        Ok((batch, row as usize))
+    }
+
+    /// The samples of a record batch.
+    pub fn samples_of(&self, record_batch: usize) -> Range<u64> {
+        let batch = &self.batches[record_batch];
+        batch.first_sample..batch.first_sample + u64::from(batch.place.rows)
+    }
+
+    /// The further columns of a record batch, all or those of a projection in its order. Only
+    /// their bytes are read, each held against its checksum.
+    pub fn extra(
+        &self,
+        record_batch: usize,
+        projection: Option<&[usize]>,
+        parts: &dyn PartBytes,
+    ) -> Result<RecordBatch, DatasetError> {
+        let batch = &self.batches[record_batch];
+        let fields = self.columns.extra.fields();
+        let all: Vec<usize> = (0..fields.len()).collect();
+        let wanted = projection.unwrap_or(&all);
+        if let Some(column) = wanted.iter().find(|column| **column >= fields.len()) {
+            let problem = format!("column {column} of {} further columns", fields.len());
+            return Err(DatasetError::Columns { problem });
+        }
+        if !wanted.is_empty() && batch.extra.get().is_none() {
+            let metadata = self.read_metadata(batch, parts)?;
+            self.keep_extra(batch, &metadata)?;
+        }
+        let columns = wanted
+            .iter()
+            .map(|column| self.extra_column(batch, *column, parts))
+            .collect::<Result<Vec<_>, _>>()?;
+        let rows = usize::try_from(batch.place.rows).expect("at most 65,536");
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        let schema = self.columns.extra.project(wanted).expect("columns were checked above");
+        RecordBatch::try_new_with_options(Arc::new(schema), columns, &options)
+            .map_err(|error| self.broken(batch, &format!("{error}; pack again")))
+    }
+
+    /// Reads, checks and decodes a further column of a record batch whose places are known.
+    fn extra_column(
+        &self,
+        batch: &Batch,
+        column: usize,
+        parts: &dyn PartBytes,
+    ) -> Result<ArrayRef, DatasetError> {
+        let table = batch.extra.get().expect("it was read before");
+        let part = &self.manifest.parts[batch.part].file;
+        let field = &self.columns.extra.fields()[column];
+        let broken = |problem: String| DatasetError::Extra {
+            part: part.clone(),
+            first_row: batch.first_row,
+            last_row: batch.first_row + u64::from(batch.place.rows) - 1,
+            column: field.name().clone(),
+            problem: format!("{problem}; restore the part or pack again"),
+        };
+        let range = table.range(column).map_err(broken)?;
+        let length = usize::try_from(range.end - range.start).expect("it has a limit");
+        let mut bytes = ExtraBytes::zeroed(length);
+        parts
+            .read_exact_at(batch.part, range.start, bytes.as_mut_slice())
+            .map_err(|source| DatasetError::Io { part: part.clone(), source })?;
+        let (got, expected) = (crc32c(bytes.as_slice()), batch.place.extra_crc32c[column]);
+        if got != expected {
+            return Err(broken(format!(
+                "checksum is {got:#010x}, the footer says {expected:#010x}"
+            )));
+        }
+        table.decode(column, field, bytes).map_err(broken)
+    }
+
+    /// Remembers where the further columns of a record batch lie.
+    fn keep_extra(
+        &self,
+        batch: &Batch,
+        metadata: &RecordBatchMetadata,
+    ) -> Result<(), DatasetError> {
+        let table =
+            metadata.extra(&self.columns).map_err(|problem| self.broken(batch, &problem))?;
+        batch.extra.get_or_init(|| table);
+        Ok(())
     }
 
     /// The keys and entry points of a record batch's rows.
@@ -156,7 +275,8 @@ impl Index {
         sample: u64,
         parts: &dyn PartBytes,
     ) -> Result<SampleLocation, DatasetError> {
-        let (batch, row) = self.batch_of(sample)?;
+        let (batch, row) = self.find_batch(sample)?;
+        let batch = &self.batches[batch];
         let granted = self.entry_points_granted.load(Ordering::Relaxed);
         if batch.table.get().is_none() || granted > 0 && batch.entry_points.get().is_none() {
             let metadata = self.read_metadata(batch, parts)?;
@@ -164,6 +284,9 @@ impl Index {
             if batch.table.get().is_none() {
                 let table = self.read_table(batch, &metadata)?;
                 batch.table.get_or_init(|| table);
+            }
+            if self.columns.has_extra() && batch.extra.get().is_none() {
+                self.keep_extra(batch, &metadata)?;
             }
             if granted > 0 {
                 self.keep(batch, &metadata, granted)?;
@@ -204,7 +327,8 @@ impl Index {
 
     /// A sample's key.
     pub fn key(&self, sample: u64, parts: &dyn PartBytes) -> Result<String, DatasetError> {
-        let (batch, row) = self.batch_of(sample)?;
+        let (batch, row) = self.find_batch(sample)?;
+        let batch = &self.batches[batch];
         let metadata = self.read_metadata(batch, parts)?;
         match metadata.key(row) {
             Ok(key) => Ok(key.to_owned()),
@@ -226,13 +350,14 @@ impl Index {
         Ok(None)
     }
 
-    fn batch_of(&self, sample: u64) -> Result<(&Batch, u32), DatasetError> {
+    fn find_batch(&self, sample: u64) -> Result<(usize, u32), DatasetError> {
         let after = self.batches.partition_point(|batch| batch.first_sample <= sample);
-        let found = after.checked_sub(1).map(|index| &self.batches[index]);
-        found
-            .and_then(|batch| {
+        after
+            .checked_sub(1)
+            .and_then(|index| {
+                let batch = &self.batches[index];
                 let row = u32::try_from(sample - batch.first_sample).ok()?;
-                (row < batch.place.rows).then_some((batch, row))
+                (row < batch.place.rows).then_some((index, row))
             })
             .ok_or(DatasetError::OutOfRange { index: sample, samples: self.manifest.samples })
     }

@@ -11,9 +11,10 @@
 //!
 //! There are no gaps: each record batch begins where the one before it ends.
 
-use super::schema::{self, ROWS_PER_RECORD_BATCH_MAX, schema};
-use super::{DatasetError, PartBytes, PartEntry};
+use super::schema::{self, ROWS_PER_RECORD_BATCH_MAX};
+use super::{Columns, DatasetError, PartBytes, PartEntry};
 use crate::checksum::crc32c;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// The first bytes of a part.
@@ -31,8 +32,11 @@ pub(super) const MESSAGE_PREFIX_BYTES: u64 = 8;
 const HEAD_CRC32C_KEY: &str = "meetpoint.head_crc32c";
 /// Key of the footer's metadata: `rows:crc32c` of each record batch, comma-separated.
 const RECORD_BATCHES_KEY: &str = "meetpoint.record_batches";
-/// Longest footer that is read: room for some 400,000 record batches.
-const FOOTER_BYTES_MAX: u64 = 1 << 24;
+/// Key of the footer's metadata: CRC-32C of each further column of each record batch; the columns
+/// of a batch are separated by colons, the batches by commas.
+const EXTRA_COLUMNS_KEY: &str = "meetpoint.extra_columns";
+/// Longest footer: room for a million record batches without further columns.
+pub(super) const FOOTER_BYTES_MAX: u64 = 1 << 26;
 /// Length and magic number after the footer.
 const FOOTER_SUFFIX_BYTES: u64 = 10;
 
@@ -47,8 +51,11 @@ pub struct RecordBatchPlace {
     pub body_bytes: u64,
     /// Rows.
     pub rows: u32,
-    /// CRC-32C of message and body without the data buffer of the images.
+    /// CRC-32C of message and body without the data buffer of the images and, from version 3 on,
+    /// without further columns.
     pub rest_crc32c: u32,
+    /// CRC-32C of each further column, from version 3 on.
+    pub extra_crc32c: Vec<u32>,
     /// Version of the part, which says what columns it has.
     pub version: u32,
 }
@@ -65,6 +72,8 @@ impl RecordBatchPlace {
 pub struct PartLayout {
     /// Version of the conventions that its schema names.
     pub version: u32,
+    /// What its samples are made of; for versions 1 and 2 images alone.
+    pub columns: Columns,
     /// Magic number and schema message.
     pub head: Range<u64>,
     /// CRC-32C of the head.
@@ -138,7 +147,7 @@ fn parse(tail: &[u8], place: Range<u64>, entry: &PartEntry) -> Result<PartLayout
     if footer.dictionaries().is_some_and(|list| !list.is_empty()) {
         return Err("it has dictionaries, which these conventions do not know".to_owned());
     }
-    let version = schema::check(footer.schema().ok_or("the footer has no schema")?)?;
+    let (version, columns) = schema::check(footer.schema().ok_or("the footer has no schema")?)?;
     let pair = |key: &str| {
         let mut pairs = footer.custom_metadata().into_iter().flatten();
         let found = pairs.find(|pair| pair.key() == Some(key)).and_then(|pair| pair.value());
@@ -148,6 +157,11 @@ fn parse(tail: &[u8], place: Range<u64>, entry: &PartEntry) -> Result<PartLayout
         .ok_or_else(|| format!("`{HEAD_CRC32C_KEY}` is not eight hexadecimal digits"))?;
     let text = pair(RECORD_BATCHES_KEY)?;
     let mut described = text.split(',').filter(|item| !item.is_empty()).map(parse_described);
+    let extras = columns.extra.fields().len();
+    let mut extra = match extras {
+        0 => None,
+        _ => Some(pair(EXTRA_COLUMNS_KEY)?.split(',').map(parse_extra)),
+    };
     let blocks = footer.recordBatches().ok_or("the footer lists no record batches")?;
     let mut record_batches = Vec::with_capacity(blocks.len());
     let mut samples = 0;
@@ -157,14 +171,22 @@ fn parse(tail: &[u8], place: Range<u64>, entry: &PartEntry) -> Result<PartLayout
             .next()
             .flatten()
             .ok_or_else(|| format!("`{RECORD_BATCHES_KEY}` does not describe batch {number}"))?;
-        let batch = place_of(block, sums, version, &place, expected_offset)
+        let mut batch = place_of(block, sums, version, &place, expected_offset)
             .ok_or_else(|| format!("record batch {number} lies outside its place in the file"))?;
+        if let Some(extra) = &mut extra {
+            let sums = extra.next().flatten().filter(|sums| sums.len() == extras);
+            batch.extra_crc32c = sums
+                .ok_or_else(|| format!("`{EXTRA_COLUMNS_KEY}` does not describe batch {number}"))?;
+        }
         samples += u64::from(batch.rows);
         expected_offset = Some(batch.range().end);
         record_batches.push(batch);
     }
     if described.next().is_some() {
         return Err(format!("`{RECORD_BATCHES_KEY}` describes more batches than there are"));
+    }
+    if extra.is_some_and(|mut extra| extra.next().is_some_and(|_| !record_batches.is_empty())) {
+        return Err(format!("`{EXTRA_COLUMNS_KEY}` describes more batches than there are"));
     }
     if expected_offset.is_some_and(|end| end != place.start) {
         return Err("bytes between the last record batch and the footer".to_owned());
@@ -173,7 +195,7 @@ fn parse(tail: &[u8], place: Range<u64>, entry: &PartEntry) -> Result<PartLayout
         return Err(format!("{samples} rows, dataset.json says {}", entry.samples));
     }
     let head = 0..record_batches.first().map_or(place.start, |batch| batch.offset);
-    Ok(PartLayout { version, head, head_crc32c, record_batches, tail: place })
+    Ok(PartLayout { version, columns, head, head_crc32c, record_batches, tail: place })
 }
 
 /// Checks one block of the footer; `None` for one that is not where it must be.
@@ -193,13 +215,24 @@ fn place_of(
         && metadata_bytes > MESSAGE_PREFIX_BYTES
         && end <= tail.start
         && (1..=ROWS_PER_RECORD_BATCH_MAX).contains(&rows);
-    let place = RecordBatchPlace { offset, metadata_bytes, body_bytes, rows, rest_crc32c, version };
-    fits.then_some(place)
+    fits.then_some(RecordBatchPlace {
+        offset,
+        metadata_bytes,
+        body_bytes,
+        rows,
+        rest_crc32c,
+        extra_crc32c: Vec::new(),
+        version,
+    })
 }
 
 fn parse_described(item: &str) -> Option<(u32, u32)> {
     let (rows, crc) = item.split_once(':')?;
     Some((rows.parse().ok()?, parse_crc32c(crc)?))
+}
+
+fn parse_extra(item: &str) -> Option<Vec<u32>> {
+    item.split(':').map(parse_crc32c).collect()
 }
 
 fn parse_crc32c(digits: &str) -> Option<u32> {
@@ -208,7 +241,11 @@ fn parse_crc32c(digits: &str) -> Option<u32> {
 }
 
 /// The flatbuffer of a footer.
-pub(super) fn footer(head_crc32c: u32, record_batches: &[RecordBatchPlace]) -> Vec<u8> {
+pub(super) fn footer(
+    columns: &Columns,
+    head_crc32c: u32,
+    record_batches: &[RecordBatchPlace],
+) -> Vec<u8> {
     let mut builder = flatbuffers::FlatBufferBuilder::new();
     let signed = |value: u64| i64::try_from(value).expect("offsets in a file are below 2^63");
     let blocks: Vec<_> = record_batches
@@ -222,18 +259,23 @@ pub(super) fn footer(head_crc32c: u32, record_batches: &[RecordBatchPlace]) -> V
         .iter()
         .map(|batch| format!("{}:{:08x}", batch.rows, batch.rest_crc32c))
         .collect();
-    let pairs = [
-        (HEAD_CRC32C_KEY, format!("{head_crc32c:08x}")),
-        (RECORD_BATCHES_KEY, described.join(",")),
-    ];
+    let mut pairs = BTreeMap::from([
+        (HEAD_CRC32C_KEY.to_owned(), format!("{head_crc32c:08x}")),
+        (RECORD_BATCHES_KEY.to_owned(), described.join(",")),
+    ]);
+    if columns.has_extra() {
+        let digits = |crc: &u32| format!("{crc:08x}");
+        let of_batch = |batch: &RecordBatchPlace| {
+            batch.extra_crc32c.iter().map(digits).collect::<Vec<_>>().join(":")
+        };
+        let text = record_batches.iter().map(of_batch).collect::<Vec<_>>().join(",");
+        pairs.insert(EXTRA_COLUMNS_KEY.to_owned(), text);
+    }
     let dictionaries = builder.create_vector::<arrow_ipc::Block>(&[]);
     let blocks = builder.create_vector(&blocks);
-    let schema =
-        arrow_ipc::convert::IpcSchemaEncoder::new().schema_to_fb_offset(&mut builder, &schema());
-    let metadata = arrow_ipc::convert::metadata_to_fb(
-        &mut builder,
-        &pairs.map(|(key, value)| (key.to_owned(), value)).into_iter().collect(),
-    );
+    let schema = arrow_ipc::convert::IpcSchemaEncoder::new()
+        .schema_to_fb_offset(&mut builder, &columns.schema());
+    let metadata = arrow_ipc::convert::metadata_to_fb(&mut builder, &pairs.into_iter().collect());
     let footer = {
         let mut footer = arrow_ipc::FooterBuilder::new(&mut builder);
         footer.add_version(arrow_ipc::MetadataVersion::V5);

@@ -1,7 +1,7 @@
 //! `dataset.json`: counts, schema version, labels, checksums and provenance.
 
-use super::schema::{FORMAT, IMAGE_BYTES_MAX, VERSIONS_READ, versions_read};
-use super::{DatasetError, Form, Stored};
+use super::schema::{FORMAT, IMAGE, IMAGE_BYTES_MAX, VERSION, VERSIONS_READ, versions_read};
+use super::{ColumnEntry, Columns, ContentEntry, ContentKind, DatasetError, Form, Stored};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, HashSet};
@@ -29,11 +29,17 @@ pub struct Manifest {
     pub format: String,
     /// Version of these conventions.
     pub version: u32,
+    /// What the content of samples is, from version 3 on; before it was images.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content: Option<ContentEntry>,
+    /// The further columns in order, from version 3 on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub columns: Option<Vec<ColumnEntry>>,
     /// Samples in all parts.
     pub samples: u64,
-    /// Bytes of all images as they are stored.
+    /// Bytes of all content (images, …) as it is stored.
     pub image_bytes: u64,
-    /// Longest image in bytes, as stored: what a reader's buffer must hold.
+    /// Longest content of a sample in bytes, as stored: what a reader's buffer must hold.
     pub image_bytes_max: u64,
     /// Label names in label order; empty when the source was flat.
     pub labels: Vec<String>,
@@ -63,7 +69,7 @@ pub struct PartEntry {
 }
 
 /// Where a dataset came from.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Provenance {
     /// Program and version.
@@ -75,6 +81,12 @@ pub struct Provenance {
     /// The options it was packed with, by name; from version 2 on.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub options: BTreeMap<String, String>,
+    /// When it was made: RFC 3339, in UTC, as in `2026-01-31T23:59:59Z`; from version 3 on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<String>,
+    /// What was done to the samples before they were stored, as text; from version 3 on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recipe: Option<String>,
 }
 
 /// What every version of a manifest says.
@@ -85,6 +97,59 @@ struct Head {
 }
 
 impl Manifest {
+    /// The manifest of a dataset of the version that is written, without a sample so far.
+    pub fn new(columns: &Columns, provenance: Provenance) -> Self {
+        let column = columns.content_name().to_owned();
+        let fields = columns.extra.fields().iter();
+        Self {
+            format: FORMAT.to_owned(),
+            version: VERSION,
+            content: Some(ContentEntry { kind: columns.kind, column }),
+            columns: Some(fields.map(|field| ColumnEntry::of(field)).collect()),
+            samples: 0,
+            image_bytes: 0,
+            image_bytes_max: 0,
+            labels: Vec::new(),
+            parts: Vec::new(),
+            stored: Some(Stored::default()),
+            provenance,
+        }
+    }
+
+    /// What the content is: images before version 3.
+    pub fn kind(&self) -> ContentKind {
+        self.content.as_ref().map_or(ContentKind::Image, |content| content.kind)
+    }
+
+    /// Name of the column with the content: `image` before version 3.
+    pub fn content_name(&self) -> &str {
+        self.content.as_ref().map_or(IMAGE, |content| &content.column)
+    }
+
+    /// How a part's columns differ from those that the manifest lists.
+    pub fn differs(&self, columns: &Columns) -> Option<String> {
+        if (self.kind(), self.content_name()) != (columns.kind, columns.content_name()) {
+            let (found, expected) = (columns.content_name(), self.content_name());
+            let (kind, said) = (columns.kind.name(), self.kind().name());
+            return Some(format!(
+                "its content is `{found}` ({kind}), dataset.json says `{expected}` ({said})"
+            ));
+        }
+        let listed = self.columns.as_deref().unwrap_or_default();
+        let found: Vec<_> = columns.extra.fields().iter().map(|f| ColumnEntry::of(f)).collect();
+        if found == listed {
+            return None;
+        }
+        let words = |column: Option<&ColumnEntry>| match column {
+            None => "none".to_owned(),
+            Some(column) => format!("`{}` {}", column.name, column.type_words),
+        };
+        let differs = |index: &usize| found.get(*index) != listed.get(*index);
+        let index = (0..found.len().max(listed.len())).find(differs)?;
+        let (found, listed) = (words(found.get(index)), words(listed.get(index)));
+        Some(format!("its further column {index} is {found}, dataset.json says {listed}"))
+    }
+
     /// Reads and checks a manifest: format, version, its own checksum, sums, part names without
     /// path separators.
     pub fn from_json(bytes: &[u8]) -> Result<Self, DatasetError> {
@@ -141,10 +206,39 @@ impl Manifest {
             (_, None) => return Err("missing member `stored`".to_owned()),
             (_, Some(stored)) => stored.check(self.samples)?,
         }
+        self.check_version_3()?;
         let mut labels = HashSet::new();
         match self.labels.iter().find(|label| label.is_empty() || !labels.insert(*label)) {
             Some(label) => Err(format!("label {label:?} is empty or listed twice")),
             None => Ok(()),
+        }
+    }
+
+    /// What came with version 3 is there from it on, and was not before.
+    fn check_version_3(&self) -> Result<(), String> {
+        let members = [
+            ("content", self.content.is_some(), true),
+            ("columns", self.columns.is_some(), true),
+            ("provenance.time", self.provenance.time.is_some(), false),
+            ("provenance.recipe", self.provenance.recipe.is_some(), false),
+        ];
+        for (name, is_there, is_needed) in members {
+            if is_there && self.version < 3 {
+                return Err(format!("version {} has no member `{name}`", self.version));
+            }
+            if !is_there && is_needed && self.version > 2 {
+                return Err(format!("missing member `{name}`"));
+            }
+        }
+        if self.kind() == ContentKind::None && self.image_bytes > 0 {
+            let bytes = self.image_bytes;
+            return Err(format!("image_bytes is {bytes}, samples have no content"));
+        }
+        match &self.provenance.time {
+            Some(time) if !is_utc_time(time) => Err(format!(
+                "provenance.time is {time:?}, expected a time in UTC as in 2026-01-31T23:59:59Z"
+            )),
+            _ => Ok(()),
         }
     }
 
@@ -204,6 +298,19 @@ fn is_plain_name(name: &str) -> bool {
         && name != MANIFEST_NAME
         && name.len() <= 255
         && !name.contains(['/', '\\', '\0'])
+}
+
+/// Whether a text is a time of RFC 3339 in UTC: digits where they belong, with or without a
+/// fraction of a second.
+fn is_utc_time(text: &str) -> bool {
+    let Some((seconds, rest)) = text.split_at_checked(19) else { return false };
+    let has_form = seconds
+        .bytes()
+        .zip("0000-00-00T00:00:00".bytes())
+        .all(|(byte, form)| if form == b'0' { byte.is_ascii_digit() } else { byte == form });
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let Some(fraction) = rest.strip_suffix('Z') else { return false };
+    has_form && (fraction.is_empty() || fraction.strip_prefix('.').is_some_and(digits))
 }
 
 fn hexadecimal(bytes: &[u8]) -> String {

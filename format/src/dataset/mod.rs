@@ -1,17 +1,21 @@
 //! A dataset on disk: a folder of Arrow IPC files with conventions, and `dataset.json`.
 //!
-//! Every byte of a part is under exactly one checksum: an image under its row's, the rest of a
-//! record batch under that batch's in the footer, the footer under the manifest's, the manifest
+//! Every byte of a part is under exactly one checksum: an image under its row's, a further column
+//! of a record batch under one of its own in the footer, the rest of a record batch under that batch's in the footer, the footer under the manifest's, the manifest
 //! under its own. `docs/dataset-format.md` describes it for other languages.
 //!
 //! In reading order: [`Manifest`] (what `dataset.json` says), [`Stored`] (in which
-//! form, as it says), [`schema`] (the columns),
+//! form, as it says), [`schema`] (names and limits), [`Columns`] (what samples are made of),
 //! [`PartEncoder`] (rows to the bytes of a part), [`PartLayout`] (the footer of a part),
-//! [`RecordBatchMetadata`] (everything of a record batch but its images), [`Index`] (where a
-//! sample's bytes lie, found by reading little).
+//! [`RecordBatchMetadata`] (everything of a record batch but its images and further columns),
+//! [`ExtraTable`] (where further columns lie, and what is in them), [`Index`] (where a sample's
+//! bytes lie, found by reading little).
 
+mod columns;
 mod encode;
+mod encode_extra;
 mod error;
+mod extra;
 mod index;
 mod layout;
 mod manifest;
@@ -19,8 +23,10 @@ mod record_batch;
 pub mod schema;
 mod stored;
 
+pub use columns::{ColumnEntry, Columns, ContentEntry, ContentKind, labels_of};
 pub use encode::{FinishedPart, PartEncoder, Row};
 pub use error::DatasetError;
+pub use extra::{ExtraBytes, ExtraTable};
 pub use index::{ENTRY_POINTS_KEPT_BYTES, Index, KeyedRows, PartBytes, SampleLocation};
 pub use layout::{PartLayout, RecordBatchPlace};
 pub use manifest::{

@@ -1,18 +1,19 @@
-//! Everything of a record batch but its images: keys, offsets, labels, checksums, entry points.
+//! Everything of a record batch but its images and further columns: keys, offsets, labels,
+//! checksums, entry points.
 //!
 //! It is small, and one CRC-32C in the footer covers it, so that a table that was read is a table
 //! that was written.
 
 use super::layout::{CONTINUATION, MESSAGE_PREFIX_BYTES, RecordBatchPlace};
 use super::schema::{ENTRY_POINTS_BYTES_MAX, IMAGE_BYTES_MAX, KEY_BYTES_MAX, columns_of};
-use super::{DatasetError, PartBytes};
+use super::{Columns, DatasetError, ExtraTable, PartBytes};
 use crc_fast::{CrcAlgorithm, Digest};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Most bytes of a record batch without its images.
+/// Most bytes of a record batch without its images and further columns.
 const REST_BYTES_MAX: u64 = 1 << 28;
-/// Buffers of the columns of the latest version.
+/// Buffers of the columns that every dataset of the latest version has.
 const BUFFERS: usize = 13;
 /// Buffers of the columns of version 1.
 const BUFFERS_OF_VERSION_1: usize = 10;
@@ -111,15 +112,24 @@ impl AsRef<[u8]> for EntryPoints {
     }
 }
 
-/// The bytes of a record batch without the data of its images.
+/// The bytes of a record batch without the data of its images and without further columns.
 #[derive(Debug, Clone)]
 pub struct RecordBatchMetadata {
     place: RecordBatchPlace,
     /// Message and body, the data of the images cut out.
     bytes: Vec<u8>,
+    core: Core,
+}
+
+/// What a message says of the columns that every dataset has.
+#[derive(Debug, Clone)]
+struct Core {
     /// Where each buffer lies in the part.
     buffers: [Range<u64>; BUFFERS],
     nulls: Nulls,
+    /// Where they end in the part and further columns begin. In versions 1 and 2, whose further
+    /// columns are under the same checksum, the end of the body.
+    end: u64,
 }
 
 /// Rows without a value in the columns that may have some.
@@ -130,7 +140,8 @@ struct Nulls {
 }
 
 impl RecordBatchMetadata {
-    /// Reads a record batch of part `part` (whose file name is `name`) without its images.
+    /// Reads a record batch of part `part` (whose file name is `name`) without its images and
+    /// further columns.
     ///
     /// Whether the bytes are those that were written is told by [`Self::crc32c`], not checked here.
     pub fn read(
@@ -157,15 +168,30 @@ impl RecordBatchMetadata {
         }
         let mut bytes = Vec::new();
         read(place.offset..body.start, &mut bytes)?;
-        let (buffers, nulls) = parse_message(&bytes, place, &body).map_err(broken)?;
-        let images = buffers[BufferRole::ImageData as usize].clone();
-        let rest = (place.range().end - place.offset) - (images.end - images.start);
+        let core = parse_message(&bytes, place, &body).map_err(broken)?;
+        let images = core.buffers[BufferRole::ImageData as usize].clone();
+        let rest = (core.end - place.offset) - (images.end - images.start);
         if rest > REST_BYTES_MAX {
             return Err(broken(format!("{rest} bytes beside its images")));
         }
         read(body.start..images.start, &mut bytes)?;
-        read(images.end..body.end, &mut bytes)?;
-        Ok(Self { place: place.clone(), bytes, buffers, nulls })
+        read(images.end..core.end, &mut bytes)?;
+        Ok(Self { place: place.clone(), bytes, core })
+    }
+
+    /// Where the further columns lie, for those that the part has.
+    /// None in versions 1 and 2, whose further columns nobody looks at.
+    pub fn extra(&self, columns: &Columns) -> Result<ExtraTable, String> {
+        if self.place.version < 3 {
+            return Ok(ExtraTable::none());
+        }
+        let end = usize::try_from(self.place.metadata_bytes).expect("at most REST_BYTES_MAX");
+        let message = arrow_ipc::root_as_message(&self.bytes[MESSAGE_PREFIX_BYTES as usize..end])
+            .map_err(|error| format!("the message does not parse: {error}"))?;
+        let batch = message.header_as_record_batch().ok_or("not a record batch")?;
+        let known = (columns_of(self.place.version), BUFFERS);
+        let body = self.place.offset + self.place.metadata_bytes..self.place.range().end;
+        ExtraTable::parse(&batch, columns, known, self.core.end, &body)
     }
 
     /// CRC-32C of what was read, to be held against [`RecordBatchPlace::rest_crc32c`].
@@ -182,20 +208,20 @@ impl RecordBatchMetadata {
 
     /// The byte of the part that byte `index` of [`Self::bytes`] is.
     pub fn part_offset(&self, index: usize) -> u64 {
-        let images = &self.buffers[BufferRole::ImageData as usize];
+        let images = &self.core.buffers[BufferRole::ImageData as usize];
         let offset = self.place.offset + index as u64;
         if offset < images.start { offset } else { offset + (images.end - images.start) }
     }
 
     /// Where a buffer lies in the part.
     pub fn buffer(&self, role: BufferRole) -> Range<u64> {
-        self.buffers[role as usize].clone()
+        self.core.buffers[role as usize].clone()
     }
 
     /// The bytes of a buffer other than the images' data.
     fn bytes_of(&self, role: BufferRole) -> &[u8] {
         let range = self.buffer(role);
-        let images = &self.buffers[BufferRole::ImageData as usize];
+        let images = &self.core.buffers[BufferRole::ImageData as usize];
         let cut = if range.start >= images.end { images.end - images.start } else { 0 };
         let index = |offset: u64| {
             usize::try_from(offset - cut - self.place.offset).expect("inside what was read")
@@ -205,7 +231,7 @@ impl RecordBatchMetadata {
 
     /// Reads the table of its rows.
     pub fn rows(&self) -> Result<RowTable, String> {
-        let images = &self.buffers[BufferRole::ImageData as usize];
+        let images = &self.core.buffers[BufferRole::ImageData as usize];
         let (length, base) = (images.end - images.start, images.start);
         let mut image_offsets = Vec::with_capacity(self.place.rows as usize + 1);
         let mut last = 0;
@@ -223,7 +249,7 @@ impl RecordBatchMetadata {
             .elements::<4>(BufferRole::LabelData, 0)
             .enumerate()
             .map(|(row, bytes)| {
-                let is_null = self.is_null(BufferRole::LabelValidity, self.nulls.label, row);
+                let is_null = self.is_null(BufferRole::LabelValidity, self.core.nulls.label, row);
                 (!is_null).then(|| i32::from_le_bytes(bytes))
             })
             .collect();
@@ -249,7 +275,7 @@ impl RecordBatchMetadata {
                 return Err(format!("offset {index} of the entry points is {end}"));
             }
             if let Some(row) = index.checked_sub(1) {
-                let (role, nulls) = (BufferRole::EntryPointsValidity, self.nulls.entry_points);
+                let (role, nulls) = (BufferRole::EntryPointsValidity, self.core.nulls.entry_points);
                 // No bytes are no entry points, as null is.
                 let is_there = begin < end && !self.is_null(role, nulls, row);
                 ranges.push(is_there.then_some(begin..end));
@@ -307,7 +333,7 @@ fn parse_message(
     bytes: &[u8],
     place: &RecordBatchPlace,
     body: &Range<u64>,
-) -> Result<([Range<u64>; BUFFERS], Nulls), String> {
+) -> Result<Core, String> {
     let (prefix, rest) =
         bytes.split_at_checked(MESSAGE_PREFIX_BYTES as usize).ok_or("the message has no length")?;
     let length = i32::from_le_bytes(prefix[4..].try_into().expect("8 - 4 bytes"));
@@ -360,10 +386,19 @@ fn parse_message(
         places[role as usize] = range;
     }
     places[known..].fill(end..end);
-    Ok((places, nulls))
+    let further = if place.version > 2 && buffers.len() > known {
+        let offset = u64::try_from(buffers.get(known).offset()).ok();
+        let start = offset.and_then(|offset| body.start.checked_add(offset));
+        let fits = |start: &u64| (end..=body.end).contains(start);
+        start.filter(fits).ok_or("further columns have no room in the body")?
+    } else {
+        body.end
+    };
+    Ok(Core { buffers: places, nulls, end: further })
 }
 
-fn range_in(body: &Range<u64>, offset: i64, length: i64) -> Option<Range<u64>> {
+/// The place in the part of a buffer in a body; `None` where it is not in it.
+pub(super) fn range_in(body: &Range<u64>, offset: i64, length: i64) -> Option<Range<u64>> {
     let start = body.start.checked_add(u64::try_from(offset).ok()?)?;
     let end = start.checked_add(u64::try_from(length).ok()?)?;
     (end <= body.end).then_some(start..end)

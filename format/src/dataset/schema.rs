@@ -1,23 +1,30 @@
 //! Names and types of the columns of a part, and the limits that readers may rely on.
 
-use arrow_schema::{DataType, Field, Schema};
-use std::collections::BTreeMap;
+use super::{Columns, ContentKind};
+use arrow_schema::Schema;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 /// Value of `format` in the manifest and of [`FORMAT_KEY`] in the schema.
 pub const FORMAT: &str = "meetpoint-dataset";
 /// Version of these conventions that is written.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// Versions that are read.
 pub const VERSIONS_READ: RangeInclusive<u32> = 1..=VERSION;
 /// Key of the schema's metadata that holds [`FORMAT`].
 pub const FORMAT_KEY: &str = "meetpoint.format";
 /// Key of the schema's metadata that holds [`VERSION`] in decimal.
 pub const VERSION_KEY: &str = "meetpoint.version";
+/// Key of a column's metadata that says what it is: `image`, `audio`, `text`, `mask`, `boxes`,
+/// `label`, `array`, …
+pub const KIND_KEY: &str = "meetpoint.kind";
+/// Key of a column's metadata that names its integers: a JSON list of strings.
+pub const LABELS_KEY: &str = "meetpoint.labels";
 
 /// Relative path of the source file, `/`-separated, UTF-8. Unique in a dataset. (`Utf8`)
 pub const KEY: &str = "key";
-/// The encoded image: a file, or the coefficient form of a JPEG. (`LargeBinary`)
+/// The encoded image: a file, or the coefficient form of a JPEG; from version 3 on, where the
+/// content is no image, the column has another name. (`LargeBinary`)
 pub const IMAGE: &str = "image";
 /// Index into the manifest's labels; null in a flat dataset. (`Int32`)
 pub const LABEL: &str = "label";
@@ -31,45 +38,32 @@ pub const ENTRY_POINTS: &str = "entry_points";
 pub const ROWS_PER_RECORD_BATCH: usize = 256;
 /// Most rows of a record batch that a reader accepts.
 pub const ROWS_PER_RECORD_BATCH_MAX: u32 = 1 << 16;
-/// Bytes of images and entry points after which a writer begins the next record batch (one row may
+/// Bytes of content, entry points and further columns after which a writer begins the next record batch (one row may
 /// have more).
 pub const RECORD_BATCH_BYTES: u64 = 32 << 20;
 /// Longest image in bytes.
 pub const IMAGE_BYTES_MAX: u64 = 1 << 28;
 /// Most bytes of entry points that a row has.
 pub const ENTRY_POINTS_BYTES_MAX: u64 = 1 << 20;
+/// Most bytes that the further columns of a row have.
+pub const EXTRA_BYTES_MAX: u64 = 1 << 28;
+/// Most columns beside those of every dataset.
+pub const EXTRA_COLUMNS_MAX: usize = 256;
+/// Deepest nesting of a column's type.
+pub const NESTING_MAX: usize = 16;
 /// Longest key in bytes.
 pub const KEY_BYTES_MAX: usize = 4096;
 /// Alignment in bytes of messages and buffers, relative to the file as to the body.
 pub const ALIGNMENT: u64 = 64;
-
-/// The Arrow schema of a part as it is written.
-///
-/// A reader takes the columns of a part's version as the first ones, in this order, and lets
-/// further columns after them pass. Version 1 has all but [`ENTRY_POINTS`].
-pub fn schema() -> Schema {
-    let metadata = BTreeMap::from([
-        (FORMAT_KEY.to_owned(), FORMAT.to_owned()),
-        (VERSION_KEY.to_owned(), VERSION.to_string()),
-    ]);
-    Schema::new(vec![
-        Field::new(KEY, DataType::Utf8, false),
-        Field::new(IMAGE, DataType::LargeBinary, false),
-        Field::new(LABEL, DataType::Int32, true),
-        Field::new(CRC32C, DataType::UInt32, false),
-        Field::new(ENTRY_POINTS, DataType::Binary, true),
-    ])
-    .with_metadata(metadata)
-}
 
 /// How many columns a reader of a version knows.
 pub(super) fn columns_of(version: u32) -> usize {
     if version == 1 { 4 } else { COLUMNS.len() }
 }
 
-/// Holds the schema of a part's footer against that of its version, which is the answer; an error
-/// says what differs.
-pub(super) fn check(found: arrow_ipc::Schema<'_>) -> Result<u32, String> {
+/// Holds the schema of a part's footer against that of its version, which is the answer with the
+/// part's columns; an error says what differs.
+pub(super) fn check(found: arrow_ipc::Schema<'_>) -> Result<(u32, Columns), String> {
     let pair = |key: &str| {
         let mut pairs = found.custom_metadata().into_iter().flatten();
         pairs.find(|pair| pair.key() == Some(key)).and_then(|pair| pair.value())
@@ -92,7 +86,9 @@ pub(super) fn check(found: arrow_ipc::Schema<'_>) -> Result<u32, String> {
             return Err(format!("column {index} is missing, expected `{name}` {type_name}"));
         }
         let field = fields.get(index);
-        let fits = field.name() == Some(name)
+        // From version 3 on the content has the name that the dataset gives it.
+        let has_name = field.name() == Some(name) || version > 2 && name == IMAGE;
+        let fits = has_name
             && type_of(field) == type_name
             && field.dictionary().is_none()
             && field.nullable() == nullable;
@@ -105,7 +101,24 @@ pub(super) fn check(found: arrow_ipc::Schema<'_>) -> Result<u32, String> {
             ));
         }
     }
-    Ok(version)
+    if version < 3 { Ok((version, Columns::images())) } else { Ok((version, further(found)?)) }
+}
+
+/// The columns of a part from version 3 on: kind and name of the content, what comes after.
+fn further(found: arrow_ipc::Schema<'_>) -> Result<Columns, String> {
+    let schema = arrow_ipc::convert::try_fb_to_schema(found).map_err(|error| error.to_string())?;
+    let content = schema.field(1);
+    let said = content.metadata().get(KIND_KEY).map(String::as_str);
+    let kind = ContentKind::ALL.into_iter().find(|kind| Some(kind.name()) == said);
+    let kind = kind.ok_or_else(|| {
+        let said = said.unwrap_or_default();
+        format!("column 1 has `{KIND_KEY}` {said:?}, expected image, audio, text, bytes or none")
+    })?;
+    let extra: Vec<_> = schema.fields().iter().skip(COLUMNS.len()).cloned().collect();
+    let name = content.name().clone();
+    let columns = Columns { kind, name, extra: Arc::new(Schema::new(extra)) };
+    columns.check()?;
+    Ok(columns)
 }
 
 /// The versions that are read, in words.

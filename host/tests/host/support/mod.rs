@@ -4,7 +4,7 @@ pub(crate) mod device;
 
 use jpeg_encoder::{ColorType, Encoder};
 use meetpoint_format::dataset::{
-    MANIFEST_NAME, Manifest, PartEncoder, PartEntry, Provenance, Row, Stored, part_name, schema,
+    Columns, MANIFEST_NAME, Manifest, PartEncoder, PartEntry, Provenance, Row, Stored, part_name,
 };
 use meetpoint_format::recipe::Recipe;
 use meetpoint_host::stats::EpochStats;
@@ -111,13 +111,13 @@ fn pack_in_parts(folder: &Path, images: Vec<Vec<u8>>, part_count: usize) {
         if count == 0 {
             continue;
         }
-        let mut encoder = PartEncoder::new(Vec::new()).unwrap();
+        let mut encoder = PartEncoder::new(Vec::new(), Arc::new(Columns::images())).unwrap();
         for (number, image) in numbered.by_ref().take(count) {
             image_bytes += image.len() as u64;
             image_bytes_max = image_bytes_max.max(image.len() as u64);
             let label = i32::try_from(number % 2).unwrap();
             let (key, label) = (format!("{number}.jpg"), Some(label));
-            encoder.push(Row { key, image, label, entry_points: None }).unwrap();
+            encoder.push(Row { key, image, label, entry_points: None, extra: None }).unwrap();
         }
         let part_written = encoder.finish().unwrap();
         let bytes = part_written.sink;
@@ -132,20 +132,22 @@ fn pack_in_parts(folder: &Path, images: Vec<Vec<u8>>, part_count: usize) {
         });
     }
     let manifest = Manifest {
-        format: "meetpoint-dataset".to_owned(),
-        version: schema::VERSION,
         samples: samples as u64,
         image_bytes,
         image_bytes_max,
         labels: vec!["even".to_owned(), "odd".to_owned()],
         parts,
         stored: Some(Stored::default()),
-        provenance: Provenance {
-            tool: "tests".to_owned(),
-            source: "seeded stripes".to_owned(),
-            skipped: 0,
-            options: BTreeMap::new(),
-        },
+        ..Manifest::new(
+            &Columns::images(),
+            Provenance {
+                tool: "tests".to_owned(),
+                source: "seeded stripes".to_owned(),
+                skipped: 0,
+                options: BTreeMap::new(),
+                ..Provenance::default()
+            },
+        )
     };
     std::fs::write(folder.join(MANIFEST_NAME), manifest.to_json()).unwrap();
 }

@@ -1,19 +1,21 @@
 //! Rows into part files, each synced and with its SHA-256 when it is full.
 
+use super::journal::Journal;
 use crate::Error;
-use meetpoint_format::dataset::{DatasetError, PartEncoder, PartEntry, Row, part_name};
+use meetpoint_format::dataset::{Columns, DatasetError, PartEncoder, PartEntry, Row, part_name};
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Bytes that are gathered before they are written.
 const WRITE_BUFFER_BYTES: usize = 1 << 20;
 
 /// What was written.
 #[derive(Debug, Default)]
-pub(super) struct Written {
+pub(super) struct WrittenParts {
     pub(super) entries: Vec<PartEntry>,
     pub(super) samples: u64,
     pub(super) image_bytes: u64,
@@ -25,27 +27,44 @@ pub(super) struct Written {
 
 /// The part files of a dataset being written.
 pub(super) struct Parts {
+    /// Where whole parts are noted.
+    pub(super) journal: Journal,
     folder: PathBuf,
+    columns: Arc<Columns>,
     bytes_target: u64,
     open: Option<PartEncoder<BufWriter<Hashing>>>,
-    written: Written,
+    written: WrittenParts,
 }
 
 impl Parts {
     /// Parts of about `bytes_target` bytes in `folder`.
-    pub(super) fn new(folder: &Path, bytes_target: u64) -> Self {
+    ///
+    /// `written` are those that are there already.
+    pub(super) fn new(
+        folder: &Path,
+        columns: Arc<Columns>,
+        bytes_target: u64,
+        journal: Journal,
+        written: WrittenParts,
+    ) -> Self {
         let folder = folder.to_path_buf();
-        Self { folder, bytes_target, open: None, written: Written::default() }
+        Self { journal, folder, columns, bytes_target, open: None, written }
     }
 
-    /// Adds a row, to the next part when this one is full.
-    pub(super) fn push(&mut self, row: Row) -> Result<(), Error> {
+    /// Adds a row, to the next part when this one is full; then `state` says where the caller is
+    /// before this row.
+    pub(super) fn push(
+        &mut self,
+        row: Row,
+        state: &mut dyn FnMut() -> String,
+    ) -> Result<(), Error> {
         let bytes = row.image.len() as u64;
         let entry_points_bytes = row.entry_points.as_ref().map_or(0, |found| found.len() as u64);
-        let added = bytes + entry_points_bytes;
+        let added = row.bytes();
         let is_full = |part: &PartEncoder<_>| part.bytes() + added > self.bytes_target;
         if self.open.as_ref().is_some_and(|part| part.samples() > 0 && is_full(part)) {
             self.finish_part()?;
+            self.journal.note(&self.written, state())?;
         }
         let path = self.path();
         let failed = |error| failure(&path, error);
@@ -55,8 +74,8 @@ impl Parts {
                 let file = File::create_new(&path)
                     .map_err(|source| Error::Write { path: path.clone(), source })?;
                 let sink = Hashing { file, hasher: Sha256::new() };
-                PartEncoder::new(BufWriter::with_capacity(WRITE_BUFFER_BYTES, sink))
-                    .map_err(failed)?
+                let sink = BufWriter::with_capacity(WRITE_BUFFER_BYTES, sink);
+                PartEncoder::new(sink, Arc::clone(&self.columns)).map_err(failed)?
             }
         };
         self.written.entry_points += u64::from(row.entry_points.is_some());
@@ -75,9 +94,9 @@ impl Parts {
     }
 
     /// Finishes the last part.
-    pub(super) fn finish(mut self) -> Result<Written, Error> {
+    pub(super) fn finish(mut self) -> Result<(WrittenParts, Journal), Error> {
         self.finish_part()?;
-        Ok(self.written)
+        Ok((self.written, self.journal))
     }
 
     fn path(&self) -> PathBuf {
@@ -91,19 +110,34 @@ impl Parts {
         let finished = part.finish().map_err(|error| failure(&path, error))?;
         let sink = finished.sink.into_inner().map_err(|error| written(error.into_error()))?;
         sink.file.sync_all().map_err(written)?;
-        let mut sha256 = String::new();
-        for byte in sink.hasher.finalize() {
-            write!(sha256, "{byte:02x}").expect("writing to a string never fails");
-        }
         self.written.entries.push(PartEntry {
             file: part_name(self.written.entries.len()),
             samples: finished.samples,
             bytes: finished.bytes,
             tail_crc32c: finished.tail_crc32c,
-            sha256,
+            sha256: hexadecimal(&sink.hasher.finalize()),
         });
         Ok(())
     }
+}
+
+/// The SHA-256 of everything in a file.
+pub(super) fn sha256_of(file: &mut File) -> std::io::Result<String> {
+    let mut hasher = Sha256::new();
+    let mut buffer = vec![0; WRITE_BUFFER_BYTES];
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(hexadecimal(&hasher.finalize())),
+            count => hasher.update(&buffer[..count]),
+        }
+    }
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        write!(text, "{byte:02x}").expect("writing to a string never fails");
+        text
+    })
 }
 
 fn failure(path: &Path, error: DatasetError) -> Error {

@@ -1,0 +1,85 @@
+//! What is said about a source on the command line.
+
+use meetpoint_datasets::source::{ContentKind, KINDS, SourceOptions};
+use std::path::PathBuf;
+
+/// Options about the source.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Options about the source")]
+pub(super) struct SourceArguments {
+    /// Kind of source, where it is not to be found out by looking.
+    #[arg(long, value_name = "KIND", value_parser = kinds())]
+    pub(super) from: Option<String>,
+    /// Column, member or feature that is the content (image, jpg, image/encoded).
+    #[arg(long, value_name = "NAME")]
+    content: Option<String>,
+    /// What the content is; of a folder, which files are samples.
+    #[arg(long, value_enum, value_name = "KIND")]
+    kind: Option<KindName>,
+    /// Column, member or feature that is the label.
+    #[arg(long, value_name = "NAME")]
+    label: Option<String>,
+    /// Column, member or feature that is the key; keys are unique.
+    #[arg(long, value_name = "NAME")]
+    key: Option<String>,
+    /// Further columns to take, in this order; without it all of them, with "" none.
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    columns: Option<Vec<String>>,
+    /// Which of several sets in the source (train, test).
+    #[arg(long, value_name = "NAME")]
+    split: Option<String>,
+    /// Table of the samples: CSV, TSV or JSON Lines.
+    #[arg(long, value_name = "FILE")]
+    table: Option<PathBuf>,
+    /// Folder that file names in a table are relative to; else that of the table.
+    #[arg(long, value_name = "FOLDER")]
+    root: Option<PathBuf>,
+}
+
+impl SourceArguments {
+    /// In the words of the library.
+    pub(super) fn options(&self) -> SourceOptions {
+        let columns = self.columns.clone().map(|mut names| {
+            names.retain(|name| !name.is_empty());
+            names
+        });
+        SourceOptions {
+            content: self.content.clone(),
+            kind: self.kind.map(ContentKind::from),
+            label: self.label.clone(),
+            key: self.key.clone(),
+            columns,
+            split: self.split.clone(),
+            table: self.table.clone(),
+            root: self.root.clone(),
+        }
+    }
+}
+
+/// The names of all kinds of sources, with what they are.
+fn kinds() -> clap::builder::PossibleValuesParser {
+    let values =
+        KINDS.iter().map(|kind| clap::builder::PossibleValue::new(kind.name).help(kind.words));
+    clap::builder::PossibleValuesParser::new(values)
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum KindName {
+    Image,
+    Audio,
+    Text,
+    Bytes,
+    None,
+}
+
+impl From<KindName> for ContentKind {
+    fn from(name: KindName) -> Self {
+        match name {
+            KindName::Image => Self::Image,
+            KindName::Audio => Self::Audio,
+            KindName::Text => Self::Text,
+            KindName::Bytes => Self::Bytes,
+            KindName::None => Self::None,
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! What arrives from a source becomes rows of a dataset, and is counted.
+
+use super::check::Verdict;
+use super::keys::Keys;
+use super::pipeline::Arrived;
+use super::{LeftOut, OnError, PackOptions, PackProgress};
+use crate::jpeg::{Converted, Fate};
+use crate::source::{Item, Size};
+use crate::{Error, Writer};
+use meetpoint_format::dataset::{Row, Stored};
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+/// Labels that may be numbers without names, so many from 0 on.
+const DIGIT_LABELS_MAX: i32 = 1 << 20;
+
+/// Where a pack is when a part ends, for one that goes on behind it.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct State {
+    /// Samples of the source that are packed or left out.
+    samples: u64,
+    /// Key of the last of them; empty where there is none.
+    last_key: String,
+    /// What became of them.
+    stored: Stored,
+    /// Those of them that were left out since the part before ended.
+    unreadable: Vec<LeftOut>,
+}
+
+/// A pack under way.
+pub(super) struct Rows<'a> {
+    pub(super) writer: Writer,
+    /// What became of the samples that are packed.
+    pub(super) stored: Stored,
+    /// Samples that the source cannot give.
+    pub(super) told: Vec<LeftOut>,
+    /// Samples that do not read or are not what they should be.
+    pub(super) found: Vec<LeftOut>,
+    /// What is no sample.
+    pub(super) not_samples: Vec<LeftOut>,
+    /// Where the pack began; samples before it are packed.
+    pub(super) passed: u64,
+    /// Key of the last of these.
+    passed_key: String,
+    /// How many of `found` are noted in the journal.
+    noted: usize,
+    from: &'a Path,
+    options: &'a PackOptions,
+    done: PackProgress,
+    progress: &'a mut dyn FnMut(PackProgress),
+    keys: Keys,
+    last_key: String,
+    /// The highest label, and the key of a sample that has it.
+    label_max: Option<(i32, String)>,
+}
+
+impl<'a> Rows<'a> {
+    /// Begins behind what the writer goes on with.
+    pub(super) fn new(
+        from: &'a Path,
+        size: Size,
+        writer: Writer,
+        options: &'a PackOptions,
+        progress: &'a mut dyn FnMut(PackProgress),
+    ) -> Result<Self, Error> {
+        let (mut last, mut found) = (State::default(), Vec::new());
+        for text in writer.states() {
+            last = serde_json::from_str(text).map_err(|error| Error::ResumeDiffers {
+                path: from.to_path_buf(),
+                difference: format!("its journal does not read: {error}"),
+            })?;
+            found.append(&mut last.unreadable);
+        }
+        if writer.states().is_empty() {
+            last.stored.form = options.jpeg.form;
+        }
+        let done = PackProgress { samples: size.samples, bytes: size.bytes, ..Default::default() };
+        progress(done);
+        Ok(Self {
+            writer,
+            stored: last.stored,
+            told: Vec::new(),
+            noted: found.len(),
+            found,
+            not_samples: Vec::new(),
+            passed: last.samples,
+            passed_key: last.last_key,
+            from,
+            options,
+            done,
+            progress,
+            keys: Keys::default(),
+            last_key: String::new(),
+            label_max: None,
+        })
+    }
+
+    /// Takes what arrives next.
+    pub(super) fn take(&mut self, arrived: Arrived) -> Result<(), Error> {
+        if self.options.stop.load(Ordering::Relaxed) {
+            return Err(Error::Interrupted);
+        }
+        match arrived {
+            Arrived::Unreadable(left_out) => self.told.push(left_out),
+            Arrived::NotASample(left_out) => self.not_samples.push(left_out),
+            Arrived::Passed(item) => {
+                let bytes = item.content.bytes();
+                self.look_at(&item)?;
+                self.end_sample(item.key, bytes);
+                if self.done.samples_done == self.passed && self.last_key != self.passed_key {
+                    return Err(Error::SourceChanged { path: self.from.to_path_buf() });
+                }
+            }
+            Arrived::Sample(item, bytes, verdict) => {
+                self.look_at(&item)?;
+                match verdict {
+                    Verdict::Sound(converted, source_bytes) => {
+                        // After a sample that does not read, the others are only looked at.
+                        if self.options.on_error == OnError::Skip || self.is_sound() {
+                            self.push(&item, converted, source_bytes)?;
+                        }
+                    }
+                    Verdict::Unreadable(reason) => {
+                        self.found.push(LeftOut { path: item.name(), reason });
+                    }
+                    Verdict::Changed(path) => return Err(Error::SourceChanged { path }),
+                }
+                self.end_sample(item.key, bytes);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether every sample so far reads.
+    pub(super) fn is_sound(&self) -> bool {
+        self.told.is_empty() && self.found.is_empty()
+    }
+
+    /// Samples of the source so far.
+    pub(super) fn samples(&self) -> u64 {
+        self.done.samples_done + self.told.len() as u64
+    }
+
+    /// Names of the labels, where the source says `named`: these, or else digits.
+    pub(super) fn labels(&self, named: Vec<String>) -> Result<Vec<String>, Error> {
+        let Some((label, key)) = &self.label_max else { return Ok(named) };
+        let (label, key) = (*label, key.clone());
+        if named.is_empty() && label < DIGIT_LABELS_MAX {
+            return Ok((0..=label).map(|label| label.to_string()).collect());
+        }
+        let limit = if named.is_empty() { DIGIT_LABELS_MAX as usize } else { named.len() };
+        if usize::try_from(label).expect("not negative") < limit {
+            return Ok(named);
+        }
+        Err(Error::LabelWithoutName { key, label, names: named.len() as u64 })
+    }
+
+    /// What counts of a sample whether it is packed or not.
+    fn look_at(&mut self, item: &Item) -> Result<(), Error> {
+        if !self.keys.insert(&item.key) {
+            let (key, second) = (item.key.clone(), item.whence.clone());
+            return Err(Error::DuplicateKey { key, first: None, second: Box::new(second) });
+        }
+        if item.label > self.label_max.as_ref().map(|(label, _)| *label)
+            && let Some(label) = item.label.filter(|label| !label.is_negative())
+        {
+            self.label_max = Some((label, item.key.clone()));
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, item: &Item, converted: Converted, bytes: u64) -> Result<(), Error> {
+        let Self { writer, stored, found, noted, last_key, done, .. } = self;
+        let row = Row {
+            key: item.key.clone(),
+            image: converted.stored,
+            label: item.label,
+            entry_points: converted.entry_points,
+            extra: item.extra.clone(),
+        };
+        writer.push_noting(row, &mut || {
+            let state = State {
+                samples: done.samples_done,
+                last_key: last_key.clone(),
+                stored: stored.clone(),
+                unreadable: found[*noted..].to_vec(),
+            };
+            *noted = found.len();
+            serde_json::to_string(&state).expect("strings and integers always serialise")
+        })?;
+        count(stored, converted.fate, bytes);
+        Ok(())
+    }
+
+    fn end_sample(&mut self, key: String, bytes: u64) {
+        self.last_key = key;
+        self.done.samples_done += 1;
+        self.done.bytes_done += bytes;
+        (self.progress)(self.done);
+    }
+}
+
+/// Counts a sample that is packed.
+fn count(stored: &mut Stored, fate: Fate, source_bytes: u64) {
+    stored.source_bytes += source_bytes;
+    stored.converted += u64::from(fate.is_converted);
+    stored.rewritten += u64::from(fate.is_rewritten);
+    stored.transcoded += u64::from(fate.is_transcoded);
+    if let Some(reason) = fate.kept {
+        *stored.kept.entry(reason).or_default() += 1;
+    }
+}

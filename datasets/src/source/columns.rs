@@ -1,0 +1,428 @@
+//! Typed columns out of loosely typed values, as JSON and CSV have them.
+//!
+//! Types are found by looking at all values ([`Shape::absorb`]); a value is never converted to
+//! another type but integers to floats, and those only where nothing is lost.
+
+use super::{ContentKind, Entry, Item};
+use arrow_array::builder::BinaryBuilder;
+use arrow_array::{
+    ArrayRef, BooleanArray, Float64Array, Int64Array, ListArray, NullArray, RecordBatch,
+    StringArray, StructArray, UInt64Array,
+};
+use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
+use meetpoint_format::dataset::schema::{KIND_KEY, LABELS_KEY};
+use serde_json::Value;
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+/// How deep lists and objects may be nested; readers of Arrow files have limits too.
+const DEPTH_MAX: usize = 16;
+/// How many fields an object may have.
+const FIELDS_MAX: usize = 1024;
+/// Samples that share a record batch.
+const BATCH_SAMPLES: usize = 256;
+/// Bytes after which a record batch is closed.
+const BATCH_BYTES: usize = 8 << 20;
+
+/// The type of a column, as far as its values tell.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Shape {
+    /// No value so far.
+    Null,
+    Bool,
+    Int,
+    /// Integers of which one is over 2^63 - 1, none below zero.
+    Unsigned,
+    Float,
+    Text,
+    Binary(ContentKind),
+    List(Box<Shape>),
+    /// Fields in order of first appearance.
+    Struct(Vec<(String, Shape)>),
+}
+
+/// A cell of a column.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Cell {
+    Null,
+    Bytes(Vec<u8>),
+    Float(f64),
+    Json(Value),
+}
+
+impl Cell {
+    /// About how much memory it takes.
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Null | Self::Float(_) => 8,
+            Self::Bytes(bytes) => bytes.len(),
+            Self::Json(value) => value_bytes(value),
+        }
+    }
+
+    fn datum(&self) -> Datum<'_> {
+        match self {
+            Self::Null => Datum::Null,
+            Self::Bytes(bytes) => Datum::Bytes(bytes),
+            Self::Float(float) => Datum::Float(*float),
+            Self::Json(value) => Datum::of(value),
+        }
+    }
+}
+
+fn value_bytes(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len() + 32,
+        Value::Array(items) => 32 + items.iter().map(value_bytes).sum::<usize>(),
+        Value::Object(fields) => {
+            32 + fields.iter().map(|(name, value)| name.len() + value_bytes(value)).sum::<usize>()
+        }
+        _ => 32,
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Datum<'a> {
+    Null,
+    Bytes(&'a [u8]),
+    Float(f64),
+    Json(&'a Value),
+}
+
+impl<'a> Datum<'a> {
+    fn of(value: &'a Value) -> Self {
+        if value.is_null() { Self::Null } else { Self::Json(value) }
+    }
+}
+
+impl Shape {
+    /// Widens the type so that it holds `value` too, or says in which way it cannot.
+    pub(super) fn absorb(&mut self, value: &Value) -> Result<(), String> {
+        self.absorb_at(value, 0)
+    }
+
+    fn absorb_at(&mut self, value: &Value, depth: usize) -> Result<(), String> {
+        if depth > DEPTH_MAX {
+            return Err(format!("values are nested more than {DEPTH_MAX} deep"));
+        }
+        let found = match value {
+            Value::Null => return Ok(()),
+            Value::Bool(_) => Self::Bool,
+            Value::Number(number) if number.is_i64() => Self::Int,
+            Value::Number(number) if number.is_u64() => Self::Unsigned,
+            Value::Number(_) => Self::Float,
+            Value::String(_) => Self::Text,
+            Value::Array(items) => return self.absorb_list(items, depth),
+            Value::Object(fields) => return self.absorb_fields(fields, depth),
+        };
+        *self = match (&*self, found) {
+            (Self::Null, found) => found,
+            (shape, found) if *shape == found => return Ok(()),
+            (Self::Int, Self::Unsigned) | (Self::Unsigned, Self::Int) => Self::Unsigned,
+            (Self::Int | Self::Unsigned, Self::Float)
+            | (Self::Float, Self::Int | Self::Unsigned) => Self::Float,
+            (shape, found) => return Err(differs(shape, &found)),
+        };
+        Ok(())
+    }
+
+    fn absorb_list(&mut self, items: &[Value], depth: usize) -> Result<(), String> {
+        if *self == Self::Null {
+            *self = Self::List(Box::new(Self::Null));
+        }
+        let Self::List(item) = self else {
+            return Err(differs(self, &Self::List(Box::new(Self::Null))));
+        };
+        items.iter().try_for_each(|value| {
+            item.absorb_at(value, depth + 1).map_err(|problem| format!("in a list: {problem}"))
+        })
+    }
+
+    fn absorb_fields(
+        &mut self,
+        fields: &serde_json::Map<String, Value>,
+        depth: usize,
+    ) -> Result<(), String> {
+        if *self == Self::Null {
+            *self = Self::Struct(Vec::new());
+        }
+        let Self::Struct(known) = self else {
+            return Err(differs(self, &Self::Struct(Vec::new())));
+        };
+        for (name, value) in fields {
+            let index = known.iter().position(|(known, _)| known == name).unwrap_or_else(|| {
+                known.push((name.clone(), Self::Null));
+                known.len() - 1
+            });
+            if known.len() > FIELDS_MAX {
+                return Err(format!("objects have more than {FIELDS_MAX} different fields"));
+            }
+            let shape = &mut known[index].1;
+            shape
+                .absorb_at(value, depth + 1)
+                .map_err(|problem| format!("field {name}: {problem}"))?;
+        }
+        Ok(())
+    }
+
+    /// In words.
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Self::Null => "null",
+            Self::Bool => "a truth value",
+            Self::Int => "an integer",
+            Self::Unsigned => "an integer over 2^63 - 1",
+            Self::Float => "a number",
+            Self::Text => "a text",
+            Self::Binary(_) => "bytes",
+            Self::List(_) => "a list",
+            Self::Struct(_) => "an object",
+        }
+    }
+
+    /// Its Arrow type. A column without a value is one of texts, and so is what is inside.
+    pub(super) fn data_type(&self) -> DataType {
+        match self {
+            Self::Null | Self::Text => DataType::Utf8,
+            Self::Bool => DataType::Boolean,
+            Self::Int => DataType::Int64,
+            Self::Unsigned => DataType::UInt64,
+            Self::Float => DataType::Float64,
+            Self::Binary(_) => DataType::Binary,
+            Self::List(item) => DataType::List(item_field(item)),
+            Self::Struct(fields) if fields.is_empty() => DataType::Null,
+            Self::Struct(fields) => DataType::Struct(struct_fields(fields)),
+        }
+    }
+
+    /// A field of that type, with the kind of its bytes.
+    pub(super) fn field(&self, name: &str) -> Field {
+        let field = Field::new(name, self.data_type(), true);
+        match self {
+            Self::Binary(kind @ (ContentKind::Image | ContentKind::Audio)) => {
+                let name = if *kind == ContentKind::Image { "image" } else { "audio" };
+                let kind = (KIND_KEY.to_owned(), name.to_owned());
+                field.with_metadata(HashMap::from([kind]))
+            }
+            _ => field,
+        }
+    }
+}
+
+fn differs(expected: &Shape, found: &Shape) -> String {
+    format!("{}, where others have {}", found.name(), expected.name())
+}
+
+fn item_field(item: &Shape) -> Arc<Field> {
+    Arc::new(Field::new("item", item.data_type(), true))
+}
+
+fn struct_fields(fields: &[(String, Shape)]) -> Fields {
+    fields.iter().map(|(name, shape)| Field::new(name, shape.data_type(), true)).collect()
+}
+
+/// A column of that type; fails, in words, at a value of another.
+fn column(shape: &Shape, cells: &[Datum<'_>]) -> Result<ArrayRef, String> {
+    Ok(match shape {
+        Shape::Null | Shape::Text => Arc::new(typed::<_, StringArray>(cells, shape, text)?),
+        Shape::Bool => Arc::new(typed::<_, BooleanArray>(cells, shape, |datum| match datum {
+            Datum::Json(value) => value.as_bool(),
+            _ => None,
+        })?),
+        Shape::Int => Arc::new(typed::<_, Int64Array>(cells, shape, |datum| match datum {
+            Datum::Json(value) => value.as_i64(),
+            _ => None,
+        })?),
+        Shape::Unsigned => Arc::new(typed::<_, UInt64Array>(cells, shape, |datum| match datum {
+            Datum::Json(value) => value.as_u64(),
+            _ => None,
+        })?),
+        Shape::Float => Arc::new(typed::<_, Float64Array>(cells, shape, float)?),
+        Shape::Binary(_) => {
+            let mut builder = BinaryBuilder::new();
+            for cell in cells {
+                match cell {
+                    Datum::Bytes(bytes) => builder.append_value(bytes),
+                    Datum::Null => builder.append_null(),
+                    _ => return Err(differs(shape, &Shape::Text)),
+                }
+            }
+            Arc::new(builder.finish())
+        }
+        Shape::List(item) => Arc::new(lists(item, cells, shape)?),
+        Shape::Struct(fields) if fields.is_empty() => Arc::new(NullArray::new(cells.len())),
+        Shape::Struct(fields) => Arc::new(structs(fields, cells, shape)?),
+    })
+}
+
+fn typed<'a, T, A: FromIterator<Option<T>>>(
+    cells: &[Datum<'a>],
+    shape: &Shape,
+    convert: impl Fn(Datum<'a>) -> Option<T>,
+) -> Result<A, String> {
+    let cells = cells.iter().map(|&cell| match cell {
+        Datum::Null => Ok(None),
+        datum => match convert(datum) {
+            Some(value) => Ok(Some(value)),
+            None => Err(format!("a value that is not {} without a loss", shape.name())),
+        },
+    });
+    cells.collect()
+}
+
+fn text(datum: Datum<'_>) -> Option<&str> {
+    match datum {
+        Datum::Json(value) => value.as_str(),
+        Datum::Bytes(bytes) => std::str::from_utf8(bytes).ok(),
+        _ => None,
+    }
+}
+
+/// A number as a float; `None` for an integer that no float equals.
+fn float(datum: Datum<'_>) -> Option<f64> {
+    let value = match datum {
+        Datum::Float(float) => return Some(float),
+        Datum::Json(value) => value,
+        _ => return None,
+    };
+    let float = value.as_f64()?;
+    let is_same = match (value.as_i64(), value.as_u64()) {
+        (Some(integer), _) => float as i128 == i128::from(integer),
+        (None, Some(integer)) => float as i128 == i128::from(integer),
+        (None, None) => true,
+    };
+    is_same.then_some(float)
+}
+
+fn lists(item: &Shape, cells: &[Datum<'_>], shape: &Shape) -> Result<ListArray, String> {
+    let (mut items, mut lengths, mut valid) = (Vec::new(), Vec::new(), Vec::new());
+    for cell in cells {
+        let values = match cell {
+            Datum::Null => &[][..],
+            Datum::Json(Value::Array(values)) => values,
+            _ => return Err(differs(shape, &Shape::Text)),
+        };
+        items.extend(values.iter().map(Datum::of));
+        lengths.push(values.len());
+        valid.push(!matches!(cell, Datum::Null));
+    }
+    let items = column(item, &items)?;
+    let offsets = arrow_buffer::OffsetBuffer::from_lengths(lengths);
+    let valid = Some(arrow_buffer::NullBuffer::from(valid));
+    ListArray::try_new(item_field(item), offsets, items, valid).map_err(|error| error.to_string())
+}
+
+fn structs(
+    fields: &[(String, Shape)],
+    cells: &[Datum<'_>],
+    shape: &Shape,
+) -> Result<StructArray, String> {
+    let mut columns = Vec::with_capacity(fields.len());
+    for (name, field) in fields {
+        let mut values = Vec::with_capacity(cells.len());
+        for cell in cells {
+            values.push(match cell {
+                Datum::Null => Datum::Null,
+                Datum::Json(Value::Object(object)) => {
+                    object.get(name).map_or(Datum::Null, Datum::of)
+                }
+                _ => return Err(differs(shape, &Shape::Text)),
+            });
+        }
+        columns.push(column(field, &values)?);
+    }
+    let valid: Vec<bool> = cells.iter().map(|cell| !matches!(cell, Datum::Null)).collect();
+    let valid = Some(arrow_buffer::NullBuffer::from(valid));
+    StructArray::try_new(struct_fields(fields), columns, valid).map_err(|error| error.to_string())
+}
+
+/// Gathers samples into record batches of their further columns.
+pub(super) struct Gather {
+    schema: SchemaRef,
+    shapes: Vec<Shape>,
+    pending: Vec<(Box<Item>, Vec<Cell>)>,
+    pending_bytes: usize,
+    ready: VecDeque<Entry>,
+}
+
+impl Gather {
+    /// For columns of these names and types.
+    pub(super) fn new(columns: &[(String, Shape)]) -> Self {
+        let fields: Fields = columns.iter().map(|(name, shape)| shape.field(name)).collect();
+        Self {
+            schema: Arc::new(Schema::new(fields)),
+            shapes: columns.iter().map(|(_, shape)| shape.clone()).collect(),
+            pending: Vec::new(),
+            pending_bytes: 0,
+            ready: VecDeque::new(),
+        }
+    }
+
+    /// Gives the integers of a column names.
+    pub(super) fn name_integers(&mut self, column: &str, names: &[String]) {
+        let names = serde_json::to_string(names).expect("texts are written as JSON");
+        let named = |field: &Arc<Field>| match field.name() == column {
+            true => {
+                let names = (LABELS_KEY.to_owned(), names.clone());
+                Arc::new(field.as_ref().clone().with_metadata(HashMap::from([names])))
+            }
+            false => field.clone(),
+        };
+        let fields: Fields = self.schema.fields().iter().map(named).collect();
+        self.schema = Arc::new(Schema::new(fields));
+    }
+
+    /// The columns as Arrow has them.
+    pub(super) fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// Adds a sample with a cell for each column.
+    pub(super) fn push(&mut self, item: Item, cells: Vec<Cell>) -> Result<(), String> {
+        if self.shapes.is_empty() {
+            self.ready.push_back(Entry::Sample(Box::new(item)));
+            return Ok(());
+        }
+        self.pending_bytes += cells.iter().map(Cell::bytes).sum::<usize>();
+        if let super::Content::Bytes(bytes) = &item.content {
+            self.pending_bytes += bytes.len();
+        }
+        self.pending.push((Box::new(item), cells));
+        if self.pending.len() >= BATCH_SAMPLES || self.pending_bytes >= BATCH_BYTES {
+            return self.flush();
+        }
+        Ok(())
+    }
+
+    /// Adds what is no sample.
+    pub(super) fn note(&mut self, entry: Entry) {
+        self.ready.push_back(entry);
+    }
+
+    /// Makes the samples so far ready.
+    pub(super) fn flush(&mut self) -> Result<(), String> {
+        let pending = std::mem::take(&mut self.pending);
+        self.pending_bytes = 0;
+        if pending.is_empty() {
+            return Ok(());
+        }
+        let columns = self.shapes.iter().enumerate().map(|(index, shape)| {
+            let cells: Vec<_> = pending.iter().map(|(_, cells)| cells[index].datum()).collect();
+            let name = self.schema.field(index).name();
+            column(shape, &cells).map_err(|problem| format!("column {name}: {problem}"))
+        });
+        let columns = columns.collect::<Result<Vec<_>, _>>()?;
+        let batch = RecordBatch::try_new(self.schema.clone(), columns);
+        let batch = Arc::new(batch.map_err(|error| error.to_string())?);
+        for (row, (mut item, _)) in pending.into_iter().enumerate() {
+            item.extra = Some((batch.clone(), row));
+            self.ready.push_back(Entry::Sample(item));
+        }
+        Ok(())
+    }
+
+    /// The next one that is ready.
+    pub(super) fn pop(&mut self) -> Option<Entry> {
+        self.ready.pop_front()
+    }
+}

@@ -1,0 +1,144 @@
+//! Which kind of source something is: the table of all kinds, and the look that tells them apart.
+//!
+//! This is the one place to register a kind of source.
+
+use super::{Source, SourceOptions, arrow, cifar, folder, idx, parquet, table, tar, zip};
+use crate::Error;
+use std::path::Path;
+
+/// A kind of source.
+#[derive(Debug, Clone, Copy)]
+pub struct SourceKind {
+    /// Its name for `--from`.
+    pub name: &'static str,
+    /// What it is, in words that follow "looked for": "a folder of images, …".
+    pub words: &'static str,
+    /// Names of kinds that it may contain, so that what looks like both is this one.
+    pub covers: &'static [&'static str],
+    /// Says by what `path` is known to be of this kind: "it holds the image a.jpg". It reads names
+    /// and some first bytes, and takes no time that grows with the samples.
+    pub recognise: fn(&Path) -> Result<Option<String>, Error>,
+    /// Opens it.
+    pub open: fn(&Path, &SourceOptions) -> Result<Box<dyn Source>, Error>,
+}
+
+/// All kinds of sources, in the order in which they are listed.
+pub const KINDS: [SourceKind; 8] = [
+    SourceKind {
+        name: "folder",
+        words: "a folder of images, flat or with one sub-folder a class",
+        covers: &[],
+        recognise: folder::recognise,
+        open: folder::open,
+    },
+    SourceKind {
+        name: "table",
+        words: "a CSV, TSV or JSON Lines table that names files, or a folder with one",
+        covers: &["folder"],
+        recognise: table::recognise,
+        open: table::open,
+    },
+    SourceKind {
+        name: "tar",
+        words: "WebDataset tar shards: one, a folder of them, or a pattern such as a-{00..99}.tar",
+        covers: &[],
+        recognise: tar::recognise,
+        open: tar::open,
+    },
+    SourceKind {
+        name: "zip",
+        words: "a ZIP archive of images, flat or with one folder a class",
+        covers: &[],
+        recognise: zip::recognise,
+        open: zip::open,
+    },
+    SourceKind {
+        name: "cifar",
+        words: "CIFAR-10 or CIFAR-100, binary version: a folder, a file of it, or its archive",
+        covers: &["tar"],
+        recognise: cifar::recognise,
+        open: cifar::open,
+    },
+    SourceKind {
+        name: "idx",
+        words: "IDX files such as those of MNIST, plain or compressed",
+        covers: &[],
+        recognise: idx::recognise,
+        open: idx::open,
+    },
+    SourceKind {
+        name: "parquet",
+        words: "a Parquet file, or a folder of them",
+        covers: &[],
+        recognise: parquet::recognise,
+        open: parquet::open,
+    },
+    SourceKind {
+        name: "arrow",
+        words: "an Arrow or Feather file, or a saved Hugging Face dataset",
+        covers: &[],
+        recognise: arrow::recognise,
+        open: arrow::open,
+    },
+];
+
+/// The kind of that name.
+pub fn kind_named(name: &str) -> Option<&'static SourceKind> {
+    KINDS.iter().find(|kind| kind.name == name)
+}
+
+/// Finds out of which kind `path` is.
+///
+/// What is of no kind, or of two at once, is an error that lists what was looked for or found. A
+/// folder that nothing is known by is taken for one of images, which may have any names.
+pub fn detect(path: &Path) -> Result<&'static SourceKind, Error> {
+    let mut found = Vec::new();
+    let metadata = path.metadata();
+    for kind in &KINDS {
+        match (kind.recognise)(path) {
+            Ok(Some(by_what)) => found.push((kind, by_what)),
+            Ok(None) => {}
+            // What is not there may still be a pattern, which some kinds know.
+            Err(_) if metadata.is_err() => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let covered: Vec<_> = found.iter().flat_map(|(kind, _)| kind.covers).copied().collect();
+    found.retain(|(kind, _)| !covered.contains(&kind.name));
+    match found.as_slice() {
+        [(kind, _)] => Ok(kind),
+        [] => match metadata {
+            Ok(metadata) if metadata.is_dir() => {
+                Ok(kind_named("folder").expect("the table lists it"))
+            }
+            Ok(_) => Err(Error::UnknownSource {
+                path: path.to_path_buf(),
+                looked_for: KINDS.iter().map(|kind| (kind.name, kind.words)).collect(),
+            }),
+            Err(source) => Err(Error::Source { path: path.to_path_buf(), source }),
+        },
+        _ => Err(Error::AmbiguousSource {
+            path: path.to_path_buf(),
+            found: found
+                .into_iter()
+                .map(|(kind, by_what)| (kind.name, kind.words, by_what))
+                .collect(),
+        }),
+    }
+}
+
+/// Opens `path` as the kind of that name, or as what it is found to be.
+pub fn open(
+    path: &Path,
+    kind: Option<&str>,
+    options: &SourceOptions,
+) -> Result<Box<dyn Source>, Error> {
+    let kind = match kind {
+        None => detect(path)?,
+        Some(name) => kind_named(name).ok_or_else(|| Error::NoSuchKind {
+            name: name.to_owned(),
+            kinds: KINDS.iter().map(|kind| (kind.name, kind.words)).collect(),
+        })?,
+    };
+    (kind.open)(path, options)
+}

@@ -1,0 +1,397 @@
+//! A folder of files, a sample each: which of them, in which order and with which label.
+//!
+//! No file is passed over without a word: an image by name or by content is a sample or named as
+//! unreadable, any other file is named, and only hidden and side files are counted alone. Folders of
+//! sounds, texts or anything else are read where [`SourceOptions::kind`] says so, by name.
+
+use super::{
+    Content, ContentKind, Entry, Finished, Item, Size, Source, SourceOptions, SourceSchema, Whence,
+};
+use crate::{Error, LeftOut, natural_order};
+use std::collections::BTreeSet;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What a folder is called where it is named in an error.
+const WORDS: &str = "a folder of files";
+/// Entries of a folder that are looked at to tell whether it holds images.
+const RECOGNISE_MAX: usize = 10_000;
+
+/// Extensions of files that call themselves images; those that no decoder here reads among them,
+/// so that they are reported.
+pub(super) const IMAGE_EXTENSIONS: [&str; 20] = [
+    "jpg", "jpeg", "jpe", "jfif", "png", "webp", "bmp", "dib", "gif", "tif", "tiff", "ppm", "pgm",
+    "pbm", "pnm", "avif", "heic", "heif", "jxl", "jp2",
+];
+/// Extensions of files that hold sound.
+pub(super) const AUDIO_EXTENSIONS: [&str; 12] =
+    ["wav", "flac", "mp3", "ogg", "oga", "opus", "m4a", "aac", "aif", "aiff", "wma", "au"];
+/// Extensions of files that hold a text.
+pub(super) const TEXT_EXTENSIONS: [&str; 4] = ["txt", "text", "md", "rst"];
+/// Files that desktops leave behind (hidden ones are ignored anyway).
+pub(super) const SIDE_FILES: [&str; 4] = ["Thumbs.db", "ehthumbs.db", "desktop.ini", "__MACOSX"];
+
+/// Says what there is where `path` is a folder with an image in it or below it, by name.
+pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
+    if !path.is_dir() {
+        return Ok(None);
+    }
+    let entries = walkdir::WalkDir::new(path).min_depth(1).follow_links(true);
+    let image = entries
+        .into_iter()
+        .filter_entry(|entry| !is_ignored(entry.file_name()))
+        .take(RECOGNISE_MAX)
+        .filter_map(Result::ok)
+        .find(|entry| entry.file_type().is_file() && has_name_of(entry.path(), &IMAGE_EXTENSIONS));
+    Ok(image.map(|entry| {
+        let below = entry.path().strip_prefix(path).unwrap_or(entry.path());
+        format!("it holds the image {}", below.display())
+    }))
+}
+
+/// Opens a folder: lists all of its files.
+pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Error> {
+    options.allow_only(WORDS, &["kind"])?;
+    Ok(Box::new(Folder::open(path, options.kind.unwrap_or(ContentKind::Image))?))
+}
+
+/// A folder of files.
+struct Folder {
+    path: PathBuf,
+    schema: SourceSchema,
+    size: Size,
+    found: Found,
+    /// Files that were given out.
+    given: usize,
+}
+
+/// A file that is a sample.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct FoundFile {
+    /// Path relative to the folder, `/`-separated.
+    key: String,
+    /// Index into the labels.
+    label: Option<i32>,
+    /// Bytes.
+    bytes: u64,
+}
+
+/// What is in a folder.
+#[derive(Debug, PartialEq, Eq)]
+struct Found {
+    kind: ContentKind,
+    /// In natural order.
+    files: Vec<FoundFile>,
+    /// In natural order; empty for a flat folder.
+    labels: Vec<String>,
+    /// Files that are no samples, in natural order.
+    others: Vec<LeftOut>,
+    /// Samples whose names cannot be keys, in natural order.
+    unreadable: Vec<LeftOut>,
+    /// Hidden and side files.
+    ignored: u64,
+}
+
+impl Folder {
+    fn open(path: &Path, kind: ContentKind) -> Result<Self, Error> {
+        let mut found = scan(path, kind)?;
+        // They are given out from the end.
+        found.others.reverse();
+        found.unreadable.reverse();
+        Ok(Self {
+            path: path.to_path_buf(),
+            schema: SourceSchema {
+                kind,
+                name: name_of(kind).to_owned(),
+                extra: Arc::new(arrow_schema::Schema::empty()),
+            },
+            size: Size {
+                samples: Some(found.files.len() as u64),
+                bytes: Some(found.files.iter().map(|file| file.bytes).sum()),
+            },
+            found,
+            given: 0,
+        })
+    }
+}
+
+impl Source for Folder {
+    fn schema(&self) -> &SourceSchema {
+        &self.schema
+    }
+
+    fn size(&self) -> Size {
+        self.size
+    }
+
+    fn next(&mut self) -> Result<Option<Entry>, Error> {
+        let found = &mut self.found;
+        if let Some(left_out) = found.unreadable.pop() {
+            return Ok(Some(Entry::Unreadable(left_out)));
+        }
+        if let Some(left_out) = found.others.pop() {
+            return Ok(Some(Entry::NotASample(left_out)));
+        }
+        if found.ignored > 0 {
+            found.ignored -= 1;
+            return Ok(Some(Entry::Ignored));
+        }
+        let Some(file) = found.files.get_mut(self.given) else { return Ok(None) };
+        self.given += 1;
+        let key = std::mem::take(&mut file.key);
+        let path = self.path.join(&key);
+        Ok(Some(Entry::Sample(Box::new(Item {
+            whence: Whence { file: path.display().to_string(), ..Whence::default() },
+            content: Content::File { path, bytes: file.bytes },
+            label: file.label,
+            extra: None,
+            key,
+        }))))
+    }
+
+    fn finish(&mut self) -> Result<Finished, Error> {
+        Ok(Finished { labels: std::mem::take(&mut self.found.labels) })
+    }
+}
+
+/// Name of the column for what is in the files.
+fn name_of(kind: ContentKind) -> &'static str {
+    match kind {
+        ContentKind::Image => "image",
+        ContentKind::Audio => "audio",
+        ContentKind::Text => "text",
+        ContentKind::Bytes => "bytes",
+        ContentKind::None => "",
+    }
+}
+
+/// Looks through the folder.
+fn scan(from: &Path, kind: ContentKind) -> Result<Found, Error> {
+    if kind == ContentKind::None {
+        return Err(Error::OptionWithoutUse {
+            option: "kind none".to_owned(),
+            source_words: WORDS.to_owned(),
+        });
+    }
+    let failed = |source| Error::Source { path: from.to_path_buf(), source };
+    if !std::fs::metadata(from).map_err(failed)?.is_dir() {
+        return Err(Error::NotAFolder { path: from.to_path_buf() });
+    }
+    let mut found = Found {
+        kind,
+        files: Vec::new(),
+        labels: Vec::new(),
+        others: Vec::new(),
+        unreadable: Vec::new(),
+        ignored: 0,
+    };
+    let mut folders = BTreeSet::new();
+    let mut entries = walkdir::WalkDir::new(from).min_depth(1).follow_links(true).into_iter();
+    while let Some(entry) = entries.next() {
+        let entry = match entry {
+            Ok(entry) => entry,
+            Err(error) => {
+                note_broken_link(error, from, &mut found)?;
+                continue;
+            }
+        };
+        if is_ignored(entry.file_name()) {
+            found.ignored += 1;
+            if entry.file_type().is_dir() {
+                entries.skip_current_dir();
+            }
+            continue;
+        }
+        let key = key_of(entry.path(), from);
+        if entry.file_type().is_dir() {
+            // A folder whose name is no UTF-8 is named by each file in it.
+            if let (1, Ok(key)) = (entry.depth(), key) {
+                folders.insert(key);
+            }
+        } else {
+            let metadata = entry.metadata().map_err(|error| walk_error(error, from))?;
+            add_file(&mut found, entry.path(), key, &metadata);
+        }
+    }
+    found.files.sort_by(|left, right| natural_order(&left.key, &right.key));
+    found.others.sort_by(|left, right| natural_order(&left.path, &right.path));
+    found.unreadable.sort_by(|left, right| natural_order(&left.path, &right.path));
+    label(&mut found, folders, from)?;
+    Ok(found)
+}
+
+/// Lists a file, whose name is an error where it cannot be a key.
+fn add_file(
+    found: &mut Found,
+    path: &Path,
+    key: Result<String, String>,
+    metadata: &std::fs::Metadata,
+) {
+    let shown = match &key {
+        Ok(key) | Err(key) => key.clone(),
+    };
+    if !metadata.is_file() {
+        let reason = "a device, pipe or socket".to_owned();
+        found.others.push(LeftOut { path: shown, reason });
+        return;
+    }
+    let why_not = match found.kind {
+        ContentKind::Image if has_name_of(path, &IMAGE_EXTENSIONS) => None,
+        ContentKind::Image => match begins_as_image(path) {
+            Ok(true) => None,
+            Ok(false) => Some("no image, by name and by content".to_owned()),
+            Err(error) => Some(format!("no image by name, and its content does not read: {error}")),
+        },
+        ContentKind::Audio if has_name_of(path, &AUDIO_EXTENSIONS) => None,
+        ContentKind::Audio => Some("no sound, by name".to_owned()),
+        ContentKind::Text if has_name_of(path, &TEXT_EXTENSIONS) => None,
+        ContentKind::Text => Some("no text, by name".to_owned()),
+        ContentKind::Bytes | ContentKind::None => None,
+    };
+    match why_not {
+        None => add_sample(found, key, metadata.len()),
+        Some(reason) => found.others.push(LeftOut { path: shown, reason }),
+    }
+}
+
+fn add_sample(found: &mut Found, key: Result<String, String>, bytes: u64) {
+    match key {
+        Ok(key) => found.files.push(FoundFile { key, label: None, bytes }),
+        Err(path) => {
+            let reason = "its name is not UTF-8, as keys are".to_owned();
+            found.unreadable.push(LeftOut { path, reason });
+        }
+    }
+}
+
+/// Gives each file its class, or none in a flat folder.
+fn label(found: &mut Found, folders: BTreeSet<String>, from: &Path) -> Result<(), Error> {
+    if found.files.is_empty() && !found.unreadable.is_empty() {
+        let files = std::mem::take(&mut found.unreadable);
+        return Err(Error::Unreadable { checked: files.len() as u64, files });
+    }
+    if found.files.is_empty() {
+        let others = found.others.len() as u64;
+        return Err(match found.kind {
+            ContentKind::Image => Error::NoImages { path: from.to_path_buf(), others },
+            kind => Error::NoFilesOfKind { path: from.to_path_buf(), kind, others },
+        });
+    }
+    let at_top = found.files.iter().find(|file| !file.key.contains('/'));
+    let below = found.files.iter().find(|file| file.key.contains('/'));
+    match (at_top, below) {
+        (Some(file), Some(folder)) => {
+            return Err(Error::MixedLayout {
+                path: from.to_path_buf(),
+                file: file.key.clone(),
+                folder: folder.key.clone(),
+            });
+        }
+        // Sub-folders without images beside images at the top hold nothing to be labelled.
+        (Some(_), None) => return Ok(()),
+        (None, _) => {}
+    }
+    let mut labels: Vec<String> = folders.into_iter().collect();
+    labels.sort_by(|left, right| natural_order(left, right));
+    let mut is_used = vec![false; labels.len()];
+    for file in &mut found.files {
+        let class = file.key.split('/').next().expect("split yields at least one piece");
+        let index = labels
+            .binary_search_by(|label| natural_order(label, class))
+            .expect("a file below the top lies in a folder that was listed");
+        is_used[index] = true;
+        file.label = Some(i32::try_from(index).expect("fewer than 2^31 folders"));
+    }
+    // A class of images that are left out keeps its place, as one of images that do not decode.
+    for file in &found.unreadable {
+        let class = file.path.split('/').next().expect("split yields at least one piece");
+        if let Ok(index) = labels.binary_search_by(|label| natural_order(label, class)) {
+            is_used[index] = true;
+        }
+    }
+    if let Some(index) = is_used.iter().position(|used| !used) {
+        return Err(Error::EmptyClass { path: from.to_path_buf(), class: labels[index].clone() });
+    }
+    found.labels = labels;
+    Ok(())
+}
+
+fn is_ignored(name: &std::ffi::OsStr) -> bool {
+    name.as_encoded_bytes().starts_with(b".") || SIDE_FILES.iter().any(|side| name == *side)
+}
+
+/// The key of a file or folder; where its name is no UTF-8, the name with the bytes at fault
+/// written as `\xNN`.
+fn key_of(path: &Path, from: &Path) -> Result<String, String> {
+    let relative = path.strip_prefix(from).expect("the walk stays below its root");
+    relative.to_str().map(str::to_owned).ok_or_else(|| {
+        let mut shown = String::new();
+        for chunk in relative.as_os_str().as_encoded_bytes().utf8_chunks() {
+            shown.push_str(chunk.valid());
+            chunk.invalid().iter().for_each(|byte| shown.push_str(&format!("\\x{byte:02X}")));
+        }
+        shown
+    })
+}
+
+fn has_name_of(path: &Path, extensions: &[&str]) -> bool {
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    extension.is_some_and(|extension| {
+        extensions.iter().any(|known| extension.eq_ignore_ascii_case(known))
+    })
+}
+
+/// Whether the first bytes are those of a format that is decoded here. (The two of BMP are too
+/// few to tell it from a text.)
+fn begins_as_image(path: &Path) -> std::io::Result<bool> {
+    let mut bytes = Vec::new();
+    std::fs::File::open(path)?.take(12).read_to_end(&mut bytes)?;
+    let begins = |magic: &[u8]| bytes.starts_with(magic);
+    Ok(begins(b"\xff\xd8\xff")
+        || begins(b"\x89PNG\r\n\x1a\n")
+        || begins(b"GIF87a")
+        || begins(b"GIF89a")
+        || begins(b"II*\0")
+        || begins(b"MM\0*")
+        || (begins(b"RIFF") && bytes.get(8..12) == Some(b"WEBP")))
+}
+
+/// A link that leads nowhere is named like a file; other failures hide files, so they are errors.
+fn note_broken_link(error: walkdir::Error, from: &Path, found: &mut Found) -> Result<(), Error> {
+    let Some(path) = error.path().map(Path::to_path_buf) else {
+        return Err(walk_error(error, from));
+    };
+    let is_link = path.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink());
+    if !is_link || path == from {
+        return Err(walk_error(error, from));
+    }
+    if path.file_name().is_some_and(is_ignored) {
+        found.ignored += 1;
+        return Ok(());
+    }
+    let key = key_of(&path, from);
+    let has_name = match found.kind {
+        ContentKind::Image => has_name_of(&path, &IMAGE_EXTENSIONS),
+        ContentKind::Audio => has_name_of(&path, &AUDIO_EXTENSIONS),
+        ContentKind::Text => has_name_of(&path, &TEXT_EXTENSIONS),
+        ContentKind::Bytes | ContentKind::None => true,
+    };
+    if error.loop_ancestor().is_none() && has_name {
+        add_sample(found, key, 0);
+        return Ok(());
+    }
+    let reason = if error.loop_ancestor().is_some() {
+        "a link to a folder that it is in"
+    } else {
+        "a link that leads nowhere"
+    };
+    let (Ok(path) | Err(path)) = key;
+    found.others.push(LeftOut { path, reason: reason.to_owned() });
+    Ok(())
+}
+
+fn walk_error(error: walkdir::Error, from: &Path) -> Error {
+    let path = error.path().unwrap_or(from).to_path_buf();
+    Error::Source { path, source: error.into() }
+}

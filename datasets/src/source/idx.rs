@@ -1,0 +1,325 @@
+//! IDX files, as MNIST and its relatives come in: pictures and labels, plain or compressed.
+//!
+//! Two zero bytes, a type, the number of dimensions, each of them in four bytes big-endian, then
+//! the values, the last dimension fastest (<http://yann.lecun.com/exdb/mnist/>). Pictures become grey
+//! PNG, which loses nothing; arrays of other types are refused by name. Memory: one record batch of
+//! samples.
+
+use super::columns::{Cell, Gather, Shape};
+use super::input::{Input, read_up_to};
+use super::pixels::png;
+use super::{
+    Content, ContentKind, Entry, Finished, Item, Size, Source, SourceOptions, SourceSchema, Whence,
+};
+use crate::{Error, natural_order};
+use image::ExtendedColorType;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+/// What this is, for errors.
+const WORDS: &str = "IDX files";
+/// Pixels of a picture.
+const PIXELS_MAX: u64 = 1 << 24;
+/// Files of a folder that are looked at.
+const FOLDER_ENTRIES_MAX: usize = 10_000;
+
+/// A file of values.
+struct IdxFile {
+    input: Input,
+    /// Lengths of the dimensions, the slowest first.
+    lengths: Vec<u64>,
+}
+
+impl IdxFile {
+    /// Opens a file and checks that it is of bytes, in that many dimensions.
+    fn open(path: &Path, dimensions: usize) -> Result<Self, Error> {
+        let mut input = Input::open(path)?;
+        let mut head = [0; 4];
+        let got = read_up_to(&mut input, &mut head);
+        let got = got.map_err(|error| input.unreadable(None, &error))?;
+        let problem = match head {
+            _ if got < 4 => Some("the file ends within its header; fetch it again".to_owned()),
+            [0, 0, 0x08, count] if usize::from(count) == dimensions => None,
+            [0, 0, 0x08, count] => Some(format!(
+                "{count} dimensions, where {dimensions} are expected; only grey pictures and their \
+                 labels are read"
+            )),
+            [0, 0, kind, _] => Some(format!(
+                "its values are {}; only bytes are read: convert it with NumPy",
+                type_name(kind)
+            )),
+            _ => Some("it does not begin as an IDX file does".to_owned()),
+        };
+        if let Some(problem) = problem {
+            return Err(input.malformed(None, 0, problem));
+        }
+        let mut lengths = Vec::new();
+        for _ in 0..dimensions {
+            let mut length = [0; 4];
+            let got = read_up_to(&mut input, &mut length);
+            if got.map_err(|error| input.unreadable(None, &error))? < 4 {
+                let problem = "the file ends within its header; fetch it again";
+                return Err(input.malformed(None, input.position(), problem));
+            }
+            lengths.push(u64::from(u32::from_be_bytes(length)));
+        }
+        Ok(Self { input, lengths })
+    }
+
+    /// Values of one item.
+    fn item_bytes(&self) -> u64 {
+        // At most 2^64 - 2^33 + 1 for the two of a picture; a label has one.
+        self.lengths[1..].iter().product()
+    }
+
+    /// Reads an item; fails where the file ends.
+    fn next(&mut self, index: u64) -> Result<Vec<u8>, Error> {
+        let (offset, bytes) = (self.input.position(), self.item_bytes());
+        let read = self.input.read_at_most(bytes);
+        let read = read.map_err(|error| self.input.unreadable(None, &error))?;
+        if read.len() as u64 == bytes {
+            return Ok(read);
+        }
+        let count = self.lengths[0];
+        let problem = format!("the file ends here, its header says {count} items; fetch it again");
+        Err(self.input.malformed(Some(format!("item {index}")), offset, problem))
+    }
+
+    /// Fails where the file goes on. It also has the checksum of a compressed file checked.
+    fn end(&mut self) -> Result<(), Error> {
+        let mut byte = [0];
+        let got = read_up_to(&mut self.input, &mut byte);
+        if got.map_err(|error| self.input.unreadable(None, &error))? > 0 {
+            let problem = format!("the file goes on after {} items", self.lengths[0]);
+            return Err(self.input.malformed(None, self.input.position() - 1, problem));
+        }
+        self.input.check_unchanged()
+    }
+}
+
+fn type_name(kind: u8) -> String {
+    match kind {
+        0x09 => "signed bytes".to_owned(),
+        0x0b => "integers of 16 bits".to_owned(),
+        0x0c => "integers of 32 bits".to_owned(),
+        0x0d => "floats of 32 bits".to_owned(),
+        0x0e => "floats of 64 bits".to_owned(),
+        other => format!("of the unknown type {other:#04x}"),
+    }
+}
+
+/// A set of pictures and their labels.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Set {
+    /// `train`, `t10k`.
+    name: String,
+    images: PathBuf,
+    labels: Option<PathBuf>,
+}
+
+/// The name of the set, and of the file with its labels, for a file of pictures by its name.
+fn images_of(name: &str) -> Option<(String, [String; 2])> {
+    let at = name.find("images")?;
+    name[at..].contains("idx3").then_some(())?;
+    let labels = name.replacen("images", "labels", 1).replacen("idx3", "idx1", 1);
+    let other = match labels.strip_suffix(".gz") {
+        Some(plain) => plain.to_owned(),
+        None => format!("{labels}.gz"),
+    };
+    let set = name[..at].trim_end_matches(['-', '_', '.']);
+    Some((if set.is_empty() { "all" } else { set }.to_owned(), [labels, other]))
+}
+
+/// The sets of a folder, or the one that a file of pictures belongs to, in natural order.
+fn sets_of(path: &Path) -> Vec<Set> {
+    let (folder, only) = match path.is_dir() {
+        true => (path, None),
+        false => (path.parent().unwrap_or(Path::new("")), path.file_name()),
+    };
+    let names: Vec<String> = match only {
+        Some(name) => name.to_str().map(str::to_owned).into_iter().collect(),
+        None => {
+            let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+            let entries = entries.take(FOLDER_ENTRIES_MAX);
+            entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
+        }
+    };
+    let mut sets: Vec<Set> = Vec::new();
+    for name in &names {
+        let Some((set, labels)) = images_of(name).filter(|_| !name.starts_with('.')) else {
+            continue;
+        };
+        // The unpacked file and the packed one are one set.
+        let plain = name.strip_suffix(".gz");
+        if plain.is_some_and(|plain| names.iter().any(|name| name == plain)) {
+            continue;
+        }
+        let labels = labels.iter().map(|name| folder.join(name)).find(|path| path.is_file());
+        sets.push(Set { name: set, images: folder.join(name), labels });
+    }
+    sets.sort_by(|left, right| natural_order(&left.name, &right.name));
+    sets
+}
+
+/// Says by what `path` is known to be of this kind: names of files, and their first bytes.
+pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
+    let sets = sets_of(path);
+    let Some(set) = sets.first().filter(|set| set.images.is_file()) else {
+        return Ok(None);
+    };
+    let mut head = [0; 2];
+    let mut input = Input::open(&set.images)?;
+    let is_idx = matches!(read_up_to(&mut input, &mut head), Ok(2)) && head == [0, 0];
+    let name = set.images.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    Ok(is_idx.then(|| format!("{name} is an IDX file")))
+}
+
+/// Opens a folder of IDX files, or one file of pictures (its labels lie beside it).
+///
+/// Option: `split` names one of the sets (`train`, `t10k`); all samples have theirs in the column
+/// `split`.
+pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Error> {
+    options.allow_only(WORDS, &["split"])?;
+    std::fs::metadata(path).map_err(|source| Error::Source { path: path.to_path_buf(), source })?;
+    let mut sets = sets_of(path);
+    let wrong = |problem: String| {
+        let whence = Whence { file: path.display().to_string(), ..Whence::default() };
+        Error::Malformed { whence: Box::new(whence), problem }
+    };
+    if let Some(twice) = sets.windows(2).find(|pair| pair[0].name == pair[1].name) {
+        return Err(wrong(format!("two files of pictures of the set {}", twice[0].name)));
+    }
+    if let Some(split) = &options.split {
+        let names: Vec<String> = sets.iter().map(|set| set.name.clone()).collect();
+        sets.retain(|set| set.name == *split);
+        if sets.is_empty() {
+            let names = names.join(", ");
+            return Err(wrong(format!("no set {split} (--split) in it; there are {names}")));
+        }
+    }
+    if sets.is_empty() {
+        return Err(wrong("no file such as train-images-idx3-ubyte(.gz) in it".to_owned()));
+    }
+    let (mut samples, mut bytes) = (0, 0);
+    for set in &sets {
+        let open = OpenSet::open(set)?;
+        samples += open.images.lengths[0];
+        bytes += open.images.input.file_bytes();
+    }
+    let gather = Gather::new(&[("split".to_owned(), Shape::Text)]);
+    Ok(Box::new(IdxSource {
+        schema: SourceSchema {
+            kind: ContentKind::Image,
+            name: "image".to_owned(),
+            extra: gather.schema().clone(),
+        },
+        size: Size { samples: Some(samples), bytes: Some(bytes) },
+        sets: sets.into_iter(),
+        open: None,
+        gather,
+    }))
+}
+
+/// A set whose files are open.
+struct OpenSet {
+    name: String,
+    images: IdxFile,
+    labels: Option<IdxFile>,
+    next: u64,
+}
+
+impl OpenSet {
+    fn open(set: &Set) -> Result<Self, Error> {
+        let images = IdxFile::open(&set.images, 3)?;
+        let labels = set.labels.as_ref().map(|path| IdxFile::open(path, 1)).transpose()?;
+        if let [count, height, width] = images.lengths[..] {
+            let pixels = height.saturating_mul(width);
+            if pixels == 0 || pixels > PIXELS_MAX || count == 0 {
+                let problem = format!("{count} pictures of {width} by {height} pixels");
+                return Err(images.input.malformed(None, 4, problem));
+            }
+        }
+        match &labels {
+            Some(labels) if labels.lengths[0] != images.lengths[0] => {
+                let problem = format!(
+                    "{} labels for {} pictures; one of the files is another's",
+                    labels.lengths[0], images.lengths[0]
+                );
+                Err(labels.input.malformed(None, 4, problem))
+            }
+            _ => Ok(Self { name: set.name.clone(), images, labels, next: 0 }),
+        }
+    }
+}
+
+struct IdxSource {
+    schema: SourceSchema,
+    size: Size,
+    sets: std::vec::IntoIter<Set>,
+    open: Option<OpenSet>,
+    gather: Gather,
+}
+
+impl Source for IdxSource {
+    fn schema(&self) -> &SourceSchema {
+        &self.schema
+    }
+
+    fn size(&self) -> Size {
+        self.size
+    }
+
+    fn next(&mut self) -> Result<Option<Entry>, Error> {
+        loop {
+            if let Some(entry) = self.gather.pop() {
+                return Ok(Some(entry));
+            }
+            if !self.advance()? {
+                self.gather.flush().expect("cells are of the types that the columns have");
+                return Ok(self.gather.pop());
+            }
+        }
+    }
+
+    fn finish(&mut self) -> Result<Finished, Error> {
+        Ok(Finished::default())
+    }
+}
+
+impl IdxSource {
+    /// Takes in one more picture; `false` at the end of the last set.
+    fn advance(&mut self) -> Result<bool, Error> {
+        if self.open.is_none() {
+            let Some(set) = self.sets.next() else {
+                return Ok(false);
+            };
+            self.open = Some(OpenSet::open(&set)?);
+        }
+        let set = self.open.as_mut().expect("it was just opened");
+        let index = set.next;
+        let offset = set.images.input.position();
+        let pixels = set.images.next(index)?;
+        let label = set.labels.as_mut().map(|labels| labels.next(index)).transpose()?;
+        let member = Some(format!("picture {index}"));
+        let side = |length: u64| u32::try_from(length).expect("it stands in four bytes");
+        let (height, width) = (side(set.images.lengths[1]), side(set.images.lengths[2]));
+        let item = Item {
+            key: format!("{}/{index:05}", set.name),
+            whence: set.images.input.whence(member, offset),
+            content: Content::Bytes(png(width, height, ExtendedColorType::L8, &pixels)),
+            label: label.map(|label| i32::from(label[0])),
+            extra: None,
+        };
+        let cells = vec![Cell::Json(Value::String(set.name.clone()))];
+        set.next += 1;
+        if set.next == set.images.lengths[0] {
+            set.images.end()?;
+            if let Some(labels) = &mut set.labels {
+                labels.end()?;
+            }
+            self.open = None;
+        }
+        self.gather.push(item, cells).expect("cells are of the types that the columns have");
+        Ok(true)
+    }
+}

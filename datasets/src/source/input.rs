@@ -1,0 +1,306 @@
+//! A file of a source that is read from front to back, compressed or not.
+//!
+//! Memory is bounded by what a decompressor needs (32 KiB for gzip, at most 128 MiB for a zstd
+//! frame), whatever the file claims. Checksums of the compression are checked.
+
+use super::{OpenFile, Whence};
+use crate::Error;
+use flate2::bufread::MultiGzDecoder;
+use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
+use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
+use std::fs::{File, Metadata};
+use std::io::{self, BufRead, BufReader, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Bytes that are read ahead of a plain file: little, since most of it is passed over.
+const PLAIN_BUFFER_BYTES: usize = 8 << 10;
+/// Bytes that are read ahead of a compressed file.
+const COMPRESSED_BUFFER_BYTES: usize = 64 << 10;
+/// What is set aside for a length that a file claims, before its bytes are there.
+const CLAIMED_BYTES_MAX: u64 = 64 << 10;
+
+/// How a file is compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Compression {
+    /// Not at all.
+    None,
+    /// RFC 1952, of one or more members.
+    Gzip,
+    /// RFC 8878, of one or more frames.
+    Zstd,
+}
+
+impl Compression {
+    /// Of a file that begins so.
+    pub(super) fn of(begin: &[u8]) -> Self {
+        match begin {
+            [0x1f, 0x8b, ..] => Self::Gzip,
+            // A frame, or a skippable frame (RFC 8878, 3.1.2).
+            [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Self::Zstd,
+            _ => Self::None,
+        }
+    }
+}
+
+enum Inner {
+    Plain(BufReader<Reopened>),
+    Gzip(BufReader<MultiGzDecoder<BufReader<Reopened>>>),
+    Zstd(Box<Frames>),
+}
+
+/// A file of a source, open at its front.
+pub(super) struct Input {
+    inner: Inner,
+    compression: Compression,
+    file: Arc<OpenFile>,
+    shown: String,
+    stamp: (u64, i64, i64),
+    position: u64,
+}
+
+impl Input {
+    /// Opens a regular file.
+    pub(super) fn open(path: &Path) -> Result<Self, Error> {
+        let failed = |source| Error::Source { path: path.to_path_buf(), source };
+        let metadata = std::fs::metadata(path).map_err(failed)?;
+        if !metadata.is_file() {
+            // A pipe would be waited for.
+            return Err(failed(io::Error::other("not a regular file")));
+        }
+        let file = File::open(path).map_err(failed)?;
+        let stamp = stamp(&file.metadata().map_err(failed)?);
+        let file = Arc::new(OpenFile { path: path.to_path_buf(), file });
+        let reopened = Reopened { file: file.clone(), position: 0 };
+        let mut begin = [0; 4];
+        let got = read_up_to(&mut reopened.clone(), &mut begin).map_err(failed)?;
+        let compression = Compression::of(&begin[..got]);
+        let inner = match compression {
+            Compression::None => {
+                Inner::Plain(BufReader::with_capacity(PLAIN_BUFFER_BYTES, reopened))
+            }
+            Compression::Gzip => {
+                let compressed = BufReader::with_capacity(COMPRESSED_BUFFER_BYTES, reopened);
+                let decoder = MultiGzDecoder::new(compressed);
+                Inner::Gzip(BufReader::with_capacity(COMPRESSED_BUFFER_BYTES, decoder))
+            }
+            Compression::Zstd => {
+                let compressed = BufReader::with_capacity(COMPRESSED_BUFFER_BYTES, reopened);
+                Inner::Zstd(Box::new(Frames::new(compressed)))
+            }
+        };
+        let shown = path.display().to_string();
+        Ok(Self { inner, compression, file, shown, stamp, position: 0 })
+    }
+
+    /// How the file is compressed.
+    pub(super) fn compression(&self) -> Compression {
+        self.compression
+    }
+
+    /// The file itself, for ranges of it where it is not compressed.
+    pub(super) fn file(&self) -> &Arc<OpenFile> {
+        &self.file
+    }
+
+    /// Its bytes as it lies there.
+    pub(super) fn file_bytes(&self) -> u64 {
+        self.stamp.0
+    }
+
+    /// Bytes that were read or passed over, decompressed.
+    pub(super) fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Passes over `bytes`; gives how many there were.
+    pub(super) fn skip(&mut self, bytes: u64) -> io::Result<u64> {
+        let passed = match &mut self.inner {
+            Inner::Plain(reader) => {
+                let passed = bytes.min(self.stamp.0.saturating_sub(self.position));
+                reader.seek_relative(i64::try_from(passed).map_err(io::Error::other)?)?;
+                passed
+            }
+            Inner::Gzip(reader) => io::copy(&mut reader.take(bytes), &mut io::sink())?,
+            Inner::Zstd(reader) => io::copy(&mut reader.take(bytes), &mut io::sink())?,
+        };
+        self.position += passed;
+        Ok(passed)
+    }
+
+    /// Reads at most `bytes`; fewer only at the end.
+    pub(super) fn read_at_most(&mut self, bytes: u64) -> io::Result<Vec<u8>> {
+        let capacity = bytes.min(CLAIMED_BYTES_MAX);
+        let mut read = Vec::with_capacity(usize::try_from(capacity).expect("at most 64 KiB"));
+        self.take(bytes).read_to_end(&mut read)?;
+        Ok(read)
+    }
+
+    /// Fails if the file is another than when it was opened.
+    pub(super) fn check_unchanged(&self) -> Result<(), Error> {
+        let path = &self.file.path;
+        let failed = |source| Error::Source { path: path.clone(), source };
+        if stamp(&self.file.file.metadata().map_err(failed)?) == self.stamp {
+            return Ok(());
+        }
+        Err(Error::SourceChanged { path: path.clone() })
+    }
+
+    /// A place in it; a byte of decompressed data is not one of the file.
+    pub(super) fn whence(&self, member: Option<String>, offset: u64) -> Whence {
+        let offset = (self.compression == Compression::None).then_some(offset);
+        Whence { file: self.shown.clone(), member, offset }
+    }
+
+    /// What is wrong at a byte.
+    pub(super) fn malformed(
+        &self,
+        member: Option<String>,
+        offset: u64,
+        problem: impl std::fmt::Display,
+    ) -> Error {
+        let problem = match self.compression {
+            Compression::None => problem.to_string(),
+            _ => format!("byte {offset} of the decompressed data: {problem}"),
+        };
+        Error::Malformed { whence: Box::new(self.whence(member, offset)), problem }
+    }
+
+    /// A failure to read on.
+    pub(super) fn unreadable(&self, member: Option<String>, error: &io::Error) -> Error {
+        let remedy = "the file is damaged or cut short; fetch or make it again";
+        let what = match self.compression {
+            Compression::None => "",
+            Compression::Gzip => "gzip: ",
+            Compression::Zstd => "zstd: ",
+        };
+        self.malformed(member, self.position, format_args!("{what}{error}; {remedy}"))
+    }
+}
+
+impl Read for Input {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        let got = match &mut self.inner {
+            Inner::Plain(reader) => reader.read(to)?,
+            Inner::Gzip(reader) => reader.read(to)?,
+            Inner::Zstd(reader) => reader.read(to)?,
+        };
+        self.position += got as u64;
+        Ok(got)
+    }
+}
+
+/// Reads until `to` is full or the input ends.
+pub(super) fn read_up_to(from: &mut impl Read, to: &mut [u8]) -> io::Result<usize> {
+    let mut got = 0;
+    while got < to.len() {
+        match from.read(&mut to[got..]) {
+            Ok(0) => break,
+            Ok(bytes) => got += bytes,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(got)
+}
+
+fn stamp(metadata: &Metadata) -> (u64, i64, i64) {
+    (metadata.len(), metadata.mtime(), metadata.mtime_nsec())
+}
+
+/// A reader with a position of its own over a file that others read too.
+#[derive(Debug, Clone)]
+struct Reopened {
+    file: Arc<OpenFile>,
+    position: u64,
+}
+
+impl Read for Reopened {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        let got = std::os::unix::fs::FileExt::read_at(&self.file.file, to, self.position)?;
+        self.position += got as u64;
+        Ok(got)
+    }
+}
+
+impl io::Seek for Reopened {
+    fn seek(&mut self, to: io::SeekFrom) -> io::Result<u64> {
+        let target = match to {
+            io::SeekFrom::Start(position) => Some(position),
+            io::SeekFrom::Current(by) => self.position.checked_add_signed(by),
+            io::SeekFrom::End(by) => self.file.file.metadata()?.len().checked_add_signed(by),
+        };
+        self.position = target.ok_or(io::ErrorKind::InvalidInput)?;
+        Ok(self.position)
+    }
+}
+
+/// The frames of a zstd file, one after the other.
+struct Frames {
+    from: BufReader<Reopened>,
+    decoder: FrameDecoder,
+    is_inside: bool,
+}
+
+impl Frames {
+    fn new(from: BufReader<Reopened>) -> Self {
+        Self { from, decoder: FrameDecoder::new(), is_inside: false }
+    }
+
+    /// Begins the next frame; `false` at the end of the file.
+    fn begin(&mut self) -> io::Result<bool> {
+        while !self.from.fill_buf()?.is_empty() {
+            match self.decoder.init(&mut self.from) {
+                Ok(()) => {
+                    self.is_inside = true;
+                    return Ok(true);
+                }
+                Err(FrameDecoderError::ReadFrameHeaderError(ReadFrameHeaderError::SkipFrame {
+                    length,
+                    ..
+                })) => {
+                    let length = u64::from(length);
+                    if io::copy(&mut (&mut self.from).take(length), &mut io::sink())? < length {
+                        return Err(io::ErrorKind::UnexpectedEof.into());
+                    }
+                }
+                Err(error) => return Err(io::Error::other(error)),
+            }
+        }
+        Ok(false)
+    }
+
+    /// Ends a frame, all of whose bytes were handed out.
+    fn end(&mut self) -> io::Result<()> {
+        self.is_inside = false;
+        let stored = self.decoder.get_checksum_from_data();
+        let computed = self.decoder.get_calculated_checksum();
+        match (stored, computed) {
+            (Some(stored), Some(computed)) if stored != computed => Err(io::Error::other(format!(
+                "the checksum of a frame is {stored:08x}, its data give {computed:08x}"
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Read for Frames {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        while !to.is_empty() {
+            if !self.is_inside && !self.begin()? {
+                break;
+            }
+            if self.decoder.can_collect() > 0 {
+                return self.decoder.read(to);
+            }
+            if self.decoder.is_finished() {
+                self.end()?;
+            } else {
+                let blocks = BlockDecodingStrategy::UptoBlocks(1);
+                self.decoder.decode_blocks(&mut self.from, blocks).map_err(io::Error::other)?;
+            }
+        }
+        Ok(0)
+    }
+}

@@ -1,0 +1,118 @@
+//! Names that come out of archives and tables: which may be keys, what kind of content they tell.
+//!
+//! A name never leads out of the folder that a dataset is unpacked to.
+
+use super::ContentKind;
+use super::folder::{AUDIO_EXTENSIONS, IMAGE_EXTENSIONS, SIDE_FILES, TEXT_EXTENSIONS};
+use meetpoint_format::dataset::schema::KEY_BYTES_MAX;
+use std::collections::HashSet;
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+
+/// Extensions of texts that stand beside a picture in an archive.
+const CAPTIONS: [&str; 2] = ["transcript", "caption"];
+
+/// What a file with this extension (in lower case, `seg.png` too) holds.
+pub(super) fn kind_of(extension: &str) -> ContentKind {
+    let last = extension.rsplit('.').next().unwrap_or(extension).to_ascii_lowercase();
+    match last.as_str() {
+        last if IMAGE_EXTENSIONS.contains(&last) => ContentKind::Image,
+        last if AUDIO_EXTENSIONS.contains(&last) => ContentKind::Audio,
+        last if TEXT_EXTENSIONS.contains(&last) || CAPTIONS.contains(&last) => ContentKind::Text,
+        _ => ContentKind::Bytes,
+    }
+}
+
+/// The extension of a path: what follows the last dot of its last component.
+pub(super) fn extension(path: &str) -> &str {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    name.rsplit_once('.').map_or("", |(_, extension)| extension)
+}
+
+/// Whether a component of the path is hidden or a side file of a desktop.
+pub(super) fn is_ignored(path: &str) -> bool {
+    path.split('/').any(|name| name.starts_with('.') || SIDE_FILES.contains(&name))
+}
+
+/// A name as it is shown: what is no UTF-8 is written as `\xNN`.
+pub(super) fn shown(name: &[u8]) -> String {
+    let mut shown = String::new();
+    for chunk in name.utf8_chunks() {
+        shown.push_str(chunk.valid());
+        chunk.invalid().iter().for_each(|byte| shown.push_str(&format!("\\x{byte:02X}")));
+    }
+    shown
+}
+
+/// A relative path without `.` and empty components, or why the name is none that stays below its
+/// folder.
+pub(super) fn relative_path(name: &[u8]) -> Result<String, String> {
+    let name = std::str::from_utf8(name).map_err(|_| "its name is not UTF-8, as keys are")?;
+    if name.starts_with('/') {
+        return Err("its name is an absolute path; archive it with relative ones".to_owned());
+    }
+    if name.contains('\0') {
+        return Err("its name has a zero byte in it".to_owned());
+    }
+    if name.split(['/', '\\']).any(|component| component == "..") {
+        return Err("its name leads out of the folder (`..`)".to_owned());
+    }
+    let components = || name.split('/').filter(|component| !matches!(*component, "" | "."));
+    let path = components().collect::<Vec<_>>().join("/");
+    match path.len() {
+        0 => Err("it has no name".to_owned()),
+        bytes if bytes > KEY_BYTES_MAX => {
+            Err(format!("its name has {bytes} bytes, the limit is {KEY_BYTES_MAX}"))
+        }
+        _ => Ok(path),
+    }
+}
+
+/// Which keys there were: 16 bytes for each, so that two that differ are taken for equal in one of
+/// 10^26 datasets of a million samples.
+#[derive(Default)]
+pub(super) struct Seen {
+    hashes: HashSet<u128>,
+    states: [RandomState; 2],
+}
+
+impl Seen {
+    /// Notes a key; `false` if it was there.
+    pub(super) fn insert(&mut self, key: &str) -> bool {
+        let [low, high] = &self.states;
+        let hash = u128::from(high.hash_one(key)) << 64 | u128::from(low.hash_one(key));
+        self.hashes.insert(hash)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_that_stay_below_their_folder_are_keys() {
+        assert_eq!(relative_path(b"./a//b/./c.jpg").unwrap(), "a/b/c.jpg");
+        assert_eq!(relative_path("ü/…".as_bytes()).unwrap(), "ü/…");
+        for bad in ["/a", "..", "a/../b", "a\\..\\b", "", ".", "a\0b", &"x".repeat(4097)] {
+            assert!(relative_path(bad.as_bytes()).is_err(), "{bad}");
+        }
+        assert!(relative_path(b"a\xff").unwrap_err().contains("UTF-8"));
+        assert_eq!(shown(b"a\xff.jpg"), "a\\xFF.jpg");
+    }
+
+    #[test]
+    fn extensions_tell_the_kind() {
+        assert_eq!(kind_of("seg.PNG"), ContentKind::Image);
+        assert_eq!(kind_of("flac"), ContentKind::Audio);
+        assert_eq!(kind_of("npy"), ContentKind::Bytes);
+        assert_eq!(extension("a.b/c"), "");
+        assert_eq!(extension("a.b/c.tar.gz"), "gz");
+        assert!(is_ignored("a/.b/c") && is_ignored("__MACOSX/a.jpg") && !is_ignored("a.b/c"));
+    }
+
+    #[test]
+    fn a_key_is_seen_once() {
+        let mut seen = Seen::default();
+        assert!(seen.insert("a") && seen.insert("b") && !seen.insert("a"));
+    }
+}

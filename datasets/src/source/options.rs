@@ -1,0 +1,74 @@
+//! What a user says about a source.
+
+use super::ContentKind;
+use crate::Error;
+use std::path::PathBuf;
+
+/// What a user says about a source. Nothing needs to be said where the source itself says it, or
+/// follows the customs of its format.
+///
+/// A source calls [`SourceOptions::allow_only`] with those that mean something to it, so that none
+/// is passed over without a word.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SourceOptions {
+    /// Name of the column, member or feature that is the content (`--content`): `image`, `jpg`,
+    /// `image/encoded`.
+    pub content: Option<String>,
+    /// What the content is (`--kind`).
+    pub kind: Option<ContentKind>,
+    /// Name of the column, member or feature that is the label (`--label`).
+    pub label: Option<String>,
+    /// Name of the column, member or feature that is the key (`--key`).
+    pub key: Option<String>,
+    /// Names of the further columns to take, in this order (`--columns`); `None` takes all of
+    /// them, an empty list none.
+    pub columns: Option<Vec<String>>,
+    /// Which of several sets a source holds is meant (`--split`): `train`, `t10k`, `fine`.
+    pub split: Option<String>,
+    /// A table of the samples (`--table`): CSV, TSV, JSON Lines; or other side files of a source.
+    pub table: Option<PathBuf>,
+    /// Folder that names in a table are relative to (`--root`); else that of the table.
+    pub root: Option<PathBuf>,
+}
+
+impl SourceOptions {
+    /// The options that are set, by their names on the command line without the dashes.
+    pub fn set(&self) -> Vec<&'static str> {
+        let all = [
+            ("content", self.content.is_some()),
+            ("kind", self.kind.is_some()),
+            ("label", self.label.is_some()),
+            ("key", self.key.is_some()),
+            ("columns", self.columns.is_some()),
+            ("split", self.split.is_some()),
+            ("table", self.table.is_some()),
+            ("root", self.root.is_some()),
+        ];
+        all.into_iter().filter(|(_, is_set)| *is_set).map(|(name, _)| name).collect()
+    }
+
+    /// Refuses an option that means nothing to `source` ("a folder of images"), whose options are
+    /// `known`, by their names on the command line without the dashes.
+    pub fn allow_only(&self, source: &str, known: &[&str]) -> Result<(), Error> {
+        match self.set().into_iter().find(|name| !known.contains(name)) {
+            None => Ok(()),
+            Some(option) => Err(Error::OptionWithoutUse {
+                option: option.to_owned(),
+                source_words: source.to_owned(),
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::SourceOptions;
+
+    #[test]
+    fn an_option_that_means_nothing_to_a_source_is_refused_by_name() {
+        let options = SourceOptions { split: Some("train".to_owned()), ..SourceOptions::default() };
+        assert!(options.allow_only("a tar file", &["content", "split"]).is_ok());
+        let error = options.allow_only("a tar file", &["content"]).unwrap_err().to_string();
+        assert!(error.contains("--split") && error.contains("a tar file"), "{error}");
+    }
+}

@@ -1,0 +1,42 @@
+//! Parquet: one file, a folder of them, or a dataset as the Hugging Face Hub lays them out
+//! (`data/train-00000-of-00002.parquet`).
+//!
+//! Row groups are read page by page: memory is one page a column and a batch of some 8 MiB.
+//! Pages may be compressed with Snappy, gzip, LZ4, Brotli or Zstandard.
+
+mod files;
+mod table;
+mod zstd;
+
+use super::rows::RowSource;
+use super::rows::row_source::TABLE_OPTIONS;
+use super::{Source, SourceOptions};
+use crate::Error;
+use std::io::Read;
+use std::path::Path;
+use table::ParquetTable;
+
+/// Says in words what is at `path`, if it is a Parquet file or a folder of them.
+pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
+    if path.is_dir() {
+        let found = files::list(path)?;
+        return Ok((!found.is_empty()).then(|| match found.len() {
+            1 => "a folder with a Parquet file".to_owned(),
+            count => format!("a folder of {count} Parquet files"),
+        }));
+    }
+    let mut first = Vec::new();
+    let unreadable = |source| Error::Source { path: path.to_path_buf(), source };
+    let file = std::fs::File::open(path).map_err(unreadable)?;
+    file.take(4).read_to_end(&mut first).map_err(unreadable)?;
+    Ok((first == b"PAR1").then(|| "a Parquet file".to_owned()))
+}
+
+/// Opens a Parquet file or a folder of them.
+pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Error> {
+    let known = TABLE_OPTIONS.iter().copied().chain(["split"]).collect::<Vec<_>>();
+    options.allow_only("Parquet", &known)?;
+    let files = files::choose(path, options.split.as_deref())?;
+    let table = ParquetTable::open(files)?;
+    Ok(Box::new(RowSource::open(table, options, &path.display().to_string())?))
+}

@@ -1,0 +1,274 @@
+//! The Parquet files of a dataset as one table.
+
+use super::zstd::RowGroup;
+use crate::Error;
+use crate::source::rows::hugging_face::{Features, METADATA_KEY};
+use crate::source::rows::paths::Paths;
+use crate::source::rows::plain::{difference, plain_batch, plain_schema};
+use crate::source::rows::row_source::bytes_at;
+use crate::source::rows::table::{Batch, Contents, guarded, open_file, unreadable};
+use crate::source::rows::{ContentColumn, Table, malformed};
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::SchemaRef;
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader,
+};
+use parquet::arrow::{ProjectionMask, parquet_to_arrow_field_levels};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Bytes of a batch, as far as the average row of its row group tells.
+const BATCH_BYTES: u64 = 8 << 20;
+/// Rows of a batch at most.
+const BATCH_ROWS_MAX: u64 = 1024;
+
+/// The files of a dataset.
+pub(super) struct ParquetTable {
+    files: Vec<PathBuf>,
+    schema: SchemaRef,
+    features: Features,
+    rows: u64,
+    bytes: u64,
+    next_file: usize,
+    current: Option<Shard>,
+}
+
+/// An open file.
+struct Shard {
+    path: PathBuf,
+    file: Arc<File>,
+    metadata: ArrowReaderMetadata,
+    next_group: usize,
+    reader: Option<ParquetRecordBatchReader>,
+    rows: u64,
+}
+
+impl Shard {
+    fn open(path: &Path) -> Result<Self, Error> {
+        let (opened, bytes) = open_file(path)?;
+        if bytes == 0 {
+            return Err(malformed(path, None, "is empty"));
+        }
+        let file = opened.file.try_clone().map_err(|error| unreadable(path, error))?;
+        let metadata = guarded(path, "footer", || {
+            ArrowReaderMetadata::load(&file, ArrowReaderOptions::new())
+                .map_err(|error| fault(path, &error.to_string()))
+        })?;
+        let groups = metadata.metadata().row_groups();
+        let is_sound = groups.iter().all(|group| group.num_rows() >= 0 && is_within(group, bytes));
+        if !is_sound {
+            let problem = "the footer names row groups outside of the file; it is cut off or \
+                           damaged";
+            return Err(malformed(path, None, problem));
+        }
+        let path = path.to_path_buf();
+        Ok(Self { path, file: Arc::new(file), metadata, next_group: 0, reader: None, rows: 0 })
+    }
+
+    /// The next rows; of the columns in `mask`, or of all.
+    fn next(&mut self, mask: &ProjectionMask) -> Result<Option<RecordBatch>, Error> {
+        loop {
+            if let Some(reader) = &mut self.reader {
+                let path = &self.path;
+                let group = self.next_group - 1;
+                let next = guarded(path, "row group", || {
+                    let next = reader.next().transpose();
+                    next.map_err(|error| fault(path, &format!("row group {group}: {error}")))
+                })?;
+                if let Some(batch) = next {
+                    self.rows += batch.num_rows() as u64;
+                    return Ok(Some(batch));
+                }
+                self.reader = None;
+            }
+            let metadata = self.metadata.metadata();
+            if self.next_group == metadata.num_row_groups() {
+                return Ok(None);
+            }
+            let index = self.next_group;
+            self.next_group += 1;
+            let group = metadata.row_group(index);
+            let rows = u64::try_from(group.num_rows()).unwrap_or(0).max(1);
+            let bytes = u64::try_from(group.total_byte_size()).unwrap_or(0);
+            let batch_rows = (BATCH_BYTES / (bytes / rows).max(1)).clamp(1, BATCH_ROWS_MAX);
+            let path = &self.path;
+            let file = Arc::clone(&self.file);
+            self.reader = Some(guarded(path, "row group", || {
+                let fields = self.metadata.schema().fields();
+                let levels = parquet_to_arrow_field_levels(
+                    self.metadata.parquet_schema(),
+                    mask.clone(),
+                    Some(fields),
+                );
+                let levels = levels.map_err(|error| fault(path, &error.to_string()))?;
+                let group = RowGroup { file, metadata, index };
+                ParquetRecordBatchReader::try_new_with_row_groups(
+                    &levels,
+                    &group,
+                    batch_rows as usize,
+                    None,
+                )
+                .map_err(|error| fault(path, &format!("row group {index}: {error}")))
+            })?);
+        }
+    }
+
+    /// The leaf columns below a column of the Arrow schema, or below one of its children.
+    fn mask(&self, column: usize, child: Option<usize>) -> ProjectionMask {
+        let schema = self.metadata.parquet_schema();
+        let field = self.metadata.schema().field(column);
+        let child = child.and_then(|child| match field.data_type() {
+            arrow_schema::DataType::Struct(children) => children.get(child),
+            _ => None,
+        });
+        let mut wanted = vec![field.name().clone()];
+        wanted.extend(child.map(|child| child.name().clone()));
+        let leaves = (0..schema.num_columns())
+            .filter(|leaf| schema.column(*leaf).path().parts().starts_with(&wanted));
+        ProjectionMask::leaves(schema, leaves)
+    }
+}
+
+/// Whether the chunks of a row group lie in a file of so many bytes.
+fn is_within(group: &parquet::file::metadata::RowGroupMetaData, bytes: u64) -> bool {
+    group.columns().iter().all(|chunk| {
+        // `byte_range` refuses negative numbers by a panic.
+        let start = chunk.dictionary_page_offset().unwrap_or(chunk.data_page_offset());
+        let length = chunk.compressed_size();
+        let range = u64::try_from(start).ok().zip(u64::try_from(length).ok());
+        chunk.data_page_offset() >= 0
+            && range.is_some_and(|(start, length)| {
+                start.checked_add(length).is_some_and(|end| end <= bytes)
+            })
+    })
+}
+
+fn fault(path: &Path, problem: &str) -> Error {
+    malformed(path, None, format!("{problem}; the file is cut off, damaged or of another kind"))
+}
+
+impl ParquetTable {
+    /// Looks at the footer of each file.
+    pub(super) fn open(files: Vec<PathBuf>) -> Result<Self, Error> {
+        let mut first: Option<SchemaRef> = None;
+        let mut features = Features::default();
+        let (mut rows, mut bytes) = (0u64, 0);
+        for path in &files {
+            let shard = Shard::open(path)?;
+            let schema = plain_schema(shard.metadata.schema());
+            match &first {
+                None => {
+                    if let Some(text) = shard.metadata.schema().metadata().get(METADATA_KEY) {
+                        features = Features::of_metadata(text);
+                    }
+                    first = Some(schema);
+                }
+                Some(first) => {
+                    if let Some(difference) = difference(first, &schema) {
+                        let problem = format!("{difference}; the files are of different datasets");
+                        return Err(malformed(path, None, problem));
+                    }
+                }
+            }
+            let metadata = shard.metadata.metadata();
+            for group in metadata.row_groups() {
+                rows = rows.saturating_add(u64::try_from(group.num_rows()).unwrap_or(0));
+            }
+            bytes += std::fs::metadata(path).map_err(|error| unreadable(path, error))?.len();
+        }
+        let schema = first.expect("a dataset lists at least one file");
+        Ok(Self { files, schema, features, rows, bytes, next_file: 0, current: None })
+    }
+
+    /// Goes through one column, or a child of it, until `look` has seen enough.
+    fn look(
+        &self,
+        column: usize,
+        child: Option<usize>,
+        mut look: impl FnMut(&ArrayRef) -> bool,
+    ) -> Result<(), Error> {
+        for path in &self.files {
+            let mut shard = Shard::open(path)?;
+            let mask = shard.mask(column, child);
+            while let Some(batch) = shard.next(&mask)? {
+                let batch = plain_batch(&batch, &plain_schema(&batch.schema()))
+                    .map_err(|error| fault(path, &error.to_string()))?;
+                let array = match child {
+                    None => Arc::clone(batch.column(0)),
+                    Some(_) => Arc::clone(batch.column(0).as_struct().column(0)),
+                };
+                if look(&array) {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Table for ParquetTable {
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    fn features(&self) -> &Features {
+        &self.features
+    }
+
+    fn rows(&self) -> Option<u64> {
+        Some(self.rows)
+    }
+
+    fn bytes(&self) -> Option<u64> {
+        Some(self.bytes)
+    }
+
+    fn first_bytes(&mut self, content: ContentColumn) -> Result<Vec<u8>, Error> {
+        let mut first = Vec::new();
+        self.look(content.column, content.bytes, |array| {
+            let found = (0..array.len()).find(|row| array.is_valid(*row));
+            if let Some(row) = found {
+                first = bytes_at(array, row).unwrap_or_default().iter().take(16).copied().collect();
+            }
+            found.is_some()
+        })?;
+        Ok(first)
+    }
+
+    fn are_paths_unique(&mut self, content: ContentColumn) -> Result<bool, Error> {
+        let mut seen = Paths::default();
+        self.look(content.column, content.path, |array| !seen.add(array))?;
+        Ok(seen.are_unique())
+    }
+
+    fn start(&mut self, _content: Option<ContentColumn>) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn next(&mut self) -> Result<Option<Batch>, Error> {
+        loop {
+            let mut shard = match self.current.take() {
+                Some(shard) => shard,
+                None => {
+                    let Some(path) = self.files.get(self.next_file) else { return Ok(None) };
+                    self.next_file += 1;
+                    let shard = Shard::open(path)?;
+                    if difference(&self.schema, &plain_schema(shard.metadata.schema())).is_some() {
+                        return Err(Error::SourceChanged { path: path.clone() });
+                    }
+                    shard
+                }
+            };
+            let first_row = shard.rows;
+            let Some(batch) = shard.next(&ProjectionMask::all())? else { continue };
+            let columns = plain_batch(&batch, &self.schema)
+                .map_err(|error| fault(&shard.path, &error.to_string()))?;
+            let file = shard.path.display().to_string();
+            self.current = Some(shard);
+            let contents = Contents::Inside;
+            return Ok(Some(Batch { file, first_row, columns, contents, noun: "row" }));
+        }
+    }
+}

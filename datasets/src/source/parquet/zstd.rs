@@ -1,0 +1,173 @@
+//! Pages that are compressed with Zstandard, unfolded by a decoder in Rust.
+//!
+//! The `parquet` crate unfolds them by a library in C. Here it is told that such pages are not
+//! compressed, hands them over as they are, and what it hands over is unfolded.
+
+use bytes::Bytes;
+use parquet::arrow::arrow_reader::RowGroups;
+use parquet::basic::Compression;
+use parquet::column::page::{Page, PageIterator, PageMetadata, PageReader};
+use parquet::errors::{ParquetError, Result};
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
+use parquet::file::serialized_reader::SerializedPageReader;
+use std::fs::File;
+use std::io::Read;
+use std::sync::Arc;
+
+/// Longest page that is unfolded.
+const PAGE_BYTES_MAX: u64 = 1 << 30;
+
+/// One row group of a file.
+pub(super) struct RowGroup<'a> {
+    pub(super) file: Arc<File>,
+    pub(super) metadata: &'a ParquetMetaData,
+    pub(super) index: usize,
+}
+
+impl RowGroup<'_> {
+    fn group(&self) -> &RowGroupMetaData {
+        self.metadata.row_group(self.index)
+    }
+}
+
+impl RowGroups for RowGroup<'_> {
+    fn num_rows(&self) -> usize {
+        usize::try_from(self.group().num_rows()).unwrap_or(0)
+    }
+
+    fn column_chunks(&self, column: usize) -> Result<Box<dyn PageIterator>> {
+        let chunk = self.group().column(column);
+        let rows = self.num_rows();
+        let open = |chunk: &ColumnChunkMetaData| {
+            SerializedPageReader::new(Arc::clone(&self.file), chunk, rows, None)
+        };
+        let reader: Box<dyn PageReader> = match chunk.compression() {
+            Compression::ZSTD(_) => {
+                let plain = chunk.clone().into_builder().set_compression(Compression::UNCOMPRESSED);
+                Box::new(Unfolding { inner: open(&plain.build()?)? })
+            }
+            _ => Box::new(open(chunk)?),
+        };
+        Ok(Box::new(OneChunk { reader: Some(reader) }))
+    }
+
+    fn row_groups(&self) -> Box<dyn Iterator<Item = &RowGroupMetaData> + '_> {
+        Box::new(std::iter::once(self.group()))
+    }
+
+    fn metadata(&self) -> &ParquetMetaData {
+        self.metadata
+    }
+}
+
+struct OneChunk {
+    reader: Option<Box<dyn PageReader>>,
+}
+
+impl Iterator for OneChunk {
+    type Item = Result<Box<dyn PageReader>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.reader.take().map(Ok)
+    }
+}
+
+impl PageIterator for OneChunk {}
+
+/// Pages whose bytes are unfolded on the way.
+struct Unfolding {
+    inner: SerializedPageReader<File>,
+}
+
+impl Unfolding {
+    fn unfold(page: Page) -> Result<Page> {
+        Ok(match page {
+            Page::DataPage {
+                buf,
+                num_values,
+                encoding,
+                def_level_encoding,
+                rep_level_encoding,
+                statistics,
+            } => Page::DataPage {
+                buf: unfolded(&buf, 0)?,
+                num_values,
+                encoding,
+                def_level_encoding,
+                rep_level_encoding,
+                statistics,
+            },
+            Page::DictionaryPage { buf, num_values, encoding, is_sorted } => {
+                Page::DictionaryPage { buf: unfolded(&buf, 0)?, num_values, encoding, is_sorted }
+            }
+            Page::DataPageV2 {
+                buf,
+                num_values,
+                encoding,
+                num_nulls,
+                num_rows,
+                def_levels_byte_len,
+                rep_levels_byte_len,
+                is_compressed: true,
+                statistics,
+            } => Page::DataPageV2 {
+                // The levels in front of the values are not compressed.
+                buf: unfolded(
+                    &buf,
+                    u64::from(def_levels_byte_len) + u64::from(rep_levels_byte_len),
+                )?,
+                num_values,
+                encoding,
+                num_nulls,
+                num_rows,
+                def_levels_byte_len,
+                rep_levels_byte_len,
+                is_compressed: false,
+                statistics,
+            },
+            page => page,
+        })
+    }
+}
+
+fn unfolded(buffer: &Bytes, levels: u64) -> Result<Bytes> {
+    let fault = |text: String| ParquetError::General(text);
+    let levels = usize::try_from(levels).ok().filter(|levels| *levels <= buffer.len());
+    let levels = levels.ok_or_else(|| fault("levels longer than their page".to_owned()))?;
+    let mut bytes = buffer[..levels].to_vec();
+    let folded = &buffer[levels..];
+    if !folded.is_empty() {
+        let decoder = ruzstd::decoding::StreamingDecoder::new(folded)
+            .map_err(|error| fault(format!("a page that is no Zstandard frame: {error}")))?;
+        decoder
+            .take(PAGE_BYTES_MAX + 1)
+            .read_to_end(&mut bytes)
+            .map_err(|error| fault(format!("a page that does not unfold: {error}")))?;
+        if bytes.len() as u64 > PAGE_BYTES_MAX {
+            return Err(fault(format!("a page of more than {PAGE_BYTES_MAX} bytes")));
+        }
+    }
+    Ok(Bytes::from(bytes))
+}
+
+impl Iterator for Unfolding {
+    type Item = Result<Page>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.get_next_page().transpose()
+    }
+}
+
+impl PageReader for Unfolding {
+    fn get_next_page(&mut self) -> Result<Option<Page>> {
+        self.inner.get_next_page()?.map(Self::unfold).transpose()
+    }
+
+    fn peek_next_page(&mut self) -> Result<Option<PageMetadata>> {
+        self.inner.peek_next_page()
+    }
+
+    fn skip_next_page(&mut self) -> Result<()> {
+        self.inner.skip_next_page()
+    }
+}

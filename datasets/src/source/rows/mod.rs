@@ -1,0 +1,18 @@
+//! Sources that are tables: what is the same for Parquet, Arrow, TFRecord, MDS, datadings and FFCV.
+//!
+//! A [`Table`] yields record batches; [`RowSource`] makes samples of their rows. In reading order:
+//! [`table`] (the trait), [`hugging_face`] (what the metadata of that library say about columns),
+//! [`roles`] (which column is key, content and label), [`plain`] (column types that a dataset
+//! holds), [`row_source`] (rows to samples), [`value`] and [`build`] (columns from values whose
+//! types the file does not declare), [`records`] (tables of formats that go sample by sample),
+//! [`picture`] (pixels to a picture file).
+
+pub(crate) mod hugging_face;
+pub(crate) mod paths;
+pub(crate) mod plain;
+pub(crate) mod roles;
+pub(crate) mod row_source;
+pub(crate) mod table;
+
+pub(crate) use row_source::RowSource;
+pub(crate) use table::{ContentColumn, Table, malformed};

@@ -1,0 +1,408 @@
+//! Which column of a table is the key, the content and the label, and which go along as they are.
+//!
+//! What the user says counts first, then what Hugging Face's metadata say, then names that are the
+//! custom. A name that the user gives and the table does not have is an error that lists them.
+
+use super::hugging_face::Features;
+use super::table::ContentColumn;
+use crate::Error;
+use crate::source::{ContentKind, SourceOptions, Whence};
+use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
+use std::sync::Arc;
+
+/// Columns that are taken as the key where they are texts.
+const KEY_NAMES: [&str; 2] = ["key", "__key__"];
+/// Columns that are taken as the label where they are integers or texts; the first found.
+const LABEL_NAMES: [&str; 10] = [
+    "label",
+    "labels",
+    "class",
+    "cls",
+    "target",
+    "y",
+    "fine_label",
+    "category",
+    "image/class/label",
+    "image/class/text",
+];
+/// Columns that are taken as the content where they are bytes; the first found.
+const CONTENT_NAMES: [&str; 17] = [
+    "image",
+    "img",
+    "jpg",
+    "jpeg",
+    "png",
+    "webp",
+    "picture",
+    "image/encoded",
+    "image_raw",
+    "image_bytes",
+    "audio",
+    "wav",
+    "flac",
+    "mp3",
+    "content",
+    "bytes",
+    "data",
+];
+/// Columns that are taken as the content where they are texts and nothing else is content.
+const TEXT_NAMES: [&str; 3] = ["text", "txt", "content"];
+/// Names that a dataset gives its own columns.
+const TAKEN_NAMES: [&str; 4] = ["key", "label", "crc32c", "entry_points"];
+/// Key in a field's metadata for what a column is.
+pub(crate) const KIND_METADATA: &str = "meetpoint.kind";
+/// Key in a field's metadata for names of its integers.
+pub(crate) const LABELS_METADATA: &str = "meetpoint.labels";
+
+/// Where the key of a row is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum KeyRole {
+    /// In a column.
+    Column(usize),
+    /// In the path beside the content.
+    Path,
+    /// The number of the row stands in for it.
+    Number,
+}
+
+/// What the columns are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Roles {
+    /// The content; `None` where there is none.
+    pub(crate) content: Option<ContentColumn>,
+    /// The key, where it is known by name; [`KeyRole::Number`] is open to be a path.
+    pub(crate) key: KeyRole,
+    /// The label.
+    pub(crate) label: Option<usize>,
+    /// Names of the label, where the metadata give them.
+    pub(crate) label_names: Option<Vec<String>>,
+    /// The columns that go along.
+    pub(crate) extra: Vec<usize>,
+}
+
+/// Chooses from the columns of `schema`; `file` is named in errors.
+pub(crate) fn choose(
+    schema: &Schema,
+    features: &Features,
+    options: &SourceOptions,
+    file: &str,
+) -> Result<Roles, Error> {
+    let content = content_column(schema, features, options, file)?;
+    let is_free = |index: usize| content.is_none_or(|content| content.column != index);
+    let key = match (&options.key, content) {
+        (Some(name), Some(content))
+            if content.path.is_some()
+                && *name == format!("{}.path", schema.field(content.column).name()) =>
+        {
+            KeyRole::Path
+        }
+        (Some(name), _) => KeyRole::Column(named(schema, name, "key", file)?),
+        (None, _) => {
+            let found = KEY_NAMES.iter().find_map(|name| {
+                let (index, field) = schema.fields().find(name)?;
+                (is_text(field.data_type()) && is_free(index)).then_some(index)
+            });
+            found.map_or(KeyRole::Number, KeyRole::Column)
+        }
+    };
+    let is_free = |index: usize| is_free(index) && key != KeyRole::Column(index);
+    let label = match &options.label {
+        Some(name) => {
+            let index = named(schema, name, "label", file)?;
+            let data_type = schema.field(index).data_type();
+            if !data_type.is_integer() && !is_text(data_type) {
+                let problem = format!(
+                    "column {name:?} is of type {data_type}, and labels are integers or texts; \
+                     name another with --label"
+                );
+                return Err(bad(file, problem));
+            }
+            Some(index)
+        }
+        None => {
+            let classes = features.classes.keys().map(String::as_str);
+            let mut classes: Vec<usize> =
+                classes.filter_map(|name| schema.index_of(name).ok()).collect();
+            classes.sort_unstable();
+            let customary = LABEL_NAMES.iter().filter_map(|name| schema.index_of(name).ok());
+            // A customary name first among the class labels: `label` before another of them.
+            let named_class = customary.clone().find(|index| classes.contains(index));
+            named_class.into_iter().chain(classes.clone()).chain(customary).find(|&index| {
+                let data_type = schema.field(index).data_type();
+                is_free(index) && (data_type.is_integer() || is_text(data_type))
+            })
+        }
+    };
+    let label_names = label
+        .and_then(|index| features.classes.get(schema.field(index).name()))
+        .filter(|names| !names.is_empty())
+        .cloned();
+    let is_free = |index: usize| is_free(index) && label != Some(index);
+    let extra = match &options.columns {
+        None => (0..schema.fields().len()).filter(|&index| is_free(index)).collect(),
+        Some(names) => {
+            let indices = names.iter().map(|name| named(schema, name, "columns", file));
+            indices.collect::<Result<Vec<_>, _>>()?
+        }
+    };
+    Ok(Roles { content, key, label, label_names, extra })
+}
+
+fn content_column(
+    schema: &Schema,
+    features: &Features,
+    options: &SourceOptions,
+    file: &str,
+) -> Result<Option<ContentColumn>, Error> {
+    if let Some(name) = &options.content {
+        let index = named(schema, name, "content", file)?;
+        return match as_content(schema, index, true) {
+            Some(content) => Ok(Some(content)),
+            None => {
+                let data_type = schema.field(index).data_type();
+                let problem = format!(
+                    "column {name:?} is of type {data_type}, and content is bytes, text, or a \
+                     struct with a field `bytes`; name another with --content"
+                );
+                Err(bad(file, problem))
+            }
+        };
+    }
+    if options.kind == Some(ContentKind::None) {
+        return Ok(None);
+    }
+    let by_feature = features.images.iter().chain(&features.audios).map(String::as_str);
+    let by_name = CONTENT_NAMES.iter().copied();
+    for name in by_feature.chain(by_name) {
+        let index = schema.index_of(name).ok();
+        if let Some(content) = index.and_then(|index| as_content(schema, index, false)) {
+            return Ok(Some(content));
+        }
+    }
+    let all: Vec<ContentColumn> =
+        (0..schema.fields().len()).filter_map(|index| as_content(schema, index, false)).collect();
+    if let [only] = all[..] {
+        return Ok(Some(only));
+    }
+    if all.len() > 1 {
+        let names: Vec<&str> =
+            all.iter().map(|column| schema.field(column.column).name().as_str()).collect();
+        let problem = format!(
+            "several columns hold bytes ({}); name the content with --content, or --kind none \
+             where all of them are to go along as columns",
+            names.join(", ")
+        );
+        return Err(bad(file, problem));
+    }
+    let text = TEXT_NAMES.iter().find_map(|name| {
+        let (index, field) = schema.fields().find(name)?;
+        is_text(field.data_type()).then_some(index)
+    });
+    Ok(text.and_then(|index| as_content(schema, index, true)))
+}
+
+/// The column as content, where its type allows that.
+fn as_content(schema: &Schema, index: usize, with_text: bool) -> Option<ContentColumn> {
+    let flat = ContentColumn { column: index, bytes: None, path: None };
+    match schema.field(index).data_type() {
+        data_type if is_bytes(data_type) => Some(flat),
+        data_type if is_text(data_type) && with_text => Some(flat),
+        DataType::Struct(children) => {
+            let (bytes, _) = children.find("bytes").filter(|(_, f)| is_bytes(f.data_type()))?;
+            let path = children.find("path").filter(|(_, f)| is_text(f.data_type()));
+            Some(ContentColumn {
+                column: index,
+                bytes: Some(bytes),
+                path: path.map(|(index, _)| index),
+            })
+        }
+        _ => None,
+    }
+}
+
+/// What the content is, by what the user says, the metadata, its type and its first bytes.
+pub(crate) fn kind_of(
+    schema: &Schema,
+    content: Option<ContentColumn>,
+    features: &Features,
+    options: &SourceOptions,
+    first_bytes: &[u8],
+) -> ContentKind {
+    let Some(content) = content else { return ContentKind::None };
+    let field = schema.field(content.column);
+    if let Some(kind) = options.kind {
+        return kind;
+    }
+    if features.images.contains(field.name()) {
+        return ContentKind::Image;
+    }
+    if features.audios.contains(field.name()) {
+        return ContentKind::Audio;
+    }
+    if is_text(field.data_type()) {
+        return ContentKind::Text;
+    }
+    match extension_of(first_bytes) {
+        Some("wav" | "flac" | "ogg" | "mp3") => ContentKind::Audio,
+        Some(_) => ContentKind::Image,
+        // Pictures that do not begin as such are told apart sample by sample, by a decoder.
+        None if ["image", "img", "jpg", "jpeg", "png", "webp", "picture", "image/encoded"]
+            .contains(&field.name().as_str()) =>
+        {
+            ContentKind::Image
+        }
+        None => ContentKind::Bytes,
+    }
+}
+
+/// The extension that goes with the first bytes of a picture or a sound.
+pub(crate) fn extension_of(bytes: &[u8]) -> Option<&'static str> {
+    let begins = |magic: &[u8]| bytes.starts_with(magic);
+    let fourth = bytes.get(8..12);
+    Some(match () {
+        () if begins(b"\xff\xd8\xff") => "jpg",
+        () if begins(b"\x89PNG\r\n\x1a\n") => "png",
+        () if begins(b"GIF87a") || begins(b"GIF89a") => "gif",
+        () if begins(b"II*\0") || begins(b"MM\0*") => "tif",
+        () if begins(b"RIFF") && fourth == Some(b"WEBP") => "webp",
+        () if begins(b"RIFF") && fourth == Some(b"WAVE") => "wav",
+        () if begins(b"fLaC") => "flac",
+        () if begins(b"OggS") => "ogg",
+        () if begins(b"ID3") => "mp3",
+        () => return None,
+    })
+}
+
+/// Name of the content column in a dataset: its own, but for names that a dataset uses itself.
+pub(crate) fn content_name(schema: &Schema, content: Option<ContentColumn>) -> String {
+    let Some(content) = content else { return String::new() };
+    let name = schema.field(content.column).name();
+    if name.is_empty() || TAKEN_NAMES.contains(&name.as_str()) {
+        return "content".to_owned();
+    }
+    name.clone()
+}
+
+/// The schema of the columns that go along. A column whose name a dataset uses itself gets
+/// `_column` behind it; pictures, sounds and class names are noted in the metadata.
+pub(crate) fn extra_schema(
+    schema: &Schema,
+    roles: &Roles,
+    features: &Features,
+    path_name: Option<&str>,
+) -> SchemaRef {
+    let content = content_name(schema, roles.content);
+    let extra = roles.extra.iter().map(|&index| {
+        let field = schema.field(index);
+        let mut metadata = field.metadata().clone();
+        if features.images.contains(field.name()) {
+            metadata.insert(KIND_METADATA.to_owned(), "image".to_owned());
+        }
+        if features.audios.contains(field.name()) {
+            metadata.insert(KIND_METADATA.to_owned(), "audio".to_owned());
+        }
+        if let Some(names) = features.classes.get(field.name()) {
+            let names = serde_json::Value::from(names.clone()).to_string();
+            metadata.insert(LABELS_METADATA.to_owned(), names);
+        }
+        let taken = TAKEN_NAMES.contains(&field.name().as_str()) || *field.name() == content;
+        let suffix = if taken { "_column" } else { "" };
+        Field::new(format!("{}{suffix}", field.name()), field.data_type().clone(), true)
+            .with_metadata(metadata)
+    });
+    let path = path_name.map(|name| Field::new(name, DataType::Utf8, true));
+    Arc::new(Schema::new(extra.chain(path).collect::<Fields>()))
+}
+
+fn named(schema: &Schema, name: &str, option: &str, file: &str) -> Result<usize, Error> {
+    schema.index_of(name).map_err(|_| {
+        let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+        let problem =
+            format!("has no column {name:?}, as --{option} names; it has {}", names.join(", "));
+        bad(file, problem)
+    })
+}
+
+fn bad(file: &str, problem: String) -> Error {
+    let whence = Whence { file: file.to_owned(), member: None, offset: None };
+    Error::Malformed { whence: Box::new(whence), problem }
+}
+
+fn is_text(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Utf8 | DataType::LargeUtf8)
+}
+
+fn is_bytes(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Binary | DataType::LargeBinary | DataType::FixedSizeBinary(_))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn schema(fields: &[(&str, DataType)]) -> Schema {
+        Schema::new(
+            fields
+                .iter()
+                .map(|(name, data_type)| Field::new(*name, data_type.clone(), true))
+                .collect::<Vec<_>>(),
+        )
+    }
+
+    fn image_struct() -> DataType {
+        DataType::Struct(Fields::from(vec![
+            Field::new("bytes", DataType::Binary, true),
+            Field::new("path", DataType::Utf8, true),
+        ]))
+    }
+
+    #[test]
+    fn customs_and_metadata_tell_the_columns_apart() {
+        let schema = schema(&[
+            ("id", DataType::Int64),
+            ("mask", image_struct()),
+            ("img", image_struct()),
+            ("coarse", DataType::Int64),
+            ("label", DataType::Int64),
+        ]);
+        let mut features = Features { images: vec!["img".into()], ..Features::default() };
+        features.classes.insert("coarse".into(), vec!["x".into()]);
+        features.classes.insert("label".into(), vec!["a".into(), "b".into()]);
+        let roles = choose(&schema, &features, &SourceOptions::default(), "f").unwrap();
+        assert_eq!(roles.content, Some(ContentColumn { column: 2, bytes: Some(0), path: Some(1) }));
+        assert_eq!((roles.key.clone(), roles.label), (KeyRole::Number, Some(4)));
+        assert_eq!(roles.label_names.clone().unwrap(), ["a", "b"]);
+        assert_eq!(roles.extra, [0, 1, 3]);
+        let extra = extra_schema(&schema, &roles, &features, Some("img_path"));
+        assert_eq!(extra.field(2).metadata()[LABELS_METADATA], r#"["x"]"#);
+        assert_eq!(extra.field(3).name(), "img_path");
+    }
+
+    #[test]
+    fn what_is_open_or_not_there_is_an_error_that_says_what_is_there() {
+        let schema = schema(&[("a", DataType::Binary), ("b", DataType::Binary)]);
+        let features = Features::default();
+        let with = |options: SourceOptions| {
+            choose(&schema, &features, &options, "f.parquet").map_err(|error| error.to_string())
+        };
+        let error = with(SourceOptions::default()).unwrap_err();
+        assert!(error.contains("a, b") && error.contains("--content"), "{error}");
+        let named = SourceOptions { label: Some("z".into()), ..SourceOptions::default() };
+        let named = SourceOptions { content: Some("b".into()), ..named };
+        let error = with(named).unwrap_err();
+        assert!(error.contains("\"z\"") && error.contains("--label"), "{error}");
+        let none = SourceOptions { kind: Some(ContentKind::None), ..SourceOptions::default() };
+        assert_eq!(with(none).unwrap().extra, [0, 1]);
+    }
+
+    #[test]
+    fn a_column_with_a_name_of_the_dataset_is_renamed() {
+        let schema = schema(&[("label", DataType::Float64), ("key", DataType::Int8)]);
+        let features = Features::default();
+        let roles = choose(&schema, &features, &SourceOptions::default(), "f").unwrap();
+        assert_eq!((roles.content, roles.label), (None, None));
+        let extra = extra_schema(&schema, &roles, &features, None);
+        let names: Vec<&String> = extra.fields().iter().map(|field| field.name()).collect();
+        assert_eq!(names, ["label_column", "key_column"]);
+    }
+}

@@ -1,0 +1,372 @@
+//! Rows of a table as samples.
+
+use super::hugging_face::Features;
+use super::roles::{self, KeyRole, Roles};
+use super::table::{Batch, ContentColumn, Contents, RowContent, Table, read_at};
+use crate::source::{
+    Content, ContentKind, Entry, Finished, Item, Size, Source, SourceOptions, SourceSchema, Whence,
+};
+use crate::{Error, LeftOut};
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, StructArray};
+use arrow_schema::DataType;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Longest key in bytes.
+const KEY_BYTES_MAX: usize = 4096;
+/// Digits of a row number at least, so that names sort as rows do.
+const NUMBER_DIGITS_MIN: usize = 6;
+/// Labels by name at most: what has more is no label.
+const LABELS_MAX: usize = 1 << 24;
+
+/// Options of all sources that are tables.
+pub(crate) const TABLE_OPTIONS: [&str; 5] = ["content", "kind", "label", "key", "columns"];
+
+/// A table as a source.
+pub(crate) struct RowSource<T> {
+    table: T,
+    schema: SourceSchema,
+    roles: Roles,
+    /// Whether the path goes along as the last extra column.
+    with_path: bool,
+    current: Option<Current>,
+    labels: Labels,
+    /// Rows that were given out, over all files.
+    given: u64,
+}
+
+struct Current {
+    batch: Batch,
+    row: usize,
+    keys: Option<ArrayRef>,
+    labels: Option<ArrayRef>,
+    bytes: Option<ArrayRef>,
+    paths: Option<ArrayRef>,
+    extra: Option<Arc<RecordBatch>>,
+}
+
+#[derive(Default)]
+struct Labels {
+    names: Vec<String>,
+    indices: HashMap<String, i32>,
+}
+
+impl<T: Table> RowSource<T> {
+    /// Looks at the columns and decides what they are; `file` is named in errors.
+    pub(crate) fn open(mut table: T, options: &SourceOptions, file: &str) -> Result<Self, Error> {
+        let schema = Arc::clone(table.schema());
+        let features: Features = table.features().clone();
+        let mut roles = roles::choose(&schema, &features, options, file)?;
+        let first = match roles.content {
+            Some(content) => table.first_bytes(content)?,
+            None => Vec::new(),
+        };
+        let kind = roles::kind_of(&schema, roles.content, &features, options, &first);
+        let mut with_path = false;
+        if let (Some(content), KeyRole::Number) = (roles.content, &roles.key)
+            && content.path.is_some()
+        {
+            if table.are_paths_unique(content)? {
+                roles.key = KeyRole::Path;
+            } else {
+                with_path = options.columns.is_none();
+            }
+        }
+        let name = roles::content_name(&schema, roles.content);
+        let path_name = with_path.then(|| format!("{name}_path"));
+        let extra = roles::extra_schema(&schema, &roles, &features, path_name.as_deref());
+        table.start(roles.content)?;
+        let labels = Labels {
+            names: roles.label_names.clone().unwrap_or_default(),
+            indices: HashMap::new(),
+        };
+        let schema = SourceSchema { kind, name, extra };
+        Ok(Self { table, schema, roles, with_path, current: None, labels, given: 0 })
+    }
+
+    fn enter(&mut self, batch: Batch) -> Result<Current, Error> {
+        let column = |index: usize| Arc::clone(batch.columns.column(index));
+        let child = |content: ContentColumn, index: usize| {
+            let parent = column(content.column);
+            flat_child(parent.as_struct(), index)
+        };
+        let content = self.roles.content;
+        let bytes = content.map(|content| match content.bytes {
+            None => column(content.column),
+            Some(index) => child(content, index),
+        });
+        let paths = content.and_then(|content| content.path.map(|index| child(content, index)));
+        let paths = paths.map(|paths| as_text(&batch, &paths)).transpose()?;
+        let keys = match self.roles.key {
+            KeyRole::Column(index) => Some(as_text(&batch, &column(index))?),
+            KeyRole::Path => paths.clone(),
+            KeyRole::Number => None,
+        };
+        let labels = match self.roles.label.map(column) {
+            Some(labels) if labels.data_type().is_integer() => {
+                Some(cast(&batch, &labels, &DataType::Int64)?)
+            }
+            Some(labels) => Some(as_text(&batch, &labels)?),
+            None => None,
+        };
+        let extra = if self.schema.extra.fields().is_empty() {
+            None
+        } else {
+            let mut columns: Vec<ArrayRef> = self.roles.extra.iter().map(|&i| column(i)).collect();
+            if let (true, Some(paths)) = (self.with_path, &paths) {
+                columns.push(Arc::clone(paths));
+            }
+            let rows = RecordBatchOptions::new().with_row_count(Some(batch.columns.num_rows()));
+            let schema = Arc::clone(&self.schema.extra);
+            let extra = RecordBatch::try_new_with_options(schema, columns, &rows)
+                .map_err(|error| fault(&batch, 0, error.to_string()))?;
+            Some(Arc::new(extra))
+        };
+        Ok(Current { batch, row: 0, keys, labels, bytes, paths, extra })
+    }
+
+    fn item(&mut self, current: &Current) -> Result<Entry, Error> {
+        let row = current.row;
+        let batch = &current.batch;
+        let whence = whence(batch, row);
+        let content = match self.roles.content {
+            None => RowContent::Here(Content::Bytes(Vec::new())),
+            Some(_) => content_of(current, row),
+        };
+        let number = self.given;
+        self.given += 1;
+        let key = match &current.keys {
+            None => Ok(self.number_key(number, &content)?),
+            Some(keys) if keys.is_null(row) => Err("it has no key".to_owned()),
+            Some(keys) => match keys.as_string::<i32>().value(row) {
+                "" => Err("its key is empty".to_owned()),
+                key if key.len() > KEY_BYTES_MAX => {
+                    Err(format!("its key has {} bytes, the limit is {KEY_BYTES_MAX}", key.len()))
+                }
+                key => Ok(key.to_owned()),
+            },
+        };
+        let key = match key {
+            Ok(key) => key,
+            Err(reason) => return Ok(left_out(whence.to_string(), reason)),
+        };
+        let content = match content {
+            RowContent::Here(content) => content,
+            RowContent::Missing => {
+                return Ok(left_out(key, format!("{whence}: the content is null")));
+            }
+            RowContent::Unreadable(reason) => {
+                return Ok(left_out(key, format!("{whence}: {reason}")));
+            }
+        };
+        let label = match &current.labels {
+            None => None,
+            Some(labels) => self.label(labels, row, batch)?,
+        };
+        let extra = current.extra.as_ref().map(|extra| (Arc::clone(extra), row));
+        Ok(Entry::Sample(Box::new(Item { key, whence, content, label, extra })))
+    }
+
+    /// The number of a row as its key, with the extension that a picture or sound should have.
+    fn number_key(&self, number: u64, content: &RowContent) -> Result<String, Error> {
+        let digits = self.table.rows().map_or(NUMBER_DIGITS_MIN, |rows| {
+            rows.saturating_sub(1).to_string().len().max(NUMBER_DIGITS_MIN)
+        });
+        let mut key = format!("{number:0digits$}");
+        if let (ContentKind::Image | ContentKind::Audio, RowContent::Here(content)) =
+            (self.schema.kind, content)
+        {
+            let mut first = [0; 12];
+            let extension = match content {
+                Content::Bytes(bytes) => roles::extension_of(bytes),
+                Content::Range { file, offset, bytes } if *bytes >= 12 => {
+                    read_at(file, &mut first, *offset)?;
+                    roles::extension_of(&first)
+                }
+                Content::Range { .. } | Content::File { .. } => None,
+            };
+            if let Some(extension) = extension {
+                key.push('.');
+                key.push_str(extension);
+            }
+        }
+        Ok(key)
+    }
+
+    fn label(
+        &mut self,
+        labels: &ArrayRef,
+        row: usize,
+        batch: &Batch,
+    ) -> Result<Option<i32>, Error> {
+        if labels.is_null(row) {
+            return Ok(None);
+        }
+        if let Some(numbers) = labels.as_primitive_opt::<arrow_array::types::Int64Type>() {
+            let number = numbers.value(row);
+            let names = self.roles.label_names.as_ref().map(Vec::len);
+            return match (i32::try_from(number), names) {
+                // Hugging Face's class labels say -1 where a test set hides the label.
+                (Ok(-1), Some(_)) => Ok(None),
+                (Ok(label), Some(names)) if (0..names as i64).contains(&number) => Ok(Some(label)),
+                (_, Some(names)) => Err(fault(
+                    batch,
+                    row,
+                    format!("label {number}, but the file names {names} labels from 0"),
+                )),
+                (Ok(label @ 0..), None) => Ok(Some(label)),
+                (_, None) => Err(fault(
+                    batch,
+                    row,
+                    format!(
+                        "label {number}, but labels are 0 to {}; name another column with --label",
+                        i32::MAX
+                    ),
+                )),
+            };
+        }
+        let name = labels.as_string::<i32>().value(row);
+        if let Some(index) = self.labels.indices.get(name) {
+            return Ok(Some(*index));
+        }
+        if self.labels.names.len() >= LABELS_MAX {
+            let problem = format!("more than {LABELS_MAX} different labels; name another column");
+            return Err(fault(batch, row, problem));
+        }
+        let index = i32::try_from(self.labels.names.len()).expect("at most LABELS_MAX");
+        self.labels.names.push(name.to_owned());
+        self.labels.indices.insert(name.to_owned(), index);
+        Ok(Some(index))
+    }
+}
+
+impl<T: Table> Source for RowSource<T> {
+    fn schema(&self) -> &SourceSchema {
+        &self.schema
+    }
+
+    fn size(&self) -> Size {
+        Size { samples: self.table.rows(), bytes: self.table.bytes() }
+    }
+
+    fn next(&mut self) -> Result<Option<Entry>, Error> {
+        loop {
+            let mut current = match self.current.take() {
+                Some(current) => current,
+                None => match self.table.next()? {
+                    Some(batch) => self.enter(batch)?,
+                    None => return Ok(None),
+                },
+            };
+            if current.row < current.batch.columns.num_rows() {
+                let entry = self.item(&current)?;
+                current.row += 1;
+                self.current = Some(current);
+                return Ok(Some(entry));
+            }
+        }
+    }
+
+    fn finish(&mut self) -> Result<Finished, Error> {
+        self.table.end()?;
+        Ok(Finished { labels: std::mem::take(&mut self.labels.names) })
+    }
+}
+
+fn whence(batch: &Batch, row: usize) -> Whence {
+    let number = batch.first_row + row as u64;
+    Whence {
+        file: batch.file.clone(),
+        member: Some(format!("{} {number}", batch.noun)),
+        offset: None,
+    }
+}
+
+fn fault(batch: &Batch, row: usize, problem: String) -> Error {
+    Error::Malformed { whence: Box::new(whence(batch, row)), problem }
+}
+
+fn left_out(path: String, reason: String) -> Entry {
+    Entry::Unreadable(LeftOut { path, reason })
+}
+
+fn cast(batch: &Batch, array: &ArrayRef, to: &DataType) -> Result<ArrayRef, Error> {
+    if array.data_type() == to {
+        return Ok(Arc::clone(array));
+    }
+    let options = arrow_cast::CastOptions { safe: false, ..arrow_cast::CastOptions::default() };
+    arrow_cast::cast_with_options(array, to, &options)
+        .map_err(|error| fault(batch, 0, format!("in the rows from here on: {error}")))
+}
+
+fn as_text(batch: &Batch, array: &ArrayRef) -> Result<ArrayRef, Error> {
+    cast(batch, array, &DataType::Utf8)
+}
+
+/// A child of a struct, null also where the struct is.
+fn flat_child(parent: &StructArray, index: usize) -> ArrayRef {
+    let child = parent.column(index);
+    let nulls = arrow_buffer::NullBuffer::union(parent.nulls(), child.nulls());
+    let data = child.to_data().into_builder().nulls(nulls);
+    match data.build() {
+        Ok(data) => arrow_array::make_array(data),
+        // The child had passed the same checks with its own nulls.
+        Err(_) => Arc::clone(child),
+    }
+}
+
+fn content_of(current: &Current, row: usize) -> RowContent {
+    if let Contents::Beside(contents) = &current.batch.contents {
+        return contents[row].clone();
+    }
+    let Some(array) = &current.bytes else { return RowContent::Missing };
+    if array.is_null(row) {
+        if current.paths.as_ref().is_none_or(|paths| paths.is_null(row)) {
+            return RowContent::Missing;
+        }
+        return RowContent::Unreadable(
+            "its bytes are not in the file, only a path to them; embed them with the program that \
+             made it"
+                .to_owned(),
+        );
+    }
+    if let Contents::At { file, base } = &current.batch.contents
+        && let Some((start, end)) = offsets(array, row)
+    {
+        return RowContent::Here(Content::Range {
+            file: Arc::clone(file),
+            offset: base + start,
+            bytes: end - start,
+        });
+    }
+    match bytes_at(array, row) {
+        Some(bytes) => RowContent::Here(Content::Bytes(bytes.to_vec())),
+        None => RowContent::Unreadable(format!("a content of type {}", array.data_type())),
+    }
+}
+
+/// Where the bytes of a row begin and end among those of a column.
+pub(crate) fn offsets(array: &ArrayRef, row: usize) -> Option<(u64, u64)> {
+    if let Some(array) = array.as_binary_opt::<i32>() {
+        let offsets = array.value_offsets();
+        let of = |index: usize| u64::try_from(offsets[index]).ok();
+        return Some((of(row)?, of(row + 1)?));
+    }
+    let array = array.as_binary_opt::<i64>()?;
+    let offsets = array.value_offsets();
+    let of = |index: usize| u64::try_from(offsets[index]).ok();
+    Some((of(row)?, of(row + 1)?))
+}
+
+/// The bytes of a row of a column of bytes or text.
+pub(crate) fn bytes_at(array: &ArrayRef, row: usize) -> Option<&[u8]> {
+    Some(match array.data_type() {
+        DataType::Binary => array.as_binary::<i32>().value(row),
+        DataType::LargeBinary => array.as_binary::<i64>().value(row),
+        DataType::FixedSizeBinary(_) => array.as_fixed_size_binary().value(row),
+        DataType::Utf8 => array.as_string::<i32>().value(row).as_bytes(),
+        DataType::LargeUtf8 => array.as_string::<i64>().value(row).as_bytes(),
+        _ => return None,
+    })
+}

@@ -1,0 +1,89 @@
+//! Whether the files of a source are those that they were.
+
+use sha2::{Digest, Sha256};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// Names, lengths and times of the files of a source, in 128 bits.
+///
+/// It takes one look at each name and none at the contents; hidden files do not count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SourceStamp(u128);
+
+impl SourceStamp {
+    /// Of everything in these files and folders. For a path that names no file or folder by itself
+    /// (a pattern), it is that of the files beside it.
+    pub fn of(paths: &[&Path]) -> Self {
+        let mut sum = 0_u128;
+        for path in paths {
+            let (root, depth) = if path.exists() {
+                (*path, usize::MAX)
+            } else {
+                (path.parent().unwrap_or(Path::new(".")), 1)
+            };
+            let files = walkdir::WalkDir::new(root).max_depth(depth).follow_links(true);
+            let is_seen = |entry: &walkdir::DirEntry| {
+                entry.depth() == 0 || !entry.file_name().as_bytes().starts_with(b".")
+            };
+            // What does not read here does not read when it is packed either, and is named there.
+            for entry in files.into_iter().filter_entry(is_seen).filter_map(Result::ok) {
+                if let Ok(metadata) = entry.metadata()
+                    && metadata.is_file()
+                {
+                    // A sum does not depend on the order, in which a folder lists its files.
+                    sum = sum.wrapping_add(stamp_of(entry.path(), &metadata));
+                }
+            }
+        }
+        Self(sum)
+    }
+}
+
+fn stamp_of(path: &Path, metadata: &std::fs::Metadata) -> u128 {
+    let mut hash = Sha256::new();
+    hash.update(metadata.len().to_le_bytes());
+    hash.update(metadata.mtime().to_le_bytes());
+    hash.update(metadata.mtime_nsec().to_le_bytes());
+    hash.update(path.as_os_str().as_bytes());
+    let digest = hash.finalize();
+    let mut low = [0; 16];
+    low.copy_from_slice(&digest[..16]);
+    u128::from_le_bytes(low)
+}
+
+impl std::fmt::Display for SourceStamp {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(to, "{:032x}", self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::SourceStamp;
+
+    #[test]
+    fn files_that_come_go_or_change_change_the_stamp() {
+        let folder = tempfile::tempdir().unwrap();
+        let stamp = || SourceStamp::of(&[folder.path()]);
+        let put = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+        std::fs::create_dir(folder.path().join("below")).unwrap();
+        put("a", "one");
+        let mut seen = vec![stamp()];
+        put("below/b", "one");
+        seen.push(stamp());
+        put("a", "longer");
+        seen.push(stamp());
+        std::fs::rename(folder.path().join("a"), folder.path().join("c")).unwrap();
+        seen.push(stamp());
+        for (index, stamp) in seen.iter().enumerate() {
+            assert!(!seen[..index].contains(stamp));
+        }
+        put(".hidden", "x");
+        assert_eq!(seen.last(), Some(&stamp()));
+        let pattern = folder.path().join("{a..c}");
+        let of_pattern = SourceStamp::of(&[&pattern]);
+        put("c", "something else");
+        assert_ne!(of_pattern, SourceStamp::of(&[&pattern]));
+    }
+}

@@ -1,0 +1,469 @@
+//! Files that a table names: a folder with a CSV, TSV or JSON Lines file beside them.
+//!
+//! In reading order: `rows` (of the table), `types` (of its columns). The table is gone through
+//! twice: for the types and the names of the classes, then for the samples. Memory: the names of
+//! the classes, and one record batch of samples.
+
+mod rows;
+mod types;
+
+use super::columns::{Cell, Gather, Shape};
+use super::names::{kind_of, relative_path};
+use super::{
+    Content, ContentKind, Entry, Finished, Item, Size, Source, SourceOptions, SourceSchema, Whence,
+};
+use crate::{Error, LeftOut, natural_order};
+use meetpoint_format::dataset::schema::{IMAGE_BYTES_MAX, KEY_BYTES_MAX};
+use rows::{Format, Row, Rows, malformed};
+use std::collections::{BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+use types::Columns;
+
+/// What this is, for errors.
+const WORDS: &str = "files that a table names";
+/// Names of the column with the files, the likeliest first; `file_name` is that of Hugging Face.
+const FILE_COLUMNS: [&str; 13] = [
+    "file_name",
+    "filename",
+    "file",
+    "path",
+    "file_path",
+    "filepath",
+    "image",
+    "image_path",
+    "img",
+    "img_path",
+    "image_name",
+    "audio",
+    "audio_path",
+];
+/// Names of the column with the label, the likeliest first.
+const LABEL_COLUMNS: [&str; 5] = ["label", "class", "category", "target", "class_name"];
+/// Columns that every dataset has.
+const RESERVED: [&str; 4] = ["key", "label", "crc32c", "entry_points"];
+/// Entries of a folder that are looked at to find its table.
+const FOLDER_ENTRIES_MAX: usize = 10_000;
+/// Names of classes.
+const CLASSES_MAX: usize = 1 << 20;
+
+/// Says by what `path` is known to be a table of files, or a folder that holds one: the name of a
+/// file, and that of a column.
+pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
+    let table = match std::fs::metadata(path) {
+        Ok(metadata) if metadata.is_dir() => match tables_in(path).as_slice() {
+            [table] => table.clone(),
+            tables => match tables.iter().find(|table| is_metadata(table)) {
+                Some(table) => table.clone(),
+                None => return Ok(None),
+            },
+        },
+        Ok(metadata) if metadata.is_file() => path.to_path_buf(),
+        _ => return Ok(None),
+    };
+    let Some(format) = Format::of(&table) else {
+        return Ok(None);
+    };
+    // What does not read as a table is none.
+    let Ok(mut rows) = Rows::open(&table, format) else {
+        return Ok(None);
+    };
+    let mut columns = Columns::named(rows.columns().unwrap_or_default()).unwrap_or_default();
+    if let Ok(Some(row)) = rows.next() {
+        // Types do not matter here.
+        let _ = columns.absorb(&row);
+    }
+    let name = table.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    Ok(named(&columns, &FILE_COLUMNS)
+        .map(|index| format!("the table {name} has a column {}", columns.all[index].name)))
+}
+
+/// Tables at the top of a folder, in natural order.
+fn tables_in(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().take(FOLDER_ENTRIES_MAX);
+    let paths = entries.filter_map(|entry| entry.ok().map(|entry| entry.path()));
+    let is_table = |path: &PathBuf| {
+        let is_hidden = path.file_name().is_some_and(|n| n.as_encoded_bytes().starts_with(b"."));
+        !is_hidden && Format::of(path).is_some() && path.is_file()
+    };
+    let mut tables: Vec<PathBuf> = paths.filter(is_table).collect();
+    tables.sort_by(|left, right| natural_order(&left.to_string_lossy(), &right.to_string_lossy()));
+    tables
+}
+
+/// Whether a table has the name that Hugging Face gives it.
+fn is_metadata(table: &Path) -> bool {
+    let name = table.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    name.split('.').next() == Some("metadata")
+}
+
+/// The column of one of these names.
+fn named(columns: &Columns, names: &[&str]) -> Option<usize> {
+    names.iter().find_map(|name| {
+        columns.all.iter().position(|column| column.name.eq_ignore_ascii_case(name))
+    })
+}
+
+/// Opens a table, or the one in a folder.
+///
+/// Options: `table` (its file, where a folder holds several), `root` (the folder that names are
+/// relative to, else that of the table), `content` (the column with the names of the files), `label`,
+/// `key` (else the name of the file), `kind`, `columns`.
+pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Error> {
+    let known = ["content", "kind", "label", "key", "columns", "table", "root"];
+    options.allow_only(WORDS, &known)?;
+    let (table, root) = places(path, options)?;
+    let shown = table.display().to_string();
+    let wrong = |problem: String| {
+        let whence = Whence { file: shown.clone(), ..Whence::default() };
+        Error::Malformed { whence: Box::new(whence), problem }
+    };
+    let format = Format::of(&table).ok_or_else(|| {
+        wrong("no table by its name; expected .csv, .tsv, .jsonl or .ndjson".to_owned())
+    })?;
+    let plan = Plan::of(&table, format, options, &wrong)?;
+    let columns: Vec<(String, Shape)> =
+        plan.extra.iter().map(|column| (column.name.clone(), column.shape.clone())).collect();
+    let gather = Gather::new(&columns);
+    let name = match plan.kind {
+        ContentKind::None => "",
+        kind => kind.name(),
+    };
+    Ok(Box::new(TableSource {
+        schema: SourceSchema {
+            kind: plan.kind,
+            name: name.to_owned(),
+            extra: gather.schema().clone(),
+        },
+        rows: Rows::open(&table, format)?,
+        shown,
+        root,
+        plan,
+        gather,
+        failed: None,
+    }))
+}
+
+/// The table, and the folder that names in it are relative to.
+fn places(path: &Path, options: &SourceOptions) -> Result<(PathBuf, PathBuf), Error> {
+    let failed = |source| Error::Source { path: path.to_path_buf(), source };
+    let is_folder = std::fs::metadata(path).map_err(failed)?.is_dir();
+    let table = match (&options.table, is_folder) {
+        (Some(table), _) => table.clone(),
+        (None, false) => path.to_path_buf(),
+        (None, true) => {
+            let tables = tables_in(path);
+            let best = tables.iter().find(|table| is_metadata(table));
+            match (best, tables.as_slice()) {
+                (Some(table), _) => table.clone(),
+                (None, [table]) => table.clone(),
+                (None, tables) => {
+                    let whence = Whence { file: path.display().to_string(), ..Whence::default() };
+                    let problem = match tables {
+                        [] => "no table in it; name one with --table".to_owned(),
+                        [first, second, ..] => format!(
+                            "several tables in it, {} and {}; name one with --table",
+                            first.display(),
+                            second.display()
+                        ),
+                        [_] => unreachable!("one table is taken"),
+                    };
+                    return Err(Error::Malformed { whence: Box::new(whence), problem });
+                }
+            }
+        }
+    };
+    let root = match &options.root {
+        Some(root) => root.clone(),
+        None if is_folder => path.to_path_buf(),
+        None => table.parent().unwrap_or(Path::new("")).to_path_buf(),
+    };
+    Ok((table, root))
+}
+
+/// A further column.
+struct Extra {
+    index: usize,
+    /// In the table.
+    from: String,
+    name: String,
+    shape: Shape,
+}
+
+/// What the columns of a table become.
+struct Plan {
+    file: (usize, String),
+    key: Option<(usize, String)>,
+    label: Option<(usize, String)>,
+    kind: ContentKind,
+    /// Index of each class by its name; empty where labels are integers.
+    classes: HashMap<String, i32>,
+    labels: Vec<String>,
+    extra: Vec<Extra>,
+    samples: u64,
+}
+
+impl Plan {
+    /// Goes through a table.
+    fn of(
+        table: &Path,
+        format: Format,
+        options: &SourceOptions,
+        wrong: &dyn Fn(String) -> Error,
+    ) -> Result<Self, Error> {
+        let mut rows = Rows::open(table, format)?;
+        let shown = table.display().to_string();
+        let mut columns = Columns::named(rows.columns().unwrap_or_default()).map_err(wrong)?;
+        // Texts of each column that may be the label, and kinds of each that may name the files.
+        let mut texts: HashMap<usize, BTreeSet<String>> = HashMap::new();
+        let mut kinds: HashMap<usize, BTreeSet<&'static str>> = HashMap::new();
+        while let Some(row) = rows.next()? {
+            let place = || format!("row {}", rows.count);
+            columns.absorb(&row).map_err(|problem| malformed(&shown, place(), &problem))?;
+            if let Some(index) = find(&columns, options.label.as_deref(), &LABEL_COLUMNS) {
+                let texts = texts.entry(index).or_default();
+                let text = types::text(&row, index, &columns.all[index].name);
+                texts.extend(text.filter(|_| texts.len() <= CLASSES_MAX));
+            }
+            if let Some(index) = find(&columns, options.content.as_deref(), &FILE_COLUMNS)
+                && let Some(file) = types::text(&row, index, &columns.all[index].name)
+            {
+                let kind = kind_of(super::names::extension(&file));
+                kinds.entry(index).or_default().insert(kind.name());
+            }
+        }
+        if rows.count == 0 {
+            return Err(wrong("the table has no rows".to_owned()));
+        }
+        let with_name = |index: usize| (index, columns.all[index].name.clone());
+        let file = column(&columns, "content", options.content.as_deref(), &FILE_COLUMNS)
+            .map_err(wrong)?
+            .ok_or_else(|| {
+                wrong(format!(
+                    "no column with the names of the files, such as file_name; name it with \
+                     --content: {}",
+                    names(&columns)
+                ))
+            })?;
+        let key = column(&columns, "key", options.key.as_deref(), &[]).map_err(wrong)?;
+        let label = label(&columns, options, file).map_err(wrong)?;
+        let texts = label.and_then(|index| texts.remove(&index)).unwrap_or_default();
+        let mut labels = Vec::new();
+        if label.is_some_and(|index| columns.all[index].shape() == Shape::Text) {
+            if texts.len() > CLASSES_MAX {
+                return Err(wrong(format!("more than {CLASSES_MAX} labels; --label is another?")));
+            }
+            labels = texts.into_iter().collect();
+            labels.sort_by(|left, right| natural_order(left, right));
+        }
+        let classes = labels.iter().enumerate().map(|(index, label)| {
+            (label.clone(), i32::try_from(index).expect("at most 2^20 classes"))
+        });
+        let kinds = kinds.remove(&file).unwrap_or_default();
+        let kind = options.kind.unwrap_or_else(|| match kinds.iter().next() {
+            Some(kind) if kinds.len() == 1 => {
+                let all = ContentKind::ALL.into_iter();
+                all.into_iter().find(|known| known.name() == *kind).unwrap_or(ContentKind::Bytes)
+            }
+            _ => ContentKind::Bytes,
+        });
+        let taken = [Some(file), label, key.filter(|_| options.key.is_some())];
+        let extra = extras(&columns, &taken, kind.name(), options.columns.as_deref());
+        Ok(Self {
+            file: with_name(file),
+            key: key.map(with_name),
+            label: label.map(with_name),
+            kind,
+            classes: classes.collect(),
+            labels,
+            extra: extra.map_err(wrong)?,
+            samples: rows.count,
+        })
+    }
+}
+
+/// The column that was asked for, or the first of the usual names.
+fn find(columns: &Columns, asked: Option<&str>, usual: &[&str]) -> Option<usize> {
+    match asked {
+        Some(asked) => columns.index(asked),
+        None => named(columns, usual),
+    }
+}
+
+/// The same, where it is an error that what was asked for is not there.
+fn column(
+    columns: &Columns,
+    option: &str,
+    asked: Option<&str>,
+    usual: &[&str],
+) -> Result<Option<usize>, String> {
+    match (find(columns, asked, usual), asked) {
+        (None, Some(asked)) => {
+            Err(format!("no column {asked} (--{option}); there are {}", names(columns)))
+        }
+        (found, _) => Ok(found),
+    }
+}
+
+fn label(columns: &Columns, options: &SourceOptions, file: usize) -> Result<Option<usize>, String> {
+    let asked = options.label.as_deref();
+    let found = column(columns, "label", asked, &LABEL_COLUMNS)?;
+    let Some(index) = found.filter(|index| *index != file) else {
+        return Ok(None);
+    };
+    match (columns.all[index].shape(), asked) {
+        (Shape::Int | Shape::Text, _) => Ok(Some(index)),
+        (_, None) => Ok(None),
+        (shape, Some(asked)) => {
+            Err(format!("{asked} is {}; a label is an integer or a name", shape.name()))
+        }
+    }
+}
+
+fn names(columns: &Columns) -> String {
+    let names: Vec<&str> = columns.all.iter().map(|column| column.name.as_str()).collect();
+    names.join(", ")
+}
+
+/// The columns that are nothing else, or those of them that were asked for.
+fn extras(
+    columns: &Columns,
+    taken: &[Option<usize>],
+    content: &str,
+    asked: Option<&[String]>,
+) -> Result<Vec<Extra>, String> {
+    let extra = |index: usize| {
+        let column = &columns.all[index];
+        let is_reserved = RESERVED.contains(&column.name.as_str()) || column.name == content;
+        let is_reserved = is_reserved || column.name.is_empty();
+        let name = match is_reserved {
+            true => format!("table.{}", column.name),
+            false => column.name.clone(),
+        };
+        Extra { index, from: column.name.clone(), name, shape: column.shape() }
+    };
+    match asked {
+        None => {
+            let free = (0..columns.all.len()).filter(|index| !taken.contains(&Some(*index)));
+            Ok(free.map(extra).collect())
+        }
+        Some(asked) => asked
+            .iter()
+            .map(|name| match columns.index(name) {
+                Some(index) => Ok(extra(index)),
+                None => Err(format!("no column {name} (--columns); there are {}", names(columns))),
+            })
+            .collect(),
+    }
+}
+
+struct TableSource {
+    schema: SourceSchema,
+    rows: Rows,
+    shown: String,
+    root: PathBuf,
+    plan: Plan,
+    gather: Gather,
+    failed: Option<Error>,
+}
+
+impl Source for TableSource {
+    fn schema(&self) -> &SourceSchema {
+        &self.schema
+    }
+
+    fn size(&self) -> Size {
+        Size { samples: Some(self.plan.samples), bytes: None }
+    }
+
+    fn next(&mut self) -> Result<Option<Entry>, Error> {
+        loop {
+            if let Some(entry) = self.gather.pop() {
+                return Ok(Some(entry));
+            }
+            if let Some(error) = self.failed.take() {
+                return Err(error);
+            }
+            match self.advance() {
+                Ok(true) => {}
+                end => {
+                    self.gather.flush().map_err(|problem| self.changed(&problem))?;
+                    match end {
+                        // The samples before it come first.
+                        Err(error) => self.failed = Some(error),
+                        Ok(_) => return Ok(self.gather.pop()),
+                    }
+                }
+            }
+        }
+    }
+
+    fn finish(&mut self) -> Result<Finished, Error> {
+        Ok(Finished { labels: self.plan.labels.clone() })
+    }
+}
+
+impl TableSource {
+    /// Takes in one more row; `false` at the end.
+    fn advance(&mut self) -> Result<bool, Error> {
+        let Some(row) = self.rows.next()? else {
+            return Ok(false);
+        };
+        match self.item(&row) {
+            Ok((item, cells)) => {
+                self.gather.push(item, cells).map_err(|problem| self.changed(&problem))?;
+            }
+            Err(reason) => {
+                let path = format!("{}, row {}", self.shown, self.rows.count);
+                self.gather.note(Entry::Unreadable(LeftOut { path, reason }));
+            }
+        }
+        Ok(true)
+    }
+
+    /// The sample of a row; why it is none, in words.
+    fn item(&self, row: &Row) -> Result<(Item, Vec<Cell>), String> {
+        let plan = &self.plan;
+        let text = |(index, name): &(usize, String)| types::text(row, *index, name);
+        let named = text(&plan.file).ok_or_else(|| format!("no file in {}", plan.file.1))?;
+        let file = relative_path(named.as_bytes()).map_err(|why| format!("{named}: {why}"))?;
+        let key = match &plan.key {
+            None => file.clone(),
+            Some(column) => text(column).ok_or_else(|| format!("no key in {}", column.1))?,
+        };
+        if key.len() > KEY_BYTES_MAX {
+            return Err(format!("its key has {} bytes, the limit is {KEY_BYTES_MAX}", key.len()));
+        }
+        let path = self.root.join(&file);
+        let metadata = std::fs::metadata(&path).map_err(|error| format!("{file}: {error}"))?;
+        if !metadata.is_file() {
+            return Err(format!("{file} is not a regular file"));
+        }
+        if metadata.len() > IMAGE_BYTES_MAX {
+            let bytes = metadata.len();
+            return Err(format!("{file} has {bytes} bytes, the limit is {IMAGE_BYTES_MAX}"));
+        }
+        let label = match plan.label.as_ref().and_then(&text) {
+            None => None,
+            Some(label) if plan.classes.is_empty() => {
+                let number = label.parse::<i32>();
+                Some(number.map_err(|_| format!("{label} is no label: an integer of 32 bits"))?)
+            }
+            Some(label) => Some(*plan.classes.get(&label).ok_or("its label came after the rest")?),
+        };
+        let cells = plan.extra.iter();
+        let cells = cells.map(|extra| types::cell(row, extra.index, &extra.from, &extra.shape));
+        let whence = Whence {
+            file: self.shown.clone(),
+            member: Some(format!("row {}", self.rows.count)),
+            offset: None,
+        };
+        let content = Content::File { path, bytes: metadata.len() };
+        Ok((Item { key, whence, content, label, extra: None }, cells.collect()))
+    }
+
+    /// The table has other types than at the first look.
+    fn changed(&self, problem: &str) -> Error {
+        let problem = format!("{problem}; nothing may write to a source while it is packed");
+        malformed(&self.shown, format!("row {}", self.rows.count), &problem)
+    }
+}

@@ -1,0 +1,203 @@
+//! Types of the columns of a table.
+//!
+//! Fields of CSV are texts; a column is of integers, numbers or truth values where each field that
+//! is not empty reads as one and nothing of it is lost (`007` stays a text). An empty field is null.
+
+use super::rows::Row;
+use crate::source::columns::{Cell, Shape};
+use serde_json::Value;
+
+/// Columns of a table.
+const COLUMNS_MAX: usize = 4096;
+
+/// What a column's fields may be.
+#[derive(Debug, Clone, Copy)]
+struct Guess {
+    has_any: bool,
+    may_be_bool: bool,
+    may_be_int: bool,
+    may_be_float: bool,
+}
+
+/// A column of a table.
+#[derive(Debug)]
+pub(super) struct Column {
+    pub(super) name: String,
+    guess: Guess,
+    shape: Shape,
+}
+
+impl Column {
+    fn new(name: &str) -> Self {
+        let guess =
+            Guess { has_any: false, may_be_bool: true, may_be_int: true, may_be_float: true };
+        Self { name: name.to_owned(), guess, shape: Shape::Null }
+    }
+
+    /// Its type, as far as its fields tell.
+    pub(super) fn shape(&self) -> Shape {
+        match self.guess {
+            _ if self.shape != Shape::Null => self.shape.clone(),
+            Guess { has_any: false, .. } => Shape::Null,
+            Guess { may_be_bool: true, .. } => Shape::Bool,
+            Guess { may_be_int: true, .. } => Shape::Int,
+            Guess { may_be_float: true, .. } => Shape::Float,
+            _ => Shape::Text,
+        }
+    }
+
+    fn absorb_field(&mut self, field: &str) {
+        if field.is_empty() {
+            return;
+        }
+        let guess = &mut self.guess;
+        guess.has_any = true;
+        guess.may_be_bool &= truth(field).is_some();
+        guess.may_be_int &= integer(field).is_some();
+        guess.may_be_float &= number(field).is_some();
+    }
+}
+
+/// The columns of a table, as they are found.
+#[derive(Debug, Default)]
+pub(super) struct Columns {
+    pub(super) all: Vec<Column>,
+}
+
+impl Columns {
+    /// With the names that stand above a table; fails in words.
+    pub(super) fn named(names: &[String]) -> Result<Self, String> {
+        let mut columns = Self::default();
+        for name in names {
+            if columns.index(name).is_some() {
+                return Err(format!("two columns are named {name}; rename one"));
+            }
+            columns.add(name)?;
+        }
+        Ok(columns)
+    }
+
+    /// Where the column of that name stands.
+    pub(super) fn index(&self, name: &str) -> Option<usize> {
+        self.all.iter().position(|column| column.name == name)
+    }
+
+    fn add(&mut self, name: &str) -> Result<usize, String> {
+        if self.all.len() == COLUMNS_MAX {
+            return Err(format!("more than {COLUMNS_MAX} columns"));
+        }
+        self.all.push(Column::new(name));
+        Ok(self.all.len() - 1)
+    }
+
+    /// Takes a row into account; fails in words.
+    pub(super) fn absorb(&mut self, row: &Row) -> Result<(), String> {
+        match row {
+            Row::Fields(fields) => {
+                self.all.iter_mut().zip(fields).for_each(|(column, field)| {
+                    column.absorb_field(field);
+                });
+                Ok(())
+            }
+            Row::Object(object) => object.iter().try_for_each(|(name, value)| {
+                let index = match self.index(name) {
+                    Some(index) => index,
+                    None => self.add(name)?,
+                };
+                let absorbed = self.all[index].shape.absorb(value);
+                absorbed.map_err(|problem| {
+                    format!("{name}: {problem}; one column has one type: make it the same")
+                })
+            }),
+        }
+    }
+}
+
+/// What stands in a column of a row.
+pub(super) fn cell(row: &Row, index: usize, name: &str, shape: &Shape) -> Cell {
+    let field = match row {
+        Row::Object(object) => {
+            return match object.get(name) {
+                None | Some(Value::Null) => Cell::Null,
+                Some(value) => Cell::Json(value.clone()),
+            };
+        }
+        Row::Fields(fields) => fields.get(index).unwrap_or_default(),
+    };
+    let as_text = || Cell::Json(Value::String(field.to_owned()));
+    match shape {
+        _ if field.is_empty() => Cell::Null,
+        Shape::Bool => truth(field).map_or_else(as_text, |value| Cell::Json(value.into())),
+        Shape::Int => integer(field).map_or_else(as_text, |value| Cell::Json(value.into())),
+        Shape::Float => number(field).map_or_else(as_text, Cell::Float),
+        _ => as_text(),
+    }
+}
+
+/// What stands in a column of a row, as a text.
+pub(super) fn text(row: &Row, index: usize, name: &str) -> Option<String> {
+    match row {
+        Row::Fields(fields) => fields.get(index).filter(|text| !text.is_empty()).map(str::to_owned),
+        Row::Object(object) => match object.get(name)? {
+            Value::Null => None,
+            Value::String(text) => Some(text.clone()),
+            value => Some(value.to_string()),
+        },
+    }
+}
+
+fn truth(field: &str) -> Option<bool> {
+    match field {
+        "true" | "True" | "TRUE" => Some(true),
+        "false" | "False" | "FALSE" => Some(false),
+        _ => None,
+    }
+}
+
+/// An integer that is written as this program would write it.
+fn integer(field: &str) -> Option<i64> {
+    field.parse().ok().filter(|value: &i64| value.to_string() == field)
+}
+
+/// A number with a point or an exponent, or an integer; not one with zeros before it, or one of
+/// more digits than an integer holds.
+fn number(field: &str) -> Option<f64> {
+    let digits = field.strip_prefix('-').unwrap_or(field);
+    if digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        // Beyond 2^53 not each integer is a float.
+        let value = integer(field).filter(|value| value.unsigned_abs() <= 1 << 53)?;
+        return Some(value as f64);
+    }
+    let is_padded = digits.starts_with('0') && !digits.starts_with("0.") && !digits[1..].is_empty();
+    let is_padded = is_padded && !digits[1..].starts_with(['e', 'E']);
+    if is_padded || field.starts_with('+') {
+        return None;
+    }
+    field.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape_of(fields: &[&str]) -> Shape {
+        let mut column = Column::new("a");
+        fields.iter().for_each(|field| column.absorb_field(field));
+        column.shape()
+    }
+
+    #[test]
+    fn a_column_has_the_narrowest_type_that_loses_nothing() {
+        assert_eq!(shape_of(&["1", "", "-20"]), Shape::Int);
+        assert_eq!(shape_of(&["1", "2.5", "1e-3", "nan"]), Shape::Float);
+        assert_eq!(shape_of(&["True", "false"]), Shape::Bool);
+        assert_eq!(shape_of(&["007", "1"]), Shape::Text);
+        assert_eq!(shape_of(&["12345678901234567890"]), Shape::Text);
+        assert_eq!(shape_of(&["9007199254740993", "0.5"]), Shape::Text);
+        assert_eq!(shape_of(&["1", "true"]), Shape::Text);
+        assert_eq!(shape_of(&["-0"]), Shape::Text);
+        assert_eq!(shape_of(&["0", "0.5", "0e1"]), Shape::Float);
+        assert_eq!(shape_of(&["+1"]), Shape::Text);
+        assert_eq!(shape_of(&["", ""]), Shape::Null);
+    }
+}

@@ -1,0 +1,368 @@
+//! WebDataset: shards of samples in tar files, plain or compressed with gzip or zstd.
+//!
+//! In reading order: `shards` (which files), `members` (of one file), `samples` (members that
+//! belong together), `survey` (a first pass: which parts, of which types), `plan` (what becomes of
+//! them). Members of plain shards are given as ranges of the file. Memory: 32 bytes a sample for
+//! its key, the names of the classes, and one record batch of samples.
+
+pub(super) mod members;
+mod plan;
+mod samples;
+mod shards;
+mod survey;
+
+use super::columns::{Cell, Gather, Shape};
+use super::input::{Input, read_up_to};
+use super::names::Seen;
+use super::{Content, Entry, Finished, Item, Size, Source, SourceOptions, SourceSchema, Whence};
+use crate::{Error, LeftOut};
+use meetpoint_format::dataset::schema::{IMAGE_BYTES_MAX, KEY_BYTES_MAX};
+use plan::{From, Plan};
+use samples::{Group, Part, Samples, Yield};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use survey::{Role, Survey, TEXT_BYTES_MAX, WORD_BYTES_MAX};
+
+/// What this is, for errors and help.
+pub const WORDS: &str = "WebDataset tar shards";
+
+/// Says by what `path` is a tar file (by content), a folder that holds such (by name), or a pattern
+/// of names such as `train-{000..099}.tar`.
+pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
+    Ok(match std::fs::metadata(path) {
+        Ok(metadata) if metadata.is_dir() => shards::first_in(path)
+            .map(|shard| format!("it holds the tar file {}", shard.to_string_lossy())),
+        Ok(metadata) if metadata.is_file() && begins_as_tar(path)? => {
+            Some("it begins as a tar file does".to_owned())
+        }
+        Ok(_) => None,
+        Err(_) => {
+            let is_pattern = path.to_str().is_some_and(|text| text.contains('{'));
+            (is_pattern && shards::has_tar_name(path))
+                .then(|| "it is a pattern of names of tar files".to_owned())
+        }
+    })
+}
+
+/// Whether the first block, decompressed, is the header of a member (or the end mark of an empty
+/// archive that calls itself one).
+pub(super) fn begins_as_tar(path: &Path) -> Result<bool, Error> {
+    let mut input = Input::open(path)?;
+    let mut block = [0; 512];
+    Ok(match read_up_to(&mut input, &mut block) {
+        Ok(512) => {
+            members::has_checksum(&block)
+                || shards::has_tar_name(path) && block.iter().all(|byte| *byte == 0)
+        }
+        _ => false,
+    })
+}
+
+/// Opens the shards that `path` names. They are gone through once before this returns, and once
+/// more for the samples.
+///
+/// Options: `content` and `label` name parts (`jpg`, `cls`; the label may be a field of the JSON),
+/// `kind`, `columns`.
+pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Error> {
+    options.allow_only(WORDS, &["content", "kind", "label", "columns"])?;
+    let shards = shards::shards_of(path)?;
+    let survey = Survey::of(&shards, options.label.as_deref())?;
+    let malformed = |problem: String| Error::Malformed {
+        whence: Box::new(Whence { file: path.display().to_string(), ..Whence::default() }),
+        problem,
+    };
+    if survey.samples == 0 {
+        return Err(malformed("no samples in it; expected members such as 0001.jpg".to_owned()));
+    }
+    let plan = Plan::of(&survey, options).map_err(malformed)?;
+    if survey.shares_keys {
+        check_names_differ(&shards)?;
+    }
+    let columns: Vec<(String, Shape)> =
+        plan.columns.iter().map(|column| (column.name.clone(), column.shape.clone())).collect();
+    let gather = Gather::new(&columns);
+    let schema =
+        SourceSchema { kind: plan.kind, name: plan.name.clone(), extra: gather.schema().clone() };
+    Ok(Box::new(TarSource {
+        schema,
+        size: Size { samples: Some(survey.samples), bytes: Some(survey.bytes) },
+        shares_keys: survey.shares_keys,
+        plan,
+        gather,
+        shards,
+        next_shard: 0,
+        open: None,
+        failed: None,
+    }))
+}
+
+/// Where samples of two shards have one key, all keys begin with the name of the shard.
+fn check_names_differ(shards: &[PathBuf]) -> Result<(), Error> {
+    let mut seen = Seen::default();
+    match shards.iter().find(|shard| !seen.insert(&stem(shard))) {
+        None => Ok(()),
+        Some(shard) => Err(Error::Malformed {
+            whence: Box::new(Whence { file: shard.display().to_string(), ..Whence::default() }),
+            problem: "another shard has the same name, and samples have the same keys; rename one \
+                      of the shards"
+                .to_owned(),
+        }),
+    }
+}
+
+/// The name of a shard without what says that it is one.
+fn stem(shard: &Path) -> String {
+    let name = shard.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let end = name.to_ascii_lowercase().rfind(".t").unwrap_or(name.len());
+    name[..end].to_owned()
+}
+
+struct TarSource {
+    schema: SourceSchema,
+    size: Size,
+    shares_keys: bool,
+    plan: Plan,
+    gather: Gather,
+    shards: Vec<PathBuf>,
+    next_shard: usize,
+    open: Option<Samples>,
+    failed: Option<Error>,
+}
+
+impl Source for TarSource {
+    fn schema(&self) -> &SourceSchema {
+        &self.schema
+    }
+
+    fn size(&self) -> Size {
+        self.size
+    }
+
+    fn next(&mut self) -> Result<Option<Entry>, Error> {
+        loop {
+            if let Some(entry) = self.gather.pop() {
+                return Ok(Some(entry));
+            }
+            if let Some(error) = self.failed.take() {
+                return Err(error);
+            }
+            match self.advance() {
+                Ok(true) => {}
+                Ok(false) => {
+                    self.gather.flush().map_err(|problem| self.changed(problem))?;
+                    return Ok(self.gather.pop());
+                }
+                // The samples before it come first.
+                Err(error) => {
+                    self.gather.flush().map_err(|problem| self.changed(problem))?;
+                    self.failed = Some(error);
+                }
+            }
+        }
+    }
+
+    fn finish(&mut self) -> Result<Finished, Error> {
+        Ok(Finished { labels: self.plan.labels.clone() })
+    }
+}
+
+impl TarSource {
+    /// Takes in one more sample; `false` at the end of the last shard.
+    fn advance(&mut self) -> Result<bool, Error> {
+        let samples = match &mut self.open {
+            Some(samples) => samples,
+            None => {
+                let Some(shard) = self.shards.get(self.next_shard) else {
+                    return Ok(false);
+                };
+                self.next_shard += 1;
+                self.open.insert(Samples::open(shard)?)
+            }
+        };
+        let is_plain = samples.members().is_plain();
+        let plan = &self.plan;
+        match samples.next(&|part| wanted(plan, part, is_plain))? {
+            None => self.open = None,
+            Some(Yield::Other(entry)) => self.gather.note(entry),
+            Some(Yield::Group(group)) => self.add(group)?,
+        }
+        Ok(true)
+    }
+
+    fn add(&mut self, group: Group) -> Result<(), Error> {
+        let path = format!("{} in {}", group.key, group.whence.file);
+        match self.item(group) {
+            Ok((item, cells)) => {
+                self.gather.push(item, cells).map_err(|problem| self.changed(problem))
+            }
+            Err(reason) => {
+                self.gather.note(Entry::Unreadable(LeftOut { path, reason }));
+                Ok(())
+            }
+        }
+    }
+
+    /// The sample that members make; why it does not read, in words.
+    fn item(&self, mut group: Group) -> Result<(Item, Vec<Cell>), String> {
+        if let Some(broken) = group.broken {
+            return Err(broken);
+        }
+        let content = self.content(&mut group)?;
+        let json = parse_json(&group)?;
+        let label = self.label(&group, &json)?;
+        let cells = self.plan.columns.iter().map(|column| match &column.from {
+            From::Field(part, field) => Ok(field_of(&json, part, field)),
+            From::Part(name) => match column.role {
+                Role::Json => Ok(value_of(&json, name).cloned().map_or(Cell::Null, cell_of)),
+                role => cell(&mut group.parts, name, role, &column.shape),
+            },
+        });
+        let cells = cells.collect::<Result<Vec<_>, String>>()?;
+        let key = match (self.shares_keys, self.next_shard.checked_sub(1)) {
+            (true, Some(shard)) => format!("{}/{}", stem(&self.shards[shard]), group.key),
+            _ => group.key,
+        };
+        if key.len() > KEY_BYTES_MAX {
+            return Err(format!("its key has {} bytes, the limit is {KEY_BYTES_MAX}", key.len()));
+        }
+        Ok((Item { key, whence: group.whence, content, label, extra: None }, cells))
+    }
+
+    fn content(&self, group: &mut Group) -> Result<Content, String> {
+        if self.plan.content.is_empty() {
+            return Ok(Content::Bytes(Vec::new()));
+        }
+        let wanted = |part: &&mut Part| self.plan.content.contains(&part.name);
+        let Some(part) = group.parts.iter_mut().find(wanted) else {
+            return Err(format!("it has no {}, as others have", self.plan.content.join(" or ")));
+        };
+        if part.member.bytes > IMAGE_BYTES_MAX {
+            let bytes = part.member.bytes;
+            return Err(format!("{} bytes, the limit is {IMAGE_BYTES_MAX}", bytes));
+        }
+        let samples = self.open.as_ref().expect("a sample comes of an open shard");
+        if samples.members().is_plain() {
+            let file = samples.members().input().file().clone();
+            return Ok(Content::Range {
+                file,
+                offset: part.member.offset,
+                bytes: part.member.bytes,
+            });
+        }
+        part.bytes.take().expect("the content of a compressed shard is read").map(Content::Bytes)
+    }
+
+    fn label(&self, group: &Group, json: &[(String, Value)]) -> Result<Option<i32>, String> {
+        let value = match &self.plan.label {
+            None => return Ok(None),
+            Some(From::Part(name)) => match group.parts.iter().find(|part| part.name == *name) {
+                None => return Ok(None),
+                Some(part) => Value::String(word_of(part)?.to_owned()),
+            },
+            Some(From::Field(part, field)) => match field_of(json, part, field) {
+                Cell::Json(value) => value,
+                _ => return Ok(None),
+            },
+        };
+        let text = match &value {
+            Value::String(text) => text.clone(),
+            value => value.to_string(),
+        };
+        if !self.plan.classes.is_empty() {
+            let class = self.plan.classes.get(&text);
+            return class.copied().map(Some).ok_or_else(|| format!("no label: {text:?}"));
+        }
+        let label = text.parse::<i32>();
+        label.map(Some).map_err(|_| format!("{text:?} is no label: an integer of 32 bits"))
+    }
+
+    /// A shard has other parts or types than in the first pass.
+    fn changed(&self, problem: String) -> Error {
+        let shard = &self.shards[self.next_shard.saturating_sub(1)];
+        Error::Malformed {
+            whence: Box::new(Whence { file: shard.display().to_string(), ..Whence::default() }),
+            problem: format!("{problem}; nothing may write to a source while it is packed"),
+        }
+    }
+}
+
+/// The longest that a part may be where it is read in the second pass.
+fn wanted(plan: &Plan, part: &str, is_plain: bool) -> Option<u64> {
+    if plan.content.iter().any(|name| name == part) {
+        return (!is_plain).then_some(IMAGE_BYTES_MAX);
+    }
+    let is_of = |from: &From| match from {
+        From::Part(name) | From::Field(name, _) => name == part,
+    };
+    let is_used = plan.label.as_ref().is_some_and(is_of)
+        || plan.columns.iter().any(|column| is_of(&column.from));
+    is_used.then(|| match Role::of(part) {
+        Role::Json | Role::Text => TEXT_BYTES_MAX,
+        Role::Word => WORD_BYTES_MAX,
+        Role::Binary(_) => IMAGE_BYTES_MAX,
+    })
+}
+
+fn parse_json(group: &Group) -> Result<Vec<(String, Value)>, String> {
+    let mut parsed = Vec::new();
+    for part in group.parts.iter().filter(|part| Role::of(&part.name) == Role::Json) {
+        let Some(bytes) = &part.bytes else {
+            continue;
+        };
+        let bytes = bytes.as_ref().map_err(|problem| format!(".{}: {problem}", part.name))?;
+        let value = serde_json::from_slice(bytes)
+            .map_err(|error| format!(".{}: no JSON: {error}", part.name))?;
+        parsed.push((part.name.clone(), value));
+    }
+    Ok(parsed)
+}
+
+fn value_of<'a>(json: &'a [(String, Value)], part: &str) -> Option<&'a Value> {
+    json.iter().find(|(name, _)| name == part).map(|(_, value)| value)
+}
+
+fn field_of(json: &[(String, Value)], part: &str, field: &str) -> Cell {
+    let value = value_of(json, part).and_then(|value| value.get(field));
+    value.cloned().map_or(Cell::Null, cell_of)
+}
+
+fn cell_of(value: Value) -> Cell {
+    if value.is_null() { Cell::Null } else { Cell::Json(value) }
+}
+
+/// A part that is an integer or a name, without the white space around it.
+fn word_of(part: &Part) -> Result<&str, String> {
+    let name = &part.name;
+    let bytes = match &part.bytes {
+        Some(Ok(bytes)) => bytes,
+        Some(Err(problem)) => return Err(format!(".{name}: {problem}")),
+        None => return Err(format!(".{name} was not read")),
+    };
+    let word = std::str::from_utf8(bytes).map_err(|_| format!(".{name} is not UTF-8"))?;
+    Ok(word.trim())
+}
+
+/// The cell of a column that is a member.
+fn cell(parts: &mut [Part], name: &str, role: Role, shape: &Shape) -> Result<Cell, String> {
+    let Some(part) = parts.iter_mut().find(|part| part.name == name) else {
+        return Ok(Cell::Null);
+    };
+    if role == Role::Word {
+        let word = word_of(part)?;
+        return Ok(match (shape, word.parse::<i64>()) {
+            _ if word.is_empty() => Cell::Null,
+            (Shape::Int, Ok(number)) => Cell::Json(number.into()),
+            _ => Cell::Json(Value::String(word.to_owned())),
+        });
+    }
+    let bytes = match part.bytes.take() {
+        Some(Ok(bytes)) => bytes,
+        Some(Err(problem)) => return Err(format!(".{name}: {problem}")),
+        None => return Err(format!(".{name} was not read")),
+    };
+    if role != Role::Text {
+        return Ok(Cell::Bytes(bytes));
+    }
+    let text = String::from_utf8(bytes).map_err(|_| format!(".{name} is not UTF-8"))?;
+    Ok(Cell::Json(Value::String(text)))
+}

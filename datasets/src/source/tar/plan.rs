@@ -1,0 +1,236 @@
+//! What becomes of the parts of a sample: content, label, columns.
+
+use super::survey::{PartSeen, Role, Survey, are_classes};
+use crate::natural_order;
+use crate::source::columns::Shape;
+use crate::source::{ContentKind, SourceOptions};
+use std::collections::{BTreeSet, HashMap};
+
+/// Columns that every dataset has.
+const RESERVED: [&str; 4] = ["key", "label", "crc32c", "entry_points"];
+
+/// Where a column comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum From {
+    Part(String),
+    /// A field of the JSON in that part.
+    Field(String, String),
+}
+
+/// A further column.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Column {
+    pub(super) name: String,
+    pub(super) from: From,
+    pub(super) role: Role,
+    pub(super) shape: Shape,
+}
+
+/// What becomes of the parts.
+#[derive(Debug)]
+pub(super) struct Plan {
+    /// Parts that are the content; a sample has one of them.
+    pub(super) content: Vec<String>,
+    pub(super) kind: ContentKind,
+    pub(super) name: String,
+    pub(super) label: Option<From>,
+    /// Index of each class by its name; empty where labels are integers.
+    pub(super) classes: HashMap<String, i32>,
+    /// Names of the classes by index.
+    pub(super) labels: Vec<String>,
+    pub(super) columns: Vec<Column>,
+}
+
+impl Plan {
+    /// For what a survey found; fails in words.
+    pub(super) fn of(survey: &Survey, options: &SourceOptions) -> Result<Self, String> {
+        let content = content_of(survey, options.content.as_deref())?;
+        let kind = options.kind.unwrap_or_else(|| {
+            match content.first().map(|name| (name, Role::of(name))) {
+                None => ContentKind::None,
+                Some((_, Role::Binary(kind))) => kind,
+                Some((_, Role::Text)) => ContentKind::Text,
+                Some((_, Role::Json | Role::Word)) => ContentKind::Bytes,
+            }
+        });
+        let name = match (kind, content.first()) {
+            (ContentKind::Image, _) => "image".to_owned(),
+            (ContentKind::Audio, _) => "audio".to_owned(),
+            (ContentKind::Text, _) => "text".to_owned(),
+            (ContentKind::Bytes, Some(part)) => part.clone(),
+            (ContentKind::Bytes | ContentKind::None, _) => String::new(),
+        };
+        let (label, names) = label_of(survey, options.label.as_deref(), &content)?;
+        let mut labels: Vec<String> = names.into_iter().collect();
+        labels.sort_by(|left, right| natural_order(left, right));
+        let index = |(index, name): (usize, &String)| {
+            (name.clone(), i32::try_from(index).expect("at most 2^20 classes"))
+        };
+        let classes = labels.iter().enumerate().map(index).collect();
+        let columns = columns_of(survey, &content, label.as_ref(), &name)?;
+        let columns = chosen(columns, options.columns.as_deref())?;
+        Ok(Self { content, kind, name, label, classes, labels, columns })
+    }
+}
+
+fn content_of(survey: &Survey, asked: Option<&str>) -> Result<Vec<String>, String> {
+    if let Some(asked) = asked {
+        return match survey.part(asked) {
+            Some(part) => Ok(vec![part.name.clone()]),
+            None => Err(format!("no sample has {asked} (--content); they have {}", names(survey))),
+        };
+    }
+    let of_kind = |kind: ContentKind, may_have_dots: bool| -> Vec<&PartSeen> {
+        let is_kind = |part: &&PartSeen| match kind {
+            ContentKind::Text => part.role == Role::Text,
+            kind => part.role == Role::Binary(kind),
+        };
+        let parts = survey.parts.iter().filter(is_kind);
+        parts.filter(|part| may_have_dots || !part.name.contains('.')).collect()
+    };
+    let pictures = of_kind(ContentKind::Image, false);
+    if !pictures.is_empty() && !survey.has_pictures_together {
+        return Ok(pictures.into_iter().map(|part| part.name.clone()).collect());
+    }
+    let kinds = [ContentKind::Image, ContentKind::Audio, ContentKind::Text, ContentKind::Bytes];
+    for kind in kinds {
+        for may_have_dots in [false, true] {
+            let parts = of_kind(kind, may_have_dots);
+            // The most frequent one, the first of these.
+            let best = parts.iter().rev().max_by_key(|part| part.samples);
+            if let Some(best) = best {
+                return Ok(vec![best.name.clone()]);
+            }
+        }
+    }
+    Ok(Vec::new())
+}
+
+/// The label, and the names of the classes where it has such.
+fn label_of(
+    survey: &Survey,
+    asked: Option<&str>,
+    content: &[String],
+) -> Result<(Option<From>, BTreeSet<String>), String> {
+    let none = BTreeSet::new();
+    let too_many = |name: &str| format!("{name} has too many different texts to be a label");
+    if let Some(part) = survey.part(asked.unwrap_or("cls")) {
+        if content.contains(&part.name) {
+            return match asked {
+                Some(asked) => Err(format!("{asked} cannot be content and label")),
+                None => Ok((None, none)),
+            };
+        }
+        return match (part.role, &part.shape) {
+            (Role::Word, Shape::Text) => {
+                let words = part.words().ok_or_else(|| too_many(&part.name))?;
+                Ok((Some(From::Part(part.name.clone())), words.clone()))
+            }
+            (Role::Word, _) => Ok((Some(From::Part(part.name.clone())), none)),
+            _ => Err(format!("{} is no label; a label is an integer or a name", part.name)),
+        };
+    }
+    for part in
+        survey.parts.iter().filter(|part| is_flat_json(part) && !content.contains(&part.name))
+    {
+        let Shape::Struct(fields) = &part.shape else {
+            continue;
+        };
+        let Some((name, shape)) = fields.iter().find(|(name, _)| *name == survey.json_label) else {
+            continue;
+        };
+        let from = Some(From::Field(part.name.clone(), name.clone()));
+        match (shape, asked) {
+            (Shape::Int, _) => return Ok((from, none)),
+            (Shape::Text, _) if are_classes(&survey.json_labels) => {
+                return Ok((from, survey.json_labels.clone()));
+            }
+            (Shape::Text, Some(asked)) => return Err(too_many(asked)),
+            (shape, Some(asked)) => {
+                return Err(format!(
+                    "{asked} is {}; a label is an integer or a name",
+                    shape.name()
+                ));
+            }
+            (_, None) => {}
+        }
+    }
+    match asked {
+        Some(asked) => Err(format!("no sample has {asked} (--label); they have {}", names(survey))),
+        None => Ok((None, none)),
+    }
+}
+
+/// Whether the fields of its JSON are columns of their own.
+fn is_flat_json(part: &PartSeen) -> bool {
+    part.role == Role::Json && !part.name.contains('.')
+}
+
+fn columns_of(
+    survey: &Survey,
+    content: &[String],
+    label: Option<&From>,
+    content_name: &str,
+) -> Result<Vec<Column>, String> {
+    let mut taken: BTreeSet<String> = RESERVED.iter().map(|name| (*name).to_owned()).collect();
+    taken.insert(content_name.to_owned());
+    taken.extend(survey.parts.iter().map(|part| part.name.clone()));
+    let mut columns = Vec::new();
+    for part in survey.parts.iter().filter(|part| !content.contains(&part.name)) {
+        match &part.shape {
+            Shape::Struct(fields) if is_flat_json(part) => {
+                for (field, shape) in fields {
+                    let from = From::Field(part.name.clone(), field.clone());
+                    if label == Some(&from) {
+                        continue;
+                    }
+                    let is_free = !field.is_empty() && taken.insert(field.clone());
+                    let name = if is_free { field.clone() } else { format!("json.{field}") };
+                    columns.push(Column { name, from, role: Role::Json, shape: shape.clone() });
+                }
+            }
+            shape => {
+                let from = From::Part(part.name.clone());
+                if label == Some(&from) {
+                    continue;
+                }
+                let shape = match part.role {
+                    Role::Binary(kind) => Shape::Binary(kind),
+                    Role::Text => Shape::Text,
+                    Role::Json | Role::Word => shape.clone(),
+                };
+                let is_reserved = RESERVED.contains(&part.name.as_str());
+                let is_reserved = is_reserved || part.name == content_name;
+                let name = match is_reserved {
+                    true => format!("member.{}", part.name),
+                    false => part.name.clone(),
+                };
+                columns.push(Column { name, from, role: part.role, shape });
+            }
+        }
+    }
+    let mut once = BTreeSet::new();
+    match columns.iter().find(|column| !once.insert(column.name.as_str())) {
+        Some(twice) => Err(format!("two columns would be named {}; rename one", twice.name)),
+        None => Ok(columns),
+    }
+}
+
+/// The columns that were asked for, in that order.
+fn chosen(columns: Vec<Column>, asked: Option<&[String]>) -> Result<Vec<Column>, String> {
+    let Some(asked) = asked else {
+        return Ok(columns);
+    };
+    let find = |name: &String| {
+        columns.iter().find(|column| column.name == *name).cloned().ok_or_else(|| {
+            let known: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
+            format!("there is no column {name} (--columns); there are {}", known.join(", "))
+        })
+    };
+    asked.iter().map(find).collect()
+}
+
+fn names(survey: &Survey) -> String {
+    let names: Vec<&str> = survey.parts.iter().map(|part| part.name.as_str()).collect();
+    names.join(", ")
+}

@@ -1,0 +1,223 @@
+//! Members of a tar file grouped into samples, as the webdataset library groups them.
+//!
+//! The key of a member is its path up to the first dot of its last component; what follows is its
+//! part, in lower case. Members of a sample stand one behind the other.
+
+use super::members::{Kind, Member, Members};
+use crate::source::names::{Seen, relative_path, shown};
+use crate::source::{Entry, Whence};
+use crate::{Error, LeftOut};
+use meetpoint_format::dataset::schema::IMAGE_BYTES_MAX;
+use std::collections::VecDeque;
+use std::path::Path;
+
+/// Members of a sample; the library has no limit, but nobody has so many.
+const MEMBERS_MAX: usize = 1024;
+
+/// A member and what was read of it.
+#[derive(Debug)]
+pub(super) struct Part {
+    /// What stands behind the first dot, in lower case.
+    pub(super) name: String,
+    pub(super) member: Member,
+    /// Its bytes, or why they are not read; `None` where nobody asked for them.
+    pub(super) bytes: Option<Result<Vec<u8>, String>>,
+}
+
+/// A sample of an archive.
+#[derive(Debug)]
+pub(super) struct Group {
+    pub(super) key: String,
+    pub(super) whence: Whence,
+    pub(super) parts: Vec<Part>,
+    /// Why it does not read, where a member says so.
+    pub(super) broken: Option<String>,
+}
+
+/// What an archive yields.
+#[derive(Debug)]
+pub(super) enum Yield {
+    Group(Group),
+    /// Something that is no sample.
+    Other(Entry),
+}
+
+/// Goes through the samples of one archive.
+pub(super) struct Samples {
+    members: Members,
+    open: Option<Group>,
+    ready: VecDeque<Yield>,
+    seen: Seen,
+    is_ended: bool,
+}
+
+/// What to do with the bytes of a member: read them up to a length, or leave them.
+pub(super) type Wanted<'a> = dyn Fn(&str) -> Option<u64> + 'a;
+
+impl Samples {
+    /// Opens an archive.
+    pub(super) fn open(path: &Path) -> Result<Self, Error> {
+        Ok(Self {
+            members: Members::open(path)?,
+            open: None,
+            ready: VecDeque::new(),
+            seen: Seen::default(),
+            is_ended: false,
+        })
+    }
+
+    /// The archive.
+    pub(super) fn members(&self) -> &Members {
+        &self.members
+    }
+
+    /// The next sample; of its members, those that `wanted` gives a longest length for are read.
+    pub(super) fn next(&mut self, wanted: &Wanted<'_>) -> Result<Option<Yield>, Error> {
+        while self.ready.is_empty() && !self.is_ended {
+            match self.members.next()? {
+                Some(member) => self.take(member, wanted)?,
+                None => {
+                    self.ready.extend(self.open.take().map(Yield::Group));
+                    self.is_ended = true;
+                }
+            }
+        }
+        Ok(self.ready.pop_front())
+    }
+
+    fn take(&mut self, member: Member, wanted: &Wanted<'_>) -> Result<(), Error> {
+        let left_out = |reason: String| LeftOut {
+            path: format!("{}: {}", self.members.input().whence(None, 0).file, shown(&member.name)),
+            reason,
+        };
+        let other = match member.kind {
+            Kind::Folder => Some(Entry::Ignored),
+            Kind::Other => Some(Entry::NotASample(left_out("a device, a pipe or a label".into()))),
+            Kind::Link | Kind::Sparse | Kind::File => None,
+        };
+        if let Some(other) = other {
+            self.ready.push_back(Yield::Other(other));
+            return Ok(());
+        }
+        let path = match relative_path(&member.name) {
+            Ok(path) => path,
+            Err(reason) => {
+                let entry = Entry::Unreadable(left_out(reason));
+                self.ready.push_back(Yield::Other(entry));
+                return Ok(());
+            }
+        };
+        let Some((key, name)) = split(&path) else {
+            let is_side = path.split('/').any(|name| name.starts_with('.') || is_meta(name));
+            self.ready.push_back(Yield::Other(match is_side {
+                true => Entry::Ignored,
+                false => Entry::NotASample(left_out("its name has no extension".into())),
+            }));
+            return Ok(());
+        };
+        let name = name.to_lowercase();
+        if !self.members.is_plain() && member.bytes > IMAGE_BYTES_MAX {
+            // To pass over it, all of it would have to be decompressed.
+            let problem = format!("it has {} bytes, the limit is {IMAGE_BYTES_MAX}", member.bytes);
+            return Err(self.members.input().malformed(
+                Some(member.shown()),
+                member.offset,
+                problem,
+            ));
+        }
+        self.begin(key, &member)?;
+        let bytes = match (member.kind, wanted(&name)) {
+            (Kind::File, Some(longest)) if member.bytes > longest => {
+                Some(Err(format!("{} bytes, the limit is {longest}", member.bytes)))
+            }
+            (Kind::File, Some(_)) => Some(Ok(self.members.read(&member)?)),
+            _ => None,
+        };
+        let group = self.open.as_mut().expect("begin() opens it");
+        match member.kind {
+            Kind::Link => {
+                group.broken = Some(format!(
+                    "{} is a link; archive with --dereference and \
+                                             --hard-dereference",
+                    member.shown()
+                ));
+            }
+            Kind::Sparse => {
+                group.broken = Some(format!(
+                    "{} is stored with holes; archive without --sparse",
+                    member.shown()
+                ));
+            }
+            _ => {}
+        }
+        if group.parts.iter().any(|part| part.name == name) {
+            return Err(self.members.input().malformed(
+                Some(member.shown()),
+                member.offset,
+                "it is there twice; remove one of them",
+            ));
+        }
+        if group.parts.len() == MEMBERS_MAX {
+            let problem = format!(
+                "sample {key} has more than {MEMBERS_MAX} members; a key ends at the first dot of \
+                 a name, so dots within a key join samples: rename them"
+            );
+            return Err(self.members.input().malformed(
+                Some(member.shown()),
+                member.offset,
+                problem,
+            ));
+        }
+        group.parts.push(Part { name, member, bytes });
+        Ok(())
+    }
+
+    /// Opens the sample of that key unless it is open.
+    fn begin(&mut self, key: &str, member: &Member) -> Result<(), Error> {
+        if self.open.as_ref().is_some_and(|open| open.key == key) {
+            return Ok(());
+        }
+        self.ready.extend(self.open.take().map(Yield::Group));
+        if !self.seen.insert(key) {
+            let problem = format!(
+                "sample {key} comes a second time; members of a sample stand one behind the \
+                 other, each once: archive with --sort=name, or rename one of the samples"
+            );
+            return Err(self.members.input().malformed(
+                Some(member.shown()),
+                member.offset,
+                problem,
+            ));
+        }
+        let whence = self.members.input().whence(Some(member.shown()), member.offset);
+        self.open = Some(Group { key: key.to_owned(), whence, parts: Vec::new(), broken: None });
+        Ok(())
+    }
+}
+
+/// Key and part of a path; `None` where its last component has no dot behind its first character.
+fn split(path: &str) -> Option<(&str, &str)> {
+    let begin = path.rfind('/').map_or(0, |slash| slash + 1);
+    let dot = begin + path[begin..].find('.')?;
+    let is_side = path.split('/').any(|name| name.starts_with('.') || is_meta(name));
+    (dot > begin && dot + 1 < path.len() && !is_side).then(|| (&path[..dot], &path[dot + 1..]))
+}
+
+/// Names that the library keeps for itself, such as `__header__`.
+fn is_meta(name: &str) -> bool {
+    name.len() > 4 && name.starts_with("__") && name.ends_with("__")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::split;
+
+    #[test]
+    fn a_key_ends_at_the_first_dot_of_the_last_component() {
+        assert_eq!(split("a/b.c/0001.seg.png"), Some(("a/b.c/0001", "seg.png")));
+        assert_eq!(split("0001.jpg"), Some(("0001", "jpg")));
+        for none in ["0001", "a.b/0001", ".hidden", "a/.b.jpg", "0001.", "__meta__/x.json"] {
+            assert_eq!(split(none), None, "{none}");
+        }
+    }
+}

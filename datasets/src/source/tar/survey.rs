@@ -1,0 +1,209 @@
+//! The first pass over tar shards: which parts samples have, and of which types they are.
+//!
+//! A part that only the last sample has is a column all the same, and one type fits all values of
+//! a column; that can be known in no other way. Pictures are passed over, JSON and labels read.
+
+use super::samples::{Group, Samples, Yield};
+use crate::Error;
+use crate::source::columns::Shape;
+use crate::source::names::{Seen, kind_of};
+use crate::source::{ContentKind, Whence};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+/// Longest text or JSON of a sample.
+pub(super) const TEXT_BYTES_MAX: u64 = 16 << 20;
+/// Longest number or name of a class.
+pub(super) const WORD_BYTES_MAX: u64 = 4096;
+/// Different parts of samples.
+const PARTS_MAX: usize = 256;
+/// Names of classes.
+const CLASSES_MAX: usize = 1 << 20;
+
+/// How a part is read, as the webdataset library's decoders tell by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    Json,
+    /// An integer; where one sample has something else, a text.
+    Word,
+    Text,
+    Binary(ContentKind),
+}
+
+impl Role {
+    /// Of a part of that name.
+    pub(super) fn of(part: &str) -> Self {
+        match part.rsplit('.').next().unwrap_or(part) {
+            "json" | "jsn" => Self::Json,
+            "cls" | "cls2" | "class" | "count" | "index" | "inx" | "id" => Self::Word,
+            _ => match kind_of(part) {
+                ContentKind::Text => Self::Text,
+                kind => Self::Binary(kind),
+            },
+        }
+    }
+}
+
+/// A part that samples have.
+#[derive(Debug)]
+pub(super) struct PartSeen {
+    pub(super) name: String,
+    pub(super) role: Role,
+    /// Samples that have it.
+    pub(super) samples: u64,
+    /// Type of its values: of the JSON, or of the words.
+    pub(super) shape: Shape,
+    /// Different words; only for words that are no integers, or could be names.
+    words: BTreeSet<String>,
+}
+
+/// What is known of the shards after the first pass.
+#[derive(Debug, Default)]
+pub(super) struct Survey {
+    /// In order of first appearance.
+    pub(super) parts: Vec<PartSeen>,
+    /// Whether one sample has two of the pictures with a simple name.
+    pub(super) has_pictures_together: bool,
+    /// Whether samples of two shards have one key.
+    pub(super) shares_keys: bool,
+    pub(super) samples: u64,
+    /// Texts of the JSON field that may be the label.
+    pub(super) json_labels: BTreeSet<String>,
+    /// Name of that field.
+    pub(super) json_label: String,
+    /// Bytes of the shards.
+    pub(super) bytes: u64,
+}
+
+impl Survey {
+    /// Goes through all shards.
+    pub(super) fn of(shards: &[PathBuf], label: Option<&str>) -> Result<Self, Error> {
+        let json_label = label.unwrap_or("label").to_owned();
+        let mut survey = Self { json_label, ..Self::default() };
+        let mut seen = Seen::default();
+        for shard in shards {
+            let mut samples = Samples::open(shard)?;
+            survey.bytes += samples.members().input().file_bytes();
+            while let Some(yielded) = samples.next(&wanted)? {
+                if let Yield::Group(group) = yielded {
+                    survey.shares_keys |= !seen.insert(&group.key);
+                    survey.add(&group)?;
+                }
+            }
+        }
+        Ok(survey)
+    }
+
+    fn add(&mut self, group: &Group) -> Result<(), Error> {
+        self.samples += 1;
+        let simple = |name: &str| !name.contains('.') && kind_of(name) == ContentKind::Image;
+        let pictures = group.parts.iter().filter(|part| simple(&part.name)).count();
+        self.has_pictures_together |= pictures > 1;
+        for part in &group.parts {
+            let index = self.index_of(&part.name, &group.whence)?;
+            let seen = &mut self.parts[index];
+            seen.samples += 1;
+            let Some(Ok(bytes)) = &part.bytes else {
+                continue;
+            };
+            let widened = match seen.role {
+                // What does not read is left to the second pass, which names it.
+                Role::Json => match serde_json::from_slice::<Value>(bytes) {
+                    Ok(value) => {
+                        if let Some(Value::String(label)) = value.get(&self.json_label) {
+                            note(&mut self.json_labels, label);
+                        }
+                        seen.shape.absorb(&value)
+                    }
+                    Err(_) => Ok(()),
+                },
+                Role::Word => {
+                    seen.absorb_word(bytes);
+                    Ok(())
+                }
+                Role::Text | Role::Binary(_) => Ok(()),
+            };
+            widened.map_err(|problem| Error::Malformed {
+                whence: Box::new(group.whence.clone()),
+                problem: format!(
+                    "{}.{}: {problem}; one column has one type: make it the same in all samples",
+                    group.key, part.name
+                ),
+            })?;
+        }
+        Ok(())
+    }
+
+    fn index_of(&mut self, name: &str, whence: &Whence) -> Result<usize, Error> {
+        if let Some(index) = self.parts.iter().position(|part| part.name == name) {
+            return Ok(index);
+        }
+        if self.parts.len() == PARTS_MAX {
+            return Err(Error::Malformed {
+                whence: Box::new(whence.clone()),
+                problem: format!(
+                    "samples have more than {PARTS_MAX} different parts, the last one {name}; a \
+                     key ends at the first dot of a name: rename members with dots in their key"
+                ),
+            });
+        }
+        self.parts.push(PartSeen {
+            name: name.to_owned(),
+            role: Role::of(name),
+            samples: 0,
+            shape: Shape::Null,
+            words: BTreeSet::new(),
+        });
+        Ok(self.parts.len() - 1)
+    }
+
+    /// The part of that name.
+    pub(super) fn part(&self, name: &str) -> Option<&PartSeen> {
+        self.parts.iter().find(|part| part.name == name)
+    }
+}
+
+impl PartSeen {
+    fn absorb_word(&mut self, bytes: &[u8]) {
+        let Ok(word) = std::str::from_utf8(bytes) else {
+            return;
+        };
+        let word = word.trim();
+        if word.is_empty() {
+            return;
+        }
+        note(&mut self.words, word);
+        let is_integer = word.parse::<i64>().is_ok();
+        self.shape = match (&self.shape, is_integer) {
+            (Shape::Null | Shape::Int, true) => Shape::Int,
+            _ => Shape::Text,
+        };
+    }
+
+    /// The different words; `None` where there are too many to be names of classes.
+    pub(super) fn words(&self) -> Option<&BTreeSet<String>> {
+        (self.words.len() <= CLASSES_MAX).then_some(&self.words)
+    }
+}
+
+/// Notes a word, one more than may be at most.
+fn note(words: &mut BTreeSet<String>, word: &str) {
+    if words.len() <= CLASSES_MAX {
+        words.insert(word.to_owned());
+    }
+}
+
+/// What the first pass reads.
+fn wanted(part: &str) -> Option<u64> {
+    match Role::of(part) {
+        Role::Json => Some(TEXT_BYTES_MAX),
+        Role::Word => Some(WORD_BYTES_MAX),
+        Role::Text | Role::Binary(_) => None,
+    }
+}
+
+/// Whether there are too many names to be those of classes.
+pub(super) fn are_classes(words: &BTreeSet<String>) -> bool {
+    words.len() <= CLASSES_MAX
+}

@@ -1,0 +1,371 @@
+//! A folder tree of images inside a ZIP archive.
+//!
+//! Stored members are given as ranges of the file, after their CRC-32 was checked; deflated ones are
+//! inflated one at a time. Memory: about 100 bytes and the name of each member. Follows PKWARE's
+//! APPNOTE 6.3.10, with ZIP64; encrypted archives and those in several pieces are refused.
+
+use super::names::{Seen, extension, is_ignored, kind_of, relative_path, shown};
+use super::{
+    Content, ContentKind, Entry, Finished, Item, OpenFile, Size, Source, SourceOptions,
+    SourceSchema, Whence,
+};
+use crate::{Error, LeftOut, natural_order};
+use flate2::bufread::DeflateDecoder;
+use meetpoint_format::dataset::schema::IMAGE_BYTES_MAX;
+use rawzip::{CompressionMethod, RECOMMENDED_BUFFER_SIZE, ZipArchive, ZipArchiveEntryWayfinder};
+use std::collections::{BTreeSet, VecDeque};
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::path::Path;
+use std::sync::Arc;
+
+/// What this is, for errors.
+const WORDS: &str = "a ZIP archive of images";
+/// Members of an archive: what fits into some gigabytes of memory.
+const MEMBERS_MAX: u64 = 1 << 24;
+/// Bytes of a local header, without its name and extra fields (APPNOTE 4.3.7).
+const LOCAL_HEADER_BYTES: u64 = 30;
+
+/// Says by what `path` is known to be a ZIP archive: its first bytes and its name.
+pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
+    if !path.is_file() {
+        return Ok(None);
+    }
+    let failed = |source| Error::Source { path: path.to_path_buf(), source };
+    let mut begin = Vec::new();
+    File::open(path).map_err(failed)?.take(4).read_to_end(&mut begin).map_err(failed)?;
+    // NumPy's and Torch's files are ZIP archives too, but none of images.
+    let is_named = extension(&path.to_string_lossy()).eq_ignore_ascii_case("zip");
+    let is_zip = is_named && (begin == *b"PK\x03\x04" || begin == *b"PK\x05\x06");
+    Ok(is_zip.then(|| "it begins as a ZIP archive does".to_owned()))
+}
+
+/// Opens an archive: reads its directory.
+///
+/// Folders are classes as in a folder of images; a folder that all others are in is none. Option:
+/// `kind`, for archives of something else than images.
+pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Error> {
+    options.allow_only(WORDS, &["kind"])?;
+    let kind = options.kind.unwrap_or(ContentKind::Image);
+    if kind == ContentKind::None {
+        return Err(Error::OptionWithoutUse {
+            option: "kind none".to_owned(),
+            source_words: WORDS.to_owned(),
+        });
+    }
+    let failed = |source| Error::Source { path: path.to_path_buf(), source };
+    if !std::fs::metadata(path).map_err(failed)?.is_file() {
+        return Err(failed(io::Error::other("not a regular file")));
+    }
+    let file = File::open(path).map_err(failed)?;
+    let bytes = file.metadata().map_err(failed)?.len();
+    let file = Arc::new(OpenFile { path: path.to_path_buf(), file });
+    let mut buffer = vec![0; RECOMMENDED_BUFFER_SIZE];
+    let copy = file.file.try_clone().map_err(failed)?;
+    let archive = ZipArchive::from_file(copy, &mut buffer)
+        .map_err(|error| malformed(path, None, &format!("no ZIP archive: {error}; {REMEDY}")))?;
+    let mut found = list(path, &archive, &mut buffer, kind, bytes)?;
+    let labels = label(path, &mut found, kind)?;
+    let name = match kind {
+        ContentKind::Image => "image",
+        ContentKind::Audio => "audio",
+        ContentKind::Text => "text",
+        ContentKind::Bytes | ContentKind::None => "bytes",
+    };
+    Ok(Box::new(ZipSource {
+        schema: SourceSchema {
+            kind,
+            name: name.to_owned(),
+            extra: Arc::new(arrow_schema::Schema::empty()),
+        },
+        size: Size {
+            samples: Some(found.members.len() as u64),
+            bytes: Some(found.members.iter().map(|member| member.bytes).sum()),
+        },
+        file,
+        archive,
+        noted: found.noted,
+        members: found.members.into_iter(),
+        labels,
+    }))
+}
+
+const REMEDY: &str = "it is damaged or cut short, fetch or make it again";
+
+fn malformed(path: &Path, member: Option<&str>, problem: &str) -> Error {
+    let member = member.map(|member| format!("member {member}"));
+    let whence = Whence { file: path.display().to_string(), member, offset: None };
+    Error::Malformed { whence: Box::new(whence), problem: problem.to_owned() }
+}
+
+/// A member that is a sample.
+struct Member {
+    key: String,
+    place: ZipArchiveEntryWayfinder,
+    header: u64,
+    compressed_bytes: u64,
+    bytes: u64,
+    is_stored: bool,
+    label: Option<i32>,
+}
+
+/// What is in an archive.
+#[derive(Default)]
+struct Found {
+    members: Vec<Member>,
+    /// What is no sample or does not read.
+    noted: VecDeque<Entry>,
+    unreadable: Vec<LeftOut>,
+    others: u64,
+}
+
+/// Reads the directory.
+fn list(
+    path: &Path,
+    archive: &ZipArchive<rawzip::FileReader>,
+    buffer: &mut [u8],
+    kind: ContentKind,
+    file_bytes: u64,
+) -> Result<Found, Error> {
+    let mut found = Found::default();
+    let mut seen = Seen::default();
+    let mut count = 0;
+    let damaged = |error: rawzip::Error| {
+        malformed(path, None, &format!("its directory does not read: {error}; {REMEDY}"))
+    };
+    let mut entries = archive.entries(buffer);
+    while let Some(entry) = entries.next_entry().map_err(damaged)? {
+        count += 1;
+        if count > MEMBERS_MAX {
+            return Err(malformed(path, None, &format!("it has more than {MEMBERS_MAX} members")));
+        }
+        let name = entry.file_path();
+        let name = name.as_bytes();
+        let left_out = |reason: String| LeftOut { path: shown(name), reason };
+        if entry.is_dir() {
+            found.noted.push_back(Entry::Ignored);
+            continue;
+        }
+        let key = match relative_path(name) {
+            Ok(key) => key,
+            Err(reason) => {
+                found.unreadable.push(left_out(reason));
+                continue;
+            }
+        };
+        if is_ignored(&key) {
+            found.noted.push_back(Entry::Ignored);
+            continue;
+        }
+        if !seen.insert(&key) {
+            return Err(malformed(path, Some(&key), "it is there twice; remove one of them"));
+        }
+        let is_meant = kind == ContentKind::Bytes || kind_of(extension(&key)) == kind;
+        if !is_meant {
+            found.others += 1;
+            let reason = format!("no {}, by name", kind.name());
+            found.noted.push_back(Entry::NotASample(left_out(reason)));
+            continue;
+        }
+        let method = entry.compression_method();
+        let (bytes, compressed_bytes) =
+            (entry.uncompressed_size_hint(), entry.compressed_size_hint());
+        let why_not = if entry.mode().is_symlink() {
+            Some("a link; zip it without --symlinks".to_owned())
+        } else if entry.flags().is_encrypted() {
+            Some("it is encrypted; decrypt the archive first".to_owned())
+        } else if method != CompressionMethod::STORE && method != CompressionMethod::DEFLATE {
+            Some(format!("compressed with {method:?}; zip it again, stored or deflated"))
+        } else if bytes > IMAGE_BYTES_MAX {
+            Some(format!("{bytes} bytes, the limit is {IMAGE_BYTES_MAX}"))
+        } else if method == CompressionMethod::STORE && bytes != compressed_bytes {
+            Some(format!("stored in {compressed_bytes} bytes, but its length is {bytes}"))
+        } else {
+            None
+        };
+        if let Some(reason) = why_not {
+            found.unreadable.push(LeftOut { path: key, reason });
+            continue;
+        }
+        found.members.push(Member {
+            key,
+            place: entry.wayfinder(),
+            header: entry.local_header_offset(),
+            compressed_bytes,
+            bytes,
+            is_stored: method == CompressionMethod::STORE,
+            label: None,
+        });
+    }
+    let promised = archive.entries_hint();
+    if promised != count {
+        let problem =
+            format!("its directory has {count} members, its end says {promised}; {REMEDY}");
+        return Err(malformed(path, None, &problem));
+    }
+    check_apart(path, &mut found.members, file_bytes)?;
+    found.members.sort_by(|left, right| natural_order(&left.key, &right.key));
+    found.unreadable.sort_by(|left, right| natural_order(&left.path, &right.path));
+    Ok(found)
+}
+
+/// Members that share bytes are how small archives come to hold petabytes.
+fn check_apart(path: &Path, members: &mut [Member], file_bytes: u64) -> Result<(), Error> {
+    members.sort_by_key(|member| member.header);
+    let mut end = 0;
+    for member in members {
+        if member.header < end {
+            let problem = format!("it lies over another member; {REMEDY}");
+            return Err(malformed(path, Some(&member.key), &problem));
+        }
+        end = member.header.saturating_add(member.compressed_bytes);
+        end = end.saturating_add(LOCAL_HEADER_BYTES + 1);
+        if end > file_bytes {
+            let problem = format!("it reaches over the end of the file; {REMEDY}");
+            return Err(malformed(path, Some(&member.key), &problem));
+        }
+    }
+    Ok(())
+}
+
+/// Gives each member its class by the first folder in its name, below a folder that all are in.
+fn label(path: &Path, found: &mut Found, kind: ContentKind) -> Result<Vec<String>, Error> {
+    if found.members.is_empty() {
+        if found.unreadable.is_empty() {
+            return Err(match kind {
+                ContentKind::Image => {
+                    Error::NoImages { path: path.to_path_buf(), others: found.others }
+                }
+                kind => {
+                    Error::NoFilesOfKind { path: path.to_path_buf(), kind, others: found.others }
+                }
+            });
+        }
+        let files = std::mem::take(&mut found.unreadable);
+        return Err(Error::Unreadable { checked: files.len() as u64, files });
+    }
+    found.noted.extend(std::mem::take(&mut found.unreadable).into_iter().map(Entry::Unreadable));
+    // Keys keep the outer folders, classes do not have them.
+    let mut outer = 0;
+    while let Some(next) = shared_folder(&found.members, outer) {
+        outer = next;
+    }
+    let has_class = |member: &&Member| member.key[outer..].contains('/');
+    let at_top = found.members.iter().find(|member| !has_class(member));
+    let below = found.members.iter().find(has_class);
+    match (at_top, below) {
+        (Some(file), Some(folder)) => Err(Error::MixedLayout {
+            path: path.to_path_buf(),
+            file: file.key.clone(),
+            folder: folder.key.clone(),
+        }),
+        (_, None) => Ok(Vec::new()),
+        (None, Some(_)) => {
+            let class = |member: &Member| member.key[outer..].split('/').next().map(str::to_owned);
+            let names: BTreeSet<String> = found.members.iter().filter_map(class).collect();
+            let mut labels: Vec<String> = names.into_iter().collect();
+            labels.sort_by(|left, right| natural_order(left, right));
+            for member in &mut found.members {
+                let class = class(member).unwrap_or_default();
+                let index = labels.binary_search_by(|label| natural_order(label, &class));
+                let index = index.expect("the class of each member is among them");
+                member.label = Some(i32::try_from(index).expect("at most 2^24 members"));
+            }
+            Ok(labels)
+        }
+    }
+}
+
+/// The length of the outer folders with one more, if all members are two folders below them and
+/// share the first: then that is no class.
+fn shared_folder(members: &[Member], outer: usize) -> Option<usize> {
+    let first = &members.first()?.key[outer..];
+    let folder = &first[..=first.find('/')?];
+    let is_below = |member: &Member| {
+        member.key[outer..].strip_prefix(folder).is_some_and(|rest| rest.contains('/'))
+    };
+    members.iter().all(is_below).then_some(outer + folder.len())
+}
+
+struct ZipSource {
+    schema: SourceSchema,
+    size: Size,
+    file: Arc<OpenFile>,
+    archive: ZipArchive<rawzip::FileReader>,
+    noted: VecDeque<Entry>,
+    members: std::vec::IntoIter<Member>,
+    labels: Vec<String>,
+}
+
+impl Source for ZipSource {
+    fn schema(&self) -> &SourceSchema {
+        &self.schema
+    }
+
+    fn size(&self) -> Size {
+        self.size
+    }
+
+    fn next(&mut self) -> Result<Option<Entry>, Error> {
+        if let Some(entry) = self.noted.pop_front() {
+            return Ok(Some(entry));
+        }
+        let Some(member) = self.members.next() else {
+            return Ok(None);
+        };
+        let whence = Whence {
+            file: self.file.path.display().to_string(),
+            member: Some(format!("member {}", member.key)),
+            offset: Some(member.header),
+        };
+        Ok(Some(match self.content(&member) {
+            Ok(content) => Entry::Sample(Box::new(Item {
+                key: member.key,
+                whence,
+                content,
+                label: member.label,
+                extra: None,
+            })),
+            Err(reason) => {
+                Entry::Unreadable(LeftOut { path: member.key, reason: reason.to_string() })
+            }
+        }))
+    }
+
+    fn finish(&mut self) -> Result<Finished, Error> {
+        Ok(Finished { labels: std::mem::take(&mut self.labels) })
+    }
+}
+
+impl ZipSource {
+    /// The bytes of a member, or where they are; its CRC-32 is checked either way.
+    fn content(&self, member: &Member) -> io::Result<Content> {
+        let entry = self.archive.get_entry(member.place).map_err(io::Error::other)?;
+        let mut verified: Box<dyn Read> = if member.is_stored {
+            Box::new(entry.verifying_reader(entry.reader()))
+        } else {
+            let inflated = DeflateDecoder::new(BufReader::new(entry.reader()));
+            Box::new(entry.verifying_reader(inflated))
+        };
+        if member.is_stored {
+            io::copy(&mut verified, &mut io::sink())?;
+            let (begin, end) = entry.compressed_data_range();
+            return Ok(Content::Range {
+                file: self.file.clone(),
+                offset: begin,
+                bytes: end - begin,
+            });
+        }
+        // One byte more than it should have tells a member that has more.
+        let mut bytes = Vec::new();
+        verified.take(member.bytes + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 != member.bytes {
+            return Err(io::Error::other(format!(
+                "it inflates to {} bytes or more, its length is {}",
+                bytes.len(),
+                member.bytes
+            )));
+        }
+        Ok(Content::Bytes(bytes))
+    }
+}

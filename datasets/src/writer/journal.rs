@@ -1,0 +1,184 @@
+//! What a killed writer leaves behind, so that another one can go on: which parts are whole, and
+//! where its caller was when each of them ended.
+//!
+//! A file of JSON lines in the place that is written in. The first line says what is written; each
+//! further one is added and synced after the part that it names was synced. A last line without an
+//! end was being written when the process was killed and does not count.
+
+use super::parts::{WrittenParts, sha256_of};
+use crate::Error;
+use meetpoint_format::dataset::PartEntry;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// Its file name.
+pub(crate) const JOURNAL_NAME: &str = "journal.jsonl";
+/// Longest journal that is read, in bytes.
+const JOURNAL_BYTES_MAX: u64 = 1 << 30;
+
+/// What is written, by name: a writer goes on only where all of it is the same.
+pub type Recipe = BTreeMap<String, String>;
+
+/// The first line.
+#[derive(Debug, Serialize, Deserialize)]
+struct Head {
+    /// Program and version, which decide on the bytes.
+    tool: String,
+    recipe: Recipe,
+}
+
+/// A line for each part.
+#[derive(Debug, Serialize, Deserialize)]
+struct Line {
+    part: PartEntry,
+    /// Of all parts so far.
+    image_bytes: u64,
+    image_bytes_max: u64,
+    entry_points: u64,
+    entry_points_bytes: u64,
+    /// What the caller said of where it was.
+    state: String,
+}
+
+/// A journal being written.
+pub(super) struct Journal {
+    file: File,
+    path: PathBuf,
+}
+
+/// What a journal says, as far as the parts are there.
+pub(super) struct Found {
+    pub(super) written: WrittenParts,
+    /// Of each part.
+    pub(super) states: Vec<String>,
+}
+
+impl Journal {
+    /// Begins one.
+    pub(super) fn create(folder: &Path, recipe: &Recipe) -> Result<Self, Error> {
+        let path = folder.join(JOURNAL_NAME);
+        let file = File::create_new(&path)
+            .map_err(|source| Error::Write { path: path.clone(), source })?;
+        let mut journal = Self { file, path };
+        let tool = super::TOOL.to_owned();
+        journal.add(&Head { tool, recipe: recipe.clone() })?;
+        Ok(journal)
+    }
+
+    /// Notes that the last part of `written` is whole and synced.
+    pub(super) fn note(&mut self, written: &WrittenParts, state: String) -> Result<(), Error> {
+        let part = written.entries.last().expect("a part was finished").clone();
+        self.add(&Line {
+            part,
+            image_bytes: written.image_bytes,
+            image_bytes_max: written.image_bytes_max,
+            entry_points: written.entry_points,
+            entry_points_bytes: written.entry_points_bytes,
+            state,
+        })
+    }
+
+    fn add(&mut self, line: &impl Serialize) -> Result<(), Error> {
+        let mut text = serde_json::to_string(line).expect("strings and integers always serialise");
+        text.push('\n');
+        let written = self.file.write_all(text.as_bytes()).and_then(|()| self.file.sync_all());
+        written.map_err(|source| Error::Write { path: self.path.clone(), source })
+    }
+
+    /// Removes it: what is written is finished.
+    pub(super) fn remove(self) -> Result<(), Error> {
+        std::fs::remove_file(&self.path)
+            .map_err(|source| Error::Write { path: self.path.clone(), source })
+    }
+
+    /// Goes on with the one in `folder`: keeps the parts that are whole, removes everything else.
+    pub(super) fn go_on(folder: &Path) -> Result<(Self, Found), Error> {
+        let path = folder.join(JOURNAL_NAME);
+        let failed = |source| Error::Write { path: path.clone(), source };
+        let text = read(&path).map_err(failed)?;
+        let mut found = Found { written: WrittenParts::default(), states: Vec::new() };
+        let mut kept_bytes = text.find('\n').map_or(0, |end| end + 1);
+        for line in text[kept_bytes..].split_inclusive('\n') {
+            let Ok(Line {
+                part,
+                image_bytes,
+                image_bytes_max,
+                entry_points,
+                entry_points_bytes,
+                state,
+            }) = serde_json::from_str(line)
+            else {
+                break;
+            };
+            if !is_whole(folder, &part).map_err(failed)? {
+                break;
+            }
+            kept_bytes += line.len();
+            let written = &mut found.written;
+            written.samples += part.samples;
+            written.entries.push(part);
+            (written.image_bytes, written.image_bytes_max) = (image_bytes, image_bytes_max);
+            written.entry_points = entry_points;
+            written.entry_points_bytes = entry_points_bytes;
+            found.states.push(state);
+        }
+        for entry in std::fs::read_dir(folder).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let name = entry.file_name();
+            let is_kept = name == JOURNAL_NAME
+                || found.written.entries.iter().any(|part| name.to_str() == Some(&part.file));
+            if !is_kept {
+                std::fs::remove_file(entry.path()).map_err(failed)?;
+            }
+        }
+        let file = OpenOptions::new().append(true).open(&path).map_err(failed)?;
+        file.set_len(kept_bytes as u64).and_then(|()| file.sync_all()).map_err(failed)?;
+        Ok((Self { file, path }, found))
+    }
+}
+
+/// Whether the journal in `folder` is of the same recipe; words for the first difference if not,
+/// `None` where there is no journal that can be gone on with.
+pub(crate) fn compare(folder: &Path, recipe: &Recipe) -> Option<Result<(), String>> {
+    let text = read(&folder.join(JOURNAL_NAME)).ok()?;
+    let (first, _) = text.split_once('\n')?;
+    let head: Head = serde_json::from_str(first).ok()?;
+    if head.tool != super::TOOL {
+        return Some(Err(format!("it was begun by {}, this is {}", head.tool, super::TOOL)));
+    }
+    let names = head.recipe.keys().chain(recipe.keys());
+    for name in names {
+        let [before, now] = [head.recipe.get(name), recipe.get(name)];
+        if before != now {
+            let words = |value: Option<&String>| {
+                value.map_or("not given".to_owned(), |value| format!("{value:?}"))
+            };
+            return Some(Err(format!("{name} was {}, is {} now", words(before), words(now))));
+        }
+    }
+    Some(Ok(()))
+}
+
+/// The whole lines of a journal.
+fn read(path: &Path) -> std::io::Result<String> {
+    if path.symlink_metadata()?.len() > JOURNAL_BYTES_MAX {
+        return Err(std::io::ErrorKind::FileTooLarge.into());
+    }
+    let mut bytes = std::fs::read(path)?;
+    bytes.truncate(bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1));
+    String::from_utf8(bytes).map_err(|error| std::io::Error::other(error.utf8_error()))
+}
+
+/// Whether a part is there as it was written.
+fn is_whole(folder: &Path, part: &PartEntry) -> std::io::Result<bool> {
+    let mut names = Path::new(&part.file).components();
+    let is_plain =
+        matches!((names.next(), names.next()), (Some(std::path::Component::Normal(_)), None));
+    let path = folder.join(&part.file);
+    Ok(is_plain
+        && path.symlink_metadata().is_ok_and(|found| found.is_file() && found.len() == part.bytes)
+        && sha256_of(&mut File::open(path)?)? == part.sha256)
+}

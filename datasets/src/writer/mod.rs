@@ -1,0 +1,258 @@
+//! Rows into a dataset that appears whole or not at all.
+//!
+//! Rows are stored as they come: in which form an image is, and which entry points it has, is
+//! decided before. In reading order: [`Writer`], [`WriterOptions`] and [`Written`], then `parts`
+//! (rows into part files) and `journal` (what another process needs to go on).
+
+mod journal;
+mod parts;
+
+use crate::Error;
+use crate::place::{Destination, Remains, Replace, Staging};
+pub(crate) use journal::JOURNAL_NAME;
+use journal::Journal;
+pub use journal::Recipe;
+use meetpoint_format::dataset::{Columns, EntryPointsStored, Manifest, Provenance, Row, Stored};
+use parts::{Parts, WrittenParts};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+/// Bytes after which the next part begins, where nothing else is said.
+pub const PART_BYTES_TARGET: u64 = 256 << 20;
+
+/// Program and version, as in the provenance of a dataset.
+pub const TOOL: &str = concat!("meetpoint ", env!("CARGO_PKG_VERSION"));
+
+/// A time as the provenance of a dataset has it: RFC 3339, in UTC, in whole seconds. Before 1970 it
+/// is the beginning of 1970.
+pub fn utc_time(time: SystemTime) -> String {
+    let seconds = time.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let (days, of_day) = (seconds / 86_400, seconds % 86_400);
+    // Days are counted from 1 March of the year 0, so that leap days come last; see Howard
+    // Hinnant, "chrono-Compatible Low-Level Date Algorithms", civil_from_days.
+    let shifted = days + 719_468;
+    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
+/// How to write a dataset.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WriterOptions {
+    /// Replace a dataset at the destination.
+    pub force: bool,
+    /// Bytes after which the next part begins.
+    pub part_bytes_target: u64,
+    /// Files and folders that are read for it: none may lie in the destination, nor the
+    /// destination in one of them.
+    pub sources: Vec<PathBuf>,
+    /// What is written and from what: everything that decides on the rows. It is noted in the
+    /// journal.
+    pub recipe: Recipe,
+    /// Go on with what a writer of the same recipe left when it was killed, and leave behind what
+    /// was written when this one is dropped. Else remains are removed.
+    pub resume: bool,
+}
+
+impl Default for WriterOptions {
+    fn default() -> Self {
+        Self {
+            force: false,
+            part_bytes_target: PART_BYTES_TARGET,
+            sources: Vec::new(),
+            recipe: Recipe::new(),
+            resume: false,
+        }
+    }
+}
+
+/// What was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written {
+    /// The dataset.
+    pub destination: PathBuf,
+    /// Its manifest.
+    pub manifest: Manifest,
+    /// Bytes of the dataset's files.
+    pub file_bytes: u64,
+    /// Remains of killed processes that were removed.
+    pub cleaned: Vec<PathBuf>,
+    /// Whether a dataset was replaced.
+    pub replaced: bool,
+}
+
+/// A dataset being written, in a folder beside its destination; dropped before it is finished, it
+/// leaves nothing behind unless [`WriterOptions::resume`] is set.
+pub struct Writer {
+    to: PathBuf,
+    columns: Arc<Columns>,
+    destination: Destination,
+    staging: Staging,
+    parts: Parts,
+    states: Vec<String>,
+}
+
+impl Writer {
+    /// Checks that the destination can be made or replaced; [`Self::create`] does it too.
+    pub fn may_write(to: &Path, options: &WriterOptions) -> Result<(), Error> {
+        destination(to, options).map(|_| ())
+    }
+
+    /// Begins a dataset of such columns, or goes on with one.
+    ///
+    /// The destination must not exist, or be a dataset and [`WriterOptions::force`] be set; remains
+    /// of killed processes that wrote to it are removed, but for what is gone on with.
+    pub fn create(
+        to: &Path,
+        columns: Arc<Columns>,
+        options: &WriterOptions,
+    ) -> Result<Self, Error> {
+        let mut destination = destination(to, options)?;
+        let remains = if options.resume { find(&destination, &options.recipe)? } else { None };
+        destination.clean()?;
+        let (mut staging, journal, written, states) = match remains {
+            Some(remains) => {
+                let staging = Staging::go_on(remains);
+                let (journal, found) = Journal::go_on(staging.content())?;
+                (staging, journal, found.written, found.states)
+            }
+            None => {
+                let staging = Staging::create(&destination)?;
+                let journal = Journal::create(staging.content(), &options.recipe)?;
+                (staging, journal, WrittenParts::default(), Vec::new())
+            }
+        };
+        staging.keep(options.resume);
+        let to = to.to_path_buf();
+        let (folder, target) = (staging.content(), options.part_bytes_target);
+        let parts = Parts::new(folder, Arc::clone(&columns), target, journal, written);
+        Ok(Self { to, columns, destination, staging, parts, states })
+    }
+
+    /// What its rows are made of.
+    pub fn columns(&self) -> &Columns {
+        &self.columns
+    }
+
+    /// What [`Self::push_noting`] was told at the end of each part that another writer left; the
+    /// rows of these parts are not to be pushed again. Empty where there is nothing to go on with.
+    pub fn states(&self) -> &[String] {
+        &self.states
+    }
+
+    /// Adds a row. Keys are not compared: that they are unique is for the caller to know.
+    pub fn push(&mut self, row: Row) -> Result<(), Error> {
+        self.parts.push(row, &mut String::new)
+    }
+
+    /// Adds a row; where a part ends before it, `state` is asked where the caller is, and what it
+    /// says is noted for a writer that goes on behind that part.
+    pub fn push_noting(
+        &mut self,
+        row: Row,
+        state: &mut dyn FnMut() -> String,
+    ) -> Result<(), Error> {
+        self.parts.push(row, state)
+    }
+
+    /// Rows so far, those of another writer included.
+    pub fn samples(&self) -> u64 {
+        self.parts.samples()
+    }
+
+    /// Leaves nothing behind, whatever [`WriterOptions::resume`] says.
+    pub fn discard(mut self) {
+        self.staging.keep(false);
+    }
+
+    /// Writes what is left and the manifest, syncs everything, and lets the dataset appear.
+    ///
+    /// `labels` are the names of the labels by index. Of `stored`, samples and bytes of the entry
+    /// points are counted here; the rest is taken as it is.
+    pub fn finish(
+        mut self,
+        labels: Vec<String>,
+        stored: Stored,
+        provenance: Provenance,
+    ) -> Result<Written, Error> {
+        let (written, journal) = self.parts.finish()?;
+        let manifest = Manifest {
+            samples: written.samples,
+            image_bytes: written.image_bytes,
+            image_bytes_max: written.image_bytes_max,
+            labels,
+            parts: written.entries,
+            stored: Some(Stored {
+                entry_points: EntryPointsStored {
+                    spacing: stored.entry_points.spacing,
+                    samples: written.entry_points,
+                    bytes: written.entry_points_bytes,
+                },
+                ..stored
+            }),
+            ..Manifest::new(&self.columns, provenance)
+        };
+        let text = manifest.to_json();
+        self.staging.write_manifest(text.as_bytes())?;
+        journal.remove()?;
+        let replaced = self.staging.commit(&self.destination)?;
+        Ok(Written {
+            destination: self.to,
+            file_bytes: manifest.parts.iter().map(|part| part.bytes).sum::<u64>()
+                + text.len() as u64,
+            manifest,
+            cleaned: self.destination.cleaned,
+            replaced,
+        })
+    }
+}
+
+fn destination(to: &Path, options: &WriterOptions) -> Result<Destination, Error> {
+    Destination::resolve(&options.sources, to, &Replace::Dataset { force: options.force })
+}
+
+/// What a writer of that recipe left; an error where there are only remains of others, since they
+/// would be removed.
+fn find(destination: &Destination, recipe: &Recipe) -> Result<Option<Remains>, Error> {
+    let (mut same, mut other) = (Vec::new(), None);
+    for remains in destination.remains()? {
+        match journal::compare(remains.path(), recipe) {
+            Some(Ok(())) => same.push(remains),
+            Some(Err(difference)) => other = Some((remains.path().to_path_buf(), difference)),
+            None => {}
+        }
+    }
+    let journal_bytes = |remains: &Remains| {
+        remains.path().join(JOURNAL_NAME).metadata().map_or(0, |metadata| metadata.len())
+    };
+    match (same.into_iter().max_by_key(journal_bytes), other) {
+        (None, Some((path, difference))) => Err(Error::ResumeDiffers { path, difference }),
+        (best, _) => Ok(best),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::utc_time;
+    use std::time::{Duration, SystemTime};
+
+    #[test]
+    fn times_are_those_of_the_calendar() {
+        let at = |seconds| utc_time(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds));
+        // As printed by `date -u -d @SECONDS +%FT%TZ`.
+        assert_eq!(at(0), "1970-01-01T00:00:00Z");
+        assert_eq!(at(951_782_399), "2000-02-28T23:59:59Z");
+        assert_eq!(at(951_782_400), "2000-02-29T00:00:00Z");
+        assert_eq!(at(1_709_251_199), "2024-02-29T23:59:59Z");
+        assert_eq!(at(4_107_542_400), "2100-03-01T00:00:00Z");
+        assert_eq!(at(1_798_761_599), "2026-12-31T23:59:59Z");
+    }
+}
