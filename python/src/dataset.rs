@@ -2,10 +2,11 @@
 #![expect(clippy::needless_pass_by_value, reason = "what Python passes is its own")]
 
 use crate::errors;
+use crate::table::{self, Stream};
 use meetpoint_prepare::Dataset as HostDataset;
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyCapsule};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -59,6 +60,24 @@ impl Dataset {
     fn file<'py>(&self, py: Python<'py>, sample: u64) -> PyResult<Bound<'py, PyBytes>> {
         let file = self.read(py, sample, |dataset| dataset.read_file(sample))?;
         Ok(PyBytes::new(py, &file))
+    }
+
+    #[getter]
+    fn columns(&self) -> Vec<String> {
+        table::names(&self.dataset)
+    }
+
+    fn stream<'py>(
+        &self,
+        py: Python<'py>,
+        columns: Vec<String>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let stream = Stream::of(&self.dataset, &columns).map_err(|missing| {
+            let there = table::names(&self.dataset).join(", ");
+            let message = format!("the dataset has no column {missing:?}; it has {there}");
+            errors::plain(py, "SettingError", message)
+        })?;
+        stream.capsule(py)
     }
 
     fn find(&self, py: Python<'_>, key: &str) -> PyResult<Option<u64>> {

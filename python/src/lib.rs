@@ -4,7 +4,8 @@
 //! nothing. What Python code can do as well (arguments, defaults, words) is in the package
 //! `meetpoint`, whose `_native.pyi` documents this module. In reading order: `errors`, `recipe`,
 //! `tensor` and `dlpack` (memory of batches), `settings`, `engine` (the thread that has the
-//! loader), `loader`, `dataset`, `pack`, `program` (the command line).
+//! loader), `loader`, `dataset`, `table` (its columns),
+//! `pack`, `writer`, `program` (the command line).
 
 mod dataset;
 mod dlpack;
@@ -15,7 +16,9 @@ mod pack;
 mod program;
 mod recipe;
 mod settings;
+mod table;
 mod tensor;
+mod writer;
 
 use pyo3::prelude::*;
 
@@ -33,4 +36,6 @@ mod _native {
     use super::recipe::describe_recipe;
     #[pymodule_export]
     use super::tensor::{Batch, Tensor};
+    #[pymodule_export]
+    use super::writer::Writer;
 }

@@ -1,4 +1,4 @@
-//! Packing a folder of images from Python, with its progress.
+//! Packing a source of samples from Python, with its progress.
 #![expect(clippy::needless_pass_by_value, reason = "what Python passes is its own")]
 
 use crate::errors;
@@ -11,14 +11,15 @@ use std::time::{Duration, Instant};
 /// Least time between two calls of the progress function.
 const EVERY: Duration = Duration::from_millis(50);
 
-/// Packs a folder; returns the summary as JSON. See `_native.pyi`.
+/// Packs a source; returns the summary as JSON. See `_native.pyi`.
 #[pyfunction]
-#[pyo3(signature = (source, destination, *, force, skip, part_bytes, threads, progress))]
+#[pyo3(signature = (source, destination, *, kind, force, skip, part_bytes, threads, progress))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords for whoever calls it")]
 pub(crate) fn pack(
     py: Python<'_>,
     source: PathBuf,
     destination: PathBuf,
+    kind: Option<String>,
     force: bool,
     skip: bool,
     part_bytes: u64,
@@ -27,6 +28,7 @@ pub(crate) fn pack(
 ) -> PyResult<String> {
     let options = PackOptions {
         force,
+        from: kind,
         on_error: if skip { OnError::Skip } else { OnError::Fail },
         part_bytes_target: part_bytes,
         threads,
@@ -36,16 +38,16 @@ pub(crate) fn pack(
     let mut refused: Option<PyErr> = None;
     let mut told: Option<Instant> = None;
     let mut tell = |done: PackProgress| {
-        let is_last = done.files_done == done.files;
+        let is_last = Some(done.samples_done) == done.samples;
         if refused.is_some() || (!is_last && told.is_some_and(|told| told.elapsed() < EVERY)) {
             return;
         }
         told = Some(Instant::now());
-        let PackProgress { files_done, files, bytes_done, bytes } = done;
+        let PackProgress { samples_done, samples, bytes_done, bytes } = done;
         let said = Python::attach(|py| -> PyResult<()> {
             py.check_signals()?;
             if let Some(progress) = &progress {
-                progress.call1(py, (files_done, files, bytes_done, bytes))?;
+                progress.call1(py, (samples_done, samples, bytes_done, bytes))?;
             }
             Ok(())
         });

@@ -17,11 +17,12 @@ when the first batch is there.
 from __future__ import annotations
 
 from . import errors, transforms
-from ._dataset import Dataset, Sample, open
+from ._dataset import Columns, Dataset, Sample, open
 from ._loader import Emulated, Loader
 from ._native import Batch, Tensor
 from ._native import version as _version
 from ._pack import Packed, pack
+from ._writer import Writer
 from .errors import (
     BudgetError,
     ClosedError,
@@ -46,6 +47,7 @@ __all__ = [
     "Batch",
     "BudgetError",
     "ClosedError",
+    "Columns",
     "Dataset",
     "DatasetError",
     "DeviceError",
@@ -64,6 +66,7 @@ __all__ = [
     "StateError",
     "StorageError",
     "Tensor",
+    "Writer",
     "__version__",
     "errors",
     "from_torchvision",

@@ -9,7 +9,7 @@ from typing import Any, Dict, Iterator, List, Optional, Sequence, Union, overloa
 
 from . import _native
 
-__all__ = ["Dataset", "Sample", "open"]
+__all__ = ["Columns", "Dataset", "Sample", "open"]
 
 
 @dataclass(frozen=True)
@@ -97,8 +97,44 @@ class Dataset(Sequence[Sample]):
         """The key of a sample, without reading its image."""
         return self._native.key(range(len(self))[index])
 
+    @property
+    def columns(self) -> List[str]:
+        """Names of its columns: key, content, label and whatever else it was packed with."""
+        return self._native.columns
+
+    def select(self, columns: Sequence[str]) -> "Columns":
+        """Some columns, for ``pyarrow.table``, ``polars.DataFrame`` and the like.
+
+        Beside ``columns`` there is ``"sample"``, the number in the dataset.
+
+        :raises SettingError: a column that there is not.
+        """
+        return Columns(self._native, list(columns))
+
+    def __arrow_c_stream__(self, requested_schema: Optional[object] = None) -> Any:
+        """All columns but the content, as an Arrow stream: ``pyarrow.table(dataset)``."""
+        content = 1
+        names = [name for at, name in enumerate(self.columns) if at != content]
+        return self.select(names).__arrow_c_stream__(requested_schema)
+
     def __repr__(self) -> str:
         return f"meetpoint.open({self.path!r})  # {len(self)} samples"
+
+
+class Columns:
+    """Some columns of a dataset, read record batch by record batch when they are asked for."""
+
+    def __init__(self, dataset: _native.Dataset, names: List[str]) -> None:
+        dataset.stream(names)
+        self._dataset = dataset
+        self._names = names
+
+    def __arrow_c_stream__(self, requested_schema: Optional[object] = None) -> Any:
+        """The columns as an Arrow stream, in their own types."""
+        return self._dataset.stream(self._names)
+
+    def __repr__(self) -> str:
+        return f"<columns {', '.join(self._names)}>"
 
 
 class _View(Sequence[Sample]):

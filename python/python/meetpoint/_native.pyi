@@ -174,6 +174,22 @@ class Dataset:
         """The file as it was packed."""
     def find(self, key: str) -> Optional[int]:
         """The sample with a key."""
+    @property
+    def columns(self) -> List[str]:
+        """Names of its columns."""
+    def stream(self, columns: List[str]) -> Any:
+        """A capsule ``arrow_array_stream`` of these columns and ``"sample"``."""
+
+@final
+class Writer:
+    """A writer of a dataset of images."""
+
+    def __new__(cls, path: str, *, force: bool, part_bytes: int) -> Writer: ...
+    def push(self, key: str, image: bytes, label: Optional[int]) -> None: ...
+    def finish(self, labels: List[str], source: str) -> int:
+        """Lets the dataset appear; samples in it."""
+    def discard(self) -> None:
+        """Leaves nothing."""
 
 def describe_recipe(toml: str) -> Described:
     """Reads and checks a recipe."""
@@ -182,13 +198,14 @@ def pack(
     source: str,
     destination: str,
     *,
+    kind: Optional[str],
     force: bool,
     skip: bool,
     part_bytes: int,
     threads: int,
-    progress: Optional[Callable[[int, int, int, int], object]],
+    progress: Optional[Callable[[int, Optional[int], int, Optional[int]], object]],
 ) -> str:
-    """Packs a folder; the summary as JSON."""
+    """Packs a source; the summary as JSON."""
 
 def main(arguments: List[str], again: List[str]) -> int:
     """Runs a command line of the program ``meetpoint``; its exit code."""

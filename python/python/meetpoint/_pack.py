@@ -11,7 +11,7 @@ from . import _native
 
 __all__ = ["Packed", "pack"]
 
-Progress = Callable[[int, int, int, int], object]
+Progress = Callable[[int, Optional[int], int, Optional[int]], object]
 
 
 @dataclass(frozen=True)
@@ -34,22 +34,25 @@ def pack(
     source: Union[str, "os.PathLike[str]"],
     destination: Union[str, "os.PathLike[str]"],
     *,
+    kind: Optional[str] = None,
     force: bool = False,
     on_error: Literal["raise", "skip"] = "raise",
     part_bytes: int = 256 << 20,
     threads: int = 0,
     progress: Union[bool, Progress, None] = None,
 ) -> Packed:
-    """Packs a folder of images, one sub-folder a class, into a dataset.
+    """Packs a source into a dataset: a folder of images, one sub-folder a class, or another kind.
 
     The dataset is there whole or not at all. Files stay as they are, byte for byte.
 
+    :param kind: what the source is, as `meetpoint pack --from` takes it; ``None`` finds it out.
     :param force: replaces a dataset at the destination.
     :param on_error: ``"skip"`` leaves out images that do not decode.
     :param part_bytes: bytes after which the next part file begins.
     :param threads: threads that read and check; 0 for as many as the machine has.
     :param progress: ``True`` for a bar of ``tqdm`` (which must be installed), or a function of
-        (files done, files, bytes done, bytes) that is called a few times a second.
+        (samples done, samples, bytes done, bytes) that is called a few times a second; samples and
+        bytes are ``None`` where they are not known before the end.
     :raises PackError: what is wrong with the source or the destination, and what would be right.
     """
     if on_error not in ("raise", "skip"):
@@ -61,7 +64,9 @@ def pack(
 
         bar = tqdm(unit="B", unit_scale=True, desc=os.path.basename(os.fspath(destination)))
 
-        def tell(files_done: int, files: int, bytes_done: int, size: int) -> None:
+        def tell(
+            samples_done: int, samples: Optional[int], bytes_done: int, size: Optional[int]
+        ) -> None:
             bar.total = size
             bar.update(bytes_done - bar.n)
 
@@ -72,6 +77,7 @@ def pack(
         text = _native.pack(
             os.fspath(source),
             os.fspath(destination),
+            kind=kind,
             force=force,
             skip=on_error == "skip",
             part_bytes=part_bytes,
