@@ -75,8 +75,11 @@ def main() -> None:
                 total = sum(float(images.mean()) * len(labels) for images, labels in loader)
                 seconds = time.perf_counter() - begun
                 schedule = loader.report()["epochs"][0]["schedule"]
-            by = f"{schedule['host_batches']} by the host, {schedule['device_batches']} by the device"
-            print(f"{strategy}: mean {total / packed.samples:.4f}, {by}, {seconds:.3f} s")
+            host, device_part = schedule["host_batches"], schedule["device_batches"]
+            print(
+                f"{strategy}: mean {total / packed.samples:.4f}, {host} batches by the host, "
+                f"{device_part} by the device, {seconds:.3f} s"
+            )
 
 
 if __name__ == "__main__":

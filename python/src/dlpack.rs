@@ -1,6 +1,7 @@
 //! Tensors in capsules as DLPack 0.8 and 1.0 define them, for whoever takes memory without a copy.
 //!
-//! <https://dmlc.github.io/dlpack/latest/c_api.html>, <https://dmlc.github.io/dlpack/latest/python_spec.html>.
+//! <https://dmlc.github.io/dlpack/latest/c_api.html>,
+//! <https://dmlc.github.io/dlpack/latest/python_spec.html>.
 #![expect(unsafe_code, reason = "hands pointers to other libraries, as the protocol wants it")]
 
 use crate::tensor::{Element, Memory, Tensor};

@@ -140,7 +140,8 @@ def test_a_kept_batch_is_never_overwritten_and_outlives_its_loader(
     dataset: str, strategy: str
 ) -> None:
     # A batch takes 2 MiB of the ring, whatever its size.
-    loader = make(dataset, strategy, batch_size=1, memory_budget=64 << 20, columns=["sample", "image"])
+    columns = ["sample", "image"]
+    loader = make(dataset, strategy, batch_size=1, memory_budget=64 << 20, columns=columns)
     kept = []
     for step, batch in enumerate(loader):
         if step % 6 == 0:

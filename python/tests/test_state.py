@@ -1,4 +1,4 @@
-"""Resuming in the middle of an epoch: nothing lost, nothing twice, the order kept where it is one."""
+"""Resuming in the middle of an epoch: nothing lost, nothing twice, an order that is one kept."""
 
 from __future__ import annotations
 

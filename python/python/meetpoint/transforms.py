@@ -336,7 +336,7 @@ def _floats(numbers: Sequence[float]) -> List[float]:
 
 
 def _size(size: Size) -> Union[int, List[int]]:
-    return [int(side) for side in size] if isinstance(size, (list, tuple)) else int(size)  # type: ignore[call-overload,arg-type,unused-ignore]
+    return int(size) if isinstance(size, int) else [int(side) for side in size]
 
 
 def _both_sides(size: Size) -> Union[int, List[int]]:
