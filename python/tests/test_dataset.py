@@ -23,8 +23,8 @@ def test_samples_are_the_files_that_were_packed(dataset: str, pictures: Path) ->
         assert opened[sample.key] == sample and sample.key in opened
         assert opened.key(index) == sample.key
     assert opened[-1] == opened[COUNT - 1]
-    assert [sample.index for sample in opened[10:20:3]] == [10, 13, 16, 19]
-    assert [sample.index for sample in opened[10:20:3][1:]] == [13, 16, 19]
+    assert [sample.number for sample in opened[10:20:3]] == [10, 13, 16, 19]
+    assert [sample.number for sample in opened[10:20:3][1:]] == [13, 16, 19]
     assert len(opened[:]) == COUNT and len(list(opened)) == COUNT
     assert "dog/000.png" not in opened and 3 not in opened
     assert opened.manifest["samples"] == COUNT and len(opened.fingerprint) == 64

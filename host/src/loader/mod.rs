@@ -1,9 +1,8 @@
 //! The loader and its epochs: what a user holds.
 //!
 //! In reading order: this file ([`Loader`]: what lasts), `epoch` ([`Epoch`]: one pass over the
-//! dataset), `resume` (the rest of one),
-//! `schedule` (what the scheduler is told), `saving` (which batches devices are given),
-//! `settings` (what is refused before anything is opened).
+//! dataset), `resume` (the rest of one), `schedule` (what the scheduler is told), `saving` (which
+//! batches devices are given), `settings` (what is refused before anything is opened).
 
 mod epoch;
 mod resume;

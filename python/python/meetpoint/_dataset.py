@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-import json
 import os
-from dataclasses import dataclass, field
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Union, overload
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Union, overload
 
 from . import _native
 
 __all__ = ["Columns", "Dataset", "Sample", "open"]
 
 
-@dataclass(frozen=True)
-class Sample:
+class Sample(NamedTuple):
     """One sample as it was packed."""
 
-    index: int
+    number: int
     """Number in the dataset, from 0."""
     key: str
     """Its key: the path that it had, relative to the folder that was packed."""
-    image: bytes = field(repr=False)
+    image: bytes
     """The file, byte for byte."""
     label: Optional[int]
     """Index into ``label_names``; ``None`` where the dataset has no labels."""
+
+    def __repr__(self) -> str:
+        size = len(self.image)
+        return f"Sample({self.number}, {self.key!r}, <{size} bytes>, label={self.label})"
 
 
 class Dataset(Sequence[Sample]):
@@ -54,6 +55,8 @@ class Dataset(Sequence[Sample]):
     @property
     def manifest(self) -> Dict[str, Any]:
         """``dataset.json``."""
+        import json
+
         manifest: Dict[str, Any] = json.loads(self._native.manifest)
         return manifest
 

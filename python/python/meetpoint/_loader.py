@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import atexit
-import json
 import os
 import sys
 import warnings
 import weakref
-from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Type, Union
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    Iterator,
+    List,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Tuple,
+    Type,
+    Union,
+)
 
 from . import _native
 from ._arguments import refuse_unknown, take_torch_names
@@ -33,8 +43,7 @@ _LOSSES = ("was lost", "no more work", "published nothing in time")
 _open_loaders: "weakref.WeakSet[Loader]" = weakref.WeakSet()
 
 
-@dataclass(frozen=True)
-class Emulated:
+class Emulated(NamedTuple):
     """A computational storage device that is emulated by a process of its own.
 
     Without knobs it is as fast as this machine.
@@ -315,6 +324,9 @@ class Loader:
 
         An epoch under way is not in it.
         """
+        # Importing this package is to take no time.
+        import json
+
         for text in self._native.take_finished():
             self._epochs.append(json.loads(text))
         for epoch in self._epochs[:-_WHOLE_EPOCHS]:
@@ -437,7 +449,9 @@ def _as_compose(recipe: Recipe) -> Compose:
 
 def _devices(device: Union[Device, Sequence[Device]]) -> Tuple[List[str], List[List[str]]]:
     """Sockets to connect to, and commands that start devices."""
-    devices = list(device) if isinstance(device, (list, tuple)) else [device]
+    is_several = isinstance(device, (list, tuple)) and not isinstance(device, Emulated)
+    several: Any = device if is_several else [device]
+    devices: List[Any] = list(several)
     sockets: List[str] = []
     commands: List[List[str]] = []
     for one in devices:

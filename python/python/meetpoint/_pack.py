@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
-from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, List, Literal, Optional, Union
+from typing import Any, Callable, Dict, List, Literal, NamedTuple, Optional, Union
 
 from . import _native
 
@@ -14,8 +12,7 @@ __all__ = ["Packed", "pack"]
 Progress = Callable[[int, Optional[int], int, Optional[int]], object]
 
 
-@dataclass(frozen=True)
-class Packed:
+class Packed(NamedTuple):
     """What was packed."""
 
     destination: str
@@ -26,7 +23,7 @@ class Packed:
     """Class names; empty for a flat folder."""
     unreadable: List[str]
     """Images that do not decode and were left out."""
-    summary: Dict[str, Any] = field(repr=False)
+    summary: Dict[str, Any]
     """All that ``meetpoint pack --json`` says."""
 
 
@@ -87,6 +84,8 @@ def pack(
     finally:
         if bar is not None:
             bar.close()
+    import json
+
     summary: Dict[str, Any] = json.loads(text)
     return Packed(
         destination=str(summary["destination"]),

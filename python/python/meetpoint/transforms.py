@@ -7,8 +7,6 @@ own objects.
 
 from __future__ import annotations
 
-import json
-import math
 import os
 from typing import Any, ClassVar, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
@@ -234,6 +232,8 @@ class Compose:
     def from_toml(cls, text: str) -> Compose:
         """A recipe file's text. ``Compose.from_toml(it.to_toml()) == it`` for every recipe."""
         described = _native.describe_recipe(text)
+        import json
+
         return cls([_from_operation(it) for it in json.loads(described["canonical"])])
 
     @classmethod
@@ -320,15 +320,22 @@ def _spell(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        return json.dumps(value)
+        return _quoted(value)
     if isinstance(value, list):
         items: List[Any] = value  # pyright: ignore[reportUnknownVariableType]
         return "[" + ", ".join(_spell(item) for item in items) + "]"
     if isinstance(value, float):
-        if not math.isfinite(value):
-            return {math.inf: "inf", -math.inf: "-inf"}.get(value, "nan")
+        # Python and TOML write numbers the same way, those that are none included.
         return repr(value)
     return str(value)
+
+
+def _quoted(text: str) -> str:
+    """A text of TOML."""
+    escaped = "".join(
+        f"\\u{ord(c):04X}" if ord(c) < 0x20 or c in ('"', "\\", "\x7f") else c for c in text
+    )
+    return f'"{escaped}"'
 
 
 def _floats(numbers: Sequence[float]) -> List[float]:
