@@ -17,21 +17,32 @@ mod runner;
 mod surface;
 
 use clap::Parser;
+pub use runner::OwnCommand;
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 /// What the binary does: reads the command line, runs the command, tells how it ended.
 pub fn main() -> ExitCode {
+    ExitCode::from(run(std::env::args_os().collect(), None))
+}
+
+/// Runs the command line `arguments`, the program's name first; returns the exit code.
+///
+/// `again` starts this program again, for the devices that it starts for itself; `None`: the file
+/// of the running process does. It is taken from the first call.
+pub fn run(arguments: Vec<OsString>, again: Option<OwnCommand>) -> u8 {
     surface::failure::install_panic_hook();
     surface::limits::raise_open_files();
-    let arguments = match commands::Arguments::try_parse() {
+    if let Some(again) = again {
+        again.keep();
+    }
+    let json = arguments.iter().any(|argument| argument == "--json");
+    let arguments = match commands::Arguments::try_parse_from(arguments) {
         Ok(arguments) => arguments,
-        Err(error) => {
-            let json = std::env::args_os().any(|argument| argument == "--json");
-            return surface::failure::usage(&error, json);
-        }
+        Err(error) => return surface::failure::usage(&error, json),
     };
     let json = arguments.is_json();
     // The hook has said what happened; nobody continues with what the panic left behind.
     let outcome = std::panic::catch_unwind(|| commands::dispatch(arguments));
-    outcome.map_or(ExitCode::FAILURE, |outcome| surface::failure::exit_code(&outcome, json))
+    outcome.map_or(surface::failure::FAILED, |outcome| surface::failure::exit_code(&outcome, json))
 }

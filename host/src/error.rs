@@ -293,6 +293,14 @@ pub enum Error {
         /// Why not.
         why: &'static str,
     },
+    /// An epoch that cannot be gone on with.
+    #[error("epoch {epoch} cannot be resumed: {why}")]
+    Resume {
+        /// Which.
+        epoch: u32,
+        /// Why not.
+        why: &'static str,
+    },
     /// Batches that cannot be chosen for the devices.
     #[error("batches cannot be chosen by what they save: {why}")]
     Choice {

@@ -83,6 +83,11 @@ impl EventLog {
         self.add(at_ns, text);
     }
 
+    /// Those that are kept, from this one on.
+    pub(crate) fn from(&self, first: usize) -> Vec<Event> {
+        self.events.get(first..).unwrap_or_default().to_vec()
+    }
+
     pub(crate) fn finish(mut self, at_ns: u64) -> Vec<Event> {
         if self.left_out > 0 {
             let text = format!("{} more events were not kept", self.left_out);

@@ -70,6 +70,16 @@ impl Record {
         &self.numbers
     }
 
+    /// What replays the rest of an epoch of `batches` batches once the first `consumed` of its
+    /// order are consumed; `None` where a record of the rest says more than the rest's length.
+    pub fn rest(&self, batches: u32, consumed: u32) -> Option<Self> {
+        let (Kind::Mte | Kind::MteFeedback, [share]) = (self.kind, &self.numbers[..]) else {
+            return None;
+        };
+        let left = batches.saturating_sub(consumed);
+        Some(Self::new(self.kind, vec![(*share).min(left.into())]))
+    }
+
     /// Name of the strategy whose order it is.
     pub fn strategy(&self) -> &'static str {
         self.kind.name()
@@ -102,6 +112,16 @@ impl FromStr for Record {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_rest_of_an_epoch_has_the_rest_of_the_share() {
+        let record: Record = "mte:30".parse().unwrap();
+        let rest = |consumed| record.rest(100, consumed).unwrap().to_string();
+        assert_eq!([rest(0), rest(70), rest(71)], ["mte:30", "mte:30", "mte:29"]);
+        assert_eq!([rest(99), rest(100)], ["mte:1", "mte:0"]);
+        let several: Record = "mte:3,4".parse().unwrap();
+        assert_eq!(several.rest(100, 5), None);
+    }
 
     #[test]
     fn a_record_is_read_as_it_is_written() {

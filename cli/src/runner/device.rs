@@ -4,6 +4,36 @@ use anyhow::Context;
 use meetpoint_host::{DeviceJob, DeviceKind, DeviceSource, EmulatedDevice, SpawnDevice};
 use meetpoint_storage::EngineKind;
 use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+/// How this program is started again, where the file of the running process does not do it.
+static OWN_COMMAND: OnceLock<OwnCommand> = OnceLock::new();
+
+/// A command line that starts this program, but for the arguments of a command.
+#[derive(Debug, Clone)]
+pub struct OwnCommand {
+    /// File that is started.
+    pub program: PathBuf,
+    /// What stands before the arguments of a command.
+    pub arguments: Vec<OsString>,
+}
+
+impl OwnCommand {
+    /// Uses it for the rest of the process, unless another one is used already.
+    pub(crate) fn keep(self) {
+        // A process is started in one way, so a second one is the same.
+        let _ = OWN_COMMAND.set(self);
+    }
+
+    fn current() -> anyhow::Result<Self> {
+        if let Some(kept) = OWN_COMMAND.get() {
+            return Ok(kept.clone());
+        }
+        let program = std::env::current_exe().context("failed to find this program's own file")?;
+        Ok(Self { program, arguments: Vec::new() })
+    }
+}
 
 /// Where the job's devices come from.
 pub(super) fn sources(
@@ -13,11 +43,11 @@ pub(super) fn sources(
     let source = |device: &DeviceJob| {
         Ok(match &device.kind {
             DeviceKind::Connect { socket } => DeviceSource::Connect { socket: socket.clone() },
-            DeviceKind::Emulated(knobs) => DeviceSource::Spawn(SpawnDevice {
-                program: std::env::current_exe()
-                    .context("failed to find this program's own file")?,
-                arguments: arguments(knobs, engine),
-            }),
+            DeviceKind::Emulated(knobs) => {
+                let OwnCommand { program, arguments: mut line } = OwnCommand::current()?;
+                line.extend(arguments(knobs, engine));
+                DeviceSource::Spawn(SpawnDevice { program, arguments: line })
+            }
         })
     };
     devices.iter().map(source).collect()

@@ -14,6 +14,7 @@ mod ranks;
 pub(crate) mod replay;
 mod strategy;
 
+pub use device::OwnCommand;
 pub(crate) use strategy::Plan;
 
 use crate::report::{self, Failure, Report, machine};

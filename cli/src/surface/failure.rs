@@ -8,9 +8,11 @@ use meetpoint_format::recipe::RecipeError;
 use meetpoint_host::job::JobError;
 use serde::Serialize;
 use std::io::Write;
-use std::process::ExitCode;
 
-const FAILED: u8 = 1;
+/// Exit code of a command that failed.
+pub(crate) const FAILED: u8 = 1;
+/// Exit code of a command that was done.
+const DONE: u8 = 0;
 const WRONG_USAGE: u8 = 2;
 
 /// Stopped by a signal.
@@ -40,10 +42,10 @@ struct Failure {
 }
 
 /// Prints what failed, and says which exit code that is.
-pub(crate) fn exit_code(outcome: &anyhow::Result<()>, json: bool) -> ExitCode {
-    let Err(error) = outcome else { return ExitCode::SUCCESS };
+pub(crate) fn exit_code(outcome: &anyhow::Result<()>, json: bool) -> u8 {
+    let Err(error) = outcome else { return DONE };
     if error.downcast_ref::<Closed>().is_some() {
-        return ExitCode::SUCCESS;
+        return DONE;
     }
     if error.downcast_ref::<Reported>().is_none() {
         if json {
@@ -57,15 +59,15 @@ pub(crate) fn exit_code(outcome: &anyhow::Result<()>, json: bool) -> ExitCode {
         // A closed standard error leaves nobody to tell.
         let _ = std::io::stderr().lock().write_all(text.as_bytes());
     }
-    ExitCode::from(FAILED)
+    FAILED
 }
 
 /// Prints what was typed wrong, or the help that was asked for, and says which exit code that is.
-pub(crate) fn usage(error: &clap::Error, json: bool) -> ExitCode {
+pub(crate) fn usage(error: &clap::Error, json: bool) -> u8 {
     // Closed streams leave nobody to tell.
     let _ = error.print();
     if !error.use_stderr() {
-        return ExitCode::SUCCESS;
+        return DONE;
     }
     if json {
         let text = error.render().to_string();
@@ -82,7 +84,7 @@ pub(crate) fn usage(error: &clap::Error, json: bool) -> ExitCode {
             },
         });
     }
-    ExitCode::from(WRONG_USAGE)
+    WRONG_USAGE
 }
 
 fn document(error: &anyhow::Error) -> Document {

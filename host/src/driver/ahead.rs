@@ -13,7 +13,9 @@ impl Driver {
     pub(super) fn run_ahead(&self, state: &mut State) {
         let State { run: Some(run), ahead, .. } = state else { return };
         let is_last = run.epoch.saturating_add(1) >= self.epochs_ahead;
-        if is_last || run.has_failed() || run.scheduler().config().replay.is_some() {
+        // What follows the rest of an epoch is begun when the consumer does.
+        let is_rest = run.is_labelled();
+        if is_last || is_rest || run.has_failed() || run.scheduler().config().replay.is_some() {
             return;
         }
         while let Some(number) = run.next_to_run_ahead() {

@@ -12,13 +12,15 @@ use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-/// A permutation of the batches of an epoch.
+/// Which batch of an epoch stands at which place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Labels {
     /// By place.
     batches: Vec<u32>,
-    /// By batch.
+    /// By batch; a batch that stands nowhere has a place that there is not.
     places: Vec<u32>,
+    /// Whether batches stand elsewhere than in their order because they were put there.
+    are_chosen: bool,
 }
 
 /// How far batches stand from their places in the order of the epoch.
@@ -38,7 +40,16 @@ impl Labels {
             places[batch as usize] = place;
         }
         assert!(!places.contains(&u32::MAX), "labels are a permutation");
-        Self { batches, places }
+        Self { batches, places, are_chosen: true }
+    }
+
+    /// The rest of an epoch of `batches` batches: these, in their order. They rise.
+    pub(crate) fn rest(rest: Vec<u32>, batches: u32) -> Self {
+        let mut places = vec![u32::MAX; batches as usize];
+        for (place, &batch) in (0..).zip(&rest) {
+            places[batch as usize] = place;
+        }
+        Self { batches: rest, places, are_chosen: false }
     }
 
     pub(crate) fn displacement(&self) -> Displacement {
@@ -81,7 +92,13 @@ impl Labelled {
     }
 
     pub(crate) fn displacement(&self) -> Option<Displacement> {
-        self.labels.as_ref().map(|labels| labels.displacement())
+        let chosen = self.labels.as_ref().filter(|labels| labels.are_chosen);
+        chosen.map(|labels| labels.displacement())
+    }
+
+    /// Whether it decides about something else than all batches in their order.
+    pub(crate) fn is_labelled(&self) -> bool {
+        self.labels.is_some()
     }
 
     fn batch(&self, place: BatchIndex) -> BatchIndex {
@@ -233,6 +250,19 @@ mod tests {
         assert!(both.contains(&consume(2, Source::Host)), "{both:?}");
         let none = epoch.device_published(7, device, BatchIndex(9), generation);
         assert_ne!(none, Outcome::Accepted, "there is no such batch");
+    }
+
+    #[test]
+    fn the_rest_of_an_epoch_is_prepared_from_both_ends_and_nothing_else() {
+        let config = Config { batches: 3, ..labelled(vec![0, 1, 2, 3]).config().clone() };
+        let rest = Labels::rest(vec![2, 3, 6], 8);
+        let mut epoch = Labelled::new(Epoch::new(config).unwrap(), Some(Arc::new(rest)));
+        assert_eq!(epoch.host(0), HostDecision::Prepare(BatchIndex(2)));
+        let DeviceDecision::Work(run, generation) = epoch.device(0, DeviceId(0)) else { panic!() };
+        assert_eq!(run.first, BatchIndex(6));
+        let consumed_before = epoch.device_published(1, DeviceId(0), BatchIndex(7), generation);
+        assert_ne!(consumed_before, Outcome::Accepted);
+        assert_eq!(epoch.displacement(), None, "they stand in their order");
     }
 
     #[test]

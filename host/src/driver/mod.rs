@@ -125,6 +125,11 @@ impl Driver {
         run
     }
 
+    /// What is asked about the epoch under way.
+    pub(crate) fn ask<T>(&self, question: impl FnOnce(&Run) -> T) -> Option<T> {
+        self.lock().run.as_ref().map(question)
+    }
+
     /// Sends every thread home.
     pub(crate) fn close(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);

@@ -8,9 +8,9 @@ use crate::collective::{CollectiveError, Turn};
 use crate::config::LoaderConfig;
 use crate::cores::Bound;
 use crate::driver::{Driver, HostTask, Run, RunSetup, Step};
-use crate::stats::{self, DeviceStats, EpochStats};
+use crate::stats::{self, DeviceStats, EpochStats, Event};
 use crate::worker::Alarm;
-use meetpoint_scheduler::Proposal;
+use meetpoint_scheduler::{Proposal, Record};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -72,6 +72,22 @@ impl<'l> Epoch<'l> {
                 Step::Done => return Ok(None),
             }
         }
+    }
+
+    /// What happened so far, from this event on: sentences as those of [`EpochStats::events`].
+    pub fn events_from(&self, first: usize) -> Vec<Event> {
+        self.loader.driver.ask(|run| run.events_from(first)).unwrap_or_default()
+    }
+
+    /// What fixes the order of the batches that are left, for [`Loader::resume_epoch`]; `None`
+    /// where the strategy needs nothing for it, or where nothing is fixed.
+    pub fn rest_record(&self) -> Option<Record> {
+        let rest = |run: &Run| {
+            let scheduler = run.scheduler();
+            let consumed = u32::try_from(run.records.len()).ok()?;
+            scheduler.record()?.rest(scheduler.config().batches, consumed)
+        };
+        self.loader.driver.ask(rest).flatten()
     }
 
     /// Brings a proposal to all ranks. Where they come to nothing, the epoch fails.

@@ -1,10 +1,11 @@
 //! The loader and its epochs: what a user holds.
 //!
 //! In reading order: this file ([`Loader`]: what lasts), `epoch` ([`Epoch`]: one pass over the
-//! dataset), `schedule` (what the scheduler is told), `saving` (which batches devices are given),
-//! `settings` (what is refused before anything is opened).
+//! dataset), `resume` (the rest of one), `schedule` (what the scheduler is told), `saving` (which
+//! batches devices are given), `settings` (what is refused before anything is opened).
 
 mod epoch;
+mod resume;
 mod saving;
 mod schedule;
 mod settings;
@@ -24,7 +25,7 @@ use crate::worker::HostPreparer;
 use crate::{Error, StopHandle, worker};
 use meetpoint_format::recipe::TensorSpec;
 use meetpoint_prepare::Job;
-use meetpoint_scheduler::{BatchIndex, DeviceId, Learned, Level, Record, Source};
+use meetpoint_scheduler::{BatchIndex, Config, DeviceId, Learned, Level, Record, Source};
 use saving::Saving;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -223,15 +224,25 @@ impl Loader {
     /// fails, this epoch goes without it and says so in its events.
     pub fn start_epoch(&mut self, epoch: u32) -> Result<Epoch<'_>, Error> {
         self.config.stop.check()?;
+        let labels = self.labels(epoch)?;
+        let config = self.schedule_config();
+        self.begin(epoch, config, labels)
+    }
+
+    fn begin(
+        &mut self,
+        epoch: u32,
+        config: Config,
+        labels: Option<Labels>,
+    ) -> Result<Epoch<'_>, Error> {
         let mut events = Vec::new();
         for number in 0..self.links.len() {
             self.revive_link(number, &mut events)?;
         }
         let session = |link: &DeviceLink| Arc::clone(link.session());
         let sessions = self.links.iter().map(|link| link.as_ref().map(session)).collect();
-        let labels = self.labels(epoch)?.map(Arc::new);
-        let setup = RunSetup { epoch, config: self.schedule_config(), sessions, labels, events };
-        Epoch::begin(self, setup)
+        let labels = labels.map(Arc::new);
+        Epoch::begin(self, RunSetup { epoch, config, sessions, labels, events })
     }
 
     /// Where the batches of an epoch stand, if it is to be chosen which ones devices are given, and

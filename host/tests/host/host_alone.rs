@@ -90,6 +90,47 @@ fn an_epoch_that_is_dropped_early_does_not_disturb_the_next() {
 }
 
 #[test]
+fn an_epoch_that_is_resumed_gives_what_was_left_in_its_order() {
+    let folder = dataset(40);
+    for workers in [0, 2] {
+        let mut config = config(folder.path());
+        config.workers = workers;
+        let mut loader = Loader::open(config).unwrap();
+        let (whole, _) = consume(loader.start_epoch(5).unwrap());
+        for at in [1, 4, 9] {
+            let consumed = [0..at];
+            let (rest, stats) = consume(loader.resume_epoch(5, &consumed, None).unwrap());
+            assert_eq!(rest, whole[at as usize..]);
+            assert!(stats.is_complete && stats.displacement.is_none());
+        }
+        let gaps = [2..3, 0..1, 7..10];
+        let (rest, _) = consume(loader.resume_epoch(5, &gaps, None).unwrap());
+        assert!(rest.iter().map(|batch| batch.index).eq([1, 3, 4, 5, 6]));
+        let (again, _) = consume(loader.start_epoch(5).unwrap());
+        assert_eq!(again, whole, "the next epoch is whole");
+    }
+}
+
+#[test]
+fn what_cannot_be_resumed_is_refused() {
+    let folder = dataset(40);
+    let mut loader = Loader::open(config(folder.path())).unwrap();
+    for (consumed, words) in [
+        (vec![0..10], "all of its batches were consumed"),
+        (vec![8..11], "has not the batches"),
+        (vec![5..5], "has not the batches"),
+    ] {
+        let error = loader.resume_epoch(0, &consumed, None).err().unwrap().to_string();
+        assert!(error.contains(words), "{error}");
+    }
+    let mut chosen = config(folder.path());
+    chosen.choose_by_saving = true;
+    let mut loader = Loader::open(chosen).unwrap();
+    let error = loader.resume_epoch(0, &[0..1], None).err().unwrap();
+    assert!(matches!(error, Error::Resume { epoch: 0, .. }), "{error}");
+}
+
+#[test]
 fn batches_that_are_kept_are_never_overwritten_and_outlive_the_loader() {
     let folder = dataset(40);
     let mut config = config(folder.path());

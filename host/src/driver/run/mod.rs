@@ -209,6 +209,16 @@ impl Run {
         self.scheduler.displacement()
     }
 
+    /// Whether it is of something else than all batches in their order.
+    pub(crate) fn is_labelled(&self) -> bool {
+        self.scheduler.is_labelled()
+    }
+
+    /// What happened, from this event on.
+    pub(crate) fn events_from(&self, first: usize) -> Vec<Event> {
+        self.log.from(first)
+    }
+
     pub(crate) fn has_failed(&self) -> bool {
         self.has_failed
     }

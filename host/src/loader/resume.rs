@@ -1,0 +1,67 @@
+//! An epoch from the middle: what was consumed of it, perhaps by another process, stays consumed.
+//!
+//! The scheduler is given the batches that are left as if they were all that there are, so every
+//! strategy works what is left from both ends.
+
+use super::{Epoch, Loader};
+use crate::Error;
+use crate::driver::Labels;
+use meetpoint_scheduler::Record;
+use std::ops::Range;
+
+impl Loader {
+    /// Begins an epoch of which the batches in `consumed` were consumed before: ranges of indices,
+    /// in any order.
+    ///
+    /// `rest` is what [`Epoch::rest_record`] said when the epoch was left: with it the order of
+    /// the rest is what it would have been. Without, a strategy that decides by what it measures
+    /// decides anew; the batches that are left are the same in any case.
+    pub fn resume_epoch(
+        &mut self,
+        epoch: u32,
+        consumed: &[Range<u32>],
+        rest: Option<Record>,
+    ) -> Result<Epoch<'_>, Error> {
+        self.config.stop.check()?;
+        let refuse = |why| Err(Error::Resume { epoch, why });
+        if self.job.batching.devices() > 1 {
+            return refuse("its devices hold parts of their own; begin it anew, or use one device");
+        }
+        if self.config.choose_by_saving {
+            return refuse("its batches are chosen for the devices anew; begin it anew");
+        }
+        let is_outside = |range: &Range<u32>| range.start >= range.end || range.end > self.batches;
+        if consumed.iter().any(is_outside) {
+            return refuse("it has not the batches that were consumed; was it of this dataset?");
+        }
+        let left = left(self.batches, consumed);
+        if left.is_empty() {
+            return refuse("all of its batches were consumed; begin the next");
+        }
+        let mut config = self.schedule_config();
+        config.batches = u32::try_from(left.len()).expect("no more than there are batches");
+        config.replay = rest.or(config.replay);
+        self.begin(epoch, config, Some(Labels::rest(left, self.batches)))
+    }
+}
+
+/// The indices below `batches` that are in none of the ranges.
+fn left(batches: u32, consumed: &[Range<u32>]) -> Vec<u32> {
+    let mut is_consumed = vec![false; batches as usize];
+    for range in consumed {
+        is_consumed[range.start as usize..range.end as usize].fill(true);
+    }
+    (0..batches).filter(|&batch| !is_consumed[batch as usize]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::left;
+
+    #[test]
+    fn what_is_left_is_everything_else() {
+        assert_eq!(left(8, &[]), (0..8).collect::<Vec<u32>>());
+        assert_eq!(left(8, &[6..8, 0..3, 1..2]), [3, 4, 5]);
+        assert_eq!(left(3, &[0..2, 2..3]), [] as [u32; 0]);
+    }
+}

@@ -1,0 +1,76 @@
+"""A deep-learning data loader that works a dataset from both ends.
+
+::
+
+    import meetpoint
+    from meetpoint import transforms as T
+
+    recipe = T.Compose([T.RandomResizedCrop(224), T.RandomHorizontalFlip(), T.ToImage()])
+    loader = meetpoint.Loader("photos.set", recipe=recipe, batch_size=64, shuffle=True)
+    for images, labels in loader:
+        ...
+
+Importing it needs neither NumPy nor a framework; what a loader's ``output`` asks for is imported
+when the first batch is there.
+"""
+
+from __future__ import annotations
+
+from . import errors, transforms
+from ._dataset import Columns, Dataset, Sample, open
+from ._loader import Emulated, Loader
+from ._native import Batch, Tensor
+from ._native import version as _version
+from ._pack import Packed, pack
+from ._writer import Writer
+from .errors import (
+    BudgetError,
+    ClosedError,
+    DatasetError,
+    DeviceError,
+    DeviceWarning,
+    ForkError,
+    MeetpointError,
+    PackError,
+    RankError,
+    RecipeError,
+    SampleError,
+    SettingError,
+    StateError,
+    StorageError,
+)
+from .transforms import from_torchvision
+
+__version__ = _version()
+
+__all__ = [
+    "Batch",
+    "BudgetError",
+    "ClosedError",
+    "Columns",
+    "Dataset",
+    "DatasetError",
+    "DeviceError",
+    "DeviceWarning",
+    "Emulated",
+    "ForkError",
+    "Loader",
+    "MeetpointError",
+    "PackError",
+    "Packed",
+    "RankError",
+    "RecipeError",
+    "Sample",
+    "SampleError",
+    "SettingError",
+    "StateError",
+    "StorageError",
+    "Tensor",
+    "Writer",
+    "__version__",
+    "errors",
+    "from_torchvision",
+    "open",
+    "pack",
+    "transforms",
+]

@@ -1,0 +1,17 @@
+"""The command line: ``python -m meetpoint``, and the command ``meetpoint``."""
+
+from __future__ import annotations
+
+import sys
+
+from . import _native
+from ._program import own_command
+
+
+def main() -> None:
+    """Runs the command line of this process and ends it with the command's exit code."""
+    sys.exit(_native.main(["meetpoint", *sys.argv[1:]], own_command()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,173 @@
+"""Samples of a dataset by number and by key."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Union, overload
+
+from . import _native
+
+__all__ = ["Columns", "Dataset", "Sample", "open"]
+
+
+class Sample(NamedTuple):
+    """One sample as it was packed."""
+
+    number: int
+    """Number in the dataset, from 0."""
+    key: str
+    """Its key: the path that it had, relative to the folder that was packed."""
+    image: bytes
+    """The file, byte for byte."""
+    label: Optional[int]
+    """Index into ``label_names``; ``None`` where the dataset has no labels."""
+
+    def __repr__(self) -> str:
+        size = len(self.image)
+        return f"Sample({self.number}, {self.key!r}, <{size} bytes>, label={self.label})"
+
+
+class Dataset(Sequence[Sample]):
+    """A packed dataset, opened for reading: a sequence of samples, and a mapping from keys.
+
+    Opening reads the manifest and the footers of the parts, no samples. Reads are checked against
+    the checksums that the dataset holds.
+    """
+
+    def __init__(self, path: Union[str, "os.PathLike[str]"]) -> None:
+        self._native = _native.Dataset(os.fspath(path))
+
+    @property
+    def path(self) -> str:
+        """Its folder."""
+        return os.fspath(self._native.path)
+
+    @property
+    def label_names(self) -> List[str]:
+        """The name of each label; empty where there are none."""
+        return self._native.label_names
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of ``dataset.json``, which holds checksums of everything else."""
+        return self._native.sha256
+
+    @property
+    def manifest(self) -> Dict[str, Any]:
+        """``dataset.json``."""
+        import json
+
+        manifest: Dict[str, Any] = json.loads(self._native.manifest)
+        return manifest
+
+    def __len__(self) -> int:
+        return len(self._native)
+
+    @overload
+    def __getitem__(self, which: Union[int, str]) -> Sample: ...
+
+    @overload
+    def __getitem__(self, which: slice) -> Sequence[Sample]: ...
+
+    def __getitem__(self, which: Union[int, str, slice]) -> Union[Sample, Sequence[Sample]]:
+        """A sample by number (negative ones count from the end) or key; a slice is a view.
+
+        :raises IndexError: a number that there is not.
+        :raises KeyError: a key that there is not.
+        :raises SampleError: the sample is damaged.
+        """
+        if isinstance(which, slice):
+            return _View(self, range(len(self))[which])
+        if isinstance(which, str):
+            found = self._native.find(which)
+            if found is None:
+                raise KeyError(which)
+            return self._sample(found)
+        return self._sample(range(len(self))[which])
+
+    def _sample(self, index: int) -> Sample:
+        native = self._native
+        return Sample(index, native.key(index), native.file(index), native.label(index))
+
+    def __contains__(self, key: object) -> bool:
+        """Whether there is a sample with this key."""
+        return isinstance(key, str) and self._native.find(key) is not None
+
+    def __iter__(self) -> Iterator[Sample]:
+        return (self._sample(index) for index in range(len(self)))
+
+    def key(self, index: int) -> str:
+        """The key of a sample, without reading its image."""
+        return self._native.key(range(len(self))[index])
+
+    @property
+    def columns(self) -> List[str]:
+        """Names of its columns: key, content, label and whatever else it was packed with."""
+        return self._native.columns
+
+    def select(self, columns: Sequence[str]) -> "Columns":
+        """Some columns, for ``pyarrow.table``, ``polars.DataFrame`` and the like.
+
+        Beside ``columns`` there is ``"sample"``, the number in the dataset.
+
+        :raises SettingError: a column that there is not.
+        """
+        return Columns(self._native, list(columns))
+
+    def __arrow_c_stream__(self, requested_schema: Optional[object] = None) -> Any:
+        """All columns but the content, as an Arrow stream: ``pyarrow.table(dataset)``."""
+        content = 1
+        names = [name for at, name in enumerate(self.columns) if at != content]
+        return self.select(names).__arrow_c_stream__(requested_schema)
+
+    def __repr__(self) -> str:
+        return f"meetpoint.open({self.path!r})  # {len(self)} samples"
+
+
+class Columns:
+    """Some columns of a dataset, read record batch by record batch when they are asked for."""
+
+    def __init__(self, dataset: _native.Dataset, names: List[str]) -> None:
+        dataset.stream(names)
+        self._dataset = dataset
+        self._names = names
+
+    def __arrow_c_stream__(self, requested_schema: Optional[object] = None) -> Any:
+        """The columns as an Arrow stream, in their own types."""
+        return self._dataset.stream(self._names)
+
+    def __repr__(self) -> str:
+        return f"<columns {', '.join(self._names)}>"
+
+
+class _View(Sequence[Sample]):
+    """Some samples of a dataset, read when they are asked for."""
+
+    def __init__(self, dataset: Dataset, indices: range) -> None:
+        self._dataset = dataset
+        self._indices = indices
+
+    def __len__(self) -> int:
+        return len(self._indices)
+
+    @overload
+    def __getitem__(self, which: int) -> Sample: ...
+
+    @overload
+    def __getitem__(self, which: slice) -> Sequence[Sample]: ...
+
+    def __getitem__(self, which: Union[int, slice]) -> Union[Sample, Sequence[Sample]]:
+        if isinstance(which, slice):
+            return _View(self._dataset, self._indices[which])
+        return self._dataset[self._indices[which]]
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} samples of {self._dataset.path!r}>"
+
+
+def open(path: Union[str, "os.PathLike[str]"]) -> Dataset:
+    """Opens a packed dataset.
+
+    :raises DatasetError: it is no dataset, or a damaged one.
+    """
+    return Dataset(path)

@@ -1,0 +1,525 @@
+"""The loader: arguments, iteration, epochs. Everything else is native."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import warnings
+import weakref
+from types import TracebackType
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    Iterator,
+    List,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Tuple,
+    Type,
+    Union,
+)
+
+from . import _native
+from ._arguments import refuse_unknown, take_torch_names
+from ._program import own_command
+from ._state import Position, check_state
+from ._torchvision import is_of_torchvision
+from .errors import DeviceWarning, SettingError
+from .transforms import Compose, Transform, from_torchvision
+
+__all__ = ["Emulated", "Loader"]
+
+_OUTPUTS = ("numpy", "dlpack", "torch", "jax")
+_COLUMNS = ("image", "label", "sample", "key")
+# Epochs of which a report keeps everything; of those before, all but the batches one by one.
+_WHOLE_EPOCHS = 4
+
+# In the events of an epoch, what says that a device does no more, or nothing for now.
+_LOSSES = ("was lost", "no more work", "published nothing in time")
+
+_open_loaders: "weakref.WeakSet[Loader]" = weakref.WeakSet()
+
+
+class Emulated(NamedTuple):
+    """A computational storage device that is emulated by a process of its own.
+
+    Without knobs it is as fast as this machine.
+
+    :param cpu_ratio: share of a core's time that it computes, over 0 and at most 1.
+    :param read_bandwidth: most bytes that it reads in a second.
+    :param write_bandwidth: most bytes that it writes in a second.
+    :param latency: seconds that each of its commands takes at least.
+    :param core: core of its preparing thread; the last one where nothing is given.
+    :param allow_shared: whether it may share its core with the host, where there is only one.
+    :param faults: what goes wrong on purpose, such as ``"die@3"``; `meetpoint device serve --help`
+        lists them.
+    """
+
+    cpu_ratio: Optional[float] = None
+    read_bandwidth: Optional[int] = None
+    write_bandwidth: Optional[int] = None
+    latency: Optional[float] = None
+    core: Optional[int] = None
+    allow_shared: bool = False
+    faults: Tuple[str, ...] = ()
+
+    def _command(self) -> List[str]:
+        command = [*own_command(), "device", "serve"]
+        knobs = [
+            ("--cpu-ratio", self.cpu_ratio, ""),
+            ("--read-bandwidth", self.read_bandwidth, "B/s"),
+            ("--write-bandwidth", self.write_bandwidth, "B/s"),
+            ("--latency", None if self.latency is None else round(self.latency * 1e9), "ns"),
+            ("--core", self.core, ""),
+        ]
+        for name, value, unit in knobs:
+            if value is not None:
+                command += [name, f"{value}{unit}"]
+        for fault in self.faults:
+            command += ["--fault", fault]
+        if self.allow_shared:
+            command.append("--allow-shared")
+        return command
+
+
+Device = Union[str, Emulated, None]
+Recipe = Union[Compose, Sequence[Transform], str, "os.PathLike[str]", Any]
+
+
+class Loader:
+    """Batches of a packed dataset, epoch after epoch.
+
+    Iterating gives ``(images, labels)`` for every batch of an epoch: ``images`` has the shape
+    [batch, height, width, 3], or [batch, 3, height, width] where the recipe says so, and the
+    recipe's dtype; ``labels`` are int64 (int32 for ``"jax"``), or ``None`` where the dataset has
+    none. Each ``iter()`` begins the next epoch, with an order and draws of its own; only the
+    latest iteration goes on. Memory of a batch is its own until the last array that shows it is
+    gone.
+
+    :param dataset: folder of a packed dataset (:func:`meetpoint.pack` makes one).
+    :param recipe: a :class:`meetpoint.transforms.Compose`, a list of transforms, torchvision
+        transforms, or the path of a recipe file.
+    :param batch_size: samples in a batch.
+    :param shuffle: whether every epoch has an order of its own.
+    :param drop_last: whether a last batch that is not full is left out.
+    :param seed: of order and draws. The same seed gives the same samples, whoever prepares them.
+    :param strategy: who prepares what: ``"auto"``, ``"host-only"``, ``"device-only"``, ``"mte"``,
+        ``"mte-feedback"``, ``"wrr"``, ``"wrr-frozen"`` or ``"windowed"``.
+    :param order: what the order must be under ``"auto"``: ``"any"``, ``"replayable"``, or
+        ``"baseline"``, which is that of the host alone.
+    :param window: batches in a window of ``"windowed"``.
+    :param device: ``"emulated"``, an :class:`Emulated`, ``"unix:PATH"`` of a device that somebody
+        else started, a list of those, or ``None``: the host alone.
+    :param workers: threads that prepare; ``None`` for one less than the cores that may be used.
+        Torch's name ``num_workers`` is taken too.
+    :param prefetch: batches prepared ahead a worker; torch's ``prefetch_factor``.
+    :param memory_budget: most bytes of batches, prepared ahead and in use together.
+    :param spool_quota: most bytes of the batches that devices have ready.
+    :param spool_folder: folder of the file for those; ``None``: memory without a name.
+    :param rank: which of ``world_size`` processes this is; from ``torch.distributed`` where that
+        was initialised. All ranks take the same number of steps.
+    :param world_size: processes that share every epoch.
+    :param output: ``"numpy"``, ``"torch"``, ``"jax"``, or ``"dlpack"``: tensors that any library
+        takes with its ``from_dlpack``. Nothing is copied.
+    :param columns: some of ``"image"``, ``"label"``, ``"sample"`` (number in the dataset) and
+        ``"key"``; iterating then gives dictionaries of these.
+    :param on_error: what a sample that does not read or decode is: only ``"raise"`` is there.
+    :param stall_timeout: seconds after which a device that says nothing is given up.
+    :raises SettingError: an argument out of its range.
+    :raises DatasetError: the dataset does not open.
+    :raises DeviceError: a device cannot be started or reached.
+    """
+
+    def __init__(
+        self,
+        dataset: Union[str, "os.PathLike[str]"],
+        *,
+        recipe: Recipe,
+        batch_size: int = 1,
+        shuffle: bool = False,
+        drop_last: bool = False,
+        seed: int = 0,
+        strategy: str = "auto",
+        order: str = "any",
+        window: Optional[int] = None,
+        device: Union[Device, Sequence[Device]] = None,
+        workers: Optional[int] = None,
+        prefetch: Optional[int] = None,
+        memory_budget: int = 512 << 20,
+        spool_quota: int = 256 << 20,
+        spool_folder: Union[str, "os.PathLike[str]", None] = None,
+        rank: Optional[int] = None,
+        world_size: Optional[int] = None,
+        output: str = "numpy",
+        columns: Optional[Sequence[str]] = None,
+        on_error: str = "raise",
+        stall_timeout: float = 2.0,
+        **torch_names: Any,
+    ) -> None:
+        self._arguments: Dict[str, Any] = {
+            key: it for key, it in locals().items() if key not in ("self", "torch_names")
+        }
+        self._arguments.update(torch_names)
+        named = take_torch_names(torch_names, workers=workers, prefetch=prefetch)
+        refuse_unknown(torch_names)
+        if on_error != "raise":
+            raise SettingError(
+                f"on_error is {on_error!r}; a sample that does not decode can only be an error "
+                '("raise"): leave it out when packing, with meetpoint.pack(..., on_error="skip")'
+            )
+        self._convert = _converter(output)
+        self._columns = _check_columns(columns)
+        self._recipe = _as_compose(recipe)
+        sockets, commands = _devices(device)
+        rank, world_size = _ranks(rank, world_size)
+        has_devices = bool(sockets or commands)
+        if strategy == "auto" and not has_devices:
+            strategy = "host-only"
+        self._strategy = strategy
+        self._dataset = os.fspath(dataset)
+        self._native = _native.Loader(
+            {
+                "dataset": self._dataset,
+                "recipe": self._recipe.to_toml(),
+                "batch_size": batch_size,
+                "drop_last": drop_last,
+                "shuffle": shuffle,
+                "seed": seed,
+                "strategy": strategy,
+                "order": order,
+                "window": window,
+                "workers": _default_workers() if named.workers is None else named.workers,
+                "prefetch": 2 if named.prefetch is None else named.prefetch,
+                "memory_budget": memory_budget,
+                "sockets": sockets,
+                "commands": commands,
+                "spool_quota": spool_quota,
+                "spool_folder": None if spool_folder is None else os.fspath(spool_folder),
+                "rank": rank,
+                "ranks": world_size,
+                "stall_timeout": stall_timeout,
+            }
+        )
+        self._fixed: Dict[str, Any] = {
+            "dataset": self._native.dataset_sha256,
+            "recipe": self._native.recipe_hash,
+            "batch_size": batch_size,
+            "drop_last": drop_last,
+            "shuffle": shuffle,
+            "seed": seed,
+            "world_size": world_size,
+        }
+        self._batches = self._native.batches
+        self._position = Position(epoch=0)
+        self._iterator: Optional[_Iterator] = None
+        self._epochs: List[Dict[str, Any]] = []
+        self._keys: Optional[_native.Dataset] = None
+        _open_loaders.add(self)
+
+    def __len__(self) -> int:
+        """Batches of an epoch."""
+        return self._batches
+
+    @property
+    def recipe(self) -> Compose:
+        """What is done to every picture."""
+        return self._recipe
+
+    @property
+    def samples(self) -> int:
+        """Samples in the dataset."""
+        return self._native.samples
+
+    @property
+    def label_names(self) -> List[str]:
+        """The name of each label; empty where there are none."""
+        return self._native.label_names
+
+    @property
+    def epoch(self) -> int:
+        """The epoch under way; before an iteration and after its end, the one that comes next."""
+        return self._position.epoch
+
+    def set_epoch(self, epoch: int) -> None:
+        """The next iteration is of this epoch, as with ``DistributedSampler.set_epoch``.
+
+        Where a state of this epoch was loaded, the iteration goes on in the middle of it.
+        """
+        if epoch < 0:
+            raise SettingError(f"epoch is {epoch}; epochs count from 0")
+        position = self._position
+        if position.is_begun or position.epoch != epoch:
+            self._position = Position(epoch=epoch)
+
+    def __iter__(self) -> "_Iterator":
+        self._end_iterator()
+        position = self._position
+        if position.is_begun:
+            position = Position(epoch=position.epoch + 1)
+        position = position.begun()
+        self._position = position
+        is_whole = len(position) >= self._batches
+        record = position.record if position.strategy == self._strategy else None
+        serial = None if is_whole else self._native.begin(position.epoch, position.ranges, record)
+        position.strategy = self._strategy
+        self._iterator = _Iterator(self, serial, position)
+        return self._iterator
+
+    def _end_iterator(self) -> None:
+        if self._iterator is not None:
+            self._iterator._close()
+            self._iterator = None
+
+    def _deliver(self, batch: _native.Batch) -> Any:
+        images = self._convert(batch.images)
+        # Without leave to use 64 bits, which is its default, JAX has integers of 32.
+        tensor = batch.labels(narrow=self._convert is _as_jax)
+        labels = None if tensor is None else self._convert(tensor)
+        if self._columns is None:
+            return images, labels
+        columns: Dict[str, Any] = {"image": images, "label": labels, "sample": batch.samples}
+        if "key" in self._columns:
+            if self._keys is None:
+                self._keys = _native.Dataset(self._dataset)
+            columns["key"] = [self._keys.key(sample) for sample in batch.samples]
+        return {name: columns[name] for name in self._columns}
+
+    def _tell(self, warned: bool) -> bool:
+        """Warns of a device that was lost or fell silent, once an epoch."""
+        for text in self._native.take_events():
+            if not warned and any(words in text for words in _LOSSES):
+                warned = True
+                warnings.warn(text, DeviceWarning, stacklevel=4)
+        return warned
+
+    def state_dict(self) -> Dict[str, Any]:
+        """Where the loader is: a small dictionary of numbers and texts, good for JSON.
+
+        Counted is what was handed out, so what was prepared ahead is neither lost nor repeated.
+        """
+        position = self._position
+        if len(position) >= self._batches:
+            position = Position(epoch=position.epoch + 1)
+        return {"version": 1, **self._fixed, **position.to_dict()}
+
+    def load_state_dict(self, state: Dict[str, Any]) -> None:
+        """The next iteration gives the batches that were left when the state was taken.
+
+        Under ``host-only``, ``device-only`` and ``windowed`` they come in the order in which they
+        would have come; under ``mte`` and ``mte-feedback`` as well, once their split was known.
+        ``wrr`` has no order of its own: the same batches come. The number of workers, the devices
+        and the strategy may be others.
+
+        :raises StateError: the state is of another dataset, recipe, seed, batch size or world size.
+        """
+        position = check_state(state, self._fixed, self._batches)
+        self._end_iterator()
+        self._position = position
+
+    def report(self) -> Dict[str, Any]:
+        """What was measured: ``epochs``, as in the reports of `meetpoint run`, and ``notices``.
+
+        An epoch under way is not in it.
+        """
+        # Importing this package is to take no time.
+        import json
+
+        for text in self._native.take_finished():
+            self._epochs.append(json.loads(text))
+        for epoch in self._epochs[:-_WHOLE_EPOCHS]:
+            epoch.pop("records", None)
+        return {
+            "strategy": self._strategy,
+            "batches": self._batches,
+            "samples": self._native.samples,
+            "epochs": list(self._epochs),
+            "notices": self._native.notices,
+        }
+
+    @property
+    def device_processes(self) -> List[int]:
+        """Process ids of the devices that are used, as they were when the loader was opened."""
+        return self._native.device_processes
+
+    def close(self) -> None:
+        """Ends the epoch, the threads and the devices that were started. Batches stay good."""
+        self._iterator = None
+        self._native.close()
+        _open_loaders.discard(self)
+
+    def __enter__(self) -> "Loader":
+        return self
+
+    def __exit__(
+        self,
+        kind: Optional[Type[BaseException]],
+        error: Optional[BaseException],
+        trace: Optional[TracebackType],
+    ) -> None:
+        self.close()
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        return (_rebuild, (self._arguments, self.state_dict()))
+
+    def __repr__(self) -> str:
+        state = ", closed" if self._native.is_closed else ""
+        return f"<meetpoint.Loader {self._dataset!r}, {self._batches} batches{state}>"
+
+
+class _Iterator(Iterator[Any]):
+    """One epoch under way."""
+
+    def __init__(self, loader: Loader, serial: Optional[int], position: Position) -> None:
+        self._loader: Optional[Loader] = loader
+        self._native = loader._native
+        self._serial = serial
+        self._position = position
+        self._warned = False
+        self._left = len(loader) - len(position)
+
+    def __iter__(self) -> "_Iterator":
+        return self
+
+    def __len__(self) -> int:
+        """Batches that are left."""
+        return self._left
+
+    def __next__(self) -> Any:
+        loader = self._loader
+        if loader is None or self._serial is None:
+            raise StopIteration
+        batch = self._native.next(self._serial)
+        self._warned = loader._tell(self._warned)
+        if batch is None:
+            self._loader = None
+            raise StopIteration
+        self._left -= 1
+        self._position.add(batch.index, self._native.rest_record)
+        return loader._deliver(batch)
+
+    def _close(self) -> None:
+        if self._loader is not None and self._serial is not None:
+            self._native.abandon(self._serial)
+        self._loader = None
+
+    def __del__(self) -> None:
+        if getattr(self, "_loader", None) is not None:
+            self._close()
+
+
+def _rebuild(arguments: Dict[str, Any], state: Dict[str, Any]) -> Loader:
+    loader = Loader(**arguments)
+    loader.load_state_dict(state)
+    return loader
+
+
+def _close_all() -> None:
+    for loader in list(_open_loaders):
+        loader.close()
+
+
+atexit.register(_close_all)
+
+
+def _default_workers() -> int:
+    return max(1, len(os.sched_getaffinity(0)) - 1)
+
+
+def _as_compose(recipe: Recipe) -> Compose:
+    if isinstance(recipe, Compose):
+        return recipe
+    if isinstance(recipe, (str, os.PathLike)):
+        path: Union[str, os.PathLike[str]] = recipe  # pyright: ignore[reportUnknownVariableType]
+        return Compose.load(path)
+    if is_of_torchvision(recipe):
+        return from_torchvision(recipe)
+    if isinstance(recipe, (list, tuple)):
+        parts: List[Any] = list(recipe)  # pyright: ignore[reportUnknownArgumentType]
+        if any(is_of_torchvision(part) for part in parts):
+            return from_torchvision(parts)
+        return Compose(parts)
+    raise SettingError(
+        f"recipe is {recipe!r}; it takes a meetpoint.transforms.Compose, a list of transforms, "
+        "torchvision transforms, or the path of a recipe file"
+    )
+
+
+def _devices(device: Union[Device, Sequence[Device]]) -> Tuple[List[str], List[List[str]]]:
+    """Sockets to connect to, and commands that start devices."""
+    is_several = isinstance(device, (list, tuple)) and not isinstance(device, Emulated)
+    several: Any = device if is_several else [device]
+    devices: List[Any] = list(several)
+    sockets: List[str] = []
+    commands: List[List[str]] = []
+    for one in devices:
+        if isinstance(one, Emulated):
+            commands.append(one._command())
+        elif one == "emulated":
+            commands.append(Emulated()._command())
+        elif isinstance(one, str) and one.startswith("unix:"):
+            sockets.append(one[len("unix:") :])
+        elif one is not None:
+            raise SettingError(
+                f'device is {one!r}; it takes None, "emulated", meetpoint.Emulated(...), '
+                '"unix:PATH", or a list of those'
+            )
+    return sockets, commands
+
+
+def _ranks(rank: Optional[int], world_size: Optional[int]) -> Tuple[int, int]:
+    if (rank is None) != (world_size is None):
+        raise SettingError("rank and world_size belong together; give both or neither")
+    if rank is not None and world_size is not None:
+        return rank, world_size
+    torch: Any = sys.modules.get("torch")
+    distributed = getattr(torch, "distributed", None)
+    if distributed is not None and distributed.is_available() and distributed.is_initialized():
+        return int(distributed.get_rank()), int(distributed.get_world_size())
+    return 0, 1
+
+
+def _check_columns(columns: Optional[Sequence[str]]) -> Optional[List[str]]:
+    if columns is None:
+        return None
+    names = [columns] if isinstance(columns, str) else list(columns)
+    for name in names:
+        if name not in _COLUMNS:
+            raise SettingError(f"columns holds {name!r}; there are {', '.join(_COLUMNS)}")
+    return names
+
+
+def _converter(output: str) -> Callable[[_native.Tensor], Any]:
+    converters: Dict[str, Callable[[_native.Tensor], Any]] = {
+        "numpy": _as_numpy,
+        "dlpack": _as_it_is,
+        "torch": _as_torch,
+        "jax": _as_jax,
+    }
+    if output not in converters:
+        raise SettingError(f"output is {output!r}; it takes one of {', '.join(_OUTPUTS)}")
+    return converters[output]
+
+
+def _as_it_is(tensor: _native.Tensor) -> Any:
+    return tensor
+
+
+def _as_numpy(tensor: _native.Tensor) -> Any:
+    import numpy
+
+    return numpy.asarray(tensor)
+
+
+def _as_torch(tensor: _native.Tensor) -> Any:
+    import torch  # type: ignore[import-not-found,unused-ignore]
+
+    return torch.from_dlpack(tensor)  # pyright: ignore
+
+
+def _as_jax(tensor: _native.Tensor) -> Any:
+    import jax  # type: ignore[import-not-found,unused-ignore]
+
+    return jax.numpy.from_dlpack(tensor)  # pyright: ignore

@@ -1,0 +1,213 @@
+"""The runtime. Use the package ``meetpoint``, which wraps it; only tensors and batches are met
+by its users."""
+
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, TypedDict, final
+
+class Output(TypedDict):
+    """What a recipe makes of a picture."""
+
+    shape: List[int]
+    """[height, width, 3] or [3, height, width]."""
+    dtype: str
+    """NumPy's name."""
+    layout: str
+    """``"NHWC"`` or ``"NCHW"``."""
+
+class Described(TypedDict):
+    """A recipe that was checked."""
+
+    toml: str
+    canonical: str
+    """JSON, every default spelled out."""
+    hash: str
+    is_deterministic: bool
+    output: Optional[Output]
+
+class Settings(TypedDict):
+    """What a loader is made with; every key must be there."""
+
+    dataset: str
+    recipe: str
+    """TOML."""
+    batch_size: int
+    drop_last: bool
+    shuffle: bool
+    seed: int
+    strategy: str
+    order: str
+    window: Optional[int]
+    workers: int
+    prefetch: int
+    memory_budget: int
+    """Bytes."""
+    sockets: List[str]
+    commands: List[List[str]]
+    spool_quota: int
+    """Bytes."""
+    spool_folder: Optional[str]
+    rank: int
+    ranks: int
+    stall_timeout: float
+    """Seconds."""
+
+@final
+class Tensor:
+    """A tensor in native memory, dense and row-major, on the CPU.
+
+    Any library takes it without a copy: ``numpy.asarray``, ``numpy.from_dlpack``,
+    ``torch.from_dlpack``, ``jax.numpy.from_dlpack``. The memory is used for nothing else until the
+    last of all that show it is gone.
+    """
+
+    @property
+    def shape(self) -> List[int]:
+        """Its axes, outermost first."""
+    @property
+    def dtype(self) -> str:
+        """NumPy's name: uint8, float16, float32, int32 or int64."""
+    @property
+    def __array_interface__(self) -> Dict[str, Any]:
+        """NumPy's array interface, version 3."""
+    def __dlpack__(
+        self,
+        *,
+        stream: Optional[Any] = None,
+        max_version: Optional[Tuple[int, int]] = None,
+        dl_device: Optional[Tuple[int, int]] = None,
+        copy: Optional[bool] = None,
+    ) -> Any:
+        """A capsule of DLPack 1.0 where ``max_version`` allows it, else of the one before.
+
+        :raises BufferError: a stream, another device or a copy was asked for.
+        """
+    def __dlpack_device__(self) -> Tuple[int, int]:
+        """(1, 0): the CPU."""
+
+@final
+class Batch:
+    """A prepared batch."""
+
+    @property
+    def images(self) -> Tensor:
+        """[batch, height, width, 3] or [batch, 3, height, width], of the recipe's dtype."""
+    @property
+    def has_labels(self) -> bool:
+        """Whether the dataset has labels."""
+    def labels(self, *, narrow: bool = False) -> Optional[Tensor]:
+        """[batch], int64, or int32 where ``narrow``; ``None`` where there are none."""
+    @property
+    def samples(self) -> List[int]:
+        """Numbers of its samples in the dataset."""
+    @property
+    def index(self) -> int:
+        """Index in the epoch."""
+    @property
+    def epoch(self) -> int:
+        """Epoch, from 0."""
+    @property
+    def device(self) -> Optional[int]:
+        """Number of the device that prepared it; ``None``: the host did."""
+    def __len__(self) -> int: ...
+
+@final
+class Loader:
+    """A loader on a thread of its own."""
+
+    def __new__(cls, settings: Settings) -> Loader: ...
+    @property
+    def batches(self) -> int: ...
+    @property
+    def samples(self) -> int: ...
+    @property
+    def label_names(self) -> List[str]: ...
+    @property
+    def output(self) -> Output: ...
+    @property
+    def recipe_hash(self) -> str: ...
+    @property
+    def dataset_sha256(self) -> str: ...
+    @property
+    def notices(self) -> List[str]: ...
+    @property
+    def device_processes(self) -> List[int]: ...
+    @property
+    def is_closed(self) -> bool: ...
+    def begin(
+        self,
+        epoch: int,
+        consumed: Sequence[Tuple[int, int]] = ...,
+        record: Optional[str] = None,
+    ) -> int:
+        """Begins an epoch, without the batches of these ranges; a number for ``next``."""
+    def next(self, serial: int) -> Optional[Batch]:
+        """The next batch, waiting for it while other threads run; ``None`` at the end."""
+    def abandon(self, serial: int) -> None:
+        """Ends an epoch, without waiting for that."""
+    @property
+    def rest_record(self) -> Optional[str]:
+        """What fixes the order of the batches that are left."""
+    def take_events(self) -> List[str]:
+        """What happened since this was asked last."""
+    def take_finished(self) -> List[str]:
+        """What was measured of the epochs that ended since this was asked last, as JSON."""
+    def close(self) -> None:
+        """Ends threads and devices."""
+
+@final
+class Dataset:
+    """An open dataset."""
+
+    def __new__(cls, path: str) -> Dataset: ...
+    @property
+    def path(self) -> str: ...
+    @property
+    def label_names(self) -> List[str]: ...
+    @property
+    def sha256(self) -> str: ...
+    @property
+    def manifest(self) -> str:
+        """``dataset.json``."""
+    def __len__(self) -> int: ...
+    def key(self, sample: int) -> str: ...
+    def label(self, sample: int) -> Optional[int]: ...
+    def file(self, sample: int) -> bytes:
+        """The file as it was packed."""
+    def find(self, key: str) -> Optional[int]:
+        """The sample with a key."""
+    @property
+    def columns(self) -> List[str]:
+        """Names of its columns."""
+    def stream(self, columns: List[str]) -> Any:
+        """A capsule ``arrow_array_stream`` of these columns and ``"sample"``."""
+
+@final
+class Writer:
+    """A writer of a dataset of images."""
+
+    def __new__(cls, path: str, *, force: bool, part_bytes: int) -> Writer: ...
+    def push(self, key: str, image: bytes, label: Optional[int]) -> None: ...
+    def finish(self, labels: List[str], source: str) -> int:
+        """Lets the dataset appear; samples in it."""
+    def discard(self) -> None:
+        """Leaves nothing."""
+
+def describe_recipe(toml: str) -> Described:
+    """Reads and checks a recipe."""
+
+def pack(
+    source: str,
+    destination: str,
+    *,
+    kind: Optional[str],
+    force: bool,
+    skip: bool,
+    part_bytes: int,
+    threads: int,
+    progress: Optional[Callable[[int, Optional[int], int, Optional[int]], object]],
+) -> str:
+    """Packs a source; the summary as JSON."""
+
+def main(arguments: List[str], again: List[str]) -> int:
+    """Runs a command line of the program ``meetpoint``; its exit code."""
+
+def version() -> str: ...

@@ -1,0 +1,123 @@
+"""Exceptions and warnings of the package.
+
+Every exception says what is wrong and what would be right. Where they are known, ``file``, ``row``
+and ``key`` say which file and which sample it is about, and ``remedy`` is the last part of the
+message.
+
+::
+
+    MeetpointError
+    ├── DatasetError          a dataset that does not open or is damaged      (file)
+    │   └── SampleError       one of its samples                              (file, row, key)
+    ├── PackError             a source that does not become a dataset
+    ├── RecipeError           also a ValueError: a recipe that cannot be followed
+    ├── SettingError          also a ValueError: an argument out of its range
+    ├── StateError            also a ValueError: a state of another dataset, recipe or seed
+    ├── BudgetError           also a MemoryError: more batches are kept than the budget holds
+    ├── DeviceError           a device that cannot be started or reached
+    ├── RankError             ranks that came to no decision
+    ├── StorageError          also an OSError: blocks that cannot be read or memory not had
+    ├── ForkError             also a RuntimeError: a loader used in a forked child
+    └── ClosedError           also a RuntimeError: a loader that was closed, an epoch that ended
+
+    DeviceWarning             a device was lost or fell silent; the host does its part
+"""
+
+from __future__ import annotations
+
+from typing import Optional
+
+__all__ = [
+    "BudgetError",
+    "ClosedError",
+    "DatasetError",
+    "DeviceError",
+    "DeviceWarning",
+    "ForkError",
+    "MeetpointError",
+    "PackError",
+    "RankError",
+    "RecipeError",
+    "SampleError",
+    "SettingError",
+    "StateError",
+    "StorageError",
+]
+
+
+class MeetpointError(Exception):
+    """Anything that goes wrong in Meetpoint."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        file: Optional[str] = None,
+        row: Optional[int] = None,
+        key: Optional[str] = None,
+        remedy: Optional[str] = None,
+    ) -> None:
+        super().__init__(message)
+        self.file = file
+        """Dataset, part of it, or other file that it is about."""
+        self.row = row
+        """Row of the sample in that part, from 0."""
+        self.key = key
+        """Key of the sample."""
+        self.remedy = remedy
+        """What would be right; part of the message."""
+
+
+class DatasetError(MeetpointError):
+    """A dataset that does not open or is damaged."""
+
+
+class SampleError(DatasetError):
+    """A sample that does not read or decode."""
+
+
+class PackError(MeetpointError):
+    """A source that does not become a dataset. Nothing was written."""
+
+
+class RecipeError(MeetpointError, ValueError):
+    """A recipe that cannot be followed."""
+
+
+class SettingError(MeetpointError, ValueError):
+    """An argument out of its range."""
+
+
+class StateError(MeetpointError, ValueError):
+    """A state that this loader cannot go on from."""
+
+
+class BudgetError(MeetpointError, MemoryError):
+    """More batches are kept alive than the memory budget holds."""
+
+
+class DeviceError(MeetpointError):
+    """A device that cannot be started or reached."""
+
+
+class RankError(MeetpointError):
+    """Ranks that came to no decision."""
+
+
+class StorageError(MeetpointError, OSError):
+    """Blocks that cannot be read, or memory that the system does not give."""
+
+
+class ForkError(MeetpointError, RuntimeError):
+    """A loader was used in a child of the process that made it."""
+
+
+class ClosedError(MeetpointError, RuntimeError):
+    """A loader that was closed, or an iteration that another one ended."""
+
+
+class DeviceWarning(UserWarning):
+    """A device was lost or fell silent in the middle of an epoch; the host prepares its batches.
+
+    Told once an epoch; ``report()`` has all that happened.
+    """

@@ -1,0 +1,364 @@
+"""What is done to every picture, in the words of ``torchvision.transforms.v2``.
+
+A :class:`Compose` is data: it is compared, printed, written as TOML, and carried out by the host
+and by devices with the same result, bit for bit. ``from_torchvision`` makes one of torchvision's
+own objects.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, ClassVar, Dict, Iterator, List, Optional, Sequence, Tuple, Union
+
+from . import _native
+from ._torchvision import from_torchvision as _translate
+from .errors import RecipeError
+
+__all__ = [
+    "CenterCrop",
+    "Compose",
+    "Decode",
+    "Layout",
+    "Normalize",
+    "PILToTensor",
+    "RandomHorizontalFlip",
+    "RandomResizedCrop",
+    "Resize",
+    "ToDtype",
+    "ToImage",
+    "ToTensor",
+    "Transform",
+    "from_torchvision",
+]
+
+Size = Union[int, Sequence[int]]
+
+
+class Transform:
+    """One operation of a recipe. Two are equal where they do the same."""
+
+    _name: ClassVar[str]
+
+    def __init__(self, **keys: Any) -> None:
+        self._keys: Dict[str, Any] = keys
+
+    def _operations(self) -> List[Tuple[str, Dict[str, Any]]]:
+        """The operations of a recipe file that it stands for: names and keys."""
+        return [(self._name, {key: it for key, it in self._keys.items() if it is not None})]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Transform):
+            return NotImplemented
+        return self._operations() == other._operations()
+
+    def __hash__(self) -> int:
+        return hash(repr(self._operations()))
+
+    def __repr__(self) -> str:
+        keys = ", ".join(f"{key}={it!r}" for key, it in self._keys.items() if it is not None)
+        return f"{type(self).__name__}({keys})"
+
+
+class Decode(Transform):
+    """How files are decoded. A recipe without it begins with the exact way, which is Pillow's.
+
+    :param scaled: a JPEG may be decoded at 1/2, 1/4 or 1/8 of its size, where that leaves at least
+        the pixels of the first resize. Not exact.
+    :param fast_transform: libjpeg's fast, less exact transform.
+    :param smooth_chroma: interpolated colour, as libjpeg's fancy upsampling.
+    :param orient: turned as the Exif orientation says.
+    :param on_error: ``"fail"``, or ``"lenient"``: a damaged JPEG is completed as libjpeg does it.
+    """
+
+    _name = "decode"
+
+    def __init__(
+        self,
+        *,
+        scaled: bool = False,
+        fast_transform: bool = False,
+        smooth_chroma: bool = True,
+        orient: bool = False,
+        on_error: str = "fail",
+    ) -> None:
+        super().__init__(
+            scaled=scaled,
+            fast_transform=fast_transform,
+            smooth_chroma=smooth_chroma,
+            orient=orient,
+            on_error=on_error,
+        )
+
+
+class Resize(Transform):
+    """As ``v2.Resize``.
+
+    :param size: the shorter side in pixels, or (height, width).
+    :param interpolation: ``"bilinear"``, ``"bicubic"``, ``"nearest"`` or torchvision's enum.
+    """
+
+    _name = "resize"
+
+    def __init__(
+        self, size: Size, interpolation: object = "bilinear", *, antialias: bool = True
+    ) -> None:
+        side = _size(size)
+        if isinstance(side, list) and len(side) == 1:
+            # Torchvision's [side] is the shorter side.
+            side = side[0]
+        super().__init__(size=side, interpolation=_word(interpolation), antialias=antialias)
+
+
+class CenterCrop(Transform):
+    """As ``v2.CenterCrop``: a smaller picture is padded with black."""
+
+    _name = "center_crop"
+
+    def __init__(self, size: Size) -> None:
+        super().__init__(size=_both_sides(size))
+
+
+class RandomResizedCrop(Transform):
+    """As ``v2.RandomResizedCrop``.
+
+    :param size: side of the result in pixels, or (height, width).
+    :param scale: bounds of the crop's area as a share of the picture's.
+    :param ratio: bounds of the crop's width over its height.
+    """
+
+    _name = "random_resized_crop"
+
+    def __init__(
+        self,
+        size: Size,
+        scale: Sequence[float] = (0.08, 1.0),
+        ratio: Sequence[float] = (3.0 / 4.0, 4.0 / 3.0),
+        interpolation: object = "bilinear",
+        *,
+        antialias: bool = True,
+    ) -> None:
+        super().__init__(
+            size=_both_sides(size),
+            scale=_floats(scale),
+            ratio=_floats(ratio),
+            interpolation=_word(interpolation),
+            antialias=antialias,
+        )
+
+
+class RandomHorizontalFlip(Transform):
+    """As ``v2.RandomHorizontalFlip``."""
+
+    _name = "random_horizontal_flip"
+
+    def __init__(self, p: float = 0.5) -> None:
+        super().__init__(p=float(p))
+
+
+class ToDtype(Transform):
+    """As ``v2.ToDtype``.
+
+    :param dtype: ``"uint8"``, ``"float16"``, ``"float32"``, or a dtype of torch or NumPy.
+    :param scale: whether uint8 values are divided by 255 on the way to a float type.
+    """
+
+    _name = "to_dtype"
+
+    def __init__(self, dtype: object, *, scale: bool = False) -> None:
+        super().__init__(dtype=_dtype(dtype), scale=scale)
+
+
+class Normalize(Transform):
+    """As ``v2.Normalize``: (x - mean) / std for each of three channels, on a float type."""
+
+    _name = "normalize"
+
+    def __init__(self, mean: Sequence[float], std: Sequence[float]) -> None:
+        super().__init__(mean=_floats(mean), std=_floats(std))
+
+
+class Layout(Transform):
+    """The order of the axes of a batch: ``"NHWC"``, the default, or ``"NCHW"``."""
+
+    _name = "layout"
+
+    def __init__(self, layout: str) -> None:
+        super().__init__(layout=layout)
+
+
+class ToImage(Transform):
+    """As ``v2.ToImage``: channels first, ``Layout("NCHW")``."""
+
+    _name = "layout"
+
+    def _operations(self) -> List[Tuple[str, Dict[str, Any]]]:
+        return [("layout", {"layout": "NCHW"})]
+
+
+class PILToTensor(ToImage):
+    """As ``v2.PILToTensor``: the same as :class:`ToImage`."""
+
+
+class ToTensor(Transform):
+    """As ``v2.ToTensor``: channels first, float32 from 0 to 1."""
+
+    _name = "to_tensor"
+
+    def _operations(self) -> List[Tuple[str, Dict[str, Any]]]:
+        to_dtype = ("to_dtype", {"dtype": "float32", "scale": True})
+        return [("layout", {"layout": "NCHW"}), to_dtype]
+
+
+class Compose:
+    """Operations in order: a recipe, checked when it is made.
+
+    :raises RecipeError: an operation, key or order that cannot be followed.
+    """
+
+    def __init__(self, transforms: Sequence[Transform]) -> None:
+        for transform in transforms:
+            if not isinstance(transform, Transform):
+                raise RecipeError(
+                    f"{transform!r} is no transform of meetpoint.transforms; "
+                    "from_torchvision translates those of torchvision"
+                )
+        self._transforms = list(transforms)
+        operations = [it for transform in transforms for it in transform._operations()]
+        if not operations or operations[0][0] != "decode":
+            operations.insert(0, ("decode", {}))
+        self._described = _native.describe_recipe(_to_toml(operations))
+
+    @classmethod
+    def from_toml(cls, text: str) -> Compose:
+        """A recipe file's text. ``Compose.from_toml(it.to_toml()) == it`` for every recipe."""
+        described = _native.describe_recipe(text)
+        import json
+
+        return cls([_from_operation(it) for it in json.loads(described["canonical"])])
+
+    @classmethod
+    def load(cls, path: Union[str, "os.PathLike[str]"]) -> Compose:
+        """Reads a recipe file."""
+        with open(path, encoding="utf-8") as file:
+            return cls.from_toml(file.read())
+
+    def to_toml(self) -> str:
+        """As a recipe file, every default spelled out."""
+        return self._described["toml"]
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of what it does, in hexadecimal digits: equal for equal recipes."""
+        return self._described["hash"]
+
+    @property
+    def is_deterministic(self) -> bool:
+        """Whether nothing in it is drawn at random."""
+        return self._described["is_deterministic"]
+
+    @property
+    def output(self) -> Optional[_native.Output]:
+        """Shape, dtype and layout of one sample; ``None`` where that depends on the picture."""
+        return self._described["output"]
+
+    def __iter__(self) -> Iterator[Transform]:
+        return iter(self._transforms)
+
+    def __len__(self) -> int:
+        return len(self._transforms)
+
+    def __eq__(self, other: object) -> bool:
+        return self.hash == other.hash if isinstance(other, Compose) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.hash)
+
+    def __repr__(self) -> str:
+        return f"Compose({self._transforms!r})"
+
+    def __reduce__(self) -> Tuple[Any, Tuple[str]]:
+        return (Compose.from_toml, (self.to_toml(),))
+
+
+_CLASSES: Dict[str, type] = {
+    it._name: it
+    for it in (
+        Decode,
+        Resize,
+        CenterCrop,
+        RandomResizedCrop,
+        RandomHorizontalFlip,
+        ToDtype,
+        Normalize,
+        Layout,
+    )
+}
+
+
+def from_torchvision(compose: object) -> Compose:
+    """Translates ``torchvision.transforms.v2`` (or ``v1``) objects by their classes and attributes.
+
+    Torchvision is not imported. :class:`RecipeError` names what cannot be translated.
+    """
+    return Compose(_translate(compose))
+
+
+def _from_operation(keys: Dict[str, Any]) -> Transform:
+    made: Transform = _CLASSES[keys.pop("name")](**keys)
+    return made
+
+
+def _to_toml(operations: List[Tuple[str, Dict[str, Any]]]) -> str:
+    lines: List[str] = []
+    for name, keys in operations:
+        lines.append(f'[[operation]]\nname = "{name}"')
+        lines.extend(f"{key} = {_spell(value)}" for key, value in keys.items())
+    return "\n".join(lines) + "\n"
+
+
+def _spell(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return _quoted(value)
+    if isinstance(value, list):
+        items: List[Any] = value  # pyright: ignore[reportUnknownVariableType]
+        return "[" + ", ".join(_spell(item) for item in items) + "]"
+    if isinstance(value, float):
+        # Python and TOML write numbers the same way, those that are none included.
+        return repr(value)
+    return str(value)
+
+
+def _quoted(text: str) -> str:
+    """A text of TOML."""
+    escaped = "".join(
+        f"\\u{ord(c):04X}" if ord(c) < 0x20 or c in ('"', "\\", "\x7f") else c for c in text
+    )
+    return f'"{escaped}"'
+
+
+def _floats(numbers: Sequence[float]) -> List[float]:
+    return [float(number) for number in numbers]
+
+
+def _size(size: Size) -> Union[int, List[int]]:
+    return int(size) if isinstance(size, int) else [int(side) for side in size]
+
+
+def _both_sides(size: Size) -> Union[int, List[int]]:
+    sides = _size(size)
+    # Torchvision's [side] is a square here.
+    return sides * 2 if isinstance(sides, list) and len(sides) == 1 else sides
+
+
+def _word(interpolation: object) -> str:
+    value = getattr(interpolation, "value", interpolation)
+    # Pillow's numbers, which torchvision takes too.
+    numbers = {0: "nearest", 2: "bilinear", 3: "bicubic"}
+    return numbers.get(value, str(value)) if isinstance(value, int) else str(value)
+
+
+def _dtype(dtype: object) -> str:
+    name = getattr(dtype, "__name__", None) or getattr(dtype, "name", None) or str(dtype)
+    return str(name).rsplit(".", 1)[-1]

@@ -1,0 +1,104 @@
+//! A packed dataset for Python: its samples by number and by key.
+#![expect(clippy::needless_pass_by_value, reason = "what Python passes is its own")]
+
+use crate::errors;
+use crate::table::{self, Stream};
+use meetpoint_prepare::Dataset as HostDataset;
+use pyo3::exceptions::PyIndexError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyCapsule};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// An open dataset. See `_native.pyi`.
+#[pyclass(frozen, module = "meetpoint._native")]
+pub(crate) struct Dataset {
+    dataset: Arc<HostDataset>,
+}
+
+#[pymethods]
+impl Dataset {
+    #[new]
+    fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        let dataset = py.detach(|| HostDataset::open(&path));
+        let dataset = dataset.map_err(|error| errors::of_prepare(py, &error))?;
+        Ok(Self { dataset: Arc::new(dataset) })
+    }
+
+    #[getter]
+    fn path(&self) -> PathBuf {
+        self.dataset.path().to_path_buf()
+    }
+
+    #[getter]
+    fn label_names(&self) -> Vec<String> {
+        self.dataset.manifest().labels.clone()
+    }
+
+    #[getter]
+    fn sha256(&self) -> String {
+        self.dataset.manifest_sha256().iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    #[getter]
+    fn manifest(&self) -> String {
+        self.dataset.manifest().to_json()
+    }
+
+    fn __len__(&self) -> usize {
+        usize::try_from(self.dataset.len()).expect("a dataset's samples fit 64 bits")
+    }
+
+    fn key(&self, py: Python<'_>, sample: u64) -> PyResult<String> {
+        self.read(py, sample, |dataset| dataset.key(sample))
+    }
+
+    fn label(&self, py: Python<'_>, sample: u64) -> PyResult<Option<i32>> {
+        self.read(py, sample, |dataset| Ok(dataset.locate(sample)?.label))
+    }
+
+    fn file<'py>(&self, py: Python<'py>, sample: u64) -> PyResult<Bound<'py, PyBytes>> {
+        let file = self.read(py, sample, |dataset| dataset.read_file(sample))?;
+        Ok(PyBytes::new(py, &file))
+    }
+
+    #[getter]
+    fn columns(&self) -> Vec<String> {
+        table::names(&self.dataset)
+    }
+
+    fn stream<'py>(
+        &self,
+        py: Python<'py>,
+        columns: Vec<String>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let stream = Stream::of(&self.dataset, &columns).map_err(|missing| {
+            let there = table::names(&self.dataset).join(", ");
+            let message = format!("the dataset has no column {missing:?}; it has {there}");
+            errors::plain(py, "SettingError", message)
+        })?;
+        stream.capsule(py)
+    }
+
+    fn find(&self, py: Python<'_>, key: &str) -> PyResult<Option<u64>> {
+        let found = py.detach(|| self.dataset.find(key));
+        found.map_err(|error| errors::of_prepare(py, &error))
+    }
+}
+
+impl Dataset {
+    /// Reads something of a sample that there is, while other threads run.
+    fn read<T: Send>(
+        &self,
+        py: Python<'_>,
+        sample: u64,
+        read: impl FnOnce(&HostDataset) -> Result<T, meetpoint_prepare::Error> + Send,
+    ) -> PyResult<T> {
+        let samples = self.dataset.len();
+        if sample >= samples {
+            let message = format!("sample {sample} of {samples}; they count from 0");
+            return Err(PyIndexError::new_err(message));
+        }
+        py.detach(|| read(&self.dataset)).map_err(|error| errors::of_prepare(py, &error))
+    }
+}

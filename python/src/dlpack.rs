@@ -1,0 +1,178 @@
+//! Tensors in capsules as DLPack 0.8 and 1.0 define them, for whoever takes memory without a copy.
+//!
+//! <https://dmlc.github.io/dlpack/latest/c_api.html>,
+//! <https://dmlc.github.io/dlpack/latest/python_spec.html>.
+#![expect(unsafe_code, reason = "hands pointers to other libraries, as the protocol wants it")]
+
+use crate::tensor::{Element, Memory, Tensor};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use std::ffi::{CStr, c_int, c_void};
+use std::mem::ManuallyDrop;
+use std::ptr;
+use std::sync::Arc;
+
+const UNVERSIONED: &CStr = c"dltensor";
+const VERSIONED: &CStr = c"dltensor_versioned";
+
+/// kDLCPU.
+const CPU: c_int = 1;
+
+/// DLDataTypeCode.
+const INT: u8 = 0;
+const UINT: u8 = 1;
+const FLOAT: u8 = 2;
+
+/// DLTensor.
+#[repr(C)]
+struct DlTensor {
+    data: *mut c_void,
+    device_type: c_int,
+    device_id: i32,
+    ndim: i32,
+    code: u8,
+    bits: u8,
+    lanes: u16,
+    shape: *mut i64,
+    strides: *mut i64,
+    byte_offset: u64,
+}
+
+/// DLManagedTensor.
+#[repr(C)]
+struct Managed {
+    tensor: DlTensor,
+    context: *mut c_void,
+    deleter: Option<unsafe extern "C" fn(*mut Self)>,
+}
+
+/// DLManagedTensorVersioned.
+#[repr(C)]
+struct ManagedVersioned {
+    version: [u32; 2],
+    context: *mut c_void,
+    deleter: Option<unsafe extern "C" fn(*mut Self)>,
+    flags: u64,
+    tensor: DlTensor,
+}
+
+/// What the pointers of a managed tensor point to. No part of it is Python's, so that any thread
+/// may end it.
+struct Context {
+    _memory: Arc<Memory>,
+    shape: Vec<i64>,
+    strides: Vec<i64>,
+}
+
+impl Context {
+    fn of(tensor: &Tensor) -> Box<Self> {
+        let shape = tensor.axes.clone();
+        let mut strides = vec![1; shape.len()];
+        for axis in (1..shape.len()).rev() {
+            strides[axis - 1] = strides[axis] * shape[axis];
+        }
+        Box::new(Self { _memory: Arc::clone(&tensor.memory), shape, strides })
+    }
+
+    fn tensor(&mut self, tensor: &Tensor) -> DlTensor {
+        let (code, bits) = match tensor.element {
+            Element::Uint8 => (UINT, 8),
+            Element::Float16 => (FLOAT, 16),
+            Element::Float32 => (FLOAT, 32),
+            Element::Int32 => (INT, 32),
+            Element::Int64 => (INT, 64),
+        };
+        DlTensor {
+            data: tensor.memory.address().cast_mut().cast(),
+            device_type: CPU,
+            device_id: 0,
+            ndim: i32::try_from(self.shape.len()).expect("a tensor has few axes"),
+            code,
+            bits,
+            lanes: 1,
+            shape: self.shape.as_mut_ptr(),
+            strides: self.strides.as_mut_ptr(),
+            byte_offset: 0,
+        }
+    }
+}
+
+/// Drops what a tensor's memory was, in the process that made it.
+pub(crate) fn drop_elements<T>(elements: &mut ManuallyDrop<T>) {
+    // SAFETY: only `Memory::drop` calls this, once, and does not touch the elements afterwards.
+    unsafe { ManuallyDrop::drop(elements) }
+}
+
+/// A capsule whose tensor keeps the memory alive until its taker deletes it.
+pub(crate) fn capsule<'py>(
+    py: Python<'py>,
+    tensor: &Tensor,
+    is_versioned: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    let mut context = Context::of(tensor);
+    let shown = context.tensor(tensor);
+    let context = Box::into_raw(context).cast();
+    let (name, managed): (&CStr, *mut c_void) = if is_versioned {
+        let deleter: unsafe extern "C" fn(*mut ManagedVersioned) = delete_versioned;
+        let (version, flags) = ([1, 0], 0);
+        let managed =
+            ManagedVersioned { version, context, deleter: Some(deleter), flags, tensor: shown };
+        (VERSIONED, Box::into_raw(Box::new(managed)).cast())
+    } else {
+        let deleter: unsafe extern "C" fn(*mut Managed) = delete;
+        let managed = Managed { tensor: shown, context, deleter: Some(deleter) };
+        (UNVERSIONED, Box::into_raw(Box::new(managed)).cast())
+    };
+    // SAFETY: the pointer is not null, the name lives for ever, and the destructor fits both.
+    let capsule = unsafe { ffi::PyCapsule_New(managed, name.as_ptr(), Some(end)) };
+    // SAFETY: it is a new reference, or null with an exception set.
+    unsafe { Bound::from_owned_ptr_or_err(py, capsule) }
+}
+
+/// Ends a capsule. One whose tensor was taken has another name by then.
+unsafe extern "C" fn end(capsule: *mut ffi::PyObject) {
+    // SAFETY: Python calls this with the capsule that it frees, attached to the interpreter; a
+    // name tells which of the two structures the pointer is of, as `capsule` made it.
+    unsafe {
+        if ffi::PyCapsule_IsValid(capsule, VERSIONED.as_ptr()) != 0 {
+            delete_versioned(ffi::PyCapsule_GetPointer(capsule, VERSIONED.as_ptr()).cast());
+        } else if ffi::PyCapsule_IsValid(capsule, UNVERSIONED.as_ptr()) != 0 {
+            delete(ffi::PyCapsule_GetPointer(capsule, UNVERSIONED.as_ptr()).cast());
+        }
+    }
+}
+
+/// Ends a managed tensor; called once by whoever took it, in any thread.
+unsafe extern "C" fn delete(managed: *mut Managed) {
+    if managed.is_null() {
+        return;
+    }
+    // SAFETY: `capsule` made both boxes, and by the protocol this is called once.
+    unsafe {
+        let managed = Box::from_raw(managed);
+        end_context(managed.context);
+    }
+}
+
+/// As [`delete`].
+unsafe extern "C" fn delete_versioned(managed: *mut ManagedVersioned) {
+    if managed.is_null() {
+        return;
+    }
+    // SAFETY: as in `delete`.
+    unsafe {
+        let managed = Box::from_raw(managed);
+        end_context(managed.context);
+    }
+}
+
+/// Ends what a managed tensor pointed to.
+unsafe fn end_context(context: *mut c_void) {
+    // SAFETY: it is what `capsule` made of a box, and its managed tensor is gone. Null is never
+    // there, but costs nothing to look at.
+    unsafe {
+        if !ptr::eq(context, ptr::null()) {
+            drop(Box::from_raw(context.cast::<Context>()));
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! The thread that has the loader, and how others ask it for batches.
+//!
+//! An epoch borrows its loader, and Python knows no borrowing: so both live on a thread of their
+//! own, which answers one question at a time. Whoever asks waits in slices, between which Python
+//! looks at its signals. What was asked for and not waited for is there for the next who asks.
+
+use meetpoint_host::stats::{EpochStats, Event};
+use meetpoint_host::{Batch, DeviceInfo, Epoch, Error, Loader, LoaderConfig, StopHandle};
+use meetpoint_scheduler::Record;
+use std::ops::Range;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// What is fixed once a loader is open.
+#[derive(Debug, Clone)]
+pub(crate) struct Opened {
+    pub(crate) batches: u32,
+    pub(crate) samples: u64,
+    pub(crate) manifest_sha256: [u8; 32],
+    pub(crate) labels: Vec<String>,
+    pub(crate) devices: Vec<DeviceInfo>,
+    pub(crate) notices: Vec<String>,
+}
+
+/// An epoch to begin.
+#[derive(Debug)]
+pub(crate) struct Begin {
+    pub(crate) epoch: u32,
+    /// Batches that were consumed by somebody before.
+    pub(crate) consumed: Vec<Range<u32>>,
+    /// What fixes the order of the rest.
+    pub(crate) record: Option<Record>,
+}
+
+/// What the thread is asked.
+#[derive(Debug)]
+pub(crate) enum Request {
+    /// To begin an epoch, and end the one under way.
+    Begin(Begin),
+    /// For the next batch.
+    Next,
+    /// To end the epoch under way.
+    End,
+}
+
+/// What it answers; one answer a request, and one when it has opened the loader.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    Opened(Result<Box<Opened>, Error>),
+    Begun(Result<(), Error>),
+    Next(Result<Next, Error>),
+    Ended(Option<Box<EpochStats>>),
+}
+
+/// The next batch, or the end of the epoch.
+#[derive(Debug)]
+pub(crate) enum Next {
+    Batch {
+        batch: Box<Batch>,
+        /// What happened since the last one.
+        events: Vec<Event>,
+        /// What fixes the order of what comes after it, where something does.
+        record: Option<Record>,
+    },
+    End {
+        stats: Box<EpochStats>,
+        /// What happened since the last batch.
+        events: Vec<Event>,
+    },
+}
+
+/// What a slice of waiting came to.
+#[derive(Debug)]
+pub(crate) enum Waited {
+    Answer(Answer),
+    /// Nothing yet.
+    Nothing,
+    /// The thread is gone.
+    Gone,
+}
+
+/// A loader on its thread.
+#[derive(Debug)]
+pub(crate) struct Engine {
+    /// The process that started it.
+    process: u32,
+    stop: StopHandle,
+    /// `None` once it is closed.
+    requests: Option<Sender<Request>>,
+    answers: Receiver<Answer>,
+    /// Requests that were not answered yet.
+    pub(crate) unanswered: u32,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Engine {
+    /// Starts the thread, which opens the loader: its first answer is to nobody's request.
+    pub(crate) fn start(config: LoaderConfig) -> std::io::Result<Self> {
+        let stop = config.stop.clone();
+        let (requests, asked) = channel();
+        let (answer, answers) = channel();
+        let body = move || serve(config, &asked, &answer);
+        let thread = std::thread::Builder::new().name("meetpoint".to_owned()).spawn(body)?;
+        let (requests, thread) = (Some(requests), Some(thread));
+        let process = std::process::id();
+        Ok(Self { process, stop, requests, answers, unanswered: 1, thread })
+    }
+
+    /// Sends a request; whether there is somebody to answer it.
+    pub(crate) fn ask(&mut self, request: Request) -> bool {
+        let sent = self.requests.as_ref().is_some_and(|to| to.send(request).is_ok());
+        self.unanswered += u32::from(sent);
+        sent
+    }
+
+    /// Waits a while for an answer.
+    pub(crate) fn wait(&mut self, limit: Duration) -> Waited {
+        match self.answers.recv_timeout(limit) {
+            Ok(answer) => {
+                self.unanswered = self.unanswered.saturating_sub(1);
+                Waited::Answer(answer)
+            }
+            Err(RecvTimeoutError::Timeout) => Waited::Nothing,
+            Err(RecvTimeoutError::Disconnected) => Waited::Gone,
+        }
+    }
+
+    /// Sends the thread home; what it is to be waited for with.
+    pub(crate) fn close(&mut self) -> Option<JoinHandle<()>> {
+        self.stop.stop();
+        self.requests = None;
+        self.thread.take()
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        if self.process != std::process::id() {
+            // In a forked child there is no thread, and a lock may be held by it for ever.
+            let (_, nobody) = channel();
+            std::mem::forget(std::mem::replace(&mut self.answers, nobody));
+            std::mem::forget((self.requests.take(), self.thread.take()));
+        }
+    }
+}
+
+/// What the thread does.
+fn serve(config: LoaderConfig, requests: &Receiver<Request>, answers: &Sender<Answer>) {
+    // Nobody hears an answer only where the loader was closed, and then nothing is asked any more.
+    let answer = |answer| answers.send(answer).is_ok();
+    let mut loader = match Loader::open(config) {
+        Ok(loader) => loader,
+        Err(error) => {
+            answer(Answer::Opened(Err(error)));
+            return;
+        }
+    };
+    let mut is_heard = answer(Answer::Opened(Ok(Box::new(opened(&loader)))));
+    let mut next = None;
+    while is_heard && let Some(request) = next.take().or_else(|| requests.recv().ok()) {
+        match request {
+            Request::Begin(begin) => match begin_epoch(&mut loader, begin) {
+                Ok(epoch) => {
+                    is_heard = answer(Answer::Begun(Ok(())));
+                    next = serve_epoch(epoch, requests, answers);
+                }
+                Err(error) => is_heard = answer(Answer::Begun(Err(error))),
+            },
+            Request::Next => is_heard = answer(Answer::Next(Err(Error::EpochFailed))),
+            Request::End => is_heard = answer(Answer::Ended(None)),
+        }
+    }
+}
+
+fn begin_epoch(loader: &mut Loader, begin: Begin) -> Result<Epoch<'_>, Error> {
+    let Begin { epoch, consumed, record } = begin;
+    match consumed.is_empty() {
+        true => loader.start_epoch(epoch),
+        false => loader.resume_epoch(epoch, &consumed, record),
+    }
+}
+
+/// Answers for batches of an epoch until something else is asked for, which is returned.
+fn serve_epoch(
+    mut epoch: Epoch<'_>,
+    requests: &Receiver<Request>,
+    answers: &Sender<Answer>,
+) -> Option<Request> {
+    let mut told = 0;
+    loop {
+        match requests.recv().ok()? {
+            Request::Next => {}
+            Request::End => {
+                let stats = Some(Box::new(epoch.finish()));
+                answers.send(Answer::Ended(stats)).ok()?;
+                return None;
+            }
+            begin @ Request::Begin(_) => return Some(begin),
+        }
+        match epoch.next_batch() {
+            Ok(Some(batch)) => {
+                let events = epoch.events_from(told);
+                told += events.len();
+                let (batch, record) = (Box::new(batch), epoch.rest_record());
+                answers.send(Answer::Next(Ok(Next::Batch { batch, events, record }))).ok()?;
+            }
+            Ok(None) => {
+                let stats = Box::new(epoch.finish());
+                let events = stats.events.get(told..).unwrap_or_default().to_vec();
+                answers.send(Answer::Next(Ok(Next::End { stats, events }))).ok()?;
+                return None;
+            }
+            Err(error) => {
+                drop(epoch);
+                answers.send(Answer::Next(Err(error))).ok()?;
+                return None;
+            }
+        }
+    }
+}
+
+fn opened(loader: &Loader) -> Opened {
+    let job = loader.job();
+    Opened {
+        batches: loader.batches_per_epoch(),
+        samples: job.batching.samples(),
+        manifest_sha256: job.dataset.manifest_sha256(),
+        labels: job.dataset.manifest().labels.clone(),
+        devices: loader.devices().cloned().collect(),
+        notices: loader.notices(),
+    }
+}

@@ -1,0 +1,134 @@
+//! Errors of the other crates as the exceptions of `meetpoint.errors`.
+
+use meetpoint_datasets::Error as DatasetsError;
+use meetpoint_format::recipe::RecipeError;
+use meetpoint_host::Error as HostError;
+use meetpoint_prepare::Error as PrepareError;
+use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::path::Path;
+
+/// What an exception of the package says beside its sentence.
+#[derive(Debug, Default)]
+pub(crate) struct Place {
+    /// Dataset, part or recipe.
+    pub(crate) file: Option<String>,
+    /// Row in the part.
+    pub(crate) row: Option<u64>,
+    /// Key of the sample.
+    pub(crate) key: Option<String>,
+}
+
+/// An exception of `meetpoint.errors` by the name of its class.
+pub(crate) fn raise(py: Python<'_>, class: &str, message: &str, place: Place) -> PyErr {
+    let made = || -> PyResult<PyErr> {
+        let class = py.import("meetpoint.errors")?.getattr(class)?;
+        let details = PyDict::new(py);
+        // Remedies stand after the last semicolon, by the convention of all our errors.
+        let remedy = message.rsplit_once("; ").map(|(_, remedy)| remedy.to_owned());
+        details.set_item("file", place.file)?;
+        details.set_item("row", place.row)?;
+        details.set_item("key", place.key)?;
+        details.set_item("remedy", remedy)?;
+        Ok(PyErr::from_value(class.call((message,), Some(&details))?))
+    };
+    made().unwrap_or_else(|error| error)
+}
+
+/// An exception without a place.
+pub(crate) fn plain(py: Python<'_>, class: &str, message: impl Into<String>) -> PyErr {
+    raise(py, class, &message.into(), Place::default())
+}
+
+/// An error of the runtime.
+pub(crate) fn of_host(py: Python<'_>, error: &HostError) -> PyErr {
+    let message = error.to_string();
+    match error {
+        HostError::Prepare(error) => of_prepare(py, error),
+        HostError::OfRank { source, .. } => of_host(py, source),
+        HostError::Interrupted => plain(py, "ClosedError", "the loader was closed"),
+        HostError::Collective(_) | HostError::RankPanicked { .. } => {
+            plain(py, "RankError", message)
+        }
+        HostError::Storage(_) | HostError::RingMemory { .. } | HostError::Spool { .. } => {
+            plain(py, "StorageError", message)
+        }
+        HostError::SocketFolder { .. }
+        | HostError::DeviceStart { .. }
+        | HostError::DeviceEnded { .. }
+        | HostError::DeviceUnreachable { .. }
+        | HostError::NotASocket { .. }
+        | HostError::NotADevice { .. }
+        | HostError::DeviceTimeout { .. }
+        | HostError::DeviceVersion { .. }
+        | HostError::DeviceRefused { .. }
+        | HostError::OfDevice { .. } => plain(py, "DeviceError", message),
+        HostError::EmptyDataset { dataset } | HostError::TooFewParts { dataset, .. } => {
+            raise(py, "DatasetError", &message, at(dataset))
+        }
+        HostError::AllBatchesKept { .. } => plain(py, "BudgetError", message),
+        HostError::Thread(_) | HostError::Panicked | HostError::EpochFailed => {
+            plain(py, "MeetpointError", message)
+        }
+        HostError::Resume { .. } => plain(py, "StateError", message),
+        _ => plain(py, "SettingError", message),
+    }
+}
+
+/// A dataset or a sample that does not read.
+pub(crate) fn of_prepare(py: Python<'_>, error: &PrepareError) -> PyErr {
+    let message = error.to_string();
+    match error {
+        PrepareError::Open { path, .. } | PrepareError::NotADataset { path, .. } => {
+            raise(py, "DatasetError", &message, at(path))
+        }
+        PrepareError::Dataset { path, .. } | PrepareError::ReadTimeout { path, .. } => {
+            raise(py, "DatasetError", &message, at(path))
+        }
+        PrepareError::ChecksumMismatch { part, row, key, .. }
+        | PrepareError::Sample { part, row, key, .. } => {
+            let place = Place { file: Some(part.clone()), row: Some(*row), key: Some(key.clone()) };
+            raise(py, "SampleError", &message, place)
+        }
+        PrepareError::Read { row, key, .. } => {
+            let place = Place { file: None, row: Some(*row), key: Some(key.clone()) };
+            raise(py, "SampleError", &message, place)
+        }
+        PrepareError::NoFixedShape => plain(py, "RecipeError", message),
+        PrepareError::Storage(_) => plain(py, "StorageError", message),
+        _ => plain(py, "MeetpointError", message),
+    }
+}
+
+/// A recipe that cannot be followed.
+pub(crate) fn of_recipe(py: Python<'_>, error: &RecipeError) -> PyErr {
+    plain(py, "RecipeError", error.to_string())
+}
+
+/// A dataset that cannot be made.
+pub(crate) fn of_datasets(py: Python<'_>, error: &DatasetsError) -> PyErr {
+    match error {
+        DatasetsError::Interrupted => PyKeyboardInterrupt::new_err(()),
+        other => plain(py, "PackError", other.to_string()),
+    }
+}
+
+/// A process that was forked cannot use what its parent made.
+pub(crate) fn forked(py: Python<'_>) -> PyErr {
+    plain(
+        py,
+        "ForkError",
+        "this loader was made before the process was forked, and its threads are not in this \
+         process; make the loader in the child, or start children with the method \"spawn\"",
+    )
+}
+
+/// A thread of the loader is gone, which is a defect.
+pub(crate) fn gone() -> PyErr {
+    PyRuntimeError::new_err("the thread of the loader panicked; this is a defect of Meetpoint")
+}
+
+fn at(path: &Path) -> Place {
+    Place { file: Some(path.display().to_string()), ..Place::default() }
+}

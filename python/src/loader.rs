@@ -1,0 +1,313 @@
+//! The loader for Python: questions to the engine, waited for without holding anybody up.
+
+use crate::engine::{Answer, Begin, Engine, Next, Opened, Request, Waited};
+use crate::settings::Settings;
+use crate::tensor::Batch;
+use crate::{errors, recipe};
+use meetpoint_format::recipe::TensorSpec;
+use meetpoint_host::stats::EpochStats;
+use meetpoint_scheduler::Record;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// How long Python's signals may wait.
+const SLICE: Duration = Duration::from_millis(50);
+
+/// A loader. See `_native.pyi`.
+#[pyclass(frozen, module = "meetpoint._native")]
+pub(crate) struct Loader {
+    /// The process that made it.
+    process: u32,
+    state: Mutex<State>,
+    opened: Opened,
+    spec: TensorSpec,
+    recipe_hash: String,
+}
+
+struct State {
+    engine: Engine,
+    /// Number of the epoch's beginning; a later one voids it.
+    serial: u64,
+    /// What was measured of the epochs that ended.
+    finished: Vec<EpochStats>,
+    /// Events that nobody was told of yet.
+    events: Vec<String>,
+    /// What fixes the order of the rest of the epoch.
+    record: Option<Record>,
+    is_closed: bool,
+    /// Every batch of the epoch was handed out.
+    is_over: bool,
+    /// The end of an epoch was asked for, and not answered yet.
+    is_ending: bool,
+}
+
+impl State {
+    /// Keeps what an answer says of an epoch that ended.
+    fn absorb(&mut self, answer: Answer) {
+        match answer {
+            Answer::Ended(stats) => {
+                self.is_ending = false;
+                self.finished.extend(stats.map(|stats| *stats));
+            }
+            Answer::Next(Ok(Next::End { stats, .. })) => self.finished.push(*stats),
+            // A batch that nobody waits for any more, or an error that ended what is over.
+            _ => {}
+        }
+    }
+}
+
+#[pymethods]
+impl Loader {
+    #[new]
+    fn new(py: Python<'_>, settings: Settings) -> PyResult<Self> {
+        let config = settings.config(py)?;
+        let spec = config.recipe.output();
+        let spec =
+            spec.ok_or_else(|| errors::of_prepare(py, &meetpoint_prepare::Error::NoFixedShape))?;
+        let recipe_hash = config.recipe.hash().to_string();
+        let engine = Engine::start(config)?;
+        let (serial, finished, events, record) = (0, Vec::new(), Vec::new(), None);
+        let (is_closed, is_over, is_ending) = (false, false, false);
+        let mut state =
+            State { engine, serial, finished, events, record, is_closed, is_over, is_ending };
+        let opened = loop {
+            let waited;
+            (state, waited) = py.detach(|| {
+                let waited = state.engine.wait(SLICE);
+                (state, waited)
+            });
+            match waited {
+                Waited::Answer(Answer::Opened(Ok(opened))) => break *opened,
+                Waited::Answer(Answer::Opened(Err(error))) => {
+                    return Err(errors::of_host(py, &error));
+                }
+                Waited::Answer(_) | Waited::Gone => return Err(errors::gone()),
+                Waited::Nothing => py.check_signals().inspect_err(|_| {
+                    drop(state.engine.close());
+                })?,
+            }
+        };
+        let process = std::process::id();
+        Ok(Self { process, state: Mutex::new(state), opened, spec, recipe_hash })
+    }
+
+    #[getter]
+    fn batches(&self) -> u32 {
+        self.opened.batches
+    }
+
+    #[getter]
+    fn samples(&self) -> u64 {
+        self.opened.samples
+    }
+
+    #[getter]
+    fn label_names(&self) -> Vec<String> {
+        self.opened.labels.clone()
+    }
+
+    #[getter]
+    fn output<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        recipe::output(py, self.spec)
+    }
+
+    #[getter]
+    fn recipe_hash(&self) -> String {
+        self.recipe_hash.clone()
+    }
+
+    #[getter]
+    fn dataset_sha256(&self) -> String {
+        self.opened.manifest_sha256.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    #[getter]
+    fn notices(&self) -> Vec<String> {
+        self.opened.notices.clone()
+    }
+
+    #[getter]
+    fn device_processes(&self) -> Vec<u32> {
+        self.opened.devices.iter().map(|device| device.process_id).collect()
+    }
+
+    #[getter]
+    fn is_closed(&self) -> bool {
+        self.process != std::process::id() || self.lock().is_closed
+    }
+
+    #[pyo3(signature = (epoch, consumed=Vec::new(), record=None))]
+    fn begin(
+        &self,
+        py: Python<'_>,
+        epoch: u32,
+        consumed: Vec<(u32, u32)>,
+        record: Option<&str>,
+    ) -> PyResult<u64> {
+        let record: Option<Record> = record
+            .map(|text| text.parse())
+            .transpose()
+            .map_err(|error| PyValueError::new_err(format!("{error}")))?;
+        let consumed = consumed.into_iter().map(|(from, to)| from..to).collect();
+        let mut request = Some(Request::Begin(Begin { epoch, consumed, record }));
+        loop {
+            // What was asked for the epoch before and not waited for is dropped.
+            match self.slice(py, &mut request)? {
+                Some(Answer::Begun(Ok(()))) if request.is_none() => break,
+                Some(Answer::Begun(Err(error))) => return Err(errors::of_host(py, &error)),
+                Some(other) => self.lock().absorb(other),
+                None => {}
+            }
+        }
+        let mut state = self.lock();
+        state.serial += 1;
+        state.is_over = false;
+        state.record = None;
+        Ok(state.serial)
+    }
+
+    fn next(&self, py: Python<'_>, serial: u64) -> PyResult<Option<Batch>> {
+        loop {
+            let mut request = Some(Request::Next);
+            if self.lock().serial != serial {
+                let said = "another iteration over the loader has begun, which ended this one";
+                return Err(errors::plain(py, "ClosedError", said));
+            }
+            if self.lock().is_over {
+                return Ok(None);
+            }
+            match self.slice(py, &mut request)? {
+                Some(Answer::Next(Ok(Next::Batch { batch, events, record }))) => {
+                    let mut state = self.lock();
+                    state.events.extend(events.into_iter().map(|event| event.text));
+                    state.record = record;
+                    return Ok(Some(Batch::from(*batch)));
+                }
+                Some(Answer::Next(Ok(Next::End { stats, events }))) => {
+                    let mut state = self.lock();
+                    state.events.extend(events.into_iter().map(|event| event.text));
+                    state.finished.push(*stats);
+                    return Ok(None);
+                }
+                Some(Answer::Next(Err(error))) => return Err(errors::of_host(py, &error)),
+                Some(other) => self.lock().absorb(other),
+                None => {}
+            }
+        }
+    }
+
+    fn abandon(&self, serial: u64) {
+        if self.process != std::process::id() {
+            return;
+        }
+        let mut state = self.lock();
+        if !state.is_closed && state.serial == serial {
+            // Whoever holds the old number is told that it is over.
+            state.serial += 1;
+            state.is_ending = state.engine.ask(Request::End);
+        }
+    }
+
+    fn take_events(&self) -> Vec<String> {
+        std::mem::take(&mut self.lock().events)
+    }
+
+    #[getter]
+    fn rest_record(&self) -> Option<String> {
+        self.lock().record.as_ref().map(Record::to_string)
+    }
+
+    fn take_finished<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        loop {
+            let state = self.lock();
+            if !state.is_ending || state.is_closed {
+                break;
+            }
+            drop(state);
+            if let Some(answer) = self.slice(py, &mut None)? {
+                self.lock().absorb(answer);
+            }
+        }
+        let finished = std::mem::take(&mut self.lock().finished);
+        let texts = finished.iter().map(|stats| {
+            serde_json::to_string(stats).map_err(|error| PyValueError::new_err(error.to_string()))
+        });
+        PyList::new(py, texts.collect::<PyResult<Vec<String>>>()?)
+    }
+
+    fn close(&self, py: Python<'_>) {
+        if self.process != std::process::id() {
+            return;
+        }
+        py.detach(|| {
+            let thread = {
+                let mut state = self.lock();
+                state.is_closed = true;
+                state.engine.close()
+            };
+            if let Some(thread) = thread {
+                // A panic of its own was told where it happened.
+                let _ = thread.join();
+            }
+        });
+    }
+}
+
+impl Loader {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing is left half done by a panic while it is held.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends the request, if there is one, and waits a while for an answer. `None`: none came.
+    fn slice(&self, py: Python<'_>, request: &mut Option<Request>) -> PyResult<Option<Answer>> {
+        if self.process != std::process::id() {
+            return Err(errors::forked(py));
+        }
+        py.check_signals()?;
+        // The lock is never waited for while other Python threads are held up: whoever has it
+        // may need them.
+        let waited = py.detach(|| {
+            let mut state = self.lock();
+            if state.is_closed {
+                return None;
+            }
+            // One batch is asked for at a time, and none after the last, whoever asks.
+            let is_next = matches!(request, Some(Request::Next));
+            if is_next && state.is_over {
+                return Some(Waited::Nothing);
+            }
+            let is_asked_for = is_next && state.engine.unanswered > 0;
+            if let Some(request) = request.take_if(|_| !is_asked_for)
+                && !state.engine.ask(request)
+            {
+                return Some(Waited::Gone);
+            }
+            let waited = state.engine.wait(SLICE);
+            if let Waited::Answer(Answer::Next(Ok(Next::End { .. }))) = &waited {
+                state.is_over = true;
+            }
+            Some(waited)
+        });
+        match waited {
+            Some(Waited::Answer(answer)) => Ok(Some(answer)),
+            Some(Waited::Nothing) => Ok(None),
+            Some(Waited::Gone) => Err(errors::gone()),
+            None => Err(errors::plain(py, "ClosedError", "the loader was closed")),
+        }
+    }
+}
+
+impl Drop for Loader {
+    fn drop(&mut self) {
+        // A forked child leaves everything as it is: its threads are not there. Else the thread
+        // goes by itself.
+        if self.process == std::process::id() {
+            let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+            drop(state.engine.close());
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! Recipes as texts: checked, normalised and described.
+
+use crate::errors;
+use meetpoint_format::recipe::{Recipe, TensorSpec};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+/// Reads a recipe in TOML; returns its canonical TOML and JSON, its hash and what comes out.
+#[pyfunction]
+pub(crate) fn describe_recipe<'py>(py: Python<'py>, toml: &str) -> PyResult<Bound<'py, PyDict>> {
+    let recipe = read(py, toml)?;
+    let described = PyDict::new(py);
+    described.set_item("toml", recipe.to_toml())?;
+    described.set_item("canonical", recipe.canonical())?;
+    described.set_item("hash", recipe.hash().to_string())?;
+    described.set_item("is_deterministic", recipe.is_deterministic())?;
+    described.set_item("output", recipe.output().map(|spec| output(py, spec)).transpose()?)?;
+    Ok(described)
+}
+
+/// A recipe in TOML.
+pub(crate) fn read(py: Python<'_>, toml: &str) -> PyResult<Recipe> {
+    Recipe::from_toml(toml).map_err(|error| errors::of_recipe(py, &error))
+}
+
+/// Shape, type and layout of one sample.
+pub(crate) fn output(py: Python<'_>, spec: TensorSpec) -> PyResult<Bound<'_, PyDict>> {
+    let described = PyDict::new(py);
+    let [_, shape @ ..] = spec.batch_shape(1);
+    described.set_item("shape", shape.to_vec())?;
+    described.set_item("dtype", spec.dtype.name())?;
+    described.set_item("layout", spec.layout.name())?;
+    Ok(described)
+}

@@ -1,0 +1,111 @@
+"""Pictures whose pixels are known, packed, and what is left of a process."""
+
+from __future__ import annotations
+
+import os
+import struct
+import time
+import zlib
+from pathlib import Path
+from typing import Iterator, List, Set
+
+import numpy
+import pytest
+
+import meetpoint
+
+HEIGHT, WIDTH = 20, 24
+CLASSES = ("ant", "bee", "cat")
+COUNT = 66
+
+
+def pixels(number: int) -> numpy.ndarray:
+    """The picture with this number: noise that starts with the number itself."""
+    picture = numpy.random.default_rng(number).integers(0, 256, (HEIGHT, WIDTH, 3), numpy.uint8)
+    picture[0, 0] = (number % 256, number // 256, 7)
+    return picture
+
+
+def write_png(path: Path, picture: numpy.ndarray) -> None:
+    """Writes a PNG without a library for it."""
+    height, width, _ = picture.shape
+
+    def chunk(kind: bytes, body: bytes) -> bytes:
+        check = struct.pack(">I", zlib.crc32(kind + body))
+        return struct.pack(">I", len(body)) + kind + body + check
+
+    rows = b"".join(b"\0" + row.tobytes() for row in picture)
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    path.write_bytes(
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", header)
+        + chunk(b"IDAT", zlib.compress(rows))
+        + chunk(b"IEND", b"")
+    )
+
+
+@pytest.fixture(scope="session")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of classes. Picture ``n`` is the n-th in the dataset, too."""
+    folder = tmp_path_factory.mktemp("pictures")
+    each = COUNT // len(CLASSES)
+    for at, name in enumerate(CLASSES):
+        (folder / name).mkdir()
+        for number in range(at * each, (at + 1) * each):
+            write_png(folder / name / f"{number:03}.png", pixels(number))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def dataset(pictures: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The pictures, packed."""
+    to = tmp_path_factory.mktemp("sets") / "pictures.set"
+    return meetpoint.pack(pictures, to).destination
+
+
+def children(process: int) -> Set[int]:
+    """Processes that it started, and that run."""
+    found: Set[int] = set()
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            state, parent = (entry / "stat").read_text().rsplit(")", 1)[1].split()[:2]
+        except OSError:
+            continue
+        if int(parent) == process and state not in "ZX":
+            found.add(int(entry.name))
+    return found
+
+
+def is_running(process: int) -> bool:
+    """Whether there is such a process, and it has not ended."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def wait_until_gone(process: int) -> None:
+    """Waits for a process that is to go by itself; fails after a minute."""
+    for _ in range(6000):
+        if not is_running(process):
+            return
+        time.sleep(0.01)
+    raise AssertionError(f"process {process} is still there")
+
+
+@pytest.fixture
+def leaves_nothing() -> Iterator[None]:
+    """Fails when processes or names are there afterwards that were not there before."""
+    before = children(os.getpid())
+    files: List[str] = [os.readlink(f"/proc/self/fd/{fd}") for fd in _open_files()]
+    yield
+    for process in children(os.getpid()) - before:
+        wait_until_gone(process)
+    # What others on this machine do has other owners, so only open files are counted here.
+    assert len(_open_files()) <= len(files)
+
+
+def _open_files() -> List[str]:
+    return [fd for fd in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{fd}")]

@@ -1,0 +1,147 @@
+"""Packing, and samples by number and key."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import List, Optional, Tuple
+
+import pytest
+from conftest import CLASSES, COUNT, HEIGHT, WIDTH
+
+import meetpoint
+from meetpoint import transforms as T
+
+
+def test_samples_are_the_files_that_were_packed(dataset: str, pictures: Path) -> None:
+    opened = meetpoint.open(dataset)
+    assert len(opened) == COUNT and opened.label_names == list(CLASSES)
+    for index in (0, 30, COUNT - 1):
+        sample = opened[index]
+        assert sample.image == (pictures / sample.key).read_bytes()
+        assert opened.label_names[sample.label or 0] == sample.key.split("/")[0]
+        assert opened[sample.key] == sample and sample.key in opened
+        assert opened.key(index) == sample.key
+    assert opened[-1] == opened[COUNT - 1]
+    assert [sample.number for sample in opened[10:20:3]] == [10, 13, 16, 19]
+    assert [sample.number for sample in opened[10:20:3][1:]] == [13, 16, 19]
+    assert len(opened[:]) == COUNT and len(list(opened)) == COUNT
+    assert "dog/000.png" not in opened and 3 not in opened
+    assert opened.manifest["samples"] == COUNT and len(opened.fingerprint) == 64
+
+
+def test_columns_are_arrow_streams(dataset: str) -> None:
+    opened = meetpoint.open(dataset)
+    assert opened.columns == ["key", "image", "label"]
+    for capsule in (
+        opened.__arrow_c_stream__(),
+        opened.select(["sample", "image"]).__arrow_c_stream__(),
+    ):
+        # One that nobody takes is ended with its capsule.
+        assert "arrow_array_stream" in repr(capsule)
+    with pytest.raises(meetpoint.SettingError, match="'caption'.*key, image, label"):
+        opened.select(["caption"])
+
+
+def test_pyarrow_takes_columns(dataset: str, pictures: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    opened = meetpoint.open(dataset)
+    table = pyarrow.table(opened)
+    assert table.column_names == ["key", "label"] and table.num_rows == COUNT
+    assert table["label"].to_pylist() == [at // (COUNT // len(CLASSES)) for at in range(COUNT)]
+    assert table["key"].to_pylist() == [opened.key(at) for at in range(COUNT)]
+    table = pyarrow.table(opened.select(["image", "sample"]))
+    assert table["sample"].to_pylist() == list(range(COUNT))
+    images = table["image"].to_pylist()
+    assert images[5] == (pictures / opened.key(5)).read_bytes()
+
+
+def test_a_dataset_is_written_sample_by_sample(tmp_path: Path, pictures: Path) -> None:
+    files = sorted(pictures.glob("*/*.png"))
+    with meetpoint.Writer(tmp_path / "own.set") as writer:
+        for file in files:
+            writer.add(file.name, file.read_bytes(), file.parent.name)
+    opened = meetpoint.open(tmp_path / "own.set")
+    assert opened.label_names == list(CLASSES) and len(opened) == COUNT
+    for index, file in enumerate(files):
+        assert opened[file.name].image == file.read_bytes()
+        assert CLASSES[opened[index].label or 0] == file.parent.name
+    recipe = T.Compose([T.CenterCrop((HEIGHT, WIDTH))])
+    with meetpoint.Loader(tmp_path / "own.set", recipe=recipe, batch_size=7) as loader:
+        assert sum(len(labels) for _, labels in loader) == COUNT
+
+
+def test_a_writer_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(meetpoint.PackError, match="'a' is there already"):
+        with meetpoint.Writer(tmp_path / "own.set", labels=["x"]) as writer:
+            writer.add("a", b"1", "x")
+            writer.add("a", b"2", "x")
+    with pytest.raises(meetpoint.PackError, match="'y' is none of those given"):
+        with meetpoint.Writer(tmp_path / "own.set", labels=["x"]) as writer:
+            writer.add("a", b"1", "y")
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(meetpoint.ClosedError):
+        writer.close()
+
+
+def test_what_is_not_there_is_an_error_of_its_kind(dataset: str, tmp_path: Path) -> None:
+    opened = meetpoint.open(dataset)
+    with pytest.raises(IndexError):
+        opened[COUNT]
+    with pytest.raises(KeyError):
+        opened["dog/000.png"]
+    with pytest.raises(meetpoint.DatasetError, match="dataset.json") as caught:
+        meetpoint.open(tmp_path)
+    assert caught.value.file == str(tmp_path)
+    assert "meetpoint pack" in (caught.value.remedy or "")
+
+
+def test_a_damaged_sample_is_named(dataset: str, tmp_path: Path, pictures: Path) -> None:
+    copy = tmp_path / "damaged.set"
+    shutil.copytree(dataset, copy)
+    part = next(copy.glob("part-*.arrow"))
+    content = bytearray(part.read_bytes())
+    picture = (pictures / "bee" / "030.png").read_bytes()
+    content[bytes(content).index(picture) + len(picture) // 2] ^= 1
+    part.write_bytes(content)
+    with pytest.raises(meetpoint.SampleError) as caught:
+        meetpoint.open(copy)[30]
+    assert (caught.value.row, caught.value.key) == (30, "bee/030.png")
+    recipe = T.Compose([T.CenterCrop((HEIGHT, WIDTH))])
+    with meetpoint.Loader(copy, recipe=recipe, batch_size=10) as loader:
+        with pytest.raises(meetpoint.SampleError, match="checksum") as caught:
+            list(loader)
+        assert (caught.value.row, caught.value.key) == (30, "bee/030.png")
+        assert caught.value.file == str(part) and "pack again" in (caught.value.remedy or "")
+
+
+def test_packing_tells_its_progress(pictures: Path, tmp_path: Path) -> None:
+    told: List[Tuple[Optional[int], ...]] = []
+    packed = meetpoint.pack(pictures, tmp_path / "a.set", progress=lambda *it: told.append(it))
+    assert packed.samples == COUNT and packed.labels == list(CLASSES)
+    assert told[0][0] == 0 and told[-1][:2] == (COUNT, COUNT) and told[-1][2] == told[-1][3]
+    with pytest.raises(meetpoint.PackError, match="force"):
+        meetpoint.pack(pictures, tmp_path / "a.set")
+    assert meetpoint.pack(pictures, tmp_path / "a.set", force=True).summary["replaced"]
+
+
+def test_an_exception_in_the_progress_function_ends_packing(
+    pictures: Path, tmp_path: Path
+) -> None:
+    def refuse(*_: int) -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        meetpoint.pack(pictures, tmp_path / "b.set", progress=refuse)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_pictures_that_do_not_decode_are_left_out_where_asked_for(
+    pictures: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(pictures, tmp_path / "with")
+    (tmp_path / "with" / "ant" / "bad.png").write_bytes(b"\x89PNG\r\n\x1a\n rest is missing")
+    with pytest.raises(meetpoint.PackError, match="ant/bad.png"):
+        meetpoint.pack(tmp_path / "with", tmp_path / "c.set")
+    packed = meetpoint.pack(tmp_path / "with", tmp_path / "c.set", on_error="skip")
+    assert packed.samples == COUNT and packed.unreadable == ["ant/bad.png"]

@@ -1,0 +1,207 @@
+"""Processes: imports, the command, signals, forks, and that nothing is left."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+from typing import Any, Iterator, Set
+
+import pytest
+from conftest import COUNT, children, is_running, wait_until_gone
+
+import meetpoint
+from meetpoint import transforms as T
+
+RECIPE = T.Compose([T.CenterCrop(8)])
+DEVICE = meetpoint.Emulated(allow_shared=True)
+# Longer than anything here takes.
+LIMIT = 120
+
+
+@pytest.fixture
+def runtime_folder() -> Iterator[Path]:
+    """Where a process puts its sockets; short, since names of sockets are."""
+    with tempfile.TemporaryDirectory(prefix="mp", dir="/tmp") as folder:
+        yield Path(folder)
+
+
+def python(code: str, *arguments: str, folder: Path) -> "subprocess.Popen[str]":
+    """Another Python, which prints what it has to say line by line."""
+    return subprocess.Popen(
+        [sys.executable, "-u", "-c", code, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "XDG_RUNTIME_DIR": str(folder)},
+    )
+
+
+def shared_memory() -> Set[str]:
+    """Named shared memory of ours."""
+    return {name for name in os.listdir("/dev/shm") if name.startswith("meetpoint")}
+
+
+MAKE = """
+import sys, os, meetpoint
+from meetpoint import transforms as T
+def make(strategy="device-only", **more):
+    device = meetpoint.Emulated(allow_shared=True, faults=more.pop("faults", ()))
+    return meetpoint.Loader(sys.argv[1], recipe=T.Compose([T.CenterCrop(8)]), batch_size=2,
+                            strategy=strategy, device=device, **more)
+"""
+
+
+def test_importing_needs_no_other_package() -> None:
+    code = "import sys, meetpoint; print(sorted({name.split('.')[0] for name in sys.modules}))"
+    output = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
+    for name in ("numpy", "torch", "jax", "PIL", "pyarrow"):
+        assert f"'{name}'" not in output
+
+
+def test_the_command_is_the_program(dataset: str) -> None:
+    def run(*words: str) -> "subprocess.CompletedProcess[str]":
+        command = [sys.executable, "-m", "meetpoint", *words]
+        return subprocess.run(command, capture_output=True, text=True, timeout=LIMIT)
+
+    assert meetpoint.__version__ in run("--version").stdout
+    inspected = run("inspect", dataset, "--json")
+    assert json.loads(inspected.stdout)["samples"] == COUNT
+    assert run("inspect", dataset, "--frobnicate").returncode == 2
+    assert run("inspect", "/nowhere").returncode == 1
+
+
+def test_a_job_of_the_command_starts_its_device(dataset: str, tmp_path: Path) -> None:
+    job = tmp_path / "job.toml"
+    job.write_text(
+        f'dataset = "{dataset}"\nbatch_size = 4\nstrategy = "device-only"\n'
+        '[device]\nkind = "emulated"\nallow_shared = true\n'
+        '[[recipe.operation]]\nname = "decode"\n[[recipe.operation]]\nname = "center_crop"\n'
+        "size = 8\n"
+    )
+    command = [sys.executable, "-m", "meetpoint", "run", str(job), "--json"]
+    command += ["--report", str(tmp_path / "report")]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT)
+    assert ran.returncode == 0, ran.stderr
+    assert json.loads(ran.stdout)["runs"][0]["totals"]["device_batches"] == 17
+
+
+def test_ctrl_c_ends_a_wait_and_leaves_nothing(dataset: str, runtime_folder: Path) -> None:
+    code = MAKE + """
+loader = make(faults=("stall@1",), stall_timeout=600.0)
+print(*loader.device_processes)
+try:
+    next(iter(loader))
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+    with python(code, dataset, folder=runtime_folder) as process:
+        assert process.stdout
+        device = int(process.stdout.readline())
+        assert is_running(device)
+        os.kill(process.pid, signal.SIGINT)
+        output, errors = process.communicate(timeout=LIMIT)
+    assert output.strip() == "interrupted", errors
+    assert process.returncode == 0
+    wait_until_gone(device)
+    assert list(runtime_folder.iterdir()) == [] and shared_memory() == set()
+
+
+@pytest.mark.parametrize("end", ["", "os._exit(3)", "os.kill(os.getpid(), 9)"])
+def test_nothing_is_left_however_a_process_ends(
+    dataset: str, end: str, runtime_folder: Path
+) -> None:
+    code = MAKE + f"""
+loader = make("wrr")
+batches = iter(loader)
+next(batches)
+print(*loader.device_processes)
+{end}
+"""
+    with python(code, dataset, folder=runtime_folder) as process:
+        output, errors = process.communicate(timeout=LIMIT)
+    assert process.returncode == {"": 0, "os._exit(3)": 3}.get(end, -9), errors
+    wait_until_gone(int(output))
+    assert list(runtime_folder.iterdir()) == [] and shared_memory() == set()
+
+
+def test_a_device_that_dies_is_one_warning(dataset: str) -> None:
+    before = children(os.getpid())
+    with meetpoint.Loader(
+        dataset, recipe=RECIPE, batch_size=2, strategy="device-only", device=DEVICE, workers=1
+    ) as loader:
+        batches = iter(loader)
+        samples = len(next(batches)[1])
+        (device,) = loader.device_processes
+        os.kill(device, signal.SIGKILL)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            samples += sum(len(labels) for _, labels in batches)
+        assert samples == COUNT
+        # The next epoch starts another.
+        assert sum(len(labels) for _, labels in loader) == COUNT
+        events = [event["text"] for event in loader.report()["epochs"][1]["events"]]
+    assert any("started again" in event for event in events), events
+    told = [it for it in caught if issubclass(it.category, meetpoint.DeviceWarning)]
+    assert len(told) <= 1
+    for process in children(os.getpid()) - before:
+        wait_until_gone(process)
+
+
+def test_a_stalled_device_that_dies_is_warned_of_once(dataset: str) -> None:
+    device = meetpoint.Emulated(allow_shared=True, faults=("die@3",))
+    with meetpoint.Loader(
+        dataset, recipe=RECIPE, batch_size=2, strategy="device-only", device=device, workers=1
+    ) as loader:
+        with pytest.warns(meetpoint.DeviceWarning, match="was lost") as caught:
+            assert sum(len(labels) for _, labels in loader) == COUNT
+    assert len([it for it in caught if it.category is meetpoint.DeviceWarning]) == 1
+
+
+def test_a_forked_child_is_told_and_the_parent_goes_on(dataset: str, runtime_folder: Path) -> None:
+    code = MAKE + """
+loader = make("wrr", output="numpy")
+batches = iter(loader)
+first, _ = next(batches)
+child = os.fork()
+if child == 0:
+    said = []
+    for use in (lambda: next(batches), lambda: iter(loader)):
+        try:
+            use()
+        except meetpoint.ForkError as error:
+            said.append(isinstance(error, RuntimeError) and "spawn" in str(error))
+    first.sum()
+    loader.close()
+    del batches, first, loader
+    os._exit(0 if said == [True, True] else 1)
+print(os.waitpid(child, 0)[1], 1 + sum(1 for _ in batches))
+"""
+    with python(code, dataset, folder=runtime_folder) as process:
+        output, errors = process.communicate(timeout=LIMIT)
+    assert output.split() == ["0", "33"], errors
+
+
+def count_in_child(loader: meetpoint.Loader, answer: Any) -> None:
+    """What a spawned child does."""
+    with loader:
+        answer.put(sum(len(labels) for _, labels in loader))
+
+
+def test_a_spawned_child_works(dataset: str) -> None:
+    spawn = multiprocessing.get_context("spawn")
+    with meetpoint.Loader(dataset, recipe=RECIPE, batch_size=5) as loader:
+        answer = spawn.Queue()
+        child = spawn.Process(target=count_in_child, args=(loader, answer))
+        child.start()
+        assert answer.get(timeout=LIMIT) == COUNT
+        child.join()
+    assert child.exitcode == 0

@@ -1,0 +1,134 @@
+"""Resuming in the middle of an epoch: nothing lost, nothing twice, an order that is one kept."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Dict, List, Tuple
+
+import pytest
+from conftest import COUNT, HEIGHT, WIDTH
+
+import meetpoint
+from meetpoint import transforms as T
+from meetpoint._state import Position
+
+pytestmark = pytest.mark.usefixtures("leaves_nothing")
+
+RECIPE = T.Compose([T.CenterCrop((HEIGHT, WIDTH))])
+STRATEGIES = ["host-only", "device-only", "windowed", "mte", "mte-feedback", "wrr", "auto"]
+IN_ORDER = ["host-only", "device-only", "windowed"]
+
+
+def make(dataset: str, strategy: str, **more: Any) -> meetpoint.Loader:
+    settings: Dict[str, Any] = dict(
+        recipe=RECIPE,
+        batch_size=3,
+        shuffle=True,
+        seed=11,
+        strategy=strategy,
+        device=None if strategy == "host-only" else meetpoint.Emulated(allow_shared=True),
+        workers=1,
+        columns=["sample"],
+    )
+    return meetpoint.Loader(dataset, **{**settings, **more})
+
+
+def take(batches: Any, count: int) -> List[Tuple[int, ...]]:
+    return [tuple(next(batches)["sample"]) for _ in range(count)]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("at", [1, 9, 21])
+def test_what_is_left_comes_after_a_resume(dataset: str, strategy: str, at: int) -> None:
+    with make(dataset, "host-only") as whole:
+        whole.set_epoch(2)
+        order = [tuple(batch["sample"]) for batch in whole]
+    assert len(order) == 22
+    with make(dataset, strategy) as loader:
+        loader.set_epoch(2)
+        begun = take(iter(loader), at)
+        state = json.loads(json.dumps(loader.state_dict()))
+    assert len(json.dumps(state)) < 1000
+    # Another number of workers, and another process for the device.
+    with make(dataset, strategy, workers=2) as other:
+        other.load_state_dict(state)
+        other.set_epoch(2)
+        batches = iter(other)
+        assert len(batches) == 22 - at
+        rest = [tuple(batch["sample"]) for batch in batches]
+        assert other.epoch == 2
+        assert sorted(begun + rest) == sorted(order)
+        if strategy in IN_ORDER:
+            assert begun + rest == order
+        # The next epoch is a whole one again.
+        following = [sample for batch in other for sample in batch["sample"]]
+        assert sorted(following) == list(range(COUNT)) and other.epoch == 3
+
+
+@pytest.mark.parametrize("at", [4, 15, 20])
+def test_the_order_of_mte_goes_on_as_it_was(dataset: str, at: int) -> None:
+    with make(dataset, "mte") as loader:
+        list(loader)
+        # Times are known now, so the split is from the beginning.
+        batches = iter(loader)
+        begun = take(batches, at)
+        state = loader.state_dict()
+        would_come = [tuple(batch["sample"]) for batch in batches]
+    assert state["record"].startswith("mte:")
+    with make(dataset, "mte") as other:
+        other.load_state_dict(state)
+        assert [tuple(batch["sample"]) for batch in other] == would_come
+    assert len(begun) + len(would_come) == 22
+
+
+def test_a_resume_can_be_resumed(dataset: str) -> None:
+    with make(dataset, "wrr") as loader:
+        seen: List[Tuple[int, ...]] = []
+        for _ in range(4):
+            seen += take(iter(loader), 5)
+            loader.load_state_dict(loader.state_dict())
+        seen += [tuple(batch["sample"]) for batch in loader]
+        assert loader.epoch == 0
+    assert sorted(sample for batch in seen for sample in batch) == list(range(COUNT))
+
+
+def test_states_between_epochs(dataset: str) -> None:
+    with make(dataset, "host-only") as loader:
+        assert (loader.state_dict()["epoch"], loader.state_dict()["consumed"]) == (0, [])
+        list(loader)
+        state = loader.state_dict()
+        assert (state["epoch"], state["consumed"]) == (1, [])
+        second = [tuple(batch["sample"]) for batch in loader]
+        loader.load_state_dict(state)
+        assert [tuple(batch["sample"]) for batch in loader] == second
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"seed": 12}, "another seed"),
+        ({"batch_size": 2}, "another batch size"),
+        ({"shuffle": False}, "another shuffle"),
+        ({"recipe": T.Compose([T.CenterCrop(5)])}, "another recipe"),
+        ({"rank": 0, "world_size": 2}, "another world size"),
+    ],
+)
+def test_a_state_of_something_else_is_refused(dataset: str, change: Any, words: str) -> None:
+    with make(dataset, "host-only") as loader, make(dataset, "host-only", **change) as other:
+        with pytest.raises(meetpoint.StateError, match=words):
+            other.load_state_dict(loader.state_dict())
+
+
+def test_a_damaged_state_is_refused(dataset: str) -> None:
+    with make(dataset, "host-only") as loader:
+        state = loader.state_dict()
+        for damage in ({"consumed": [[0, 23]]}, {"consumed": [[5, 5]]}, {"version": 2}):
+            with pytest.raises(meetpoint.StateError):
+                loader.load_state_dict({**state, **damage})
+
+
+def test_ranges_are_joined_from_both_sides() -> None:
+    position = Position(epoch=0)
+    for batch in (0, 9, 1, 8, 4, 2, 3):
+        position.add(batch, None)
+    assert position.ranges == [(0, 5), (8, 10)] and len(position) == 7

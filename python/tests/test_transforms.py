@@ -1,0 +1,121 @@
+"""Recipes in Python: text and back, equality, and torchvision's objects."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import pytest
+
+import meetpoint
+from meetpoint import transforms as T
+
+EVERY = T.Compose(
+    [
+        T.Decode(orient=True, on_error="lenient"),
+        T.Resize(40, "bicubic", antialias=False),
+        T.RandomResizedCrop((32, 30), scale=(0.25, 1), ratio=(1, 1.5)),
+        T.CenterCrop([16]),
+        T.RandomHorizontalFlip(0.25),
+        T.ToDtype("float32", scale=True),
+        T.Normalize((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
+        T.ToImage(),
+    ]
+)
+
+
+def test_a_recipe_survives_text_pickle_and_print() -> None:
+    assert T.Compose.from_toml(EVERY.to_toml()) == EVERY
+    assert T.Compose.from_toml(EVERY.to_toml()).to_toml() == EVERY.to_toml()
+    assert pickle.loads(pickle.dumps(EVERY)) == EVERY
+    assert eval(repr(EVERY), vars(T)) == EVERY
+    assert hash(T.Compose.from_toml(EVERY.to_toml())) == hash(EVERY)
+    assert EVERY.output == {"shape": [3, 16, 16], "dtype": "float32", "layout": "NCHW"}
+    assert not EVERY.is_deterministic
+
+
+def test_equality_is_of_meaning() -> None:
+    assert T.Compose([T.Decode(), T.CenterCrop(8)]) == T.Compose([T.CenterCrop((8, 8))])
+    assert T.Compose([T.CenterCrop(8)]) != T.Compose([T.CenterCrop(9)])
+    tensor = T.Compose([T.CenterCrop(8), T.ToTensor()])
+    assert tensor == T.Compose([T.CenterCrop(8), T.ToImage(), T.ToDtype("float32", scale=True)])
+    assert T.Compose([T.CenterCrop(8)]) != "CenterCrop"
+    assert T.Compose([T.Resize(8)]).output is None
+
+
+@pytest.mark.parametrize(
+    ("transforms", "words"),
+    [
+        ([T.ToTensor(), T.CenterCrop(8)], "center_crop"),
+        ([T.Resize(0)], "size"),
+        ([T.RandomHorizontalFlip(float("nan"))], "random_horizontal_flip"),
+        ([T.Normalize([0.5] * 3, [0.0] * 3)], "normalize"),
+        ([T.Resize(8, "lanczos")], "lanczos"),
+        ([T.ToDtype("complex64")], "complex64"),
+        ([lambda picture: picture], "from_torchvision"),
+    ],
+)
+def test_what_cannot_be_followed_is_refused(transforms: Any, words: str) -> None:
+    with pytest.raises(meetpoint.RecipeError, match=words):
+        T.Compose(transforms)
+
+
+def imitation(name: str, **attributes: Any) -> Any:
+    """An object that has class and attributes of one of torchvision's."""
+    made = type(name, (), {"__module__": "torchvision.transforms.v2._imitation"})()
+    vars(made).update(attributes)
+    return made
+
+
+def test_objects_of_torchvision_are_translated() -> None:
+    class Enum:
+        value = "bicubic"
+
+    class Dtype:
+        def __str__(self) -> str:
+            return "torch.float32"
+
+    crop = imitation(
+        "RandomResizedCrop",
+        size=[24, 24],
+        scale=(0.08, 1.0),
+        ratio=(0.75, 4 / 3),
+        interpolation=Enum(),
+        antialias=True,
+    )
+    compose = imitation(
+        "Compose",
+        transforms=[
+            imitation("RGB"),
+            crop,
+            imitation("RandomHorizontalFlip", p=0.5),
+            imitation("ToImage"),
+            imitation("ToDtype", dtype=Dtype(), scale=True),
+            imitation("Normalize", mean=[0.5, 0.5, 0.5], std=[0.25, 0.25, 0.25]),
+        ],
+    )
+    expected = T.Compose(
+        [
+            T.RandomResizedCrop(24, interpolation="bicubic"),
+            T.RandomHorizontalFlip(),
+            T.ToImage(),
+            T.ToDtype("float32", scale=True),
+            T.Normalize([0.5] * 3, [0.25] * 3),
+        ]
+    )
+    assert meetpoint.from_torchvision(compose) == expected
+    old = [imitation("Resize", size=32, interpolation=2, antialias="warn", max_size=None)]
+    assert meetpoint.from_torchvision(old) == T.Compose([T.Resize(32)])
+
+
+def test_what_cannot_be_translated_is_named_all_at_once() -> None:
+    compose = imitation(
+        "Compose",
+        transforms=[
+            imitation("ColorJitter", brightness=1),
+            imitation("Resize", size=32, max_size=64, interpolation="bilinear"),
+            imitation("CenterCrop", size=8),
+        ],
+    )
+    with pytest.raises(meetpoint.RecipeError, match="ColorJitter.*Resize .with max_size"):
+        meetpoint.from_torchvision(compose)
