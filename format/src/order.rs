@@ -217,9 +217,9 @@ mod tests {
         assert!((chi_square - freedom).abs() < 5.0 * (2.0 * freedom).sqrt(), "{chi_square}");
     }
 
-    /// Stretches of positions against stretches of samples in orders of many: chi-square over 32 by
-    /// 32 cells with 31 * 31 degrees of freedom, refused beyond five standard deviations. So a rank,
-    /// a device or a window that takes a stretch of positions has samples from everywhere.
+    /// Stretches of positions against stretches of samples in orders of many: chi-square over 32
+    /// by 32 cells with 31 * 31 degrees of freedom, refused beyond five standard deviations. So a
+    /// rank, a device or a window that takes a stretch of positions has samples from everywhere.
     #[test]
     fn stretches_of_positions_have_samples_from_everywhere() {
         const CELLS: u64 = 32;

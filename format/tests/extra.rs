@@ -68,7 +68,7 @@ fn all_sorts(rows: usize) -> RecordBatch {
         flags.append(row % 7 != 1);
     }
     let texts = |row: usize| (row % 3 != 2).then(|| format!("caption {row}"));
-    let masks = |row: usize| (row % 2 == 0).then(|| vec![row as u8; row % 40]);
+    let masks = |row: usize| row.is_multiple_of(2).then(|| vec![row as u8; row % 40]);
     let inner: Fields = vec![
         Field::new("author", DataType::Utf8, true),
         Field::new("year", DataType::Int64, false),
@@ -85,7 +85,7 @@ fn all_sorts(rows: usize) -> RecordBatch {
     );
     let digits = (0..rows).map(|row| [row as u8; 5]);
     let decimals = Decimal128Array::from_iter_values((0..rows).map(|row| row as i128 * 7));
-    let times = (0..rows).map(|row| (row % 2 == 0).then_some(row as i64));
+    let times = (0..rows).map(|row| row.is_multiple_of(2).then_some(row as i64));
     let times = TimestampMicrosecondArray::from_iter(times).with_timezone("UTC");
     let columns: Vec<(Field, ArrayRef)> = vec![
         (
@@ -126,7 +126,7 @@ fn rows_of(batch: &RecordBatch) -> Vec<Row> {
         key: format!("{index}.jpg"),
         image: vec![index as u8; 1 + index % 9],
         label: Some(0),
-        entry_points: (index % 2 == 0).then(|| vec![3; 5]),
+        entry_points: index.is_multiple_of(2).then(|| vec![3; 5]),
         extra: Some((Arc::clone(&batch), index)),
     };
     (0..batch.num_rows()).map(row).collect()
@@ -375,12 +375,16 @@ proptest! {
             list.iter().flatten().for_each(|value| lists.values().append_value(*value));
             lists.append(list.is_some());
         }
-        let batch = RecordBatch::try_from_iter_with_nullable([
-            ("t", Arc::new(values.iter().map(|v| v.0.clone()).collect::<StringArray>()) as ArrayRef, true),
-            ("n", Arc::new(values.iter().map(|v| v.1).collect::<Int64Array>()), true),
+        let texts: StringArray = values.iter().map(|row| row.0.clone()).collect();
+        let numbers: Int64Array = values.iter().map(|row| row.1).collect();
+        let bytes: BinaryArray = values.iter().map(|row| row.3.as_deref()).collect();
+        let columns: [(&str, ArrayRef, bool); 4] = [
+            ("t", Arc::new(texts), true),
+            ("n", Arc::new(numbers), true),
             ("l", Arc::new(lists.finish()), true),
-            ("b", Arc::new(values.iter().map(|v| v.3.as_deref()).collect::<BinaryArray>()), true),
-        ]).unwrap();
+            ("b", Arc::new(bytes), true),
+        ];
+        let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
         let (parts, manifest) = encode(&columns_of(&batch), &rows_of(&batch));
         let index = Index::open(manifest, &parts).unwrap();
         prop_assert_eq!(read_all(&index, &parts).unwrap(), batch);

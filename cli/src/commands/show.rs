@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 
 /// Write one sample as the model will see it, as a PNG or a NumPy array.
 ///
-/// Further columns of the sample are printed. With a recipe, the sample is prepared exactly as in a run with this seed and epoch. Without
-/// one, it is the decoded picture, uint8, height x width x channel.
+/// With a recipe, the sample is prepared exactly as in a run with this seed and epoch. Without
+/// one, it is the decoded picture, uint8, height x width x channel. Further columns are printed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   meetpoint show photos.set 0 -o first.png

@@ -7,8 +7,11 @@ use meetpoint_prepare::Dataset;
 use std::path::Path;
 
 /// Which kind each of them is.
-const SOURCES: [(&str, &str); 17] = [
+const SOURCES: [(&str, &str); 20] = [
     ("cifar-10-binary.tar.gz", "cifar"),
+    ("cifar-100-binary", "cifar"),
+    ("mnist", "idx"),
+    ("classes.zip", "zip"),
     ("wds.tar.gz", "tar"),
     ("table-csv", "table"),
     ("table-jsonl", "table"),

@@ -1,0 +1,4 @@
+//! Sources that are archives, tables and binary files: what is in them, and what damage does.
+
+mod faults;
+mod golden;
