@@ -2,7 +2,8 @@
 
     python make_b.py                (writes into tables/ beside this file)
 
-Needs pyarrow, datasets, tfrecord, mosaicml-streaming, datadings, msgpack, numpy and pillow. The
+Needs pyarrow, datasets, polars, duckdb, tfrecord, mosaicml-streaming (with xxhash, cramjam, zstd,
+Brotli and catalogue; not PyTorch), datadings, msgpack, numpy and pillow. The
 `.beton` files are written here, after the description of the format in FFCV's own source
 (https://github.com/libffcv/ffcv: types.py, fields/), since FFCV needs OpenCV and CUDA to install.
 `expected.json` holds what each source must yield; content as SHA-256.
@@ -180,6 +181,27 @@ def arrow():
     expect("arrow/texts.feather",
            [("000000", b"one", 0, None), ("000001", "zwei".encode(), 1, None)],
            kind="text", name="text")
+
+
+def other_writers():
+    """The same table by polars (Zstandard, views) and DuckDB."""
+    import duckdb
+    import polars
+
+    folder = HERE / "writers"
+    folder.mkdir()
+    data = {"image": PICTURES, "label": [4, 3, 2, 1, 0], "note": ["a", None, "c" * 30, "", "e"],
+            "sizes": [[1, 2], [], None, [3], [4]]}
+    samples = [(f"{i:06}.jpg", PICTURES[i], 4 - i,
+                {"note": data["note"][i], "sizes": data["sizes"][i]}) for i in range(5)]
+    frame = polars.DataFrame(data, schema_overrides={"sizes": polars.List(polars.Int32)})
+    frame.write_parquet(folder / "polars.parquet")
+    frame.write_ipc(folder / "polars.arrow")
+    frame.write_ipc_stream(folder / "stream.arrow")
+    arrow = frame.to_arrow()
+    duckdb.sql(f"copy (from arrow) to '{folder}/duckdb.parquet' (format parquet)")
+    for name in ["polars.parquet", "polars.arrow", "stream.arrow", "duckdb.parquet"]:
+        expect(f"writers/{name}", samples)
 
 
 def tfrecord():
@@ -393,6 +415,6 @@ def ffcv():
 if __name__ == "__main__":
     shutil.rmtree(HERE, ignore_errors=True)
     HERE.mkdir()
-    for make in [parquet, hugging_face, arrow, tfrecord, mds, datadings, ffcv]:
+    for make in [parquet, hugging_face, arrow, other_writers, tfrecord, mds, datadings, ffcv]:
         make()
     (HERE / "expected.json").write_text(json.dumps(EXPECTED, indent=1, ensure_ascii=False) + "\n")
