@@ -3,15 +3,12 @@
 
 use super::allocations::largest;
 use super::golden::{bytes_of, golden, hex};
-use meetpoint_datasets::source::{Entry, Item, SourceOptions, cifar, idx, table, tar, zip};
+use meetpoint_datasets::source::{
+    Entry, Item, OpenSource as Open, SourceOptions, cifar, idx, table, tar, zip,
+};
 use proptest::prelude::*;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-
-type Open = fn(
-    &Path,
-    &SourceOptions,
-) -> Result<Box<dyn meetpoint_datasets::source::Source>, meetpoint_datasets::Error>;
 
 /// What came of a source: samples, what was left out and why, the error at the end.
 #[derive(Debug, Default)]
