@@ -19,7 +19,8 @@ struct Outcome {
     error: Option<String>,
 }
 
-/// Bytes of the largest single allocation that any file may cause: the window of a zstd frame, which
+/// Bytes of the largest single allocation that any file may cause: the window of a zstd frame,
+/// which
 /// its ring buffer rounds up to a power of two.
 const ALLOCATION_BYTES_MAX: usize = (256 << 20) + (1 << 10);
 
