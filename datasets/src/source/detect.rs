@@ -44,7 +44,8 @@ pub const KINDS: [SourceKind; 13] = [
     SourceKind {
         name: "tar",
         words: "WebDataset tar shards: one, a folder of them, or a pattern such as a-{00..99}.tar",
-        covers: &[],
+        // img2dataset lays a Parquet file of metadata beside each shard.
+        covers: &["parquet"],
         recognise: tar::recognise,
         open: tar::open,
     },

@@ -1,6 +1,7 @@
 //! Archives and tables that are damaged, cut short or made to do harm: an error that names the
 //! place, or a sample that is what it was; never a panic.
 
+use super::allocations::largest;
 use super::golden::{bytes_of, golden, hex};
 use meetpoint_datasets::source::{Entry, Item, SourceOptions, cifar, idx, table, tar, zip};
 use proptest::prelude::*;
@@ -21,7 +22,17 @@ struct Outcome {
     error: Option<String>,
 }
 
+/// Bytes of the largest single allocation that any file may cause: the window of a zstd frame, which
+/// its ring buffer rounds up to a power of two.
+const ALLOCATION_BYTES_MAX: usize = (256 << 20) + (1 << 10);
+
 fn read(path: &Path, open: Open) -> Outcome {
+    let outcome = read_all(path, open);
+    assert!(largest() <= ALLOCATION_BYTES_MAX, "{} bytes in one piece", largest());
+    outcome
+}
+
+fn read_all(path: &Path, open: Open) -> Outcome {
     let mut outcome = Outcome::default();
     let mut source = match open(path, &SourceOptions::default()) {
         Ok(source) => source,
@@ -203,7 +214,7 @@ fn zipped(members: &[(&str, &[u8])]) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut archive = rawzip::ZipArchiveWriter::new(&mut bytes);
     for (name, data) in members {
-        let path = rawzip::EntryPath::verbatim(name.as_bytes());
+        let path = rawzip::path::EntryPath::verbatim(name.as_bytes());
         let (mut entry, config) = archive.new_file(path).start().unwrap();
         let mut writer = config.wrap(&mut entry);
         writer.write_all(data).unwrap();
