@@ -105,7 +105,12 @@ impl Bench {
 
     /// Writes a dataset of one part with these rows, whatever they are.
     pub(crate) fn write_dataset(&self, rows: &[Row], stored: Stored) {
-        let mut encoder = PartEncoder::new(Vec::new(), Arc::new(Columns::images())).unwrap();
+        self.write_dataset_of(&Columns::images(), rows, stored);
+    }
+
+    /// As [`Self::write_dataset`], of any columns.
+    pub(crate) fn write_dataset_of(&self, columns: &Columns, rows: &[Row], stored: Stored) {
+        let mut encoder = PartEncoder::new(Vec::new(), Arc::new(columns.clone())).unwrap();
         rows.iter().for_each(|row| encoder.push(row.clone()).unwrap());
         let part = encoder.finish().unwrap();
         let lengths = rows.iter().map(|row| row.image.len() as u64);
@@ -124,7 +129,7 @@ impl Bench {
             }],
             stored: Some(stored),
             ..Manifest::new(
-                &Columns::images(),
+                columns,
                 Provenance {
                     tool: "test".to_owned(),
                     source: "nowhere".to_owned(),

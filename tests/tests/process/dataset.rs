@@ -171,3 +171,23 @@ fn what_is_shown_depends_on_seed_and_epoch_alone() {
     assert_ne!(show("1", "0"), show("2", "0"));
     assert_ne!(show("1", "0"), show("1", "1"));
 }
+
+#[test]
+fn further_columns_are_listed_and_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let set = root().join("datasets/tests/golden/version-3");
+    let set = set.to_str().unwrap();
+    let listed = run(folder.path(), &["inspect", set]).success().stdout;
+    for words in ["(version 3)", "5 beside the content", "caption: Utf8 (text)", "(label)"] {
+        assert!(listed.contains(words), "{words} is not in {listed}");
+    }
+    let shown = run(folder.path(), &["show", set, "0", "-o", "x.png"]).success().stdout;
+    for words in ["caption: \"a picture\"", "daytime: 0", "small: [0,1,2,3]", "\"fine/10.png\""] {
+        assert!(shown.contains(words), "{words} is not in {shown}");
+    }
+    let json = run(folder.path(), &["show", set, "1", "-o", "x.png", "--json"]).success().stdout;
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["columns"]["caption"], serde_json::Value::Null);
+    assert_eq!(json["columns"]["boxes"], serde_json::json!([[8.0, 9.0, 10.0, 11.0]]));
+    run(folder.path(), &["verify", set, "--deep"]).success();
+}
