@@ -133,13 +133,14 @@ pub fn kind_named(name: &str) -> Option<&'static SourceKind> {
 pub fn detect(path: &Path) -> Result<&'static SourceKind, Error> {
     let mut found = Vec::new();
     let metadata = path.metadata();
+    let mut failed = None;
     for kind in &KINDS {
         match (kind.recognise)(path) {
             Ok(Some(by_what)) => found.push((kind, by_what)),
             Ok(None) => {}
-            // What is not there may still be a pattern, which some kinds know.
-            Err(_) if metadata.is_err() => {}
-            Err(error) => return Err(error),
+            // It may still be of another kind: a pattern is no file, and a link in a folder that
+            // leads nowhere is for the kind to name.
+            Err(error) => failed = failed.or(Some(error)),
         }
     }
     let covered: Vec<_> = found.iter().flat_map(|(kind, _)| kind.covers).copied().collect();
@@ -150,10 +151,10 @@ pub fn detect(path: &Path) -> Result<&'static SourceKind, Error> {
             Ok(metadata) if metadata.is_dir() => {
                 Ok(kind_named("folder").expect("the table lists it"))
             }
-            Ok(_) => Err(Error::UnknownSource {
+            Ok(_) => Err(failed.unwrap_or_else(|| Error::UnknownSource {
                 path: path.to_path_buf(),
                 looked_for: KINDS.iter().map(|kind| (kind.name, kind.words)).collect(),
-            }),
+            })),
             Err(source) => Err(Error::Source { path: path.to_path_buf(), source }),
         },
         _ => Err(Error::AmbiguousSource {

@@ -11,7 +11,8 @@ fn counts_labels_formats_and_dimensions_are_told() {
     bench.put("dog/c.png", &picture(image::ImageFormat::Png));
     bench.pack().unwrap();
     let found = inspect(&bench.to()).unwrap();
-    assert_eq!((found.samples, found.unlabelled, found.version), (3, 0, 2));
+    assert_eq!((found.samples, found.unlabelled, found.version), (3, 0, 3));
+    assert_eq!((found.content.column.as_str(), found.columns.len()), ("image", 0));
     let labels: Vec<_> = found.labels.iter().map(|l| (l.name.as_str(), l.samples)).collect();
     assert_eq!(labels, [("cat", 2), ("dog", 1)]);
     assert_eq!((found.images.formats["JPEG"], found.images.formats["PNG"]), (2, 1));
