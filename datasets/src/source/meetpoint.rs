@@ -26,7 +26,7 @@ pub struct Pick {
     pub sample: Option<(u64, u64)>,
 }
 
-/// Says in words what is at `path`, if it is a Meetpoint dataset.
+/// Says by what `path` is known to be a Meetpoint dataset.
 pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
     let is_one = path.join(MANIFEST_NAME).is_file()
         && super::arrow::json(&path.join(MANIFEST_NAME))

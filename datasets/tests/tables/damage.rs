@@ -175,6 +175,16 @@ fn an_index_of_another_file_is_seen() {
     assert!(error.contains("5 keys for 4 samples"), "{error}");
 }
 
+/// A folder of pictures may hold links that lead nowhere.
+#[test]
+fn a_broken_link_in_a_folder_does_not_stop_the_look() {
+    let folder = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink("nowhere", folder.path().join("a.parquet")).unwrap();
+    assert!(recognised(folder.path()).is_empty());
+    copy(&tables().join("parquet/bare.parquet"), &folder.path().join("b.parquet"));
+    assert_eq!(recognised(folder.path())[0].0, "parquet");
+}
+
 #[test]
 fn empty_files_are_of_no_kind() {
     let folder = tempfile::tempdir().unwrap();

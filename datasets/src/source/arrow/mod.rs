@@ -24,15 +24,16 @@ use table::ArrowTable;
 /// Longest side file that is read.
 const SIDE_FILE_BYTES_MAX: u64 = 64 << 20;
 
-/// Says in words what is at `path`, if it is an Arrow file or a saved dataset.
+/// Says by what `path` is known to be an Arrow file or a saved dataset.
 pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
     if path.is_dir() {
         if path.join("dataset_dict.json").is_file() {
-            return Ok(Some("a dictionary of Hugging Face datasets".to_owned()));
+            return Ok(Some("it holds dataset_dict.json of Hugging Face".to_owned()));
         }
         let is_saved =
             path.join("state.json").is_file() && path.join("dataset_info.json").is_file();
-        return Ok(is_saved.then(|| "a saved Hugging Face dataset".to_owned()));
+        return Ok(is_saved
+            .then(|| "it holds state.json and dataset_info.json of Hugging Face".to_owned()));
     }
     let name = path.extension().and_then(|extension| extension.to_str());
     let is_named = name.is_some_and(|name| ["arrow", "feather", "ipc", "arrows"].contains(&name));
@@ -42,9 +43,10 @@ pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
     let read = file.take(8).read_to_end(&mut first);
     read.map_err(|source| Error::Source { path: path.to_path_buf(), source })?;
     if first.starts_with(b"ARROW1") {
-        return Ok(Some("an Arrow file".to_owned()));
+        return Ok(Some("it begins as an Arrow file".to_owned()));
     }
-    Ok((is_named && first.starts_with(&[0xff; 4])).then(|| "an Arrow stream".to_owned()))
+    Ok((is_named && first.starts_with(&[0xff; 4]))
+        .then(|| "it begins as an Arrow stream".to_owned()))
 }
 
 /// Opens an Arrow file, or a saved dataset.

@@ -26,7 +26,7 @@ pub use verify::{Verified, verify};
 /// Longest sample that is read into memory.
 const SAMPLE_BYTES_MAX: u64 = 1 << 31;
 
-/// Says in words what is at `path`, if it is a datadings file.
+/// Says by what `path` is known to be a datadings file.
 pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
     let is_named = path.extension().is_some_and(|name| name == "msgpack");
     if !is_named || !path.is_file() {
@@ -39,7 +39,8 @@ pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
     let is_map = matches!(first.first(), Some(0x80..=0x8f | 0xde | 0xdf));
     let has_index =
         index::beside(path, "offsets").exists() || index::beside(path, "index").exists();
-    Ok((is_map && has_index).then(|| "a datadings file".to_owned()))
+    Ok((is_map && has_index)
+        .then(|| "it begins with a MessagePack map, and its index is beside it".to_owned()))
 }
 
 /// Opens a datadings file.

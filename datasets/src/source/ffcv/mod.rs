@@ -28,7 +28,7 @@ const VALUE_BYTES_MAX: u64 = 1 << 31;
 const MODE_JPEG: u64 = 0;
 const MODE_PIXELS: u64 = 1;
 
-/// Says in words what is at `path`, if it is a `.beton` file.
+/// Says by what `path` is known to be a `.beton` file.
 pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
     let is_named = path.extension().is_some_and(|name| name == "beton");
     if !is_named || !path.is_file() {
@@ -38,7 +38,7 @@ pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
     let unreadable = |source| Error::Source { path: path.to_path_buf(), source };
     let file = std::fs::File::open(path).map_err(unreadable)?;
     file.take(2).read_to_end(&mut first).map_err(unreadable)?;
-    Ok((first == [2, 0]).then(|| "an FFCV file".to_owned()))
+    Ok((first == [2, 0]).then(|| "it is named .beton and begins with version 2".to_owned()))
 }
 
 /// Opens a `.beton` file.

@@ -26,7 +26,7 @@ use std::sync::Arc;
 /// Name of the list of shards.
 const INDEX_NAME: &str = "index.json";
 
-/// Says in words what is at `path`, if it is an MDS dataset.
+/// Says by what `path` is known to be an MDS dataset.
 pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
     if !path.is_dir() {
         return Ok(None);
@@ -39,7 +39,7 @@ pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
     // Other datasets have an `index.json` too.
     let index = super::arrow::json(&folder.join(INDEX_NAME));
     let is_mds = index.is_ok_and(|index| index["shards"][0]["format"].as_str() == Some("mds"));
-    Ok(is_mds.then(|| "a MosaicML streaming (MDS) dataset".to_owned()))
+    Ok(is_mds.then(|| format!("it holds {INDEX_NAME} of MDS shards")))
 }
 
 /// Opens an MDS dataset.

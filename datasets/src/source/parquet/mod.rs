@@ -16,20 +16,17 @@ use std::io::Read;
 use std::path::Path;
 use table::ParquetTable;
 
-/// Says in words what is at `path`, if it is a Parquet file or a folder of them.
+/// Says by what `path` is known to be a Parquet file or a folder of them.
 pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
     if path.is_dir() {
-        let found = shards::list(path, is_member)?;
-        return Ok((!found.is_empty()).then(|| match found.len() {
-            1 => "a folder with a Parquet file".to_owned(),
-            count => format!("a folder of {count} Parquet files"),
-        }));
+        let found = shards::has_one(path, is_member);
+        return Ok(found.then(|| "it holds Parquet files".to_owned()));
     }
     let mut first = Vec::new();
     let unreadable = |source| Error::Source { path: path.to_path_buf(), source };
     let file = std::fs::File::open(path).map_err(unreadable)?;
     file.take(4).read_to_end(&mut first).map_err(unreadable)?;
-    Ok((first == b"PAR1").then(|| "a Parquet file".to_owned()))
+    Ok((first == b"PAR1").then(|| "it begins as a Parquet file".to_owned()))
 }
 
 /// Opens a Parquet file or a folder of them.

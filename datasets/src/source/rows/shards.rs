@@ -11,6 +11,9 @@ const DEPTH_MAX: usize = 4;
 const SPLIT_NAMES: [&str; 8] =
     ["train", "training", "test", "testing", "validation", "valid", "val", "dev"];
 
+/// Entries of a folder that are looked at to tell what it is.
+const LOOK_ENTRIES: usize = 4096;
+
 /// A file and its split.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SplitFile {
@@ -18,19 +21,33 @@ pub(crate) struct SplitFile {
     split: Option<String>,
 }
 
-/// The files below a folder whose names `is_member` takes, in natural order; hidden ones are
-/// passed over.
-pub(crate) fn list(folder: &Path, is_member: fn(&str) -> bool) -> Result<Vec<SplitFile>, Error> {
-    let mut files = Vec::new();
+/// Whether a file whose name `is_member` takes is among the first entries of a folder.
+pub(crate) fn has_one(folder: &Path, is_member: fn(&str) -> bool) -> bool {
+    // A link that leads nowhere, or a folder that does not open, is no such file.
+    walk(folder).take(LOOK_ENTRIES).filter_map(Result::ok).any(|entry| {
+        entry.file_name().to_str().is_some_and(is_member) && entry.file_type().is_file()
+    })
+}
+
+fn walk(folder: &Path) -> impl Iterator<Item = walkdir::Result<walkdir::DirEntry>> {
     let is_shown = |entry: &walkdir::DirEntry| {
         entry.depth() == 0 || !entry.file_name().as_encoded_bytes().starts_with(b".")
     };
     let walk = walkdir::WalkDir::new(folder).max_depth(DEPTH_MAX).follow_links(true);
-    for entry in walk.into_iter().filter_entry(is_shown) {
-        let entry = entry.map_err(|error| {
-            let path = error.path().unwrap_or(folder).to_path_buf();
-            Error::Source { path, source: error.into() }
-        })?;
+    walk.into_iter().filter_entry(is_shown)
+}
+
+fn walk_error(error: walkdir::Error, folder: &Path) -> Error {
+    let path = error.path().unwrap_or(folder).to_path_buf();
+    Error::Source { path, source: error.into() }
+}
+
+/// The files below a folder whose names `is_member` takes, in natural order; hidden ones are
+/// passed over.
+pub(crate) fn list(folder: &Path, is_member: fn(&str) -> bool) -> Result<Vec<SplitFile>, Error> {
+    let mut files = Vec::new();
+    for entry in walk(folder) {
+        let entry = entry.map_err(|error| walk_error(error, folder))?;
         if entry.file_name().to_str().is_some_and(is_member) && entry.file_type().is_file() {
             let relative = entry.path().strip_prefix(folder).unwrap_or(entry.path());
             let split = split_of(relative);

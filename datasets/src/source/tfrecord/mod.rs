@@ -44,18 +44,18 @@ const TEXT_NAMES: [&str; 16] = [
     "url",
 ];
 
-/// Says in words what is at `path`, if it is a TFRecord file or a folder of them.
+/// Says by what `path` is known to be a TFRecord file or a folder of them.
 pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
     if path.is_dir() {
-        let found = shards::list(path, is_member)?;
-        return Ok((!found.is_empty()).then(|| "a folder of TFRecord files".to_owned()));
+        let found = shards::has_one(path, is_member);
+        return Ok(found.then(|| "it holds TFRecord files".to_owned()));
     }
     if framing::begins_as_one(path)? {
-        return Ok(Some("a TFRecord file".to_owned()));
+        return Ok(Some("it begins with the length and checksum of a record".to_owned()));
     }
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let is_compressed = is_member(name) && framing::is_gzip(path)?;
-    Ok(is_compressed.then(|| "a gzip TFRecord file".to_owned()))
+    Ok(is_compressed.then(|| "it is gzip and named as TFRecord files are".to_owned()))
 }
 
 /// Opens a TFRecord file or a folder of them.
