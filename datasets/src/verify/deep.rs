@@ -17,7 +17,6 @@ struct Found {
     bytes: u64,
     form: Form,
     is_jpeg: bool,
-    is_picture: bool,
     has_entry_points: bool,
 }
 
@@ -45,7 +44,7 @@ pub fn verify_deep(
             Ok(found) => {
                 deep.decoded += 1;
                 deep.converted += u64::from(found.form != Form::Jpeg);
-                deep.not_jpeg += u64::from(found.is_picture && !found.is_jpeg);
+                deep.not_jpeg += u64::from(!found.is_jpeg);
                 deep.entry_points += u64::from(found.has_entry_points);
                 done.bytes_done += found.bytes;
                 progress(done);
@@ -77,12 +76,11 @@ fn look(
     [of_file, of_form]: &mut [Picture; 2],
 ) -> Result<Found, String> {
     let stored = dataset.read_sample(sample.index).map_err(|error| error.to_string())?;
-    let kind = dataset.columns().kind;
-    if kind != ContentKind::Image {
-        return look_at_other(kind, &stored);
+    let manifest = dataset.manifest();
+    if manifest.kind() != ContentKind::Image {
+        return look_at_other(manifest.kind(), &stored, sample);
     }
     let form = form_of(&stored);
-    let manifest = dataset.manifest();
     if form != Form::Jpeg && form != manifest.form() {
         let (found, said) = (form.name(), manifest.form().name());
         return Err(format!("it is in the form {found}, dataset.json says {said}; pack again"));
@@ -113,21 +111,23 @@ fn look(
         Some(problem) => Err(format!("{problem}; pack again")),
         None => {
             let (bytes, has_entry_points) = (stored.len() as u64, packed.is_some());
-            Ok(Found { bytes, form, is_jpeg, is_picture: true, has_entry_points })
+            Ok(Found { bytes, form, is_jpeg, has_entry_points })
         }
     }
 }
 
-/// Looks at a sample that is no picture: a text must be one, everything else is what it is.
-fn look_at_other(kind: ContentKind, stored: &[u8]) -> Result<Found, String> {
-    if kind == ContentKind::Text
-        && let Err(error) = std::str::from_utf8(stored)
-    {
-        let byte = error.valid_up_to();
-        return Err(format!("it is no UTF-8 from byte {byte} on; repair the source, pack again"));
+/// Looks at one sample that is no image: a text is UTF-8, of others nothing is known.
+fn look_at_other(kind: ContentKind, stored: &[u8], sample: &Sample) -> Result<Found, String> {
+    if sample.entry_points.is_some() {
+        return Err(format!("it has entry points, though it is {}; pack again", kind.name()));
     }
-    let (bytes, form) = (stored.len() as u64, Form::Jpeg);
-    Ok(Found { bytes, form, is_jpeg: false, is_picture: false, has_entry_points: false })
+    if let (ContentKind::Text, Err(error)) = (kind, std::str::from_utf8(stored)) {
+        let byte = error.valid_up_to();
+        return Err(format!("the text is not UTF-8 from byte {byte}; pack again"));
+    }
+    // There is nothing that a JPEG would have been kept from.
+    let (form, is_jpeg, has_entry_points) = (Form::Jpeg, true, false);
+    Ok(Found { bytes: stored.len() as u64, form, is_jpeg, has_entry_points })
 }
 
 /// Counts of the manifest that are not so.
