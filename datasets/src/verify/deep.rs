@@ -17,7 +17,6 @@ struct Found {
     bytes: u64,
     form: Form,
     is_jpeg: bool,
-    is_picture: bool,
     has_entry_points: bool,
 }
 
@@ -45,7 +44,7 @@ pub fn verify_deep(
             Ok(found) => {
                 deep.decoded += 1;
                 deep.converted += u64::from(found.form != Form::Jpeg);
-                deep.not_jpeg += u64::from(found.is_picture && !found.is_jpeg);
+                deep.not_jpeg += u64::from(!found.is_jpeg);
                 deep.entry_points += u64::from(found.has_entry_points);
                 done.bytes_done += found.bytes;
                 progress(done);
@@ -112,7 +111,7 @@ fn look(
         Some(problem) => Err(format!("{problem}; pack again")),
         None => {
             let (bytes, has_entry_points) = (stored.len() as u64, packed.is_some());
-            Ok(Found { bytes, form, is_jpeg, is_picture: true, has_entry_points })
+            Ok(Found { bytes, form, is_jpeg, has_entry_points })
         }
     }
 }
@@ -126,8 +125,9 @@ fn look_at_other(kind: ContentKind, stored: &[u8], sample: &Sample) -> Result<Fo
         let byte = error.valid_up_to();
         return Err(format!("the text is not UTF-8 from byte {byte}; pack again"));
     }
-    let (bytes, form) = (stored.len() as u64, Form::Jpeg);
-    Ok(Found { bytes, form, is_jpeg: false, is_picture: false, has_entry_points: false })
+    // There is nothing that a JPEG would have been kept from.
+    let (form, is_jpeg, has_entry_points) = (Form::Jpeg, true, false);
+    Ok(Found { bytes: stored.len() as u64, form, is_jpeg, has_entry_points })
 }
 
 /// Counts of the manifest that are not so.

@@ -285,8 +285,10 @@ fn in_place_a_sound_dataset_stays_and_a_damaged_one_is_replaced() {
     change(&from.join("part-00000.arrow"), 30, 1);
     assert!(in_place().repaired.is_some(), "the schema at the beginning is made anew");
     assert_eq!(read(&from), made(24, 3));
-    let location = Dataset::open(&from).unwrap().locate(3).unwrap();
-    change(&from.join("part-00000.arrow"), location.offset, 1);
+    let dataset = Dataset::open(&from).unwrap();
+    let location = dataset.locate(3).unwrap();
+    change(&dataset.part_path(location.part), location.offset, 1);
+    drop(dataset);
     assert_eq!(in_place().samples_lost, 1);
     let mut expected = made(24, 3);
     expected.remove(3);
