@@ -257,7 +257,8 @@ def run(command):
 
 
 def peer(mode, name, source, place):
-    return run([sys.executable, os.path.abspath(__file__), "--child", mode, name, str(source), str(place)])
+    script = os.path.abspath(__file__)
+    return run([sys.executable, script, "--child", mode, name, str(source), str(place)])
 
 
 def fill(folder, photos, count):
