@@ -99,8 +99,8 @@ fn an_epoch_that_is_resumed_gives_what_was_left_in_its_order() {
         let mut loader = Loader::open(config).unwrap();
         let (whole, _) = consume(loader.start_epoch(5).unwrap());
         for at in [1, 4, 9] {
-            let consumed = from_ref(&(0..at));
-            let (rest, stats) = consume(loader.resume_epoch(5, consumed, None).unwrap());
+            let resumed = loader.resume_epoch(5, from_ref(&(0..at)), None);
+            let (rest, stats) = consume(resumed.unwrap());
             assert_eq!(rest, whole[at as usize..]);
             assert!(stats.is_complete && stats.displacement.is_none());
         }
