@@ -39,7 +39,7 @@ def test_columns_are_arrow_streams(dataset: str) -> None:
     ):
         # One that nobody takes is ended with its capsule.
         assert "arrow_array_stream" in repr(capsule)
-    with pytest.raises(meetpoint.SettingError, match="'caption'.*key, image, label"):
+    with pytest.raises(meetpoint.SettingError, match='"caption".*key, image, label'):
         opened.select(["caption"])
 
 
@@ -72,7 +72,7 @@ def test_a_dataset_is_written_sample_by_sample(tmp_path: Path, pictures: Path) -
 
 
 def test_a_writer_that_fails_leaves_nothing(tmp_path: Path) -> None:
-    with pytest.raises(meetpoint.PackError, match="'a' is there already"):
+    with pytest.raises(meetpoint.PackError, match='key "a" is there already'):
         with meetpoint.Writer(tmp_path / "own.set", labels=["x"]) as writer:
             writer.add("a", b"1", "x")
             writer.add("a", b"2", "x")

@@ -8,6 +8,7 @@ use meetpoint_host::{Accelerator, DeviceSource, Emulated, Error, Loader, Null, S
 use meetpoint_kernels::Cpu;
 use meetpoint_scheduler::{Level, Split, Strategy, Tail};
 use meetpoint_storage::EngineKind;
+use std::slice::from_ref;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -98,8 +99,8 @@ fn an_epoch_that_is_resumed_gives_what_was_left_in_its_order() {
         let mut loader = Loader::open(config).unwrap();
         let (whole, _) = consume(loader.start_epoch(5).unwrap());
         for at in [1, 4, 9] {
-            let consumed = [0..at];
-            let (rest, stats) = consume(loader.resume_epoch(5, &consumed, None).unwrap());
+            let resumed = loader.resume_epoch(5, from_ref(&(0..at)), None);
+            let (rest, stats) = consume(resumed.unwrap());
             assert_eq!(rest, whole[at as usize..]);
             assert!(stats.is_complete && stats.displacement.is_none());
         }
@@ -116,17 +117,18 @@ fn what_cannot_be_resumed_is_refused() {
     let folder = dataset(40);
     let mut loader = Loader::open(config(folder.path())).unwrap();
     for (consumed, words) in [
-        (vec![0..10], "all of its batches were consumed"),
-        (vec![8..11], "has not the batches"),
-        (vec![5..5], "has not the batches"),
+        (0..10, "all of its batches were consumed"),
+        (8..11, "has not the batches"),
+        (5..5, "has not the batches"),
     ] {
-        let error = loader.resume_epoch(0, &consumed, None).err().unwrap().to_string();
+        let error = loader.resume_epoch(0, from_ref(&consumed), None).err().unwrap();
+        let error = error.to_string();
         assert!(error.contains(words), "{error}");
     }
     let mut chosen = config(folder.path());
     chosen.choose_by_saving = true;
     let mut loader = Loader::open(chosen).unwrap();
-    let error = loader.resume_epoch(0, &[0..1], None).err().unwrap();
+    let error = loader.resume_epoch(0, from_ref(&(0..1)), None).err().unwrap();
     assert!(matches!(error, Error::Resume { epoch: 0, .. }), "{error}");
 }
 
