@@ -9,6 +9,9 @@ use super::{
 use crate::Error;
 use std::path::Path;
 
+/// Opens what a path names.
+pub type OpenSource = fn(&Path, &SourceOptions) -> Result<Box<dyn Source>, Error>;
+
 /// A kind of source.
 #[derive(Debug, Clone, Copy)]
 pub struct SourceKind {
@@ -22,7 +25,7 @@ pub struct SourceKind {
     /// and some first bytes, and takes no time that grows with the samples.
     pub recognise: fn(&Path) -> Result<Option<String>, Error>,
     /// Opens it.
-    pub open: fn(&Path, &SourceOptions) -> Result<Box<dyn Source>, Error>,
+    pub open: OpenSource,
 }
 
 /// All kinds of sources, in the order in which they are listed.

@@ -32,7 +32,7 @@ pub mod tar;
 pub mod tfrecord;
 pub mod zip;
 
-pub use detect::{KINDS, SourceKind, detect, kind_named, open};
+pub use detect::{KINDS, OpenSource, SourceKind, detect, kind_named, open};
 pub use options::SourceOptions;
 pub use stamp::SourceStamp;
 
