@@ -317,7 +317,7 @@ struct OpenBatch {
 impl Reader {
     fn open(path: &Path, files: &[BatchFile]) -> Result<Self, Error> {
         Ok(match files.iter().all(|file| file.path.is_some()) {
-            true => Self::Files(files.to_vec().into_iter()),
+            true => Self::Files(Vec::from(files).into_iter()),
             false => Self::Archive(Box::new(Members::open(path)?)),
         })
     }

@@ -1,7 +1,8 @@
 //! IDX files, as MNIST and its relatives come in: pictures and labels, plain or compressed.
 //!
 //! Two zero bytes, a type, the number of dimensions, each of them in four bytes big-endian, then
-//! the values, the last dimension fastest (<http://yann.lecun.com/exdb/mnist/>). Pictures become grey
+//! the values, the last dimension fastest (<http://yann.lecun.com/exdb/mnist/>). Pictures become
+//! grey
 //! PNG, which loses nothing; arrays of other types are refused by name. Memory: one record batch of
 //! samples.
 

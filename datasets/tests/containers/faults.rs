@@ -3,15 +3,12 @@
 
 use super::allocations::largest;
 use super::golden::{bytes_of, golden, hex};
-use meetpoint_datasets::source::{Entry, Item, SourceOptions, cifar, idx, table, tar, zip};
+use meetpoint_datasets::source::{
+    Entry, Item, OpenSource as Open, SourceOptions, cifar, idx, table, tar, zip,
+};
 use proptest::prelude::*;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-
-type Open = fn(
-    &Path,
-    &SourceOptions,
-) -> Result<Box<dyn meetpoint_datasets::source::Source>, meetpoint_datasets::Error>;
 
 /// What came of a source: samples, what was left out and why, the error at the end.
 #[derive(Debug, Default)]
@@ -22,7 +19,8 @@ struct Outcome {
     error: Option<String>,
 }
 
-/// Bytes of the largest single allocation that any file may cause: the window of a zstd frame, which
+/// Bytes of the largest single allocation that any file may cause: the window of a zstd frame,
+/// which
 /// its ring buffer rounds up to a power of two.
 const ALLOCATION_BYTES_MAX: usize = (256 << 20) + (1 << 10);
 

@@ -106,7 +106,8 @@ fn named(columns: &Columns, names: &[&str]) -> Option<usize> {
 /// Opens a table, or the one in a folder.
 ///
 /// Options: `table` (its file, where a folder holds several), `root` (the folder that names are
-/// relative to, else that of the table), `content` (the column with the names of the files), `label`,
+/// relative to, else that of the table), `content` (the column with the names of the files),
+/// `label`,
 /// `key` (else the name of the file), `kind`, `columns`.
 pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Error> {
     let known = ["content", "kind", "label", "key", "columns", "table", "root"];

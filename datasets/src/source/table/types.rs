@@ -1,7 +1,8 @@
 //! Types of the columns of a table.
 //!
 //! Fields of CSV are texts; a column is of integers, numbers or truth values where each field that
-//! is not empty reads as one and nothing of it is lost (`007` stays a text). An empty field is null.
+//! is not empty reads as one and nothing of it is lost (`007` stays a text). An empty field is
+//! null.
 
 use super::rows::Row;
 use crate::source::columns::{Cell, Shape};

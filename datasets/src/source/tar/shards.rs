@@ -127,7 +127,7 @@ fn split_at_commas(text: &str) -> Vec<&str> {
 
 /// The numbers of `000..010`, or `None` where the text is no range.
 fn range(text: &str) -> Result<Option<Vec<String>>, String> {
-    let Some((first, last)) = text.split_once("..") else {
+    let Some((first, last)) = text.split_once("..").filter(|_| !text.contains([',', '{'])) else {
         return Ok(None);
     };
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
