@@ -9,7 +9,7 @@ use super::{
 use crate::Error;
 use std::path::Path;
 
-/// Opens what lies at a path.
+/// Opens what a path names.
 pub type OpenSource = fn(&Path, &SourceOptions) -> Result<Box<dyn Source>, Error>;
 
 /// A kind of source.
