@@ -2,7 +2,10 @@
 //!
 //! This is the one place to register a kind of source.
 
-use super::{Source, SourceOptions, arrow, cifar, datadings, ffcv, folder, idx, mds, parquet, side_labels, table, tar, tfrecord, zip};
+use super::{
+    Source, SourceOptions, arrow, cifar, datadings, ffcv, folder, idx, mds, parquet, side_labels,
+    table, tar, tfrecord, zip,
+};
 use crate::Error;
 use std::path::Path;
 
@@ -96,7 +99,7 @@ pub const KINDS: [SourceKind; 12] = [
     },
     SourceKind {
         name: "datadings",
-        words: "a msgpack file of datadings, or a folder with one",
+        words: "a msgpack file of datadings, with its indexes beside it",
         covers: &[],
         recognise: datadings::recognise,
         open: datadings::open,

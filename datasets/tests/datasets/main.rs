@@ -10,6 +10,7 @@ mod inspecting;
 mod lies;
 mod packing;
 mod places;
+mod sinks;
 mod sources;
 mod support;
 mod unpacking;
