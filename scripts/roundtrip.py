@@ -79,12 +79,19 @@ def mds_package():
         package = types.ModuleType(name)
         package.__path__ = list(importlib.util.find_spec(name).submodule_search_locations)
         sys.modules[name] = package
+    stand_ins = []
     others = ["torch", "torch.distributed", "torch.utils", "torch.utils.data", "zstd", "snappy"]
     for name in others:
         try:
             importlib.import_module(name)
         except ImportError:
             sys.modules[name] = MagicMock()
+            stand_ins.append(name)
+    importlib.import_module("streaming.base.format.mds.writer")
+    importlib.import_module("streaming.base.format.mds.reader")
+    # Other programs must not take them for the real ones.
+    for name in stand_ins:
+        del sys.modules[name]
 
 
 # Writers: what a program makes of the set, into a folder; the columns that its format has.

@@ -2,7 +2,9 @@
 
 use crate::Error;
 use crate::jpeg::form_of;
-use meetpoint_format::dataset::{Form, PartEntry, Provenance, Stored};
+use meetpoint_format::dataset::{
+    ColumnEntry, ContentEntry, ContentKind, Form, PartEntry, Provenance, Stored,
+};
 use meetpoint_kernels::{ImageFormat, probe};
 use meetpoint_prepare::Dataset;
 use std::collections::BTreeMap;
@@ -18,6 +20,10 @@ pub struct Inspection {
     pub path: PathBuf,
     /// Version of the conventions.
     pub version: u32,
+    /// What the content of samples is.
+    pub content: ContentEntry,
+    /// The further columns.
+    pub columns: Vec<ColumnEntry>,
     /// Samples.
     pub samples: u64,
     /// Bytes of all images.
@@ -110,6 +116,8 @@ pub fn inspect(path: &Path) -> Result<Inspection, Error> {
     Ok(Inspection {
         path: path.to_path_buf(),
         version: manifest.version,
+        content: ContentEntry { kind: manifest.kind(), column: manifest.content_name().to_owned() },
+        columns: manifest.columns.clone().unwrap_or_default(),
         samples: manifest.samples,
         image_bytes: manifest.image_bytes,
         image_bytes_max: manifest.image_bytes_max,
@@ -126,7 +134,8 @@ pub fn inspect(path: &Path) -> Result<Inspection, Error> {
 
 fn probe_images(dataset: &Dataset) -> Result<ImageStatistics, Error> {
     let samples = dataset.len();
-    let probed = samples.min(PROBED_MAX);
+    let is_of_images = dataset.manifest().kind() == ContentKind::Image;
+    let probed = if is_of_images { samples.min(PROBED_MAX) } else { 0 };
     let mut statistics = ImageStatistics {
         probed,
         is_complete: probed == samples,

@@ -217,6 +217,71 @@ mod tests {
         assert!((chi_square - freedom).abs() < 5.0 * (2.0 * freedom).sqrt(), "{chi_square}");
     }
 
+    /// Stretches of positions against stretches of samples in orders of many: chi-square over 32
+    /// by 32 cells with 31 * 31 degrees of freedom, refused beyond five standard deviations. So a
+    /// rank, a device or a window that takes a stretch of positions has samples from everywhere.
+    #[test]
+    fn stretches_of_positions_have_samples_from_everywhere() {
+        const CELLS: u64 = 32;
+        for len in [10_007, 65_536, 300_000] {
+            let mut counts = [[0u32; CELLS as usize]; CELLS as usize];
+            let order = Order::shuffled(len, 5, 1);
+            for position in 0..len {
+                let sample = order.sample_at(position);
+                counts[(position * CELLS / len) as usize][(sample * CELLS / len) as usize] += 1;
+            }
+            let expected = len as f64 / (CELLS * CELLS) as f64;
+            let chi_square: f64 = counts
+                .iter()
+                .flatten()
+                .map(|count| (f64::from(*count) - expected).powi(2) / expected)
+                .sum();
+            let freedom = (CELLS as f64 - 1.0).powi(2);
+            let deviations = (chi_square - freedom).abs() / (2.0 * freedom).sqrt();
+            assert!(deviations < 5.0, "{len}: {chi_square}");
+        }
+    }
+
+    /// What comes one after the other is no nearer than chance: chi-square over the distance from
+    /// one sample to the next, modulo the length, in 64 cells.
+    #[test]
+    fn neighbours_in_the_order_are_no_neighbours_among_the_samples() {
+        const LEN: u64 = 100_003;
+        let order = Order::shuffled(LEN, 8, 3);
+        let mut counts = [0u32; 64];
+        for position in 1..LEN {
+            let (last, next) = (order.sample_at(position - 1), order.sample_at(position));
+            counts[((next + LEN - last) % LEN * 64 / LEN) as usize] += 1;
+        }
+        let expected = (LEN - 1) as f64 / 64.0;
+        let chi_square: f64 =
+            counts.iter().map(|count| (f64::from(*count) - expected).powi(2) / expected).sum();
+        // 63 degrees of freedom: 103.4 is passed by 999 of 1000 fair shuffles.
+        assert!(chi_square < 103.4, "{chi_square}");
+    }
+
+    /// Positions next to one another and far apart, near 2^40: no sample twice, all come back.
+    #[test]
+    fn samples_of_lengths_near_a_trillion_are_distinct() {
+        for len in [(1u64 << 40) - 87, 1 << 40, (1 << 40) + 1] {
+            let order = Order::shuffled(len, 21, 6);
+            let apart = (0..10_000).map(|step| len / 10_000 * step + 20_000);
+            let mut samples: Vec<u64> = (0..10_000)
+                .chain(apart)
+                .chain(len - 10_000..len)
+                .map(|position| {
+                    let sample = order.sample_at(position);
+                    assert_eq!(order.position_of(sample), position, "len {len}");
+                    sample
+                })
+                .collect();
+            assert!(samples.iter().all(|sample| *sample < len));
+            samples.sort_unstable();
+            samples.dedup();
+            assert_eq!(samples.len(), 30_000, "len {len}");
+        }
+    }
+
     /// Chi-square over the 24 orders of four samples, 23 degrees of freedom; 49.73 is passed by 999
     /// of 1000 fair shuffles.
     #[test]

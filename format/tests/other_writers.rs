@@ -54,16 +54,28 @@ fn batch(extra: Vec<(Field, ArrayRef)>) -> RecordBatch {
     RecordBatch::try_new(Arc::new(schema), columns).unwrap()
 }
 
+/// The pairs of a footer's metadata.
+#[derive(Debug, Default)]
+struct Sums {
+    head: u32,
+    rest: u32,
+    extra: Vec<u32>,
+}
+
 /// Writes a part with the given checksums in its footer.
-fn write(batch: &RecordBatch, alignment: usize, head_crc32c: u32, rest_crc32c: u32) -> Memory {
+fn write(batch: &RecordBatch, alignment: usize, sums: &Sums) -> Memory {
     let options =
         IpcWriteOptions::try_new(alignment, false, arrow_ipc::MetadataVersion::V5).unwrap();
     let mut writer =
         FileWriter::try_new_with_options(Vec::new(), &batch.schema(), options).unwrap();
     writer.write(batch).unwrap();
-    writer.write_metadata("meetpoint.head_crc32c", format!("{head_crc32c:08x}"));
-    let described = format!("{}:{rest_crc32c:08x}", batch.num_rows());
+    writer.write_metadata("meetpoint.head_crc32c", format!("{:08x}", sums.head));
+    let described = format!("{}:{:08x}", batch.num_rows(), sums.rest);
     writer.write_metadata("meetpoint.record_batches", described);
+    if !sums.extra.is_empty() {
+        let digits: Vec<_> = sums.extra.iter().map(|crc| format!("{crc:08x}")).collect();
+        writer.write_metadata("meetpoint.extra_columns", digits.join(":"));
+    }
     Memory(writer.into_inner().unwrap())
 }
 
@@ -81,12 +93,22 @@ fn entry(part: &Memory) -> PartEntry {
 
 /// Writes twice: the checksums have to be known before the footer is written.
 fn part(batch: &RecordBatch, alignment: usize) -> Memory {
-    let draft = write(batch, alignment, 0, 0);
+    let is_version_3 = batch.schema().metadata().get("meetpoint.version").unwrap() == "3";
+    let columns = if is_version_3 { batch.num_columns() - 5 } else { 0 };
+    let draft = write(batch, alignment, &Sums { extra: vec![0; columns], ..Sums::default() });
     let layout = PartLayout::read(0, &entry(&draft), &draft).unwrap();
-    let place = &layout.record_batches[0];
-    let rest = RecordBatchMetadata::read(0, "draft", place, &draft).unwrap().crc32c();
-    let head = &draft.0[..usize::try_from(layout.head.end).unwrap()];
-    write(batch, alignment, crc32c(head), rest)
+    let metadata =
+        RecordBatchMetadata::read(0, "draft", &layout.record_batches[0], &draft).unwrap();
+    let table = metadata.extra(&layout.columns).unwrap();
+    let slice = |range: std::ops::Range<u64>| {
+        &draft.0[usize::try_from(range.start).unwrap()..usize::try_from(range.end).unwrap()]
+    };
+    let sums = Sums {
+        head: crc32c(slice(layout.head.clone())),
+        rest: metadata.crc32c(),
+        extra: (0..columns).map(|column| crc32c(slice(table.range(column).unwrap()))).collect(),
+    };
+    write(batch, alignment, &sums)
 }
 
 fn open(part: &Memory) -> Result<Index, meetpoint_format::dataset::DatasetError> {
@@ -97,25 +119,19 @@ fn open_as(version: u32, part: &Memory) -> Result<Index, meetpoint_format::datas
     let spacing = Some(EntryPointSpacing::McuRow);
     let entry_points = EntryPointsStored { spacing, samples: 1, bytes: 4 };
     let lengths = IMAGES.map(|image| image.len() as u64);
+    let columns = PartLayout::read(0, &entry(part), part)?.columns;
+    let new = Manifest::new(&columns, Provenance { tool: "test".into(), ..Provenance::default() });
     let manifest = Manifest {
-        format: schema::FORMAT.to_owned(),
         version,
+        content: new.content.clone().filter(|_| version > 2),
+        columns: new.columns.clone().filter(|_| version > 2),
         samples: 3,
         image_bytes: lengths.iter().sum(),
         image_bytes_max: 15,
         labels: ["x", "y"].map(str::to_owned).to_vec(),
         parts: vec![entry(part)],
         stored: (version > 1).then(|| Stored { entry_points, ..Stored::default() }),
-        ..Manifest::new(
-            &Columns::images(),
-            Provenance {
-                tool: "test".into(),
-                source: "none".into(),
-                skipped: 0,
-                options: BTreeMap::new(),
-                ..Provenance::default()
-            },
-        )
+        ..new
     };
     Index::open(manifest, part)
 }
@@ -140,27 +156,61 @@ fn a_part_by_another_writer_reads() {
     }
 }
 
-#[test]
-fn further_columns_of_any_type_are_let_pass() {
+/// Two columns beside the five.
+fn extra() -> Vec<(Field, ArrayRef)> {
     let numbers = Int32Array::from(vec![7, 8, 9]);
     let texts = StringArray::from(vec![Some("x"), None, Some("z")]);
-    let extra: Vec<(Field, ArrayRef)> = vec![
+    vec![
         (Field::new("width", DataType::Int32, false), Arc::new(numbers)),
         (Field::new("caption", DataType::Utf8, true), Arc::new(texts)),
-    ];
-    let part = part(&batch(extra), 64);
-    reads_right(&open(&part).unwrap(), &part, ENTRY_POINTS);
+    ]
+}
+
+#[test]
+fn further_columns_by_another_writer_read() {
+    for alignment in [8, 16, 32, 64] {
+        let written = batch(extra());
+        let part = part(&written, alignment);
+        let index = open(&part).unwrap();
+        reads_right(&index, &part, ENTRY_POINTS);
+        let read = index.extra(0, None, &part).unwrap();
+        assert_eq!(read.columns(), &written.columns()[5..]);
+        let text = index.extra(0, Some(&[1]), &part).unwrap();
+        assert_eq!(text.columns(), &written.columns()[6..]);
+    }
+}
+
+#[test]
+fn a_part_whose_footer_has_no_checksums_of_its_columns_is_refused() {
+    let refused = |sums: &Sums| open(&write(&batch(extra()), 64, sums)).unwrap_err().to_string();
+    let none = refused(&Sums::default());
+    assert!(none.contains("the footer has no `meetpoint.extra_columns`"), "{none}");
+    let short = refused(&Sums { extra: vec![1], ..Sums::default() });
+    assert!(short.contains("`meetpoint.extra_columns` does not describe batch 0"), "{short}");
+}
+
+/// What the schema of a version before 3 says, over columns of the latest one.
+fn of_version(version: &str, columns: usize, extra: Vec<(Field, ArrayRef)>) -> RecordBatch {
+    let full = batch(extra);
+    let mut fields: Vec<_> = full.schema().fields().iter().take(columns).cloned().collect();
+    fields[1] = Arc::new(Field::new("image", DataType::LargeBinary, false));
+    let pairs = [("meetpoint.format", schema::FORMAT), ("meetpoint.version", version)];
+    let metadata = BTreeMap::from(pairs.map(|(key, value)| (key.to_owned(), value.to_owned())));
+    let schema = Schema::new(fields).with_metadata(metadata);
+    RecordBatch::try_new(Arc::new(schema), full.columns()[..columns].to_vec()).unwrap()
+}
+
+#[test]
+fn version_2_lets_further_columns_of_any_type_pass() {
+    let part = part(&of_version("2", 7, extra()), 64);
+    let index = open_as(2, &part).unwrap();
+    reads_right(&index, &part, ENTRY_POINTS);
+    assert!(!index.columns().has_extra());
 }
 
 /// The four columns of version 1, whose fifth of any name, type and content is let pass.
 fn version_1(columns: usize) -> Memory {
-    let full = batch(Vec::new());
-    let fields: Vec<_> = full.schema().fields().iter().take(columns).cloned().collect();
-    let pairs = [("meetpoint.format", schema::FORMAT), ("meetpoint.version", "1")];
-    let metadata = BTreeMap::from(pairs.map(|(key, value)| (key.to_owned(), value.to_owned())));
-    let schema = Schema::new(fields).with_metadata(metadata);
-    let columns = full.columns()[..columns].to_vec();
-    part(&RecordBatch::try_new(Arc::new(schema), columns).unwrap(), 64)
+    part(&of_version("1", columns, Vec::new()), 64)
 }
 
 #[test]
@@ -182,7 +232,7 @@ fn columns_of_another_name_type_or_order_are_refused_by_name() {
         change(&mut fields, &mut columns);
         let schema = Schema::new(fields).with_metadata(full.schema().metadata().clone());
         let batch = RecordBatch::try_new(Arc::new(schema), columns).unwrap();
-        open(&write(&batch, 64, 0, 0)).unwrap_err().to_string()
+        open(&write(&batch, 64, &Sums::default())).unwrap_err().to_string()
     };
     let renamed = refused(&|fields, _| fields[0] = fields[0].clone().with_name("name"));
     assert!(renamed.contains("column 0 is `name` Utf8, expected `key` Utf8"), "{renamed}");
@@ -213,9 +263,9 @@ fn a_part_of_another_version_or_without_one_is_refused() {
         let full = batch(Vec::new());
         let schema = (*full.schema()).clone().with_metadata(metadata);
         let batch = RecordBatch::try_new(Arc::new(schema), full.columns().to_vec()).unwrap();
-        open(&write(&batch, 64, 0, 0)).unwrap_err().to_string()
+        open(&write(&batch, 64, &Sums::default())).unwrap_err().to_string()
     };
     assert!(refused(&[]).contains("schema has no `meetpoint.format`"));
-    let later = refused(&[("meetpoint.format", schema::FORMAT), ("meetpoint.version", "3")]);
-    assert!(later.contains("schema version is 3, this program reads versions 1 to 2"), "{later}");
+    let later = refused(&[("meetpoint.format", schema::FORMAT), ("meetpoint.version", "4")]);
+    assert!(later.contains("schema version is 4, this program reads versions 1 to 3"), "{later}");
 }

@@ -2,7 +2,7 @@
 
 use crate::surface::{Output, units};
 use meetpoint_datasets::Inspection;
-use meetpoint_format::dataset::{EntryPointSpacing, Form, Stored};
+use meetpoint_format::dataset::{ContentKind, EntryPointSpacing, Form, Stored};
 use std::path::PathBuf;
 
 /// Labels that the text lists; `--json` has them all.
@@ -25,11 +25,12 @@ fn text(inspection: &Inspection) -> String {
     let mean = inspection.image_bytes / inspection.samples.max(1);
     let provenance = &inspection.provenance;
     let mut text = format!(
-        "dataset      {} (version {})\nsamples      {}, {} of images, mean {}, longest {}\n",
+        "dataset      {} (version {})\nsamples      {}, {} of {}, mean {}, longest {}\n",
         inspection.path.display(),
         inspection.version,
         inspection.samples,
         units::bytes(inspection.image_bytes),
+        content(inspection),
         units::bytes(mean),
         units::bytes(inspection.image_bytes_max)
     );
@@ -40,7 +41,10 @@ fn text(inspection: &Inspection) -> String {
     if let Some(stored) = &inspection.stored {
         text.push_str(&form(inspection.samples, stored));
     }
-    text.push_str(&images(inspection));
+    if inspection.content.kind == ContentKind::Image {
+        text.push_str(&images(inspection));
+    }
+    text.push_str(&columns(inspection));
     match inspection.labels.len() {
         0 => text.push_str("labels       none\n"),
         count => text.push_str(&format!("labels       {count}\n")),
@@ -63,6 +67,31 @@ fn text(inspection: &Inspection) -> String {
     for part in &inspection.parts {
         let bytes = units::bytes(part.bytes);
         text.push_str(&format!("  {:>8}  {}, {bytes}\n", part.samples, part.file));
+    }
+    text
+}
+
+/// What samples are, in the plural where there is one.
+fn content(inspection: &Inspection) -> &'static str {
+    match inspection.content.kind {
+        ContentKind::Image => "images",
+        ContentKind::None => "content",
+        kind => kind.name(),
+    }
+}
+
+/// The further columns, one a line.
+fn columns(inspection: &Inspection) -> String {
+    if inspection.columns.is_empty() {
+        return String::new();
+    }
+    let mut text = format!("columns      {} beside the content\n", inspection.columns.len());
+    for column in &inspection.columns {
+        text.push_str(&format!("  {}: {}", column.name, column.type_words));
+        if let Some(kind) = &column.kind {
+            text.push_str(&format!(" ({kind})"));
+        }
+        text.push('\n');
     }
     text
 }

@@ -1,8 +1,9 @@
 //! `meetpoint show`: one sample as the model will see it, as a picture or an array.
 
 use crate::surface::Output;
-use crate::{npy, report};
+use crate::{npy, report, row_values};
 use anyhow::{Context, bail};
+use meetpoint_format::dataset::ContentKind;
 use meetpoint_format::recipe::{Dtype, Layout, TensorSpec};
 use meetpoint_kernels::{Cpu, Picture, SampleId, SamplePreparer, Tensor, decode_into};
 use meetpoint_prepare::Dataset;
@@ -11,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// Write one sample as the model will see it, as a PNG or a NumPy array.
 ///
 /// With a recipe, the sample is prepared exactly as in a run with this seed and epoch. Without
-/// one, it is the decoded picture, uint8, height x width x channel.
+/// one, it is the decoded picture, uint8, height x width x channel. Further columns are printed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   meetpoint show photos.set 0 -o first.png
@@ -47,6 +48,10 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     let dataset = Dataset::open(&arguments.dataset)?;
     let sample = find(&dataset, &arguments.sample)?;
     let key = dataset.key(sample)?;
+    if dataset.columns().kind != ContentKind::Image {
+        let kind = dataset.columns().kind.name();
+        bail!("the content of {} is {kind}, no images", dataset.path().display());
+    }
     let encoded = dataset.read_file(sample)?;
     let tensor = match &arguments.recipe {
         Some(path) => {
@@ -65,13 +70,32 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     let (folder, name) = folder_and_name(&arguments.output)?;
     report::write::place(folder, name, &file)?;
     let dtype = tensor.spec.dtype.name();
+    let columns = columns_of(&dataset, sample)?;
     let document = serde_json::json!({
         "sample": sample, "key": key, "shape": shape, "dtype": dtype, "output": arguments.output,
+        "columns": columns,
     });
     output.result(&document, || {
         let shape = shape.map(|axis| axis.to_string()).join(" x ");
-        format!("{}: sample {sample} ({key}), {dtype}, {shape}", arguments.output.display())
+        let written = arguments.output.display();
+        let mut text = format!("{written}: sample {sample} ({key}), {dtype}, {shape}");
+        for (name, value) in &columns {
+            text.push_str(&format!("\n  {name}: {value}"));
+        }
+        text
     })
+}
+
+/// The further columns of a sample.
+fn columns_of(
+    dataset: &Dataset,
+    sample: u64,
+) -> anyhow::Result<serde_json::Map<String, serde_json::Value>> {
+    if !dataset.columns().has_extra() {
+        return Ok(serde_json::Map::new());
+    }
+    let (record_batch, row) = dataset.batch_of(sample)?;
+    Ok(row_values::of_row(&dataset.extra(record_batch, None)?, row)?)
 }
 
 fn form_of(path: &Path) -> anyhow::Result<Form> {

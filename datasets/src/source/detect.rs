@@ -3,8 +3,8 @@
 //! This is the one place to register a kind of source.
 
 use super::{
-    Source, SourceOptions, arrow, cifar, datadings, ffcv, folder, idx, mds, parquet, side_labels,
-    table, tar, tfrecord, zip,
+    Source, SourceOptions, arrow, cifar, datadings, ffcv, folder, idx, mds, meetpoint, parquet,
+    side_labels, table, tar, tfrecord, zip,
 };
 use crate::Error;
 use std::path::Path;
@@ -26,7 +26,7 @@ pub struct SourceKind {
 }
 
 /// All kinds of sources, in the order in which they are listed.
-pub const KINDS: [SourceKind; 12] = [
+pub const KINDS: [SourceKind; 13] = [
     SourceKind {
         name: "folder",
         words: "a folder of images, flat or with one sub-folder a class",
@@ -44,7 +44,8 @@ pub const KINDS: [SourceKind; 12] = [
     SourceKind {
         name: "tar",
         words: "WebDataset tar shards: one, a folder of them, or a pattern such as a-{00..99}.tar",
-        covers: &[],
+        // img2dataset lays a Parquet file of metadata beside each shard.
+        covers: &["parquet"],
         recognise: tar::recognise,
         open: tar::open,
     },
@@ -84,29 +85,36 @@ pub const KINDS: [SourceKind; 12] = [
         open: arrow::open,
     },
     SourceKind {
+        name: "meetpoint",
+        words: "another Meetpoint dataset",
+        covers: &["folder", "arrow"],
+        recognise: meetpoint::recognise,
+        open: meetpoint::open,
+    },
+    SourceKind {
         name: "tfrecord",
-        words: "TFRecord files of tf.train.Example",
+        words: "TFRecord files of tf.train.Example: one, or a folder of them",
         covers: &[],
         recognise: tfrecord::recognise,
         open: tfrecord::open,
     },
     SourceKind {
         name: "mds",
-        words: "MosaicML streaming shards with an index.json",
+        words: "a MosaicML streaming (MDS) dataset: a folder with index.json",
         covers: &[],
         recognise: mds::recognise,
         open: mds::open,
     },
     SourceKind {
         name: "datadings",
-        words: "a msgpack file of datadings, with its indexes beside it",
+        words: "a datadings file, X.msgpack, with its index beside it",
         covers: &[],
         recognise: datadings::recognise,
         open: datadings::open,
     },
     SourceKind {
         name: "ffcv",
-        words: "an FFCV .beton file",
+        words: "an FFCV file, .beton",
         covers: &[],
         recognise: ffcv::recognise,
         open: ffcv::open,

@@ -20,6 +20,7 @@ pub mod folder;
 pub mod idx;
 mod input;
 pub mod mds;
+pub mod meetpoint;
 mod names;
 mod options;
 pub mod parquet;

@@ -20,7 +20,8 @@ impl SourceStamp {
             let (root, depth) = if path.exists() {
                 (*path, usize::MAX)
             } else {
-                (path.parent().unwrap_or(Path::new(".")), 1)
+                let parent = path.parent().filter(|parent| *parent != Path::new(""));
+                (parent.unwrap_or(Path::new(".")), 1)
             };
             let files = walkdir::WalkDir::new(root).max_depth(depth).follow_links(true);
             let is_seen = |entry: &walkdir::DirEntry| {

@@ -12,7 +12,10 @@ use super::{
 use crate::{Error, LeftOut, natural_order};
 use flate2::bufread::DeflateDecoder;
 use meetpoint_format::dataset::schema::IMAGE_BYTES_MAX;
-use rawzip::{CompressionMethod, RECOMMENDED_BUFFER_SIZE, ZipArchive, ZipArchiveEntryWayfinder};
+use rawzip::{
+    CompressionMethod, RECOMMENDED_BUFFER_SIZE, ZipArchive, ZipArchiveEntryWayfinder,
+    ZipFileHeaderRecord,
+};
 use std::collections::{BTreeSet, VecDeque};
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -167,23 +170,7 @@ fn list(
             found.noted.push_back(Entry::NotASample(left_out(reason)));
             continue;
         }
-        let method = entry.compression_method();
-        let (bytes, compressed_bytes) =
-            (entry.uncompressed_size_hint(), entry.compressed_size_hint());
-        let why_not = if entry.mode().is_symlink() {
-            Some("a link; zip it without --symlinks".to_owned())
-        } else if entry.flags().is_encrypted() {
-            Some("it is encrypted; decrypt the archive first".to_owned())
-        } else if method != CompressionMethod::STORE && method != CompressionMethod::DEFLATE {
-            Some(format!("compressed with {method:?}; zip it again, stored or deflated"))
-        } else if bytes > IMAGE_BYTES_MAX {
-            Some(format!("{bytes} bytes, the limit is {IMAGE_BYTES_MAX}"))
-        } else if method == CompressionMethod::STORE && bytes != compressed_bytes {
-            Some(format!("stored in {compressed_bytes} bytes, but its length is {bytes}"))
-        } else {
-            None
-        };
-        if let Some(reason) = why_not {
+        if let Some(reason) = why_not(&entry) {
             found.unreadable.push(LeftOut { path: key, reason });
             continue;
         }
@@ -191,9 +178,9 @@ fn list(
             key,
             place: entry.wayfinder(),
             header: entry.local_header_offset(),
-            compressed_bytes,
-            bytes,
-            is_stored: method == CompressionMethod::STORE,
+            compressed_bytes: entry.compressed_size_hint(),
+            bytes: entry.uncompressed_size_hint(),
+            is_stored: entry.compression_method() == CompressionMethod::STORE,
             label: None,
         });
     }
@@ -207,6 +194,25 @@ fn list(
     found.members.sort_by(|left, right| natural_order(&left.key, &right.key));
     found.unreadable.sort_by(|left, right| natural_order(&left.path, &right.path));
     Ok(found)
+}
+
+/// Why a member is not read.
+fn why_not(entry: &ZipFileHeaderRecord<'_>) -> Option<String> {
+    let method = entry.compression_method();
+    let (bytes, compressed) = (entry.uncompressed_size_hint(), entry.compressed_size_hint());
+    if entry.mode().is_symlink() {
+        Some("a link; zip it without --symlinks".to_owned())
+    } else if entry.flags().is_encrypted() {
+        Some("it is encrypted; decrypt the archive first".to_owned())
+    } else if method != CompressionMethod::STORE && method != CompressionMethod::DEFLATE {
+        Some(format!("compressed with {method}; zip it again, stored or deflated"))
+    } else if bytes > IMAGE_BYTES_MAX {
+        Some(format!("{bytes} bytes, the limit is {IMAGE_BYTES_MAX}"))
+    } else if method == CompressionMethod::STORE && bytes != compressed {
+        Some(format!("stored in {compressed} bytes, but its length is {bytes}"))
+    } else {
+        None
+    }
 }
 
 /// Members that share bytes are how small archives come to hold petabytes.

@@ -4,8 +4,10 @@
 
 use super::Place;
 use super::diagnose::{cause_of, region};
+use meetpoint_format::checksum::crc32c;
 use meetpoint_format::dataset::{
-    BufferRole, Manifest, PartBytes, PartEntry, PartLayout, RecordBatchMetadata, RecordBatchPlace,
+    BufferRole, Columns, ExtraBytes, Manifest, PartBytes, PartEntry, PartLayout,
+    RecordBatchMetadata, RecordBatchPlace,
 };
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -55,6 +57,9 @@ pub(super) fn check(
         Err(error) => return vec![(Place::File, format!("{}; {REMEDY}", cause_of(error)))],
     };
     let mut found = Vec::new();
+    if let Some(problem) = manifest.differs(&layout.columns) {
+        found.push((Place::File, format!("{problem}; {REMEDY}")));
+    }
     if layout.version != manifest.version {
         let (own, said) = (layout.version, manifest.version);
         let problem = format!("its version is {own}, dataset.json says {said}; {REMEDY}");
@@ -65,7 +70,7 @@ pub(super) fn check(
     }
     let mut first_row = 0;
     for batch in &layout.record_batches {
-        let rows = Rows { entry, manifest, batch, first_row };
+        let rows = Rows { entry, manifest, columns: &layout.columns, batch, first_row };
         if let Err(problem) = rows.check(part, sums, &mut found) {
             let Range { start, end } = batch.range();
             let last = first_row + u64::from(batch.rows) - 1;
@@ -81,6 +86,7 @@ pub(super) fn check(
 struct Rows<'a> {
     entry: &'a PartEntry,
     manifest: &'a Manifest,
+    columns: &'a Columns,
     batch: &'a RecordBatchPlace,
     first_row: u64,
 }
@@ -99,6 +105,7 @@ impl Rows<'_> {
         if metadata.crc32c() != self.batch.rest_crc32c {
             return Err("their checksum in the footer is another".to_owned());
         }
+        self.check_extra(part, &metadata)?;
         let table = metadata.rows()?;
         let images = metadata.buffer(BufferRole::ImageData);
         let (first, last) = (table.image_offsets.first(), table.image_offsets.last());
@@ -123,6 +130,28 @@ impl Rows<'_> {
                 sums.entry_points += 1;
                 sums.entry_points_bytes += row.as_ref().len() as u64;
             }
+        }
+        Ok(())
+    }
+
+    /// Reads the further columns, one after another.
+    fn check_extra(
+        &self,
+        part: &dyn PartBytes,
+        metadata: &RecordBatchMetadata,
+    ) -> Result<(), String> {
+        let table = metadata.extra(self.columns)?;
+        for (column, field) in self.columns.extra.fields().iter().enumerate() {
+            let broken = |problem: String| format!("column `{}`: {problem}", field.name());
+            let range = table.range(column).map_err(broken)?;
+            let bytes = usize::try_from(range.end - range.start).expect("it has a limit");
+            let mut bytes = ExtraBytes::zeroed(bytes);
+            part.read_exact_at(0, range.start, bytes.as_mut_slice())
+                .map_err(|error| broken(format!("does not read: {error}")))?;
+            if crc32c(bytes.as_slice()) != self.batch.extra_crc32c[column] {
+                return Err(broken("its checksum in the footer is another".to_owned()));
+            }
+            table.decode(column, field, bytes).map_err(broken)?;
         }
         Ok(())
     }

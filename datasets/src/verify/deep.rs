@@ -5,7 +5,7 @@ use super::{DeepReport, Place, Problem, VerifyProgress, VerifyReport};
 use crate::Error;
 use crate::jpeg::{entry_points, form_of};
 use crate::walk::{Sample, Visited, each_sample, threads};
-use meetpoint_format::dataset::{Form, Kept, MANIFEST_NAME};
+use meetpoint_format::dataset::{ContentKind, Form, Kept, MANIFEST_NAME};
 use meetpoint_kernels::{ImageFormat, Picture, decode_into};
 use meetpoint_prepare::{Dataset, original};
 use std::path::Path;
@@ -76,8 +76,11 @@ fn look(
     [of_file, of_form]: &mut [Picture; 2],
 ) -> Result<Found, String> {
     let stored = dataset.read_sample(sample.index).map_err(|error| error.to_string())?;
-    let form = form_of(&stored);
     let manifest = dataset.manifest();
+    if manifest.kind() != ContentKind::Image {
+        return look_at_other(manifest.kind(), &stored, sample);
+    }
+    let form = form_of(&stored);
     if form != Form::Jpeg && form != manifest.form() {
         let (found, said) = (form.name(), manifest.form().name());
         return Err(format!("it is in the form {found}, dataset.json says {said}; pack again"));
@@ -111,6 +114,20 @@ fn look(
             Ok(Found { bytes, form, is_jpeg, has_entry_points })
         }
     }
+}
+
+/// Looks at one sample that is no image: a text is UTF-8, of others nothing is known.
+fn look_at_other(kind: ContentKind, stored: &[u8], sample: &Sample) -> Result<Found, String> {
+    if sample.entry_points.is_some() {
+        return Err(format!("it has entry points, though it is {}; pack again", kind.name()));
+    }
+    if let (ContentKind::Text, Err(error)) = (kind, std::str::from_utf8(stored)) {
+        let byte = error.valid_up_to();
+        return Err(format!("the text is not UTF-8 from byte {byte}; pack again"));
+    }
+    // There is nothing that a JPEG would have been kept from.
+    let (form, is_jpeg, has_entry_points) = (Form::Jpeg, true, false);
+    Ok(Found { bytes: stored.len() as u64, form, is_jpeg, has_entry_points })
 }
 
 /// Counts of the manifest that are not so.

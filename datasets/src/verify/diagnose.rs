@@ -4,13 +4,13 @@ use super::Place;
 use super::locate::changed_byte;
 use meetpoint_format::checksum::crc32c;
 use meetpoint_format::dataset::{
-    BufferRole, DatasetError, PartBytes, PartEntry, PartLayout, RecordBatchMetadata,
+    BufferRole, Columns, DatasetError, PartBytes, PartEntry, PartLayout, RecordBatchMetadata,
     RecordBatchPlace, RowTable,
 };
 use std::ops::Range;
 
-/// Longest head or footer that is read for a diagnosis.
-const REGION_BYTES_MAX: u64 = 1 << 24;
+/// Longest region that is read for a diagnosis.
+const REGION_BYTES_MAX: u64 = 1 << 30;
 
 /// Tells what is wrong with a part whose length is right and whose SHA-256 is not.
 pub(super) fn diagnose(part: &dyn PartBytes, entry: &PartEntry) -> Vec<(Place, String)> {
@@ -24,7 +24,8 @@ pub(super) fn diagnose(part: &dyn PartBytes, entry: &PartEntry) -> Vec<(Place, S
     }
     let mut first_row = 0;
     for batch in &layout.record_batches {
-        Rows { part, entry, batch, first_row }.diagnose(&mut found);
+        let columns = &layout.columns;
+        Rows { part, entry, columns, batch, first_row }.diagnose(&mut found);
         first_row += u64::from(batch.rows);
     }
     if found.is_empty() {
@@ -113,6 +114,7 @@ impl PartBytes for Repaired<'_> {
 struct Rows<'a> {
     part: &'a dyn PartBytes,
     entry: &'a PartEntry,
+    columns: &'a Columns,
     batch: &'a RecordBatchPlace,
     first_row: u64,
 }
@@ -159,6 +161,7 @@ impl Rows<'_> {
             }
             found.push(self.place_of_byte(&metadata, offset));
         }
+        self.check_extra(&metadata, found);
         match metadata.rows() {
             Ok(table) => self.check_images(&metadata, &table, found),
             Err(problem) => {
@@ -167,6 +170,31 @@ impl Rows<'_> {
                     Place::Bytes { start, end, region: self.words("tables") },
                     format!("{problem}; restore the part or pack again"),
                 ));
+            }
+        }
+    }
+
+    /// Holds each further column against its checksum.
+    fn check_extra(&self, metadata: &RecordBatchMetadata, found: &mut Vec<(Place, String)>) {
+        let Range { start, end } = self.batch.range();
+        let all = |region| Place::Bytes { start, end, region };
+        let table = match metadata.extra(self.columns) {
+            Ok(table) => table,
+            Err(problem) => {
+                let problem = format!("{problem}; restore the part or pack again");
+                found.push((all(self.words("further columns")), problem));
+                return;
+            }
+        };
+        for (column, field) in self.columns.extra.fields().iter().enumerate() {
+            let name = self.words(&format!("column `{}`", field.name()));
+            let expected = self.batch.extra_crc32c[column];
+            let place = match table.range(column) {
+                Ok(range) => region(self.part, range, expected, &name),
+                Err(_) => Some(all(name)),
+            };
+            if let Some(place) = place {
+                found.push((place, damaged("a further column")));
             }
         }
     }

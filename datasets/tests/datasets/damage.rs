@@ -1,8 +1,8 @@
 //! Every damaged byte is found, and named by what it belongs to.
 
-use crate::support::Bench;
+use crate::support::{Bench, files, golden};
 use meetpoint_datasets::{PackOptions, Place, Problem, verify};
-use meetpoint_format::dataset::{PartBytes, PartLayout};
+use meetpoint_format::dataset::{PartBytes, PartLayout, RecordBatchMetadata};
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
 
@@ -174,4 +174,39 @@ fn progress_covers_every_byte() {
     assert!(last.bytes > 0);
     assert_eq!((last.bytes_done, report.bytes), (last.bytes, last.bytes));
     assert_eq!((report.samples, report.parts), (4, 2));
+}
+
+#[test]
+fn a_changed_byte_of_a_further_column_is_told_with_the_column_and_its_rows() {
+    let bench = Bench::new();
+    std::fs::create_dir(bench.to()).unwrap();
+    for (name, bytes) in files(&golden().join("version-3")) {
+        std::fs::write(bench.to().join(name), bytes).unwrap();
+    }
+    let dataset = bench.dataset();
+    let entry = &dataset.manifest().parts[0];
+    let bytes = File(std::fs::read(dataset.part_path(0)).unwrap());
+    let layout = PartLayout::read(0, entry, &bytes).unwrap();
+    let batch = &layout.record_batches[0];
+    let metadata = RecordBatchMetadata::read(0, &entry.file, batch, &bytes).unwrap();
+    let table = metadata.extra(&layout.columns).unwrap();
+    let path = dataset.part_path(0);
+    let mut damaged = bytes.0.clone();
+    // Every seventh byte of all, and every third of the columns.
+    let first = usize::try_from(table.range(0).unwrap().start).unwrap();
+    let end = usize::try_from(batch.range().end).unwrap();
+    for byte in (0..damaged.len()).step_by(7).chain((first..end).step_by(3)) {
+        damaged[byte] ^= 0x20;
+        std::fs::write(&path, &damaged).unwrap();
+        damaged[byte] ^= 0x20;
+        let problems = problems(&bench);
+        assert!(!problems.is_empty(), "byte {byte} went unseen");
+        let holds = |column: &usize| table.range(*column).unwrap().contains(&(byte as u64));
+        let Some(column) = (0..table.columns()).find(holds) else { continue };
+        let [problem] = &problems[..] else { panic!("byte {byte}: {problems:?}") };
+        let region =
+            format!("column `{}` of rows 0 to 5", layout.columns.extra.field(column).name());
+        let (start, end) = (byte as u64, byte as u64 + 1);
+        assert_eq!(problem.place, Place::Bytes { start, end, region }, "{problem}");
+    }
 }

@@ -4,10 +4,18 @@
 //! writes the one of the version that is written now anew; those before it are never made again.
 
 use crate::support::{Bench, files, golden};
+use arrow_array::builder::{FixedSizeListBuilder, Float32Builder, ListBuilder, UInt8Builder};
+use arrow_array::{ArrayRef, BinaryArray, Int64Array, RecordBatch, StringArray, StructArray};
+use arrow_schema::{DataType, Field, Schema};
 use meetpoint_datasets::{JpegOptions, PackOptions, Progressive, inspect, pack, unpack, verify};
-use meetpoint_format::dataset::schema;
+use meetpoint_format::dataset::{
+    Columns, MANIFEST_NAME, Manifest, PartEncoder, PartEntry, Provenance, Row, part_name, schema,
+};
 use meetpoint_prepare::Dataset;
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 fn fixture(version: u32) -> std::path::PathBuf {
     golden().join(format!("version-{version}"))
@@ -17,14 +25,115 @@ fn fixture(version: u32) -> std::path::PathBuf {
 fn make(to: &Path) {
     let jpeg = JpegOptions { progressive: Progressive::Keep, ..JpegOptions::default() };
     let options = PackOptions { force: true, jpeg, ..PackOptions::default() };
-    // Where they lie on this machine does not belong into the fixture.
     let bench = Bench::new();
     pack(&golden().join("pictures"), &bench.to(), &options, &mut |_| ()).unwrap();
-    bench.lie(|manifest| manifest.provenance.source = "pictures".to_owned());
-    std::fs::create_dir_all(to).unwrap();
-    for (name, bytes) in files(&bench.to()) {
-        std::fs::write(to.join(name), bytes).unwrap();
+    add_columns(&bench.dataset(), to);
+}
+
+/// Writes a dataset again, with further columns of several sorts.
+fn add_columns(dataset: &Dataset, to: &Path) {
+    let extra = Arc::new(extra());
+    let columns = Arc::new(Columns { extra: extra.schema(), ..Columns::images() });
+    let mut encoder = PartEncoder::new(Vec::new(), Arc::clone(&columns)).unwrap();
+    let entry_points = dataset.keyed_rows(0).unwrap().entry_points.unwrap();
+    for sample in 0..dataset.len() {
+        let row = sample as usize;
+        let row = Row {
+            key: dataset.key(sample).unwrap(),
+            image: dataset.read_sample(sample).unwrap(),
+            label: dataset.locate(sample).unwrap().label,
+            entry_points: entry_points.row(row).map(|found| found.as_ref().to_vec()),
+            extra: Some((Arc::clone(&extra), row)),
+        };
+        encoder.push(row).unwrap();
     }
+    let part = encoder.finish().unwrap();
+    let packed = dataset.manifest();
+    let provenance = Provenance {
+        // Where they lie on this machine does not belong into the fixture.
+        source: "pictures".to_owned(),
+        time: Some("2026-01-31T23:59:59Z".to_owned()),
+        recipe: Some("none".to_owned()),
+        ..packed.provenance.clone()
+    };
+    let sha256 = Sha256::digest(&part.sink).iter().map(|byte| format!("{byte:02x}")).collect();
+    let manifest = Manifest {
+        samples: packed.samples,
+        image_bytes: packed.image_bytes,
+        image_bytes_max: packed.image_bytes_max,
+        labels: packed.labels.clone(),
+        stored: packed.stored.clone(),
+        parts: vec![PartEntry {
+            file: part_name(0),
+            samples: part.samples,
+            bytes: part.bytes,
+            tail_crc32c: part.tail_crc32c,
+            sha256,
+        }],
+        ..Manifest::new(&columns, provenance)
+    };
+    std::fs::create_dir_all(to).unwrap();
+    std::fs::write(to.join(part_name(0)), part.sink).unwrap();
+    std::fs::write(to.join(MANIFEST_NAME), manifest.to_json()).unwrap();
+}
+
+/// The further columns of the fixture: nulls, nested values, lists, a second picture, integers
+/// with names, an array of a fixed shape.
+fn extra() -> RecordBatch {
+    let described = |name: &str, data_type: &DataType, pairs: &[(&str, &str)]| {
+        let pairs = pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+        Field::new(name, data_type.clone(), true).with_metadata(pairs.collect::<BTreeMap<_, _>>())
+    };
+    let captions = [Some("a picture"), None, Some("é 图"), Some(""), None, Some("the last")];
+    let captions: ArrayRef = Arc::new(StringArray::from_iter(captions));
+    let thumbnail = std::fs::read(golden().join("pictures/fine/10.png")).unwrap();
+    let present = [true, false, true, true, false, true];
+    let bytes = present.map(|present| present.then_some(thumbnail.as_slice()));
+    let names = present.map(|present| present.then_some("fine/10.png"));
+    let thumbnails: ArrayRef = Arc::new(StructArray::new(
+        vec![Field::new("bytes", DataType::Binary, true), Field::new("path", DataType::Utf8, true)]
+            .into(),
+        vec![Arc::new(BinaryArray::from_iter(bytes)), Arc::new(StringArray::from_iter(names))],
+        Some(present.to_vec().into()),
+    ));
+    let mut boxes = ListBuilder::new(ListBuilder::new(Float32Builder::new()));
+    for row in 0..6_u8 {
+        for number in 0..row % 3 {
+            let corners = [0, 1, 2, 3].map(|corner| f32::from(row * 8 + number * 4 + corner));
+            boxes.values().append_value(corners.map(Some));
+        }
+        boxes.append(row != 3);
+    }
+    let boxes: ArrayRef = Arc::new(boxes.finish());
+    let times = [Some(0), Some(1), None, Some(1), Some(0), Some(1)];
+    let times: ArrayRef = Arc::new(Int64Array::from_iter(times));
+    let mut small = FixedSizeListBuilder::new(UInt8Builder::new(), 4);
+    for row in 0..6 {
+        (0..4).for_each(|pixel| small.values().append_value(row * 4 + pixel));
+        small.append(true);
+    }
+    let small: ArrayRef = Arc::new(small.finish());
+    let fields = vec![
+        described("caption", captions.data_type(), &[("meetpoint.kind", "text")]),
+        described("thumbnail", thumbnails.data_type(), &[("meetpoint.kind", "image")]),
+        described("boxes", boxes.data_type(), &[("meetpoint.kind", "boxes")]),
+        described(
+            "daytime",
+            times.data_type(),
+            &[("meetpoint.kind", "label"), ("meetpoint.labels", "[\"day\", \"night\"]")],
+        ),
+        described(
+            "small",
+            small.data_type(),
+            &[
+                ("ARROW:extension:metadata", "{\"shape\":[2,2]}"),
+                ("ARROW:extension:name", "arrow.fixed_shape_tensor"),
+                ("meetpoint.kind", "array"),
+            ],
+        ),
+    ];
+    let columns = vec![captions, thumbnails, boxes, times, small];
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).unwrap()
 }
 
 #[test]
@@ -45,6 +154,11 @@ fn every_version_opens_verifies_reads_and_unpacks() {
         }
         assert_eq!(dataset.manifest().labels, ["coarse", "fine"]);
         assert_eq!(inspect(&path).unwrap().stored.is_some(), version > 1);
+        if version > 2 {
+            assert_eq!(dataset.extra(0, None).unwrap(), extra());
+        } else {
+            assert_eq!(**dataset.columns(), Columns::images());
+        }
         let bench = Bench::new();
         unpack(&path, &bench.back(), &Default::default(), &mut |_| ()).unwrap();
         assert!(files(&bench.back()) == pictures, "version {version}: other files");
@@ -61,6 +175,7 @@ fn the_layout_that_is_written_is_that_of_its_fixture() {
         let (made, kept) = (made.locate(sample).unwrap(), kept.locate(sample).unwrap());
         assert_eq!(made, kept);
     }
+    assert_eq!(made.extra(0, None).unwrap(), kept.extra(0, None).unwrap());
 }
 
 #[test]
@@ -69,7 +184,7 @@ fn a_later_version_is_refused_by_its_number() {
     make(&bench.to());
     let path = bench.to().join("dataset.json");
     let text = std::fs::read_to_string(&path).unwrap();
-    std::fs::write(&path, text.replacen("\"version\": 2", "\"version\": 3", 1)).unwrap();
+    std::fs::write(&path, text.replacen("\"version\": 3", "\"version\": 4", 1)).unwrap();
     let error = Dataset::open(&bench.to()).unwrap_err().to_string();
-    assert!(error.contains("version is 3, this program reads versions 1 to 2"), "{error}");
+    assert!(error.contains("version is 4, this program reads versions 1 to 3"), "{error}");
 }

@@ -5,7 +5,8 @@ use meetpoint_datasets::{
     JpegOptions, PackOptions, Place, Problem, VerifyReport, verify, verify_deep,
 };
 use meetpoint_format::dataset::{
-    EntryPointSpacing, EntryPointsStored, Form, Manifest, Row, Stored,
+    ColumnEntry, Columns, ContentKind, EntryPointSpacing, EntryPointsStored, Form, Manifest, Row,
+    Stored,
 };
 use std::sync::atomic::AtomicBool;
 
@@ -57,9 +58,21 @@ fn a_manifest_that_lies_about_sound_parts_is_found() {
     lie("stored.entry_points.bytes is", &|lying| {
         lying.stored.as_mut().unwrap().entry_points.bytes += 1;
     });
-    lie("its version is 2, dataset.json says 1", &|lying| {
+    lie("its version is 3, dataset.json says 1", &|lying| {
         lying.version = 1;
-        lying.stored = None;
+        (lying.stored, lying.content, lying.columns) = (None, None, None);
+    });
+    lie("its content is `image` (image), dataset.json says `image` (bytes)", &|lying| {
+        lying.content.as_mut().unwrap().kind = ContentKind::Bytes;
+    });
+    lie("further column 0 is none, dataset.json says `x` Int8", &|lying| {
+        let entry = ColumnEntry {
+            name: "x".to_owned(),
+            type_words: "Int8".to_owned(),
+            kind: None,
+            labels: None,
+        };
+        lying.columns = Some(vec![entry]);
     });
 }
 
@@ -124,5 +137,28 @@ fn samples_that_are_not_what_they_should_be_are_found_deeply() {
         let [problem] = &problems[..] else { panic!("{words}: {problems:?}") };
         assert_eq!(problem.place, Place::Row { row: 0, key: "a.jpg".to_owned() });
         assert!(problem.problem.contains(words), "{problem} does not say {words:?}");
+    }
+}
+
+#[test]
+fn texts_are_looked_at_deeply_and_never_decoded_as_pictures() {
+    for (kind, content, words) in [
+        (ContentKind::Text, &b"no picture"[..], ""),
+        (ContentKind::Text, b"ab\xff", "the text is not UTF-8 from byte 2"),
+        (ContentKind::Audio, b"ab\xff", ""),
+        (ContentKind::None, b"", ""),
+    ] {
+        let bench = Bench::new();
+        let columns = Columns { kind, name: String::new(), ..Columns::images() };
+        let row = Row { key: "a".to_owned(), image: content.to_vec(), ..Row::default() };
+        bench.write_dataset_of(&columns, &[row], Stored::default());
+        let problems = deep(&bench).problems;
+        match &problems[..] {
+            [] => assert!(words.is_empty(), "{kind:?}"),
+            [problem] => assert!(!words.is_empty() && problem.problem.contains(words), "{problem}"),
+            more => panic!("{more:?}"),
+        }
+        assert_eq!(bench.dataset().read_sample(0).unwrap(), content);
+        assert_eq!(meetpoint_datasets::inspect(&bench.to()).unwrap().images.probed, 0);
     }
 }

@@ -3,13 +3,16 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod changing;
 mod damage;
 mod fixtures;
 mod forms;
 mod inspecting;
+mod kinds;
 mod lies;
 mod packing;
 mod places;
+mod resume;
 mod sinks;
 mod sources;
 mod support;

@@ -25,6 +25,20 @@ impl Bench {
         Self { folder }
     }
 
+    /// With the same source as another: the same files with the same times.
+    pub(crate) fn with_source_of(other: &Self) -> Self {
+        let bench = Self { folder: tempfile::tempdir().unwrap() };
+        for entry in walkdir::WalkDir::new(other.from()) {
+            let entry = entry.unwrap();
+            let to = bench.from().join(entry.path().strip_prefix(other.from()).unwrap());
+            match entry.file_type().is_dir() {
+                true => std::fs::create_dir(to).unwrap(),
+                false => std::fs::hard_link(entry.path(), to).unwrap(),
+            }
+        }
+        bench
+    }
+
     /// With a JPEG under each name.
     pub(crate) fn with_images(names: &[&str]) -> Self {
         let bench = Self::new();
@@ -91,7 +105,12 @@ impl Bench {
 
     /// Writes a dataset of one part with these rows, whatever they are.
     pub(crate) fn write_dataset(&self, rows: &[Row], stored: Stored) {
-        let mut encoder = PartEncoder::new(Vec::new(), Arc::new(Columns::images())).unwrap();
+        self.write_dataset_of(&Columns::images(), rows, stored);
+    }
+
+    /// As [`Self::write_dataset`], of any columns.
+    pub(crate) fn write_dataset_of(&self, columns: &Columns, rows: &[Row], stored: Stored) {
+        let mut encoder = PartEncoder::new(Vec::new(), Arc::new(columns.clone())).unwrap();
         rows.iter().for_each(|row| encoder.push(row.clone()).unwrap());
         let part = encoder.finish().unwrap();
         let lengths = rows.iter().map(|row| row.image.len() as u64);
@@ -110,7 +129,7 @@ impl Bench {
             }],
             stored: Some(stored),
             ..Manifest::new(
-                &Columns::images(),
+                columns,
                 Provenance {
                     tool: "test".to_owned(),
                     source: "nowhere".to_owned(),

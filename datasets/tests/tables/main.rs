@@ -6,5 +6,6 @@
 
 mod damage;
 mod golden;
+mod meetpoint;
 mod memory;
 mod support;

@@ -3,8 +3,8 @@
 use arrow_array::RecordBatch;
 use meetpoint_datasets::Error;
 use meetpoint_datasets::source::{
-    Content, ContentKind, Entry, Item, Source, SourceOptions, arrow, datadings, ffcv, mds, parquet,
-    tfrecord,
+    Content, ContentKind, Entry, Item, Source, SourceOptions, arrow, datadings, ffcv, mds,
+    meetpoint, parquet, tfrecord,
 };
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -16,13 +16,14 @@ pub(crate) type Open = fn(&Path, &SourceOptions) -> Result<Box<dyn Source>, Erro
 type Recognise = fn(&Path) -> Result<Option<String>, Error>;
 
 /// All sources here.
-pub(crate) const SOURCES: [(&str, Recognise, Open); 6] = [
+pub(crate) const SOURCES: [(&str, Recognise, Open); 7] = [
     ("parquet", parquet::recognise, parquet::open),
     ("arrow", arrow::recognise, arrow::open),
     ("tfrecord", tfrecord::recognise, tfrecord::open),
     ("mds", mds::recognise, mds::open),
     ("datadings", datadings::recognise, datadings::open),
     ("ffcv", ffcv::recognise, ffcv::open),
+    ("meetpoint", meetpoint::recognise, meetpoint::open),
 ];
 
 /// The folder with the files that other programs wrote.

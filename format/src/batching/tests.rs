@@ -250,6 +250,40 @@ proptest! {
         prop_assert_eq!(distinct + padding, all[0].batches() * u64::from(ranks));
     }
 
+    /// Ranks, devices and windows of steps cut an epoch into sets of samples that are disjoint and
+    /// together complete, whichever end of a window works on a batch.
+    #[test]
+    fn ranks_devices_and_windows_are_disjoint_and_complete(
+        parts in vec(1..40_u64, 1..7),
+        devices in 1..5_u32,
+        batch_size in 1..5_u32,
+        ranks in 1..6_u32,
+        window in 1..9_u32,
+        seed: u64,
+    ) {
+        let samples: u64 = parts.iter().sum();
+        let holders = Holders::of_parts(&parts, devices, &[]).unwrap();
+        let cut = Cut { samples, batch_size, drop_last: false, shuffle: true, seed };
+        let mut owner = vec![None; samples as usize];
+        for rank in of_ranks(cut, ranks, &holders) {
+            let (order, batches) = (rank.order(2), rank.batches() as u32);
+            for device in 0..devices as u16 {
+                for batch in (0..rank.count(device)).map(|n| rank.nth(device, n as u32)) {
+                    prop_assert!(batch < batches && rank.holder(batch).0 == device);
+                    if rank.is_padding(batch) {
+                        continue;
+                    }
+                    for sample in rank.samples_of(&order, batch) {
+                        let place = (rank.rank().rank, device, batch / window, batch);
+                        let before = owner[sample as usize].replace(place);
+                        prop_assert_eq!(before, None, "sample {} is also in {:?}", sample, place);
+                    }
+                }
+            }
+        }
+        prop_assert!(owner.iter().all(Option::is_some));
+    }
+
     /// A rank has of each device what any other rank has, give or take one.
     #[test]
     fn ranks_have_equal_parts_of_every_device(

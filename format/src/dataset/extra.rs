@@ -59,6 +59,11 @@ impl ExtraBytes {
 }
 
 impl ExtraTable {
+    /// No columns.
+    pub(super) fn none() -> Self {
+        Self { rows: 0, columns: Vec::new() }
+    }
+
     /// Finds the columns of a record batch whose body is `body` in the part, as its message says:
     /// behind so many nodes and buffers, which end at `first`.
     pub(super) fn parse(
@@ -133,6 +138,10 @@ impl ExtraTable {
         if place.buffers.iter().any(|(offset, length)| offset.saturating_add(*length) > held) {
             return Err("a buffer ends behind the column".to_owned());
         }
+        // Arrow demands it of every buffer, and its decoder relies on it.
+        if let Some((offset, _)) = place.buffers.iter().find(|(offset, _)| offset % 8 != 0) {
+            return Err(format!("a buffer at byte {offset} of it, which 8 does not divide"));
+        }
         check_nodes(field.data_type(), &mut place.nodes.iter(), &mut place.buffers.iter())?;
         if place.nodes[0].0 != i64::from(self.rows) {
             return Err(format!("{} elements for {} rows", place.nodes[0].0, self.rows));
@@ -183,19 +192,34 @@ fn check_nodes(
             }
         }
     }
-    let (_, all) = shape_of(data_type, 0)?;
+    let mut offsets = |width: i64| match next()? {
+        bytes if bytes % width == 0 => Ok(()),
+        bytes => Err(format!("{bytes} bytes of offsets, which {width} does not divide")),
+    };
     let children: Vec<&FieldRef> = match data_type {
-        T::List(child) | T::LargeList(child) | T::Map(child, _) => {
-            next()?;
+        T::List(child) | T::Map(child, _) => {
+            offsets(4)?;
+            vec![child]
+        }
+        T::LargeList(child) => {
+            offsets(8)?;
             vec![child]
         }
         T::FixedSizeList(child, _) => vec![child],
         T::Struct(children) => children.iter().collect(),
         T::Union(children, _) => children.iter().map(|(_, child)| child).collect(),
+        T::Utf8 | T::Binary => {
+            offsets(4)?;
+            next()?;
+            Vec::new()
+        }
+        T::LargeUtf8 | T::LargeBinary => {
+            offsets(8)?;
+            next()?;
+            Vec::new()
+        }
         _ => {
-            for _ in 1..all {
-                next()?;
-            }
+            next()?;
             Vec::new()
         }
     };

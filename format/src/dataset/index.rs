@@ -3,6 +3,9 @@
 //! Opening reads the footer of each part; the table of a record batch is read when one of its
 //! samples is first asked for, and kept (16 bytes a sample and 8 for its label).
 //!
+//! Further columns are read one by one when they are asked for, and not kept; where they lie comes
+//! with the table.
+//!
 //! Entry points come with that same read. They are kept only when they are asked for, in the order
 //! in which tables are read, as long as they fit into the bytes granted; samples whose entry points
 //! did not fit go without, which costs time and changes no result. An epoch asks for its samples in

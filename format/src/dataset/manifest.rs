@@ -127,7 +127,7 @@ impl Manifest {
     }
 
     /// How a part's columns differ from those that the manifest lists.
-    pub(super) fn differs(&self, columns: &Columns) -> Option<String> {
+    pub fn differs(&self, columns: &Columns) -> Option<String> {
         if (self.kind(), self.content_name()) != (columns.kind, columns.content_name()) {
             let (found, expected) = (columns.content_name(), self.content_name());
             let (kind, said) = (columns.kind.name(), self.kind().name());

@@ -1,15 +1,16 @@
 //! A dataset on disk: a folder of Arrow IPC files with conventions, and `dataset.json`.
 //!
 //! Every byte of a part is under exactly one checksum: an image under its row's, a further column
-//! of a record batch under one of its own in the footer, the rest of a record batch under that batch's in the footer, the footer under the manifest's, the manifest
-//! under its own. `docs/dataset-format.md` describes it for other languages.
+//! of a record batch under one of its own in the footer, the rest of a record batch under that
+//! batch's in the footer, the footer under the manifest's, the manifest under its own.
+//! `docs/dataset-format.md` describes it for other languages.
 //!
-//! In reading order: [`Manifest`] (what `dataset.json` says), [`Stored`] (in which
-//! form, as it says), [`schema`] (names and limits), [`Columns`] (what samples are made of),
-//! [`PartEncoder`] (rows to the bytes of a part), [`PartLayout`] (the footer of a part),
-//! [`RecordBatchMetadata`] (everything of a record batch but its images and further columns),
-//! [`ExtraTable`] (where further columns lie, and what is in them), [`Index`] (where a sample's
-//! bytes lie, found by reading little).
+//! In reading order: [`Manifest`] (what `dataset.json` says), [`Stored`] (in which form, as it
+//! says), [`schema`] (names and limits), [`Columns`] (what samples are made of), [`PartEncoder`]
+//! (rows to the bytes of a part), [`PartLayout`] (the footer of a part), [`RecordBatchMetadata`]
+//! (everything of a record batch but its images and further columns), [`ExtraTable`] (where further
+//! columns lie, and what is in them), [`Index`] (where a sample's bytes lie, found by reading
+//! little).
 
 mod columns;
 mod encode;

@@ -180,7 +180,11 @@ impl RecordBatchMetadata {
     }
 
     /// Where the further columns lie, for those that the part has.
+    /// None in versions 1 and 2, whose further columns nobody looks at.
     pub fn extra(&self, columns: &Columns) -> Result<ExtraTable, String> {
+        if self.place.version < 3 {
+            return Ok(ExtraTable::none());
+        }
         let end = usize::try_from(self.place.metadata_bytes).expect("at most REST_BYTES_MAX");
         let message = arrow_ipc::root_as_message(&self.bytes[MESSAGE_PREFIX_BYTES as usize..end])
             .map_err(|error| format!("the message does not parse: {error}"))?;

@@ -38,8 +38,8 @@ pub const ENTRY_POINTS: &str = "entry_points";
 pub const ROWS_PER_RECORD_BATCH: usize = 256;
 /// Most rows of a record batch that a reader accepts.
 pub const ROWS_PER_RECORD_BATCH_MAX: u32 = 1 << 16;
-/// Bytes of content, entry points and further columns after which a writer begins the next record batch (one row may
-/// have more).
+/// Bytes of content, entry points and further columns after which a writer begins the next record
+/// batch (one row may have more).
 pub const RECORD_BATCH_BYTES: u64 = 32 << 20;
 /// Longest image in bytes.
 pub const IMAGE_BYTES_MAX: u64 = 1 << 28;

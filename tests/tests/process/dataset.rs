@@ -2,14 +2,15 @@
 
 use super::support::{packed, pictures, run};
 use crate::layers::root;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A Python with pyarrow; `None` where there is none, which is said on standard error, unless
+/// A Python with these modules; `None` where there is none, which is said on standard error, unless
 /// MEETPOINT_REQUIRE_PYARROW is set.
-fn python_with_pyarrow() -> Option<String> {
+fn python_with(modules: &str) -> Option<String> {
     let python = std::env::var("MEETPOINT_TEST_PYTHON").unwrap_or_else(|_| "python3".to_owned());
     let has = Command::new(&python)
-        .args(["-c", "import pyarrow"])
+        .args(["-c", &format!("import {modules}")])
         .output()
         .is_ok_and(|output| output.status.success());
     if has {
@@ -17,39 +18,120 @@ fn python_with_pyarrow() -> Option<String> {
     }
     assert!(
         std::env::var_os("MEETPOINT_REQUIRE_PYARROW").is_none(),
-        "{python} has no pyarrow, and MEETPOINT_REQUIRE_PYARROW is set"
+        "{python} has not all of {modules}, and MEETPOINT_REQUIRE_PYARROW is set"
     );
-    eprintln!("SKIPPED: {python} has no pyarrow (pip install -r tests/requirements.txt)");
+    eprintln!("SKIPPED: {python} has not all of {modules} (pip install -r tests/requirements.txt)");
     None
+}
+
+/// What a script of ours prints of a dataset.
+fn said(python: &str, script: &str, arguments: &[&str], set: &Path) -> String {
+    let script = root().join(script);
+    let output = Command::new(python).arg(script).args(arguments).arg(set).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    text
+}
+
+const PYARROW: &str = "tests/golden/pyarrow_reads_dataset.py";
+const POLARS_AND_DUCKDB: &str = "tests/golden/polars_and_duckdb_read_dataset.py";
+/// The reader of the documentation.
+const READER: &str = "docs/reader.py";
+
+/// A dataset of every version with the number of its rows, and one in the coefficient form.
+fn sets(folder: &Path) -> Vec<(PathBuf, usize)> {
+    pictures(folder, 12);
+    run(folder, &["pack", "pictures", "compact.set", "--form", "compact"]).success();
+    let golden = root().join("datasets/tests/golden");
+    let entries = std::fs::read_dir(golden).unwrap().map(|entry| entry.unwrap());
+    let is_set = |name: &std::ffi::OsStr| name.to_string_lossy().starts_with("version-");
+    let versions = entries.filter(|entry| is_set(&entry.file_name()));
+    let mut sets: Vec<_> = versions.map(|entry| (entry.path(), 6)).collect();
+    assert!(sets.len() >= 3, "{sets:?}");
+    sets.push((folder.join("compact.set"), 12));
+    sets
 }
 
 #[test]
 fn plain_pyarrow_reads_a_packed_dataset() {
-    let Some(python) = python_with_pyarrow() else { return };
+    let Some(python) = python_with("pyarrow") else { return };
     let folder = tempfile::tempdir().unwrap();
     let set = packed(folder.path(), 20);
-    let script = root().join("tests/golden/pyarrow_reads_dataset.py");
-    let output = Command::new(python).arg(script).arg(&set).output().unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
-    assert!(text.contains("20"), "{text}");
+    let text = said(&python, PYARROW, &[], &set);
+    assert_eq!(text.lines().count(), 20, "{text}");
 }
 
 #[test]
 fn plain_pyarrow_reads_the_datasets_of_every_version_and_form() {
-    let Some(python) = python_with_pyarrow() else { return };
+    let Some(python) = python_with("pyarrow") else { return };
     let folder = tempfile::tempdir().unwrap();
-    pictures(folder.path(), 12);
-    run(folder.path(), &["pack", "pictures", "compact.set", "--form", "compact"]).success();
-    let script = root().join("tests/golden/pyarrow_reads_dataset.py");
-    let golden = root().join("datasets/tests/golden");
-    let sets =
-        [golden.join("version-1"), golden.join("version-2"), folder.path().join("compact.set")];
-    for (set, rows) in sets.into_iter().zip([6, 6, 12]) {
-        let output = Command::new(&python).arg(&script).arg(&set).output().unwrap();
-        let text = String::from_utf8_lossy(&output.stdout);
-        assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    for (set, rows) in sets(folder.path()) {
+        let text = said(&python, PYARROW, &[], &set);
         assert_eq!(text.lines().count(), rows, "{}: {text}", set.display());
+    }
+}
+
+#[test]
+fn plain_pyarrow_reads_further_columns() {
+    let Some(python) = python_with("pyarrow") else { return };
+    let set = root().join("datasets/tests/golden/version-3");
+    let text = said(&python, PYARROW, &["--columns"], &set);
+    let first = text.lines().next().unwrap();
+    let values: serde_json::Value =
+        serde_json::from_str(first.rsplit('\t').next().unwrap()).unwrap();
+    assert_eq!(values["caption"], "a picture");
+    assert_eq!(values["thumbnail"]["path"], "fine/10.png");
+    assert!(values["thumbnail"]["bytes"].as_str().unwrap().starts_with("89504e47"));
+    assert_eq!(values["boxes"], serde_json::json!([]));
+    assert_eq!(values["daytime"], 0);
+    assert_eq!(values["small"], serde_json::json!([0, 1, 2, 3]));
+    let nulls = text.lines().nth(1).unwrap();
+    assert!(nulls.contains("\"caption\": null, \"thumbnail\": null"), "{nulls}");
+}
+
+#[test]
+fn polars_and_duckdb_read_the_datasets_of_every_version_and_form() {
+    let Some(python) = python_with("pyarrow, polars, duckdb") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    for (set, rows) in sets(folder.path()) {
+        let text = said(&python, POLARS_AND_DUCKDB, &[], &set);
+        assert_eq!(text, format!("polars {rows}\nduckdb {rows}\n"), "{}", set.display());
+    }
+}
+
+/// The reader of the documentation and the one with pyarrow, which share no line that reads a
+/// part, say the same.
+#[test]
+fn the_reader_of_the_documentation_reads_every_version_and_form() {
+    let Some(python) = python_with("json") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let has_pyarrow = python_with("pyarrow").is_some();
+    for (set, rows) in sets(folder.path()) {
+        let text = said(&python, READER, &[], &set);
+        assert_eq!(text.lines().count(), rows, "{}: {text}", set.display());
+        if has_pyarrow {
+            assert_eq!(text, said(&python, PYARROW, &[], &set));
+        }
+    }
+}
+
+#[test]
+fn the_reader_of_the_documentation_finds_damage() {
+    let Some(python) = python_with("json") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let set = packed(folder.path(), 4);
+    let part = set.join("part-00000.arrow");
+    let bytes = std::fs::read(&part).unwrap();
+    // A byte of the message, one of an image, one of the footer.
+    let message = bytes.windows(4).rposition(|bytes| bytes == [0xff; 4]).unwrap();
+    for at in [message - 200, bytes.len() / 2, bytes.len() - 40] {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 4;
+        std::fs::write(&part, damaged).unwrap();
+        let output = Command::new(&python).arg(root().join(READER)).arg(&set).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("part-00000.arrow") && said.contains("changed"), "{at}: {said}");
     }
 }
 
@@ -88,4 +170,24 @@ fn what_is_shown_depends_on_seed_and_epoch_alone() {
     assert_eq!(show("1", "0"), show("1", "0"));
     assert_ne!(show("1", "0"), show("2", "0"));
     assert_ne!(show("1", "0"), show("1", "1"));
+}
+
+#[test]
+fn further_columns_are_listed_and_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let set = root().join("datasets/tests/golden/version-3");
+    let set = set.to_str().unwrap();
+    let listed = run(folder.path(), &["inspect", set]).success().stdout;
+    for words in ["(version 3)", "5 beside the content", "caption: Utf8 (text)", "(label)"] {
+        assert!(listed.contains(words), "{words} is not in {listed}");
+    }
+    let shown = run(folder.path(), &["show", set, "0", "-o", "x.png"]).success().stdout;
+    for words in ["caption: \"a picture\"", "daytime: 0", "small: [0,1,2,3]", "\"fine/10.png\""] {
+        assert!(shown.contains(words), "{words} is not in {shown}");
+    }
+    let json = run(folder.path(), &["show", set, "1", "-o", "x.png", "--json"]).success().stdout;
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["columns"]["caption"], serde_json::Value::Null);
+    assert_eq!(json["columns"]["boxes"], serde_json::json!([[8.0, 9.0, 10.0, 11.0]]));
+    run(folder.path(), &["verify", set, "--deep"]).success();
 }

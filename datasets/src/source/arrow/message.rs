@@ -2,14 +2,14 @@
 //!
 //! <https://arrow.apache.org/docs/format/Columnar.html#encapsulated-message-format>: the word
 //! 0xFFFFFFFF, the length of the metadata as a little-endian 32-bit integer, the metadata (a
-//! Flatbuffer), padding, the body. Before format version 0.15 the first word was absent. A file is a
-//! stream between `ARROW1\0\0` and a footer.
+//! Flatbuffer), padding, the body. Before format version 0.15 the first word was absent. A file has
+//! messages between `ARROW1` and a footer, which has the schema and says where they begin.
 
 use crate::Error;
 use crate::source::OpenFile;
 use crate::source::rows::malformed;
 use crate::source::rows::table::read_at;
-use arrow_ipc::root_as_message;
+use arrow_ipc::{Block, Footer, root_as_footer, root_as_message};
 
 /// Longest metadata of a message: those of a schema with a million class names have some 20 MB.
 const METADATA_BYTES_MAX: u64 = 256 << 20;
@@ -47,10 +47,13 @@ impl Message {
 pub(super) struct Messages {
     next: u64,
     end: u64,
+    /// Of a file: where messages begin, dictionaries first, as any batch may need any of them.
+    blocks: Option<std::vec::IntoIter<u64>>,
+    footer: Vec<u8>,
 }
 
 impl Messages {
-    /// Begins with the first message of a file of so many bytes.
+    /// Begins with the first message of a stream or file of so many bytes.
     pub(super) fn open(file: &OpenFile, bytes: u64) -> Result<Self, Error> {
         let mut first = [0; 8];
         if bytes < 8 {
@@ -59,7 +62,7 @@ impl Messages {
         }
         read_at(file, &mut first, 0)?;
         if !first.starts_with(MAGIC) {
-            return Ok(Self { next: 0, end: bytes });
+            return Ok(Self { next: 0, end: bytes, blocks: None, footer: Vec::new() });
         }
         let mut last = [0; 10];
         let cut = || {
@@ -72,15 +75,39 @@ impl Messages {
         }
         read_at(file, &mut last, bytes - 10)?;
         let [a, b, c, d, magic @ ..] = last;
-        let footer = u64::from(u32::from_le_bytes([a, b, c, d]));
-        if magic != MAGIC || footer > bytes - 18 {
+        let footer_bytes = u64::from(u32::from_le_bytes([a, b, c, d]));
+        if magic != MAGIC || footer_bytes > bytes - 18 || footer_bytes > METADATA_BYTES_MAX {
             return Err(cut());
         }
-        Ok(Self { next: 8, end: bytes - 10 - footer })
+        let end = bytes - 10 - footer_bytes;
+        let mut footer = vec![0; footer_bytes as usize];
+        read_at(file, &mut footer, end)?;
+        let fault = |problem: String| malformed(&file.path, Some(end), problem);
+        let parsed = root_as_footer(&footer)
+            .map_err(|error| fault(format!("a footer that does not parse: {error}")))?;
+        let dictionaries = parsed.dictionaries().into_iter().flatten();
+        let batches = parsed.recordBatches().into_iter().flatten();
+        let place = |block: &Block| u64::try_from(block.offset()).ok().filter(|at| *at < end);
+        let blocks: Option<Vec<u64>> = dictionaries.chain(batches).map(place).collect();
+        let blocks = blocks
+            .ok_or_else(|| fault("a footer that names blocks outside of the file".to_owned()))?;
+        Ok(Self { next: 0, end, blocks: Some(blocks.into_iter()), footer })
+    }
+
+    /// The footer of a file; it was checked when it was read.
+    pub(super) fn footer(&self) -> Option<Footer<'_>> {
+        let is_file = self.blocks.is_some();
+        is_file.then(|| {
+            root_as_footer(&self.footer).expect("the same bytes were checked when they were read")
+        })
     }
 
     /// The next message; `None` at the end.
     pub(super) fn next(&mut self, file: &OpenFile) -> Result<Option<Message>, Error> {
+        if let Some(blocks) = &mut self.blocks {
+            let Some(block) = blocks.next() else { return Ok(None) };
+            self.next = block;
+        }
         let offset = self.next;
         let left = self.end - offset;
         if left == 0 {
@@ -104,6 +131,9 @@ impl Messages {
         }
         let metadata_bytes = u64::from(u32::from_le_bytes(word));
         if metadata_bytes == 0 {
+            if self.blocks.is_some() {
+                return Err(fault("the footer names a message that is none".to_owned()));
+            }
             self.next = self.end;
             return Ok(None);
         }

@@ -43,14 +43,16 @@ impl Shard {
     pub(super) fn open(path: &Path) -> Result<Self, Error> {
         let (file, bytes) = open_file(path)?;
         let mut messages = Messages::open(&file, bytes)?;
-        let first = messages.next(&file)?;
-        let Some(first) = first else {
-            return Err(malformed(path, None, "holds no schema; it is empty or cut off"));
+        let first = if messages.footer().is_none() { messages.next(&file)? } else { None };
+        let metadata = first.as_ref().map(Message::metadata);
+        let found = match (messages.footer(), &metadata) {
+            (Some(footer), _) => footer.schema().map(|schema| (schema, footer.version())),
+            (None, Some(first)) => first.header_as_schema().map(|s| (s, first.version())),
+            (None, None) => None,
         };
-        let metadata = first.metadata();
-        let Some(schema) = metadata.header_as_schema() else {
-            let problem = "the first message is no schema; this is no Arrow file or stream";
-            return Err(malformed(path, Some(first.offset), problem));
+        let Some((schema, version)) = found else {
+            let problem = "holds no schema; it is empty, cut off, or no Arrow file or stream";
+            return Err(malformed(path, None, problem));
         };
         if schema.endianness() != arrow_ipc::Endianness::Little {
             return Err(malformed(path, None, "is big-endian, which is not read"));
@@ -59,7 +61,7 @@ impl Shard {
             let schema = try_fb_to_schema(schema);
             schema.map(Arc::new).map_err(|error| malformed(path, None, error.to_string()))
         })?;
-        let decoder = FileDecoder::new(Arc::clone(&schema), metadata.version());
+        let decoder = FileDecoder::new(Arc::clone(&schema), version);
         Ok(Self { file, schema, bytes, messages, decoder })
     }
 

@@ -4,8 +4,8 @@
 //! Row groups are read page by page: memory is one page a column and a batch of some 8 MiB.
 //! Pages may be compressed with Snappy, gzip, LZ4, Brotli or Zstandard.
 
+mod pages;
 mod table;
-mod zstd;
 
 use super::rows::RowSource;
 use super::rows::row_source::TABLE_OPTIONS;

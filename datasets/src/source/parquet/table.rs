@@ -1,6 +1,6 @@
 //! The Parquet files of a dataset as one table.
 
-use super::zstd::RowGroup;
+use super::pages::RowGroup;
 use crate::Error;
 use crate::source::rows::hugging_face::{Features, METADATA_KEY};
 use crate::source::rows::paths::Paths;

@@ -3,8 +3,9 @@
 //! A [`Table`] yields record batches; [`RowSource`] makes samples of their rows. In reading order:
 //! [`table`] (the trait), [`hugging_face`] (what the metadata of that library say about columns),
 //! [`roles`] (which column is key, content and label), [`plain`] (column types that a dataset
-//! holds), [`paths`] (whether paths can be keys), [`shards`] (files of a folder and their splits), [`row_source`] (rows to samples), [`value`] and [`build`] (columns from values whose
-//! types the file does not declare), [`records`] (tables of formats that go sample by sample),
+//! holds), [`paths`] (whether paths can be keys), [`row_source`] (rows to samples), [`shards`]
+//! (files of a folder and their splits), [`value`] and [`build`] (columns from values whose types
+//! the file does not declare), [`records`] (tables of formats that go sample by sample),
 //! [`picture`] (pixels to a picture file).
 
 pub(crate) mod build;

@@ -162,7 +162,10 @@ impl<T: Table> RowSource<T> {
         };
         let label = match &current.labels {
             None => None,
-            Some(labels) => self.label(labels, row, batch)?,
+            Some(labels) => match self.label(labels, row) {
+                Ok(label) => label,
+                Err(reason) => return Ok(left_out(key, format!("{whence}: {reason}"))),
+            },
         };
         let extra = current.extra.as_ref().map(|extra| (Arc::clone(extra), row));
         Ok(Entry::Sample(Box::new(Item { key, whence, content, label, extra })))
@@ -194,12 +197,7 @@ impl<T: Table> RowSource<T> {
         Ok(key)
     }
 
-    fn label(
-        &mut self,
-        labels: &ArrayRef,
-        row: usize,
-        batch: &Batch,
-    ) -> Result<Option<i32>, Error> {
+    fn label(&mut self, labels: &ArrayRef, row: usize) -> Result<Option<i32>, String> {
         if labels.is_null(row) {
             return Ok(None);
         }
@@ -210,19 +208,13 @@ impl<T: Table> RowSource<T> {
                 // Hugging Face's class labels say -1 where a test set hides the label.
                 (Ok(-1), Some(_)) => Ok(None),
                 (Ok(label), Some(names)) if (0..names as i64).contains(&number) => Ok(Some(label)),
-                (_, Some(names)) => Err(fault(
-                    batch,
-                    row,
-                    format!("label {number}, but the file names {names} labels from 0"),
-                )),
+                (_, Some(names)) => {
+                    Err(format!("label {number}, but the file names {names} labels from 0"))
+                }
                 (Ok(label @ 0..), None) => Ok(Some(label)),
-                (_, None) => Err(fault(
-                    batch,
-                    row,
-                    format!(
-                        "label {number}, but labels are 0 to {}; name another column with --label",
-                        i32::MAX
-                    ),
+                (_, None) => Err(format!(
+                    "label {number}, but labels are 0 to {}; name another column with --label",
+                    i32::MAX
                 )),
             };
         }
@@ -231,8 +223,7 @@ impl<T: Table> RowSource<T> {
             return Ok(Some(*index));
         }
         if self.labels.names.len() >= LABELS_MAX {
-            let problem = format!("more than {LABELS_MAX} different labels; name another column");
-            return Err(fault(batch, row, problem));
+            return Err(format!("more than {LABELS_MAX} different labels; name another column"));
         }
         let index = i32::try_from(self.labels.names.len()).expect("at most LABELS_MAX");
         self.labels.names.push(name.to_owned());

@@ -153,23 +153,19 @@ fn places(path: &Path, options: &SourceOptions) -> Result<(PathBuf, PathBuf), Er
         (None, true) => {
             let tables = tables_in(path);
             let best = tables.iter().find(|table| is_metadata(table));
-            match (best, tables.as_slice()) {
-                (Some(table), _) => table.clone(),
-                (None, [table]) => table.clone(),
-                (None, tables) => {
-                    let whence = Whence { file: path.display().to_string(), ..Whence::default() };
-                    let problem = match tables {
-                        [] => "no table in it; name one with --table".to_owned(),
-                        [first, second, ..] => format!(
-                            "several tables in it, {} and {}; name one with --table",
-                            first.display(),
-                            second.display()
-                        ),
-                        [_] => unreachable!("one table is taken"),
-                    };
-                    return Err(Error::Malformed { whence: Box::new(whence), problem });
-                }
-            }
+            let found = match (best, tables.as_slice()) {
+                (Some(table), _) | (None, [table]) => Ok(table.clone()),
+                (None, []) => Err("no table in it; name one with --table".to_owned()),
+                (None, [first, second, ..]) => Err(format!(
+                    "several tables in it, {} and {}; name one with --table",
+                    first.display(),
+                    second.display()
+                )),
+            };
+            found.map_err(|problem| {
+                let whence = Whence { file: path.display().to_string(), ..Whence::default() };
+                Error::Malformed { whence: Box::new(whence), problem }
+            })?
         }
     };
     let root = match &options.root {
@@ -189,20 +185,17 @@ struct Extra {
     shape: Shape,
 }
 
-/// What the columns of a table become.
-struct Plan {
-    file: (usize, String),
-    key: Option<(usize, String)>,
-    label: Option<(usize, String)>,
-    kind: ContentKind,
-    /// Index of each class by its name; empty where labels are integers.
-    classes: HashMap<String, i32>,
-    labels: Vec<String>,
-    extra: Vec<Extra>,
+/// What is known of a table after the first pass.
+struct Survey {
+    columns: Columns,
+    /// Texts of each column that may be the label.
+    texts: HashMap<usize, BTreeSet<String>>,
+    /// What the files of each column are that may name them.
+    kinds: HashMap<usize, BTreeSet<&'static str>>,
     samples: u64,
 }
 
-impl Plan {
+impl Survey {
     /// Goes through a table.
     fn of(
         table: &Path,
@@ -213,7 +206,6 @@ impl Plan {
         let mut rows = Rows::open(table, format)?;
         let shown = table.display().to_string();
         let mut columns = Columns::named(rows.columns().unwrap_or_default()).map_err(wrong)?;
-        // Texts of each column that may be the label, and kinds of each that may name the files.
         let mut texts: HashMap<usize, BTreeSet<String>> = HashMap::new();
         let mut kinds: HashMap<usize, BTreeSet<&'static str>> = HashMap::new();
         while let Some(row) = rows.next()? {
@@ -234,6 +226,33 @@ impl Plan {
         if rows.count == 0 {
             return Err(wrong("the table has no rows".to_owned()));
         }
+        Ok(Self { columns, texts, kinds, samples: rows.count })
+    }
+}
+
+/// What the columns of a table become.
+struct Plan {
+    file: (usize, String),
+    key: Option<(usize, String)>,
+    label: Option<(usize, String)>,
+    kind: ContentKind,
+    /// Index of each class by its name; empty where labels are integers.
+    classes: HashMap<String, i32>,
+    labels: Vec<String>,
+    extra: Vec<Extra>,
+    samples: u64,
+}
+
+impl Plan {
+    /// For what a first pass found.
+    fn of(
+        table: &Path,
+        format: Format,
+        options: &SourceOptions,
+        wrong: &dyn Fn(String) -> Error,
+    ) -> Result<Self, Error> {
+        let Survey { columns, mut texts, mut kinds, samples } =
+            Survey::of(table, format, options, wrong)?;
         let with_name = |index: usize| (index, columns.all[index].name.clone());
         let file = column(&columns, "content", options.content.as_deref(), &FILE_COLUMNS)
             .map_err(wrong)?
@@ -250,7 +269,9 @@ impl Plan {
         let mut labels = Vec::new();
         if label.is_some_and(|index| columns.all[index].shape() == Shape::Text) {
             if texts.len() > CLASSES_MAX {
-                return Err(wrong(format!("more than {CLASSES_MAX} labels; --label is another?")));
+                return Err(wrong(format!(
+                    "more than {CLASSES_MAX} different labels; name another column with --label"
+                )));
             }
             labels = texts.into_iter().collect();
             labels.sort_by(|left, right| natural_order(left, right));
@@ -276,7 +297,7 @@ impl Plan {
             classes: classes.collect(),
             labels,
             extra: extra.map_err(wrong)?,
-            samples: rows.count,
+            samples,
         })
     }
 }

@@ -149,12 +149,12 @@ impl Source for TarSource {
             match self.advance() {
                 Ok(true) => {}
                 Ok(false) => {
-                    self.gather.flush().map_err(|problem| self.changed(problem))?;
+                    self.gather.flush().map_err(|problem| self.changed(&problem))?;
                     return Ok(self.gather.pop());
                 }
                 // The samples before it come first.
                 Err(error) => {
-                    self.gather.flush().map_err(|problem| self.changed(problem))?;
+                    self.gather.flush().map_err(|problem| self.changed(&problem))?;
                     self.failed = Some(error);
                 }
             }
@@ -193,7 +193,7 @@ impl TarSource {
         let path = format!("{} in {}", group.key, group.whence.file);
         match self.item(group) {
             Ok((item, cells)) => {
-                self.gather.push(item, cells).map_err(|problem| self.changed(problem))
+                self.gather.push(item, cells).map_err(|problem| self.changed(&problem))
             }
             Err(reason) => {
                 self.gather.note(Entry::Unreadable(LeftOut { path, reason }));
@@ -246,7 +246,7 @@ impl TarSource {
         };
         if part.member.bytes > IMAGE_BYTES_MAX {
             let bytes = part.member.bytes;
-            return Err(format!("{} bytes, the limit is {IMAGE_BYTES_MAX}", bytes));
+            return Err(format!("{bytes} bytes, the limit is {IMAGE_BYTES_MAX}"));
         }
         let samples = self.open.as_ref().expect("a sample comes of an open shard");
         if samples.members().is_plain() {
@@ -285,7 +285,7 @@ impl TarSource {
     }
 
     /// A shard has other parts or types than in the first pass.
-    fn changed(&self, problem: String) -> Error {
+    fn changed(&self, problem: &str) -> Error {
         let shard = &self.shards[self.next_shard.saturating_sub(1)];
         Error::Malformed {
             whence: Box::new(Whence { file: shard.display().to_string(), ..Whence::default() }),

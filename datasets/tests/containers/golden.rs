@@ -14,15 +14,15 @@ use sha2::{Digest, Sha256};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-fn golden(name: &str) -> PathBuf {
+pub(crate) fn golden(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/sources").join(name)
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn bytes_of(content: &Content) -> Vec<u8> {
+pub(crate) fn bytes_of(content: &Content) -> Vec<u8> {
     match content {
         Content::Bytes(bytes) => bytes.clone(),
         Content::File { path, bytes } => {

@@ -1,7 +1,8 @@
-//! Pages that are compressed with Zstandard, unfolded by a decoder in Rust.
+//! Pages that are compressed, unfolded with memory that grows with what is there.
 //!
-//! The `parquet` crate unfolds them by a library in C. Here it is told that such pages are not
-//! compressed, hands them over as they are, and what it hands over is unfolded.
+//! The `parquet` crate takes as much memory as a page claims, up to 2 GiB, and needs a library in C
+//! for Zstandard. So it is told that pages are not compressed, hands them over as they are, and what
+//! it hands over is unfolded here. LZ4, whose blocks do not say where they end, is left to it.
 
 use bytes::Bytes;
 use parquet::arrow::arrow_reader::RowGroups;
@@ -42,9 +43,9 @@ impl RowGroups for RowGroup<'_> {
             SerializedPageReader::new(Arc::clone(&self.file), chunk, rows, None)
         };
         let reader: Box<dyn PageReader> = match chunk.compression() {
-            Compression::ZSTD(_) => {
+            codec if is_unfolded_here(codec) => {
                 let plain = chunk.clone().into_builder().set_compression(Compression::UNCOMPRESSED);
-                Box::new(Unfolding { inner: open(&plain.build()?)? })
+                Box::new(Unfolding { codec, inner: open(&plain.build()?)? })
             }
             _ => Box::new(open(chunk)?),
         };
@@ -76,11 +77,13 @@ impl PageIterator for OneChunk {}
 
 /// Pages whose bytes are unfolded on the way.
 struct Unfolding {
+    codec: Compression,
     inner: SerializedPageReader<File>,
 }
 
 impl Unfolding {
-    fn unfold(page: Page) -> Result<Page> {
+    fn unfold(&self, page: Page) -> Result<Page> {
+        let unfolded = |buf: &Bytes, levels| unfolded(self.codec, buf, levels);
         Ok(match page {
             Page::DataPage {
                 buf,
@@ -130,22 +133,47 @@ impl Unfolding {
     }
 }
 
-fn unfolded(buffer: &Bytes, levels: u64) -> Result<Bytes> {
+fn is_unfolded_here(codec: Compression) -> bool {
+    use Compression::{BROTLI, GZIP, SNAPPY, ZSTD};
+    matches!(codec, SNAPPY | GZIP(_) | BROTLI(_) | ZSTD(_))
+}
+
+fn unfolded(codec: Compression, buffer: &Bytes, levels: u64) -> Result<Bytes> {
     let fault = |text: String| ParquetError::General(text);
     let levels = usize::try_from(levels).ok().filter(|levels| *levels <= buffer.len());
     let levels = levels.ok_or_else(|| fault("levels longer than their page".to_owned()))?;
     let mut bytes = buffer[..levels].to_vec();
     let folded = &buffer[levels..];
-    if !folded.is_empty() {
-        let decoder = ruzstd::decoding::StreamingDecoder::new(folded)
-            .map_err(|error| fault(format!("a page that is no Zstandard frame: {error}")))?;
-        decoder
-            .take(PAGE_BYTES_MAX + 1)
-            .read_to_end(&mut bytes)
-            .map_err(|error| fault(format!("a page that does not unfold: {error}")))?;
-        if bytes.len() as u64 > PAGE_BYTES_MAX {
-            return Err(fault(format!("a page of more than {PAGE_BYTES_MAX} bytes")));
+    if folded.is_empty() {
+        return Ok(Bytes::from(bytes));
+    }
+    let limit = PAGE_BYTES_MAX + 1;
+    let read = match codec {
+        Compression::SNAPPY => {
+            let claimed = snap::raw::decompress_len(folded).unwrap_or(usize::MAX);
+            // A copy of 64 bytes takes at least two.
+            if claimed / 64 > folded.len() {
+                return Err(fault("a Snappy block that claims an absurd length".to_owned()));
+            }
+            let plain = snap::raw::Decoder::new().decompress_vec(folded);
+            bytes.extend(plain.map_err(|error| fault(format!("a page: {error}")))?);
+            Ok(0)
         }
+        Compression::GZIP(_) => {
+            flate2::read::MultiGzDecoder::new(folded).take(limit).read_to_end(&mut bytes)
+        }
+        Compression::BROTLI(_) => {
+            brotli::Decompressor::new(folded, 1 << 16).take(limit).read_to_end(&mut bytes)
+        }
+        _ => {
+            let decoder = ruzstd::decoding::StreamingDecoder::new(folded)
+                .map_err(|error| fault(format!("a page that is no Zstandard frame: {error}")))?;
+            decoder.take(limit).read_to_end(&mut bytes)
+        }
+    };
+    read.map_err(|error| fault(format!("a page that does not unfold: {error}")))?;
+    if bytes.len() as u64 > PAGE_BYTES_MAX {
+        return Err(fault(format!("a page of more than {PAGE_BYTES_MAX} bytes")));
     }
     Ok(Bytes::from(bytes))
 }
@@ -160,7 +188,8 @@ impl Iterator for Unfolding {
 
 impl PageReader for Unfolding {
     fn get_next_page(&mut self) -> Result<Option<Page>> {
-        self.inner.get_next_page()?.map(Self::unfold).transpose()
+        let page = self.inner.get_next_page()?;
+        page.map(|page| self.unfold(page)).transpose()
     }
 
     fn peek_next_page(&mut self) -> Result<Option<PageMetadata>> {

@@ -1,0 +1,273 @@
+//! Another Meetpoint dataset: all of its samples, or those that a [`Pick`] names.
+//!
+//! What is stored in a coefficient form comes back as the file that it was made from. Each sample
+//! is held against its checksum; one that does not agree is unreadable, and the next one follows.
+
+use super::{Content, Entry, Finished, Item, Size, Source, SourceOptions, SourceSchema, Whence};
+use crate::{Error, LeftOut};
+use arrow_array::RecordBatch;
+use glob::Pattern;
+use meetpoint_format::dataset::{ContentKind, MANIFEST_NAME};
+use meetpoint_prepare::Dataset;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Which samples of a dataset are taken; by default all. A sample must pass each of them.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Pick {
+    /// Samples by their place in the dataset.
+    pub range: Option<Range<u64>>,
+    /// A pattern of keys: `*`, `?`, `[…]`; a `*` takes slashes too.
+    pub keys: Option<String>,
+    /// Names of labels; samples without a label pass none.
+    pub labels: Option<Vec<String>>,
+    /// As many of those that pass all else, with the seed that chooses them; in their order.
+    pub sample: Option<(u64, u64)>,
+}
+
+/// Says in words what is at `path`, if it is a Meetpoint dataset.
+pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
+    let is_one = path.join(MANIFEST_NAME).is_file()
+        && super::arrow::json(&path.join(MANIFEST_NAME))
+            .is_ok_and(|manifest| manifest["format"].as_str() == Some("meetpoint-dataset"));
+    Ok(is_one.then(|| format!("it holds {MANIFEST_NAME} of a Meetpoint dataset")))
+}
+
+/// Opens a dataset with all its samples.
+pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Error> {
+    options.allow_only("a Meetpoint dataset", &[])?;
+    open_picked(path, &Pick::default())
+}
+
+/// Opens a dataset with the samples that are picked. To choose a number of them, keys and labels
+/// of all are looked at once; it takes 8 bytes for each of those that pass.
+pub fn open_picked(path: &Path, pick: &Pick) -> Result<Box<dyn Source>, Error> {
+    let dataset = Dataset::open(path)?;
+    let passes = Passes::new(&dataset, pick, path)?;
+    let columns = Arc::clone(dataset.columns());
+    let mut picked = Picked {
+        schema: SourceSchema::clone(&columns),
+        file: path.display().to_string(),
+        dataset,
+        passes,
+        chosen: None,
+        next_batch: 0,
+        current: None,
+    };
+    if let Some((count, seed)) = pick.sample {
+        picked.choose(count, seed)?;
+    }
+    Ok(Box::new(picked))
+}
+
+/// What a sample must pass.
+struct Passes {
+    range: Range<u64>,
+    keys: Option<Pattern>,
+    labels: Option<Vec<i32>>,
+}
+
+impl Passes {
+    fn new(dataset: &Dataset, pick: &Pick, path: &Path) -> Result<Self, Error> {
+        let fault = |problem: String| super::rows::malformed(path, None, problem);
+        let all = dataset.len();
+        let range = pick.range.clone().unwrap_or(0..all);
+        if range.start > range.end || range.end > all {
+            return Err(fault(format!(
+                "has {all} samples, and {} to {} are picked",
+                range.start, range.end
+            )));
+        }
+        let keys = pick.keys.as_deref().map(Pattern::new).transpose();
+        let keys = keys.map_err(|error| fault(format!("a pattern of keys: {error}")))?;
+        let known = &dataset.manifest().labels;
+        let index = |name: &String| {
+            let index = known.iter().position(|label| label == name);
+            let index = index.and_then(|index| i32::try_from(index).ok());
+            index.ok_or_else(|| {
+                let some: Vec<&str> = known.iter().take(20).map(String::as_str).collect();
+                fault(format!("has no label {name:?}; it has {}", some.join(", ")))
+            })
+        };
+        let labels = pick.labels.as_ref();
+        let labels = labels.map(|names| names.iter().map(index).collect()).transpose()?;
+        Ok(Self { range, keys, labels })
+    }
+
+    fn take(&self, sample: u64, key: &str, label: Option<i32>) -> bool {
+        self.range.contains(&sample)
+            && self.keys.as_ref().is_none_or(|pattern| pattern.matches(key))
+            && self
+                .labels
+                .as_ref()
+                .is_none_or(|labels| label.is_some_and(|label| labels.contains(&label)))
+    }
+}
+
+/// The samples of a dataset that are picked.
+struct Picked {
+    dataset: Dataset,
+    schema: SourceSchema,
+    file: String,
+    passes: Passes,
+    /// The chosen samples, in order, where a number of them was asked for.
+    chosen: Option<Vec<u64>>,
+    next_batch: usize,
+    current: Option<Current>,
+}
+
+/// A record batch.
+struct Current {
+    first_sample: u64,
+    keys: Vec<String>,
+    extra: Option<Arc<RecordBatch>>,
+    row: usize,
+}
+
+impl Picked {
+    /// Chooses some of those that pass, each set of as many being as likely: a reservoir.
+    fn choose(&mut self, count: u64, seed: u64) -> Result<(), Error> {
+        let mut chosen: Vec<u64> = Vec::new();
+        let mut random = SplitMix(seed);
+        let mut seen = 0u64;
+        for batch in 0..self.dataset.record_batches() {
+            let rows = self.dataset.keyed_rows(batch)?;
+            for (row, key) in rows.keys.iter().enumerate() {
+                let sample = rows.first_sample + row as u64;
+                let label = self.dataset.locate(sample)?.label;
+                if !self.passes.take(sample, key, label) {
+                    continue;
+                }
+                seen += 1;
+                if (chosen.len() as u64) < count {
+                    chosen.push(sample);
+                } else {
+                    let place = random.below(seen);
+                    if place < count {
+                        chosen[place as usize] = sample;
+                    }
+                }
+            }
+        }
+        chosen.sort_unstable();
+        self.chosen = Some(chosen);
+        Ok(())
+    }
+
+    fn enter(&self, batch: usize) -> Result<Current, Error> {
+        let rows = self.dataset.keyed_rows(batch)?;
+        let extra = if self.schema.extra.fields().is_empty() {
+            None
+        } else {
+            Some(Arc::new(self.dataset.extra(batch, None)?))
+        };
+        Ok(Current { first_sample: rows.first_sample, keys: rows.keys, extra, row: 0 })
+    }
+
+    /// Whether a record batch can hold samples that are taken.
+    fn is_wanted(&self, batch: usize) -> bool {
+        let samples = self.dataset.samples_of(batch);
+        let range = &self.passes.range;
+        let overlaps = samples.start < range.end && range.start < samples.end;
+        overlaps
+            && self.chosen.as_ref().is_none_or(|chosen| {
+                let first = chosen.partition_point(|sample| *sample < samples.start);
+                chosen.get(first).is_some_and(|sample| *sample < samples.end)
+            })
+    }
+
+    fn entry(&self, current: &Current, row: usize) -> Result<Option<Entry>, Error> {
+        let sample = current.first_sample + row as u64;
+        let key = &current.keys[row];
+        let label = self.dataset.locate(sample)?.label;
+        let is_chosen = match &self.chosen {
+            Some(chosen) => chosen.binary_search(&sample).is_ok(),
+            None => self.passes.take(sample, key, label),
+        };
+        if !is_chosen {
+            return Ok(None);
+        }
+        let member = Some(format!("sample {sample}"));
+        let whence = Whence { file: self.file.clone(), member, offset: None };
+        let content = if self.schema.kind == ContentKind::None {
+            Vec::new()
+        } else {
+            match self.dataset.read_file(sample) {
+                Ok(bytes) => bytes,
+                Err(error) => {
+                    let reason = error.to_string();
+                    return Ok(Some(Entry::Unreadable(LeftOut { path: key.clone(), reason })));
+                }
+            }
+        };
+        let extra = current.extra.as_ref().map(|extra| (Arc::clone(extra), row));
+        let content = Content::Bytes(content);
+        Ok(Some(Entry::Sample(Box::new(Item { key: key.clone(), whence, content, label, extra }))))
+    }
+}
+
+impl Source for Picked {
+    fn schema(&self) -> &SourceSchema {
+        &self.schema
+    }
+
+    fn size(&self) -> Size {
+        let is_counted = self.passes.keys.is_none() && self.passes.labels.is_none();
+        let samples = match &self.chosen {
+            Some(chosen) => Some(chosen.len() as u64),
+            None => is_counted.then(|| self.passes.range.end - self.passes.range.start),
+        };
+        let is_all = samples == Some(self.dataset.len());
+        Size { samples, bytes: is_all.then(|| self.dataset.manifest().image_bytes) }
+    }
+
+    fn next(&mut self) -> Result<Option<Entry>, Error> {
+        loop {
+            let mut current = match self.current.take() {
+                Some(current) => current,
+                None => {
+                    let batch = self.next_batch;
+                    if batch == self.dataset.record_batches() {
+                        return Ok(None);
+                    }
+                    self.next_batch += 1;
+                    if !self.is_wanted(batch) {
+                        continue;
+                    }
+                    self.enter(batch)?
+                }
+            };
+            while current.row < current.keys.len() {
+                let row = current.row;
+                current.row += 1;
+                if let Some(entry) = self.entry(&current, row)? {
+                    self.current = Some(current);
+                    return Ok(Some(entry));
+                }
+            }
+        }
+    }
+
+    fn finish(&mut self) -> Result<Finished, Error> {
+        Ok(Finished { labels: self.dataset.manifest().labels.clone() })
+    }
+}
+
+/// SplitMix64 (Steele, Lea and Flood 2014).
+struct SplitMix(u64);
+
+impl SplitMix {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below `bound`: the upper half of a product, whose bias is below 2⁻⁴⁰ here.
+    fn below(&mut self, bound: u64) -> u64 {
+        ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
+    }
+}

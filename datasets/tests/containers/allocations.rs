@@ -1,0 +1,45 @@
+//! The largest single allocation of this program, so that a length that only a header claims is
+//! found out when memory is set aside for it.
+
+#![expect(unsafe_code, reason = "an allocator is an unsafe trait")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+static LARGEST: AtomicUsize = AtomicUsize::new(0);
+
+struct Watching;
+
+// SAFETY: every call goes on to the system's allocator as it came.
+unsafe impl GlobalAlloc for Watching {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        LARGEST.fetch_max(layout.size(), Ordering::Relaxed);
+        // SAFETY: the caller keeps the promises of `alloc`.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller keeps the promises of `dealloc`.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        LARGEST.fetch_max(layout.size(), Ordering::Relaxed);
+        // SAFETY: the caller keeps the promises of `alloc_zeroed`.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        LARGEST.fetch_max(size, Ordering::Relaxed);
+        // SAFETY: the caller keeps the promises of `realloc`.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+#[global_allocator]
+static WATCHING: Watching = Watching;
+
+/// Bytes of the largest allocation so far, of all tests.
+pub(crate) fn largest() -> usize {
+    LARGEST.load(Ordering::Relaxed)
+}

@@ -1,0 +1,201 @@
+//! A pack that is killed at any point is gone on with: no sample lost, none twice, the same bytes.
+
+use crate::support::{Bench, files, jpeg};
+use meetpoint_datasets::{Error, JpegOptions, OnError, PackOptions, PackSummary, pack};
+use meetpoint_format::dataset::{Form, MANIFEST_NAME, Manifest};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::Ordering;
+
+/// Where the process that is to be killed finds its work; without it, its test has nothing to do.
+const FOLDER: &str = "MEETPOINT_TEST_PACK_IN";
+
+fn options() -> PackOptions {
+    PackOptions {
+        resume: true,
+        on_error: OnError::Skip,
+        part_bytes_target: 12_000,
+        threads: 3,
+        ..PackOptions::default()
+    }
+}
+
+/// Some hundred small pictures, a few of them broken.
+fn bench() -> Bench {
+    let bench = Bench::new();
+    for index in 0..160_u16 {
+        let name = format!("class{}/{index}.jpg", index % 3);
+        match index % 40 {
+            7 => bench.put(&name, b"not a picture"),
+            _ => bench.put(&name, &jpeg(20 + index % 50, 30, index as u8)),
+        }
+    }
+    bench
+}
+
+/// What lies in places to write in, in bytes.
+fn bytes_written(folder: &Path) -> u64 {
+    let places = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let places = places.filter(|path| path.to_string_lossy().contains(".partial-"));
+    let files = places.flat_map(|place| std::fs::read_dir(place).into_iter().flatten());
+    files.filter_map(|file| file.ok()?.metadata().ok()).map(|metadata| metadata.len()).sum()
+}
+
+/// The files of a dataset, its manifest without the place of the source.
+fn bytes_of(bench: &Bench) -> BTreeMap<String, Vec<u8>> {
+    let mut files = files(&bench.to());
+    let mut manifest = Manifest::from_json(&files[MANIFEST_NAME]).unwrap();
+    manifest.provenance.source.clear();
+    files.insert(MANIFEST_NAME.to_owned(), manifest.to_json().into_bytes());
+    files
+}
+
+/// Runs the pack below in a process of its own.
+fn start(folder: &Path) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["resume::packs_where_it_is_told_to", "--exact", "--test-threads", "1"])
+        .env(FOLDER, folder)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+/// The work of the process that is killed.
+#[test]
+fn packs_where_it_is_told_to() {
+    let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) else { return };
+    pack(&folder.join("in"), &folder.join("out"), &options(), &mut |_| ()).unwrap();
+}
+
+/// Lets a process pack until it has written so much, and kills it; tells whether it was done.
+fn pack_until(folder: &Path, bytes: u64) -> bool {
+    let mut process = start(folder);
+    loop {
+        if let Some(status) = process.try_wait().unwrap() {
+            assert!(status.success(), "the pack fails");
+            return true;
+        }
+        if bytes_written(folder) >= bytes {
+            process.kill().unwrap();
+            process.wait().unwrap();
+            return folder.join("out").exists();
+        }
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_pack_that_is_killed_at_any_point_and_gone_on_with_is_the_same() {
+    let whole = bench();
+    let summary = whole.pack_with(&options()).unwrap();
+    assert!(summary.parts > 8 && summary.unreadable.len() == 4);
+    let bytes = summary.file_bytes;
+    let expected = bytes_of(&whole);
+    let mut parts_resumed = 0;
+    let mut random = 0x5eed_u64;
+    for _ in 0..12 {
+        let bench = Bench::with_source_of(&whole);
+        for _ in 0..3 {
+            // The generator of Knuth's MMIX; its upper bits are the random ones.
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            if pack_until(bench.path(), (random >> 33) % bytes) {
+                break;
+            }
+        }
+        if !bench.to().exists() {
+            let summary = bench.pack_with(&options()).unwrap();
+            assert_eq!(summary.unreadable.len(), 4);
+            parts_resumed += summary.parts_resumed;
+        }
+        assert!(bytes_of(&bench) == expected, "the dataset differs");
+        assert_eq!(bench.names(), ["in", "out"]);
+    }
+    assert!(parts_resumed > 0, "no part was ever kept");
+}
+
+/// A pack that is stopped by its user when so many samples are done.
+fn stop_after(bench: &Bench, samples: u64, options: &PackOptions) {
+    let stop = &options.stop;
+    let result = pack(&bench.from(), &bench.to(), options, &mut |step| {
+        stop.store(step.samples_done >= samples, Ordering::Relaxed);
+    });
+    assert!(matches!(result, Err(Error::Interrupted)), "{result:?}");
+}
+
+fn go_on(bench: &Bench, options: PackOptions) -> Result<PackSummary, Error> {
+    bench.pack_with(&PackOptions { resume: true, ..options })
+}
+
+fn partial(bench: &Bench) -> Option<PathBuf> {
+    let name = bench.names().into_iter().find(|name| name.contains(".partial-"))?;
+    Some(bench.path().join(name))
+}
+
+#[test]
+fn a_pack_that_is_stopped_leaves_its_parts_only_where_it_may_be_gone_on_with() {
+    let bench = bench();
+    stop_after(&bench, 100, &PackOptions { resume: false, ..options() });
+    assert!(partial(&bench).is_none());
+    stop_after(&bench, 100, &options());
+    assert!(partial(&bench).is_some());
+    let summary = go_on(&bench, options()).unwrap();
+    assert!(summary.parts_resumed > 3);
+    assert_eq!(bench.names(), ["in", "out"]);
+}
+
+#[test]
+fn a_pack_without_resume_removes_what_was_left() {
+    let bench = bench();
+    stop_after(&bench, 100, &options());
+    let left = partial(&bench).unwrap();
+    let summary = bench.pack_with(&PackOptions { resume: false, ..options() }).unwrap();
+    assert_eq!((summary.parts_resumed, summary.cleaned.len()), (0, 1));
+    assert!(!left.exists());
+}
+
+#[test]
+fn a_damaged_part_is_not_kept() {
+    let bench = bench();
+    stop_after(&bench, 100, &options());
+    let part = partial(&bench).unwrap().join("part-00002.arrow");
+    let mut bytes = std::fs::read(&part).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&part, bytes).unwrap();
+    assert_eq!(go_on(&bench, options()).unwrap().parts_resumed, 2);
+    assert!(meetpoint_datasets::verify(&bench.to(), &mut |_| ()).unwrap().is_sound());
+}
+
+#[test]
+fn a_journal_that_ends_in_the_middle_of_a_line_loses_that_line_alone() {
+    let bench = bench();
+    stop_after(&bench, 100, &options());
+    let journal = partial(&bench).unwrap().join("journal.jsonl");
+    let text = std::fs::read(&journal).unwrap();
+    let lines = text.iter().filter(|byte| **byte == b'\n').count() as u64;
+    std::fs::write(&journal, &text[..text.len() - 3]).unwrap();
+    // The first line says what is written, and the last one is cut off.
+    assert_eq!(go_on(&bench, options()).unwrap().parts_resumed, lines - 2);
+}
+
+#[test]
+fn what_was_begun_with_other_options_or_another_source_is_not_gone_on_with() {
+    let bench = bench();
+    stop_after(&bench, 100, &options());
+    let compact = JpegOptions { form: Form::Compact, ..JpegOptions::default() };
+    let error = go_on(&bench, PackOptions { jpeg: compact, ..options() }).unwrap_err().to_string();
+    assert!(error.contains("form was \"jpeg\", is \"compact\" now"), "{error}");
+    assert!(error.contains("without --resume"), "{error}");
+    bench.put("class0/another.jpg", &jpeg(9, 9, 9));
+    let error = go_on(&bench, options()).unwrap_err().to_string();
+    assert!(error.contains("files of the source was"), "{error}");
+    assert!(partial(&bench).is_some(), "a refusal removes nothing");
+}
+
+#[test]
+fn a_pack_with_nothing_to_go_on_with_begins() {
+    let bench = bench();
+    assert_eq!(go_on(&bench, options()).unwrap().parts_resumed, 0);
+}

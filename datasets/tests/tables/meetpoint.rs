@@ -1,0 +1,90 @@
+//! A dataset as a source: what was packed comes back, all of it or what is picked.
+
+use crate::support::{Yield, options, read, recognised, sample, tables};
+use meetpoint_datasets::source::SourceOptions;
+use meetpoint_datasets::source::meetpoint::{Pick, open_picked};
+use meetpoint_datasets::{JpegOptions, PackOptions, pack};
+use meetpoint_format::dataset::Form;
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// Packs the saved Hugging Face dataset: 4 samples with labels and further columns.
+fn packed(folder: &Path, form: Form) -> std::path::PathBuf {
+    let to = folder.join("packed");
+    let options = PackOptions {
+        source: SourceOptions { split: Some("train".to_owned()), ..SourceOptions::default() },
+        jpeg: JpegOptions { form, ..JpegOptions::default() },
+        ..PackOptions::default()
+    };
+    pack(&tables().join("saved"), &to, &options, &mut |_| ()).unwrap();
+    to
+}
+
+fn rows(got: &Yield) -> Vec<Value> {
+    got.items.iter().map(sample).collect()
+}
+
+#[test]
+fn what_was_packed_comes_back_from_each_form() {
+    let source = tables().join("saved");
+    let (_, open) = recognised(&source)[0];
+    let wanted = open(&source, &options(&json!({ "split": "train" }))).unwrap();
+    let wanted = read(wanted).unwrap();
+    for form in [Form::Jpeg, Form::Fast] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = packed(folder.path(), form);
+        let found = recognised(&path);
+        let [("meetpoint", open)] = found[..] else { panic!("{found:?}") };
+        let got = read(open(&path, &SourceOptions::default()).unwrap()).unwrap();
+        assert_eq!(rows(&got), rows(&wanted));
+        assert_eq!((&got.labels, got.kind), (&wanted.labels, wanted.kind));
+        assert_eq!(got.name, wanted.name);
+    }
+}
+
+#[test]
+fn samples_are_picked_by_place_key_label_and_chance() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = packed(folder.path(), Form::Jpeg);
+    let keys = |pick: Pick| {
+        let got = read(open_picked(&path, &pick)?)?;
+        let keys = got.items.iter().map(|item| item.key.trim_end_matches(".jpg").to_owned());
+        Ok::<_, meetpoint_datasets::Error>(keys.collect::<Vec<_>>().join(" "))
+    };
+    let pick = Pick::default;
+    assert_eq!(keys(pick()).unwrap(), "photo0 photo1 photo2 photo3");
+    assert_eq!(keys(Pick { range: Some(1..3), ..pick() }).unwrap(), "photo1 photo2");
+    assert_eq!(keys(Pick { keys: Some("*[03].jpg".into()), ..pick() }).unwrap(), "photo0 photo3");
+    let cats = Some(vec!["cat".to_owned()]);
+    assert_eq!(keys(Pick { labels: cats.clone(), ..pick() }).unwrap(), "photo0 photo3");
+    let both = Pick { labels: cats, range: Some(1..4), ..pick() };
+    assert_eq!(keys(both).unwrap(), "photo3");
+    let two = |seed| keys(Pick { sample: Some((2, seed)), ..pick() }).unwrap();
+    assert_eq!(two(7), two(7));
+    let seen: std::collections::BTreeSet<String> = (0..60).map(two).collect();
+    assert_eq!(seen.len(), 6, "each pair is chosen by some seed: {seen:?}");
+    assert_eq!(keys(Pick { sample: Some((9, 1)), ..pick() }).unwrap().split(' ').count(), 4);
+    for (pick, words) in [
+        (Pick { range: Some(2..9), ..pick() }, "4 samples"),
+        (Pick { labels: Some(vec!["cow".into()]), ..pick() }, "cat, dog, eel"),
+        (Pick { keys: Some("[".into()), ..pick() }, "pattern"),
+    ] {
+        let error = keys(pick).unwrap_err().to_string();
+        assert!(error.contains(words), "{error}");
+    }
+}
+
+#[test]
+fn a_damaged_sample_is_named_and_the_rest_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = packed(folder.path(), Form::Jpeg);
+    let part = path.join("part-00000.arrow");
+    let mut bytes = std::fs::read(&part).unwrap();
+    let second = bytes.windows(2).enumerate().filter(|(_, two)| *two == b"\xff\xd8").nth(1);
+    let at = second.unwrap().0 + 100;
+    bytes[at] ^= 1;
+    std::fs::write(&part, bytes).unwrap();
+    let got = read(open_picked(&path, &Pick::default()).unwrap()).unwrap();
+    assert_eq!(got.items.len(), 3);
+    assert!(got.unreadable[0].contains("photo1.jpg"), "{:?}", got.unreadable);
+}
