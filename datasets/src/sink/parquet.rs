@@ -10,7 +10,8 @@ use super::{Closed, KEY, LABEL, OutSample, Refusal, Shards, Sink, Tally};
 use super::{content_name, one_row};
 use crate::Error;
 use crate::source::{ContentKind, SourceSchema};
-use ::parquet::arrow::ArrowWriter;
+use ::parquet::arrow::arrow_writer::ArrowWriterOptions;
+use ::parquet::arrow::{ARROW_SCHEMA_META_KEY, ArrowWriter, encode_arrow_schema};
 use ::parquet::basic::Compression;
 use ::parquet::errors::ParquetError;
 use ::parquet::file::metadata::KeyValue;
@@ -20,6 +21,7 @@ use arrow_array::builder::{BinaryBuilder, Int64Builder, StringBuilder};
 use arrow_array::{ArrayRef, RecordBatch, StructArray};
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
 use arrow_select::concat::concat_batches;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -140,8 +142,12 @@ impl Parquet {
         let path = self.folder.join(format!("data-{:05}.parquet", self.open.len()));
         let output = Output::create(path)?;
         let schema = Arc::clone(&self.schema);
-        let properties = Some(self.properties.clone());
-        let writer = ArrowWriter::try_new(output, schema, properties);
+        // The schema is written with the footer, when the names of the labels are known: readers
+        // take the metadata of columns from it, and from nowhere else.
+        let options = ArrowWriterOptions::new()
+            .with_properties(self.properties.clone())
+            .with_skip_arrow_metadata(true);
+        let writer = ArrowWriter::try_new_with_options(output, schema, options);
         self.open.push(writer.map_err(|error| self.failed(error))?);
         Ok(())
     }
@@ -259,7 +265,14 @@ impl Sink for Parquet {
         self.end_file()?;
         let features = self.features(labels);
         let mut tally = Tally::default();
+        let metadata =
+            features.iter().map(|text| (features::METADATA_KEY.to_owned(), text.clone()));
+        let schema =
+            self.schema.as_ref().clone().with_metadata(metadata.collect::<BTreeMap<_, _>>());
+        let encoded = encode_arrow_schema(&schema);
         for mut writer in std::mem::take(&mut self.open) {
+            let key = ARROW_SCHEMA_META_KEY.to_owned();
+            writer.append_key_value_metadata(KeyValue::new(key, encoded.clone()));
             if let Some(features) = &features {
                 let key = features::METADATA_KEY.to_owned();
                 writer.append_key_value_metadata(KeyValue::new(key, features.clone()));

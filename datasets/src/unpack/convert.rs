@@ -10,6 +10,8 @@ use crate::{Error, LeftOut, OnError};
 use std::io::Read;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How far it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -67,7 +69,7 @@ pub fn convert(
 ) -> Result<ConvertSummary, Error> {
     let kept = Kept::of(&source.schema().extra, &options.without)?;
     let mut schema = source.schema().clone();
-    schema.extra = std::sync::Arc::clone(&kept.schema);
+    schema.extra = Arc::clone(&kept.schema);
     let foreign = |path: &Path| foreign::entry_of(path, options.sink, None);
     let replace = Replace::Files { force: options.force, foreign: &foreign };
     // What is named by a pattern or lies elsewhere is no place that could hold the destination.
@@ -80,14 +82,14 @@ pub fn convert(
     let size = source.size();
     let mut keys = Keys::default();
     let mut bytes_done = 0;
-    let taken = std::sync::atomic::AtomicU64::new(0);
+    let taken = AtomicU64::new(0);
     let mut next = || {
         let entry = source.next()?;
         Ok(entry.map(|entry| match entry {
             Entry::Sample(mut item) => {
                 item.extra = item.extra.map(|(batch, row)| (kept.project(batch), row));
                 bytes_done += item.content.bytes();
-                taken.store(bytes_done, std::sync::atomic::Ordering::Relaxed);
+                taken.store(bytes_done, Ordering::Relaxed);
                 if keys.insert(&item.key) { Job::Read(item) } else { Job::Twice(item) }
             }
             Entry::Unreadable(left_out) => Job::Unreadable(left_out),
@@ -100,17 +102,11 @@ pub fn convert(
         _ => 0,
     };
     let mut report = |written: &Written| {
-        let bytes_done = taken.load(std::sync::atomic::Ordering::Relaxed);
+        let bytes_done = taken.load(Ordering::Relaxed);
         progress(ConvertProgress { samples_done: written.checked, bytes_done, size });
     };
     let mut written = drive(sink.as_mut(), options, &mut next, &bytes_of, &read, &mut report)?;
-    let all_failed = written.samples == 0 && !written.damaged.is_empty();
-    if all_failed || options.on_error == OnError::Fail && !written.damaged.is_empty() {
-        return Err(Error::Unconverted { samples: written.damaged, checked: written.checked });
-    }
-    if written.samples == 0 {
-        return Err(Error::NoSamples { path: from.to_path_buf() });
-    }
+    check(&mut written, from, options.on_error)?;
     let labels = source.finish()?.labels;
     let closed = sink.finish(&labels)?;
     written.add(&closed);
@@ -130,6 +126,19 @@ pub fn convert(
         cleaned: destination.cleaned,
         replaced,
     })
+}
+
+/// Whether what was written is to stay.
+fn check(written: &mut Written, from: &Path, on_error: OnError) -> Result<(), Error> {
+    let all_failed = written.samples == 0 && !written.damaged.is_empty();
+    if all_failed || on_error == OnError::Fail && !written.damaged.is_empty() {
+        let samples = std::mem::take(&mut written.damaged);
+        return Err(Error::Unconverted { samples, checked: written.checked });
+    }
+    if written.samples == 0 {
+        return Err(Error::NoSamples { path: from.to_path_buf() });
+    }
+    Ok(())
 }
 
 /// What a thread is to do about an entry.

@@ -1,7 +1,7 @@
 //! Samples out: a dataset, or any source, into a folder of files of another kind, whole or not at
 //! all.
 //!
-//! In reading order: [`unpack`] (a dataset), [`convert`] (a source), `drive` (samples into a
+//! In reading order: [`unpack`] (a dataset), [`convert()`] (a source), `drive` (samples into a
 //! sink), `foreign` (whether a folder holds something that would not be written again).
 
 mod convert;

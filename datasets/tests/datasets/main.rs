@@ -15,6 +15,7 @@ mod lies;
 mod packing;
 mod places;
 mod resume;
+mod sinks;
 mod sources;
 mod support;
 mod unpacking;

@@ -220,7 +220,7 @@ impl TarSource {
         let cells = cells.collect::<Result<Vec<_>, String>>()?;
         let told = match &self.plan.key {
             Some(From::Field(part, field)) => match field_of(&json, part, field) {
-                Cell::Json(Value::String(key)) => Some(key),
+                Cell::Json(Value::String(key)) if !key.is_empty() => Some(key),
                 _ => None,
             },
             _ => None,
