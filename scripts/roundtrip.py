@@ -111,7 +111,8 @@ def write_webdataset(folder, made):
     with webdataset.ShardWriter(f"{folder}/set-%06d.tar", maxcount=10, verbose=0) as writer:
         for sample in made:
             stem, ending = sample["key"].rsplit(".", 1)
-            more = {name: sample[name] for name in ["key", "count", "caption"]}
+            more = {name: sample[name] for name in ["count", "caption"]}
+            more["meetpoint.key"] = sample["key"]
             content = {"__key__": stem, ending: sample["image"], "cls": sample["label"]}
             writer.write({**content, "json": more})
     return ["count", "caption"]
@@ -216,7 +217,7 @@ def read_webdataset(folder):
     for sample in webdataset.WebDataset(shards, shardshuffle=False):
         more = json.loads(sample["json"]) if "json" in sample else {}
         content = next(sample[ending] for ending in ["jpg", "png"] if ending in sample)
-        key = more.pop("key", sample["__key__"])
+        key = more.pop("meetpoint.key", sample["__key__"])
         found.append({**more, "key": key, "image": content, "label": int(sample["cls"])})
     return found, None
 

@@ -26,7 +26,8 @@ pub const KEY_INDEX_NAME: &str = "keys.idx";
 pub const KEY_INDEX_VERSION: u32 = 1;
 
 const MAGIC: &[u8; 8] = b"MPKEYIDX";
-const HEADER_BYTES: usize = 128;
+/// Bytes of the header, which says which manifest the index belongs to.
+pub const HEADER_BYTES: usize = 128;
 const HEADER_CRC_AT: usize = 124;
 const BUCKET_BYTES: u64 = 16;
 const ENTRY_BYTES: u64 = 16;

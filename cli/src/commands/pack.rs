@@ -16,13 +16,13 @@ use std::time::SystemTime;
 
 /// Pack a source of samples into a dataset: Arrow IPC files and dataset.json.
 ///
-/// A source is a folder of pictures, or one of the kinds that --from lists; which one it is, is found
-/// out by looking. Content, keys, labels and any further columns are taken over. Pictures are JPEG,
-/// PNG, WebP, BMP, GIF (first frame) or TIFF and are stored byte for byte as they are, but for
-/// progressive JPEGs, which become baseline ones: file bytes change, pixels do not; --progressive
-/// keep leaves them. Of a folder, sub-folders of the first level are classes; a folder without
-/// sub-folders has no labels; keys are relative paths, in natural order (file2 before file10). The
-/// dataset appears whole or not at all; `meetpoint unpack` is the way back.
+/// A source is a folder of pictures, or one of the kinds that --from lists; which one it is, is
+/// found out by looking. Content, keys, labels and any further columns are taken over. Pictures are
+/// JPEG, PNG, WebP, BMP, GIF (first frame) or TIFF and are stored byte for byte as they are, but
+/// for progressive JPEGs, which become baseline ones: file bytes change, pixels do not;
+/// --progressive keep leaves them. Of a folder, sub-folders of the first level are classes; a
+/// folder without sub-folders has no labels; keys are relative paths, in natural order (file2
+/// before file10). The dataset appears whole or not at all; `meetpoint unpack` is the way back.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   meetpoint pack photos photos.set
@@ -66,8 +66,8 @@ pub(crate) struct Arguments {
     /// not).
     #[arg(long)]
     optimize_huffman: bool,
-    /// What makes a picture unreadable: it does not decode, or its header does not read (faster, and
-    /// what is re-written or converted is not held against the file).
+    /// What makes a picture unreadable: it does not decode, or its header does not read (faster,
+    /// and what is re-written or converted is not held against the file).
     #[arg(long, value_enum, default_value = "decode", value_name = "HOW")]
     check: CheckName,
     /// Size after which the next part begins; each of several devices holds whole parts.

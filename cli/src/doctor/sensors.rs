@@ -97,7 +97,7 @@ mod tests {
         ]);
         let findings = energy(&system.meters());
         assert_eq!(findings[0].state, State::Ready);
-        let package = "rapl:package-0: the processor package, whatever runs on it; no memory \
+        let package = "rapl:package-0: a processor package, whatever runs on it; no memory \
                        modules, drives, fans; steps of 6.1e-5 J, renewed each 1.00 ms; ";
         assert!(findings[0].found.starts_with(package), "{}", findings[0].found);
         assert_eq!(findings[1].state, State::Missing);

@@ -11,6 +11,7 @@ use super::{Closed, OutSample, Refusal, Shards, Sink, SinkKind, Tally, Value, ty
 use super::{tree, unheld, value};
 use crate::Error;
 use crate::pack::keys::Keys;
+use crate::source::tar::WHOLE_KEY;
 use crate::source::{ContentKind, SourceSchema};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -85,7 +86,7 @@ impl WebDataset {
         }
         let mut object = sample.json()?;
         if name.is_renamed {
-            object.insert(super::KEY.to_owned(), sample.key.into());
+            object.insert(WHOLE_KEY.to_owned(), sample.key.into());
         }
         if !object.is_empty() {
             let text = serde_json::to_vec(&object).expect("an object of plain values serialises");

@@ -1,8 +1,8 @@
 //! A folder of files, a sample each: which of them, in which order and with which label.
 //!
 //! No file is passed over without a word: an image by name or by content is a sample or named as
-//! unreadable, any other file is named, and only hidden and side files are counted alone. Folders of
-//! sounds, texts or anything else are read where [`SourceOptions::kind`] says so, by name.
+//! unreadable, any other file is named, and only hidden and side files are counted alone. Folders
+//! of sounds, texts or anything else are read where [`SourceOptions::kind`] says so, by name.
 
 use super::{
     Content, ContentKind, Entry, Finished, Item, Size, Source, SourceOptions, SourceSchema, Whence,

@@ -7,8 +7,8 @@
 //!
 //! In reading order: [`Source`] (the trait), [`SourceSchema`] (what its samples are made of),
 //! [`Entry`] and [`Item`] (one of them), [`Finished`] (what is known at the end),
-//! [`SourceOptions`] (what a user says about it), [`detect()`] (which kind something is), and then a
-//! module for each kind.
+//! [`SourceOptions`] (what a user says about it), [`detect()`] (which kind something is), and then
+//! a module for each kind.
 
 pub mod arrow;
 pub mod cifar;

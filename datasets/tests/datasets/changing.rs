@@ -63,10 +63,11 @@ fn a_folder_without_files_of_the_kind_says_so() {
 fn a_source_that_changes_while_it_is_packed_is_refused() {
     let names: Vec<String> = (0..60).map(|index| format!("{index}.jpg")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let changes: [(&str, &dyn Fn(&Bench)); 3] = [
-        ("a file comes", &|bench| bench.put("more.jpg", &jpeg(8, 8, 8))),
-        ("a file goes", &|bench| std::fs::remove_file(bench.from().join("0.jpg")).unwrap()),
-        ("a file grows", &|bench| bench.put("59.jpg", &jpeg(90, 90, 8))),
+    type Change = fn(&Bench);
+    let changes: [(&str, Change); 3] = [
+        ("a file comes", |bench| bench.put("more.jpg", &jpeg(8, 8, 8))),
+        ("a file goes", |bench| std::fs::remove_file(bench.from().join("0.jpg")).unwrap()),
+        ("a file grows", |bench| bench.put("59.jpg", &jpeg(90, 90, 8))),
     ];
     for (words, change) in changes {
         let bench = Bench::with_images(&names);

@@ -1,8 +1,11 @@
 //! A pack that is killed at any point is gone on with: no sample lost, none twice, the same bytes.
 
 use crate::support::{Bench, files, jpeg};
+use meetpoint_datasets::index::check_keys;
 use meetpoint_datasets::{Error, JpegOptions, OnError, PackOptions, PackSummary, pack};
 use meetpoint_format::dataset::{Form, MANIFEST_NAME, Manifest};
+use meetpoint_format::key_index::HEADER_BYTES;
+use meetpoint_prepare::Dataset;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -48,6 +51,10 @@ fn bytes_of(bench: &Bench) -> BTreeMap<String, Vec<u8>> {
     let mut manifest = Manifest::from_json(&files[MANIFEST_NAME]).unwrap();
     manifest.provenance.source.clear();
     files.insert(MANIFEST_NAME.to_owned(), manifest.to_json().into_bytes());
+    // Its head says which manifest it belongs to; the rest are the keys.
+    let keys = files.get_mut("keys.idx").unwrap();
+    assert_eq!(check_keys(&Dataset::open(&bench.to()).unwrap()).unwrap(), None);
+    keys.drain(..HEADER_BYTES);
     files
 }
 

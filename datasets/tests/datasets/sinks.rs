@@ -287,7 +287,9 @@ fn further_columns_come_back_from_every_sink() {
         let source = || memory(pictures(12), Some(plain_columns(12)), &["cat", "dog"]);
         let wanted = held(&mut source());
         let summary = converted(&bench, source(), &to(sink)).unwrap();
-        assert_eq!(summary.notes.iter().filter(|note| note.contains("column")).count(), 0);
+        let notes: Vec<_> = summary.notes.iter().filter(|note| note.contains("column")).collect();
+        // A feature of TensorFlow does not tell a text from bytes.
+        assert_eq!(notes.len(), usize::from(sink == SinkKind::TfRecord), "{sink:?}: {notes:?}");
         let mut back = opened(&bench, sink);
         let got = held(back.as_mut());
         assert_eq!(got.samples, wanted.samples, "{sink:?}");

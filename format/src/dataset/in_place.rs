@@ -1,10 +1,10 @@
 //! Content that stays where it lies: a column says in which file, and where there.
 //!
 //! The last column of such a dataset is [`PLACE_COLUMN`], a struct of five: `path` of the file
-//! relative to the root (`Utf8`), `offset` and `bytes` of the content in it (`UInt64`), and what the
-//! file was when it was indexed: `file_bytes` (`UInt64`) and `modified_ns`, its time of last change
-//! in nanoseconds since 1970 (`Int64`). The metadata of the field hold the root. The content column
-//! has no bytes then; `crc32c` is that of the bytes in the file.
+//! relative to the root (`Utf8`), `offset` and `bytes` of the content in it (`UInt64`), and what
+//! the file was when it was indexed: `file_bytes` (`UInt64`) and `modified_ns`, its time of last
+//! change in nanoseconds since 1970 (`Int64`). The metadata of the field hold the root. The content
+//! column has no bytes then; `crc32c` is that of the bytes in the file.
 
 use super::Columns;
 use super::schema::{IMAGE_BYTES_MAX, KEY_BYTES_MAX, KIND_KEY};

@@ -1,9 +1,9 @@
 //! FFCV: a `.beton` file, version 2.
 //!
 //! After FFCV's own `types.py`, `fields/` and `memory_allocator.py`: a header of 24 bytes, a
-//! descriptor of 1,041 bytes for each field, a table with a row for each sample, pages with the data,
-//! and a table of what was allocated in them, which alone knows how long a JPEG is. Fields are
-//! floats, integers, pictures (JPEG, or pixels, which become PNG), bytes, arrays and JSON.
+//! descriptor of 1,041 bytes for each field, a table with a row for each sample, pages with the
+//! data, and a table of what was allocated in them, which alone knows how long a JPEG is. Fields
+//! are floats, integers, pictures (JPEG, or pixels, which become PNG), bytes, arrays and JSON.
 
 mod layout;
 

@@ -17,6 +17,7 @@ use super::names::Seen;
 use super::{Content, Entry, Finished, Item, Size, Source, SourceOptions, SourceSchema, Whence};
 use crate::{Error, LeftOut};
 use meetpoint_format::dataset::schema::{IMAGE_BYTES_MAX, KEY_BYTES_MAX};
+pub(crate) use plan::WHOLE_KEY;
 use plan::{From, Plan};
 use samples::{Group, Part, Samples, Yield};
 use serde_json::Value;

@@ -6,6 +6,8 @@ use crate::source::columns::Shape;
 use crate::source::{ContentKind, SourceOptions};
 use std::collections::{BTreeSet, HashMap};
 
+/// Field of a sample's JSON that holds its whole key, where the name of its members cannot.
+pub(crate) const WHOLE_KEY: &str = "meetpoint.key";
 /// Columns that every dataset has.
 const RESERVED: [&str; 4] = ["key", "label", "crc32c", "entry_points"];
 
@@ -169,17 +171,17 @@ fn is_flat_json(part: &PartSeen) -> bool {
     part.role == Role::Json && !part.name.contains('.')
 }
 
-/// The text `key` in a sample's JSON: for keys that are no names of members, with dots in them or
-/// an extension of their own.
+/// The text `meetpoint.key` in a sample's JSON: for keys that are no names of members, with dots in
+/// them or an extension of their own.
 fn key_of(survey: &Survey) -> Option<From> {
     let parts = survey.parts.iter().filter(|part| is_flat_json(part));
     let mut with_key = parts.filter(|part| match &part.shape {
         Shape::Struct(fields) => {
-            fields.iter().any(|(field, shape)| field == "key" && *shape == Shape::Text)
+            fields.iter().any(|(field, shape)| field == WHOLE_KEY && *shape == Shape::Text)
         }
         _ => false,
     });
-    with_key.next().map(|part| From::Field(part.name.clone(), "key".to_owned()))
+    with_key.next().map(|part| From::Field(part.name.clone(), WHOLE_KEY.to_owned()))
 }
 
 fn columns_of(

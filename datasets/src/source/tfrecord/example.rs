@@ -1,7 +1,8 @@
 //! `tf.train.Example` on the wire of protocol buffers, without a copy of what it holds.
 //!
 //! `Example { Features features = 1 }`, `Features { map<string, Feature> feature = 1 }`,
-//! `Feature { oneof { BytesList 1, FloatList 2, Int64List 3 } }`, each list `{ repeated … value = 1 }`:
+//! `Feature { oneof { BytesList 1, FloatList 2, Int64List 3 } }`, and each list is
+//! `{ repeated … value = 1 }`:
 //! <https://github.com/tensorflow/tensorflow/blob/master/tensorflow/core/example/feature.proto>.
 
 use crate::source::rows::value::{Kind, Value};
@@ -317,10 +318,13 @@ mod tests {
             ints in proptest::collection::vec(any::<i64>(), 0..4),
         ) {
             let empty = Oneof::default();
+            let texts = Some(BytesList { value: bytes.clone() });
+            let reals = Some(FloatList { value: floats.clone() });
+            let wholes = Some(IntList { value: ints.clone() });
             let feature = BTreeMap::from([
-                ("b".to_owned(), Oneof { bytes: Some(BytesList { value: bytes.clone() }), ..empty.clone() }),
-                ("f".to_owned(), Oneof { floats: Some(FloatList { value: floats.clone() }), ..empty.clone() }),
-                ("i".to_owned(), Oneof { ints: Some(IntList { value: ints.clone() }), ..empty }),
+                ("b".to_owned(), Oneof { bytes: texts, ..empty.clone() }),
+                ("f".to_owned(), Oneof { floats: reals, ..empty.clone() }),
+                ("i".to_owned(), Oneof { ints: wholes, ..empty }),
             ]);
             let record = Example { features: Some(Features { feature }) }.encode_to_vec();
             let parsed: BTreeMap<String, Feature> = parse(&record).unwrap().into_iter().collect();
@@ -333,7 +337,9 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_refused_or_parsed(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn any_bytes_are_refused_or_parsed(
+            bytes in proptest::collection::vec(any::<u8>(), 0..200),
+        ) {
             let _ = parse(&bytes);
         }
     }
