@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# Every test: those of the workspace, real processes and injected faults included, then those of the
+# Python package. Needs Rust, and Python 3.9 or later with pip; makes virtual environments of its own
+# under the target folder.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+# The tests that read a packed dataset with pyarrow, polars, DuckDB or plain Python are skipped, and
+# say so, where those are absent. Here they must run.
+venv="${CARGO_TARGET_DIR:-target}/ci-venv"
+if [ ! -x "$venv/bin/python" ]; then
+    "${PYTHON:-python3}" -m venv "$venv"
+fi
+"$venv/bin/python" -m pip install --quiet --disable-pip-version-check -r tests/requirements.txt
+MEETPOINT_TEST_PYTHON="$(cd "$venv/bin" && pwd)/python"
+export MEETPOINT_TEST_PYTHON MEETPOINT_REQUIRE_PYARROW=1
+
+printf '\n== the Python package\n'
+scripts/python_tests.sh
+
+printf '\n== cargo test --workspace\n'
+cargo test --workspace
