@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Round trips between Meetpoint and the programs whose formats it reads and writes.
 
     python3 scripts/roundtrip.py [--meetpoint target/release/meetpoint] [--python PYTHON]

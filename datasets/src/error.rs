@@ -287,11 +287,20 @@ pub enum Error {
     Dataset(#[from] meetpoint_prepare::Error),
 }
 
+/// A name from a source, its control characters escaped: they would be orders to a terminal, or
+/// lines of their own.
+pub(crate) fn printable(name: &str) -> String {
+    let escaped = |letter: char| -> String {
+        if letter.is_control() { letter.escape_default().collect() } else { letter.into() }
+    };
+    name.chars().map(escaped).collect()
+}
+
 fn named(files: &[LeftOut]) -> String {
     let mut text: String = files
         .iter()
         .take(NAMED_MAX)
-        .map(|file| format!("\n  {}: {}", file.path, file.reason))
+        .map(|file| format!("\n  {}: {}", printable(&file.path), printable(&file.reason)))
         .collect();
     if files.len() > NAMED_MAX {
         text.push_str(&format!("\n  and {} more", files.len() - NAMED_MAX));
@@ -322,5 +331,18 @@ fn remedy(source: &std::io::Error) -> &'static str {
         ErrorKind::ReadOnlyFilesystem => "; choose a place that can be written to",
         ErrorKind::NotFound => "; make the folder that it is to lie in first",
         _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::printable;
+
+    #[test]
+    fn names_give_no_orders_to_a_terminal() {
+        assert_eq!(
+            printable("c\u{1b}[31mX\u{7}\nerror: é.jpg"),
+            "c\\u{1b}[31mX\\u{7}\\nerror: é.jpg"
+        );
     }
 }

@@ -95,7 +95,10 @@ def test_a_job_of_the_command_starts_its_device(dataset: str, tmp_path: Path) ->
 
 
 def test_ctrl_c_ends_a_wait_and_leaves_nothing(dataset: str, runtime_folder: Path) -> None:
+    # Where the tests run in the background of a shell, SIGINT is ignored unless it is taken back.
     code = MAKE + """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
 loader = make(faults=("stall@1",), stall_timeout=600.0)
 print(*loader.device_processes)
 try:

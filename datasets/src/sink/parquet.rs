@@ -71,9 +71,11 @@ impl Parquet {
     ) -> Result<Self, Error> {
         let content = content_name(schema).to_owned();
         let is_struct = has_struct(schema.kind);
+        // All may be null: the `datasets` library takes a column for the feature that its metadata
+        // names only where the column is declared as the library declares it.
         let mut fields: Vec<Arc<Field>> = Vec::new();
         if !is_struct {
-            fields.push(Arc::new(Field::new(KEY, DataType::Utf8, false)));
+            fields.push(Arc::new(Field::new(KEY, DataType::Utf8, true)));
         }
         if schema.kind != ContentKind::None {
             let data_type = match schema.kind {
@@ -81,7 +83,7 @@ impl Parquet {
                 ContentKind::Bytes => DataType::Binary,
                 _ => DataType::Struct(struct_fields()),
             };
-            fields.push(Arc::new(Field::new(&content, data_type, false)));
+            fields.push(Arc::new(Field::new(&content, data_type, true)));
         }
         fields.push(Arc::new(Field::new(LABEL, DataType::Int64, true)));
         fields.extend(schema.extra.fields().iter().cloned());

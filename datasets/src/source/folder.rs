@@ -8,6 +8,7 @@ use super::{
     Content, ContentKind, Entry, Finished, Item, Size, Source, SourceOptions, SourceSchema, Whence,
 };
 use crate::{Error, LeftOut, natural_order};
+use meetpoint_storage::files::open_regular;
 use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -346,7 +347,7 @@ fn has_name_of(path: &Path, extensions: &[&str]) -> bool {
 /// few to tell it from a text.)
 fn begins_as_image(path: &Path) -> std::io::Result<bool> {
     let mut bytes = Vec::new();
-    std::fs::File::open(path)?.take(12).read_to_end(&mut bytes)?;
+    open_regular(path)?.take(12).read_to_end(&mut bytes)?;
     let begins = |magic: &[u8]| bytes.starts_with(magic);
     Ok(begins(b"\xff\xd8\xff")
         || begins(b"\x89PNG\r\n\x1a\n")

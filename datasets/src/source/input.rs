@@ -6,9 +6,10 @@
 use super::{OpenFile, Whence};
 use crate::Error;
 use flate2::bufread::MultiGzDecoder;
+use meetpoint_storage::files::open_regular;
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
-use std::fs::{File, Metadata};
+use std::fs::Metadata;
 use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -69,7 +70,7 @@ impl Input {
             // A pipe would be waited for.
             return Err(failed(io::Error::other("not a regular file")));
         }
-        let file = File::open(path).map_err(failed)?;
+        let file = open_regular(path).map_err(failed)?;
         let stamp = stamp(&file.metadata().map_err(failed)?);
         let file = Arc::new(OpenFile { path: path.to_path_buf(), file });
         let reopened = Reopened { file: file.clone(), position: 0 };

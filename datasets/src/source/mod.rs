@@ -37,6 +37,7 @@ pub use detect::{KINDS, OpenSource, SourceKind, detect, kind_named, open};
 pub use options::SourceOptions;
 pub use stamp::SourceStamp;
 
+use crate::error::printable;
 use crate::{Error, LeftOut};
 use arrow_array::RecordBatch;
 use std::fs::File;
@@ -67,9 +68,9 @@ pub struct Whence {
 
 impl std::fmt::Display for Whence {
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(to, "{}", self.file)?;
+        write!(to, "{}", printable(&self.file))?;
         if let Some(member) = &self.member {
-            write!(to, ", {member}")?;
+            write!(to, ", {}", printable(member))?;
         }
         match self.offset {
             Some(offset) => write!(to, ", at byte {offset}"),

@@ -3,6 +3,7 @@
 
 use super::{Entry, Finished, Size, Source, SourceSchema, Whence};
 use crate::Error;
+use meetpoint_storage::files::open_regular;
 use std::io::Read;
 use std::path::Path;
 
@@ -59,7 +60,7 @@ impl Source for Named {
 fn of_folder(folder: &Path) -> Result<Vec<String>, Error> {
     let path = folder.join(LABELS_NAME);
     let failed = |source| Error::Source { path: path.clone(), source };
-    let file = match std::fs::File::open(&path) {
+    let file = match open_regular(&path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         opened => opened.map_err(failed)?,
     };

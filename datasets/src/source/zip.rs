@@ -13,12 +13,12 @@ use super::{
 use crate::{Error, LeftOut, natural_order};
 use flate2::bufread::DeflateDecoder;
 use meetpoint_format::dataset::schema::IMAGE_BYTES_MAX;
+use meetpoint_storage::files::open_regular;
 use rawzip::{
     CompressionMethod, RECOMMENDED_BUFFER_SIZE, ZipArchive, ZipArchiveEntryWayfinder,
     ZipFileHeaderRecord,
 };
 use std::collections::{BTreeSet, VecDeque};
-use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
     }
     let failed = |source| Error::Source { path: path.to_path_buf(), source };
     let mut begin = Vec::new();
-    File::open(path).map_err(failed)?.take(4).read_to_end(&mut begin).map_err(failed)?;
+    open_regular(path).map_err(failed)?.take(4).read_to_end(&mut begin).map_err(failed)?;
     // NumPy's and Torch's files are ZIP archives too, but none of images.
     let is_named = extension(&path.to_string_lossy()).eq_ignore_ascii_case("zip");
     let is_zip = is_named && (begin == *b"PK\x03\x04" || begin == *b"PK\x05\x06");
@@ -61,7 +61,7 @@ pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Err
     if !std::fs::metadata(path).map_err(failed)?.is_file() {
         return Err(failed(io::Error::other("not a regular file")));
     }
-    let file = File::open(path).map_err(failed)?;
+    let file = open_regular(path).map_err(failed)?;
     let bytes = file.metadata().map_err(failed)?.len();
     let file = Arc::new(OpenFile { path: path.to_path_buf(), file });
     let mut buffer = vec![0; RECOMMENDED_BUFFER_SIZE];

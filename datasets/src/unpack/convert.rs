@@ -7,6 +7,7 @@ use crate::place::{Destination, Replace, Staging};
 use crate::sink::{self, SinkKind};
 use crate::source::{Content, Entry, Item, Size, Source};
 use crate::{Error, LeftOut, OnError};
+use meetpoint_storage::files::open_regular;
 use std::io::Read;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -181,7 +182,7 @@ fn bytes_of(content: Content) -> Result<Vec<u8>, Unread> {
     match content {
         Content::Bytes(bytes) => Ok(bytes),
         Content::File { path, bytes } => {
-            let file = std::fs::File::open(&path).map_err(Unread::Failed)?;
+            let file = open_regular(&path).map_err(Unread::Failed)?;
             let mut read = Vec::with_capacity(usize::try_from(bytes).unwrap_or(0));
             // One byte more than it had when it was listed shows that it has grown.
             file.take(bytes.saturating_add(1)).read_to_end(&mut read).map_err(Unread::Failed)?;

@@ -83,6 +83,21 @@ fn a_source_that_changes_while_it_is_packed_is_refused() {
 }
 
 #[test]
+fn a_pipe_is_refused_and_not_waited_for() {
+    let bench = Bench::with_images(&["a.jpg"]);
+    for name in ["s.tar", "s.zip", "s.parquet", "s.tfrecord", "s.csv", "s.msgpack", "s.beton"] {
+        let pipe = bench.path().join(name);
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR).unwrap();
+        let result = pack(&pipe, &bench.to(), &PackOptions::default(), &mut |_| ());
+        assert!(result.is_err(), "{name}");
+        let kind = PackOptions { from: Some("tar".to_owned()), ..PackOptions::default() };
+        let error = pack(&pipe, &bench.to(), &kind, &mut |_| ()).unwrap_err();
+        assert!(error.to_string().contains("not a regular file"), "{name}: {error}");
+        std::fs::remove_file(pipe).unwrap();
+    }
+}
+
+#[test]
 fn a_key_that_occurs_twice_is_refused_with_both_places() {
     let bench = Bench::with_images(&["a.jpg", "b.jpg"]);
     bench.put("table.csv", b"file_name,id\na.jpg,one\nb.jpg,two\na.jpg,three\nb.jpg,one\n");

@@ -112,7 +112,9 @@ fn serve(folder: &Path, extra: &[&str]) -> Served {
     arguments.extend(extra);
     let device = Served(command(folder, &arguments).spawn().expect("the device starts"));
     let socket = folder.join("device.sock");
-    assert!(until(Duration::from_secs(20), || socket.exists()), "no socket");
+    // It is there before its permissions are set, and takes connections after.
+    let is_ready = || std::os::unix::net::UnixStream::connect(&socket).is_ok();
+    assert!(until(Duration::from_secs(20), is_ready), "no socket");
     device
 }
 

@@ -181,9 +181,10 @@ fn a_simulation_that_is_interrupted_leaves_no_file() {
     std::fs::write(folder.path().join("a.toml"), large).unwrap();
     let typed = ["simulate", "a.toml", "--csv", "out.csv"];
     let mut child = command(folder.path(), &typed).spawn().unwrap();
-    // Nothing tells from outside that it has begun, and nothing depends on it.
+    // Nothing tells from outside that it has begun, and nothing depends on it. SIGINT would be
+    // ignored where the tests run in the background of a shell.
     let pid = rustix::process::Pid::from_child(&child);
-    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
     assert!(until(Duration::from_secs(60), || child.try_wait().unwrap().is_some()));
     assert!(!child.wait().unwrap().success());
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);

@@ -16,6 +16,7 @@ use super::rows::row_source::TABLE_OPTIONS;
 use super::rows::{RowSource, malformed};
 use super::{Source, SourceOptions};
 use crate::Error;
+use meetpoint_storage::files::open_regular;
 use serde_json::Value;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -38,7 +39,7 @@ pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
     let name = path.extension().and_then(|extension| extension.to_str());
     let is_named = name.is_some_and(|name| ["arrow", "feather", "ipc", "arrows"].contains(&name));
     let mut first = Vec::new();
-    let file = std::fs::File::open(path);
+    let file = open_regular(path);
     let file = file.map_err(|source| Error::Source { path: path.to_path_buf(), source })?;
     let read = file.take(8).read_to_end(&mut first);
     read.map_err(|source| Error::Source { path: path.to_path_buf(), source })?;
@@ -144,7 +145,7 @@ pub(crate) fn plain_name<'a>(file: &Path, name: &'a str) -> Result<&'a str, Erro
 /// A JSON side file.
 pub(crate) fn json(path: &Path) -> Result<Value, Error> {
     let unreadable = |source| Error::Source { path: path.to_path_buf(), source };
-    let file = std::fs::File::open(path).map_err(unreadable)?;
+    let file = open_regular(path).map_err(unreadable)?;
     let mut text = Vec::new();
     file.take(SIDE_FILE_BYTES_MAX + 1).read_to_end(&mut text).map_err(unreadable)?;
     if text.len() as u64 > SIDE_FILE_BYTES_MAX {

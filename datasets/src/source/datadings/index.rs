@@ -7,6 +7,7 @@
 use crate::Error;
 use crate::source::rows::malformed;
 use crate::source::rows::table::{open_file, unreadable};
+use meetpoint_storage::files::open_regular;
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -94,7 +95,7 @@ impl Index {
 
     fn legacy(path: &Path, data_bytes: u64) -> Result<Self, Error> {
         let (_, bytes) = open_file(path)?;
-        let file = File::open(path).map_err(|error| unreadable(path, error))?;
+        let file = open_regular(path).map_err(|error| unreadable(path, error))?;
         let mut reader = BufReader::new(file);
         let entries = length(path, &mut reader, true)?;
         // An entry has at least a key of a byte and an offset of one.
@@ -162,7 +163,7 @@ impl Index {
 
 impl Words {
     pub(super) fn open(path: &Path) -> Result<Self, Error> {
-        let file = File::open(path).map_err(|error| unreadable(path, error))?;
+        let file = open_regular(path).map_err(|error| unreadable(path, error))?;
         Ok(Self { path: path.to_path_buf(), reader: BufReader::new(file) })
     }
 
@@ -176,7 +177,7 @@ impl Words {
 
 impl Keys {
     pub(super) fn open(path: &Path) -> Result<Self, Error> {
-        let file = File::open(path).map_err(|error| unreadable(path, error))?;
+        let file = open_regular(path).map_err(|error| unreadable(path, error))?;
         let mut reader = BufReader::new(file);
         let left = length(path, &mut reader, false)?;
         Ok(Self { path: path.to_path_buf(), reader, left })

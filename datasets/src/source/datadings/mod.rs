@@ -17,6 +17,7 @@ use super::rows::{RowSource, malformed};
 use super::{OpenFile, Source, SourceOptions};
 use crate::Error;
 use index::Index;
+use meetpoint_storage::files::open_regular;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -34,7 +35,7 @@ pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
     }
     let mut first = Vec::new();
     let unreadable = |source| Error::Source { path: path.to_path_buf(), source };
-    let file = std::fs::File::open(path).map_err(unreadable)?;
+    let file = open_regular(path).map_err(unreadable)?;
     file.take(1).read_to_end(&mut first).map_err(unreadable)?;
     let is_map = matches!(first.first(), Some(0x80..=0x8f | 0xde | 0xdf));
     let has_index =

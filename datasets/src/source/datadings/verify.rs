@@ -8,7 +8,7 @@ use crate::source::rows::table::{open_file, unreadable};
 use blake2::digest::consts::U32;
 use blake2::{Blake2sMac, digest::Mac};
 use md5::{Digest, Md5};
-use std::fs::File;
+use meetpoint_storage::files::open_regular;
 use std::io::Read;
 use std::path::Path;
 
@@ -42,7 +42,7 @@ fn verify_md5(path: &Path) -> Result<u64, Error> {
         return Ok(0);
     }
     let failed = |error| unreadable(&list_path, error);
-    let file = File::open(&list_path).map_err(failed)?;
+    let file = open_regular(&list_path).map_err(failed)?;
     let mut list = String::new();
     file.take(LIST_BYTES_MAX).read_to_string(&mut list).map_err(failed)?;
     let folder = path.parent().unwrap_or(Path::new("."));
@@ -52,7 +52,7 @@ fn verify_md5(path: &Path) -> Result<u64, Error> {
             malformed(&list_path, None, format!("has {line:?} where `md5  name` is due"))
         })?;
         let file_path = folder.join(plain_name(&list_path, name.trim())?);
-        let mut file = File::open(&file_path).map_err(|error| unreadable(&file_path, error))?;
+        let mut file = open_regular(&file_path).map_err(|error| unreadable(&file_path, error))?;
         let mut digest = Md5::new();
         let mut chunk = vec![0; 1 << 20];
         loop {

@@ -18,6 +18,7 @@ use super::{OpenFile, Source, SourceOptions};
 use crate::Error;
 use arrow_schema::DataType;
 use layout::{Field, FieldKind, Layout};
+use meetpoint_storage::files::open_regular;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -36,7 +37,7 @@ pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
     }
     let mut first = Vec::new();
     let unreadable = |source| Error::Source { path: path.to_path_buf(), source };
-    let file = std::fs::File::open(path).map_err(unreadable)?;
+    let file = open_regular(path).map_err(unreadable)?;
     file.take(2).read_to_end(&mut first).map_err(unreadable)?;
     Ok((first == [2, 0]).then(|| "it is named .beton and begins with version 2".to_owned()))
 }

@@ -6,7 +6,7 @@ use crate::Error;
 use crate::source::OpenFile;
 use crate::source::rows::malformed;
 use crate::source::rows::table::{open_file, read_at, unreadable};
-use std::fs::File;
+use meetpoint_storage::files::open_regular;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -133,7 +133,7 @@ fn check_file(path: &Path, bytes: u64, entry: &FileEntry) -> Result<(), Error> {
     }
     let mut known = 0;
     for (algorithm, stored) in &entry.hashes {
-        let mut file = File::open(path).map_err(|error| unreadable(path, error))?;
+        let mut file = open_regular(path).map_err(|error| unreadable(path, error))?;
         let got = hash::hash(algorithm, &mut file).map_err(|error| unreadable(path, error))?;
         let Some(got) = got else { continue };
         known += 1;

@@ -12,6 +12,7 @@ use super::rows::row_source::TABLE_OPTIONS;
 use super::rows::shards;
 use super::{Source, SourceOptions};
 use crate::Error;
+use meetpoint_storage::files::open_regular;
 use std::io::Read;
 use std::path::Path;
 use table::ParquetTable;
@@ -24,7 +25,7 @@ pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
     }
     let mut first = Vec::new();
     let unreadable = |source| Error::Source { path: path.to_path_buf(), source };
-    let file = std::fs::File::open(path).map_err(unreadable)?;
+    let file = open_regular(path).map_err(unreadable)?;
     file.take(4).read_to_end(&mut first).map_err(unreadable)?;
     Ok((first == b"PAR1").then(|| "it begins as a Parquet file".to_owned()))
 }

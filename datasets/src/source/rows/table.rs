@@ -5,6 +5,7 @@ use crate::Error;
 use crate::source::{Content, OpenFile, Whence};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
+use meetpoint_storage::files::open_regular;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -109,7 +110,7 @@ pub(crate) fn unreadable(path: &Path, source: std::io::Error) -> Error {
 
 /// Opens a file.
 pub(crate) fn open_file(path: &Path) -> Result<(Arc<OpenFile>, u64), Error> {
-    let file = std::fs::File::open(path).map_err(|error| unreadable(path, error))?;
+    let file = open_regular(path).map_err(|error| unreadable(path, error))?;
     let metadata = file.metadata().map_err(|error| unreadable(path, error))?;
     if !metadata.is_file() {
         return Err(malformed(path, None, "no regular file; name a file"));

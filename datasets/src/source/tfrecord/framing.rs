@@ -9,7 +9,7 @@ use crate::source::rows::malformed;
 use crate::source::rows::table::{open_file, unreadable};
 use flate2::read::MultiGzDecoder;
 use meetpoint_format::checksum::crc32c;
-use std::fs::File;
+use meetpoint_storage::files::open_regular;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -50,7 +50,7 @@ fn masked(bytes: &[u8]) -> u32 {
 /// Whether a file begins with the length of a record and its checksum.
 pub(super) fn begins_as_one(path: &Path) -> Result<bool, Error> {
     let mut head = Vec::new();
-    let file = File::open(path).map_err(|error| unreadable(path, error))?;
+    let file = open_regular(path).map_err(|error| unreadable(path, error))?;
     file.take(12).read_to_end(&mut head).map_err(|error| unreadable(path, error))?;
     Ok(head.len() == 12 && masked(&head[..8]).to_le_bytes() == head[8..])
 }
@@ -58,7 +58,7 @@ pub(super) fn begins_as_one(path: &Path) -> Result<bool, Error> {
 /// Whether a file is gzip.
 pub(super) fn is_gzip(path: &Path) -> Result<bool, Error> {
     let mut head = Vec::new();
-    let file = File::open(path).map_err(|error| unreadable(path, error))?;
+    let file = open_regular(path).map_err(|error| unreadable(path, error))?;
     file.take(2).read_to_end(&mut head).map_err(|error| unreadable(path, error))?;
     Ok(head == [0x1f, 0x8b])
 }
@@ -68,7 +68,7 @@ impl Frames {
     pub(super) fn open(path: &Path) -> Result<Self, Error> {
         let is_plain = !is_gzip(path)?;
         let (file, bytes) = open_file(path)?;
-        let reading = File::open(path).map_err(|error| unreadable(path, error))?;
+        let reading = open_regular(path).map_err(|error| unreadable(path, error))?;
         let reading = BufReader::with_capacity(1 << 20, reading);
         let reader: Box<dyn Read + Send> =
             if is_plain { Box::new(reading) } else { Box::new(MultiGzDecoder::new(reading)) };
