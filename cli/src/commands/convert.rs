@@ -1,9 +1,10 @@
 //! `meetpoint convert`: a source becomes files that other loaders read, without a dataset between.
 
+use super::source_arguments::SourceArguments;
 use super::unpack::{SinkArguments, failure, left_out, removed, written};
 use crate::surface::progress::Progress;
 use crate::surface::{Output, Stop};
-use meetpoint_datasets::source::{self, ContentKind, SourceOptions};
+use meetpoint_datasets::source;
 use meetpoint_datasets::{ConvertSummary, convert};
 use std::path::PathBuf;
 
@@ -22,73 +23,18 @@ pub(crate) struct Arguments {
     source: PathBuf,
     /// Folder to make; it may be there when it is empty.
     destination: PathBuf,
-    /// Kind of the source, where it is not to be told by its content; a wrong name lists them.
-    #[arg(long, value_name = "KIND")]
-    from: Option<String>,
-    /// Column, member or feature that is the content.
-    #[arg(long, value_name = "NAME")]
-    content: Option<String>,
-    /// What the content is.
-    #[arg(long, value_enum, value_name = "WHAT")]
-    kind: Option<KindName>,
-    /// Column, member or feature that is the label.
-    #[arg(long, value_name = "NAME")]
-    label: Option<String>,
-    /// Column, member or feature that is the key.
-    #[arg(long, value_name = "NAME")]
-    key: Option<String>,
-    /// Further columns to take; all of them where nothing is said.
-    #[arg(long, value_name = "COLUMN,…", value_delimiter = ',')]
-    columns: Option<Vec<String>>,
-    /// Which of several sets in the source is meant.
-    #[arg(long, value_name = "NAME")]
-    split: Option<String>,
-    /// Table of the samples: CSV, TSV or JSON Lines.
-    #[arg(long, value_name = "FILE")]
-    table: Option<PathBuf>,
-    /// Folder that names in a table are relative to.
-    #[arg(long, value_name = "FOLDER")]
-    root: Option<PathBuf>,
+    #[command(flatten)]
+    of_source: SourceArguments,
     #[command(flatten)]
     sink: SinkArguments,
-}
-
-#[derive(Debug, Clone, Copy, clap::ValueEnum)]
-enum KindName {
-    Image,
-    Audio,
-    Text,
-    Bytes,
-    None,
-}
-
-impl From<KindName> for ContentKind {
-    fn from(name: KindName) -> Self {
-        match name {
-            KindName::Image => Self::Image,
-            KindName::Audio => Self::Audio,
-            KindName::Text => Self::Text,
-            KindName::Bytes => Self::Bytes,
-            KindName::None => Self::None,
-        }
-    }
 }
 
 pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     let stop = Stop::install()?;
     let options = arguments.sink.options(&stop)?;
-    let said = SourceOptions {
-        content: arguments.content.clone(),
-        kind: arguments.kind.map(ContentKind::from),
-        label: arguments.label.clone(),
-        key: arguments.key.clone(),
-        columns: arguments.columns.clone(),
-        split: arguments.split.clone(),
-        table: arguments.table.clone(),
-        root: arguments.root.clone(),
-    };
+    let said = arguments.of_source.options();
     let (from, to) = (&arguments.source, &arguments.destination);
-    let mut source = source::open(from, arguments.from.as_deref(), &said)?;
+    let mut source = source::open(from, arguments.of_source.from.as_deref(), &said)?;
     let mut bar = Progress::new("converting", "samples", 0);
     let converted = convert(source.as_mut(), from, to, &options, &mut |progress| {
         bar.set(progress.samples_done, progress.size.samples.unwrap_or(0));
