@@ -205,7 +205,7 @@ impl Sink for WebDataset {
         if self.renamed > 0 {
             self.notes.push(format!(
                 "{} keys are not the names in the shards, which end at the first dot: they are in \
-                 `key` of the .json members",
+                 `meetpoint.key` of the .json members",
                 self.renamed
             ));
         }
