@@ -62,6 +62,22 @@ fn damaged_datasets_are_refused() {
     run(folder.path(), &["inspect", "small.set"]).refused(&["dataset.json"]);
 }
 
+/// The decoder of a container may panic on such bytes: that is told as damage of the file, not as a
+/// defect of the program.
+#[test]
+fn a_container_whose_decoder_panics_is_told_as_damaged() {
+    let folder = tempfile::tempdir().unwrap();
+    let golden = "../datasets/tests/golden/sources/tables/arrow/stream.arrow";
+    let mut bytes = std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join(golden)).unwrap();
+    for (at, byte) in [(1391, 69), (576, 121), (2504, 115), (1700, 194)] {
+        bytes[at] = byte;
+    }
+    std::fs::write(folder.path().join("damaged.arrow"), bytes).unwrap();
+    let refused = run(folder.path(), &["pack", "damaged.arrow", "x.set"]);
+    assert!(!refused.stderr.contains("defect"), "{refused:?}");
+    refused.refused(&["damaged.arrow", "fetch it again"]);
+}
+
 #[test]
 fn jobs_that_make_no_sense_are_refused_with_place_and_remedy() {
     let folder = tempfile::tempdir().unwrap();
