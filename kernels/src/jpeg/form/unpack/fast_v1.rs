@@ -1,9 +1,10 @@
-//! Unpacks a row of the fast form.
+//! Unpacks a row of the fast form in version 1: zigzag groups, blocks in order of classes.
 
 use super::super::error::FormError;
-use super::super::geometry::{CLASSES, GROUPS};
-use super::super::simd::{self, wide_group};
-use super::{RowComponent, Shared, Task, apply, next_run, strips_of_kind, width};
+use super::super::geometry::CLASSES;
+use super::super::simd;
+use super::fast::{head, total, widths};
+use super::{RowComponent, Shared, Task, apply, next_run, strips_of_kind};
 
 /// Unpacks a row.
 pub(in super::super) fn row(
@@ -31,65 +32,6 @@ pub(in super::super) fn row(
         }
     }
     Ok(())
-}
-
-/// Unpacks the widths of that many groups; gives where the next bytes start.
-fn widths(
-    task: &Task<'_>,
-    shared: &mut Shared,
-    at: usize,
-    groups: usize,
-) -> Result<usize, FormError> {
-    let end = at + groups.div_ceil(2);
-    let codes = task.bytes[..task.length].get(at..end);
-    let codes = codes.ok_or_else(|| task.fault("a row ends within its widths"))?;
-    shared.widths.resize(2 * codes.len(), 0);
-    if simd::nibbles(task.kernel, codes, &mut shared.widths) == 15 {
-        shared.widths.iter_mut().for_each(|code| *code = width(*code));
-    }
-    Ok(end)
-}
-
-/// Bytes of groups of these widths.
-fn total(widths: &[u8]) -> usize {
-    let (words, rest) = widths.as_chunks::<8>();
-    // The top byte of the product is the sum of the eight, which is up to 128.
-    let sum = |word: &[u8; 8]| u64::from_le_bytes(*word).wrapping_mul(0x0101_0101_0101_0101) >> 56;
-    let words: u64 = words.iter().map(sum).sum();
-    words as usize + rest.iter().map(|width| usize::from(*width)).sum::<usize>()
-}
-
-/// Classes and DC differences; gives where the widths of the other groups start.
-fn head(task: &Task<'_>, shared: &mut Shared) -> Result<usize, FormError> {
-    let row = &task.bytes[..task.length];
-    let short = || task.fault("a row ends within its classes");
-    let class_bytes = task.blocks.div_ceil(2);
-    let classes = row.get(..class_bytes).ok_or_else(short)?;
-    if usize::from(simd::nibbles(task.kernel, classes, &mut shared.classes)) >= CLASSES {
-        return Err(task.fault("a class is not 0 to 4"));
-    }
-    let lines = |strip: &super::Strip| strip.rows * strip.wide.div_ceil(GROUPS);
-    let groups: usize = task.strips.iter().map(lines).sum();
-    let mut at = widths(task, shared, class_bytes, groups)?;
-    if at + total(&shared.widths) > task.length {
-        return Err(task.fault("a row ends within its DC differences"));
-    }
-    let mut index = 0;
-    for strip in task.strips {
-        let (mut first, end) = (strip.first, strip.first + strip.blocks());
-        while first < end {
-            for place in (first..first + strip.wide).step_by(GROUPS) {
-                let width = shared.widths[index];
-                let group = wide_group(task.kernel, width, &task.bytes[at..]);
-                // The last of a line may write over the next line's start, which comes later.
-                shared.dc[place..place + GROUPS].copy_from_slice(&group);
-                at += usize::from(width);
-                index += 1;
-            }
-            first += strip.wide;
-        }
-    }
-    Ok(at)
 }
 
 /// Unpacks the blocks of a class and strip. Takes and gives where the next bytes and widths start.
