@@ -148,7 +148,8 @@ impl Bare {
     }
 
     fn look(self) -> u32 {
-        self.code + self.size | TOO_LONG | self.zeros << 12 | self.size << 16 | self.code << 20
+        let bits = self.code + self.size;
+        bits | TOO_LONG | self.zeros << 12 | self.size << 16 | self.code << 20
     }
 }
 
@@ -261,7 +262,8 @@ impl Table for DcTable {
         self.codes.fill(spec);
         for (look, code) in self.looks.iter_mut().zip(self.codes.looks.iter()) {
             let (length, size) = (code >> 8, code & 15);
-            *look = if length == 0 { 0 } else { length + size | size << 6 | length << 10 };
+            let bits = length + size;
+            *look = if length == 0 { 0 } else { bits | size << 6 | length << 10 };
         }
     }
 }

@@ -17,9 +17,9 @@ use std::ops::Range;
 /// Most blocks of an MCU (T.81 B.2.3).
 const UNITS_MAX: usize = 10;
 
-/// Looks at the data between two refills.
-const LOOKS_PER_REFILL: u32 = 5;
-const _: () = assert!(LOOKS_PER_REFILL * PEEK_BITS <= REFILLED, "a refill lasts for all");
+/// Looks at the data between two refills, beside one for a DC difference.
+const LOOKS_PER_REFILL: u32 = 4;
+const _: () = assert!((1 + LOOKS_PER_REFILL) * PEEK_BITS <= REFILLED, "a refill lasts for all");
 
 /// Most bits of a code and its value.
 const SYMBOL_BITS_MAX: u32 = 16 + 15;
@@ -299,7 +299,9 @@ fn decode_block(
     } else {
         decode_long_difference(bits, dc_table)?
     };
-    bits.refill();
+    if !(1..=PEEK_BITS).contains(&(u32::from(look) & 63)) {
+        bits.refill();
+    }
     *dc = dc.wrapping_add(difference);
     block.0[0] = *dc as i16;
 

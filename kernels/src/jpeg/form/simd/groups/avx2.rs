@@ -7,7 +7,7 @@
 
 use super::super::super::geometry::BANDS;
 use super::super::super::unpack::width;
-use super::{GroupedBlocks, NARROW, WINDOW, extent, portable, widths_of};
+use super::{GroupedBlocks, NARROW, WINDOW, extent, is_any_wide, portable, widths_of};
 use crate::jpeg::Block;
 use std::arch::x86_64::{
     __m128i, __m256i, _mm_add_epi64, _mm_castsi128_pd, _mm_cvtsi32_si128, _mm_cvtsi128_si64,
@@ -90,10 +90,8 @@ fn unpack_avx2(
     for ((class, dc), (block, to)) in listed.zip(blocks.iter_mut().zip(extents)) {
         let widths = widths_of(*class, &from.widths[widths_at..]);
         let groups = &from.groups[groups_at..];
-        // A half byte above 8 has its top bit and another one.
-        let wide = (widths & 0x7777_7777) + 0x7777_7777 & widths & 0x8888_8888;
         groups_at += match groups.first_chunk::<WINDOW>() {
-            Some(groups) if wide == 0 => unpack_block(widths, groups, block),
+            Some(groups) if !is_any_wide(widths) => unpack_block(widths, groups, block),
             _ => unpack_wide_block(widths, groups, block),
         };
         block.0[0] = *dc;

@@ -76,6 +76,14 @@ fn widths_of(class: u8, widths: &[u8]) -> u32 {
     (u64::from(all) & !(u64::MAX << (8 * u32::from(class)))) as u32
 }
 
+/// Whether a group of these widths is not narrow.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+#[inline(always)]
+fn is_any_wide(widths: u32) -> bool {
+    // A half byte above 8 has its top bit and another one.
+    ((widths & 0x7777_7777) + 0x7777_7777) & widths & 0x8888_8888 != 0
+}
+
 /// The extent of a block with these widths: whether there is anything, and if so, whether it is in
 /// the first four columns of the first four rows.
 #[inline(always)]

@@ -1,7 +1,7 @@
 //! Groups with NEON: a row of a block, which is half of two groups, at a time.
 #![expect(unsafe_code, reason = "loads and stores of vectors")]
 
-use super::{GroupedBlocks, NARROW, WINDOW, extent, portable, widths_of};
+use super::{GroupedBlocks, NARROW, WINDOW, extent, is_any_wide, portable, widths_of};
 use crate::jpeg::Block;
 use std::arch::aarch64::{
     vld1q_s16, vld1q_u8, vqtbl1q_u8, vreinterpretq_s16_u8, vshlq_s16, vst1q_s16,
@@ -59,10 +59,8 @@ pub(super) fn unpack(
     for ((class, dc), (block, to)) in listed.zip(blocks.iter_mut().zip(extents)) {
         let widths = widths_of(*class, &from.widths[widths_at..]);
         let groups = &from.groups[groups_at..];
-        // A half byte above 8 has its top bit and another one.
-        let wide = (widths & 0x7777_7777) + 0x7777_7777 & widths & 0x8888_8888;
         groups_at += match groups.first_chunk::<WINDOW>() {
-            Some(groups) if wide == 0 => unpack_block(widths, groups, block),
+            Some(groups) if !is_any_wide(widths) => unpack_block(widths, groups, block),
             _ => portable::unpack_block(widths, groups, block),
         };
         block.0[0] = *dc;
