@@ -8,7 +8,8 @@
 //!
 //! A device is granted the highest untouched batch of the host's window if it is expected to have
 //! it done before consumption gets there, else that of the next window. So it is never without work
-//! while the host comes to meet it.
+//! while the host comes to meet it. With several ranks the place where the ends meet is agreed on
+//! beforehand: see `agreed_windows`.
 
 use crate::epoch::board::Board;
 use crate::ledger::State;
@@ -17,7 +18,7 @@ use crate::strategies::{Grant, Rescue};
 use crate::types::{DeviceId, Source};
 
 /// Batches that a device may have under way while too little was measured.
-const GRANT_UNMEASURED: u32 = 2;
+pub(super) const GRANT_UNMEASURED: u32 = 2;
 
 /// Windows that are open at most: that of consumption, of the host, and the next.
 const OPEN: usize = 4;
@@ -74,7 +75,7 @@ impl Windows {
     }
 
     /// Whether the device is expected to have a batch done when consumption gets there.
-    fn in_time(&self, board: &Board, id: DeviceId, window: u32, batch: u32) -> bool {
+    pub(super) fn in_time(&self, board: &Board, id: DeviceId, window: u32, batch: u32) -> bool {
         let device = board.device(id);
         let ledger = &board.ledger;
         let (t_c, t_s) = (board.host_ns(), device.batch_ns());

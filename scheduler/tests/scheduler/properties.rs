@@ -126,32 +126,40 @@ fn the_same_scenario_gives_the_same_run() {
     });
 }
 
+fn agreeing_ranks(random: &mut Random, strategy: Option<Strategy>) {
+    let ranks = random.small(2, 5);
+    let count = devices(random).max(1);
+    let first = generate::config(random, count);
+    let (batches, strategy) = (first.batches, strategy.unwrap_or(first.strategy));
+    let configs = (0..ranks).map(|_| {
+        let count = devices(random).max(1);
+        let mut config = generate::config(random, count);
+        while config.batches != batches {
+            config = generate::config(random, count);
+        }
+        let mut scenario = generate::scenario(random, &config);
+        scenario.kept.clear();
+        (fit(Config { strategy, ranks, ..config }, &scenario), scenario)
+    });
+    let ranks: Vec<_> = configs.collect();
+    let runs = run_ranks(&ranks);
+    for (run, (config, _)) in runs.iter().zip(&ranks) {
+        assert_eq!(run.from_device, runs[0].from_device, "C5");
+        check_order(config, run);
+    }
+}
+
 /// C5: equal steps from the same kind of source, whatever the ranks' devices do.
 #[test]
 fn ranks_take_the_same_kind_of_source_in_each_step() {
-    for_seeds(RANKS_FAILED_ONCE.into_iter().chain(0..1_500), |_, random| {
-        let ranks = random.small(2, 5);
-        let count = devices(random).max(1);
-        let mut first = generate::config(random, count);
-        if let Strategy::Windowed { .. } = first.strategy {
-            first.strategy = Strategy::Wrr;
-        }
-        let (batches, strategy) = (first.batches, first.strategy);
-        let configs = (0..ranks).map(|_| {
-            let count = devices(random).max(1);
-            let mut config = generate::config(random, count);
-            while config.batches != batches {
-                config = generate::config(random, count);
-            }
-            let mut scenario = generate::scenario(random, &config);
-            scenario.kept.clear();
-            (fit(Config { strategy, ranks, ..config }, &scenario), scenario)
-        });
-        let ranks: Vec<_> = configs.collect();
-        let runs = run_ranks(&ranks);
-        for (run, (config, _)) in runs.iter().zip(&ranks) {
-            assert_eq!(run.from_device, runs[0].from_device, "C5");
-            check_order(config, run);
-        }
+    let seeds = RANKS_FAILED_ONCE.into_iter().chain(0..1_500);
+    for_seeds(seeds, |_, random| agreeing_ranks(random, None));
+}
+
+#[test]
+fn ranks_that_work_in_windows_take_the_same_kind_of_source_in_each_step() {
+    for_seeds(0..1_500, |_, random| {
+        let window = random.small(1, 20);
+        agreeing_ranks(random, Some(Strategy::Windowed { window }));
     });
 }
