@@ -28,7 +28,7 @@ pub use config::{
 };
 pub use epoch::{DeviceSummary, Epoch, Summary};
 pub use error::Error;
-pub use learned::Learned;
+pub use learned::{Common, Learned};
 pub use picked::{Picked, Why};
 pub use ranks::{Agreement, Proposal};
 pub use record::{NoRecord, Record};

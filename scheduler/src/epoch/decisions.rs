@@ -18,6 +18,7 @@ impl Epoch {
     pub fn host(&mut self, now: Time) -> HostDecision {
         self.tell(now);
         self.guard_long_step();
+        self.board.grants_allowed = self.guard.allows_grants(&self.board);
         let Some(batch) = self.plan.pick_for_host(&mut self.board) else {
             return HostDecision::Done;
         };

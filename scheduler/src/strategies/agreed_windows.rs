@@ -17,7 +17,7 @@
 use crate::epoch::board::Board;
 use crate::ranks::Proposal;
 use crate::strategies::Grant;
-use crate::strategies::ordered::{Mode, Ordered};
+use crate::strategies::ordered::Ordered;
 use crate::strategies::windowed::{GRANT_UNMEASURED, Windows};
 use crate::types::{BatchIndex, DeviceId};
 
@@ -65,6 +65,14 @@ impl AgreedWindows {
         (first..end).contains(&batch)
     }
 
+    /// Whether some of the devices' batches lie from one place to before another.
+    pub(crate) fn leave_any(&self, from: u32, to: u32) -> bool {
+        (from / self.window..=to / self.window).take(KNOWN).any(|window| {
+            let (first, end) = self.of_devices(window);
+            first.max(from) < end.min(to)
+        })
+    }
+
     /// The window that is to be agreed on next, if it is time for that.
     fn due(&self, consumed: u32) -> Option<u32> {
         let (begin, end) = self.bounds(self.known);
@@ -77,11 +85,6 @@ impl AgreedWindows {
         let (begin, end) = self.bounds(window);
         self.shares[window as usize % KNOWN] = share.max(least).min(end - begin);
         self.known = window + 1;
-    }
-
-    /// What is left of a window is the host's.
-    fn give_up(&mut self, window: u32) {
-        self.shares[window as usize % KNOWN] = 0;
     }
 }
 
@@ -187,10 +190,6 @@ impl Ordered {
     /// Batches of a part in earlier windows that its devices still have to do.
     fn owed(&self, board: &Board, agreed: &AgreedWindows, part: usize, window: u32) -> u32 {
         let ledger = &board.ledger;
-        let claimed = match ledger.parts.shared() {
-            true => ledger.device_claimed(),
-            false => board.devices[part].claimed.len(),
-        };
         let mut untouched = 0;
         for earlier in ledger.consumed() / agreed.window..window {
             let (first, end) = agreed.of_devices(earlier);
@@ -199,21 +198,40 @@ impl Ordered {
             let (from, to) = ledger.parts.part(part).highest_run(floor, end);
             untouched += to.saturating_sub(from);
         }
-        claimed + untouched
+        board.claimed_of(part) + untouched
     }
 
-    /// Consumption has come to a batch that was left to devices and that none has begun: they are
-    /// late, and the rest of the window is the host's. Gives whether that is news.
+    /// Whether an untouched batch that was left to devices is too late for them: they are not
+    /// given any, or come to it after consumption does. The host then prepares it.
+    pub(super) fn is_too_late(&self, board: &Board, batch: BatchIndex) -> bool {
+        let Some(agreed) = &self.layout.windows else { return false };
+        if !board.grants_allowed {
+            return true;
+        }
+        let parts = &board.ledger.parts;
+        let (window, current) = (batch.0 / agreed.window, board.ledger.consumed() / agreed.window);
+        let (part, n) = parts.locate(batch);
+        let (t_c, t_s) = (board.host_ns(), board.part_ns(part));
+        if window > current || t_c == 0 || t_s == 0 {
+            return false;
+        }
+        // Devices begin with the highest.
+        let (_, end) = agreed.of_devices(window);
+        let (_, top) = parts.part(part).highest_run(n, parts.below(part, end));
+        let work = u64::from(board.claimed_of(part)) + u64::from(top.saturating_sub(n));
+        work.saturating_mul(t_s) > self.windows.reached_ns(board, window, batch.0)
+    }
+
+    /// Consumption has come to a batch that was left to devices and that none has begun. Gives
+    /// whether that is news.
     pub(crate) fn is_late_with(&mut self, board: &Board, batch: BatchIndex) -> bool {
-        let Some(agreed) = &mut self.layout.windows else { return false };
-        let is_late = self.mode == Mode::Windowed
-            && board.ledger.parts.is_untouched(batch)
-            && agreed.leave_to_devices(batch.0);
+        let is_late = self.layout.windows.is_some_and(|it| it.leave_to_devices(batch.0))
+            && board.ledger.parts.is_untouched(batch);
         if is_late {
-            agreed.give_up(batch.0 / agreed.window);
+            // What follows may be too late as well.
             let Self { ahead, consume, .. } = self;
             ahead.go_back_to(consume);
         }
-        is_late
+        is_late && self.give_to_host(batch)
     }
 }

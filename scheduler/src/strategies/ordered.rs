@@ -190,7 +190,8 @@ impl Ordered {
             if board.ledger.state(batch) == State::Free {
                 let reserved = position.from_device
                     && board.ledger.entry(batch).is_none()
-                    && board.usable(board.ledger.parts.locate(batch).0);
+                    && board.usable(board.ledger.parts.locate(batch).0)
+                    && !self.is_too_late(board, batch);
                 if !reserved {
                     return Some(batch);
                 }
@@ -223,7 +224,7 @@ impl Ordered {
                 n >= board.ledger.parts.part(part).count() - self.layout.shares[part]
             }
             (_, Pattern::Ascending) if self.layout.shares.len() == 1 => batch.0 >= host_part,
-            (_, Pattern::Windows) if self.layout.windows.is_some() => true,
+            (_, Pattern::Windows) if self.leaves_before(board, batch) => true,
             (_, Pattern::Windows) if !board.ready_is_safe || board.devices.len() > LOOKED_AT => {
                 board.ledger.device_open() > 0 || board.ledger.parts.freed() > 0
             }
@@ -238,6 +239,13 @@ impl Ordered {
             }
             _ => true,
         }
+    }
+
+    /// Whether ranks agreed to leave something to devices that comes before a batch.
+    fn leaves_before(&self, board: &Board, batch: BatchIndex) -> bool {
+        let consumed = board.ledger.consumed();
+        let windows = self.layout.windows.filter(|_| board.grants_allowed);
+        windows.is_some_and(|windows| windows.leave_any(consumed, batch.0))
     }
 
     pub(super) fn grant(&mut self, board: &Board, device: DeviceId) -> Grant {

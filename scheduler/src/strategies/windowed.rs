@@ -77,24 +77,28 @@ impl Windows {
     /// Whether the device is expected to have a batch done when consumption gets there.
     pub(super) fn in_time(&self, board: &Board, id: DeviceId, window: u32, batch: u32) -> bool {
         let device = board.device(id);
-        let ledger = &board.ledger;
         let (t_c, t_s) = (board.host_ns(), device.batch_ns());
         if t_c == 0 || t_s == 0 {
             let upper_half = batch % self.window >= self.window / 2;
             return device.claimed.len() < GRANT_UNMEASURED && upper_half;
         }
+        let outstanding = u64::from(device.claimed.len()) + 1;
+        let done_ns =
+            outstanding.saturating_mul(t_s).saturating_sub(device.progress_ns(board.now, t_s));
+        done_ns <= self.reached_ns(board, window, batch)
+    }
+
+    /// When consumption is expected at a batch of a window, from now.
+    pub(super) fn reached_ns(&self, board: &Board, window: u32, batch: u32) -> u64 {
+        let ledger = &board.ledger;
         // The devices' claims in this window and the next lie above.
         let above = self.claims(window) + self.claims(window + 1);
         let from_devices = u64::from(ledger.device_open().saturating_sub(above));
         let before = u64::from(batch.saturating_sub(ledger.consumed()));
         let from_host = before.saturating_sub(from_devices);
-        let reached_ns = from_host
-            .saturating_mul(t_c)
-            .saturating_add(from_devices.min(before).saturating_mul(board.ready_ns()));
-        let outstanding = u64::from(device.claimed.len()) + 1;
-        let done_ns =
-            outstanding.saturating_mul(t_s).saturating_sub(device.progress_ns(board.now, t_s));
-        done_ns <= reached_ns
+        from_host
+            .saturating_mul(board.host_ns())
+            .saturating_add(from_devices.min(before).saturating_mul(board.ready_ns()))
     }
 }
 

@@ -118,6 +118,7 @@ pub(super) fn learned(scenario: &Scenario, layout: &Layout, rank: u32) -> Learne
         ready_ns: at_least_one(t_g * told.ready_factor),
         preparation_ns: at_least_one(scenario.preparation_ns() * told.host_factor),
         device_ns: layout.lanes_of_rank(rank).map(device_ns).collect(),
+        common: None,
     }
 }
 
