@@ -8,8 +8,8 @@ use meetpoint_sim::{Outcome, run};
 
 const SEEDS: u64 = 1_000;
 
-/// Seeds beyond these that failed once, and hold now.
-const SEEDS_THAT_FAILED: [u64; 4] = [1030, 1387, 1595, 1734];
+/// Seeds that failed once, and hold now.
+const SEEDS_THAT_FAILED: [u64; 9] = [51, 102, 121, 628, 638, 1030, 1387, 1595, 1734];
 
 fn simulated(scenario: &Scenario, seed: u64) -> Outcome {
     match run(scenario, seed) {
@@ -58,20 +58,4 @@ fn auto_is_never_slower_than_the_host_alone_second_half() {
 #[test]
 fn seeds_that_failed_once_hold() {
     check(SEEDS_THAT_FAILED.into_iter());
-}
-
-#[test]
-fn zz_debug() {
-    for seed in std::env::var("SEEDS").unwrap().split(',') {
-        let seed: u64 = seed.parse().unwrap();
-        let scenario = random::any_devices(seed);
-        let alone = Scenario { strategy: StrategyName::HostOnly, ..scenario.clone() };
-        let t0 = simulated(&alone, seed);
-        let t1 = simulated(&scenario, seed);
-        println!("{seed} {scenario:?}\n");
-        for (a, b) in t0.epochs.iter().zip(&t1.epochs) {
-            println!("{} {} ratio {:.4}", a.total_ns, b.total_ns, b.total_ns as f64 / a.total_ns as f64);
-            for r in &b.ranks { println!("   host {} dev {} revoked {} redone {} waits {} wait_ns {} picked {:?} lost {}", r.host_batches, r.device_batches, r.revoked, r.redone, r.waits, r.wait_ns, r.picked, r.devices_lost); }
-        }
-    }
 }

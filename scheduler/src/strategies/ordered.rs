@@ -208,11 +208,17 @@ impl Ordered {
     /// part it only redoes. Under `auto` devices may be left at any time; the host's places are
     /// then not to be taken by what comes last.
     fn looks_no_further(&self, board: &Board, position: Position) -> bool {
+        let far = match self.layout.pattern {
+            Pattern::Split => self.ahead.passed().saturating_sub(self.consume.passed()),
+            Pattern::Windows if self.layout.windows.is_some() => {
+                self.ahead.index().saturating_sub(self.consume.index())
+            }
+            _ => return false,
+        };
         position.from_device
-            && self.layout.pattern == Pattern::Split
             && board.config.background()
             && board.is_auto()
-            && self.ahead.passed() >= self.consume.passed() + board.config.host_ahead
+            && far >= board.config.host_ahead
     }
 
     pub(super) fn device_may_precede(&self, board: &Board, batch: BatchIndex) -> bool {
