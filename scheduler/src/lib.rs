@@ -25,6 +25,7 @@ pub mod types;
 
 pub use config::{
     Config, Costs, DeviceConfig, Goal, Holders, Interleave, Level, Order, Split, Strategy, Tail,
+    WINDOW_DEFAULT,
 };
 pub use epoch::{DeviceSummary, Epoch, Summary};
 pub use error::Error;

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::panic::catch_unwind;
 
 use meetpoint_scheduler::{BatchIndex, Level, Source};
-use meetpoint_sim::scenario::{Scenario, StrategyName};
+use meetpoint_sim::scenario::{ChoiceName, Scenario, StrategyName};
 use meetpoint_sim::{EpochOutcome, Keep, Outcome, run_keeping};
 
 const SEEDS: u64 = 10_000;
@@ -129,6 +129,7 @@ fn check_replay(seed: u64) -> Option<StrategyName> {
     let mut scenario = random::scenario(seed);
     scenario.epochs = 1;
     scenario.ranks.count = 1;
+    (scenario.run_ahead, scenario.choice) = (false, ChoiceName::Tail);
     let outcome = simulated(&scenario, seed);
     let rank = &outcome.epochs[0].ranks[0];
     let record = rank.record.clone().filter(|_| rank.levels.contains(&Level::C3))?;

@@ -25,7 +25,7 @@ use crate::worker::HostPreparer;
 use crate::{Error, StopHandle, worker};
 use meetpoint_format::recipe::TensorSpec;
 use meetpoint_prepare::Job;
-use meetpoint_scheduler::{BatchIndex, Config, DeviceId, Learned, Level, Record, Source};
+use meetpoint_scheduler::{BatchIndex, Common, Config, DeviceId, Learned, Level, Record, Source};
 use saving::Saving;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -58,6 +58,8 @@ pub struct Loader {
     next_generation: u32,
     /// What the epochs so far learned.
     learned: Learned,
+    /// What all ranks knew an epoch before that.
+    known_before: Option<Common>,
     /// What they measured of batches by their size.
     saving: Saving,
 }
@@ -93,6 +95,7 @@ impl Loader {
             // 0 is what a device starts with: nothing was granted under it.
             next_generation: 1,
             learned: config.learned.clone(),
+            known_before: None,
             saving: Saving::default(),
             config,
         };
@@ -242,7 +245,8 @@ impl Loader {
         let session = |link: &DeviceLink| Arc::clone(link.session());
         let sessions = self.links.iter().map(|link| link.as_ref().map(session)).collect();
         let labels = labels.map(Arc::new);
-        Epoch::begin(self, RunSetup { epoch, config, sessions, labels, events })
+        let known_before = self.learned.common;
+        Epoch::begin(self, RunSetup { epoch, config, sessions, labels, events, known_before })
     }
 
     /// Where the batches of an epoch stand, if it is to be chosen which ones devices are given, and
