@@ -19,7 +19,7 @@ use crate::cores::Bound;
 use crate::device_link::fetch::Fetcher;
 use crate::device_link::{DeviceInfo, DeviceLink, LinkSetup};
 use crate::driver::{Driver, Labels, Prepared, RunSetup, device_name};
-use crate::places::Limits;
+use crate::places::{DEVICE_AHEAD, Limits};
 use crate::ring::Ring;
 use crate::worker::HostPreparer;
 use crate::{Error, StopHandle, worker};
@@ -108,8 +108,22 @@ impl Loader {
         loader.devices.resize(devices, None);
         for number in 0..devices {
             loader.open_link(number).map_err(|error| of_device(error, number, devices))?;
+            loader.note_reuse(number);
         }
         Ok(loader)
+    }
+
+    /// Says where a spool is too small to keep anything for other epochs.
+    fn note_reuse(&mut self, number: usize) {
+        if self.config.reuse && self.retained_most(number) == 0 {
+            let slots = self.limits.spools[number].slots_scheduled;
+            let name = device_name(number, self.limits.spools.len());
+            self.notice(format!(
+                "reuse keeps no batch of {name}: its spool has {slots} slots; raise spool.quota to \
+                 {} or more",
+                DEVICE_AHEAD + 2
+            ));
+        }
     }
 
     fn start_threads(&mut self) -> Result<(), Error> {

@@ -1,5 +1,5 @@
-//! What goes from one epoch into the next: devices that run ahead, batches that stay in their slots,
-//! and which batches devices are given.
+//! What goes from one epoch into the next: devices that run ahead, batches that stay in their
+//! slots, and which batches devices are given.
 
 use meetpoint_scheduler::{BatchIndex, DeviceId, Epoch, Level, Outcome as Taken};
 
@@ -34,8 +34,14 @@ impl Scenario {
     /// What the strategy gives, less what a choice of batches takes from it.
     pub(super) fn levels(&self) -> Vec<Level> {
         let levels = self.scheduler_strategy().levels().iter().copied();
-        let is_chosen = self.choice == ChoiceName::Saving;
-        levels.filter(|level| !is_chosen || !matches!(level, Level::C3 | Level::C4)).collect()
+        levels.filter(|level| !self.chooses() || *level != Level::C3).collect()
+    }
+
+    /// Whether devices are given other batches than those at the end: not where the strategy keeps
+    /// the order of the host alone.
+    fn chooses(&self) -> bool {
+        let keeps_order = self.scheduler_strategy().levels().contains(&Level::C4);
+        self.choice == ChoiceName::Saving && !keeps_order
     }
 }
 
@@ -133,7 +139,7 @@ impl World<'_> {
         let scenario = self.scenario;
         let is_known = scenario.profile.known || (self.epoch > 0 && scenario.learn);
         let lanes = self.layout.lanes_of_rank(rank);
-        if scenario.choice != ChoiceName::Saving || !is_known || lanes.is_empty() {
+        if !scenario.chooses() || !is_known || lanes.is_empty() {
             return;
         }
         let (kind, _) = self.kind_of(lanes.start);

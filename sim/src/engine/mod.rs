@@ -7,8 +7,8 @@
 //!
 //! In reading order: this file (the world, its epochs and its loop), `layout` (who serves whom),
 //! `told` (what the scheduler is told), `rank` (what a rank asks), `steps` (what ranks do
-//! together), `across` (what goes from one epoch into the next), `device`, `faults`, `operation` and
-//! `progress` (work that takes time), `shared` (what work shares), `queue`, `draw`.
+//! together), `across` (what goes from one epoch into the next), `device`, `faults`, `operation`
+//! and `progress` (work that takes time), `shared` (what work shares), `queue`, `draw`.
 
 mod across;
 mod device;
