@@ -153,7 +153,7 @@ fn measure(
 ) -> anyhow::Result<Vec<Measured>> {
     let mut measured: Vec<Measured> = Vec::new();
     for &name in &plan.strategies {
-        let reason = plan.reason_to_skip(name, job.ranks, &measured_times(&measured));
+        let reason = plan.reason_to_skip(name, &measured_times(&measured));
         if let Some(reason) = reason {
             told.notice(reason);
             continue;

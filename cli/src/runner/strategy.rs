@@ -58,15 +58,7 @@ impl Plan {
     }
 
     /// Why a strategy is left out after what was measured; `None`: it is run.
-    pub(super) fn reason_to_skip(
-        &self,
-        name: StrategyName,
-        ranks: u32,
-        measured: &[Times],
-    ) -> Option<String> {
-        if self.may_skip && name == StrategyName::Windowed && ranks > 1 {
-            return Some("windowed is left out: it is for one rank".to_owned());
-        }
+    pub(super) fn reason_to_skip(&self, name: StrategyName, measured: &[Times]) -> Option<String> {
         if !self.may_skip || name != StrategyName::DeviceOnly {
             return None;
         }
@@ -104,10 +96,10 @@ mod tests {
     #[test]
     fn device_only_is_left_out_of_all_when_it_would_take_absurdly_long() {
         let all = Plan::all();
-        assert_eq!(all.reason_to_skip(StrategyName::DeviceOnly, 1, &measured(200)), None);
-        let reason = all.reason_to_skip(StrategyName::DeviceOnly, 1, &measured(2_000)).unwrap();
+        assert_eq!(all.reason_to_skip(StrategyName::DeviceOnly, &measured(200)), None);
+        let reason = all.reason_to_skip(StrategyName::DeviceOnly, &measured(2_000)).unwrap();
         assert!(reason.contains("20 times as long"), "{reason}");
-        assert_eq!(all.reason_to_skip(StrategyName::Wrr, 1, &measured(2_000)), None);
+        assert_eq!(all.reason_to_skip(StrategyName::Wrr, &measured(2_000)), None);
     }
 
     #[test]
@@ -123,6 +115,6 @@ mod tests {
     #[test]
     fn what_was_asked_for_by_name_is_always_run() {
         let plan = Plan::of(&[StrategyName::DeviceOnly]);
-        assert_eq!(plan.reason_to_skip(StrategyName::DeviceOnly, 1, &measured(2_000)), None);
+        assert_eq!(plan.reason_to_skip(StrategyName::DeviceOnly, &measured(2_000)), None);
     }
 }

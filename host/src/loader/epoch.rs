@@ -146,7 +146,9 @@ impl<'l> Epoch<'l> {
         let generation = run.scheduler().summary().last_generation;
         let next = generation.max(self.loader.driver.generation_ahead()).saturating_add(2);
         self.loader.next_generation = self.loader.next_generation.max(next);
-        self.loader.learned = run.scheduler().learned();
+        let learned = run.scheduler().learned();
+        let before = std::mem::replace(&mut self.loader.learned, learned);
+        self.loader.known_before = before.common;
         for end in run.devices() {
             let Some(session) = end.session() else { continue };
             if run.ended_ns.is_none() {

@@ -19,13 +19,13 @@ use crate::cores::Bound;
 use crate::device_link::fetch::Fetcher;
 use crate::device_link::{DeviceInfo, DeviceLink, LinkSetup};
 use crate::driver::{Driver, Labels, Prepared, RunSetup, device_name};
-use crate::places::Limits;
+use crate::places::{DEVICE_AHEAD, Limits};
 use crate::ring::Ring;
 use crate::worker::HostPreparer;
 use crate::{Error, StopHandle, worker};
 use meetpoint_format::recipe::TensorSpec;
 use meetpoint_prepare::Job;
-use meetpoint_scheduler::{BatchIndex, Config, DeviceId, Learned, Level, Record, Source};
+use meetpoint_scheduler::{BatchIndex, Common, Config, DeviceId, Learned, Level, Record, Source};
 use saving::Saving;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -58,6 +58,8 @@ pub struct Loader {
     next_generation: u32,
     /// What the epochs so far learned.
     learned: Learned,
+    /// What all ranks knew an epoch before that.
+    known_before: Option<Common>,
     /// What they measured of batches by their size.
     saving: Saving,
 }
@@ -93,6 +95,7 @@ impl Loader {
             // 0 is what a device starts with: nothing was granted under it.
             next_generation: 1,
             learned: config.learned.clone(),
+            known_before: None,
             saving: Saving::default(),
             config,
         };
@@ -105,8 +108,22 @@ impl Loader {
         loader.devices.resize(devices, None);
         for number in 0..devices {
             loader.open_link(number).map_err(|error| of_device(error, number, devices))?;
+            loader.note_reuse(number);
         }
         Ok(loader)
+    }
+
+    /// Says where a spool is too small to keep anything for other epochs.
+    fn note_reuse(&mut self, number: usize) {
+        if self.config.reuse && self.retained_most(number) == 0 {
+            let slots = self.limits.spools[number].slots_scheduled;
+            let name = device_name(number, self.limits.spools.len());
+            self.notice(format!(
+                "reuse keeps no batch of {name}: its spool has {slots} slots; raise spool.quota to \
+                 {} or more",
+                DEVICE_AHEAD + 2
+            ));
+        }
     }
 
     fn start_threads(&mut self) -> Result<(), Error> {
@@ -242,7 +259,8 @@ impl Loader {
         let session = |link: &DeviceLink| Arc::clone(link.session());
         let sessions = self.links.iter().map(|link| link.as_ref().map(session)).collect();
         let labels = labels.map(Arc::new);
-        Epoch::begin(self, RunSetup { epoch, config, sessions, labels, events })
+        let known_before = self.learned.common;
+        Epoch::begin(self, RunSetup { epoch, config, sessions, labels, events, known_before })
     }
 
     /// Where the batches of an epoch stand, if it is to be chosen which ones devices are given, and

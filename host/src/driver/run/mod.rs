@@ -18,7 +18,8 @@ use crate::stats::{BatchCheck, BatchRecord, Meter, Preparer, Schedule};
 use meetpoint_format::wire::PROGRESS_INTERVAL_MS;
 use meetpoint_prepare::PrepareStats;
 use meetpoint_scheduler::{
-    BatchIndex, Config, DeviceId, Epoch as Scheduler, Generation, HostDecision, Outcome, Source,
+    BatchIndex, Common, Config, DeviceId, Epoch as Scheduler, Generation, HostDecision, Outcome,
+    Source,
 };
 use meetpoint_storage::Counters;
 use std::collections::BTreeMap;
@@ -48,6 +49,8 @@ pub(crate) struct RunSetup {
     pub(crate) labels: Option<Arc<Labels>>,
     /// What happened since the epoch before, as sentences.
     pub(crate) events: Vec<String>,
+    /// What all ranks knew when this epoch began, for the one after it.
+    pub(crate) known_before: Option<Common>,
 }
 
 /// A batch in host memory.
@@ -134,6 +137,8 @@ pub(crate) struct Run {
     pub(crate) meters: RunMeters,
     /// End of the last step, once the consumer asked again.
     pub(crate) ended_ns: Option<u64>,
+    /// As in its setup.
+    pub(super) known_before: Option<Common>,
 }
 
 impl Run {
@@ -162,6 +167,7 @@ impl Run {
             ahead_batches: 0,
             reused_batches: 0,
             is_broken: false,
+            known_before: setup.known_before,
             devices: setup.sessions.into_iter().enumerate().map(end).collect(),
             ready: BTreeMap::new(),
             failure: None,
