@@ -105,6 +105,29 @@ pub enum Error {
         /// What is not the same.
         difference: String,
     },
+    /// Another process writes to the destination, where only one may go on.
+    #[error(
+        "{} is being written by another process, in {}; wait for it or stop it",
+        destination.display(), place.display()
+    )]
+    InUse {
+        /// Destination.
+        destination: PathBuf,
+        /// The folder that it writes in.
+        place: PathBuf,
+    },
+    /// What was left to go on with holds something else, too.
+    #[error(
+        "{} cannot be gone on with: it holds {entry}, which is not ours; move that away, or move \
+         the whole folder away to start over",
+        path.display()
+    )]
+    ResumeForeign {
+        /// What was left.
+        path: PathBuf,
+        /// A file or folder in it.
+        entry: String,
+    },
     /// A source that breaks the rules of its format, or uses what is not supported; what follows
     /// in it cannot be read.
     #[error("{whence}: {problem}")]

@@ -287,6 +287,9 @@ pub(super) fn text(summary: &PackSummary) -> String {
         1 => text.push_str("1 hidden or side file ignored\n"),
         files => text.push_str(&format!("{files} hidden or side files ignored\n")),
     }
+    for note in &summary.notes {
+        text.push_str(&format!("{note}\n"));
+    }
     for path in &summary.cleaned {
         text.push_str(&format!("removed {}, left by a pack that was killed\n", path.display()));
     }

@@ -150,6 +150,8 @@ pub struct PackSummary {
     pub ignored: u64,
     /// Remains of packs that were killed, removed.
     pub cleaned: Vec<PathBuf>,
+    /// What became of other remains, in sentences: parts that were packed again, folders that stay.
+    pub notes: Vec<String>,
     /// Whether a dataset was replaced.
     pub replaced: bool,
 }
@@ -291,6 +293,7 @@ fn finish(
         not_samples,
         ignored: ended.ignored,
         cleaned: written.cleaned,
+        notes: written.notes,
         replaced: written.replaced,
     })
 }
