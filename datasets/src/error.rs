@@ -238,24 +238,26 @@ pub enum Error {
         entry: String,
     },
     /// Samples that cannot be unpacked, where that is to be an error.
-    #[error("{} of {checked} samples do not unpack; nothing was written:{}\
-             \nrestore the dataset, or leave them out with --on-error skip",
+    #[error("{} of {checked} samples do not unpack; nothing was written:{}\n{remedy}",
             samples.len(), named(samples))]
     Damaged {
         /// All of them, by key.
         samples: Vec<LeftOut>,
         /// Samples looked at.
         checked: u64,
+        /// What to do about them.
+        remedy: String,
     },
     /// Samples that do not go from a source to a sink, where that is to be an error.
-    #[error("{} of {checked} samples do not convert; nothing was written:{}\
-             \nrepair them, or leave them out with --on-error skip",
+    #[error("{} of {checked} samples do not convert; nothing was written:{}\n{remedy}",
             samples.len(), named(samples))]
     Unconverted {
         /// All of them, by key or place.
         samples: Vec<LeftOut>,
         /// Samples looked at.
         checked: u64,
+        /// What to do about them.
+        remedy: String,
     },
     /// A column that a sink has no place for.
     #[error(

@@ -110,7 +110,7 @@ pub const KINDS: [SourceKind; 13] = [
     },
     SourceKind {
         name: "datadings",
-        words: "a datadings file, X.msgpack, with its index beside it",
+        words: "a datadings file, X.msgpack, with its index beside it, or a folder with one",
         covers: &[],
         recognise: datadings::recognise,
         open: datadings::open,
