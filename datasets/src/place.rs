@@ -122,7 +122,7 @@ impl Destination {
         for remains in places.remains {
             let failed = |source| Error::Write { path: remains.path.clone(), source };
             std::fs::remove_dir_all(&remains.path).map_err(failed)?;
-            self.cleaned.push(remains.path);
+            self.cleaned.push(remains.path.clone());
         }
         self.cleaned.sort();
         Ok(())
@@ -133,7 +133,8 @@ impl Destination {
 #[derive(Debug)]
 pub(crate) struct Remains {
     path: PathBuf,
-    folder: File,
+    /// `None` once a place is gone on with in it.
+    folder: Option<File>,
 }
 
 impl Remains {
@@ -181,8 +182,9 @@ pub(crate) struct Staging {
 
 impl Staging {
     /// Goes on in the place of a process that is no more, for a dataset.
-    pub(crate) fn go_on(remains: Remains) -> Self {
-        let Remains { path, folder } = remains;
+    pub(crate) fn go_on(mut remains: Remains) -> Self {
+        let path = remains.path.clone();
+        let folder = remains.folder.take().expect("remains are gone on with once");
         Self { content: path.clone(), path, folder, is_committed: false, is_kept: false }
     }
 
@@ -299,7 +301,21 @@ impl Drop for Staging {
             // What cannot be removed here is unlocked now, and the next pack removes it.
             let _ = std::fs::remove_dir_all(&self.path);
         }
+        unlock(&self.folder);
     }
+}
+
+impl Drop for Remains {
+    fn drop(&mut self) {
+        self.folder.iter().for_each(unlock);
+    }
+}
+
+/// Unlocks a folder at once: a child that is being started has a copy of the descriptor for a
+/// moment, and would keep it locked.
+fn unlock(folder: &File) {
+    // A folder that cannot be unlocked is, when its descriptor is closed.
+    let _ = flock(folder, FlockOperation::Unlock);
 }
 
 /// Puts the folder `new` where `old` is and the other way round.
@@ -363,8 +379,10 @@ fn find_places(destination: &Path) -> std::io::Result<Places> {
         };
         // Only what is written here is taken or removed, whatever the folder is called.
         match foreign_entry(&path, Some(JOURNAL_NAME))? {
-            Some(_) if is_place_for_files(&path)? => found.remains.push(Remains { path, folder }),
-            None => found.remains.push(Remains { path, folder }),
+            foreign if foreign.is_none() || is_place_for_files(&path)? => {
+                found.remains.push(Remains { path, folder: Some(folder) });
+            }
+            None => {}
             Some(foreign) => {
                 let is_ours = path == place_beside(destination, RESUMABLE)
                     || [JOURNAL_NAME, MARK].iter().any(|name| path.join(name).is_file());

@@ -9,8 +9,10 @@ pub(crate) mod keys;
 mod pipeline;
 mod rows;
 
+use crate::error::printable;
 use crate::index::InPlace;
 use crate::jpeg::{JpegOptions, Progressive};
+use crate::operations::is_place;
 use crate::source::{self, ContentKind, Source, SourceOptions, SourceStamp};
 use crate::writer::{PART_BYTES_TARGET, Recipe, TOOL};
 use crate::{Error, Writer, WriterOptions};
@@ -115,6 +117,12 @@ pub struct LeftOut {
     pub path: String,
     /// Why.
     pub reason: String,
+}
+
+impl std::fmt::Display for LeftOut {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(to, "{}: {}", printable(&self.path), printable(&self.reason))
+    }
 }
 
 /// What was packed.
@@ -262,7 +270,7 @@ fn finish(
     unreadable.append(&mut found);
     let kind = writer.columns().kind;
     let is_image = kind == ContentKind::Image;
-    let fields = writer.columns().extra.fields().iter();
+    let fields = writer.columns().extra.fields().iter().filter(|field| !is_place(field));
     let columns = fields.map(|field| field.name().clone()).collect();
     stored.entry_points.spacing = options.jpeg.entry_points.filter(|_| is_image);
     let provenance = Provenance {

@@ -195,9 +195,8 @@ impl Mds {
                 From::Extra(index) => extra(column, index, sample, &mut values)?,
             }
             if column.size.is_none() {
-                let length = u32::try_from(values.len() - begin).map_err(|_| {
-                    Refusal::of_column(&column.name, "has 2^32 bytes")
-                })?;
+                let length = u32::try_from(values.len() - begin)
+                    .map_err(|_| Refusal::of_column(&column.name, "has 2^32 bytes"))?;
                 lengths.extend(length.to_le_bytes());
             }
         }

@@ -170,8 +170,7 @@ impl OutSample<'_> {
             if matches!(value, Value::Bytes(_)) {
                 continue;
             }
-            let value =
-                value::json(value).map_err(|problem| Refusal::of_column(name, problem))?;
+            let value = value::json(value).map_err(|problem| Refusal::of_column(name, problem))?;
             object.insert(name.to_owned(), value);
         }
         Ok(object)

@@ -237,16 +237,18 @@ fn only_one_pack_at_a_time_may_go_on_to_a_destination() {
         refused.push(bench.pack_with(&options()).unwrap_err().to_string());
     };
     // With nothing to go on with, and with something.
-    pack(&bench.from(), &bench.to(), &options(), &mut |step| match step.samples_done {
-        60 => beside(&mut refused),
-        _ => {}
+    pack(&bench.from(), &bench.to(), &options(), &mut |step| {
+        if step.samples_done == 60 {
+            beside(&mut refused);
+        }
     })
     .unwrap();
     std::fs::remove_dir_all(bench.to()).unwrap();
     stop_after(&bench, 100, &options());
-    pack(&bench.from(), &bench.to(), &options(), &mut |step| match step.samples_done {
-        120 => beside(&mut refused),
-        _ => {}
+    pack(&bench.from(), &bench.to(), &options(), &mut |step| {
+        if step.samples_done == 120 {
+            beside(&mut refused);
+        }
     })
     .unwrap();
     assert_eq!(refused.len(), 2);
