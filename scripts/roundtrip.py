@@ -245,10 +245,15 @@ def write_cifar(folder, made):
             rgb = pixels(sample, "RGB", (32, 32))
             records += bytes([sample["label"]]) + rgb[0::3] + rgb[1::3] + rgb[2::3]
             expected.append(
-                {"key": f"data_batch_{batch}/{index:05}", "pixels": rgb, "label": sample["label"]}
+                {
+                    "key": f"data_batch_{batch}/{index:05}",
+                    "pixels": rgb,
+                    "label": sample["label"],
+                    "split": "train",
+                }
             )
         (folder / f"data_batch_{batch}.bin").write_bytes(records)
-    return [], expected
+    return ["split"], expected
 
 
 def write_idx(folder, made):
@@ -258,8 +263,10 @@ def write_idx(folder, made):
     images.write_bytes(struct.pack(">IIII", 0x803, len(made), 28, 28) + b"".join(grey))
     names = folder / "train-labels-idx1-ubyte"
     names.write_bytes(struct.pack(">II", 0x801, len(made)) + bytes(labels))
-    keyed = enumerate(zip(grey, labels))
-    return [], [{"key": f"train/{i:05}", "pixels": p, "label": l} for i, (p, l) in keyed]
+    return ["split"], [
+        {"key": f"train/{index:05}", "pixels": picture, "label": label, "split": "train"}
+        for index, (picture, label) in enumerate(zip(grey, labels))
+    ]
 
 
 def write_ffcv(folder, made):
@@ -404,8 +411,9 @@ def read_tfrecord(folder):
             sample["label"] = int(record["label"][0])
             if "count" in record:
                 sample["count"] = int(record["count"][0])
-            if "caption" in record:
-                sample["caption"] = bytes(record["caption"]).decode()
+            for name in ["caption", "split"]:
+                if name in record:
+                    sample[name] = bytes(record[name]).decode()
             found.append(sample)
     return found, None
 

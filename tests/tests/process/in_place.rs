@@ -83,7 +83,6 @@ fn shards(folder: &Path) -> Vec<(&'static str, PathBuf)> {
         ("all.zip", folder.join("all.zip")),
         ("dings", folder.join("dings/data.msgpack")),
         ("all.arrow", folder.join("all.arrow")),
-        ("small.set", folder.join("small.set/part-00000.arrow")),
     ]
 }
 
