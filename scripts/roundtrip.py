@@ -5,25 +5,31 @@
                                  [--markdown FILE]
 
 A small set of pictures with keys, labels and two further columns is written in every source by the
-program that the format belongs to, converted by `meetpoint convert` into every sink, and read again
-by the program that the sink's format belongs to; what it reads is held against what was written.
+program that the format belongs to (those that have none, CIFAR, IDX, ZIP, tables and FFCV, by plain
+Python after their description), converted by `meetpoint convert` into every sink, and read again by
+the program that the sink's format belongs to; what it reads is held against what was written.
 Without --python it makes a virtual environment of its own, from pinned versions. What does not
 install is said in the table, and is no success.
 
 A cell says `ok` where every sample has the same key, bytes, label and columns; else what differs.
+Of CIFAR, IDX and FFCV's raw images, which hold pixels and no files, the pixels must be the same.
 """
 
 import argparse
+import csv
 import importlib.metadata
 import importlib.util
 import io
 import json
 import os
+import platform
+import struct
 import subprocess
 import sys
 import tempfile
 import types
 import venv
+import zipfile
 from pathlib import Path
 from unittest.mock import MagicMock
 
@@ -38,8 +44,17 @@ PINNED = [
 ]
 CLASSES = ["cat", "dog", "owl"]
 COUNT = 24
-# Set where the script runs in the Python with the peers.
+# Set, to the program, where the script runs in the Python with the peers.
 GUARD = "MEETPOINT_ROUNDTRIP_PEERS"
+# What of a writer's folder is the source, where that is not the folder itself.
+NAMED = {
+    "zip": "set.zip",
+    "arrow": "set",
+    "meetpoint": "set",
+    "ffcv": "set.beton",
+}
+# Columns and samples of the sources that were written.
+EXPECTED = {}
 SINKS = ["folder", "webdataset", "parquet", "mds", "datadings", "tfrecord"]
 
 
@@ -120,22 +135,7 @@ def write_webdataset(folder, made):
 
 
 def write_parquet(folder, made):
-    import datasets
-
-    features = datasets.Features(
-        {
-            "image": datasets.Image(),
-            "label": datasets.ClassLabel(names=CLASSES),
-            "count": datasets.Value("int64"),
-            "caption": datasets.Value("string"),
-        }
-    )
-    rows = [
-        {**sample, "image": {"bytes": sample["image"], "path": sample["key"]}} for sample in made
-    ]
-    for row in rows:
-        del row["key"]
-    datasets.Dataset.from_list(rows, features=features).to_parquet(f"{folder}/set.parquet")
+    hugging_face(made).to_parquet(f"{folder}/set.parquet")
     return ["count", "caption"]
 
 
@@ -177,8 +177,148 @@ def write_tfrecord(folder, made):
     return ["count", "caption"]
 
 
+def write_zip(folder, made):
+    with zipfile.ZipFile(folder / "set.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        for index, sample in enumerate(made):
+            stored = zipfile.ZIP_STORED if index % 2 else zipfile.ZIP_DEFLATED
+            archive.writestr(sample["key"], sample["image"], stored)
+    return []
+
+
+def write_table(folder, made):
+    write_folder(folder, made)
+    with open(folder / "set.csv", "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["file_name", "label", "count", "caption"])
+        for sample in made:
+            label = CLASSES[sample["label"]]
+            writer.writerow([sample["key"], label, sample["count"], sample["caption"]])
+    return ["count", "caption"]
+
+
+def hugging_face(made):
+    """The set as `datasets` has it."""
+    import datasets
+
+    features = datasets.Features(
+        {
+            "image": datasets.Image(),
+            "label": datasets.ClassLabel(names=CLASSES),
+            "count": datasets.Value("int64"),
+            "caption": datasets.Value("string"),
+        }
+    )
+    rows = [
+        {**sample, "image": {"bytes": sample["image"], "path": sample["key"]}} for sample in made
+    ]
+    for row in rows:
+        del row["key"]
+    return datasets.Dataset.from_list(rows, features=features)
+
+
+def write_arrow(folder, made):
+    import datasets
+
+    hugging_face(made).save_to_disk(str(folder / "set"))
+    # It keeps the last name of a path alone; what it reads itself is what there is.
+    loaded = datasets.load_from_disk(str(folder / "set"))
+    expected = []
+    for row in loaded.cast_column("image", datasets.Image(decode=False)):
+        image = row.pop("image")
+        expected.append({**row, "key": image["path"], "image": image["bytes"]})
+    return ["count", "caption"], expected
+
+
+def write_meetpoint(folder, made):
+    hugging_face(made).to_parquet(f"{folder}/set.parquet")
+    command = [os.environ[GUARD], "pack", f"{folder}/set.parquet", f"{folder}/set"]
+    subprocess.run(command, check=True, capture_output=True)
+    return ["count", "caption"]
+
+
+def pixels(sample, mode, size):
+    """The pixels of a sample's picture, row by row."""
+    from PIL import Image
+
+    return Image.open(io.BytesIO(sample["image"])).convert(mode).resize(size).tobytes()
+
+
+def write_cifar(folder, made):
+    names = CLASSES + [f"class{index}" for index in range(3, 10)]
+    (folder / "batches.meta.txt").write_text("\n".join(names) + "\n")
+    expected = []
+    for batch in [1, 2, 3, 4, 5]:
+        records = bytearray()
+        for index, sample in enumerate(made[batch - 1 :: 5]):
+            rgb = pixels(sample, "RGB", (32, 32))
+            records += bytes([sample["label"]]) + rgb[0::3] + rgb[1::3] + rgb[2::3]
+            expected.append(
+                {
+                    "key": f"data_batch_{batch}/{index:05}",
+                    "pixels": rgb,
+                    "label": sample["label"],
+                    "split": "train",
+                }
+            )
+        (folder / f"data_batch_{batch}.bin").write_bytes(records)
+    return ["split"], expected
+
+
+def write_idx(folder, made):
+    grey = [pixels(sample, "L", (28, 28)) for sample in made]
+    labels = [sample["label"] for sample in made]
+    images = folder / "train-images-idx3-ubyte"
+    images.write_bytes(struct.pack(">IIII", 0x803, len(made), 28, 28) + b"".join(grey))
+    names = folder / "train-labels-idx1-ubyte"
+    names.write_bytes(struct.pack(">II", 0x801, len(made)) + bytes(labels))
+    return ["split"], [
+        {"key": f"train/{index:05}", "pixels": picture, "label": label, "split": "train"}
+        for index, (picture, label) in enumerate(zip(grey, labels))
+    ]
+
+
+def write_ffcv(folder, made):
+    """A .beton file, after FFCV's types.py and fields/: JPEGs as they are, PNGs as raw pixels."""
+    page = 1 << 12
+    fields = [("image", 2), ("label", 1), ("count", 1)]
+    descriptors = b"".join(
+        struct.pack("<B16s1024x", kind, name.encode()) for name, kind in fields
+    )
+    head_bytes, row_bytes = 24, 32
+    start = -(-(head_bytes + len(descriptors) + row_bytes * len(made)) // page) * page
+    data, table, rows, expected = bytearray(), b"", b"", []
+    for index, sample in enumerate(made):
+        from PIL import Image
+
+        width, height = Image.open(io.BytesIO(sample["image"])).size
+        is_raw = sample["key"].endswith(".png")
+        value = pixels(sample, "RGB", (width, height)) if is_raw else sample["image"]
+        pointer = start + len(data)
+        table += struct.pack("<QQQ", index, pointer, len(value))
+        data += value
+        # The image is packed into 13 bytes; the structure of a sample is aligned to 8.
+        rows += struct.pack("<BHHQ3xqq", int(is_raw), width, height, pointer, sample["label"],
+                            sample["count"])
+        row = {"label": sample["label"], "count": sample["count"]}
+        ending, content = ("png", "pixels") if is_raw else ("jpg", "image")
+        expected.append({**row, "key": f"{index:06}.{ending}", content: value})
+    data += bytes(-len(data) % page)
+    header = struct.pack("<HHIQQ", 2, len(fields), page, len(made), start + len(data))
+    head = header + descriptors + rows
+    whole = head + bytes(start - len(head)) + bytes(data) + table
+    (folder / "set.beton").write_bytes(whole)
+    return ["count"], expected
+
+
 WRITERS = {
     "folder": (write_folder, "pillow", CLASSES),
+    "table": (write_table, "python", CLASSES),
+    "zip": (write_zip, "python", CLASSES),
+    "arrow": (write_arrow, "datasets", CLASSES),
+    "meetpoint": (write_meetpoint, "meetpoint", CLASSES),
+    "cifar": (write_cifar, "python", CLASSES + [f"class{index}" for index in range(3, 10)]),
+    "idx": (write_idx, "python", None),
+    "ffcv": (write_ffcv, "python", None),
     "webdataset": (write_webdataset, "webdataset", None),
     "parquet": (write_parquet, "datasets", CLASSES),
     "mds": (write_mds, "mosaicml-streaming", None),
@@ -202,8 +342,9 @@ def read_folder(folder):
         key = str(path.relative_to(folder))
         if not path.is_file() or path == table:
             continue
-        sample = {**rows.get(key, {}), "key": key, "image": path.read_bytes()}
+        sample = {"key": key, "image": path.read_bytes(), **rows.get(key, {})}
         sample.pop("file_name", None)
+        sample["key"] = sample.pop("meetpoint.key", key)
         label = sample.get("label", key.split("/")[0])
         sample["label"] = CLASSES.index(label) if label in CLASSES else label
         found.append(sample)
@@ -278,7 +419,9 @@ def read_tfrecord(folder):
             sample["label"] = int(record["label"][0])
             if "count" in record:
                 sample["count"] = int(record["count"][0])
-                sample["caption"] = bytes(record["caption"]).decode()
+            for name in ["caption", "split"]:
+                if name in record:
+                    sample[name] = bytes(record[name]).decode()
             found.append(sample)
     return found, None
 
@@ -293,14 +436,28 @@ READERS = {
 }
 
 
+def picture_size(file):
+    """Width and height of a picture."""
+    from PIL import Image
+
+    return Image.open(io.BytesIO(file)).size
+
+
 def check(made, columns, found, names, names_wanted):
     """Raises where what was read is not what was written."""
-    kept = ["key", "image", "label", *columns]
-    wanted = {sample["key"]: {name: sample[name] for name in kept} for sample in made}
+    kept = ["key", "image", "pixels", "label", *columns]
+    wanted = {
+        sample["key"]: {name: sample[name] for name in kept if name in sample} for sample in made
+    }
     got = {sample["key"]: sample for sample in found}
     if len(got) != len(found) or got.keys() != wanted.keys():
         raise Differs(f"other keys: {sorted(got)[:2]} for {sorted(wanted)[:2]}")
     for key, sample in wanted.items():
+        if "pixels" in sample:
+            bands = len(sample["pixels"]) // (size := picture_size(got[key]["image"]))[0] // size[1]
+            if pixels(got[key], "L" if bands == 1 else "RGB", size) != sample.pop("pixels"):
+                raise Differs(f"{key}: other pixels")
+            sample["image"] = got[key]["image"]
         for name, value in sample.items():
             if got[key].get(name) != value:
                 raise Differs(f"{key}: {name} is {str(got[key].get(name))[:40]}")
@@ -312,6 +469,11 @@ def check(made, columns, found, names, names_wanted):
 
 def version(package):
     """The version of a peer, or None where it is not installed."""
+    if package == "python":
+        return platform.python_version()
+    if package == "meetpoint":
+        shown = subprocess.run([os.environ[GUARD], "--version"], capture_output=True, text=True)
+        return shown.stdout.split()[-1]
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
@@ -327,17 +489,18 @@ def trip(meetpoint, folder, source, sink, made):
         return f"{missing[0]} is not installed"
     try:
         at = folder / source
-        columns_file = folder / f"{source}.columns"
         if not at.exists():
             at.mkdir()
-            columns_file.write_text(json.dumps(write(at, made)))
+            written = write(at, made)
+            EXPECTED[source] = written if isinstance(written, tuple) else (written, made)
+        columns, expected = EXPECTED[source]
         to = folder / f"{source}-{sink}"
-        named = at / "set.msgpack" if source == "datadings" else at
+        named = at / NAMED.get(source, "")
         command = [meetpoint, "convert", str(named), str(to), "--to", sink, "--json"]
         ran = subprocess.run(command, capture_output=True, text=True)
         if ran.returncode != 0:
             return f"exit {ran.returncode}: {ran.stdout.strip() or ran.stderr.strip()}"[:300]
-        check(made, json.loads(columns_file.read_text()), *read(to), names)
+        check(expected, columns, *read(to), names)
         return "ok"
     except Differs as error:
         return str(error)
@@ -368,7 +531,7 @@ def main():
             python = arguments.python or own_python(Path(folder))
             again = [str(python), __file__, "--meetpoint", meetpoint]
             again += ["--markdown", arguments.markdown] if arguments.markdown else []
-            return subprocess.run(again, env={**os.environ, GUARD: "1"}).returncode
+            return subprocess.run(again, env={**os.environ, GUARD: meetpoint}).returncode
     made = samples()
     lines = []
     with tempfile.TemporaryDirectory() as folder:

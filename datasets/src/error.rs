@@ -6,13 +6,15 @@ use std::path::PathBuf;
 
 /// How many unreadable files an error names.
 const NAMED_MAX: usize = 10;
+/// Letters of a name that are shown; a file system's path has 4,096 bytes at most.
+const SHOWN_MAX: usize = 400;
 
 /// A folder that does not become a dataset, or a dataset that does not read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The source does not read.
-    #[error("failed to read {}: {source}", path.display())]
+    #[error("failed to read {}: {source}{}", path.display(), read_remedy(source))]
     Source {
         /// File or folder.
         path: PathBuf,
@@ -62,15 +64,16 @@ pub enum Error {
         others: u64,
     },
     /// A source without samples.
-    #[error("no samples in {}", path.display())]
+    #[error("no samples in {}; name a source that has some", path.display())]
     NoSamples {
         /// Source.
         path: PathBuf,
     },
     /// Two samples of one key.
     #[error(
-        "two samples have the key {key:?}: {} and {second}; keys are unique in a dataset, so \
+        "two samples have the key {:?}: {} and {second}; keys are unique in a dataset, so \
          rename or remove one",
+        printable(key),
         first.as_ref().map_or("an earlier one".to_owned(), |first| first.to_string())
     )]
     DuplicateKey {
@@ -105,6 +108,29 @@ pub enum Error {
         /// What is not the same.
         difference: String,
     },
+    /// Another process writes to the destination, where only one may go on.
+    #[error(
+        "{} is being written by another process, in {}; wait for it or stop it",
+        destination.display(), place.display()
+    )]
+    InUse {
+        /// Destination.
+        destination: PathBuf,
+        /// The folder that it writes in.
+        place: PathBuf,
+    },
+    /// What was left to go on with holds something else, too.
+    #[error(
+        "{} cannot be gone on with: it holds {entry}, which is not ours; move that away, or move \
+         the whole folder away to start over",
+        path.display()
+    )]
+    ResumeForeign {
+        /// What was left.
+        path: PathBuf,
+        /// A file or folder in it.
+        entry: String,
+    },
     /// A source that breaks the rules of its format, or uses what is not supported; what follows
     /// in it cannot be read.
     #[error("{whence}: {problem}")]
@@ -126,7 +152,8 @@ pub enum Error {
     /// No image in the source.
     #[error(
         "no images in {} ({others} other files); expected JPEG, PNG, WebP, BMP, GIF or TIFF, flat \
-         or in one sub-folder a class",
+         or in one sub-folder a class: name the folder or file that has them, or say with --kind \
+         what else its files are",
         path.display()
     )]
     NoImages {
@@ -215,24 +242,26 @@ pub enum Error {
         entry: String,
     },
     /// Samples that cannot be unpacked, where that is to be an error.
-    #[error("{} of {checked} samples do not unpack; nothing was written:{}\
-             \nrestore the dataset, or leave them out with --on-error skip",
+    #[error("{} of {checked} samples do not unpack; nothing was written:{}\n{remedy}",
             samples.len(), named(samples))]
     Damaged {
         /// All of them, by key.
         samples: Vec<LeftOut>,
         /// Samples looked at.
         checked: u64,
+        /// What to do about them.
+        remedy: String,
     },
     /// Samples that do not go from a source to a sink, where that is to be an error.
-    #[error("{} of {checked} samples do not convert; nothing was written:{}\
-             \nrepair them, or leave them out with --on-error skip",
+    #[error("{} of {checked} samples do not convert; nothing was written:{}\n{remedy}",
             samples.len(), named(samples))]
     Unconverted {
         /// All of them, by key or place.
         samples: Vec<LeftOut>,
         /// Samples looked at.
         checked: u64,
+        /// What to do about them.
+        remedy: String,
     },
     /// A column that a sink has no place for.
     #[error(
@@ -287,21 +316,23 @@ pub enum Error {
     Dataset(#[from] meetpoint_prepare::Error),
 }
 
-/// A name from a source, its control characters escaped: they would be orders to a terminal, or
-/// lines of their own.
-pub(crate) fn printable(name: &str) -> String {
+/// A name from a source as it is shown: its control characters escaped, since they would be orders
+/// to a terminal or lines of their own, and of a very long one both ends.
+pub fn printable(name: &str) -> String {
     let escaped = |letter: char| -> String {
         if letter.is_control() { letter.escape_default().collect() } else { letter.into() }
     };
-    name.chars().map(escaped).collect()
+    let letters = name.chars().count();
+    if letters <= SHOWN_MAX {
+        return name.chars().map(escaped).collect();
+    }
+    let begin: String = name.chars().take(SHOWN_MAX / 2).map(escaped).collect();
+    let end: String = name.chars().skip(letters - SHOWN_MAX / 2).map(escaped).collect();
+    format!("{begin}[{} more]{end}", letters - SHOWN_MAX / 2 * 2)
 }
 
 fn named(files: &[LeftOut]) -> String {
-    let mut text: String = files
-        .iter()
-        .take(NAMED_MAX)
-        .map(|file| format!("\n  {}: {}", printable(&file.path), printable(&file.reason)))
-        .collect();
+    let mut text: String = files.iter().take(NAMED_MAX).map(|file| format!("\n  {file}")).collect();
     if files.len() > NAMED_MAX {
         text.push_str(&format!("\n  and {} more", files.len() - NAMED_MAX));
     }
@@ -319,6 +350,15 @@ fn kinds_named(kinds: &[(&'static str, &'static str)]) -> String {
 fn found_named(found: &[(&'static str, &'static str, String)]) -> String {
     let line = |(name, words, by_what): &(_, _, String)| format!("\n  {name}: {words} ({by_what})");
     found.iter().map(line).collect()
+}
+
+fn read_remedy(source: &std::io::Error) -> &'static str {
+    use std::io::ErrorKind;
+    match source.kind() {
+        ErrorKind::NotFound => "; is its name right, and is it still there?",
+        ErrorKind::PermissionDenied => "; make it readable for you",
+        _ => "",
+    }
 }
 
 fn remedy(source: &std::io::Error) -> &'static str {
@@ -344,5 +384,8 @@ mod tests {
             printable("c\u{1b}[31mX\u{7}\nerror: é.jpg"),
             "c\\u{1b}[31mX\\u{7}\\nerror: é.jpg"
         );
+        let long = printable(&format!("begin{}end", "é".repeat(6000)));
+        assert!(long.starts_with("beginé") && long.ends_with("éend") && long.len() < 900);
+        assert!(long.contains("[5608 more]"));
     }
 }

@@ -21,7 +21,7 @@ pub mod verify;
 mod walk;
 pub mod writer;
 
-pub use error::Error;
+pub use error::{Error, printable};
 pub use inspect::{Inspection, inspect};
 pub use jpeg::{JpegOptions, Progressive, RestartMarkers};
 pub use natural::natural_order;
@@ -30,5 +30,8 @@ pub use sink::{Shards, SinkKind};
 pub use unpack::{
     ConvertProgress, ConvertSummary, UnpackOptions, UnpackProgress, UnpackSummary, convert, unpack,
 };
-pub use verify::{DeepReport, Place, Problem, VerifyProgress, VerifyReport, verify, verify_deep};
+pub use verify::{
+    DeepReport, Place, Problem, VerifyOptions, VerifyProgress, VerifyReport, verify, verify_deep,
+    verify_with,
+};
 pub use writer::{Writer, WriterOptions, Written};

@@ -1,8 +1,9 @@
 //! A place beside the destination to write in, and the rename that makes the result appear.
 //!
 //! The place is a folder `NAME.partial-PID-N` whose descriptor is locked for as long as its process
-//! lives. One that nobody has locked is what a killed process left, and the next one removes it. A
-//! dataset is written right into it. Files of any name are written into a folder inside, beside a
+//! lives. One that nobody has locked is what a killed process left, and the next one removes it or
+//! goes on in it. A place that is meant to be gone on with is called `NAME.partial-0-0` whoever
+//! makes it, so that two processes cannot both begin. A dataset is written right into it. Files of any name are written into a folder inside, beside a
 //! mark, so that remains are known as such whatever the files are called.
 
 use crate::Error;
@@ -21,6 +22,8 @@ use std::path::{Path, PathBuf};
 const PARTIAL: &str = ".partial-";
 /// Attempts at a name that is free.
 const NAMES_MAX: u32 = 1000;
+/// What stands for process and number in the name of a place that is meant to be gone on with.
+const RESUMABLE: &str = "0-0";
 
 /// Name of the mark in a place for files of any name.
 const MARK: &str = "unpacking";
@@ -52,6 +55,19 @@ pub(crate) struct Destination {
     exists: bool,
     /// Remains that were removed.
     pub(crate) cleaned: Vec<PathBuf>,
+    /// What was found beside the destination and is worth telling, in sentences.
+    pub(crate) notes: Vec<String>,
+}
+
+/// The places beside a destination.
+#[derive(Debug, Default)]
+pub(crate) struct Places {
+    /// Of processes that are no more; locked.
+    pub(crate) remains: Vec<Remains>,
+    /// Of processes that are writing.
+    pub(crate) in_use: Vec<PathBuf>,
+    /// Those that hold something that is not written here, and what.
+    pub(crate) foreign: Vec<(PathBuf, String)>,
 }
 
 impl Destination {
@@ -82,21 +98,31 @@ impl Destination {
         if exists {
             may_be_replaced(&path, replace)?;
         }
-        Ok(Self { path, exists, cleaned: Vec::new() })
+        Ok(Self { path, exists, cleaned: Vec::new(), notes: Vec::new() })
     }
 
-    /// The places of processes that are no more, locked.
-    pub(crate) fn remains(&self) -> Result<Vec<Remains>, Error> {
+    /// Where the result is to lie; absolute, links resolved.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The places beside the destination.
+    pub(crate) fn places(&self) -> Result<Places, Error> {
         let failed = |source| Error::Write { path: self.path.clone(), source };
-        find_remains(&self.path).map_err(failed)
+        find_places(&self.path).map_err(failed)
     }
 
-    /// Removes the places of processes that are no more, and notes their names.
+    /// Removes the places of processes that are no more, and notes their names and those that stay.
     pub(crate) fn clean(&mut self) -> Result<(), Error> {
-        for remains in self.remains()? {
+        let places = self.places()?;
+        let stays = |(path, entry): &(PathBuf, String)| {
+            format!("{} stays, since it holds {entry}, which is not ours", path.display())
+        };
+        self.notes.extend(places.foreign.iter().map(stays));
+        for remains in places.remains {
             let failed = |source| Error::Write { path: remains.path.clone(), source };
             std::fs::remove_dir_all(&remains.path).map_err(failed)?;
-            self.cleaned.push(remains.path);
+            self.cleaned.push(remains.path.clone());
         }
         self.cleaned.sort();
         Ok(())
@@ -107,7 +133,8 @@ impl Destination {
 #[derive(Debug)]
 pub(crate) struct Remains {
     path: PathBuf,
-    folder: File,
+    /// `None` once a place is gone on with in it.
+    folder: Option<File>,
 }
 
 impl Remains {
@@ -155,8 +182,9 @@ pub(crate) struct Staging {
 
 impl Staging {
     /// Goes on in the place of a process that is no more, for a dataset.
-    pub(crate) fn go_on(remains: Remains) -> Self {
-        let Remains { path, folder } = remains;
+    pub(crate) fn go_on(mut remains: Remains) -> Self {
+        let path = remains.path.clone();
+        let folder = remains.folder.take().expect("remains are gone on with once");
         Self { content: path.clone(), path, folder, is_committed: false, is_kept: false }
     }
 
@@ -165,25 +193,49 @@ impl Staging {
         self.is_kept = is_kept;
     }
 
-    /// Makes and locks a folder beside the destination, for a dataset.
-    pub(crate) fn create(destination: &Destination) -> Result<Self, Error> {
-        let failed = |path: &Path, source| Error::Write { path: path.to_path_buf(), source };
-        for number in 0..NAMES_MAX {
-            let mut name = OsString::from(destination.path.as_os_str());
-            name.push(format!("{PARTIAL}{}-{number}", std::process::id()));
-            let path = PathBuf::from(name);
-            match std::fs::create_dir(&path) {
-                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => continue,
-                made => made.map_err(|source| failed(&path, source))?,
+    /// Makes and locks the folder that is meant to be gone on with, for a dataset; an error where
+    /// another process writes in it.
+    pub(crate) fn create_resumable(destination: &Destination) -> Result<Self, Error> {
+        let path = place_beside(&destination.path, RESUMABLE);
+        for _ in 0..NAMES_MAX {
+            if let Some(mut staging) = Self::create_at(&path)? {
+                staging.keep(true);
+                return Ok(staging);
             }
-            // Another pack that looks for remains may take the folder before it is locked; then
-            // it is gone, and the next name is tried.
-            if let Some(folder) = lock(&path).map_err(|source| failed(&path, source))? {
-                let content = path.clone();
-                return Ok(Self { path, content, folder, is_committed: false, is_kept: false });
+            // It is there, or another that looked for remains took it before it was locked.
+            let failed = |source| Error::Write { path: path.clone(), source };
+            if path.exists() && lock(&path).map_err(failed)?.is_none() {
+                break;
             }
         }
-        Err(failed(&destination.path, Errno::EXIST.into()))
+        Err(Error::InUse { destination: destination.path.clone(), place: path })
+    }
+
+    /// Makes and locks a folder beside the destination, for a dataset.
+    pub(crate) fn create(destination: &Destination) -> Result<Self, Error> {
+        for number in 0..NAMES_MAX {
+            let place = format!("{}-{number}", std::process::id());
+            if let Some(staging) = Self::create_at(&place_beside(&destination.path, &place))? {
+                return Ok(staging);
+            }
+        }
+        let source = Errno::EXIST.into();
+        Err(Error::Write { path: destination.path.clone(), source })
+    }
+
+    /// Makes and locks a folder; `None` when there is one already.
+    fn create_at(path: &Path) -> Result<Option<Self>, Error> {
+        let failed = |source| Error::Write { path: path.to_path_buf(), source };
+        match std::fs::create_dir(path) {
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => return Ok(None),
+            made => made.map_err(failed)?,
+        }
+        // Another pack that looks for remains may take the folder before it is locked; then it is
+        // gone.
+        Ok(lock(path).map_err(failed)?.map(|folder| {
+            let path = path.to_path_buf();
+            Self { content: path.clone(), path, folder, is_committed: false, is_kept: false }
+        }))
     }
 
     /// As [`Self::create`], for files of any name.
@@ -249,7 +301,21 @@ impl Drop for Staging {
             // What cannot be removed here is unlocked now, and the next pack removes it.
             let _ = std::fs::remove_dir_all(&self.path);
         }
+        unlock(&self.folder);
     }
+}
+
+impl Drop for Remains {
+    fn drop(&mut self) {
+        self.folder.iter().for_each(unlock);
+    }
+}
+
+/// Unlocks a folder at once: a child that is being started has a copy of the descriptor for a
+/// moment, and would keep it locked.
+fn unlock(folder: &File) {
+    // A folder that cannot be unlocked is, when its descriptor is closed.
+    let _ = flock(folder, FlockOperation::Unlock);
 }
 
 /// Puts the folder `new` where `old` is and the other way round.
@@ -286,24 +352,47 @@ fn lock(path: &Path) -> std::io::Result<Option<File>> {
     Ok(is_same.then_some(folder))
 }
 
-/// The places of processes that are no more.
-fn find_remains(destination: &Path) -> std::io::Result<Vec<Remains>> {
+/// The name of a place beside a destination.
+fn place_beside(destination: &Path, place: &str) -> PathBuf {
+    let mut name = OsString::from(destination.as_os_str());
+    name.push(PARTIAL);
+    name.push(place);
+    PathBuf::from(name)
+}
+
+/// The places beside a destination, in the order of their names.
+fn find_places(destination: &Path) -> std::io::Result<Places> {
     let parent = destination.parent().expect("a destination has a name, so a parent");
     let name = destination.file_name().expect("a destination has a name");
-    let mut found = Vec::new();
+    let mut found = Places::default();
     for entry in std::fs::read_dir(parent)? {
         let entry = entry?;
         let path = entry.path();
         if !is_partial_of(&entry.file_name(), name) || !entry.file_type()?.is_dir() {
             continue;
         }
+        let Some(folder) = lock(&path)? else {
+            if path.exists() {
+                found.in_use.push(path);
+            }
+            continue;
+        };
         // Only what is written here is taken or removed, whatever the folder is called.
-        let Some(folder) = lock(&path)? else { continue };
-        if foreign_entry(&path, Some(JOURNAL_NAME))?.is_none() || is_place_for_files(&path)? {
-            found.push(Remains { path, folder });
+        match foreign_entry(&path, Some(JOURNAL_NAME))? {
+            foreign if foreign.is_none() || is_place_for_files(&path)? => {
+                found.remains.push(Remains { path, folder: Some(folder) });
+            }
+            None => {}
+            Some(foreign) => {
+                let is_ours = path == place_beside(destination, RESUMABLE)
+                    || [JOURNAL_NAME, MARK].iter().any(|name| path.join(name).is_file());
+                if is_ours {
+                    found.foreign.push((path, foreign));
+                }
+            }
         }
     }
-    found.sort_by(|left, right| left.path.cmp(&right.path));
+    found.remains.sort_by(|left, right| left.path.cmp(&right.path));
     Ok(found)
 }
 

@@ -52,7 +52,7 @@ fn text(summary: &ConvertSummary) -> String {
         text.push_str(&format!("{} files are no samples:\n", summary.not_samples.len()));
     }
     for other in &summary.not_samples {
-        text.push_str(&format!("  {}: {}\n", other.path, other.reason));
+        text.push_str(&format!("  {other}\n"));
     }
     if summary.ignored > 0 {
         text.push_str(&format!("{} hidden or side files\n", summary.ignored));

@@ -1,6 +1,6 @@
 //! `meetpoint index`: a source becomes a dataset where it lies; keys are found without a scan.
 
-use super::pack::{CheckName, OnErrorName, Spacing, spacing, text};
+use super::pack::{CheckName, OnErrorName, Spacing, entry_points, head, spacing, tail};
 use super::source_arguments::SourceArguments;
 use crate::surface::failure::Interrupted;
 use crate::surface::progress::Progress;
@@ -90,7 +90,8 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     let summary = summary.map_err(told)?;
     let content = units::bytes(summary.image_bytes);
     output.result(&summary, || {
-        format!("{}{content} of content stay in {}\n", text(&summary), arguments.source.display())
+        let stays = format!("{content} of content stay in {}\n", arguments.source.display());
+        format!("{}{stays}{}{}", head(&summary), entry_points(&summary), tail(&summary))
     })
 }
 

@@ -207,12 +207,10 @@ fn conversion(summary: &PackSummary) -> String {
     if summary.kind != ContentKind::Image {
         return format!("{}, stored as they are\n", units::bytes(summary.image_bytes));
     }
-    let entry_points = &stored.entry_points;
-    let percent = |bytes: u64| 100.0 * bytes as f64 / stored.source_bytes.max(1) as f64;
     let mut text = format!(
         "{} in, {} out ({:.3} times), form {}\n",
         units::bytes(stored.source_bytes),
-        units::bytes(summary.image_bytes + entry_points.bytes),
+        units::bytes(summary.image_bytes + stored.entry_points.bytes),
         summary.ratio,
         stored.form.name()
     );
@@ -232,19 +230,31 @@ fn conversion(summary: &PackSummary) -> String {
     for (reason, count) in &stored.kept {
         text.push_str(&format!("{count} kept as they were: {}\n", reason.words()));
     }
-    if entry_points.spacing.is_some() {
-        text.push_str(&format!(
-            "entry points for {} of {}: {}, {:.2} % of the files\n",
-            entry_points.samples,
-            summary.samples,
-            units::bytes(entry_points.bytes),
-            percent(entry_points.bytes)
-        ));
-    }
+    text.push_str(&entry_points(summary));
     text
 }
 
-pub(super) fn text(summary: &PackSummary) -> String {
+/// What decoding can start from in the middle.
+pub(super) fn entry_points(summary: &PackSummary) -> String {
+    let entry_points = &summary.stored.entry_points;
+    if entry_points.spacing.is_none() {
+        return String::new();
+    }
+    format!(
+        "entry points for {} of {}: {}, {:.2} % of the files\n",
+        entry_points.samples,
+        summary.samples,
+        units::bytes(entry_points.bytes),
+        100.0 * entry_points.bytes as f64 / summary.stored.source_bytes.max(1) as f64
+    )
+}
+
+fn text(summary: &PackSummary) -> String {
+    format!("{}{}{}", head(summary), conversion(summary), tail(summary))
+}
+
+/// What there is now.
+pub(super) fn head(summary: &PackSummary) -> String {
     let mut text = format!(
         "{}: {} samples, {} in {} {}",
         summary.destination.display(),
@@ -266,7 +276,12 @@ pub(super) fn text(summary: &PackSummary) -> String {
             text.push_str(&format!("{count} further columns: {names}\n"));
         }
     }
-    text.push_str(&conversion(summary));
+    text
+}
+
+/// What is not there, and what became of what was there before.
+pub(super) fn tail(summary: &PackSummary) -> String {
+    let mut text = String::new();
     if summary.parts_resumed > 0 {
         text.push_str(&format!("{} of the parts were there already\n", summary.parts_resumed));
     }
@@ -277,7 +292,7 @@ pub(super) fn text(summary: &PackSummary) -> String {
             count => text.push_str(&format!("{count} {many}, left out:\n")),
         }
         for file in files {
-            text.push_str(&format!("  {}: {}\n", file.path, file.reason));
+            text.push_str(&format!("  {file}\n"));
         }
     };
     list("unreadable sample", "unreadable samples", &summary.unreadable);
@@ -286,6 +301,9 @@ pub(super) fn text(summary: &PackSummary) -> String {
         0 => (),
         1 => text.push_str("1 hidden or side file ignored\n"),
         files => text.push_str(&format!("{files} hidden or side files ignored\n")),
+    }
+    for note in &summary.notes {
+        text.push_str(&format!("{note}\n"));
     }
     for path in &summary.cleaned {
         text.push_str(&format!("removed {}, left by a pack that was killed\n", path.display()));

@@ -170,7 +170,7 @@ pub(super) fn left_out(without: &[String], notes: &[String], damaged: &[LeftOut]
         text.push_str(&format!("{} damaged, left out:\n", damaged.len()));
     }
     for sample in damaged {
-        text.push_str(&format!("  {}: {}\n", sample.path, sample.reason));
+        text.push_str(&format!("  {sample}\n"));
     }
     text
 }

@@ -3,7 +3,7 @@
 use crate::surface::failure::{Interrupted, Reported};
 use crate::surface::progress::Progress;
 use crate::surface::{Output, Stop, units};
-use meetpoint_datasets::{Error, VerifyReport, verify_deep};
+use meetpoint_datasets::{Error, VerifyOptions, VerifyReport, verify_deep, verify_with};
 use std::path::{Path, PathBuf};
 
 /// Check every bit of a dataset, and name part, row and key of what is damaged.
@@ -21,18 +21,21 @@ pub(crate) struct Arguments {
     /// the entry points anew and compare.
     #[arg(long)]
     deep: bool,
-    /// Threads for --deep; 0 takes as many as there are cores.
-    #[arg(long, default_value_t = 0, requires = "deep", value_name = "N")]
+    /// Threads for --deep, and for content that stays where it was indexed; 0 takes as many as
+    /// there are cores.
+    #[arg(long, default_value_t = 0, value_name = "N")]
     threads: usize,
 }
 
 pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     let stop = Stop::install()?;
     let mut bar = Progress::new("verifying", "bytes", 0);
-    let mut report = meetpoint_datasets::verify(&arguments.dataset, &mut |progress| {
+    let options = VerifyOptions { threads: arguments.threads, stop: stop.flag() };
+    let looked = verify_with(&arguments.dataset, &options, &mut |progress| {
         bar.set(progress.bytes_done, progress.bytes);
-    })?;
+    });
     drop(bar);
+    let mut report = looked.map_err(told)?;
     if arguments.deep && report.is_sound() {
         look_deeper(arguments, &stop, &mut report)?;
     }
@@ -50,10 +53,15 @@ fn look_deeper(
     let looked = verify_deep(path, arguments.threads, &flag, report, &mut |progress| {
         bar.set(progress.bytes_done, progress.bytes);
     });
-    looked.map_err(|error| match error {
+    looked.map_err(told)
+}
+
+/// A signal is told as such.
+fn told(error: Error) -> anyhow::Error {
+    match error {
         Error::Interrupted => Interrupted.into(),
         error => error.into(),
-    })
+    }
 }
 
 fn text(report: &VerifyReport, dataset: &Path) -> String {

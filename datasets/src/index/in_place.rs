@@ -1,8 +1,9 @@
 //! A source whose samples are indexed where they lie: what it yields says in which file the content
 //! of each is, and what that file was.
 
-use crate::Error;
+use crate::error::printable;
 use crate::source::{Content, Entry, Finished, Item, Size, Source, SourceSchema};
+use crate::{Error, LeftOut};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use meetpoint_format::dataset::{ContentFile, ContentPlace};
@@ -40,8 +41,9 @@ impl InPlace {
     fn place(&mut self, item: &mut Item) -> Result<(), Error> {
         let (path, offset, bytes, metadata) = match &item.content {
             Content::Bytes(_) => {
-                let problem = "its bytes lie nowhere as they are (they are compressed, or part of \
-                               a message); use `meetpoint pack`";
+                let problem = "its bytes lie nowhere as they would be stored (they are compressed, \
+                               in pieces, or pixels that become a picture when they are packed); \
+                               use `meetpoint pack`";
                 return Err(not_in_place(item, problem));
             }
             Content::File { path, bytes } => (path.clone(), 0, *bytes, None),
@@ -108,7 +110,9 @@ fn with_column(
 }
 
 fn not_in_place(item: &Item, problem: &str) -> Error {
-    let whence = format!("{} ({})", item.whence, item.key);
+    let whence = item.whence.to_string();
+    let is_told = whence.ends_with(&printable(&item.key));
+    let whence = if is_told { whence } else { format!("{whence} ({})", printable(&item.key)) };
     Error::NotInPlace { whence, problem: problem.to_owned() }
 }
 
@@ -124,7 +128,14 @@ impl Source for InPlace {
     fn next(&mut self) -> Result<Option<Entry>, Error> {
         let mut entry = self.inner.next()?;
         if let Some(Entry::Sample(item)) = &mut entry {
-            self.place(item)?;
+            match self.place(item) {
+                // A file that does not read (a link that leads nowhere) is one sample's matter.
+                Err(Error::Source { source, .. }) => {
+                    let (path, reason) = (item.name(), source.to_string());
+                    entry = Some(Entry::Unreadable(LeftOut { path, reason }));
+                }
+                placed => placed?,
+            }
         }
         Ok(entry)
     }

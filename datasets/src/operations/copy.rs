@@ -77,6 +77,9 @@ pub struct CopySummary {
     pub parts_resumed: u64,
     /// Remains of processes that were killed, removed.
     pub cleaned: Vec<PathBuf>,
+    /// What became of other remains, in sentences: parts that were written again, folders that
+    /// stay.
+    pub notes: Vec<String>,
     /// Whether a dataset was replaced.
     pub replaced: bool,
 }
@@ -93,6 +96,7 @@ impl CopySummary {
             labels: manifest.labels.len() as u64,
             parts_resumed,
             cleaned: written.cleaned,
+            notes: written.notes,
             replaced: written.replaced,
         }
     }
@@ -130,7 +134,7 @@ impl Deed<'_> {
         let parts_resumed = writer.states().len() as u64;
         let mut tally = match writer.states().last() {
             Some(state) => Tally::from_state(state).ok_or_else(|| Error::ResumeDiffers {
-                path: to.to_path_buf(),
+                path: writer.place().to_path_buf(),
                 difference: "its journal does not read".to_owned(),
             })?,
             None => Tally::default(),
@@ -195,6 +199,7 @@ impl Deed<'_> {
                 file_bytes: file_bytes + manifest_bytes,
                 manifest,
                 cleaned: Vec::new(),
+                notes: Vec::new(),
                 replaced: false,
             };
             CopySummary::of(written, parts)

@@ -23,6 +23,19 @@ pub enum OperationError {
         /// There are.
         available: u64,
     },
+    /// Samples that are not there.
+    #[error(
+        "no samples {asked} in {}: it has {samples}; write a range within 0..{samples}",
+        path.display()
+    )]
+    Range {
+        /// Dataset.
+        path: PathBuf,
+        /// Asked for: `100..200`.
+        asked: String,
+        /// Samples that there are.
+        samples: u64,
+    },
     /// More than everything.
     #[error("a fraction of {asked}; a fraction is at most 1")]
     Fraction {

@@ -50,7 +50,7 @@ pub(super) fn carried(columns: &Columns) -> (Columns, Vec<usize>) {
 }
 
 /// Whether a column says where content lies.
-pub(super) fn is_place(field: &Field) -> bool {
+pub(crate) fn is_place(field: &Field) -> bool {
     field.metadata().get(KIND_KEY).is_some_and(|kind| kind == PLACE_KIND)
 }
 

@@ -27,6 +27,7 @@ pub use copy::{CopyOptions, CopySummary, Progress};
 pub use diff::{Changed, DiffOptions, Difference, Keys, Moved, diff};
 pub use draw::Share;
 pub use error::OperationError;
+pub(crate) use gather::is_place;
 pub use merge::{MergeOrder, merge};
 pub use repair::{Corrected, LabelsFrom, Lost, ManifestState, RepairSummary, RepairTo, repair};
 pub use rows::{ELEMENTS_MAX, ShownRow, rows};

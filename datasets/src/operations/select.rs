@@ -23,7 +23,7 @@ pub struct Selection {
     pub labels: Vec<String>,
     /// Patterns, of which one fits the key.
     pub keys: Vec<String>,
-    /// From which sample up to but without which.
+    /// From which sample up to but without which; `u64::MAX` for up to the last.
     pub range: Option<Range<u64>>,
     /// Take those that do not fit instead.
     pub invert: bool,
@@ -81,7 +81,7 @@ impl Fitting {
     pub(super) fn of(dataset: &Dataset, selection: &Selection) -> Result<Self, Error> {
         let labels = label_indices(dataset, &selection.labels)?;
         let patterns = patterns(&selection.keys)?;
-        let range = selection.range.clone().unwrap_or(0..dataset.len());
+        let range = range(dataset, selection)?;
         let words = dataset.len().div_ceil(64);
         let mut bits = vec![0; usize::try_from(words).expect("samples fit into memory as bits")];
         let mut samples = 0;
@@ -113,6 +113,18 @@ impl Fitting {
             (0..64).filter(move |bit| bits >> bit & 1 == 1).map(move |bit| word * 64 + bit)
         })
     }
+}
+
+/// The samples to look at; one that is not there is more likely a mistake than a wish.
+fn range(dataset: &Dataset, selection: &Selection) -> Result<Range<u64>, OperationError> {
+    let samples = dataset.len();
+    let Some(Range { start, end }) = selection.range.clone() else { return Ok(0..samples) };
+    let is_open = end == u64::MAX;
+    if start >= samples || start >= end || end > samples && !is_open {
+        let asked = if is_open { format!("{start}..") } else { format!("{start}..{end}") };
+        return Err(OperationError::Range { path: dataset.path().to_path_buf(), asked, samples });
+    }
+    Ok(start..end.min(samples))
 }
 
 fn label_indices(dataset: &Dataset, names: &[String]) -> Result<Vec<i32>, OperationError> {

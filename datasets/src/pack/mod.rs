@@ -9,8 +9,10 @@ pub(crate) mod keys;
 mod pipeline;
 mod rows;
 
+use crate::error::printable;
 use crate::index::InPlace;
 use crate::jpeg::{JpegOptions, Progressive};
+use crate::operations::is_place;
 use crate::source::{self, ContentKind, Source, SourceOptions, SourceStamp};
 use crate::writer::{PART_BYTES_TARGET, Recipe, TOOL};
 use crate::{Error, Writer, WriterOptions};
@@ -117,6 +119,12 @@ pub struct LeftOut {
     pub reason: String,
 }
 
+impl std::fmt::Display for LeftOut {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(to, "{}: {}", printable(&self.path), printable(&self.reason))
+    }
+}
+
 /// What was packed.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct PackSummary {
@@ -150,6 +158,8 @@ pub struct PackSummary {
     pub ignored: u64,
     /// Remains of packs that were killed, removed.
     pub cleaned: Vec<PathBuf>,
+    /// What became of other remains, in sentences: parts that were packed again, folders that stay.
+    pub notes: Vec<String>,
     /// Whether a dataset was replaced.
     pub replaced: bool,
 }
@@ -260,7 +270,7 @@ fn finish(
     unreadable.append(&mut found);
     let kind = writer.columns().kind;
     let is_image = kind == ContentKind::Image;
-    let fields = writer.columns().extra.fields().iter();
+    let fields = writer.columns().extra.fields().iter().filter(|field| !is_place(field));
     let columns = fields.map(|field| field.name().clone()).collect();
     stored.entry_points.spacing = options.jpeg.entry_points.filter(|_| is_image);
     let provenance = Provenance {
@@ -291,6 +301,7 @@ fn finish(
         not_samples,
         ignored: ended.ignored,
         cleaned: written.cleaned,
+        notes: written.notes,
         replaced: written.replaced,
     })
 }

@@ -67,7 +67,7 @@ impl<'a> Rows<'a> {
         let (mut last, mut found) = (State::default(), Vec::new());
         for text in writer.states() {
             last = serde_json::from_str(text).map_err(|error| Error::ResumeDiffers {
-                path: from.to_path_buf(),
+                path: writer.place().to_path_buf(),
                 difference: format!("its journal does not read: {error}"),
             })?;
             found.append(&mut last.unreadable);

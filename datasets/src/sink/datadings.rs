@@ -207,7 +207,7 @@ impl Sink for Datadings {
         None
     }
 
-    fn put(&mut self, sample: &OutSample<'_>) -> Result<(), Refusal> {
+    fn put(&mut self, sample: &OutSample<'_>, is_kept: bool) -> Result<(), Refusal> {
         let packed = self.encode(sample)?;
         let hash = words(&blake2s(sample.key.as_bytes(), &[]));
         if !self.seen.insert(hash) {
@@ -215,6 +215,9 @@ impl Sink for Datadings {
         }
         if self.hashes.len() as u64 >= u64::from(u32::MAX) {
             return Err(Refusal::Sample("datadings holds fewer than 2^32 samples".to_owned()));
+        }
+        if !is_kept {
+            return Ok(());
         }
         self.hashes.push(hash);
         self.data.append(&packed)?;

@@ -43,7 +43,8 @@ pub(super) fn split(key: &str) -> Option<(&str, String)> {
     is_short.then(|| (&key[..key.len() - extension.len() - 1], extension.to_ascii_lowercase()))
 }
 
-fn by_content(file: &[u8]) -> Option<&'static str> {
+/// The extension that the first bytes tell.
+pub(super) fn by_content(file: &[u8]) -> Option<&'static str> {
     if let Some(format) = ImageFormat::of(file) {
         return match format {
             ImageFormat::Jpeg => Some("jpg"),

@@ -1,13 +1,18 @@
 //! A folder with a file for each sample, under its key.
 //!
+//! Where a key has no extension, its file gets that of its content, or programs would not know it
+//! for a picture; the key then stands in `meetpoint.key` of the table.
+//!
 //! Further columns, and labels that the folders do not tell, go into `metadata.jsonl` as Hugging
 //! Face's image folders have it: one object a sample, with `file_name`.
 
+use super::extension::{by_content, split};
 use super::files::Output;
 use super::tree::{self, Root};
 use super::{Closed, LABEL, OutSample, Refusal, Sink, SinkKind, Tally, type_notes, unheld, value};
 use crate::Error;
 use crate::natural_order;
+use crate::source::tar::WHOLE_KEY;
 use crate::source::{ContentKind, SourceSchema};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -31,6 +36,8 @@ pub(super) struct Folder {
     pending: Output,
     /// Which folder the samples of each label lie in; `None` where not in one of that label alone.
     folders: BTreeMap<Option<i32>, Option<String>>,
+    /// Files whose names are not the keys.
+    renamed: u64,
     notes: Vec<String>,
 }
 
@@ -45,8 +52,8 @@ impl Folder {
                 let reason = "it has bytes, which metadata.jsonl has no place for";
                 return Err(unheld(SinkKind::Folder, field.name(), reason));
             }
-            if field.name() == FILE_NAME {
-                let reason = "metadata.jsonl has the name of the file there";
+            if field.name() == FILE_NAME || field.name() == WHOLE_KEY {
+                let reason = "metadata.jsonl has the name or the key of the file there";
                 return Err(unheld(SinkKind::Folder, field.name(), reason));
             }
         }
@@ -62,6 +69,7 @@ impl Folder {
             has_columns: !schema.extra.fields().is_empty(),
             pending,
             folders: BTreeMap::new(),
+            renamed: 0,
             notes,
         })
     }
@@ -91,11 +99,11 @@ impl Folder {
         let mut to = Output::create(self.path.join(METADATA_NAME))?;
         for line in BufReader::new(File::open(from).map_err(failed)?).lines() {
             let line = line.map_err(failed)?;
-            // The line is `LABEL KEY-AS-JSON COLUMNS-AS-JSON`, tabs between; JSON has no raw tab.
+            // The line is `LABEL NAME-AS-JSON COLUMNS-AS-JSON`, tabs between; JSON has no raw tab.
             let mut pieces = line.splitn(3, '\t');
             let mut piece = || pieces.next().expect("each line was written with three pieces");
-            let (label, key, columns) = (piece(), piece(), piece());
-            let mut object = format!("{{\"{FILE_NAME}\": {key}");
+            let (label, name, columns) = (piece(), piece(), piece());
+            let mut object = format!("{{\"{FILE_NAME}\": {name}");
             if let Ok(label) = label.parse::<i32>() {
                 let name = usize::try_from(label).ok().and_then(|label| labels.get(label));
                 let name = name.map_or_else(
@@ -121,11 +129,19 @@ impl Sink for Folder {
         Some(Arc::clone(&self.root))
     }
 
-    fn put(&mut self, sample: &OutSample<'_>) -> Result<(), Refusal> {
-        let columns = serde_json::to_string(&sample.json()?).expect("plain values serialise");
-        let key = serde_json::to_string(sample.key).expect("a string serialises");
+    fn put(&mut self, sample: &OutSample<'_>, is_kept: bool) -> Result<(), Refusal> {
+        let mut object = sample.json()?;
+        if !is_kept {
+            return Ok(());
+        }
+        if sample.file_name != sample.key {
+            object.insert(WHOLE_KEY.to_owned(), sample.key.into());
+            self.renamed += 1;
+        }
+        let columns = serde_json::to_string(&object).expect("plain values serialise");
+        let name = serde_json::to_string(sample.file_name).expect("a string serialises");
         let label = sample.label.map_or(String::new(), |label| label.to_string());
-        self.pending.append(format!("{label}\t{key}\t{columns}\n").as_bytes())?;
+        self.pending.append(format!("{label}\t{name}\t{columns}\n").as_bytes())?;
         let folder = sample.key.split_once('/').map_or("", |(folder, _)| folder);
         let known = self.folders.entry(sample.label).or_insert_with(|| Some(folder.to_owned()));
         if known.as_deref() != Some(folder) {
@@ -138,13 +154,20 @@ impl Sink for Folder {
         let mut tally = Tally::default();
         std::io::Write::flush(&mut self.pending).map_err(|source| self.pending.failed(source))?;
         let folders_tell = self.folders_tell(labels);
-        if self.has_columns || !folders_tell {
+        if self.has_columns || self.renamed > 0 || !folders_tell {
             self.write_table(labels, &mut tally)?;
         }
         if !folders_tell && !labels.is_empty() {
             let note = "the folders do not tell the labels: they are in metadata.jsonl, which does \
                         not tell their order";
             self.notes.push(note.to_owned());
+        }
+        if self.renamed > 0 {
+            self.notes.push(format!(
+                "{} keys have no extension and their files have: the keys are in `{WHOLE_KEY}` of \
+                 metadata.jsonl",
+                self.renamed
+            ));
         }
         let pending = self.pending.path().to_path_buf();
         let failed = |source| Error::Write { path: pending.clone(), source };
@@ -153,6 +176,22 @@ impl Sink for Folder {
         self.root.sync().map_err(|source| Error::Write { path: self.path.clone(), source })?;
         Ok(Closed { tally, notes: self.notes })
     }
+}
+
+/// The name of a sample's file: its key, with the extension of its content where the key has none
+/// and the content tells.
+pub(crate) fn file_name(key: &str, file: &[u8], kind: ContentKind) -> String {
+    let extension = match split(key) {
+        Some(_) => None,
+        None if kind == ContentKind::Text => Some("txt"),
+        None => by_content(file),
+    };
+    extension.map_or_else(|| key.to_owned(), |extension| format!("{key}.{extension}"))
+}
+
+/// The key that a file's name may come from by [`file_name`].
+pub(crate) fn key_of_file_name(name: &str) -> Option<&str> {
+    split(name).map(|(stem, _)| stem).filter(|stem| split(stem).is_none())
 }
 
 /// What keeps a key from being the name of a file in the folder.

@@ -195,9 +195,8 @@ impl Mds {
                 From::Extra(index) => extra(column, index, sample, &mut values)?,
             }
             if column.size.is_none() {
-                let length = u32::try_from(values.len() - begin).map_err(|_| {
-                    Refusal::Sample(format!("its column `{}` has 2^32 bytes", column.name))
-                })?;
+                let length = u32::try_from(values.len() - begin)
+                    .map_err(|_| Refusal::of_column(&column.name, "has 2^32 bytes"))?;
                 lengths.extend(length.to_le_bytes());
             }
         }
@@ -213,8 +212,7 @@ fn extra(
     sample: &OutSample<'_>,
     to: &mut Vec<u8>,
 ) -> Result<(), Refusal> {
-    let refused =
-        |problem: &str| Refusal::Sample(format!("its column `{}` {problem}", column.name));
+    let refused = |problem: &str| Refusal::of_column(&column.name, problem);
     let (batch, row) = sample.extra.ok_or_else(|| refused("is missing"))?;
     if column.encoding != "json" && is_null(batch, index, row) {
         return Err(refused("is null, which MDS has no place for"));
@@ -326,7 +324,7 @@ impl Sink for Mds {
         None
     }
 
-    fn put(&mut self, sample: &OutSample<'_>) -> Result<(), Refusal> {
+    fn put(&mut self, sample: &OutSample<'_>, is_kept: bool) -> Result<(), Refusal> {
         let has_label = sample.label.is_some();
         let is_first = self.has_labels.is_none();
         if *self.has_labels.get_or_insert(has_label) != has_label {
@@ -345,6 +343,9 @@ impl Sink for Mds {
         }
         let encoded = self.encode(sample)?;
         let more = encoded.len() as u64 + 4;
+        if !is_kept {
+            return Ok(());
+        }
         let samples = self.ends.len() as u64;
         let limit = SHARD_BYTES;
         // Offsets have 32 bits.

@@ -29,7 +29,7 @@ use crate::source::{ContentKind, SourceSchema};
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::{Field, SchemaRef};
 pub use files::Tally;
-pub(crate) use folder::{METADATA_NAME, check_key as check_file_key};
+pub(crate) use folder::{METADATA_NAME, check_key as check_file_key, file_name, key_of_file_name};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -141,6 +141,9 @@ impl Shards {
 pub struct OutSample<'a> {
     /// Its key.
     pub key: &'a str,
+    /// Name of its file, where files stand alone: its key, with the extension of its content where
+    /// the key has none. Elsewhere its key.
+    pub file_name: &'a str,
     /// Its file, never a coefficient form. Empty for a sink that has [`Sink::root`], since the
     /// file is written already.
     pub file: &'a [u8],
@@ -167,8 +170,7 @@ impl OutSample<'_> {
             if matches!(value, Value::Bytes(_)) {
                 continue;
             }
-            let value = value::json(value)
-                .map_err(|problem| Refusal::Sample(format!("its column `{name}` {problem}")))?;
+            let value = value::json(value).map_err(|problem| Refusal::of_column(name, problem))?;
             object.insert(name.to_owned(), value);
         }
         Ok(object)
@@ -180,8 +182,22 @@ impl OutSample<'_> {
 pub enum Refusal {
     /// It is damaged, or the sink cannot hold it; nothing of it was written.
     Sample(String),
+    /// The sink cannot hold what it has in a further column; nothing of it was written.
+    Column {
+        /// The column.
+        column: String,
+        /// Why not: "is null, which MDS has no place for".
+        problem: String,
+    },
     /// The destination cannot be written.
     Write(Error),
+}
+
+impl Refusal {
+    /// What is wrong with a further column.
+    fn of_column(column: &str, problem: impl Into<String>) -> Self {
+        Self::Column { column: column.to_owned(), problem: problem.into() }
+    }
 }
 
 impl From<Error> for Refusal {
@@ -205,8 +221,9 @@ pub trait Sink {
     /// a sink whose files stand alone.
     fn root(&self) -> Option<Arc<Root>>;
 
-    /// Takes the next sample, whole or not at all.
-    fn put(&mut self, sample: &OutSample<'_>) -> Result<(), Refusal>;
+    /// Takes the next sample, whole or not at all. Where it is not to be kept, it is only found
+    /// out whether it would be refused.
+    fn put(&mut self, sample: &OutSample<'_>, is_kept: bool) -> Result<(), Refusal>;
 
     /// Writes what is left, with the names of the labels by index (empty where there are none),
     /// and brings everything to the drive.

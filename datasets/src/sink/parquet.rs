@@ -234,7 +234,7 @@ impl Sink for Parquet {
         None
     }
 
-    fn put(&mut self, sample: &OutSample<'_>) -> Result<(), Refusal> {
+    fn put(&mut self, sample: &OutSample<'_>, is_kept: bool) -> Result<(), Refusal> {
         if self.kind == ContentKind::Text && std::str::from_utf8(sample.file).is_err() {
             return Err(Refusal::Sample("it is no UTF-8, as texts are".to_owned()));
         }
@@ -243,6 +243,9 @@ impl Sink for Parquet {
             Some((batch, row)) => Some(one_row(batch, row)),
             None => return Err(Refusal::Sample("its further columns are missing".to_owned())),
         };
+        if !is_kept {
+            return Ok(());
+        }
         let more = sample.file.len() as u64 + sample.key.len() as u64 + 16;
         if self.shards.is_full(self.bytes, self.samples, more, FILE_BYTES) {
             self.end_file()?;

@@ -122,8 +122,7 @@ impl TfRecord {
             add(LABEL, Kind::Ints(Int64List { value: vec![label.into()] }));
         }
         for (name, value) in sample.values() {
-            let kind = kind_of(value)
-                .map_err(|problem| Refusal::Sample(format!("its column `{name}` {problem}")))?;
+            let kind = kind_of(value).map_err(|problem| Refusal::of_column(name, problem))?;
             if let Some(kind) = kind {
                 add(name, kind);
             }
@@ -279,8 +278,11 @@ impl Sink for TfRecord {
         None
     }
 
-    fn put(&mut self, sample: &OutSample<'_>) -> Result<(), Refusal> {
+    fn put(&mut self, sample: &OutSample<'_>, is_kept: bool) -> Result<(), Refusal> {
         let example = self.example(sample)?;
+        if !is_kept {
+            return Ok(());
+        }
         let length = (example.len() as u64).to_le_bytes();
         let (shard, samples) = self.shard(example.len() as u64 + 16)?;
         *samples += 1;

@@ -110,7 +110,8 @@ impl Tree<'_> {
 
     /// Whether it is the key or the destination that a file is not written for.
     fn trouble(&self, key: &str, source: std::io::Error) -> Refusal {
-        let clash = "its key occurs twice, or names a folder of another key";
+        let clash = "its key occurs twice, names a folder of another key, or is another key with \
+                     its extension";
         match Errno::from_io_error(&source) {
             Some(Errno::EXIST | Errno::NOTDIR | Errno::ISDIR | Errno::LOOP) => {
                 Refusal::Sample(clash.to_owned())

@@ -163,7 +163,7 @@ impl Sink for WebDataset {
         None
     }
 
-    fn put(&mut self, sample: &OutSample<'_>) -> Result<(), Refusal> {
+    fn put(&mut self, sample: &OutSample<'_>, is_kept: bool) -> Result<(), Refusal> {
         let name = name_of(sample, self.kind)?;
         let members = self.members(sample, &name)?;
         if members.is_empty() {
@@ -176,6 +176,9 @@ impl Sink for WebDataset {
                  would take the two for one",
                 name.stem
             )));
+        }
+        if !is_kept {
+            return Ok(());
         }
         let more = members.iter().map(|(_, bytes)| BLOCK + bytes.len() as u64 + BLOCK).sum();
         let (shard, samples) = self.shard(more)?;

@@ -110,7 +110,7 @@ pub const KINDS: [SourceKind; 13] = [
     },
     SourceKind {
         name: "datadings",
-        words: "a datadings file, X.msgpack, with its index beside it",
+        words: "a datadings file, X.msgpack, with its index beside it, or a folder with one",
         covers: &[],
         recognise: datadings::recognise,
         open: datadings::open,
@@ -154,10 +154,13 @@ pub fn detect(path: &Path) -> Result<&'static SourceKind, Error> {
             Ok(metadata) if metadata.is_dir() => {
                 Ok(kind_named("folder").expect("the table lists it"))
             }
-            Ok(_) => Err(failed.unwrap_or_else(|| Error::UnknownSource {
-                path: path.to_path_buf(),
-                looked_for: KINDS.iter().map(|kind| (kind.name, kind.words)).collect(),
-            })),
+            // What calls itself a kind and is none by content has that kind's error.
+            Ok(_) => named(path).ok_or_else(|| {
+                failed.unwrap_or_else(|| Error::UnknownSource {
+                    path: path.to_path_buf(),
+                    looked_for: KINDS.iter().map(|kind| (kind.name, kind.words)).collect(),
+                })
+            }),
             Err(source) => Err(Error::Source { path: path.to_path_buf(), source }),
         },
         _ => Err(Error::AmbiguousSource {
@@ -168,6 +171,34 @@ pub fn detect(path: &Path) -> Result<&'static SourceKind, Error> {
                 .collect(),
         }),
     }
+}
+
+/// The kind that a file says it is by its name.
+fn named(path: &Path) -> Option<&'static SourceKind> {
+    let name = path.file_name()?.to_str()?.to_ascii_lowercase();
+    let ends = |endings: &[&str]| endings.iter().any(|ending| name.ends_with(ending));
+    let kind = if tar::has_tar_name(path) {
+        "tar"
+    } else if name.contains(".tfrec") {
+        "tfrecord"
+    } else if ends(&["-ubyte", "-ubyte.gz"]) {
+        "idx"
+    } else if ends(&[".zip"]) {
+        "zip"
+    } else if ends(&[".parquet"]) {
+        "parquet"
+    } else if ends(&[".arrow", ".feather"]) {
+        "arrow"
+    } else if ends(&[".msgpack"]) {
+        "datadings"
+    } else if ends(&[".beton"]) {
+        "ffcv"
+    } else if ends(&[".csv", ".tsv", ".jsonl", ".ndjson"]) {
+        "table"
+    } else {
+        return None;
+    };
+    kind_named(kind)
 }
 
 /// Opens `path` as the kind of that name, or as what it is found to be.

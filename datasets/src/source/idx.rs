@@ -131,6 +131,11 @@ fn images_of(name: &str) -> Option<(String, [String; 2])> {
     Some((if set.is_empty() { "all" } else { set }.to_owned(), [labels, other]))
 }
 
+/// The names that the file of labels may have beside a file of pictures; none beside others.
+pub(super) fn labels_names(name: &str) -> Vec<String> {
+    images_of(name).map_or_else(Vec::new, |(_, names)| names.to_vec())
+}
+
 /// The sets of a folder, or the one that a file of pictures belongs to, in natural order.
 fn sets_of(path: &Path) -> Vec<Set> {
     let (folder, only) = match path.is_dir() {

@@ -1,9 +1,12 @@
 //! Whether the files of a source are those that they were.
 
+use super::datadings::INDEX_SUFFIXES;
+use super::idx::labels_names;
+use super::side_labels::LABELS_NAME;
 use sha2::{Digest, Sha256};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Names, lengths and times of the files of a source, in 128 bits.
 ///
@@ -12,13 +15,14 @@ use std::path::Path;
 pub struct SourceStamp(u128);
 
 impl SourceStamp {
-    /// Of everything in these files and folders. For a path that names no file or folder by itself
+    /// Of everything in these files and folders, and of the side files of a file. For a path that names no file or folder by itself
     /// (a pattern), it is that of the files beside it.
     pub fn of(paths: &[&Path]) -> Self {
         let mut sum = 0_u128;
-        for path in paths {
+        let side_files = paths.iter().flat_map(|path| side_files(path)).collect::<Vec<_>>();
+        for path in paths.iter().copied().chain(side_files.iter().map(PathBuf::as_path)) {
             let (root, depth) = if path.exists() {
-                (*path, usize::MAX)
+                (path, usize::MAX)
             } else {
                 let parent = path.parent().filter(|parent| *parent != Path::new(""));
                 (parent.unwrap_or(Path::new(".")), 1)
@@ -39,6 +43,20 @@ impl SourceStamp {
         }
         Self(sum)
     }
+}
+
+/// What is read beside a file: an index (`X.msgpack.offsets`), the names of the labels, the labels
+/// of IDX pictures.
+fn side_files(path: &Path) -> Vec<PathBuf> {
+    let Some(name) = path.file_name().and_then(|name| name.to_str()).filter(|_| path.is_file())
+    else {
+        return Vec::new();
+    };
+    let mut names: Vec<String> =
+        INDEX_SUFFIXES.iter().map(|suffix| format!("{name}.{suffix}")).collect();
+    names.push(LABELS_NAME.to_owned());
+    names.extend(labels_names(name));
+    names.into_iter().map(|name| path.with_file_name(name)).filter(|path| path.is_file()).collect()
 }
 
 fn stamp_of(path: &Path, metadata: &std::fs::Metadata) -> u128 {
@@ -86,5 +104,17 @@ mod tests {
         let of_pattern = SourceStamp::of(&[&pattern]);
         put("c", "something else");
         assert_ne!(of_pattern, SourceStamp::of(&[&pattern]));
+        for (file, side) in [
+            ("x.msgpack", "x.msgpack.offsets"),
+            ("t-images-idx3-ubyte", "t-labels-idx1-ubyte"),
+            ("x.tar", "labels.json"),
+        ] {
+            put(file, "content");
+            put(side, "a");
+            let of_file = || SourceStamp::of(&[&folder.path().join(file)]);
+            let before = of_file();
+            put(side, "another");
+            assert_ne!(before, of_file(), "{side}");
+        }
     }
 }

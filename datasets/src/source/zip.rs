@@ -1,8 +1,7 @@
 //! A folder tree of images inside a ZIP archive.
 //!
 //! Stored members are given as ranges of the file, after their CRC-32 was checked; deflated ones
-//! are
-//! inflated one at a time. Memory: about 100 bytes and the name of each member. Follows PKWARE's
+//! are inflated one at a time. Memory: about 100 bytes and the name of each member. Follows PKWARE's
 //! APPNOTE 6.3.10, with ZIP64; encrypted archives and those in several pieces are refused.
 
 use super::names::{Seen, extension, is_ignored, kind_of, relative_path, shown};
@@ -67,7 +66,7 @@ pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Err
     let mut buffer = vec![0; RECOMMENDED_BUFFER_SIZE];
     let copy = file.file.try_clone().map_err(failed)?;
     let archive = ZipArchive::from_file(copy, &mut buffer)
-        .map_err(|error| malformed(path, None, &format!("no ZIP archive: {error}; {REMEDY}")))?;
+        .map_err(|error| malformed(path, &format!("no ZIP archive: {error}; {REMEDY}")))?;
     let mut found = list(path, &archive, &mut buffer, kind, bytes)?;
     let labels = label(path, &mut found, kind)?;
     let name = match kind {
@@ -96,9 +95,20 @@ pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Err
 
 const REMEDY: &str = "it is damaged or cut short, fetch or make it again";
 
-fn malformed(path: &Path, member: Option<&str>, problem: &str) -> Error {
-    let member = member.map(|member| format!("member {member}"));
-    let whence = Whence { file: path.display().to_string(), member, offset: None };
+fn malformed(path: &Path, problem: &str) -> Error {
+    malformed_at(Whence { file: path.display().to_string(), ..Whence::default() }, problem)
+}
+
+/// Where a member's header lies.
+fn place(path: &Path, member: &str, header: u64) -> Whence {
+    Whence {
+        file: path.display().to_string(),
+        member: Some(format!("member {member}")),
+        offset: Some(header),
+    }
+}
+
+fn malformed_at(whence: Whence, problem: &str) -> Error {
     Error::Malformed { whence: Box::new(whence), problem: problem.to_owned() }
 }
 
@@ -135,17 +145,21 @@ fn list(
     let mut seen = Seen::default();
     let mut count = 0;
     let damaged = |error: rawzip::Error| {
-        malformed(path, None, &format!("its directory does not read: {error}; {REMEDY}"))
+        malformed(path, &format!("its directory does not read: {error}; {REMEDY}"))
     };
     let mut entries = archive.entries(buffer);
     while let Some(entry) = entries.next_entry().map_err(damaged)? {
         count += 1;
         if count > MEMBERS_MAX {
-            return Err(malformed(path, None, &format!("it has more than {MEMBERS_MAX} members")));
+            return Err(malformed(path, &format!("it has more than {MEMBERS_MAX} members")));
         }
         let name = entry.file_path();
         let name = name.as_bytes();
-        let left_out = |reason: String| LeftOut { path: shown(name), reason };
+        let header = entry.local_header_offset();
+        let left_out = |reason: String| LeftOut {
+            path: place(path, &shown(name), header).to_string(),
+            reason,
+        };
         if entry.is_dir() {
             found.noted.push_back(Entry::Ignored);
             continue;
@@ -162,7 +176,8 @@ fn list(
             continue;
         }
         if !seen.insert(&key) {
-            return Err(malformed(path, Some(&key), "it is there twice; remove one of them"));
+            let problem = "it is there twice; remove one of them";
+            return Err(malformed_at(place(path, &key, header), problem));
         }
         let is_meant = kind == ContentKind::Bytes || kind_of(extension(&key)) == kind;
         if !is_meant {
@@ -172,13 +187,13 @@ fn list(
             continue;
         }
         if let Some(reason) = why_not(&entry) {
-            found.unreadable.push(LeftOut { path: key, reason });
+            found.unreadable.push(left_out(reason));
             continue;
         }
         found.members.push(Member {
             key,
             place: entry.wayfinder(),
-            header: entry.local_header_offset(),
+            header,
             compressed_bytes: entry.compressed_size_hint(),
             bytes: entry.uncompressed_size_hint(),
             is_stored: entry.compression_method() == CompressionMethod::STORE,
@@ -189,7 +204,7 @@ fn list(
     if promised != count {
         let problem =
             format!("its directory has {count} members, its end says {promised}; {REMEDY}");
-        return Err(malformed(path, None, &problem));
+        return Err(malformed(path, &problem));
     }
     check_apart(path, &mut found.members, file_bytes)?;
     found.members.sort_by(|left, right| natural_order(&left.key, &right.key));
@@ -223,13 +238,13 @@ fn check_apart(path: &Path, members: &mut [Member], file_bytes: u64) -> Result<(
     for member in members {
         if member.header < end {
             let problem = format!("it lies over another member; {REMEDY}");
-            return Err(malformed(path, Some(&member.key), &problem));
+            return Err(malformed_at(place(path, &member.key, member.header), &problem));
         }
         end = member.header.saturating_add(member.compressed_bytes);
         end = end.saturating_add(LOCAL_HEADER_BYTES + 1);
         if end > file_bytes {
             let problem = format!("it reaches over the end of the file; {REMEDY}");
-            return Err(malformed(path, Some(&member.key), &problem));
+            return Err(malformed_at(place(path, &member.key, member.header), &problem));
         }
     }
     Ok(())
@@ -320,11 +335,7 @@ impl Source for ZipSource {
         let Some(member) = self.members.next() else {
             return Ok(None);
         };
-        let whence = Whence {
-            file: self.file.path.display().to_string(),
-            member: Some(format!("member {}", member.key)),
-            offset: Some(member.header),
-        };
+        let whence = place(&self.file.path, &member.key, member.header);
         Ok(Some(match self.content(&member) {
             Ok(content) => Entry::Sample(Box::new(Item {
                 key: member.key,
@@ -334,7 +345,8 @@ impl Source for ZipSource {
                 extra: None,
             })),
             Err(reason) => {
-                Entry::Unreadable(LeftOut { path: member.key, reason: reason.to_string() })
+                let reason = format!("{reason}; {REMEDY}");
+                Entry::Unreadable(LeftOut { path: whence.to_string(), reason })
             }
         }))
     }

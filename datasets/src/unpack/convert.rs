@@ -106,8 +106,11 @@ pub fn convert(
         let bytes_done = taken.load(Ordering::Relaxed);
         progress(ConvertProgress { samples_done: written.checked, bytes_done, size });
     };
-    let mut written = drive(sink.as_mut(), options, &mut next, &bytes_of, &read, &mut report)?;
-    check(&mut written, from, options.on_error)?;
+    let mut written = {
+        let kind = schema.kind;
+        drive(sink.as_mut(), kind, options, &mut next, &bytes_of, &read, &mut report)?
+    };
+    check(&mut written, from, options)?;
     let labels = source.finish()?.labels;
     let closed = sink.finish(&labels)?;
     written.add(&closed);
@@ -130,11 +133,12 @@ pub fn convert(
 }
 
 /// Whether what was written is to stay.
-fn check(written: &mut Written, from: &Path, on_error: OnError) -> Result<(), Error> {
+fn check(written: &mut Written, from: &Path, options: &UnpackOptions) -> Result<(), Error> {
     let all_failed = written.samples == 0 && !written.damaged.is_empty();
-    if all_failed || on_error == OnError::Fail && !written.damaged.is_empty() {
+    if all_failed || options.on_error == OnError::Fail && !written.damaged.is_empty() {
         let samples = std::mem::take(&mut written.damaged);
-        return Err(Error::Unconverted { samples, checked: written.checked });
+        let remedy = written.troubles.remedy(options.sink, "repair them");
+        return Err(Error::Unconverted { samples, checked: written.checked, remedy });
     }
     if written.samples == 0 {
         return Err(Error::NoSamples { path: from.to_path_buf() });

@@ -2,10 +2,14 @@
 
 use crate::sink::feed::{Next, in_order};
 use crate::sink::tree::{Root, Tree};
-use crate::sink::{Closed, OutSample, Refusal, Sink, SinkKind, check_file_key};
+use crate::sink::{
+    Closed, OutSample, Refusal, Sink, SinkKind, check_file_key, file_name as name_of,
+};
+use crate::source::ContentKind;
 use crate::walk::threads;
 use crate::{Error, LeftOut, OnError, UnpackOptions};
 use arrow_array::RecordBatch;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -37,6 +41,10 @@ pub(super) enum Outcome {
 /// An outcome, after a thread has written the file where files stand alone.
 struct Done {
     outcome: Outcome,
+    /// Name of its file, where that is not the key.
+    file_name: Option<String>,
+    /// Whether the file was written.
+    is_written: bool,
     /// Why the file was not written.
     refusal: Option<Refusal>,
     /// Length of the file.
@@ -54,8 +62,41 @@ pub(super) struct Written {
     pub(super) bytes: u64,
     pub(super) converted: u64,
     pub(super) damaged: Vec<LeftOut>,
+    pub(super) troubles: Troubles,
     pub(super) others: Vec<LeftOut>,
     pub(super) ignored: u64,
+}
+
+/// What is to be done about samples that do not go.
+#[derive(Default)]
+pub(super) struct Troubles {
+    /// Some do not read.
+    has_damaged: bool,
+    /// Some have a key, label or content that the sink cannot hold.
+    has_refused: bool,
+    /// Further columns with values that it cannot hold.
+    columns: BTreeSet<String>,
+}
+
+impl Troubles {
+    /// What to do; `repair` is for those that do not read.
+    pub(super) fn remedy(&self, sink: SinkKind, repair: &str) -> String {
+        let mut remedies = Vec::new();
+        if self.has_damaged {
+            remedies.push(repair.to_owned());
+        }
+        if self.has_refused {
+            let words = sink.words();
+            remedies.push(format!("choose another --to, since {words} does not hold all of them"));
+        }
+        if !self.columns.is_empty() {
+            let names = self.columns.iter().map(String::as_str).collect::<Vec<_>>().join(",");
+            let what = if self.columns.len() == 1 { "that column" } else { "those columns" };
+            remedies.push(format!("leave {what} out with --without {names}"));
+        }
+        remedies.push("leave these samples out with --on-error skip".to_owned());
+        remedies.join(", or ")
+    }
 }
 
 impl Written {
@@ -71,6 +112,7 @@ impl Written {
 /// After a sample that does not go, the others are only looked at, unless they are to be skipped.
 pub(super) fn drive<J: Send>(
     sink: &mut dyn Sink,
+    kind: ContentKind,
     options: &UnpackOptions,
     next: &mut Next<'_, J>,
     bytes_of: &(dyn Fn(&J) -> u64 + Sync),
@@ -84,7 +126,7 @@ pub(super) fn drive<J: Send>(
     let work = |tree: &mut Option<Tree<'_>>, job: J| {
         let outcome = read(job);
         let tree = tree.as_mut().filter(|_| !is_only_looked_at.load(Ordering::Relaxed));
-        write_file(outcome, tree, options.sink)
+        write_file(outcome, tree, options.sink, kind)
     };
     let mut receive = |done: Done| {
         if options.stop.load(Ordering::Relaxed) {
@@ -103,17 +145,26 @@ pub(super) fn drive<J: Send>(
 }
 
 /// Writes the file of a sample, where files stand alone.
-fn write_file(outcome: Outcome, tree: Option<&mut Tree<'_>>, kind: SinkKind) -> Done {
-    let mut done = Done { outcome, refusal: None, bytes: 0 };
+fn write_file(
+    outcome: Outcome,
+    tree: Option<&mut Tree<'_>>,
+    sink: SinkKind,
+    kind: ContentKind,
+) -> Done {
+    let is_written = tree.is_some();
+    let mut done = Done { outcome, file_name: None, is_written, refusal: None, bytes: 0 };
     let Outcome::Sample(sample) = &mut done.outcome else { return done };
     done.bytes = sample.file.len() as u64;
-    if kind != SinkKind::Folder {
+    if sink != SinkKind::Folder {
         return done;
     }
-    let written = check_file_key(&sample.key)
+    let name = name_of(&sample.key, &sample.file, kind);
+    let written = check_file_key(&name)
         .map_err(|problem| Refusal::Sample(problem.to_owned()))
-        .and_then(|()| tree.map_or(Ok(()), |tree| tree.write(&sample.key, &sample.file)));
+        .and_then(|()| tree.map_or(Ok(()), |tree| tree.write(&name, &sample.file)));
+    done.is_written &= written.is_ok();
     done.refusal = written.err();
+    done.file_name = Some(name).filter(|name| *name != sample.key);
     sample.file = Vec::new();
     done
 }
@@ -130,6 +181,7 @@ fn put(
         Outcome::Sample(sample) => sample,
         Outcome::Damaged(left_out) => {
             written.checked += 1;
+            written.troubles.has_damaged = true;
             written.damaged.push(left_out);
             return Ok(true);
         }
@@ -145,13 +197,15 @@ fn put(
     };
     written.checked += 1;
     let extra = sample.extra.as_ref().map(|(batch, row)| (batch, *row));
-    let out = OutSample { key: &sample.key, file: &sample.file, label: sample.label, extra };
+    let Fed { key, label, file, .. } = &sample;
+    let file_name = done.file_name.as_ref().unwrap_or(key);
+    let out = OutSample { key, file_name, file, label: *label, extra };
     let refusal = match done.refusal {
-        None if is_only_looked_at => None,
         None => {
-            let refusal = sink.put(&out).err();
-            if let (Some(Refusal::Sample(_)), Some(root)) = (&refusal, root) {
-                root.remove(&sample.key)?;
+            let refusal = sink.put(&out, !is_only_looked_at).err();
+            let is_refused = refusal.as_ref().is_some_and(|why| !matches!(why, Refusal::Write(_)));
+            if let (true, Some(root)) = (is_refused && done.is_written, root) {
+                root.remove(file_name)?;
             }
             refusal
         }
@@ -160,6 +214,13 @@ fn put(
     match refusal {
         Some(Refusal::Write(error)) => Err(error),
         Some(Refusal::Sample(reason)) => {
+            written.troubles.has_refused = true;
+            written.damaged.push(LeftOut { path: sample.key, reason });
+            Ok(true)
+        }
+        Some(Refusal::Column { column, problem }) => {
+            let reason = format!("its column `{column}` {problem}");
+            written.troubles.columns.insert(column);
             written.damaged.push(LeftOut { path: sample.key, reason });
             Ok(true)
         }

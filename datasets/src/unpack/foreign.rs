@@ -1,7 +1,7 @@
 //! Whether a folder holds something that would not be written again, so that it must not be
 //! replaced.
 
-use crate::sink::{METADATA_NAME, SinkKind};
+use crate::sink::{METADATA_NAME, SinkKind, key_of_file_name};
 use meetpoint_prepare::Dataset;
 use std::collections::BTreeSet;
 use std::io::{Error, Result};
@@ -27,7 +27,10 @@ pub(super) fn entry_of(
         let is_ours = relative.to_str().is_some_and(|name| match sink.is_own_file(name) {
             Some(is_own) => is_own && kind.is_file(),
             None => {
-                let is_file = keys.contains(name) || !keys.is_empty() && name == METADATA_NAME;
+                let is_key = |key: &str| keys.contains(key);
+                let is_file = is_key(name)
+                    || key_of_file_name(name).is_some_and(is_key)
+                    || !keys.is_empty() && name == METADATA_NAME;
                 kind.is_file() && is_file || kind.is_dir() && has_folder(&keys, name)
             }
         });

@@ -117,10 +117,14 @@ pub fn unpack(
     let mut report = |written: &Written| {
         progress(UnpackProgress { samples_done: written.checked, samples });
     };
-    let mut written = drive(sink.as_mut(), options, &mut next, &bytes_of, &read, &mut report)?;
+    let mut written = {
+        let kind = schema.kind;
+        drive(sink.as_mut(), kind, options, &mut next, &bytes_of, &read, &mut report)?
+    };
     let all_failed = written.samples == 0 && !written.damaged.is_empty();
     if all_failed || options.on_error == OnError::Fail && !written.damaged.is_empty() {
-        return Err(Error::Damaged { samples: written.damaged, checked: samples });
+        let remedy = written.troubles.remedy(options.sink, "restore the dataset");
+        return Err(Error::Damaged { samples: written.damaged, checked: samples, remedy });
     }
     let closed = sink.finish(&dataset.manifest().labels)?;
     written.add(&closed);

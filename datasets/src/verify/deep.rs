@@ -32,7 +32,8 @@ pub fn verify_deep(
     let dataset = Dataset::open(path)?;
     let mut deep = DeepReport::default();
     let mut problems = Vec::new();
-    let mut done = VerifyProgress { bytes_done: 0, bytes: dataset.manifest().image_bytes };
+    let (bytes, samples) = (dataset.manifest().image_bytes, dataset.len());
+    let mut done = VerifyProgress { bytes_done: 0, bytes, samples };
     progress(done);
     let visit = |scratch: &mut [Picture; 2], sample: &Sample| look(&dataset, sample, scratch);
     each_sample(&dataset, threads(asked_threads), &Default::default, &visit, &mut |visited| {

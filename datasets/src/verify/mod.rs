@@ -1,6 +1,6 @@
 //! Whether every bit of a dataset is as it was packed; where not, which part, row and key.
 //!
-//! In reading order: [`verify`] (each file against its SHA-256), `diagnose` (a part that differs:
+//! In reading order: [`verify`] and [`verify_with`] (each file against its SHA-256), `diagnose` (a part that differs:
 //! which of its checksums do), `locate` (which byte a checksum points to), `consistency` (a part
 //! that does not differ: whether the manifest tells the truth about it), [`verify_deep`] (each
 //! sample decoded, its form and entry points made anew).
@@ -28,7 +28,8 @@ use std::fmt;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Bytes that are read at once.
 const READ_BYTES: usize = 1 << 20;
@@ -38,8 +39,19 @@ const READ_BYTES: usize = 1 << 20;
 pub struct VerifyProgress {
     /// Bytes of part files read.
     pub bytes_done: u64,
-    /// Bytes of all part files.
+    /// Bytes of all part files, and of content that stays elsewhere.
     pub bytes: u64,
+    /// Samples of the dataset.
+    pub samples: u64,
+}
+
+/// How to look.
+#[derive(Debug, Clone, Default)]
+pub struct VerifyOptions {
+    /// Threads that read content that stays elsewhere; 0 for as many as the machine has.
+    pub threads: usize,
+    /// Set from elsewhere to stop, with [`Error::Interrupted`].
+    pub stop: Arc<AtomicBool>,
 }
 
 /// What was found.
@@ -137,11 +149,20 @@ impl fmt::Display for Place {
     }
 }
 
+/// [`verify_with`] the usual options.
+pub fn verify(
+    path: &Path,
+    progress: &mut dyn FnMut(VerifyProgress),
+) -> Result<VerifyReport, Error> {
+    verify_with(path, &VerifyOptions::default(), progress)
+}
+
 /// Reads a dataset whole and compares it with its checksums.
 ///
 /// Damage is reported, not returned as an error; an error is a folder that cannot be looked at.
-pub fn verify(
+pub fn verify_with(
     path: &Path,
+    options: &VerifyOptions,
     progress: &mut dyn FnMut(VerifyProgress),
 ) -> Result<VerifyReport, Error> {
     let failed = |source| meetpoint_prepare::Error::Open { path: path.to_path_buf(), source };
@@ -166,8 +187,14 @@ pub fn verify(
         }
     };
     report.samples = manifest.samples;
-    let mut done =
-        VerifyProgress { bytes_done: 0, bytes: manifest.parts.iter().map(|part| part.bytes).sum() };
+    let mut done = VerifyProgress {
+        bytes_done: 0,
+        bytes: manifest.parts.iter().map(|part| part.bytes).sum(),
+        samples: manifest.samples,
+    };
+    if manifest.is_in_place() {
+        done.bytes += manifest.image_bytes;
+    }
     progress(done);
     let mut sums = Sums::default();
     for entry in &manifest.parts {
@@ -175,9 +202,13 @@ pub fn verify(
         let mut advance = |bytes| {
             done.bytes_done += bytes;
             progress(done);
+            !options.stop.load(Ordering::Relaxed)
         };
         let part = PartFile { path: path.join(&entry.file) };
         let problems = verify_part(&part, entry, &manifest, &mut sums, &mut advance);
+        if options.stop.load(Ordering::Relaxed) {
+            return Err(Error::Interrupted);
+        }
         report.problems.extend(problems.into_iter().map(|(place, problem)| Problem {
             file: entry.file.clone(),
             place,
@@ -198,8 +229,7 @@ pub fn verify(
     }
     if report.is_sound() && manifest.is_in_place() {
         let dataset = Dataset::open(path)?;
-        done.bytes += manifest.image_bytes;
-        let found = check_contents(&dataset, 0, &AtomicBool::new(false), &mut |bytes| {
+        let found = check_contents(&dataset, options.threads, &options.stop, &mut |bytes| {
             done.bytes_done += bytes;
             progress(done);
         })?;
@@ -220,7 +250,7 @@ fn verify_part(
     entry: &PartEntry,
     manifest: &Manifest,
     sums: &mut Sums,
-    advance: &mut dyn FnMut(u64),
+    advance: &mut dyn FnMut(u64) -> bool,
 ) -> Vec<(Place, String)> {
     let bytes = match part.part_bytes(0) {
         Err(error) => return vec![(Place::File, format!("does not open: {error}; restore it"))],
@@ -238,7 +268,12 @@ fn verify_part(
     }
 }
 
-fn sha256_of(part: &PartFile, bytes: u64, advance: &mut dyn FnMut(u64)) -> std::io::Result<String> {
+/// The SHA-256 of a part; `advance` is told the bytes that were read, and says whether to go on.
+fn sha256_of(
+    part: &PartFile,
+    bytes: u64,
+    advance: &mut dyn FnMut(u64) -> bool,
+) -> std::io::Result<String> {
     let file = part.open()?;
     let mut hasher = Sha256::new();
     let mut buffer = vec![0; READ_BYTES];
@@ -249,7 +284,9 @@ fn sha256_of(part: &PartFile, bytes: u64, advance: &mut dyn FnMut(u64)) -> std::
         file.read_exact_at(buffer, offset)?;
         hasher.update(&*buffer);
         offset += wanted;
-        advance(wanted);
+        if !advance(wanted) {
+            return Err(std::io::ErrorKind::Interrupted.into());
+        }
     }
     Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }

@@ -7,7 +7,7 @@
 
 use super::parts::{WrittenParts, sha256_of};
 use crate::Error;
-use meetpoint_format::dataset::PartEntry;
+use meetpoint_format::dataset::{PartEntry, part_name};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -50,10 +50,13 @@ pub(super) struct Journal {
 }
 
 /// What a journal says, as far as the parts are there.
+#[derive(Default)]
 pub(super) struct Found {
     pub(super) written: WrittenParts,
     /// Of each part.
     pub(super) states: Vec<String>,
+    /// Why parts that were noted are written again, in a sentence.
+    pub(super) again: Option<String>,
 }
 
 impl Journal {
@@ -99,7 +102,7 @@ impl Journal {
         let path = folder.join(JOURNAL_NAME);
         let failed = |source| Error::Write { path: path.clone(), source };
         let text = read(&path).map_err(failed)?;
-        let mut found = Found { written: WrittenParts::default(), states: Vec::new() };
+        let mut found = Found::default();
         let mut kept_bytes = text.find('\n').map_or(0, |end| end + 1);
         for line in text[kept_bytes..].split_inclusive('\n') {
             let Ok(Line {
@@ -111,9 +114,13 @@ impl Journal {
                 state,
             }) = serde_json::from_str(line)
             else {
+                let line = found.states.len() + 2;
+                found.again = Some(again(&path, &format!("its line {line} does not read")));
                 break;
             };
-            if !is_whole(folder, &part).map_err(failed)? {
+            if let Some(problem) = why_not_whole(folder, &part) {
+                let part = folder.join(&part.file);
+                found.again = Some(again(&part, problem));
                 break;
             }
             kept_bytes += line.len();
@@ -140,12 +147,28 @@ impl Journal {
     }
 }
 
+/// What is told of parts that are not kept.
+fn again(path: &Path, problem: &str) -> String {
+    format!("{}: {problem}; that part and those behind it were written again", path.display())
+}
+
 /// Whether the journal in `folder` is of the same recipe; words for the first difference if not,
-/// `None` where there is no journal that can be gone on with.
+/// `None` where nothing was written that could be gone on with.
 pub(crate) fn compare(folder: &Path, recipe: &Recipe) -> Option<Result<(), String>> {
-    let text = read(&folder.join(JOURNAL_NAME)).ok()?;
-    let (first, _) = text.split_once('\n')?;
-    let head: Head = serde_json::from_str(first).ok()?;
+    let text = match read(&folder.join(JOURNAL_NAME)) {
+        // It was killed before its first line was there, or is a place for files.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
+        Err(error) => return Some(Err(format!("its {JOURNAL_NAME} does not read: {error}"))),
+        Ok(text) => text,
+    };
+    let Some((first, _)) = text.split_once('\n') else {
+        let has_part = folder.join(part_name(0)).exists();
+        return has_part.then(|| Err(format!("its {JOURNAL_NAME} is empty")));
+    };
+    let head: Head = match serde_json::from_str(first) {
+        Err(error) => return Some(Err(format!("its {JOURNAL_NAME} does not read: {error}"))),
+        Ok(head) => head,
+    };
     if head.tool != super::TOOL {
         return Some(Err(format!("it was begun by {}, this is {}", head.tool, super::TOOL)));
     }
@@ -172,13 +195,22 @@ fn read(path: &Path) -> std::io::Result<String> {
     String::from_utf8(bytes).map_err(|error| std::io::Error::other(error.utf8_error()))
 }
 
-/// Whether a part is there as it was written.
-fn is_whole(folder: &Path, part: &PartEntry) -> std::io::Result<bool> {
+/// What is wrong with a part that was written; `None` where it is there as it was.
+fn why_not_whole(folder: &Path, part: &PartEntry) -> Option<&'static str> {
     let mut names = Path::new(&part.file).components();
     let is_plain =
         matches!((names.next(), names.next()), (Some(std::path::Component::Normal(_)), None));
     let path = folder.join(&part.file);
-    Ok(is_plain
-        && path.symlink_metadata().is_ok_and(|found| found.is_file() && found.len() == part.bytes)
-        && sha256_of(&mut File::open(path)?)? == part.sha256)
+    let Ok(found) = path.symlink_metadata() else { return Some("it is no longer there") };
+    if !is_plain || !found.is_file() {
+        return Some("it is no part file");
+    }
+    if found.len() != part.bytes {
+        return Some("its length is not the one that was noted");
+    }
+    match File::open(path).and_then(|mut file| sha256_of(&mut file)) {
+        Err(_) => Some("it does not read"),
+        Ok(sha256) if sha256 != part.sha256 => Some("its checksum is not the one that was noted"),
+        Ok(_) => None,
+    }
 }

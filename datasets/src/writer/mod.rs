@@ -11,10 +11,10 @@ use crate::Error;
 use crate::index::index_keys;
 use crate::place::{Destination, Remains, Replace, Staging};
 pub(crate) use journal::JOURNAL_NAME;
-use journal::Journal;
 pub use journal::Recipe;
+use journal::{Found, Journal};
 use meetpoint_format::dataset::{Columns, EntryPointsStored, Manifest, Provenance, Row, Stored};
-use parts::{Parts, WrittenParts};
+use parts::Parts;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -87,6 +87,9 @@ pub struct Written {
     pub file_bytes: u64,
     /// Remains of killed processes that were removed.
     pub cleaned: Vec<PathBuf>,
+    /// What became of other remains, in sentences: parts that were written again, folders that
+    /// stay.
+    pub notes: Vec<String>,
     /// Whether a dataset was replaced.
     pub replaced: bool,
 }
@@ -120,19 +123,24 @@ impl Writer {
         let mut destination = destination(to, options)?;
         let remains = if options.resume { find(&destination, &options.recipe)? } else { None };
         destination.clean()?;
-        let (mut staging, journal, written, states) = match remains {
+        let (mut staging, journal, found) = match remains {
             Some(remains) => {
                 let staging = Staging::go_on(remains);
                 let (journal, found) = Journal::go_on(staging.content())?;
-                (staging, journal, found.written, found.states)
+                (staging, journal, found)
             }
             None => {
-                let staging = Staging::create(&destination)?;
+                let staging = match options.resume {
+                    true => Staging::create_resumable(&destination)?,
+                    false => Staging::create(&destination)?,
+                };
                 let journal = Journal::create(staging.content(), &options.recipe)?;
-                (staging, journal, WrittenParts::default(), Vec::new())
+                (staging, journal, Found::default())
             }
         };
         staging.keep(options.resume);
+        let Found { written, states, again } = found;
+        destination.notes.extend(again);
         let to = to.to_path_buf();
         let (folder, target) = (staging.content(), options.part_bytes_target);
         let parts = Parts::new(folder, Arc::clone(&columns), target, journal, written);
@@ -163,6 +171,11 @@ impl Writer {
         state: &mut dyn FnMut() -> String,
     ) -> Result<(), Error> {
         self.parts.push(row, state)
+    }
+
+    /// The folder that it writes in.
+    pub(crate) fn place(&self) -> &Path {
+        self.staging.content()
     }
 
     /// Rows so far, those of another writer included.
@@ -206,6 +219,8 @@ impl Writer {
         self.staging.write_manifest(text.as_bytes())?;
         let keys = index_keys(self.staging.content(), &AtomicBool::new(false), &mut |_| ())?;
         journal.remove()?;
+        // Without its journal nothing can be gone on with.
+        self.staging.keep(false);
         let replaced = self.staging.commit(&self.destination)?;
         Ok(Written {
             destination: self.to,
@@ -214,6 +229,7 @@ impl Writer {
                 + keys.bytes,
             manifest,
             cleaned: self.destination.cleaned,
+            notes: self.destination.notes,
             replaced,
         })
     }
@@ -223,11 +239,18 @@ fn destination(to: &Path, options: &WriterOptions) -> Result<Destination, Error>
     Destination::resolve(&options.sources, to, &Replace::Dataset { force: options.force })
 }
 
-/// What a writer of that recipe left; an error where there are only remains of others, since they
-/// would be removed.
+/// What a writer of that recipe left; an error where another process is writing, or where there
+/// are only remains of others or such as cannot be gone on with, since they would be removed.
 fn find(destination: &Destination, recipe: &Recipe) -> Result<Option<Remains>, Error> {
     let (mut same, mut other) = (Vec::new(), None);
-    for remains in destination.remains()? {
+    let mut places = destination.places()?;
+    if let Some(place) = places.in_use.pop() {
+        return Err(Error::InUse { destination: destination.path().to_path_buf(), place });
+    }
+    if let Some((path, entry)) = places.foreign.pop() {
+        return Err(Error::ResumeForeign { path, entry });
+    }
+    for remains in places.remains {
         match journal::compare(remains.path(), recipe) {
             Some(Ok(())) => same.push(remains),
             Some(Err(difference)) => other = Some((remains.path().to_path_buf(), difference)),

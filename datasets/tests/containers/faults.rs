@@ -4,7 +4,7 @@
 use super::allocations::largest;
 use super::golden::{bytes_of, golden, hex};
 use meetpoint_datasets::source::{
-    Entry, Item, OpenSource as Open, SourceOptions, cifar, idx, table, tar, zip,
+    Entry, Item, OpenSource as Open, SourceOptions, cifar, idx, open, table, tar, zip,
 };
 use proptest::prelude::*;
 use std::io::Write as _;
@@ -239,6 +239,8 @@ fn members_of_a_zip_archive_that_do_harm_are_named() {
     let outcome = read(&file(&folder, "a.zip", &bytes), zip::open);
     assert_eq!(outcome.items.len(), 1, "{outcome:?}");
     assert!(outcome.left_out[0].contains("encrypted"), "{outcome:?}");
+    let place = "a.zip, member a.jpg, at byte 0: it is encrypted";
+    assert!(outcome.left_out[0].contains(place), "{outcome:?}");
     let none = zipped(&[("a.txt", b"text")]);
     assert!(error_of(&file(&folder, "a.zip", &none), zip::open).contains("no images"));
 }
@@ -365,5 +367,27 @@ proptest! {
                 prop_assert!(known.contains(&hex(&bytes_of(&item.content))), "{}", item.key);
             }
         }
+    }
+}
+
+#[test]
+fn a_file_that_calls_itself_a_kind_and_is_damaged_has_the_error_of_that_kind() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, bytes, words) in [
+        ("a.tar", vec![7; 1024], "no header of a tar member"),
+        ("a.tar.gz", vec![7; 1024], "no header of a tar member"),
+        ("empty.tar", Vec::new(), "without an end mark"),
+        ("nothing.tar", vec![0; 1024], "no samples in it"),
+        ("a.tfrecord", vec![7; 64], "the length of a record: checksum"),
+        ("a.zip", vec![7; 64], "no ZIP archive"),
+        ("a.parquet", vec![7; 64], "cut off, damaged or of another kind"),
+        ("a.jsonl", b"{".to_vec(), "a.jsonl"),
+        ("a.beton", vec![7; 64], "a.beton"),
+        ("a.msgpack", vec![7; 64], "has no index"),
+    ] {
+        let path = file(&folder, name, &bytes);
+        let error = open(&path, None, &SourceOptions::default()).err().unwrap().to_string();
+        assert!(error.contains(name) && error.contains(words), "{name}: {error}");
+        assert!(!error.contains("no source that is known"), "{error}");
     }
 }

@@ -2,10 +2,12 @@
 
 use crate::support::{Bench, files};
 use meetpoint_datasets::index::{check_contents, index};
-use meetpoint_datasets::{Error, PackOptions, PackSummary, unpack, verify};
+use meetpoint_datasets::{
+    Error, PackOptions, PackSummary, VerifyOptions, unpack, verify, verify_with,
+};
 use meetpoint_prepare::Dataset;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 fn bench() -> Bench {
     let names: Vec<String> = (0..12).map(|n| format!("c{}/picture {n}.jpg", n % 3)).collect();
@@ -154,4 +156,21 @@ fn an_image_that_is_progressive_stays_as_it_is() {
             .unwrap()
             .is_empty()
     );
+}
+
+#[test]
+fn a_look_at_content_in_place_can_be_stopped_and_gives_the_same_on_any_threads() {
+    let bench = bench();
+    indexed(&bench).unwrap();
+    let parts: u64 = bench.dataset().manifest().parts.iter().map(|part| part.bytes).sum();
+    for threads in [1, 3] {
+        let options = VerifyOptions { threads, ..VerifyOptions::default() };
+        let report = verify_with(&bench.to(), &options, &mut |_| ()).unwrap();
+        assert!(report.is_sound());
+        let stop = std::sync::Arc::clone(&options.stop);
+        let stopped = verify_with(&bench.to(), &options, &mut |step| {
+            stop.store(step.bytes_done > parts, Ordering::Relaxed);
+        });
+        assert!(matches!(stopped, Err(Error::Interrupted)), "{stopped:?}");
+    }
 }

@@ -171,7 +171,9 @@ fn a_damaged_part_is_not_kept() {
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
     std::fs::write(&part, bytes).unwrap();
-    assert_eq!(go_on(&bench, options()).unwrap().parts_resumed, 2);
+    let summary = go_on(&bench, options()).unwrap();
+    assert_eq!(summary.parts_resumed, 2);
+    assert!(summary.notes[0].contains("part-00002.arrow: its checksum"), "{:?}", summary.notes);
     assert!(meetpoint_datasets::verify(&bench.to(), &mut |_| ()).unwrap().is_sound());
 }
 
@@ -205,4 +207,53 @@ fn what_was_begun_with_other_options_or_another_source_is_not_gone_on_with() {
 fn a_pack_with_nothing_to_go_on_with_begins() {
     let bench = bench();
     assert_eq!(go_on(&bench, options()).unwrap().parts_resumed, 0);
+}
+
+#[test]
+fn what_holds_a_strange_file_or_has_lost_its_journal_is_refused_and_stays() {
+    let bench = bench();
+    stop_after(&bench, 100, &options());
+    let place = partial(&bench).unwrap();
+    let strange = place.join("notes.txt");
+    std::fs::write(&strange, "mine").unwrap();
+    let error = go_on(&bench, options()).unwrap_err().to_string();
+    assert!(error.contains("it holds notes.txt") && error.contains(".partial-"), "{error}");
+    // A pack that does not go on leaves it where it is, and says so.
+    let summary = bench.pack_with(&PackOptions { resume: false, ..options() }).unwrap();
+    assert!(summary.notes[0].contains("stays, since it holds notes.txt"), "{:?}", summary.notes);
+    std::fs::remove_dir_all(bench.to()).unwrap();
+    std::fs::remove_file(&strange).unwrap();
+    std::fs::write(place.join("journal.jsonl"), "{}\n").unwrap();
+    let error = go_on(&bench, options()).unwrap_err().to_string();
+    assert!(error.contains("its journal.jsonl does not read"), "{error}");
+    assert!(place.join("part-00000.arrow").exists(), "a refusal removes nothing");
+}
+
+#[test]
+fn only_one_pack_at_a_time_may_go_on_to_a_destination() {
+    let bench = bench();
+    let mut refused = Vec::new();
+    let beside = |refused: &mut Vec<String>| {
+        refused.push(bench.pack_with(&options()).unwrap_err().to_string());
+    };
+    // With nothing to go on with, and with something.
+    pack(&bench.from(), &bench.to(), &options(), &mut |step| {
+        if step.samples_done == 60 {
+            beside(&mut refused);
+        }
+    })
+    .unwrap();
+    std::fs::remove_dir_all(bench.to()).unwrap();
+    stop_after(&bench, 100, &options());
+    pack(&bench.from(), &bench.to(), &options(), &mut |step| {
+        if step.samples_done == 120 {
+            beside(&mut refused);
+        }
+    })
+    .unwrap();
+    assert_eq!(refused.len(), 2);
+    for error in refused {
+        assert!(error.contains("written by another process") && error.contains("partial-0-0"));
+    }
+    assert_eq!(bench.names(), ["in", "out"]);
 }

@@ -426,6 +426,44 @@ fn samples_that_a_sink_cannot_hold_fail_or_are_skipped_by_name() {
 }
 
 #[test]
+fn every_sample_that_a_sink_cannot_hold_is_counted_and_its_column_named() {
+    let nan = |row: usize| if row.is_multiple_of(3) { f64::NAN } else { 1.0 };
+    let scores: Float64Array = (0..10).map(nan).collect();
+    let scores = batch(vec![("score", Arc::new(scores) as ArrayRef)]);
+    let nulls: Int32Array = (0..10).map(|row| (row % 3 != 0).then_some(row)).collect();
+    let nulls = batch(vec![("n", Arc::new(nulls) as ArrayRef)]);
+    for (sink, columns, column) in [
+        (SinkKind::Mds, nulls, "n"),
+        (SinkKind::Folder, scores.clone(), "score"),
+        (SinkKind::WebDataset, scores, "score"),
+    ] {
+        let bench = Bench::new();
+        let source = memory(pictures(10), Some(columns), &[]);
+        let error = converted(&bench, source, &to(sink)).unwrap_err().to_string();
+        assert!(error.contains("4 of 10"), "{error}");
+        assert!(error.contains(&format!("--without {column}, or")), "{error}");
+        assert_eq!(bench.names(), ["in"]);
+    }
+}
+
+#[test]
+fn a_folder_that_datadings_files_were_written_to_is_a_source() {
+    let bench = Bench::new();
+    let source = memory(pictures(4), None, &["cat", "dog"]);
+    converted(&bench, source, &to(SinkKind::Datadings)).unwrap();
+    let kind = meetpoint_datasets::source::detect(&bench.back()).unwrap();
+    assert_eq!(kind.name, "datadings");
+    let mut back = (kind.open)(&bench.back(), &SourceOptions::default()).unwrap();
+    assert_eq!(held(back.as_mut()).samples.len(), 4);
+    for suffix in ["", ".offsets", ".keys"] {
+        let file = |name: &str| bench.back().join(format!("{name}.msgpack{suffix}"));
+        std::fs::copy(file("data"), file("more")).unwrap();
+    }
+    let error = (kind.open)(&bench.back(), &SourceOptions::default()).err().unwrap().to_string();
+    assert!(error.contains("several datadings files"), "{error}");
+}
+
+#[test]
 fn a_key_that_occurs_twice_is_refused_by_every_sink() {
     for sink in SinkKind::ALL {
         let mut twice = pictures(6);

@@ -76,9 +76,10 @@ fn damaged_samples_fail_an_unpack_that_names_them_all_and_writes_nothing() {
     let bench = packed();
     damage(&bench, 0);
     damage(&bench, 2);
-    let Error::Damaged { samples, checked } = bench.unpack().unwrap_err() else {
+    let Error::Damaged { samples, checked, remedy } = bench.unpack().unwrap_err() else {
         panic!("another error")
     };
+    assert!(remedy.starts_with("restore the dataset, or leave these"), "{remedy}");
     let listed: Vec<_> = samples.iter().map(|sample| sample.path.as_str()).collect();
     assert_eq!((listed, checked), (vec!["cat/a.jpg", "dog/c.jpg"], 3));
     assert!(samples[0].reason.contains("checksum"), "{samples:?}");
@@ -108,9 +109,10 @@ fn hostile_keys_are_named_and_write_nothing_outside() {
     };
     let bench = Bench::new();
     bench.write_dataset(&keys.map(row), Stored::default());
-    let Error::Damaged { samples, .. } = bench.unpack().unwrap_err() else {
+    let Error::Damaged { samples, remedy, .. } = bench.unpack().unwrap_err() else {
         panic!("another error")
     };
+    assert!(remedy.contains("another --to") && !remedy.contains("restore"), "{remedy}");
     assert_eq!(samples.len(), 6);
     assert_eq!(bench.names(), ["in", "out"]);
     let summary = bench.unpack_with(&skip()).unwrap();
@@ -196,4 +198,33 @@ fn what_is_no_dataset_is_an_error() {
     let bench = packed();
     let error = unpack(&bench.from(), &bench.back(), &force(), &mut |_| ()).unwrap_err();
     assert!(error.to_string().contains("holds no dataset.json"), "{error}");
+}
+
+#[test]
+fn files_of_keys_without_extension_get_that_of_their_content_and_keep_the_key() {
+    let bench = Bench::new();
+    let row = |(key, image): (&str, Vec<u8>)| Row {
+        key: key.to_owned(),
+        image,
+        label: None,
+        entry_points: None,
+        extra: None,
+    };
+    let jpeg = crate::support::jpeg(9, 7, 1);
+    let png = crate::support::picture(image::ImageFormat::Png);
+    let keys = [("0001", jpeg.clone()), ("v1.25", png.clone()), ("c.jpeg", jpeg.clone())];
+    bench.write_dataset(&keys.map(row), Stored::default());
+    let summary = bench.unpack().unwrap();
+    assert!(summary.notes[0].starts_with("2 keys have no extension"), "{:?}", summary.notes);
+    let written = files(&bench.back());
+    let names: Vec<_> = written.keys().map(String::as_str).collect();
+    assert_eq!(names, ["0001.jpg", "c.jpeg", "metadata.jsonl", "v1.25.png"]);
+    assert_eq!((&written["0001.jpg"], &written["v1.25.png"]), (&jpeg, &png));
+    let again = Bench::new();
+    let options = meetpoint_datasets::PackOptions::default();
+    meetpoint_datasets::pack(&bench.back(), &again.to(), &options, &mut |_| ()).unwrap();
+    assert_eq!(again.keys(), ["0001", "v1.25", "c.jpeg"]);
+    assert!(again.dataset().columns().extra.fields().is_empty());
+    // What was written may be replaced: the names are those of the keys.
+    assert!(bench.unpack_with(&force()).unwrap().replaced);
 }

@@ -279,8 +279,14 @@ fn in_place_a_sound_dataset_stays_and_a_damaged_one_is_replaced() {
     let from = place.write_some("a", 24);
     let before = files(&from);
     let in_place = || repair(&from, &RepairTo::InPlace, false, &options(), &mut silent).unwrap();
+    let written = || std::fs::metadata(from.parent().unwrap()).unwrap().modified().unwrap();
+    let at = written();
     let summary = in_place();
     assert_eq!((summary.repaired, summary.lost.len()), (None, 0));
+    assert_eq!((files(&from) == before, summary.keys_indexed), (true, false));
+    assert_eq!(written(), at, "what is sound may lie where nothing can be written");
+    change(&from.join("keys.idx"), 300, 1);
+    assert!(in_place().keys_indexed);
     assert_eq!(files(&from), before);
     change(&from.join("part-00000.arrow"), 30, 1);
     assert!(in_place().repaired.is_some(), "the schema at the beginning is made anew");

@@ -1,8 +1,10 @@
 //! A dataset whose content stays where it lies: indexed, looked into, verified, trained on.
 
 use super::jobs::{BATCHES, SAMPLES, check_run, job, number, report};
-use super::support::{pictures, run};
+use super::support::{packed, pictures, run};
 use serde_json::Value;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 
 #[test]
 fn host_and_device_prepare_its_batches_and_a_change_is_refused_by_both_names() {
@@ -47,4 +49,89 @@ fn what_inspect_says_of_keys_and_content_is_so() {
     run(folder.path(), &["index", "--keys", "small.set"]).success();
     assert_eq!(looked()["keys"]["how"], "index");
     run(folder.path(), &["verify", "small.set"]).success();
+}
+
+/// The pictures of a folder in a ZIP archive, stored.
+fn zipped(pictures: &Path, archive: &Path) {
+    let mut bytes = Vec::new();
+    let mut to = rawzip::ZipArchiveWriter::new(&mut bytes);
+    for class in ["cat", "dog"] {
+        for entry in std::fs::read_dir(pictures.join(class)).unwrap() {
+            let path = entry.unwrap().path();
+            let name = format!("{class}/{}", path.file_name().unwrap().to_str().unwrap());
+            let (mut member, config) = to.new_file(&name).start().unwrap();
+            let mut writer = config.wrap(&mut member);
+            writer.write_all(&std::fs::read(&path).unwrap()).unwrap();
+            let (_, descriptor) = writer.finish().unwrap();
+            member.finish(descriptor).unwrap();
+        }
+    }
+    to.finish().unwrap();
+    std::fs::write(archive, bytes).unwrap();
+}
+
+/// Every kind of shard that samples can stay in, as it is named to `index`, and the file of it.
+fn shards(folder: &Path) -> Vec<(&'static str, PathBuf)> {
+    packed(folder, SAMPLES);
+    for (sink, to) in [("webdataset", "tars"), ("datadings", "dings")] {
+        run(folder, &["unpack", "small.set", to, "--to", sink]).success();
+    }
+    zipped(&folder.join("pictures"), &folder.join("all.zip"));
+    std::fs::copy(folder.join("small.set/part-00000.arrow"), folder.join("all.arrow")).unwrap();
+    vec![
+        ("tars", folder.join("tars/shard-000000.tar")),
+        ("all.zip", folder.join("all.zip")),
+        ("dings", folder.join("dings/data.msgpack")),
+        ("all.arrow", folder.join("all.arrow")),
+    ]
+}
+
+#[test]
+fn samples_stay_in_shards_and_archives_and_a_changed_shard_is_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    for (source, shard) in shards(folder) {
+        let done = run(folder, &["index", source, "there.set", "--json", "--force"]).success();
+        let summary: Value = serde_json::from_str(&done.stdout).unwrap();
+        assert_eq!(number(&summary, "/samples"), u64::from(SAMPLES), "{source}");
+        let parts: u64 = number(&summary, "/file_bytes");
+        assert!(parts < number(&summary, "/image_bytes") / 2, "{source}: something was copied");
+        // The device serves content in archives as the host does.
+        let strategy = if source == "tars" { "device-only" } else { "host-only" };
+        let job = job(strategy, 1, "").replace("small.set", "there.set");
+        check_run(&report(folder, &job, &[])["runs"][0]);
+        run(folder, &["verify", "there.set", "--threads", "2"]).success();
+        let mut bytes = std::fs::read(&shard).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        std::fs::write(&shard, bytes).unwrap();
+        let name = shard.file_name().unwrap().to_str().unwrap();
+        let found = run(folder, &["verify", "there.set"]);
+        assert_eq!(found.code(), Some(1), "{found:?}");
+        assert!(found.stdout.contains(name) && found.stdout.contains("DAMAGED in 1 place"));
+        run(folder, &["run", "job.toml"]).refused(&[name, "changed since it was indexed"]);
+    }
+}
+
+#[test]
+fn what_index_says_is_about_the_index() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = pictures(folder.path(), 6);
+    std::os::unix::fs::symlink("nowhere", source.join("cat/link.jpg")).unwrap();
+    run(folder.path(), &["index", "pictures", "small.set"]).refused(&[
+        "1 of 7",
+        "cat/link.jpg",
+        "No such file",
+        "--on-error skip",
+    ]);
+    let done = run(folder.path(), &["index", "pictures", "small.set", "--on-error", "skip"]);
+    let text = done.success().stdout;
+    assert!(text.contains("of content stay in pictures"), "{text}");
+    for absent in ["content_place", " out (", "further column"] {
+        assert!(!text.contains(absent), "{absent} in {text}");
+    }
+    let raw = "../datasets/tests/golden/sources/mnist";
+    let raw = Path::new(env!("CARGO_MANIFEST_DIR")).join(raw);
+    run(folder.path(), &["index", raw.to_str().unwrap(), "raw.set"])
+        .refused(&["pixels that become a picture", "meetpoint pack"]);
 }

@@ -65,12 +65,19 @@ fn a_lost_manifest_is_repaired() {
     let folder = folder.path();
     run(folder, &["verify", "small.set"]).refused(&["dataset.json"]);
     let repaired = run(folder, &["dataset", "repair", "small.set", "saved.set"]).success();
-    for words in ["12 samples", "dataset.json was lost", "folders in the keys"] {
+    for words in ["12 samples", "dataset.json was not there", "folders in the keys"] {
         assert!(repaired.stdout.contains(words), "{words}: {}", repaired.stdout);
     }
     std::fs::rename(folder.join("kept.json"), set.join("dataset.json")).unwrap();
     run(folder, &["dataset", "diff", "small.set", "saved.set"]).success();
     run(folder, &["verify", "saved.set", "--deep"]).success();
+    std::fs::write(set.join("dataset.json"), "{").unwrap();
+    let repaired = run(folder, &["dataset", "repair", "small.set", "again.set"]).success();
+    assert!(repaired.stdout.contains("dataset.json did not parse"), "{}", repaired.stdout);
+    let part = set.join("part-00000.arrow");
+    std::fs::write(&part, &std::fs::read(&part).unwrap()[..900]).unwrap();
+    run(folder, &["dataset", "repair", "small.set", "none.set"])
+        .refused(&["none of its parts has a footer that reads", "restore a part"]);
 }
 
 #[test]
@@ -84,6 +91,10 @@ fn operations_that_cannot_be_done_are_refused() {
     run(folder, &merged).refused(&["key", "--prefix"]);
     run(folder, &["dataset", "sample", "small.set", "x.set", "-n", "7"]).refused(&["7", "of 6"]);
     run(folder, &["dataset", "select", "small.set", "x.set", "--label", "cow"]).refused(&["cow"]);
+    let past = &["dataset", "cat", "small.set", "--range", "4..9"];
+    run(folder, past).refused(&["no samples 4..9", "it has 6", "within 0..6"]);
+    let past = &["dataset", "select", "small.set", "x.set", "--range", "6.."];
+    run(folder, past).refused(&["no samples 6.. in"]);
     for wrong in [
         &["dataset", "split", "small.set"][..],
         &["dataset", "split", "small.set", "a.set=0.8", "--by", "label", "--to", "x"],

@@ -4,6 +4,7 @@ use super::select::Fitting;
 use super::told;
 use crate::surface::{Output, units};
 use meetpoint_datasets::operations::{self, Selection, ShownRow};
+use meetpoint_datasets::printable;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -82,10 +83,10 @@ fn show(
 fn line(row: &ShownRow) -> String {
     let label = row.label.as_deref().unwrap_or("-");
     let mut line =
-        format!("{}  {}  {label}  {}", row.sample, plain(&row.key), units::bytes(row.bytes));
+        format!("{}  {}  {label}  {}", row.sample, printable(&row.key), units::bytes(row.bytes));
     for (name, value) in &row.columns {
         let value = match value {
-            Value::String(text) => plain(text),
+            Value::String(text) => printable(text),
             value => value.to_string(),
         };
         let mut shown: String = value.chars().take(VALUE_CHARACTERS_MAX).collect();
@@ -95,13 +96,4 @@ fn line(row: &ShownRow) -> String {
         line.push_str(&format!("  {name}={shown}"));
     }
     line
-}
-
-/// A text without characters that would break the line or steer a terminal.
-fn plain(text: &str) -> String {
-    let escape = |letter: char| match letter.is_control() {
-        true => letter.escape_default().to_string(),
-        false => letter.to_string(),
-    };
-    text.chars().map(escape).collect()
 }

@@ -123,6 +123,9 @@ fn written(summary: &CopySummary) -> String {
         let parts = units::count(summary.parts_resumed, "part");
         text.push_str(&format!("{parts} taken over from where it was stopped\n"));
     }
+    for note in &summary.notes {
+        text.push_str(&format!("{note}\n"));
+    }
     for path in &summary.cleaned {
         text.push_str(&format!("removed {}, left by a process that was killed\n", path.display()));
     }

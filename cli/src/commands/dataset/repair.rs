@@ -56,12 +56,16 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
 fn text(summary: &RepairSummary) -> String {
     let mut text = match &summary.repaired {
         Some(repaired) => written(repaired),
+        None if summary.keys_indexed => "keys.idx was made anew; nothing else is wrong\n".into(),
         None => "nothing is wrong; nothing was written\n".to_owned(),
     };
     match summary.manifest {
         ManifestState::Sound => {}
         ManifestState::Damaged => text.push_str("dataset.json was damaged\n"),
-        ManifestState::Lost => text.push_str("dataset.json was lost\n"),
+        ManifestState::Unreadable => {
+            text.push_str("dataset.json did not parse; what it said is lost\n");
+        }
+        ManifestState::Lost => text.push_str("dataset.json was not there\n"),
     }
     text.push_str(match summary.labels_from {
         LabelsFrom::Manifest | LabelsFrom::Nowhere => "",

@@ -160,7 +160,7 @@ fn make_dataset(
             let options = options(Check::Decode, OnError::Skip);
             let summary = pack_with_bar(images, &packed, &options)?;
             for file in &summary.unreadable {
-                output::notice(&format!("left out {}: {}", file.path, file.reason));
+                output::notice(&format!("left out {file}"));
             }
         }
         None => {

@@ -28,7 +28,9 @@ pub enum ManifestState {
     Sound,
     /// Changed; what could be read of it was used.
     Damaged,
-    /// Not there, or nothing of it could be read.
+    /// It is there, and nothing of it could be read.
+    Unreadable,
+    /// Not there.
     Lost,
 }
 
@@ -63,15 +65,18 @@ impl Before {
             return Err(meetpoint_prepare::Error::NotADataset { path, problem }.into());
         }
         let lost = Self { state: ManifestState::Lost, manifest: None };
-        let Ok(text) = read_regular(&from.join(MANIFEST_NAME), MANIFEST_BYTES_MAX) else {
-            return Ok(lost);
+        let unreadable = Self { state: ManifestState::Unreadable, manifest: None };
+        let text = match read_regular(&from.join(MANIFEST_NAME), MANIFEST_BYTES_MAX) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(lost),
+            Err(_) => return Ok(unreadable),
+            Ok(text) => text,
         };
         if let Ok(manifest) = Manifest::from_json(&text) {
             return Ok(Self { state: ManifestState::Sound, manifest: Some(manifest) });
         }
         Ok(match unchecked(&text) {
             Some(manifest) => Self { state: ManifestState::Damaged, manifest: Some(manifest) },
-            None => lost,
+            None => unreadable,
         })
     }
 

@@ -10,10 +10,14 @@ use super::copy::{CopyOptions, CopySummary, Progress};
 use super::error::OperationError;
 use super::gather::is_place;
 use crate::Error;
+use crate::index::index_keys;
+use crate::verify::{VerifyOptions, verify_with};
 use crate::writer::{Writer, WriterOptions};
 use manifest::{Before, Saved};
 pub use manifest::{LabelsFrom, ManifestState};
 use meetpoint_format::dataset::Columns;
+use meetpoint_format::key_index::KEY_INDEX_NAME;
+use meetpoint_prepare::Dataset;
 use part::{Found, Part};
 use sha2::{Digest, Sha256};
 use std::collections::HashSet;
@@ -48,6 +52,8 @@ pub struct RepairSummary {
     pub manifest: ManifestState,
     /// Where the names of the labels are from.
     pub labels_from: LabelsFrom,
+    /// Whether the index of keys was made anew, in place, since it alone was damaged.
+    pub keys_indexed: bool,
 }
 
 /// Samples that were not saved.
@@ -91,6 +97,11 @@ pub fn repair(
     options: &CopyOptions,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<RepairSummary, Error> {
+    if *to == RepairTo::InPlace
+        && let Some(summary) = nothing_to_do(from, options, progress)?
+    {
+        return Ok(summary);
+    }
     let before = Before::read(from)?;
     let mut found = Found::default();
     let parts = open_parts(from, &before, correct, &mut found)?;
@@ -98,7 +109,12 @@ pub fn repair(
         path: from.to_path_buf(),
         problem: problem.to_owned(),
     };
-    let columns = columns(&parts).ok_or_else(|| hopeless("none of its parts has a footer"))?;
+    let columns = columns(&parts).ok_or_else(|| {
+        hopeless(
+            "none of its parts has a footer that reads, which says where its rows lie; restore a \
+             part, or pack again",
+        )
+    })?;
     if columns.extra.fields().iter().any(|field| is_place(field)) {
         return Err(hopeless("its content lies elsewhere; `meetpoint index` it again").into());
     }
@@ -130,7 +146,58 @@ pub fn repair(
     };
     let Found { lost, corrected } = found;
     let manifest = before.state;
-    Ok(RepairSummary { repaired, samples, samples_lost, lost, corrected, manifest, labels_from })
+    Ok(RepairSummary {
+        repaired,
+        samples,
+        samples_lost,
+        lost,
+        corrected,
+        manifest,
+        labels_from,
+        keys_indexed: false,
+    })
+}
+
+/// What there is to say of a dataset whose parts and manifest are sound, so that it need not be
+/// written again; its index of keys is made anew where that is damaged.
+fn nothing_to_do(
+    path: &Path,
+    options: &CopyOptions,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Option<RepairSummary>, Error> {
+    if !path.is_dir() {
+        return Ok(None);
+    }
+    let look = VerifyOptions { threads: options.threads, stop: Arc::clone(&options.stop) };
+    let report = match verify_with(path, &look, &mut |step| {
+        // Shown as samples, since those are what is repaired.
+        let share = step.bytes_done as f64 / step.bytes.max(1) as f64;
+        let samples_done = (share * step.samples as f64) as u64;
+        progress(Progress { samples_done, samples: step.samples, bytes_done: step.bytes_done });
+    }) {
+        Err(Error::Interrupted) => return Err(Error::Interrupted),
+        // What does not even open is looked at row by row.
+        Err(_) => return Ok(None),
+        Ok(report) => report,
+    };
+    if report.problems.iter().any(|problem| problem.file != KEY_INDEX_NAME) {
+        return Ok(None);
+    }
+    let keys_indexed = !report.is_sound();
+    if keys_indexed {
+        index_keys(path, &options.stop, &mut |_| ())?;
+    }
+    let has_labels = !Dataset::open(path)?.manifest().labels.is_empty();
+    Ok(Some(RepairSummary {
+        repaired: None,
+        samples: report.samples,
+        samples_lost: 0,
+        lost: Vec::new(),
+        corrected: Vec::new(),
+        manifest: ManifestState::Sound,
+        labels_from: if has_labels { LabelsFrom::Manifest } else { LabelsFrom::Nowhere },
+        keys_indexed,
+    }))
 }
 
 /// Writes the sound rows of the parts whose columns are those of the writer.
@@ -185,7 +252,8 @@ fn open_parts(
     for (name, listed) in before.parts(from)? {
         match Part::open(from, &name, listed, correct, found) {
             Ok(part) => parts.push(part),
-            Err(reason) => {
+            Err(problem) => {
+                let reason = format!("{problem}; restore it or pack again, its rows are lost here");
                 let samples = listed.map_or(0, |entry| entry.samples);
                 found.lost.push(Lost { part: name, first_row: 0, samples, key: None, reason });
             }

@@ -15,7 +15,7 @@ use super::rows::table::{open_file, read_at};
 use super::rows::value::{Kind, Value};
 use super::rows::{RowSource, malformed};
 use super::{OpenFile, Source, SourceOptions};
-use crate::Error;
+use crate::{Error, natural_order};
 use index::Index;
 use meetpoint_storage::files::open_regular;
 use std::io::Read;
@@ -24,11 +24,23 @@ use std::sync::Arc;
 
 pub use verify::{Verified, verify};
 
+/// What the names of the files beside a datadings file end with.
+pub(super) const INDEX_SUFFIXES: [&str; 3] = ["offsets", "keys", "index"];
+
 /// Longest sample that is read into memory.
 const SAMPLE_BYTES_MAX: u64 = 1 << 31;
+/// Entries of a folder that are looked at to tell whether it holds such a file.
+const FOLDER_ENTRIES_MAX: usize = 10_000;
 
 /// Says by what `path` is known to be a datadings file.
 pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
+    if path.is_dir() {
+        let files = files_in(path, FOLDER_ENTRIES_MAX)?;
+        return Ok((!files.is_empty()).then(|| {
+            let name = files[0].file_name().unwrap_or_default().display();
+            format!("it holds {name}, whose index is beside it")
+        }));
+    }
     let is_named = path.extension().is_some_and(|name| name == "msgpack");
     if !is_named || !path.is_file() {
         return Ok(None);
@@ -38,15 +50,45 @@ pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
     let file = open_regular(path).map_err(unreadable)?;
     file.take(1).read_to_end(&mut first).map_err(unreadable)?;
     let is_map = matches!(first.first(), Some(0x80..=0x8f | 0xde | 0xdf));
-    let has_index =
-        index::beside(path, "offsets").exists() || index::beside(path, "index").exists();
-    Ok((is_map && has_index)
+    Ok((is_map && has_index(path))
         .then(|| "it begins with a MessagePack map, and its index is beside it".to_owned()))
 }
 
-/// Opens a datadings file.
+/// Whether an index is beside a file.
+fn has_index(path: &Path) -> bool {
+    ["offsets", "index"].iter().any(|suffix| index::beside(path, suffix).exists())
+}
+
+/// Files with an index among so many entries of a folder, in natural order.
+fn files_in(folder: &Path, most: usize) -> Result<Vec<PathBuf>, Error> {
+    let unreadable = |source| Error::Source { path: folder.to_path_buf(), source };
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(unreadable)?.take(most) {
+        let path = entry.map_err(unreadable)?.path();
+        if path.extension().is_some_and(|name| name == "msgpack") && has_index(&path) {
+            files.push(path);
+        }
+    }
+    files.sort_by(|left, right| natural_order(&left.to_string_lossy(), &right.to_string_lossy()));
+    Ok(files)
+}
+
+/// Opens a datadings file, or the one in a folder.
 pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Error> {
     options.allow_only("a datadings file", &TABLE_OPTIONS)?;
+    let files = if path.is_dir() { files_in(path, usize::MAX)? } else { vec![path.to_path_buf()] };
+    let path = match files.as_slice() {
+        [file] => file.as_path(),
+        [] => return Err(malformed(path, None, "holds no .msgpack file with its index beside it")),
+        [first, second, ..] => {
+            let problem = format!(
+                "holds several datadings files, {} and {}; name one of them",
+                first.display(),
+                second.display()
+            );
+            return Err(malformed(path, None, problem));
+        }
+    };
     let samples = Samples::open(path)?;
     let table = RecordTable::open(samples, options.columns.is_some())?;
     Ok(Box::new(RowSource::open(table, options, &path.display().to_string())?))

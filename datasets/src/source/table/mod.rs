@@ -9,6 +9,7 @@ mod types;
 
 use super::columns::{Cell, Gather, Shape};
 use super::names::{kind_of, relative_path};
+use super::tar::WHOLE_KEY;
 use super::{
     Content, ContentKind, Entry, Finished, Item, Size, Source, SourceOptions, SourceSchema, Whence,
 };
@@ -108,7 +109,7 @@ fn named(columns: &Columns, names: &[&str]) -> Option<usize> {
 /// Options: `table` (its file, where a folder holds several), `root` (the folder that names are
 /// relative to, else that of the table), `content` (the column with the names of the files),
 /// `label`,
-/// `key` (else the name of the file), `kind`, `columns`.
+/// `key` (else `meetpoint.key`, else the name of the file), `kind`, `columns`.
 pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Error> {
     let known = ["content", "kind", "label", "key", "columns", "table", "root"];
     options.allow_only(WORDS, &known)?;
@@ -235,6 +236,8 @@ impl Survey {
 struct Plan {
     file: (usize, String),
     key: Option<(usize, String)>,
+    /// Whether the key of a row without one is the name of its file.
+    may_lack_key: bool,
     label: Option<(usize, String)>,
     kind: ContentKind,
     /// Index of each class by its name; empty where labels are integers.
@@ -264,7 +267,7 @@ impl Plan {
                     names(&columns)
                 ))
             })?;
-        let key = column(&columns, "key", options.key.as_deref(), &[]).map_err(wrong)?;
+        let key = column(&columns, "key", options.key.as_deref(), &[WHOLE_KEY]).map_err(wrong)?;
         let label = label(&columns, options, file).map_err(wrong)?;
         let texts = label.and_then(|index| texts.remove(&index)).unwrap_or_default();
         let mut labels = Vec::new();
@@ -288,11 +291,12 @@ impl Plan {
             }
             _ => ContentKind::Bytes,
         });
-        let taken = [Some(file), label, key.filter(|_| options.key.is_some())];
+        let taken = [Some(file), label, key];
         let extra = extras(&columns, &taken, kind.name(), options.columns.as_deref());
         Ok(Self {
             file: with_name(file),
             key: key.map(with_name),
+            may_lack_key: options.key.is_none(),
             label: label.map(with_name),
             kind,
             classes: classes.collect(),
@@ -450,7 +454,11 @@ impl TableSource {
         let file = relative_path(named.as_bytes()).map_err(|why| format!("{named}: {why}"))?;
         let key = match &plan.key {
             None => file.clone(),
-            Some(column) => text(column).ok_or_else(|| format!("no key in {}", column.1))?,
+            Some(column) => match text(column) {
+                Some(key) => key,
+                None if plan.may_lack_key => file.clone(),
+                None => return Err(format!("no key in {}", column.1)),
+            },
         };
         if key.len() > KEY_BYTES_MAX {
             return Err(format!("its key has {} bytes, the limit is {KEY_BYTES_MAX}", key.len()));

@@ -238,7 +238,10 @@ impl Members {
     ) -> Result<(), Error> {
         let start = self.input.position();
         if bytes > HEADER_BYTES_MAX {
-            let problem = format!("a header of {bytes} bytes; the limit is {HEADER_BYTES_MAX}");
+            let problem = format!(
+                "the name of a member, or what else is said ahead of it, takes {bytes} bytes, and \
+                 {HEADER_BYTES_MAX} are read; archive it with shorter names"
+            );
             return Err(self.input.malformed(None, start, problem));
         }
         let got = self.input.read_at_most(bytes);

@@ -21,6 +21,7 @@ pub(crate) use plan::WHOLE_KEY;
 use plan::{From, Plan};
 use samples::{Group, Part, Samples, Yield};
 use serde_json::Value;
+pub(super) use shards::has_tar_name;
 use std::path::{Path, PathBuf};
 use survey::{Role, Survey, TEXT_BYTES_MAX, WORD_BYTES_MAX};
 

@@ -14,7 +14,7 @@ const FOLDER_ENTRIES_MAX: usize = 10_000;
 const ENDINGS: [&str; 6] = [".tar", ".tar.gz", ".tgz", ".tar.zst", ".tar.zstd", ".tzst"];
 
 /// Whether a file calls itself a tar file.
-pub(super) fn has_tar_name(path: &Path) -> bool {
+pub(in crate::source) fn has_tar_name(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let name = name.to_ascii_lowercase();
     !name.starts_with('.') && ENDINGS.iter().any(|ending| name.ends_with(ending))
