@@ -5,7 +5,9 @@
 //! looks at its signals. What was asked for and not waited for is there for the next who asks.
 
 use meetpoint_host::stats::{EpochStats, Event};
-use meetpoint_host::{Batch, DeviceInfo, Epoch, Error, Loader, LoaderConfig, StopHandle};
+use meetpoint_host::{
+    Batch, DeviceInfo, Epoch, Error, Loader, LoaderConfig, SpoolKind, StopHandle,
+};
 use meetpoint_scheduler::Record;
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -21,6 +23,11 @@ pub(crate) struct Opened {
     pub(crate) labels: Vec<String>,
     pub(crate) devices: Vec<DeviceInfo>,
     pub(crate) notices: Vec<String>,
+    pub(crate) workers: u32,
+    /// Bytes of the tensors of a whole batch.
+    pub(crate) batch_bytes: u64,
+    /// Whether slots of devices are written to a file.
+    pub(crate) spool_on_flash: bool,
 }
 
 /// An epoch to begin.
@@ -31,6 +38,8 @@ pub(crate) struct Begin {
     pub(crate) consumed: Vec<Range<u32>>,
     /// What fixes the order of the rest.
     pub(crate) record: Option<Record>,
+    /// Damaged samples of the batches that were consumed.
+    pub(crate) errors: u64,
 }
 
 /// What the thread is asked.
@@ -174,11 +183,13 @@ fn serve(config: LoaderConfig, requests: &Receiver<Request>, answers: &Sender<An
 }
 
 fn begin_epoch(loader: &mut Loader, begin: Begin) -> Result<Epoch<'_>, Error> {
-    let Begin { epoch, consumed, record } = begin;
-    match consumed.is_empty() {
+    let Begin { epoch, consumed, record, errors } = begin;
+    let mut begun = match consumed.is_empty() {
         true => loader.start_epoch(epoch),
         false => loader.resume_epoch(epoch, &consumed, record),
-    }
+    }?;
+    begun.count_errors_before(errors);
+    Ok(begun)
 }
 
 /// Answers for batches of an epoch until something else is asked for, which is returned.
@@ -229,5 +240,8 @@ fn opened(loader: &Loader) -> Opened {
         labels: job.dataset.manifest().labels.clone(),
         devices: loader.devices().cloned().collect(),
         notices: loader.notices(),
+        workers: loader.config().workers,
+        batch_bytes: u64::from(job.batching.batch_size()) * loader.spec().bytes() as u64,
+        spool_on_flash: matches!(loader.config().spool.kind, SpoolKind::File { .. }),
     }
 }

@@ -4,14 +4,17 @@
 //! nothing. What Python code can do as well (arguments, defaults, words) is in the package
 //! `meetpoint`, whose `_native.pyi` documents this module. In reading order: `errors`, `recipe`,
 //! `tensor` and `dlpack` (memory of batches), `settings`, `engine` (the thread that has the
-//! loader), `loader`, `dataset`, `table` (its columns),
+//! loader), `damage`, `metrics`, `energy`, `loader`, `dataset`, `table` (its columns),
 //! `pack`, `writer`, `program` (the command line).
 
+mod damage;
 mod dataset;
 mod dlpack;
+mod energy;
 mod engine;
 mod errors;
 mod loader;
+mod metrics;
 mod pack;
 mod program;
 mod recipe;
@@ -26,6 +29,8 @@ use pyo3::prelude::*;
 mod _native {
     #[pymodule_export]
     use super::dataset::Dataset;
+    #[pymodule_export]
+    use super::energy::Energy;
     #[pymodule_export]
     use super::loader::Loader;
     #[pymodule_export]

@@ -1,5 +1,6 @@
 //! The settings of a loader, as the package hands them over.
 
+use crate::damage::{self, Raised};
 use crate::{errors, recipe};
 use meetpoint_host::collective::{Collective, CollectiveError, Turn};
 use meetpoint_host::{
@@ -42,6 +43,10 @@ pub(crate) struct Settings {
     ranks: u32,
     /// Seconds.
     stall_timeout: f64,
+    /// A word or a function.
+    on_error: Py<PyAny>,
+    max_errors: Option<u64>,
+    quarantine: Option<PathBuf>,
 }
 
 /// Ranks that come to the same without asking each other.
@@ -57,8 +62,10 @@ impl Collective for Apart {
 }
 
 impl Settings {
-    pub(crate) fn config(self, py: Python<'_>) -> PyResult<LoaderConfig> {
+    /// The configuration; `raised` is where a function given as `on_error` leaves its exception.
+    pub(crate) fn config(self, py: Python<'_>, raised: &Raised) -> PyResult<LoaderConfig> {
         let strategy = self.strategy(py)?;
+        let on_error = damage::policy(py, self.on_error, raised)?;
         let recipe = Arc::new(recipe::read(py, &self.recipe)?);
         let sockets = self.sockets.into_iter().map(|socket| DeviceSource::Connect { socket });
         let spawned = self.commands.into_iter().filter_map(|words| {
@@ -95,6 +102,9 @@ impl Settings {
             stall_timeout: Duration::try_from_secs_f64(self.stall_timeout).map_err(refused)?,
             rank: self.rank,
             ranks: self.ranks,
+            on_error,
+            errors_max: self.max_errors,
+            quarantine: self.quarantine,
             ..LoaderConfig::new(self.dataset, recipe, self.batch_size)
         })
     }

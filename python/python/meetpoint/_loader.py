@@ -7,10 +7,12 @@ import os
 import sys
 import warnings
 import weakref
+from collections import deque
 from types import TracebackType
 from typing import (
     Any,
     Callable,
+    Deque,
     Dict,
     Iterator,
     List,
@@ -24,6 +26,7 @@ from typing import (
 
 from . import _native
 from ._arguments import refuse_unknown, take_torch_names
+from ._damage import DamagedSample, OnError
 from ._program import own_command
 from ._state import Position, check_state
 from ._torchvision import is_of_torchvision
@@ -36,6 +39,8 @@ _OUTPUTS = ("numpy", "dlpack", "torch", "jax")
 _COLUMNS = ("image", "label", "sample", "key")
 # Epochs of which a report keeps everything; of those before, all but the batches one by one.
 _WHOLE_EPOCHS = 4
+# Damaged samples that are remembered.
+_ERRORS_KEPT = 10_000
 
 # In the events of an epoch, what says that a device does no more, or nothing for now.
 _LOSSES = ("was lost", "no more work", "published nothing in time")
@@ -126,7 +131,13 @@ class Loader:
         takes with its ``from_dlpack``. Nothing is copied.
     :param columns: some of ``"image"``, ``"label"``, ``"sample"`` (number in the dataset) and
         ``"key"``; iterating then gives dictionaries of these.
-    :param on_error: what a sample that does not read or decode is: only ``"raise"`` is there.
+    :param on_error: what is done about a sample that does not read or decode: ``"raise"``,
+        ``"skip"`` (its batch is shorter, and left out where nothing is left of it), ``"replace"``
+        (another sample takes its place, the same one whoever prepares the batch), or a function
+        that is given a :class:`DamagedSample` and gives one of these words. It is called on a
+        thread of the loader, each time that such a sample is met; several may call it at a time.
+    :param max_errors: most damaged samples of an epoch; one more is a :class:`DamageLimitError`.
+    :param quarantine: file to which a line of JSON is added for every damaged sample, once.
     :param stall_timeout: seconds after which a device that says nothing is given up.
     :raises SettingError: an argument out of its range.
     :raises DatasetError: the dataset does not open.
@@ -155,7 +166,9 @@ class Loader:
         world_size: Optional[int] = None,
         output: str = "numpy",
         columns: Optional[Sequence[str]] = None,
-        on_error: str = "raise",
+        on_error: OnError = "raise",
+        max_errors: Optional[int] = None,
+        quarantine: Union[str, "os.PathLike[str]", None] = None,
         stall_timeout: float = 2.0,
         **torch_names: Any,
     ) -> None:
@@ -165,11 +178,6 @@ class Loader:
         self._arguments.update(torch_names)
         named = take_torch_names(torch_names, workers=workers, prefetch=prefetch)
         refuse_unknown(torch_names)
-        if on_error != "raise":
-            raise SettingError(
-                f"on_error is {on_error!r}; a sample that does not decode can only be an error "
-                '("raise"): leave it out when packing, with meetpoint.pack(..., on_error="skip")'
-            )
         self._convert = _converter(output)
         self._columns = _check_columns(columns)
         self._recipe = _as_compose(recipe)
@@ -201,6 +209,9 @@ class Loader:
                 "rank": rank,
                 "ranks": world_size,
                 "stall_timeout": stall_timeout,
+                "on_error": on_error,
+                "max_errors": max_errors,
+                "quarantine": None if quarantine is None else os.fspath(quarantine),
             }
         )
         self._fixed: Dict[str, Any] = {
@@ -217,6 +228,7 @@ class Loader:
         self._iterator: Optional[_Iterator] = None
         self._epochs: List[Dict[str, Any]] = []
         self._keys: Optional[_native.Dataset] = None
+        self._damaged: Deque[DamagedSample] = deque(maxlen=_ERRORS_KEPT)
         _open_loaders.add(self)
 
     def __len__(self) -> int:
@@ -263,7 +275,11 @@ class Loader:
         self._position = position
         is_whole = len(position) >= self._batches
         record = position.record if position.strategy == self._strategy else None
-        serial = None if is_whole else self._native.begin(position.epoch, position.ranges, record)
+        serial = None
+        if not is_whole:
+            serial = self._native.begin(
+                position.epoch, position.ranges, record, position.errors
+            )
         position.strategy = self._strategy
         self._iterator = _Iterator(self, serial, position)
         return self._iterator
@@ -318,6 +334,13 @@ class Loader:
         position = check_state(state, self._fixed, self._batches)
         self._end_iterator()
         self._position = position
+
+    def errors(self) -> List[DamagedSample]:
+        """The damaged samples of the batches that were handed out, the last 10,000 of them.
+
+        Empty under ``on_error="raise"``, where the first one is an exception.
+        """
+        return list(self._damaged)
 
     def report(self) -> Dict[str, Any]:
         """What was measured: ``epochs``, as in the reports of `meetpoint run`, and ``notices``.
@@ -391,14 +414,20 @@ class _Iterator(Iterator[Any]):
         loader = self._loader
         if loader is None or self._serial is None:
             raise StopIteration
-        batch = self._native.next(self._serial)
-        self._warned = loader._tell(self._warned)
-        if batch is None:
-            self._loader = None
-            raise StopIteration
-        self._left -= 1
-        self._position.add(batch.index, self._native.rest_record)
-        return loader._deliver(batch)
+        while True:
+            batch = self._native.next(self._serial)
+            self._warned = loader._tell(self._warned)
+            if batch is None:
+                self._loader = None
+                raise StopIteration
+            self._left -= 1
+            self._position.add(batch.index, self._native.rest_record)
+            damaged = [DamagedSample(**record) for record in batch.damaged]
+            self._position.errors += len(damaged)
+            loader._damaged.extend(damaged)
+            # Every sample of it was left out.
+            if len(batch) > 0:
+                return loader._deliver(batch)
 
     def _close(self) -> None:
         if self._loader is not None and self._serial is not None:

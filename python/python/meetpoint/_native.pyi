@@ -1,7 +1,20 @@
 """The runtime. Use the package ``meetpoint``, which wraps it; only tensors and batches are met
 by its users."""
 
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, TypedDict, final
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    List,
+    Optional,
+    Sequence,
+    Tuple,
+    TypedDict,
+    Union,
+    final,
+)
+
+from ._damage import DamagedSample
 
 class Output(TypedDict):
     """What a recipe makes of a picture."""
@@ -49,6 +62,9 @@ class Settings(TypedDict):
     ranks: int
     stall_timeout: float
     """Seconds."""
+    on_error: Union[str, Callable[[DamagedSample], str]]
+    max_errors: Optional[int]
+    quarantine: Optional[str]
 
 @final
 class Tensor:
@@ -99,6 +115,9 @@ class Batch:
     def samples(self) -> List[int]:
         """Numbers of its samples in the dataset."""
     @property
+    def damaged(self) -> List[Dict[str, Any]]:
+        """Its damaged samples and what was done about them, as :class:`DamagedSample` takes them."""
+    @property
     def index(self) -> int:
         """Index in the epoch."""
     @property
@@ -137,8 +156,10 @@ class Loader:
         epoch: int,
         consumed: Sequence[Tuple[int, int]] = ...,
         record: Optional[str] = None,
+        errors: int = 0,
     ) -> int:
-        """Begins an epoch, without the batches of these ranges; a number for ``next``."""
+        """Begins an epoch, without the batches of these ranges, which had so many damaged samples;
+        a number for ``next``."""
     def next(self, serial: int) -> Optional[Batch]:
         """The next batch, waiting for it while other threads run; ``None`` at the end."""
     def abandon(self, serial: int) -> None:

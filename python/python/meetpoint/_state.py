@@ -26,16 +26,21 @@ class Position:
         ranges: Optional[List[Tuple[int, int]]] = None,
         record: Optional[str] = None,
         strategy: Optional[str] = None,
+        errors: int = 0,
     ) -> None:
         self.epoch = epoch
         self.ranges: List[Tuple[int, int]] = ranges or []
         self.record = record
         self.strategy = strategy
+        self.errors = errors
+        """Damaged samples of the batches that were handed out."""
         self.is_begun = False
 
     def begun(self) -> "Position":
         """The same, of an iteration that has begun."""
-        copy = Position(self.epoch, list(self.ranges), self.record, self.strategy)
+        copy = Position(
+            self.epoch, list(self.ranges), self.record, self.strategy, self.errors
+        )
         copy.is_begun = True
         return copy
 
@@ -60,6 +65,7 @@ class Position:
             "consumed": [list(pair) for pair in self.ranges],
             "record": self.record,
             "strategy": self.strategy,
+            "errors": self.errors,
         }
 
 
@@ -81,4 +87,5 @@ def check_state(state: Dict[str, Any], fixed: Dict[str, Any], batches: int) -> P
         if not (0 <= start < end <= batches) or (ranges and start <= ranges[-1][1]):
             raise StateError("the state is damaged: its batches are not those of an epoch")
         ranges.append((int(start), int(end)))
-    return Position(int(state["epoch"]), ranges, state["record"], state["strategy"])
+    errors = int(state.get("errors", 0))
+    return Position(int(state["epoch"]), ranges, state["record"], state["strategy"], errors)
