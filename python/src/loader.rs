@@ -63,12 +63,12 @@ impl State {
 impl Loader {
     #[new]
     fn new(py: Python<'_>, settings: Settings) -> PyResult<Self> {
-        let config = settings.config(py)?;
+        let (config, meeting) = settings.config(py)?;
         let spec = config.recipe.output();
         let spec =
             spec.ok_or_else(|| errors::of_prepare(py, &meetpoint_prepare::Error::NoFixedShape))?;
         let recipe_hash = config.recipe.hash().to_string();
-        let engine = Engine::start(config)?;
+        let engine = Engine::start(config, meeting)?;
         let (serial, finished, events, record) = (0, Vec::new(), Vec::new(), None);
         let (is_closed, is_over, is_ending) = (false, false, false);
         let mut state =
