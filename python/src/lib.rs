@@ -3,9 +3,9 @@
 //! It translates types and errors and lets other Python threads run while it waits; it decides
 //! nothing. What Python code can do as well (arguments, defaults, words) is in the package
 //! `meetpoint`, whose `_native.pyi` documents this module. In reading order: `errors`, `recipe`,
-//! `tensor` and `dlpack` (memory of batches), `settings`, `engine` (the thread that has the
-//! loader), `damage`, `metrics`, `energy`, `loader`, `dataset`, `table` (its columns),
-//! `pack`, `writer`, `program` (the command line).
+//! `tensor` and `dlpack` (memory of batches), `settings`, `ranks` (where they meet), `engine` (the
+//! thread that has the loader), `damage`, `metrics`, `energy`, `loader`, `dataset`, `table` (its
+//! columns), `pack`, `writer`, `program` (the command line).
 
 mod damage;
 mod dataset;
@@ -17,6 +17,7 @@ mod loader;
 mod metrics;
 mod pack;
 mod program;
+mod ranks;
 mod recipe;
 mod settings;
 mod table;
@@ -37,6 +38,8 @@ mod _native {
     use super::pack::pack;
     #[pymodule_export]
     use super::program::{main, version};
+    #[pymodule_export]
+    use super::ranks::RankListener;
     #[pymodule_export]
     use super::recipe::describe_recipe;
     #[pymodule_export]

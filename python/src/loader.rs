@@ -115,12 +115,12 @@ impl Loader {
     #[new]
     fn new(py: Python<'_>, settings: Settings) -> PyResult<Self> {
         let raised = Raised::default();
-        let config = settings.config(py, &raised)?;
+        let (config, meeting) = settings.config(py, &raised)?;
         let spec = config.recipe.output();
         let spec =
             spec.ok_or_else(|| errors::of_prepare(py, &meetpoint_prepare::Error::NoFixedShape))?;
         let recipe_hash = config.recipe.hash().to_string();
-        let engine = Engine::start(config)?;
+        let engine = Engine::start(config, meeting)?;
         let mut state = State::new(engine);
         let opened = loop {
             let waited;

@@ -110,7 +110,6 @@ def test_states_between_epochs(dataset: str) -> None:
         ({"batch_size": 2}, "another batch size"),
         ({"shuffle": False}, "another shuffle"),
         ({"recipe": T.Compose([T.CenterCrop(5)])}, "another recipe"),
-        ({"rank": 0, "world_size": 2}, "another world size"),
     ],
 )
 def test_a_state_of_something_else_is_refused(dataset: str, change: Any, words: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import os
-import sys
 import warnings
 import weakref
 from collections import deque
@@ -24,11 +23,11 @@ from typing import (
     Union,
 )
 
-from . import _native
+from . import _distributed, _native
 from ._arguments import refuse_unknown, take_torch_names
 from ._damage import DamagedSample, OnError
 from ._program import own_command
-from ._state import Position, check_state
+from ._state import Position, position_of
 from ._torchvision import is_of_torchvision
 from .errors import DeviceWarning, SettingError
 from .transforms import Compose, Transform, from_torchvision
@@ -127,6 +126,11 @@ class Loader:
     :param rank: which of ``world_size`` processes this is; from ``torch.distributed`` where that
         was initialised. All ranks take the same number of steps.
     :param world_size: processes that share every epoch.
+    :param rendezvous: where ranks with devices meet, to agree on the source of every step:
+        ``"unix:PATH"`` (one machine) or ``"tcp:HOST:PORT"`` of rank 0, the same for all. Without,
+        ``torch.distributed`` introduces them to each other.
+    :param rank_timeout: seconds that ranks wait for each other. One whose process ends is noticed
+        at once.
     :param output: ``"numpy"``, ``"torch"``, ``"jax"``, or ``"dlpack"``: tensors that any library
         takes with its ``from_dlpack``. Nothing is copied.
     :param columns: some of ``"image"``, ``"label"``, ``"sample"`` (number in the dataset) and
@@ -142,6 +146,7 @@ class Loader:
     :raises SettingError: an argument out of its range.
     :raises DatasetError: the dataset does not open.
     :raises DeviceError: a device cannot be started or reached.
+    :raises RankError: the other ranks did not come, or are to run something else.
     """
 
     def __init__(
@@ -164,6 +169,8 @@ class Loader:
         spool_folder: Union[str, "os.PathLike[str]", None] = None,
         rank: Optional[int] = None,
         world_size: Optional[int] = None,
+        rendezvous: Optional[str] = None,
+        rank_timeout: float = 1800.0,
         output: str = "numpy",
         columns: Optional[Sequence[str]] = None,
         on_error: OnError = "raise",
@@ -182,16 +189,25 @@ class Loader:
         self._columns = _check_columns(columns)
         self._recipe = _as_compose(recipe)
         sockets, commands = _devices(device)
-        rank, world_size = _ranks(rank, world_size)
+        rank, world_size = _distributed.ranks(rank, world_size)
         has_devices = bool(sockets or commands)
         if strategy == "auto" and not has_devices:
             strategy = "host-only"
         self._strategy = strategy
         self._dataset = os.fspath(dataset)
+        recipe_toml = self._recipe.to_toml()
+        meeting: Optional["_native.Meeting"] = None
+        if world_size > 1 and has_devices and strategy != "host-only":
+            job = (
+                f"strategy {strategy} (order {order}, window {window}), batches of {batch_size} "
+                f"(drop_last {drop_last}, shuffle {shuffle}, seed {seed}), and the recipe\n"
+                + recipe_toml
+            )
+            meeting = _distributed.meeting(rank, world_size, rendezvous, job, rank_timeout)
         self._native = _native.Loader(
             {
                 "dataset": self._dataset,
-                "recipe": self._recipe.to_toml(),
+                "recipe": recipe_toml,
                 "batch_size": batch_size,
                 "drop_last": drop_last,
                 "shuffle": shuffle,
@@ -208,6 +224,8 @@ class Loader:
                 "spool_folder": None if spool_folder is None else os.fspath(spool_folder),
                 "rank": rank,
                 "ranks": world_size,
+                "meeting": meeting,
+                "rank_timeout": rank_timeout,
                 "stall_timeout": stall_timeout,
                 "on_error": on_error,
                 "max_errors": max_errors,
@@ -222,7 +240,9 @@ class Loader:
             "shuffle": shuffle,
             "seed": seed,
             "world_size": world_size,
+            "rank": rank,
         }
+        self._resumed: List[str] = []
         self._batches = self._native.batches
         self._position = Position(epoch=0)
         self._iterator: Optional[_Iterator] = None
@@ -321,7 +341,7 @@ class Loader:
             position = Position(epoch=position.epoch + 1)
         return {"version": 1, **self._fixed, **position.to_dict()}
 
-    def load_state_dict(self, state: Dict[str, Any]) -> None:
+    def load_state_dict(self, state: Union[Dict[str, Any], Sequence[Dict[str, Any]]]) -> None:
         """The next iteration gives the batches that were left when the state was taken.
 
         Under ``host-only``, ``device-only`` and ``windowed`` they come in the order in which they
@@ -329,9 +349,16 @@ class Loader:
         ``wrr`` has no order of its own: the same batches come. The number of workers, the devices
         and the strategy may be others.
 
-        :raises StateError: the state is of another dataset, recipe, seed, batch size or world size.
+        So may the number of ranks: what all of them had left is cut anew, in whole batches. Where
+        it does not divide, the fewest batches come twice (with ``drop_last``: are left out) that
+        give all ranks equal steps; :meth:`report` says how many. Give the states of all ranks as a
+        list, or any one of them where ranks consume in order (``host-only``, ``device-only``).
+
+        :raises StateError: the state is of another dataset, recipe, seed or batch size, or says
+            too little.
         """
-        position = check_state(state, self._fixed, self._batches)
+        samples = self._native.samples
+        position, self._resumed = position_of(state, self._fixed, samples, self._batches)
         self._end_iterator()
         self._position = position
 
@@ -359,7 +386,7 @@ class Loader:
             "batches": self._batches,
             "samples": self._native.samples,
             "epochs": list(self._epochs),
-            "notices": self._native.notices,
+            "notices": [*self._native.notices, *self._resumed],
         }
 
     @property
@@ -496,18 +523,6 @@ def _devices(device: Union[Device, Sequence[Device]]) -> Tuple[List[str], List[L
                 '"unix:PATH", or a list of those'
             )
     return sockets, commands
-
-
-def _ranks(rank: Optional[int], world_size: Optional[int]) -> Tuple[int, int]:
-    if (rank is None) != (world_size is None):
-        raise SettingError("rank and world_size belong together; give both or neither")
-    if rank is not None and world_size is not None:
-        return rank, world_size
-    torch: Any = sys.modules.get("torch")
-    distributed = getattr(torch, "distributed", None)
-    if distributed is not None and distributed.is_available() and distributed.is_initialized():
-        return int(distributed.get_rank()), int(distributed.get_world_size())
-    return 0, 1
 
 
 def _check_columns(columns: Optional[Sequence[str]]) -> Optional[List[str]]:

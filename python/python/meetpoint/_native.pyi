@@ -36,6 +36,26 @@ class Described(TypedDict):
     is_deterministic: bool
     output: Optional[Output]
 
+@final
+class RankListener:
+    """A listening socket of rank 0, for ``unix:PATH`` or ``tcp:HOST:PORT`` (port 0: any)."""
+
+    def __new__(cls, place: str) -> RankListener: ...
+    @property
+    def port(self) -> Optional[int]:
+        """Of TCP."""
+
+class Meeting(TypedDict):
+    """Where ranks meet; every key must be there."""
+
+    place: str
+    token: bytes
+    """32 bytes that all ranks know."""
+    listener: Optional[RankListener]
+    """Rank 0's, where it listens already."""
+    job: str
+    """What this rank is to run; the same for all."""
+
 class Settings(TypedDict):
     """What a loader is made with; every key must be there."""
 
@@ -60,6 +80,10 @@ class Settings(TypedDict):
     spool_folder: Optional[str]
     rank: int
     ranks: int
+    meeting: Optional[Meeting]
+    """Where the ranks meet, if they have something to agree on."""
+    rank_timeout: float
+    """Seconds."""
     stall_timeout: float
     """Seconds."""
     on_error: Union[str, Callable[[DamagedSample], str]]
