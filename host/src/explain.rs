@@ -56,24 +56,14 @@ impl Stage {
 pub struct Ceiling {
     /// Which.
     pub stage: Stage,
-    /// Batches in a second.
-    pub batches_per_second: f64,
-    /// `measured`, or `modelled` from what was measured.
-    pub figure: Figure,
+    /// Batches in a second, read off a clock.
+    pub measured_batches_per_second: Option<f64>,
+    /// Batches in a second, worked out of what was measured.
+    pub modelled_batches_per_second: Option<f64>,
     /// Where the number comes from.
     pub how: String,
     /// Seconds of this epoch that the consumer waited for it; of the step: that it took.
     pub seconds: f64,
-}
-
-/// What kind of a number it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Figure {
-    /// Read off a clock.
-    Measured,
-    /// Worked out of measured ones, by a rule that is given with it.
-    Modelled,
 }
 
 /// Why an epoch took as long as it did.
@@ -90,10 +80,11 @@ pub struct Explanation {
     pub waited_share: f64,
     /// Seconds until the first batch.
     pub startup_seconds: f64,
-    /// How many times as fast the epoch would be if every batch were ready when it is asked for.
-    pub gain: f64,
-    /// What kind of a number the gain is.
-    pub gain_figure: Figure,
+    /// How many times as fast the epoch would be if every batch were ready when it is asked for,
+    /// by a replay of ready batches; `None` where there was none.
+    pub measured_gain: Option<f64>,
+    /// The same by the steps of this epoch; `None` where they take no time.
+    pub modelled_gain: Option<f64>,
     /// The ceiling of each stage that was used.
     pub ceilings: Vec<Ceiling>,
     /// All that in sentences.
@@ -153,15 +144,17 @@ pub fn explain(stats: &EpochStats, around: &Surroundings) -> Option<Explanation>
         false => Stage::Step,
         true => slowest(stats, &waits),
     };
-    let (gain, gain_figure) = gain(stats, around, &waits);
+    let gain = |step_ns: f64| (step_ns > 0.0).then(|| total / step_ns);
+    // Preparation may slow the steps themselves down; a replay shows them without it.
+    let replayed = around.replayed_step_ns.map(|each| each * stats.records.len() as f64);
     let mut explanation = Explanation {
         epoch: stats.epoch,
         is_loading,
         stage,
         waited_share,
         startup_seconds: waits.startup / 1e9,
-        gain,
-        gain_figure,
+        measured_gain: replayed.and_then(gain),
+        modelled_gain: gain(waits.step),
         ceilings,
         sentences: Vec::new(),
     };
@@ -181,18 +174,6 @@ fn slowest(stats: &EpochStats, waits: &Waits) -> Stage {
     slowest.map_or(Stage::Step, |(stage, _)| stage)
 }
 
-/// How many times as fast the epoch would be if no batch were waited for, from the second on.
-fn gain(stats: &EpochStats, around: &Surroundings, waits: &Waits) -> (f64, Figure) {
-    let steps = stats.records.len() as f64;
-    let (step, figure) = match around.replayed_step_ns {
-        // Preparation may slow the steps themselves down; a replay shows them without it.
-        Some(replayed) => (replayed * steps, Figure::Measured),
-        None => (waits.step, Figure::Modelled),
-    };
-    let total = waits.loading() + waits.step;
-    (if step > 0.0 { total / step } else { f64::INFINITY }, figure)
-}
-
 /// What each stage could do by itself.
 fn ceilings(stats: &EpochStats, around: &Surroundings, waits: &Waits) -> Vec<Ceiling> {
     let threads = f64::from(around.workers.max(1));
@@ -202,11 +183,17 @@ fn ceilings(stats: &EpochStats, around: &Surroundings, waits: &Waits) -> Vec<Cei
         1 => "1 worker".to_owned(),
         workers => format!("{workers} workers"),
     };
-    let ceiling = |stage, each_ns: f64, at_once: f64, figure, how: String, waited: f64| {
-        let batches_per_second = at_once * 1e9 / each_ns;
-        let is_known = batches_per_second.is_finite() && batches_per_second > 0.0;
-        let seconds = waited / 1e9;
-        is_known.then_some(Ceiling { stage, batches_per_second, figure, how, seconds })
+    let ceiling = |stage, each_ns: f64, at_once: f64, how: String, waited: f64| {
+        let rate = at_once * 1e9 / each_ns;
+        // One thread's rate is what was measured; several are taken to work side by side.
+        let is_measured = matches!(stage, Stage::HandOver | Stage::Step);
+        (rate.is_finite() && rate > 0.0).then(|| Ceiling {
+            stage,
+            measured_batches_per_second: is_measured.then_some(rate),
+            modelled_batches_per_second: (!is_measured).then_some(rate),
+            how,
+            seconds: waited / 1e9,
+        })
     };
     let read_share = (stats.read.mean_ns / stats.prepare.mean_ns.max(1.0)).min(1.0);
     let of_workers = |what| format!("{who} by the measured mean time that a batch {what}");
@@ -223,7 +210,6 @@ fn ceilings(stats: &EpochStats, around: &Surroundings, waits: &Waits) -> Vec<Cei
             Stage::HostRead,
             stats.read.mean_ns,
             threads,
-            Figure::Modelled,
             of_workers("waited for reads"),
             waits.host * read_share,
         ),
@@ -231,7 +217,6 @@ fn ceilings(stats: &EpochStats, around: &Surroundings, waits: &Waits) -> Vec<Cei
             Stage::HostCompute,
             compute_ns,
             threads,
-            Figure::Modelled,
             of_workers("was computed"),
             waits.host * (1.0 - read_share),
         ),
@@ -239,7 +224,6 @@ fn ceilings(stats: &EpochStats, around: &Surroundings, waits: &Waits) -> Vec<Cei
             Stage::Device,
             1e9,
             devices,
-            Figure::Modelled,
             "the measured mean time of a batch at each device".to_owned(),
             waits.device,
         ),
@@ -247,22 +231,21 @@ fn ceilings(stats: &EpochStats, around: &Surroundings, waits: &Waits) -> Vec<Cei
             Stage::HandOver,
             stats.bring.mean_ns,
             1.0,
-            Figure::Measured,
             "one thread that fetches and checks slots".to_owned(),
             waits.hand_over,
         ),
-        ceiling(Stage::Step, step, 1.0, Figure::Measured, how.to_owned(), waits.step),
+        ceiling(Stage::Step, step, 1.0, how.to_owned(), waits.step),
     ];
     all.into_iter().flatten().collect()
 }
 
 fn sentences(explanation: &Explanation, stats: &EpochStats, around: &Surroundings) -> Vec<String> {
-    let Explanation { is_loading, stage, waited_share, gain, startup_seconds, .. } = explanation;
+    let Explanation { is_loading, stage, waited_share, startup_seconds, .. } = explanation;
     let percent = waited_share * 100.0;
     let mut said = Vec::new();
-    let source = match explanation.gain_figure {
-        Figure::Measured => "a replay of ready batches",
-        Figure::Modelled => "the steps as they were measured",
+    let (gain, source) = match explanation.measured_gain {
+        Some(gain) => (Some(gain), "measured: a replay of ready batches"),
+        None => (explanation.modelled_gain, "modelled: the steps as they were measured"),
     };
     if *is_loading {
         said.push(format!(
@@ -270,13 +253,12 @@ fn sentences(explanation: &Explanation, stats: &EpochStats, around: &Surrounding
              time, mostly for {}.",
             stage.name()
         ));
-        said.push(if gain.is_finite() {
-            format!(
-                "With every batch ready in time the epoch would be {gain:.2} times as fast, by \
-                 {source}."
-            )
-        } else {
-            "The steps take no time, so any faster loading makes the epoch as much faster.".into()
+        said.push(match gain {
+            Some(gain) => format!(
+                "With every batch ready in time the epoch would be {gain:.2} times as fast \
+                 ({source})."
+            ),
+            None => "The steps take no time: any faster loading is as much faster an epoch.".into(),
         });
         said.extend(advice(*stage, stats, around));
     } else {
@@ -285,8 +267,9 @@ fn sentences(explanation: &Explanation, stats: &EpochStats, around: &Surrounding
              the time; the rest went to {}.",
             Stage::Step.name()
         ));
+        let gain = gain.unwrap_or(1.0);
         said.push(format!(
-            "Faster loading would make the epoch at most {gain:.2} times as fast, by {source}."
+            "Faster loading would make the epoch at most {gain:.2} times as fast ({source})."
         ));
     }
     let step_ns = stats.step.mean_ns;
@@ -299,14 +282,13 @@ fn sentences(explanation: &Explanation, stats: &EpochStats, around: &Surrounding
         ));
     }
     for ceiling in &explanation.ceilings {
-        let figure = match ceiling.figure {
-            Figure::Measured => "measured",
-            Figure::Modelled => "modelled",
+        let (rate, figure) = match ceiling.measured_batches_per_second {
+            Some(rate) => (rate, "measured"),
+            None => (ceiling.modelled_batches_per_second.unwrap_or_default(), "modelled"),
         };
         said.push(format!(
-            "Ceiling of {}: {:.1} batches/s ({figure}: {}); {:.3} s of the epoch.",
+            "Ceiling of {}: {rate:.1} batches/s ({figure}: {}); {:.3} s of the epoch.",
             ceiling.stage.name(),
-            ceiling.batches_per_second,
             ceiling.how,
             ceiling.seconds
         ));

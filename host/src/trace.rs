@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-/// Most batches of a trace; of more, the last ones are in it.
+/// Most batches that a trace should have: some 100 MB.
 pub const TRACE_BATCHES_MAX: usize = 200_000;
 
 /// Row of the consumer.
@@ -39,15 +39,15 @@ pub struct Written {
     pub batches_left_out: u64,
 }
 
-/// Writes the trace of some ranks.
-pub fn write(to: impl Write, processes: &[Process<'_>]) -> io::Result<Written> {
+/// Writes the trace of some ranks, of their last batches at most so many together.
+pub fn write(to: impl Write, processes: &[Process<'_>], batches_max: usize) -> io::Result<Written> {
     let epochs = || processes.iter().flat_map(|process| &process.epochs);
     let zero_ns = epochs().map(|epoch| epoch.begun_ns).min().unwrap_or(0);
     let batches: usize = epochs().map(|epoch| epoch.records.len()).sum();
     let mut events = Events { to, count: 0 };
     events.to.write_all(b"{\"displayTimeUnit\":\"ms\",\"traceEvents\":[")?;
     // The same number of each rank, so that ranks can be compared to the end.
-    let kept_each = TRACE_BATCHES_MAX / processes.len().max(1);
+    let kept_each = batches_max / processes.len().max(1);
     let mut left_out = 0;
     for (number, process) in (1..).zip(processes) {
         left_out += write_process(&mut events, (number, process), zero_ns, kept_each)?;

@@ -10,7 +10,7 @@ use crate::{errors, recipe};
 use meetpoint_format::recipe::TensorSpec;
 use meetpoint_host::explain::{Surroundings, explain};
 use meetpoint_host::stats::EpochStats;
-use meetpoint_host::trace::{Process, write};
+use meetpoint_host::trace::{Process, TRACE_BATCHES_MAX, write};
 use meetpoint_scheduler::Record;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -295,7 +295,10 @@ impl Loader {
             replayed_step_ns: replayed_step.map(|seconds| seconds * 1e9),
         };
         let state = self.lock();
-        let explained = state.history.iter().rev().find_map(|stats| explain(stats, &around));
+        // One that was broken off says something where none was finished.
+        let whole = state.history.iter().rev().filter(|stats| stats.is_complete);
+        let broken = state.history.iter().rev().filter(|stats| !stats.is_complete);
+        let explained = whole.chain(broken).find_map(|stats| explain(stats, &around));
         let told = explained.map(|explained| serde_json::to_string(&explained));
         told.transpose().map_err(|error| PyValueError::new_err(error.to_string()))
     }
@@ -306,7 +309,7 @@ impl Loader {
         let written = py.detach(|| {
             let epochs = history.iter().map(|stats| &**stats).collect();
             let process = Process { name: "meetpoint".to_owned(), epochs };
-            write(BufWriter::new(File::create(&path)?), &[process])
+            write(BufWriter::new(File::create(&path)?), &[process], TRACE_BATCHES_MAX)
         });
         let written = written.map_err(|error| {
             let path = path.display();

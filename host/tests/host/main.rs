@@ -6,8 +6,10 @@
 mod damage;
 mod device_link;
 mod devices;
+mod explain;
 mod host_alone;
 mod job_file;
 mod ranks;
 mod run_ahead;
 mod support;
+mod trace;

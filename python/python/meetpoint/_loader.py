@@ -9,6 +9,7 @@ import weakref
 from collections import deque
 from types import TracebackType
 from typing import (
+    TYPE_CHECKING,
     Any,
     Callable,
     Deque,
@@ -31,6 +32,9 @@ from ._state import Position, position_of
 from ._torchvision import is_of_torchvision
 from .errors import DeviceWarning, SettingError
 from .transforms import Compose, Transform, from_torchvision
+
+if TYPE_CHECKING:
+    from ._observe import Energy, Explanation, MetricsServer, Replay
 
 __all__ = ["Emulated", "Loader"]
 
@@ -249,6 +253,7 @@ class Loader:
         self._epochs: List[Dict[str, Any]] = []
         self._keys: Optional[_native.Dataset] = None
         self._damaged: Deque[DamagedSample] = deque(maxlen=_ERRORS_KEPT)
+        self._replayed_step: Optional[float] = None
         _open_loaders.add(self)
 
     def __len__(self) -> int:
@@ -388,6 +393,89 @@ class Loader:
             "epochs": list(self._epochs),
             "notices": [*self._native.notices, *self._resumed],
         }
+
+    def explain(self) -> Optional["Explanation"]:
+        """Whether loading held the last epoch up, which stage of it, and what would be gained.
+
+        Of an epoch that has ended, with two batches or more; ``None`` where there is none. After
+        :meth:`replay` what would be gained is measured, else it is worked out of the steps.
+        """
+        from ._observe import explanation
+
+        text = self._native.explain(self._replayed_step)
+        return None if text is None else explanation(text)
+
+    def replay(self, batches: int = 4, steps: int = 64) -> "Replay":
+        """The first batches of the next epoch, over and over, with nothing prepared meanwhile.
+
+        Train on it for a while: how long its steps take is the pace of training that never waits,
+        with which :meth:`explain` goes on. The epoch that it takes batches from is begun again by
+        the next iteration; its state is as it was.
+
+        :param batches: how many different ones are kept.
+        :param steps: how many are given.
+        """
+        from ._observe import Replay
+
+        if batches < 1 or steps < 1:
+            raise SettingError(f"batches is {batches} and steps is {steps}; both are at least 1")
+        before, damaged = self._position, list(self._damaged)
+        kept: List[Any] = []
+        for batch in self:
+            kept.append(batch)
+            if len(kept) == batches:
+                break
+        self._end_iterator()
+        self._position = before
+        self._damaged = deque(damaged, maxlen=_ERRORS_KEPT)
+
+        def done(seconds: float) -> None:
+            self._replayed_step = seconds
+
+        return Replay(kept, steps, done)
+
+    def energy(self, power: Union[str, "os.PathLike[str]", None] = None) -> "Energy":
+        """The energy of a ``with`` block, each figure with its source.
+
+        ::
+
+            with loader.energy() as energy:
+                for images, labels in loader:
+                    ...
+            print(energy)
+
+        :param power: the model of watts: a preset's name (``server``, ``desktop``, …) or a TOML
+            file; ``None`` for the default preset.
+        """
+        from ._observe import Energy
+
+        return Energy(self._native, None if power is None else os.fspath(power))
+
+    def trace(self, path: Union[str, "os.PathLike[str]"]) -> int:
+        """Writes the last four epochs that ended as a trace for ui.perfetto.dev or Chrome.
+
+        Who prepared which batch when, what the consumer waited for, how many batches were ready,
+        and what went wrong. An epoch under way is not in it; of more than 200,000 batches the last
+        are, and the file says how many are not.
+
+        :returns: events written.
+        """
+        events, _ = self._native.write_trace(os.fspath(path))
+        return events
+
+    def metrics(self) -> str:
+        """Counters and histograms as Prometheus scrapes them (OpenMetrics text)."""
+        return self._native.metrics()
+
+    def serve_metrics(self, port: int = 0, host: str = "127.0.0.1") -> "MetricsServer":
+        """Answers ``GET /metrics`` until the server that it gives is closed.
+
+        :param port: 0 for any that is free; the server says which.
+        :param host: address to listen on; only this machine can ask where nothing is given.
+        """
+        from ._observe import MetricsServer
+
+        return MetricsServer(self.metrics, host, port)
 
     @property
     def device_processes(self) -> List[int]:

@@ -195,8 +195,22 @@ class Loader:
         """What happened since this was asked last."""
     def take_finished(self) -> List[str]:
         """What was measured of the epochs that ended since this was asked last, as JSON."""
+    def explain(self, replayed_step: Optional[float] = None) -> Optional[str]:
+        """What held the last epoch up, as JSON; ``replayed_step`` are seconds of a step on ready
+        batches."""
+    def write_trace(self, path: str) -> Tuple[int, int]:
+        """Events written, and batches left out."""
+    def metrics(self) -> str:
+        """OpenMetrics text."""
+    def begin_energy(self, power: Optional[str] = None) -> Energy: ...
+    def end_energy(self, energy: Energy) -> str:
+        """What was measured and what the model says, as JSON."""
     def close(self) -> None:
         """Ends threads and devices."""
+
+@final
+class Energy:
+    """An interval whose energy is asked for."""
 
 @final
 class Dataset:
