@@ -24,7 +24,7 @@ from typing import (
     Union,
 )
 
-from . import _distributed, _native
+from . import _distributed, _native, _pinned
 from ._arguments import refuse_unknown, take_torch_names
 from ._damage import DamagedSample, OnError
 from ._program import own_command
@@ -103,8 +103,8 @@ class Loader:
     Iterating gives ``(images, labels)`` for every batch of an epoch: ``images`` has the shape
     [batch, height, width, 3], or [batch, 3, height, width] where the recipe says so, and the
     recipe's dtype; ``labels`` are int64 (int32 for ``"jax"``), or ``None`` where the dataset has
-    none. Each ``iter()`` begins the next epoch, with an order and draws of its own; only the
-    latest iteration goes on. Memory of a batch is its own until the last array that shows it is
+    none. Each ``iter()`` begins the next epoch, with an order and draws of its own (the same one
+    where no batch of it was taken); only the latest iteration goes on. Memory of a batch is its own until the last array that shows it is
     gone.
 
     :param dataset: folder of a packed dataset (:func:`meetpoint.pack` makes one).
@@ -136,7 +136,8 @@ class Loader:
     :param rank_timeout: seconds that ranks wait for each other. One whose process ends is noticed
         at once.
     :param output: ``"numpy"``, ``"torch"``, ``"jax"``, or ``"dlpack"``: tensors that any library
-        takes with its ``from_dlpack``. Nothing is copied.
+        takes with its ``from_dlpack``. Nothing is copied, but with torch's ``pin_memory=True``
+        where torch finds CUDA: then every batch is copied into pinned memory.
     :param columns: some of ``"image"``, ``"label"``, ``"sample"`` (number in the dataset) and
         ``"key"``; iterating then gives dictionaries of these.
     :param on_error: what is done about a sample that does not read or decode: ``"raise"``,
@@ -187,9 +188,11 @@ class Loader:
             key: it for key, it in locals().items() if key not in ("self", "torch_names")
         }
         self._arguments.update(torch_names)
+        # Of the outputs only torch's knows pinned memory.
+        pin = bool(torch_names.pop("pin_memory", False)) if output == "torch" else False
         named = take_torch_names(torch_names, workers=workers, prefetch=prefetch)
         refuse_unknown(torch_names)
-        self._convert = _converter(output)
+        self._convert = _pinned.converter() if pin else _converter(output)
         self._columns = _check_columns(columns)
         self._recipe = _as_compose(recipe)
         sockets, commands = _devices(device)
@@ -249,7 +252,8 @@ class Loader:
         self._resumed: List[str] = []
         self._batches = self._native.batches
         self._position = Position(epoch=0)
-        self._iterator: Optional[_Iterator] = None
+        # Who leaves a loop drops it, and with it what goes on for it.
+        self._iterator: Optional["weakref.ref[_Iterator]"] = None
         self._epochs: List[Dict[str, Any]] = []
         self._keys: Optional[_native.Dataset] = None
         self._damaged: Deque[DamagedSample] = deque(maxlen=_ERRORS_KEPT)
@@ -294,7 +298,8 @@ class Loader:
     def __iter__(self) -> "_Iterator":
         self._end_iterator()
         position = self._position
-        if position.is_begun:
+        # Of an iteration that nobody took a batch from, nothing is over: Lightning begins twice.
+        if position.is_begun and (position.is_used or len(position) >= self._batches):
             position = Position(epoch=position.epoch + 1)
         position = position.begun()
         self._position = position
@@ -302,17 +307,17 @@ class Loader:
         record = position.record if position.strategy == self._strategy else None
         serial = None
         if not is_whole:
-            serial = self._native.begin(
-                position.epoch, position.ranges, record, position.errors
-            )
+            serial = self._native.begin(position.epoch, position.ranges, record, position.errors)
         position.strategy = self._strategy
-        self._iterator = _Iterator(self, serial, position)
-        return self._iterator
+        iterator = _Iterator(self, serial, position)
+        self._iterator = weakref.ref(iterator)
+        return iterator
 
     def _end_iterator(self) -> None:
-        if self._iterator is not None:
-            self._iterator._close()
-            self._iterator = None
+        iterator = None if self._iterator is None else self._iterator()
+        self._iterator = None
+        if iterator is not None:
+            iterator._close()
 
     def _deliver(self, batch: _native.Batch) -> Any:
         images = self._convert(batch.images)

@@ -37,6 +37,8 @@ class Position:
         self.errors = errors
         """Damaged samples of the batches that were handed out."""
         self.is_begun = False
+        # A batch was handed out since it began.
+        self.is_used = False
 
     def begun(self) -> "Position":
         """The same, of an iteration that has begun."""
@@ -52,6 +54,7 @@ class Position:
     def add(self, batch: int, record: Optional[str]) -> None:
         """A batch was handed out; ``record`` fixes the order of the rest."""
         self.record = record
+        self.is_used = True
         ranges = self.ranges
         at = next((at for at, (start, _) in enumerate(ranges) if start > batch), len(ranges))
         joins_left = at > 0 and ranges[at - 1][1] == batch
