@@ -88,7 +88,7 @@ impl<W: Write> Events<W> {
         row: (u32, u32),
         name: &str,
         (from, to): (u64, u64),
-        args: Value,
+        args: &Value,
     ) -> io::Result<()> {
         self.add(&json!({
             "ph": "X", "name": name, "pid": row.0, "tid": row.1,
@@ -169,17 +169,17 @@ fn write_consumer<W: Write>(
     let row = (process, CONSUMER);
     let name = format!("epoch {}", epoch.epoch);
     let args = json!({"samples": epoch.samples, "is_complete": epoch.is_complete});
-    events.span(row, &name, (begun, begun + epoch.duration_ns), args)?;
+    events.span(row, &name, (begun, begun + epoch.duration_ns), &args)?;
     let records = &epoch.records[skipped..];
     let mut before = skipped.checked_sub(1).map_or(0, |last| epoch.records[last].step_end_ns);
     for record in records {
         let args = json!({"batch": record.batch, "source": source(record)});
         if record.consume_ns > before {
             let waited = (begun + before, begun + record.consume_ns);
-            events.span(row, "wait", waited, args.clone())?;
+            events.span(row, "wait", waited, &args)?;
         }
         let step = (begun + record.consume_ns, begun + record.step_end_ns);
-        events.span(row, "step", step, args)?;
+        events.span(row, "step", step, &args)?;
         before = record.step_end_ns;
     }
     let comes = records.iter().map(|record| (record.ready_ns, 1));
@@ -223,7 +223,7 @@ fn write_preparation<W: Write>(
     for (span, first, name, record) in spans {
         let row = rows.entry(first).or_default().place(span).min(HAND_OVER - 1);
         let args = json!({"batch": record.batch});
-        events.span((process, first + row), name, span, args)?;
+        events.span((process, first + row), name, span, &args)?;
     }
     Ok(())
 }

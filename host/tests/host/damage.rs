@@ -11,6 +11,7 @@ use meetpoint_prepare::Dataset;
 use meetpoint_scheduler::{Goal, Order, Split, Strategy, Tail};
 use meetpoint_storage::EngineKind;
 use std::path::Path;
+use std::slice::from_ref;
 use std::time::Duration;
 
 const SAMPLES: u32 = 41;
@@ -165,7 +166,7 @@ fn one_more_damaged_sample_than_may_be_ends_the_epoch_also_after_it_was_resumed(
     let errors = epoch.errors();
     drop(epoch);
     let mut again = Loader::open(config).unwrap();
-    let mut epoch = again.resume_epoch(0, &[0..half], None).unwrap();
+    let mut epoch = again.resume_epoch(0, from_ref(&(0..half)), None).unwrap();
     epoch.count_errors_before(errors);
     for _ in half..batches {
         epoch.next_batch().unwrap().unwrap();
@@ -180,7 +181,7 @@ fn what_is_left_of_an_epoch_has_the_replacements_that_it_would_have_had() {
         let (whole, _) = epochs_of(with(folder.path(), action), 1).remove(0);
         for at in [1, 5, 9] {
             let mut loader = Loader::open(with(folder.path(), action)).unwrap();
-            let resumed = loader.resume_epoch(0, std::slice::from_ref(&(0..at)), None).unwrap();
+            let resumed = loader.resume_epoch(0, from_ref(&(0..at)), None).unwrap();
             assert_eq!(consume(resumed).0, whole[at as usize..], "{action:?} from {at}");
         }
     }
