@@ -306,15 +306,15 @@ impl Loader {
     fn write_trace(&self, py: Python<'_>, path: PathBuf) -> PyResult<(u64, u64)> {
         self.await_end(py)?;
         let history: Vec<Arc<EpochStats>> = self.lock().history.iter().cloned().collect();
+        let shown = path.display().to_string();
         let written = py.detach(|| {
             let epochs = history.iter().map(|stats| &**stats).collect();
             let process = Process { name: "meetpoint".to_owned(), epochs };
-            write(BufWriter::new(File::create(&path)?), &[process], TRACE_BATCHES_MAX)
+            write(BufWriter::new(File::create(path)?), &[process], TRACE_BATCHES_MAX)
         });
         let written = written.map_err(|error| {
-            let path = path.display();
             let message = format!(
-                "failed to write a trace to {path}: {error}; name a file that can be written"
+                "failed to write a trace to {shown}: {error}; name a file that can be written"
             );
             errors::plain(py, "StorageError", message)
         })?;
