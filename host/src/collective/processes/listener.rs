@@ -43,7 +43,9 @@ impl Listener {
     pub fn port(&self) -> Option<u16> {
         match &self.socket {
             Socket::Unix(..) => None,
-            Socket::Tcp(socket) => socket.local_addr().ok().map(|address: SocketAddr| address.port()),
+            Socket::Tcp(socket) => {
+                socket.local_addr().ok().map(|address: SocketAddr| address.port())
+            }
         }
     }
 
@@ -78,15 +80,13 @@ impl Drop for Listener {
 /// more is taken over.
 fn bind_unix(path: &PathBuf) -> io::Result<UnixListener> {
     let listener = match UnixListener::bind(path) {
-        Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-            match UnixStream::connect(path) {
-                Err(refused) if refused.kind() == io::ErrorKind::ConnectionRefused => {
-                    std::fs::remove_file(path)?;
-                    UnixListener::bind(path)?
-                }
-                _ => return Err(error),
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => match UnixStream::connect(path) {
+            Err(refused) if refused.kind() == io::ErrorKind::ConnectionRefused => {
+                std::fs::remove_file(path)?;
+                UnixListener::bind(path)?
             }
-        }
+            _ => return Err(error),
+        },
         bound => bound?,
     };
     rustix::fs::chmod(path, Mode::RUSR | Mode::WUSR)?;

@@ -52,8 +52,8 @@ impl Member {
             let stream = stream.prepare(WAIT_SLICE).map_err(|error| place.problem(error))?;
             let mut incoming = Incoming::default();
             let greeted = send(&stream, &hello);
-            let welcome = greeted
-                .and_then(|()| receive(&stream, &mut incoming, begun, limit + GRACE, stop));
+            let welcome =
+                greeted.and_then(|()| receive(&stream, &mut incoming, begun, limit + GRACE, stop));
             match welcome {
                 Ok(Some(Message::Welcome)) => {
                     return Ok(Self { stream, incoming: Mutex::new(incoming) });
