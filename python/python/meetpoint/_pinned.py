@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import warnings
 from typing import TYPE_CHECKING, Any, Callable
 
@@ -15,15 +16,14 @@ def converter() -> Callable[["_native.Tensor"], Any]:
     Where there is no CUDA nothing can be pinned: that is said, and batches stay where they are.
     """
     # It is imported when a loader for it is made, not with the package.
-    import torch  # type: ignore[import-not-found,unused-ignore]
-
-    has_cuda: bool = torch.cuda.is_available()  # pyright: ignore
+    torch: Any = importlib.import_module("torch")
+    has_cuda = bool(torch.cuda.is_available())
     if not has_cuda:
         said = "pin_memory does nothing here: torch finds no CUDA device"
         warnings.warn(said, RuntimeWarning, stacklevel=3)
 
     def convert(tensor: "_native.Tensor") -> Any:
-        made: Any = torch.from_dlpack(tensor)  # pyright: ignore
+        made = torch.from_dlpack(tensor)
         return made.pin_memory() if has_cuda else made
 
     return convert
