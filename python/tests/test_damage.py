@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any, List
 
@@ -162,3 +164,24 @@ def test_a_quarantine_file_has_every_sample_once(damaged: str, tmp_path: Path) -
     assert all(line["action"] == "replace" and line["key"] for line in lines)
     with pytest.raises(meetpoint.StorageError, match="failed to keep damaged samples"):
         loader_of(damaged, on_error="replace", quarantine=tmp_path)
+
+
+def test_a_process_ends_while_a_function_is_being_asked(damaged: str) -> None:
+    code = """
+import sys, threading, time
+import meetpoint
+from meetpoint import transforms as T
+asked = threading.Event()
+def decide(sample):
+    asked.set()
+    time.sleep(0.2)
+    return "replace"
+loader = meetpoint.Loader(sys.argv[1], recipe=[T.CenterCrop(16)], batch_size=2, workers=2,
+                          on_error=decide)
+iterator = iter(loader)
+assert asked.wait(60)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code, damaged], capture_output=True, text=True, timeout=120
+    )
+    assert (done.returncode, done.stderr) == (0, "")
