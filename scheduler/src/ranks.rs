@@ -121,6 +121,13 @@ impl Proposal {
     }
 }
 
+impl Agreement {
+    /// For a transport: [`Proposal::from_words`] and [`Proposal::agreement`] are the inverse.
+    pub fn to_words(self) -> [u64; Proposal::WORDS] {
+        self.0.to_words()
+    }
+}
+
 impl From<Proposal> for Agreement {
     fn from(proposal: Proposal) -> Self {
         proposal.agreement()

@@ -3,6 +3,7 @@
 use crate::surface::units;
 use meetpoint_host::{JobFile, StrategyName};
 use meetpoint_scheduler::Tail;
+use std::path::PathBuf;
 
 /// `all` leaves out `device-only` when it would take more than this many times as long as
 /// `host-only`.
@@ -15,6 +16,8 @@ pub(crate) struct Plan {
     pub(super) strategies: Vec<StrategyName>,
     /// Whether one may be left out.
     may_skip: bool,
+    /// File for a trace of everything that is run.
+    pub(super) trace: Option<PathBuf>,
 }
 
 /// What a strategy that has run took.
@@ -36,7 +39,7 @@ impl Plan {
                 once.push(name);
             }
         }
-        Self { strategies: once, may_skip: false }
+        Self { strategies: once, may_skip: false, trace: None }
     }
 
     /// The strategy of the job itself.
@@ -49,7 +52,13 @@ impl Plan {
     pub(crate) fn all() -> Self {
         use StrategyName::DeviceOnly;
         let others = StrategyName::ALL.into_iter().filter(|&name| name != DeviceOnly);
-        Self { strategies: others.chain([DeviceOnly]).collect(), may_skip: true }
+        Self { strategies: others.chain([DeviceOnly]).collect(), may_skip: true, trace: None }
+    }
+
+    /// The same, with a trace of what is run in a file.
+    #[must_use]
+    pub(crate) fn traced(self, trace: Option<PathBuf>) -> Self {
+        Self { trace, ..self }
     }
 
     /// Whether any of them cannot be run without a device.

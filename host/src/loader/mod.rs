@@ -16,6 +16,7 @@ pub(crate) use schedule::holders;
 use crate::batch::{Batch, Memory};
 use crate::config::{DeviceSource, LoaderConfig};
 use crate::cores::Bound;
+use crate::damage::Quarantine;
 use crate::device_link::fetch::Fetcher;
 use crate::device_link::{DeviceInfo, DeviceLink, LinkSetup};
 use crate::driver::{Driver, Labels, Prepared, RunSetup, device_name};
@@ -62,6 +63,8 @@ pub struct Loader {
     known_before: Option<Common>,
     /// What they measured of batches by their size.
     saving: Saving,
+    /// Where damaged samples are kept.
+    quarantine: Option<Quarantine>,
 }
 
 impl Loader {
@@ -77,6 +80,8 @@ impl Loader {
         let limits = Limits::plan(&config, batch_bytes, &held)?;
         let budget_bytes = config.memory_budget_bytes / u64::from(config.shares);
         let ring = Ring::new(limits.place_payload, budget_bytes, limits.places)?;
+        let quarantine = config.quarantine.as_deref();
+        let quarantine = quarantine.map(|path| Quarantine::open(path, &job.dataset)).transpose()?;
         let driver =
             Arc::new(Driver::new(config.stop.clone(), config.place_timeout, config.run_ahead));
         let mut loader = Self {
@@ -97,6 +102,7 @@ impl Loader {
             learned: config.learned.clone(),
             known_before: None,
             saving: Saving::default(),
+            quarantine,
             config,
         };
         // Tried once here, so that a wrong number is an error before anything is started.
@@ -305,8 +311,8 @@ impl Loader {
     /// A batch as the consumer gets it. A consumer that keeps more slots than the spool has to
     /// spare would starve the device, so what it keeps beyond is copied while the ring has room.
     fn hand_over(&self, epoch: u32, batch: BatchIndex, source: Source, ready: Prepared) -> Batch {
-        let len = self.job.batching.batch_len(batch.0);
-        let payload_bytes = len as usize * self.spec.bytes();
+        let payload_bytes = ready.contents.samples.len() * self.spec.bytes();
+        let len = u32::try_from(ready.contents.samples.len()).expect("batches have 32 bits");
         let mut memory = ready.memory;
         if let Memory::Slot(lease) = &mut memory {
             let limits = lease.session().spool().limits();

@@ -2,8 +2,8 @@
 
 use meetpoint_host::job::{Choice, JobError, JobFile};
 use meetpoint_host::{
-    AcceleratorJob, DeviceJob, DeviceKind, DeviceSource, EmulatedDevice, SpoolKind, StopHandle,
-    StrategyName, StrategyOptions,
+    AcceleratorJob, Action, DeviceJob, DeviceKind, DeviceSource, EmulatedDevice, OnError,
+    SpoolKind, StopHandle, StrategyName, StrategyOptions,
 };
 use meetpoint_scheduler::{Goal, Order, Split, Strategy, Tail};
 use meetpoint_storage::EngineKind;
@@ -63,7 +63,7 @@ fn a_full_job_says_everything() {
          seed = 18446744073709551615\nshuffle = false\ndrop_last = true\nstrategy = \"mte\"\n\
          workers = 2\nprefetch = 4\nmemory_budget = \"1.5GiB\"\nengine = \"threads\"\n\
          read_depth = 8\nstall_timeout = \"500ms\"\nprofile_batches = 5\nhost_cores = [0, 2]\n\
-         verify = false\n\
+         verify = false\non_error = \"replace\"\nmax_errors = 9\nquarantine = \"bad.jsonl\"\n\
          [mte]\nsplit = 7\ntail = \"ascending\"\n\
          [device]\nkind = \"emulated\"\ncpu_ratio = 0.5\nread_bandwidth = \"500MB/s\"\n\
          write_bandwidth = \"1GB/s\"\nlatency = \"100us\"\ncore = 1\nallow_shared = true\n\
@@ -97,6 +97,8 @@ fn a_full_job_says_everything() {
     assert_eq!(config.seed, u64::MAX);
     assert_eq!((config.devices, config.host_cores), (vec![source], Some(vec![0, 2])));
     assert!(config.drop_last && !config.shuffle && !config.verify_samples);
+    assert!(matches!(config.on_error, OnError::Always(Action::Replace)));
+    assert_eq!((config.errors_max, config.quarantine), (Some(9), Some("jobs/bad.jsonl".into())));
 }
 
 #[test]
