@@ -3,9 +3,9 @@
 //! It translates types and errors and lets other Python threads run while it waits; it decides
 //! nothing. What Python code can do as well (arguments, defaults, words) is in the package
 //! `meetpoint`, whose `_native.pyi` documents this module. In reading order: `errors`, `recipe`,
-//! `tensor` and `dlpack` (memory of batches), `settings`, `ranks` (where they meet), `engine` (the thread that has the
-//! loader), `loader`, `dataset`, `table` (its columns),
-//! `pack`, `writer`, `program` (the command line).
+//! `tensor` and `dlpack` (memory of batches), `settings`, `ranks` (where they meet), `engine` (the
+//! thread that has the loader), `loader`, `dataset`, `table` (its columns), `pack`, `writer`,
+//! `program` (the command line).
 
 mod dataset;
 mod dlpack;
