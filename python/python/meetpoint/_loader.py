@@ -104,8 +104,8 @@ class Loader:
     [batch, height, width, 3], or [batch, 3, height, width] where the recipe says so, and the
     recipe's dtype; ``labels`` are int64 (int32 for ``"jax"``), or ``None`` where the dataset has
     none. Each ``iter()`` begins the next epoch, with an order and draws of its own (the same one
-    where no batch of it was taken); only the latest iteration goes on. Memory of a batch is its own until the last array that shows it is
-    gone.
+    where no batch of it was taken); only the latest iteration goes on. Memory of a batch is its
+    own until the last array that shows it is gone.
 
     :param dataset: folder of a packed dataset (:func:`meetpoint.pack` makes one).
     :param recipe: a :class:`meetpoint.transforms.Compose`, a list of transforms, torchvision

@@ -108,7 +108,8 @@ def position_of(
     counted = (samples, fixed["batch_size"], fixed["drop_last"])
     epoch = _reshard.Epoch(*counted, rank, world_size, batches)
     rest = _reshard.rest(epoch, _reshard.consumed_in_row(several))
-    said = f"epoch {first['epoch']}, begun by {first['world_size']} ranks, goes on with {world_size}"
+    before = first["world_size"]
+    said = f"epoch {first['epoch']}, begun by {before} ranks, goes on with {world_size}"
     if rest.repeated:
         said += f"; {rest.repeated} batches come twice so that all ranks take equal steps"
     if rest.left_out:
