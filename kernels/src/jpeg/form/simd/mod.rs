@@ -18,7 +18,7 @@ use super::geometry::GROUPS;
 use super::lanes::Lanes;
 use super::unpack::{Patch, RowComponent, Target};
 use crate::Cpu;
-pub(super) use groups::{GroupedBlocks, group_bytes, sum, unpack_groups};
+pub(super) use groups::{GroupedBlocks, group_bytes, prefix_sums, sum, unpack_groups};
 
 /// A block's coefficients 1..=63 in zigzag order and a byte without meaning; 0 is a zero.
 #[derive(Debug, Clone, Copy)]

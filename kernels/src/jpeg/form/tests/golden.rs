@@ -6,7 +6,7 @@ use crate::golden::{bytes, instruction_sets, sha256};
 use crate::jpeg::Coefficients;
 use crate::jpeg::form::{FormReader, Frame, pack, unpack_all};
 
-const STORED: &str = include_str!("../../../../tests/golden/forms.txt");
+pub(super) const STORED: &str = include_str!("../../../../tests/golden/forms.txt");
 
 /// Version 1 of the fast form, which is read but no longer written.
 const STORED_V1: &str = include_str!("../../../../tests/golden/forms_v1.txt");

@@ -77,7 +77,7 @@ pub(in super::super) fn row<const N: usize>(
     }
     let mut left = Escapes { left: &task.bytes[escape_start..task.length] };
     finish_dc(task, codes, shared, &mut left, dc_escapes);
-    shared.sum_dc(task.strips);
+    shared.sum_dc(task.kernel, task.strips);
     shared.sort(task);
     shared.flat(task, into);
     let any = escapes > dc_escapes;

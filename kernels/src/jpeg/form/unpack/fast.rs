@@ -13,7 +13,7 @@ pub(in super::super) fn row(
 ) -> Result<(), FormError> {
     shared.prepare_lists(task);
     let widths_at = head(task, shared)?;
-    shared.sum_dc(task.strips);
+    shared.sum_dc(task.kernel, task.strips);
     let classes = &shared.classes[..task.blocks];
     let row = &task.bytes[..task.length];
     let groups_at = widths_at + simd::sum(task.kernel, classes);

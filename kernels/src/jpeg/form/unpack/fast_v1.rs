@@ -14,7 +14,7 @@ pub(in super::super) fn row(
 ) -> Result<(), FormError> {
     shared.prepare(task);
     let controls = head(task, shared)?;
-    shared.sum_dc(task.strips);
+    shared.sum_dc(task.kernel, task.strips);
     shared.sort(task);
     shared.flat(task, into);
     let all = 0..task.strips.len();

@@ -129,15 +129,11 @@ impl Shared {
     }
 
     /// Turns differences of DC into DC.
-    fn sum_dc(&mut self, strips: &[Strip]) {
+    fn sum_dc(&mut self, kernel: Kernel, strips: &[Strip]) {
         for strip in strips {
-            let mut above = 0i16;
+            let mut above = 0;
             for line in self.dc[strip.first..][..strip.blocks()].chunks_exact_mut(strip.wide) {
-                let mut before = above;
-                for dc in &mut *line {
-                    before = before.wrapping_add(*dc);
-                    *dc = before;
-                }
+                simd::prefix_sums(kernel, above, line);
                 above = line[0];
             }
         }

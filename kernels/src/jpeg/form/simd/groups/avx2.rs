@@ -10,9 +10,10 @@ use super::super::super::unpack::width;
 use super::{GroupedBlocks, NARROW, WINDOW, extent, is_any_wide, portable, widths_of};
 use crate::jpeg::Block;
 use std::arch::x86_64::{
-    __m128i, __m256i, _mm_add_epi64, _mm_castsi128_pd, _mm_cvtsi32_si128, _mm_cvtsi128_si64,
-    _mm_loadu_si128, _mm_set_epi64x, _mm_sll_epi16, _mm_sra_epi16, _mm_storeh_pd, _mm_storel_pd,
-    _mm_unpackhi_epi64, _mm256_add_epi8, _mm256_add_epi64, _mm256_and_si256,
+    __m128i, __m256i, _mm_add_epi16, _mm_add_epi64, _mm_castsi128_pd, _mm_cvtsi32_si128,
+    _mm_cvtsi128_si64, _mm_extract_epi16, _mm_loadu_si128, _mm_set_epi64x, _mm_set1_epi16,
+    _mm_shuffle_epi8, _mm_sll_epi16, _mm_slli_si128, _mm_sra_epi16, _mm_storeh_pd, _mm_storel_pd,
+    _mm_storeu_si128, _mm_unpackhi_epi64, _mm256_add_epi8, _mm256_add_epi64, _mm256_and_si256,
     _mm256_broadcastsi128_si256, _mm256_castsi256_si128, _mm256_cmpeq_epi8,
     _mm256_extracti128_si256, _mm256_load_si256, _mm256_loadu_si256, _mm256_mulhi_epi16,
     _mm256_mullo_epi16, _mm256_sad_epu8, _mm256_set1_epi8, _mm256_setzero_si256,
@@ -31,6 +32,9 @@ struct Step {
     /// Bytes of both groups.
     bytes: usize,
 }
+
+/// Bytes of the widths of a block, at most.
+const WIDTHS_MAX: usize = BANDS;
 
 /// Bytes that no step takes.
 const NO_STEP: usize = usize::MAX;
@@ -85,20 +89,41 @@ fn unpack_avx2(
     blocks: &mut [Block],
     extents: &mut [u8],
 ) -> (usize, usize) {
-    let (mut widths_at, mut groups_at) = (0, 0);
+    let widths_end = sum_avx2(from.classes);
+    let groups_end = group_bytes_avx2(&from.widths[..widths_end]);
+    assert!(
+        from.widths.len() - widths_end >= WIDTHS_MAX && from.groups.len() >= groups_end + WINDOW,
+        "the caller leaves room behind widths and groups"
+    );
+    let (mut widths_at, mut groups_at) = (from.widths.as_ptr(), from.groups.as_ptr());
     let listed = from.classes.iter().zip(from.dc);
     for ((class, dc), (block, to)) in listed.zip(blocks.iter_mut().zip(extents)) {
-        let widths = widths_of(*class, &from.widths[widths_at..]);
-        let groups = &from.groups[groups_at..];
-        groups_at += match groups.first_chunk::<WINDOW>() {
-            Some(groups) if !is_any_wide(widths) => unpack_block(widths, groups, block),
-            _ => unpack_wide_block(widths, groups, block),
+        // SAFETY: both places lie before the ends of what all blocks together take, which has just
+        // been added up, or at them, and behind these there is as much as is taken here.
+        let (widths, groups) = unsafe {
+            let widths: &[u8; WIDTHS_MAX] = &*widths_at.cast();
+            let groups: &[u8; WINDOW] = &*groups_at.cast();
+            (widths_of(*class, widths), groups)
+        };
+        let bytes = if is_any_wide(widths) {
+            // SAFETY: the block's groups lie before the end, and there is a window behind that.
+            let groups = unsafe {
+                let left = from.groups.as_ptr().add(groups_end + WINDOW).offset_from(groups_at);
+                std::slice::from_raw_parts(groups_at, left as usize)
+            };
+            unpack_wide_block(widths, groups, block)
+        } else {
+            unpack_block(widths, groups, block)
         };
         block.0[0] = *dc;
         *to = extent(widths);
-        widths_at += usize::from(*class);
+        // SAFETY: neither goes beyond the end of what all blocks together take.
+        unsafe {
+            widths_at = widths_at.add(usize::from(*class));
+            groups_at = groups_at.add(bytes);
+        }
     }
-    (widths_at, groups_at)
+    (widths_end, groups_end)
 }
 
 /// As [`portable::unpack_block`], for narrow groups.
@@ -236,6 +261,31 @@ fn sum_avx2(numbers: &[u8]) -> usize {
         total = _mm256_add_epi64(total, sums);
     }
     total_of(total) + portable::sum(rest)
+}
+
+/// See [`super::prefix_sums`].
+pub(super) fn prefix_sums(before: i16, differences: &mut [i16]) {
+    // SAFETY: `Kernel::new` has asked `is_available`.
+    unsafe { prefix_sums_avx2(before, differences) }
+}
+
+#[target_feature(enable = "avx2")]
+fn prefix_sums_avx2(before: i16, differences: &mut [i16]) {
+    let (wholes, rest) = differences.as_chunks_mut::<8>();
+    let last = _mm_set1_epi16(0x0f0e);
+    let mut before = _mm_set1_epi16(before);
+    for eight in wholes {
+        // SAFETY: the load takes the 16 bytes of the array and needs no alignment.
+        let sums = unsafe { _mm_loadu_si128(eight.as_ptr().cast()) };
+        let sums = _mm_add_epi16(sums, _mm_slli_si128::<2>(sums));
+        let sums = _mm_add_epi16(sums, _mm_slli_si128::<4>(sums));
+        let sums = _mm_add_epi16(sums, _mm_slli_si128::<8>(sums));
+        let sums = _mm_add_epi16(sums, before);
+        // SAFETY: the store fills the 16 bytes of the array and needs no alignment.
+        unsafe { _mm_storeu_si128(eight.as_mut_ptr().cast(), sums) };
+        before = _mm_shuffle_epi8(sums, last);
+    }
+    portable::prefix_sums(_mm_extract_epi16::<0>(before) as i16, rest);
 }
 
 /// The sum of four numbers.

@@ -59,12 +59,21 @@ pub(in super::super) fn group_bytes(kernel: Kernel, widths: &[u8]) -> usize {
     }
 }
 
-/// The sum of these numbers, each up to 4.
+/// The sum of these numbers.
 pub(in super::super) fn sum(kernel: Kernel, numbers: &[u8]) -> usize {
     match kernel {
         #[cfg(target_arch = "x86_64")]
         Kernel::Avx2 | Kernel::Avx512 => avx2::sum(numbers),
         _ => portable::sum(numbers),
+    }
+}
+
+/// Turns differences to the number before into numbers; the first one's is `before`.
+pub(in super::super) fn prefix_sums(kernel: Kernel, before: i16, differences: &mut [i16]) {
+    match kernel {
+        #[cfg(target_arch = "x86_64")]
+        Kernel::Avx2 | Kernel::Avx512 => avx2::prefix_sums(before, differences),
+        _ => portable::prefix_sums(before, differences),
     }
 }
 

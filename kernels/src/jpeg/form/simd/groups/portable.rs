@@ -66,6 +66,14 @@ pub(super) fn group_bytes(widths: &[u8]) -> usize {
 /// See [`super::sum`].
 #[inline(always)]
 pub(super) fn sum(numbers: &[u8]) -> usize {
-    let parts = numbers.chunks(63).map(|part| usize::from(part.iter().sum::<u8>()));
-    parts.sum()
+    numbers.iter().map(|number| usize::from(*number)).sum()
+}
+
+/// See [`super::prefix_sums`].
+#[inline(always)]
+pub(super) fn prefix_sums(before: i16, differences: &mut [i16]) {
+    differences.iter_mut().fold(before, |before, difference| {
+        *difference = before.wrapping_add(*difference);
+        *difference
+    });
 }
