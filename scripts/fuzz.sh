@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the fuzz targets by hand, each for some seconds, beginning with the files of the tests.
 #
-#     scripts/fuzz.sh [SECONDS, 600] [TARGET ...]
+#     scripts/fuzz.sh [SECONDS, 600] [TARGET ... | pictures | containers]
 #
 # With cargo-fuzz and a nightly toolchain (cargo install cargo-fuzz; rustup toolchain install
 # nightly) it is libFuzzer with its address sanitizer; without, or with FUZZ_BY=loop, a plain loop
@@ -12,10 +12,13 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../fuzz"
 seconds="${1:-600}"
 [ $# -gt 0 ] && shift
 targets=("$@")
-if [ ${#targets[@]} -eq 0 ]; then
-    targets=(jpeg_decode jpeg_region jpeg_lenient any_decode entry_points rewrite form form_bytes skeleton_bytes)
-fi
-seeds=../kernels/tests/golden/jpeg
+pictures=(jpeg_decode jpeg_region jpeg_lenient any_decode entry_points rewrite form form_bytes skeleton_bytes)
+containers=(tar zip cifar idx table parquet arrow tfrecord mds datadings ffcv dataset key_index tar_to_folder zip_to_folder)
+case "${targets[*]}" in
+    "") targets=("${pictures[@]}" "${containers[@]}") ;;
+    pictures) targets=("${pictures[@]}") ;;
+    containers) targets=("${containers[@]}") ;;
+esac
 features="${FUZZ_FEATURES:-}"
 by="${FUZZ_BY:-}"
 if [ -z "$by" ]; then
@@ -28,6 +31,9 @@ mutate() {
 }
 failed=()
 for target in "${targets[@]}"; do
+    # Of these a target takes what it can begin with.
+    seeds=../kernels/tests/golden/jpeg
+    [[ " ${containers[*]} " == *" $target "* ]] && seeds=../datasets/tests/golden
     if [ "$by" = libfuzzer ]; then
         mkdir -p "corpus/$target"
         mutate --write "seeds/$target" "$target" "$seeds"

@@ -3,6 +3,7 @@
 //! Options: `--directory D` for where the dataset lies, `--pictures D` for a folder of pictures
 //! instead of generated ones. Other formats are measured by `benches/peers/datasets.py`.
 
+use crate::fio::{self, Pattern};
 use crate::pictures::dataset;
 use crate::{Options, Report, Row, Target, median};
 use anyhow::Context;
@@ -11,7 +12,7 @@ use meetpoint_format::checksum::crc32c;
 use meetpoint_format::dataset::{Columns, Provenance, Row as DatasetRow, Stored};
 use meetpoint_format::order::Order;
 use meetpoint_prepare::{Dataset, MappedDataset, OnDamage, SampleReader};
-use meetpoint_storage::{Access, EngineKind, Request, RequestKind, open_engine};
+use meetpoint_storage::{Access, BLOCK_BYTES, EngineKind, Request, RequestKind, open_engine};
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
@@ -32,7 +33,19 @@ pub fn run(options: &Options) -> anyhow::Result<Report> {
     opening(folder.path(), tiny, &mut report)?;
     let source = options.own.get("pictures").map(Path::new);
     let packed = dataset(folder.path(), source, pictures)?;
-    reading(&Arc::new(Dataset::open(&packed)?), rounds, &mut report)?;
+    let packed = Arc::new(Dataset::open(&packed)?);
+    let fio = match fio::version() {
+        Ok(version) if !options.quick => {
+            report.note(format!("peer: {version}, io_uring, direct, blocks of the mean length"));
+            true
+        }
+        Ok(_) => false,
+        Err(error) => {
+            report.note(format!("skipped: fio: {error:#}"));
+            false
+        }
+    };
+    reading(&packed, rounds, fio, &mut report)?;
     Ok(report)
 }
 
@@ -76,10 +89,15 @@ fn opening(folder: &Path, samples: u64, report: &mut Report) -> anyhow::Result<(
 }
 
 /// Reads all samples, in order and in random order, against the same bytes read plainly.
-fn reading(dataset: &Arc<Dataset>, rounds: usize, report: &mut Report) -> anyhow::Result<()> {
+fn reading(
+    dataset: &Arc<Dataset>,
+    rounds: usize,
+    fio: bool,
+    report: &mut Report,
+) -> anyhow::Result<()> {
     let order = Order::shuffled(dataset.len(), 7, 0);
     let (mut plain, mut in_order, mut mapped) = (vec![], vec![], vec![]);
-    let (mut alone, mut random, mut hash) = (vec![], vec![], 0);
+    let (mut alone, mut random, mut peer, mut hash) = (vec![], vec![], vec![], 0);
     for _ in 0..rounds {
         plain.push(timed(dataset, &mut hash, &mut |hash| plain_parts(dataset, hash))?);
         in_order.push(timed(dataset, &mut hash, &mut |hash| {
@@ -106,13 +124,20 @@ fn reading(dataset: &Arc<Dataset>, rounds: usize, report: &mut Report) -> anyhow
             })?;
             Ok(())
         })?);
+        if fio {
+            peer.push(by_fio(dataset)?);
+        }
     }
     let row = |case: &str, speeds: &[f64]| Row::alone(case, median(speeds), "MB/s");
     let limit = "parts, read and summed";
     report.row(row("in order, page cache", &in_order).against(limit, median(&plain)));
     report.row(row("in order, mapped", &mapped).against(limit, median(&plain)));
-    let random = row("random, depth 32", &random).against("engine alone", median(&alone));
-    report.row(random.target(Target::RatioAtLeast(0.9)));
+    let row = row("random, depth 32", &random);
+    report.row(row.against("engine alone", median(&alone)).target(Target::RatioAtLeast(0.9)));
+    if fio {
+        let row = Row::alone("random, depth 32", median(&random), "MB/s");
+        report.row(row.against("fio", median(&peer)).target(Target::RatioAtLeast(0.9)));
+    }
     report.note(format!("{} samples, medians of {rounds} rounds, hash {hash:016x}", dataset.len()));
     Ok(())
 }
@@ -177,6 +202,16 @@ fn by_engine(dataset: &Dataset, order: &Order, hash: &mut u64) -> anyhow::Result
         }
     }
     Ok(())
+}
+
+/// Blocks anywhere in the longest part, of the samples' mean length; MB a second.
+fn by_fio(dataset: &Dataset) -> anyhow::Result<f64> {
+    let parts = &dataset.manifest().parts;
+    let longest = (0..parts.len()).max_by_key(|part| parts[*part].bytes).context("no parts")?;
+    let mean = usize::try_from(dataset.manifest().image_bytes / dataset.len())?;
+    let block_bytes = mean.next_multiple_of(BLOCK_BYTES);
+    let pattern = Pattern { random: true, block_bytes, depth: DEPTH, time: Duration::from_secs(1) };
+    fio::read(&dataset.part_path(longest), pattern, true)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! What every bench shares: options, rows of results, pictures to measure on.
 
 pub mod dataset;
+mod fio;
 pub mod pictures;
 pub mod storage;
 

@@ -9,7 +9,7 @@ use meetpoint_format::recipe::{Recipe, RecipeHash, TensorSpec};
 use meetpoint_format::slot::slot_bytes;
 use meetpoint_format::wire::{LoadRequest, PROTOCOL_VERSION};
 use meetpoint_kernels::Cpu;
-use meetpoint_prepare::{BatchPreparer, Dataset};
+use meetpoint_prepare::{BatchPreparer, Dataset, OnError};
 use meetpoint_storage::slow::{Meter, Pace};
 use meetpoint_storage::{BLOCK_BYTES, EngineKind, open_engine};
 use std::os::fd::{AsFd, OwnedFd};
@@ -197,8 +197,13 @@ pub(crate) fn load(
     let hash = recipe.hash();
     let engine = open_engine(means.engine, READ_DEPTH)?.engine;
     let (engine, read_meter) = slowed(engine, means.read_pace());
-    let job =
-        meetpoint_prepare::Job { dataset, recipe: Arc::new(recipe), batching: batching.clone() };
+    let job = meetpoint_prepare::Job {
+        dataset,
+        recipe: Arc::new(recipe),
+        batching: batching.clone(),
+        // What is damaged is the host's to decide about, which then prepares the batch.
+        on_error: OnError::default(),
+    };
     let engine = WatchedEngine::new(engine);
     let waits = engine.waits();
     let preparer = BatchPreparer::new(job, Box::new(engine), Cpu::detect())?;

@@ -60,6 +60,8 @@ enum Lost {
     Void,
     /// To be told to the host.
     Failed(String),
+    /// A sample of it is damaged, which the host decides about.
+    Damaged(String),
 }
 
 impl<E: std::error::Error> From<E> for Lost {
@@ -127,7 +129,7 @@ impl Worker {
     fn batch(&mut self, at: Assignment) -> bool {
         let (holder, _) = self.job.batching.holder(at.batch);
         if holder != self.job.device {
-            return self.tell_failed(at, &self.not_held(at.batch, holder));
+            return self.tell_failed(at, &self.not_held(at.batch, holder), false);
         }
         self.around.signs.begin((at.epoch, at.batch, at.generation));
         let Ok(turn) = self.wait_for_turn(at, Line::Tail) else {
@@ -152,18 +154,20 @@ impl Worker {
                 })) && self.send_meters()
             }
             Err(Lost::Void) => true,
-            Err(Lost::Failed(reason)) => self.tell_failed(at, &reason),
+            Err(Lost::Failed(reason)) => self.tell_failed(at, &reason, false),
+            Err(Lost::Damaged(reason)) => self.tell_failed(at, &reason, true),
         };
         self.around.signs.end();
         told
     }
 
-    fn tell_failed(&self, at: Assignment, reason: &str) -> bool {
+    fn tell_failed(&self, at: Assignment, reason: &str, is_damage: bool) -> bool {
         self.send(Message::Failed(Failed {
             epoch: at.epoch,
             batch: at.batch,
             generation: at.generation,
             reason: reason.chars().take(REASON_CHARS_MAX).collect(),
+            is_damage,
         }))
     }
 
@@ -257,7 +261,11 @@ impl Worker {
             };
             !queue.is_void(at.fence) && brake.pay(&mut go_on)
         };
-        let stats = job.preparer.prepare(at.epoch, at.batch, payload.as_mut_slice(), &mut pace)?;
+        let prepared = job.preparer.prepare(at.epoch, at.batch, payload.as_mut_slice(), &mut pace);
+        let stats = prepared.map_err(|error| match error.is_damage() {
+            true => Lost::Damaged(error.to_string()),
+            false => error.into(),
+        })?;
         if stats.samples == samples {
             // A batch may end without a last question.
             pace(samples);

@@ -5,9 +5,10 @@
 //!
 //! In reading order: [`recipe`] (operations as data), [`order`] and [`random`] (who sees which
 //! sample with which draw), [`holders`] and [`interleave`] (which device holds which samples
-//! and batches), [`batching`] (which samples make a batch), `dataset` (Arrow conventions on disk),
-//! [`key_index`] (from key to sample), [`slot`] (a prepared batch in the spool), `wire` (messages
-//! of the device link), [`checksum`], [`units`] (quantities as people write them).
+//! and batches), [`batching`] (which samples make a batch), [`replacement`] (what takes the place of
+//! a damaged one), `dataset` (Arrow conventions on disk), [`key_index`] (from key to sample),
+//! [`slot`] (a prepared batch in the spool), `wire` (messages of the device link), [`checksum`],
+//! [`units`] (quantities as people write them).
 
 pub mod batching;
 pub mod checksum;
@@ -22,6 +23,7 @@ pub mod key_index;
 pub mod order;
 pub mod random;
 pub mod recipe;
+pub mod replacement;
 pub mod slot;
 pub mod units;
 #[cfg(feature = "wire")]

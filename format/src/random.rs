@@ -11,8 +11,8 @@
 //!          word 3  operation (8 bits) << 24 | block (24 bits)
 //! ```
 //!
-//! Operation 255 is not an operation: its counters belong to [`crate::order`] and
-//! [`crate::interleave`].
+//! Operation 255 is not an operation: its counters belong to [`crate::order`],
+//! [`crate::interleave`] and [`crate::replacement`].
 
 /// Operations that can draw: indices 0..=254.
 pub const OPERATIONS_MAX: u32 = 255;
@@ -23,6 +23,10 @@ pub(crate) const ORDER_DOMAIN: u32 = 255 << 24;
 
 /// Word 3 of the counters that belong to [`crate::interleave`].
 pub(crate) const INTERLEAVE_DOMAIN: u32 = ORDER_DOMAIN | 1 << 16;
+
+/// Word 3 of the counters that belong to [`crate::replacement`]; the number of the candidate is
+/// added.
+pub(crate) const REPLACEMENT_DOMAIN: u32 = ORDER_DOMAIN | 2 << 16;
 
 /// Blocks of four words that one stream holds.
 const BLOCKS_MAX: u32 = 1 << 24;

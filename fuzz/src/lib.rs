@@ -3,8 +3,11 @@
 //! [`TARGETS`] lists them. `fuzz_targets/` has a file for each, for cargo-fuzz; the program
 //! `mutate` runs them by a plain loop on any compiler. In reading order: [`pixels`] (decoding),
 //! [`lossless`] (a file written anew or in another form), [`stored`] (bytes that a dataset holds),
-//! [`seeds`] and [`mutation`] (where inputs come from), [`memory`] and [`tally`] (what is watched).
+//! [`containers`] (files that datasets come in), [`seeds`], [`container_seeds`] and [`mutation`]
+//! (where inputs come from), [`memory`] and [`tally`] (what is watched).
 
+pub mod container_seeds;
+pub mod containers;
 pub mod lossless;
 pub mod memory;
 pub mod mutation;
@@ -45,6 +48,21 @@ pub const TARGETS: &[Target] = &[
     target("form", lossless::form, seeds::file, 0),
     target("form_bytes", stored::form_bytes, seeds::forms, 0),
     target("skeleton_bytes", stored::skeleton_bytes, seeds::skeletons, 0),
+    target("tar", containers::tar, container_seeds::tar, 0),
+    target("zip", containers::zip, container_seeds::zip, 0),
+    target("cifar", containers::cifar, container_seeds::cifar, 0),
+    target("idx", containers::idx, container_seeds::idx, 0),
+    target("table", containers::table, container_seeds::table, 0),
+    target("parquet", containers::parquet, container_seeds::parquet, 0),
+    target("arrow", containers::arrow, container_seeds::arrow, 0),
+    target("tfrecord", containers::tfrecord, container_seeds::tfrecord, 0),
+    target("mds", containers::mds, container_seeds::mds, 0),
+    target("datadings", containers::datadings, container_seeds::datadings, 0),
+    target("ffcv", containers::ffcv, container_seeds::ffcv, 0),
+    target("dataset", containers::dataset, container_seeds::dataset, 0),
+    target("key_index", containers::key_index, container_seeds::key_index, 0),
+    target("tar_to_folder", containers::tar_to_folder, container_seeds::tar, 0),
+    target("zip_to_folder", containers::zip_to_folder, container_seeds::zip, 0),
 ];
 
 const fn target(

@@ -4,6 +4,7 @@ use crate::device_link::SlotLease;
 use crate::ring::Place;
 use meetpoint_format::recipe::Dtype;
 use meetpoint_format::slot::HEADER_BYTES;
+use meetpoint_prepare::Mended;
 use meetpoint_scheduler::Source;
 use meetpoint_storage::AlignedBuffer;
 use std::sync::Arc;
@@ -32,6 +33,30 @@ pub(crate) struct Contents {
     pub(crate) labels: Vec<Option<i32>>,
     /// CRC-32C of each sample's tensor, where asked for.
     pub(crate) crc32c: Option<Vec<u32>>,
+    /// Its damaged samples, by position.
+    pub(crate) mended: Vec<Mended>,
+}
+
+impl Contents {
+    /// The samples whose places the tensors stand in and have their draws of: those that are held,
+    /// but for damaged ones whose place another took.
+    pub(crate) fn places(&self) -> Vec<u64> {
+        let mut places = self.samples.clone();
+        let mut left_out = 0;
+        for mended in &self.mended {
+            match mended.replaced_by {
+                Some(_) => places[mended.position as usize - left_out] = mended.damage.sample,
+                None => left_out += 1,
+            }
+        }
+        places
+    }
+
+    /// Damaged samples that were left out.
+    pub(crate) fn left_out(&self) -> impl Iterator<Item = u64> {
+        let left_out = self.mended.iter().filter(|mended| mended.replaced_by.is_none());
+        left_out.map(|mended| mended.damage.sample)
+    }
 }
 
 /// Where the tensor lies.
@@ -83,6 +108,7 @@ impl Batch {
     }
 
     /// The axes, outermost first: [samples, height, width, 3] or [samples, 3, height, width].
+    /// Samples that were left out are missing; with `on_error` skip there may be none left.
     pub fn shape(&self) -> [u32; 4] {
         self.shape
     }
@@ -97,9 +123,15 @@ impl Batch {
         self.memory.payload(self.payload_bytes)
     }
 
-    /// The samples as indices in the dataset, in batch order.
+    /// The samples as indices in the dataset, in batch order: those that replace damaged ones
+    /// among them, without those that were left out.
     pub fn samples(&self) -> &[u64] {
         &self.contents.samples
+    }
+
+    /// The damaged samples that were to be in it, by their positions.
+    pub fn mended(&self) -> &[Mended] {
+        &self.contents.mended
     }
 
     /// The label of each sample as an index into the dataset's label names; `None` where the

@@ -3,6 +3,7 @@
 use crate::StopHandle;
 use crate::collective::Collective;
 use meetpoint_format::recipe::Recipe;
+use meetpoint_prepare::OnError;
 use meetpoint_scheduler::{Costs, Learned, Record, Strategy};
 use meetpoint_storage::EngineKind;
 use std::collections::BTreeMap;
@@ -94,6 +95,15 @@ pub struct LoaderConfig {
     /// Cores for the threads of the host; the consumer's thread too while an epoch runs without
     /// workers. Default: all that the process may use.
     pub host_cores: Option<Vec<usize>>,
+    /// What is done about samples that do not read or decode. Default: the epoch ends with an
+    /// error.
+    pub on_error: OnError,
+    /// Most samples of an epoch that may be left out or replaced; one more is an error. Default:
+    /// any number.
+    pub errors_max: Option<u64>,
+    /// File to which a line of JSON is added for every damaged sample that is not in it yet.
+    /// Default: none.
+    pub quarantine: Option<PathBuf>,
     /// Whether the checksum of every sample of every consumed batch is kept, for
     /// [`crate::verify`]. Default: false.
     pub verify_samples: bool,
@@ -137,6 +147,9 @@ impl LoaderConfig {
             collective: None,
             rank_timeout: Duration::from_secs(60),
             host_cores: None,
+            on_error: OnError::default(),
+            errors_max: None,
+            quarantine: None,
             verify_samples: false,
             stop: StopHandle::new(),
         }

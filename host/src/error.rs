@@ -334,6 +334,37 @@ pub enum Error {
         /// What.
         source: Box<Error>,
     },
+    /// More samples are damaged than may be.
+    #[error(
+        "{errors} samples of epoch {epoch} are damaged and max_errors is {limit}; the last is \
+         {key} in {file}: {what}; repair the dataset (`meetpoint verify` names what is damaged), \
+         or raise max_errors"
+    )]
+    TooManyErrors {
+        /// Which.
+        epoch: u32,
+        /// Met so far.
+        errors: u64,
+        /// Allowed.
+        limit: u64,
+        /// Key of the last.
+        key: String,
+        /// File that it lies in.
+        file: String,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// The file of damaged samples.
+    #[error(
+        "failed to keep damaged samples in {}: {source}; name a file that can be written",
+        path.display()
+    )]
+    Quarantine {
+        /// File.
+        path: PathBuf,
+        /// Cause.
+        source: std::io::Error,
+    },
     /// [`crate::StopHandle::stop`] was called.
     #[error("interrupted")]
     Interrupted,

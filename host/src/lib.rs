@@ -8,8 +8,8 @@
 //! [`Batch`] (what comes out), [`Ring`] (the memory of batches), `driver` (the scheduler behind a
 //! lock), `worker` (background preparation), `spool` and `device_link` (the other end),
 //! [`accelerator`] (what consumes), [`collective`] (how ranks decide together), [`group`] (ranks as
-//! threads), [`stats`] and [`energy`] (what was measured), [`verify`] (what held), [`job`] (job
-//! files).
+//! threads), [`stats`] and [`energy`] (what was measured), [`explain`] (what it means), [`trace`]
+//! (the same as a picture), [`verify`] (what held), [`job`] (job files).
 
 pub mod accelerator;
 mod batch;
@@ -17,11 +17,13 @@ pub mod clock;
 pub mod collective;
 mod config;
 mod cores;
+mod damage;
 mod device_link;
 mod driver;
 pub mod energy;
 mod error;
 mod events;
+pub mod explain;
 pub mod group;
 pub mod job;
 mod loader;
@@ -30,6 +32,7 @@ mod ring;
 mod spool;
 pub mod stats;
 mod stop;
+pub mod trace;
 pub mod verify;
 mod worker;
 
@@ -42,6 +45,7 @@ pub use job::{
     AcceleratorJob, DeviceJob, DeviceKind, EmulatedDevice, JobFile, StrategyName, StrategyOptions,
 };
 pub use loader::{Epoch, Loader};
+pub use meetpoint_prepare::{Action, Damage, Judge, Mended, OnError};
 pub use ring::{Place, Ring};
 pub use stats::EpochStats;
 pub use stop::StopHandle;

@@ -8,7 +8,7 @@ use crate::ring::Ring;
 use crate::{Error, cores};
 use meetpoint_format::checksum::crc32c;
 use meetpoint_kernels::Cpu;
-use meetpoint_prepare::{BatchPreparer, Job};
+use meetpoint_prepare::{BatchPreparer, Job, Mended, samples_held};
 use meetpoint_scheduler::BatchIndex;
 use meetpoint_storage::{Counters, open_engine};
 use std::sync::Arc;
@@ -39,16 +39,18 @@ impl ContentsReader {
         epoch: u32,
         batch: u32,
         payload: &[u8],
+        mended: &[Mended],
     ) -> Result<(Contents, u64), Error> {
         let Job { dataset, batching, .. } = &self.job;
         let order = batching.order(epoch);
-        let samples: Vec<u64> = batching.samples_of(&order, batch).collect();
+        let samples = samples_held(batching.samples_of(&order, batch), mended);
         let labels = samples.iter().map(|&sample| Ok(dataset.locate(sample)?.label));
         let labels = labels.collect::<Result<_, meetpoint_prepare::Error>>()?;
         let start_ns = thread_cpu_ns();
         let checksums = || payload.chunks_exact(self.sample_bytes).map(crc32c).collect();
         let crc32c = self.verifies.then(checksums);
-        Ok((Contents { samples, labels, crc32c }, thread_cpu_ns() - start_ns))
+        let verify_ns = thread_cpu_ns() - start_ns;
+        Ok((Contents { samples, labels, crc32c, mended: mended.to_vec() }, verify_ns))
     }
 }
 
@@ -99,11 +101,13 @@ impl HostPreparer {
             return Ok(None);
         }
         let end_ns = monotonic_ns();
-        let bytes = stats.samples as usize * self.contents.sample_bytes;
-        let (contents, verify_ns) = self.contents.read(epoch, batch, &place[..bytes])?;
+        let bytes = (stats.samples - stats.left_out) as usize * self.contents.sample_bytes;
+        let mended = self.preparer.mended();
+        let (contents, verify_ns) = self.contents.read(epoch, batch, &place[..bytes], mended)?;
         let memory = Memory::Place(place);
         let stats = Some(stats);
-        Ok(Some(Prepared { memory, contents, start_ns, end_ns, stats, verify_ns }))
+        let bring_ns = 0;
+        Ok(Some(Prepared { memory, contents, start_ns, end_ns, stats, verify_ns, bring_ns }))
     }
 }
 

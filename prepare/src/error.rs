@@ -1,5 +1,6 @@
 //! What can go wrong between a batch index and its tensor.
 
+use meetpoint_storage::Error as StorageError;
 use std::path::PathBuf;
 
 /// A dataset or a sample that cannot be read. Every variant names the file or the sample.
@@ -146,7 +147,65 @@ pub enum Error {
         /// Cause.
         source: meetpoint_kernels::Error,
     },
+    /// Nothing sound was found for the place of a damaged sample.
+    #[error(
+        "{source}; none of {tried} other samples that were tried in its place is sound either: \
+         `meetpoint verify` says how much of the dataset is damaged"
+    )]
+    NoReplacement {
+        /// What is wrong with the sample.
+        source: Box<Error>,
+        /// Samples tried.
+        tried: u32,
+    },
     /// The recipe's output depends on the picture, so no batch can be made.
     #[error("the recipe's result has no fixed shape; end it with a crop or an exact resize")]
     NoFixedShape,
+}
+
+impl Error {
+    /// Whether it says of one sample that it does not read or decode, so that the batch can be
+    /// prepared without it. Limits of this process are none of a sample's.
+    pub fn is_damage(&self) -> bool {
+        match self {
+            Self::ChecksumMismatch { .. } | Self::Sample { .. } | Self::ContentChanged { .. } => {
+                true
+            }
+            Self::Content { source, .. } => is_of_the_file(source),
+            Self::Read { source, .. } => match source {
+                StorageError::Io { source, .. } => is_of_the_file(source),
+                StorageError::ShortRead { .. } => true,
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+
+    /// What is wrong with a damaged sample, without saying which it is, and what would be right.
+    pub(crate) fn what_and_remedy(&self) -> (String, String) {
+        let restore = "restore the part from its source, or pack again";
+        let index = "restore the file, or index the source anew";
+        let repair = "restore the file and pack again, or set on_error = \"lenient\" in the \
+                      recipe's decode";
+        let (what, remedy) = match self {
+            Self::ChecksumMismatch { got, expected, .. } => {
+                (format!("checksum is {got:#010x}, expected {expected:#010x}"), restore)
+            }
+            Self::Sample { source, .. } => (source.to_string(), repair),
+            Self::ContentChanged { difference, .. } => {
+                (format!("the file changed since it was indexed: {difference}"), index)
+            }
+            Self::Content { source, .. } => (format!("the file does not read: {source}"), index),
+            Self::Read { source, .. } => (source.to_string(), restore),
+            other => (other.to_string(), "`meetpoint verify` says more"),
+        };
+        (what, remedy.to_owned())
+    }
+}
+
+/// Whether another process would see the same error.
+fn is_of_the_file(error: &std::io::Error) -> bool {
+    use rustix::io::Errno;
+    let own = [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::INTR, Errno::AGAIN];
+    !own.into_iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }

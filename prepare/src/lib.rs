@@ -4,11 +4,12 @@
 //! In reading order: [`Dataset`] (an open dataset), [`KeyLookup`] (how it finds keys),
 //! [`SampleReader`] (samples as they are stored, in any order), [`MappedDataset`] (the same without
 //! a copy), [`original`] (the file of what it holds), [`BatchPreparer`] (one thread's means of
-//! preparing batches), [`Error`].
+//! preparing batches), [`OnError`] (what it does about a damaged sample), [`Error`].
 
 mod batch;
 mod buffers;
 mod contents;
+mod damage;
 mod dataset;
 mod encoded;
 mod error;
@@ -18,6 +19,7 @@ mod samples;
 
 pub use batch::{BYTES_AHEAD_MAX, BatchPreparer, Job, PrepareStats, READ_TIMEOUT, READS_MAX};
 pub use contents::modified_ns;
+pub use damage::{Action, Damage, Judge, Mended, OnError, samples_held};
 pub use dataset::Dataset;
 pub use encoded::{decodes_regions, original};
 pub use error::Error;

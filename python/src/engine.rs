@@ -4,10 +4,14 @@
 //! own, which answers one question at a time. Whoever asks waits in slices, between which Python
 //! looks at its signals. What was asked for and not waited for is there for the next who asks.
 
+use meetpoint_host::collective::{CollectiveError, Meeting, Processes};
 use meetpoint_host::stats::{EpochStats, Event};
-use meetpoint_host::{Batch, DeviceInfo, Epoch, Error, Loader, LoaderConfig, StopHandle};
+use meetpoint_host::{
+    Batch, DeviceInfo, Epoch, Error, Loader, LoaderConfig, SpoolKind, StopHandle,
+};
 use meetpoint_scheduler::Record;
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -21,6 +25,11 @@ pub(crate) struct Opened {
     pub(crate) labels: Vec<String>,
     pub(crate) devices: Vec<DeviceInfo>,
     pub(crate) notices: Vec<String>,
+    pub(crate) workers: u32,
+    /// Bytes of the tensors of a whole batch.
+    pub(crate) batch_bytes: u64,
+    /// Whether slots of devices are written to a file.
+    pub(crate) spool_on_flash: bool,
 }
 
 /// An epoch to begin.
@@ -31,6 +40,8 @@ pub(crate) struct Begin {
     pub(crate) consumed: Vec<Range<u32>>,
     /// What fixes the order of the rest.
     pub(crate) record: Option<Record>,
+    /// Damaged samples of the batches that were consumed.
+    pub(crate) errors: u64,
 }
 
 /// What the thread is asked.
@@ -95,12 +106,13 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
-    /// Starts the thread, which opens the loader: its first answer is to nobody's request.
-    pub(crate) fn start(config: LoaderConfig) -> std::io::Result<Self> {
+    /// Starts the thread, which meets the other ranks, if it is to, and opens the loader: its
+    /// first answer is to nobody's request.
+    pub(crate) fn start(config: LoaderConfig, meeting: Option<Meeting>) -> std::io::Result<Self> {
         let stop = config.stop.clone();
         let (requests, asked) = channel();
         let (answer, answers) = channel();
-        let body = move || serve(config, &asked, &answer);
+        let body = move || serve(config, meeting, &asked, &answer);
         let thread = std::thread::Builder::new().name("meetpoint".to_owned()).spawn(body)?;
         let (requests, thread) = (Some(requests), Some(thread));
         let process = std::process::id();
@@ -146,10 +158,15 @@ impl Drop for Engine {
 }
 
 /// What the thread does.
-fn serve(config: LoaderConfig, requests: &Receiver<Request>, answers: &Sender<Answer>) {
+fn serve(
+    config: LoaderConfig,
+    meeting: Option<Meeting>,
+    requests: &Receiver<Request>,
+    answers: &Sender<Answer>,
+) {
     // Nobody hears an answer only where the loader was closed, and then nothing is asked any more.
     let answer = |answer| answers.send(answer).is_ok();
-    let mut loader = match Loader::open(config) {
+    let mut loader = match open(config, meeting) {
         Ok(loader) => loader,
         Err(error) => {
             answer(Answer::Opened(Err(error)));
@@ -173,12 +190,27 @@ fn serve(config: LoaderConfig, requests: &Receiver<Request>, answers: &Sender<An
     }
 }
 
+/// Meets the other ranks, and opens the loader.
+fn open(mut config: LoaderConfig, meeting: Option<Meeting>) -> Result<Loader, Error> {
+    let Some(meeting) = meeting else { return Loader::open(config) };
+    let met = Processes::meet(meeting, &config.stop).map_err(|error| match error {
+        CollectiveError::Interrupted => Error::Interrupted,
+        error => error.into(),
+    })?;
+    let met = Arc::new(met);
+    config.collective = Some(Arc::clone(&met) as _);
+    // The others are told why, before they wait for this rank.
+    Loader::open(config).inspect_err(|error| met.give_up(&error.to_string()))
+}
+
 fn begin_epoch(loader: &mut Loader, begin: Begin) -> Result<Epoch<'_>, Error> {
-    let Begin { epoch, consumed, record } = begin;
-    match consumed.is_empty() {
+    let Begin { epoch, consumed, record, errors } = begin;
+    let mut begun = match consumed.is_empty() {
         true => loader.start_epoch(epoch),
         false => loader.resume_epoch(epoch, &consumed, record),
-    }
+    }?;
+    begun.count_errors_before(errors);
+    Ok(begun)
 }
 
 /// Answers for batches of an epoch until something else is asked for, which is returned.
@@ -229,5 +261,8 @@ fn opened(loader: &Loader) -> Opened {
         labels: job.dataset.manifest().labels.clone(),
         devices: loader.devices().cloned().collect(),
         notices: loader.notices(),
+        workers: loader.config().workers,
+        batch_bytes: u64::from(job.batching.batch_size()) * loader.spec().bytes() as u64,
+        spool_on_flash: matches!(loader.config().spool.kind, SpoolKind::File { .. }),
     }
 }

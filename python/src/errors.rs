@@ -67,6 +67,11 @@ pub(crate) fn of_host(py: Python<'_>, error: &HostError) -> PyErr {
         HostError::EmptyDataset { dataset } | HostError::TooFewParts { dataset, .. } => {
             raise(py, "DatasetError", &message, at(dataset))
         }
+        HostError::TooManyErrors { key, file, .. } => {
+            let place = Place { file: Some(file.clone()), row: None, key: Some(key.clone()) };
+            raise(py, "DamageLimitError", &message, place)
+        }
+        HostError::Quarantine { .. } => plain(py, "StorageError", message),
         HostError::AllBatchesKept { .. } => plain(py, "BudgetError", message),
         HostError::Thread(_) | HostError::Panicked | HostError::EpochFailed => {
             plain(py, "MeetpointError", message)
@@ -86,18 +91,34 @@ pub(crate) fn of_prepare(py: Python<'_>, error: &PrepareError) -> PyErr {
         PrepareError::Dataset { path, .. } | PrepareError::ReadTimeout { path, .. } => {
             raise(py, "DatasetError", &message, at(path))
         }
-        PrepareError::ChecksumMismatch { part, row, key, .. }
-        | PrepareError::Sample { part, row, key, .. } => {
-            let place = Place { file: Some(part.clone()), row: Some(*row), key: Some(key.clone()) };
-            raise(py, "SampleError", &message, place)
+        PrepareError::ChecksumMismatch { .. }
+        | PrepareError::Sample { .. }
+        | PrepareError::Read { .. }
+        | PrepareError::Content { .. }
+        | PrepareError::ContentChanged { .. } => {
+            raise(py, "SampleError", &message, place_of(error))
         }
-        PrepareError::Read { row, key, .. } => {
-            let place = Place { file: None, row: Some(*row), key: Some(key.clone()) };
-            raise(py, "SampleError", &message, place)
+        PrepareError::NoReplacement { source, .. } => {
+            raise(py, "SampleError", &message, place_of(source))
         }
         PrepareError::NoFixedShape => plain(py, "RecipeError", message),
         PrepareError::Storage(_) => plain(py, "StorageError", message),
         _ => plain(py, "MeetpointError", message),
+    }
+}
+
+/// Where a damaged sample lies.
+fn place_of(error: &PrepareError) -> Place {
+    match error {
+        PrepareError::ChecksumMismatch { part, row, key, .. }
+        | PrepareError::Sample { part, row, key, .. } => {
+            Place { file: Some(part.clone()), row: Some(*row), key: Some(key.clone()) }
+        }
+        PrepareError::Read { row, key, .. } => {
+            Place { file: None, row: Some(*row), key: Some(key.clone()) }
+        }
+        PrepareError::Content { path, .. } | PrepareError::ContentChanged { path, .. } => at(path),
+        _ => Place::default(),
     }
 }
 

@@ -1,20 +1,32 @@
 //! The loader for Python: questions to the engine, waited for without holding anybody up.
 
+use crate::damage::Raised;
+use crate::energy::{Energy, Scene, Totals};
 use crate::engine::{Answer, Begin, Engine, Next, Opened, Request, Waited};
+use crate::metrics::Metrics;
 use crate::settings::Settings;
 use crate::tensor::Batch;
 use crate::{errors, recipe};
 use meetpoint_format::recipe::TensorSpec;
+use meetpoint_host::explain::{Surroundings, explain};
 use meetpoint_host::stats::EpochStats;
+use meetpoint_host::trace::{Process, TRACE_BATCHES_MAX, write};
 use meetpoint_scheduler::Record;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 /// How long Python's signals may wait.
 const SLICE: Duration = Duration::from_millis(50);
+
+/// Epochs of which everything is kept for a trace.
+const HISTORY_MAX: usize = 4;
 
 /// A loader. See `_native.pyi`.
 #[pyclass(frozen, module = "meetpoint._native")]
@@ -25,6 +37,8 @@ pub(crate) struct Loader {
     opened: Opened,
     spec: TensorSpec,
     recipe_hash: String,
+    /// What a function that was asked about a damaged sample raised.
+    raised: Raised,
 }
 
 struct State {
@@ -32,7 +46,12 @@ struct State {
     /// Number of the epoch's beginning; a later one voids it.
     serial: u64,
     /// What was measured of the epochs that ended.
-    finished: Vec<EpochStats>,
+    finished: Vec<Arc<EpochStats>>,
+    /// The last of them, whoever took them.
+    history: VecDeque<Arc<EpochStats>>,
+    /// Sums over all of them.
+    totals: Totals,
+    metrics: Metrics,
     /// Events that nobody was told of yet.
     events: Vec<String>,
     /// What fixes the order of the rest of the epoch.
@@ -42,17 +61,49 @@ struct State {
     is_over: bool,
     /// The end of an epoch was asked for, and not answered yet.
     is_ending: bool,
+    /// An epoch has begun and not ended.
+    is_begun: bool,
 }
 
 impl State {
+    fn new(engine: Engine) -> Self {
+        Self {
+            engine,
+            serial: 0,
+            finished: Vec::new(),
+            history: VecDeque::new(),
+            totals: Totals::default(),
+            metrics: Metrics::new(),
+            events: Vec::new(),
+            record: None,
+            is_closed: false,
+            is_over: false,
+            is_ending: false,
+            is_begun: false,
+        }
+    }
+
+    /// An epoch ended.
+    fn finish(&mut self, stats: EpochStats) {
+        self.is_begun = false;
+        self.metrics.epoch(&stats);
+        self.totals.add(&stats);
+        let stats = Arc::new(stats);
+        if self.history.len() == HISTORY_MAX {
+            self.history.pop_front();
+        }
+        self.history.push_back(Arc::clone(&stats));
+        self.finished.push(stats);
+    }
+
     /// Keeps what an answer says of an epoch that ended.
     fn absorb(&mut self, answer: Answer) {
         match answer {
             Answer::Ended(stats) => {
                 self.is_ending = false;
-                self.finished.extend(stats.map(|stats| *stats));
+                stats.into_iter().for_each(|stats| self.finish(*stats));
             }
-            Answer::Next(Ok(Next::End { stats, .. })) => self.finished.push(*stats),
+            Answer::Next(Ok(Next::End { stats, .. })) => self.finish(*stats),
             // A batch that nobody waits for any more, or an error that ended what is over.
             _ => {}
         }
@@ -63,16 +114,14 @@ impl State {
 impl Loader {
     #[new]
     fn new(py: Python<'_>, settings: Settings) -> PyResult<Self> {
-        let config = settings.config(py)?;
+        let raised = Raised::default();
+        let (config, meeting) = settings.config(py, &raised)?;
         let spec = config.recipe.output();
         let spec =
             spec.ok_or_else(|| errors::of_prepare(py, &meetpoint_prepare::Error::NoFixedShape))?;
         let recipe_hash = config.recipe.hash().to_string();
-        let engine = Engine::start(config)?;
-        let (serial, finished, events, record) = (0, Vec::new(), Vec::new(), None);
-        let (is_closed, is_over, is_ending) = (false, false, false);
-        let mut state =
-            State { engine, serial, finished, events, record, is_closed, is_over, is_ending };
+        let engine = Engine::start(config, meeting)?;
+        let mut state = State::new(engine);
         let opened = loop {
             let waited;
             (state, waited) = py.detach(|| {
@@ -91,7 +140,7 @@ impl Loader {
             }
         };
         let process = std::process::id();
-        Ok(Self { process, state: Mutex::new(state), opened, spec, recipe_hash })
+        Ok(Self { process, state: Mutex::new(state), opened, spec, recipe_hash, raised })
     }
 
     #[getter]
@@ -139,25 +188,26 @@ impl Loader {
         self.process != std::process::id() || self.lock().is_closed
     }
 
-    #[pyo3(signature = (epoch, consumed=Vec::new(), record=None))]
+    #[pyo3(signature = (epoch, consumed=Vec::new(), record=None, errors=0))]
     fn begin(
         &self,
         py: Python<'_>,
         epoch: u32,
         consumed: Vec<(u32, u32)>,
         record: Option<&str>,
+        errors: u64,
     ) -> PyResult<u64> {
         let record: Option<Record> = record
             .map(|text| text.parse())
             .transpose()
             .map_err(|error| PyValueError::new_err(format!("{error}")))?;
         let consumed = consumed.into_iter().map(|(from, to)| from..to).collect();
-        let mut request = Some(Request::Begin(Begin { epoch, consumed, record }));
+        let mut request = Some(Request::Begin(Begin { epoch, consumed, record, errors }));
         loop {
             // What was asked for the epoch before and not waited for is dropped.
             match self.slice(py, &mut request)? {
                 Some(Answer::Begun(Ok(()))) if request.is_none() => break,
-                Some(Answer::Begun(Err(error))) => return Err(errors::of_host(py, &error)),
+                Some(Answer::Begun(Err(error))) => return Err(self.error(py, &error)),
                 Some(other) => self.lock().absorb(other),
                 None => {}
             }
@@ -165,11 +215,13 @@ impl Loader {
         let mut state = self.lock();
         state.serial += 1;
         state.is_over = false;
+        state.is_begun = true;
         state.record = None;
         Ok(state.serial)
     }
 
     fn next(&self, py: Python<'_>, serial: u64) -> PyResult<Option<Batch>> {
+        let since = Instant::now();
         loop {
             let mut request = Some(Request::Next);
             if self.lock().serial != serial {
@@ -184,15 +236,19 @@ impl Loader {
                     let mut state = self.lock();
                     state.events.extend(events.into_iter().map(|event| event.text));
                     state.record = record;
+                    state.metrics.batch(&batch, since.elapsed());
                     return Ok(Some(Batch::from(*batch)));
                 }
                 Some(Answer::Next(Ok(Next::End { stats, events }))) => {
                     let mut state = self.lock();
                     state.events.extend(events.into_iter().map(|event| event.text));
-                    state.finished.push(*stats);
+                    state.finish(*stats);
                     return Ok(None);
                 }
-                Some(Answer::Next(Err(error))) => return Err(errors::of_host(py, &error)),
+                Some(Answer::Next(Err(error))) => {
+                    self.lock().is_begun = false;
+                    return Err(self.error(py, &error));
+                }
                 Some(other) => self.lock().absorb(other),
                 None => {}
             }
@@ -221,21 +277,75 @@ impl Loader {
     }
 
     fn take_finished<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        loop {
-            let state = self.lock();
-            if !state.is_ending || state.is_closed {
-                break;
-            }
-            drop(state);
-            if let Some(answer) = self.slice(py, &mut None)? {
-                self.lock().absorb(answer);
-            }
-        }
+        self.await_end(py)?;
         let finished = std::mem::take(&mut self.lock().finished);
         let texts = finished.iter().map(|stats| {
-            serde_json::to_string(stats).map_err(|error| PyValueError::new_err(error.to_string()))
+            serde_json::to_string(&**stats)
+                .map_err(|error| PyValueError::new_err(error.to_string()))
         });
         PyList::new(py, texts.collect::<PyResult<Vec<String>>>()?)
+    }
+
+    #[pyo3(signature = (replayed_step=None))]
+    fn explain(&self, py: Python<'_>, replayed_step: Option<f64>) -> PyResult<Option<String>> {
+        self.await_end(py)?;
+        let around = Surroundings {
+            workers: self.opened.workers,
+            cores: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            replayed_step_ns: replayed_step.map(|seconds| seconds * 1e9),
+        };
+        let state = self.lock();
+        // One that was broken off says something where none was finished.
+        let whole = state.history.iter().rev().filter(|stats| stats.is_complete);
+        let broken = state.history.iter().rev().filter(|stats| !stats.is_complete);
+        let explained = whole.chain(broken).find_map(|stats| explain(stats, &around));
+        let told = explained.map(|explained| serde_json::to_string(&explained));
+        told.transpose().map_err(|error| PyValueError::new_err(error.to_string()))
+    }
+
+    fn write_trace(&self, py: Python<'_>, path: PathBuf) -> PyResult<(u64, u64)> {
+        self.await_end(py)?;
+        let history: Vec<Arc<EpochStats>> = self.lock().history.iter().cloned().collect();
+        let shown = path.display().to_string();
+        let written = py.detach(|| {
+            let epochs = history.iter().map(|stats| &**stats).collect();
+            let process = Process { name: "meetpoint".to_owned(), epochs };
+            write(BufWriter::new(File::create(path)?), &[process], TRACE_BATCHES_MAX)
+        });
+        let written = written.map_err(|error| {
+            let message = format!(
+                "failed to write a trace to {shown}: {error}; name a file that can be written"
+            );
+            errors::plain(py, "StorageError", message)
+        })?;
+        Ok((written.events, written.batches_left_out))
+    }
+
+    fn metrics(&self) -> String {
+        self.lock().metrics.text()
+    }
+
+    #[pyo3(signature = (power=None))]
+    fn begin_energy(&self, py: Python<'_>, power: Option<&str>) -> PyResult<Energy> {
+        self.await_end(py)?;
+        let totals = self.lock().totals;
+        Energy::begin(py, power, totals)
+    }
+
+    fn end_energy(&self, py: Python<'_>, energy: &Energy) -> PyResult<String> {
+        self.await_end(py)?;
+        let scene = {
+            let state = self.lock();
+            let devices = u32::try_from(self.opened.devices.len()).unwrap_or(u32::MAX);
+            Scene {
+                devices,
+                batch_bytes: self.opened.batch_bytes,
+                spool_on_flash: self.opened.spool_on_flash,
+                is_under_way: state.is_begun && !state.is_closed,
+                totals: state.totals,
+            }
+        };
+        energy.end(py, &scene)
     }
 
     fn close(&self, py: Python<'_>) {
@@ -260,6 +370,27 @@ impl Loader {
     fn lock(&self) -> MutexGuard<'_, State> {
         // Nothing is left half done by a panic while it is held.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for the end of an epoch that was asked for.
+    fn await_end(&self, py: Python<'_>) -> PyResult<()> {
+        loop {
+            let state = self.lock();
+            if !state.is_ending || state.is_closed {
+                break;
+            }
+            drop(state);
+            if let Some(answer) = self.slice(py, &mut None)? {
+                self.lock().absorb(answer);
+            }
+        }
+        Ok(())
+    }
+
+    /// An error of the runtime; where it came of a user's function, what that raised.
+    fn error(&self, py: Python<'_>, error: &meetpoint_host::Error) -> PyErr {
+        let raised = self.raised.lock().unwrap_or_else(PoisonError::into_inner).take();
+        raised.unwrap_or_else(|| errors::of_host(py, error))
     }
 
     /// Sends the request, if there is one, and waits a while for an answer. `None`: none came.

@@ -1,7 +1,9 @@
 //! The settings of a loader, as the package hands them over.
 
+use crate::damage::{self, Raised};
+use crate::ranks::MeetingSettings;
 use crate::{errors, recipe};
-use meetpoint_host::collective::{Collective, CollectiveError, Turn};
+use meetpoint_host::collective::{Collective, CollectiveError, Meeting, Turn};
 use meetpoint_host::{
     DeviceSource, LoaderConfig, SpawnDevice, SpoolConfig, SpoolKind, StrategyName, StrategyOptions,
 };
@@ -40,8 +42,16 @@ pub(crate) struct Settings {
     spool_folder: Option<PathBuf>,
     rank: u32,
     ranks: u32,
+    /// Where they meet, if they have something to agree on.
+    meeting: Option<MeetingSettings>,
+    /// Seconds.
+    rank_timeout: f64,
     /// Seconds.
     stall_timeout: f64,
+    /// A word or a function.
+    on_error: Py<PyAny>,
+    max_errors: Option<u64>,
+    quarantine: Option<PathBuf>,
 }
 
 /// Ranks that come to the same without asking each other.
@@ -57,8 +67,24 @@ impl Collective for Apart {
 }
 
 impl Settings {
-    pub(crate) fn config(self, py: Python<'_>) -> PyResult<LoaderConfig> {
+    /// What a loader is made with, and the other ranks that it is to meet first; `raised` is where a
+    /// function given as `on_error` leaves its exception.
+    pub(crate) fn config(
+        self,
+        py: Python<'_>,
+        raised: &Raised,
+    ) -> PyResult<(LoaderConfig, Option<Meeting>)> {
         let strategy = self.strategy(py)?;
+        let on_error = damage::policy(py, self.on_error, raised)?;
+        let time = |name: &str, seconds: f64| {
+            let refused = |_| format!("{name} is {seconds}, which is no time in seconds");
+            let time = Duration::try_from_secs_f64(seconds).map_err(refused);
+            time.map_err(|message| errors::plain(py, "SettingError", message))
+        };
+        let rank_timeout = time("rank_timeout", self.rank_timeout)?;
+        let stall_timeout = time("stall_timeout", self.stall_timeout)?;
+        let meet = |it: MeetingSettings| it.meeting(py, self.rank, self.ranks, rank_timeout);
+        let meeting = self.meeting.map(meet).transpose()?;
         let recipe = Arc::new(recipe::read(py, &self.recipe)?);
         let sockets = self.sockets.into_iter().map(|socket| DeviceSource::Connect { socket });
         let spawned = self.commands.into_iter().filter_map(|words| {
@@ -70,19 +96,19 @@ impl Settings {
             Some(directory) => SpoolKind::File { directory },
             None => SpoolKind::Memory,
         };
-        let refused = |_| errors::plain(py, "SettingError", "stall_timeout is no time in seconds");
-        if self.ranks > 1 && strategy.uses_devices() {
+        if self.ranks > 1 && strategy.uses_devices() && meeting.is_none() {
             let message = format!(
-                "strategy {} with {} ranks needs ranks that agree on every step, which is only \
-                 there for ranks that are threads of `meetpoint run`; use host-only, or one rank",
+                "strategy {} with {} ranks needs ranks that agree on every step; give a rendezvous",
                 self.strategy, self.ranks
             );
             return Err(errors::plain(py, "SettingError", message));
         }
         // Ranks whose batches all come from their hosts have nothing to agree on.
-        let collective = (self.ranks > 1).then(|| Arc::new(Apart) as Arc<dyn Collective>);
-        Ok(LoaderConfig {
+        let is_apart = self.ranks > 1 && meeting.is_none();
+        let collective = is_apart.then(|| Arc::new(Apart) as Arc<dyn Collective>);
+        let config = LoaderConfig {
             collective,
+            rank_timeout,
             drop_last: self.drop_last,
             shuffle: self.shuffle,
             seed: self.seed,
@@ -92,11 +118,15 @@ impl Settings {
             memory_budget_bytes: self.memory_budget,
             devices: sockets.chain(spawned).collect(),
             spool: SpoolConfig { kind, quota_bytes: self.spool_quota },
-            stall_timeout: Duration::try_from_secs_f64(self.stall_timeout).map_err(refused)?,
+            stall_timeout,
             rank: self.rank,
             ranks: self.ranks,
+            on_error,
+            errors_max: self.max_errors,
+            quarantine: self.quarantine,
             ..LoaderConfig::new(self.dataset, recipe, self.batch_size)
-        })
+        };
+        Ok((config, meeting))
     }
 
     fn strategy(&self, py: Python<'_>) -> PyResult<meetpoint_scheduler::Strategy> {

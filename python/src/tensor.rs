@@ -1,9 +1,9 @@
 //! A batch and its tensors, whose memory lives until the last user of it is gone.
 #![expect(clippy::needless_pass_by_value, reason = "what Python passes is its own")]
 
-use crate::dlpack;
+use crate::{damage, dlpack};
 use meetpoint_format::recipe::Dtype;
-use meetpoint_host::Batch as HostBatch;
+use meetpoint_host::{Batch as HostBatch, Mended};
 use meetpoint_scheduler::Source;
 use pyo3::exceptions::PyBufferError;
 use pyo3::prelude::*;
@@ -172,6 +172,7 @@ pub(crate) struct Batch {
     samples: Vec<u64>,
     /// `None` where the dataset has none.
     labels: Option<Vec<i32>>,
+    mended: Vec<Mended>,
 }
 
 impl From<HostBatch> for Batch {
@@ -187,6 +188,7 @@ impl From<HostBatch> for Batch {
             },
             samples: batch.samples().to_vec(),
             labels: batch.labels().iter().copied().collect(),
+            mended: batch.mended().to_vec(),
             memory: Memory::new(Elements::Batch(Box::new(batch))),
         }
     }
@@ -222,6 +224,11 @@ impl Batch {
     #[getter]
     fn samples(&self) -> Vec<u64> {
         self.samples.clone()
+    }
+
+    #[getter]
+    fn damaged<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        self.mended.iter().map(|mended| damage::record(py, self.index, mended)).collect()
     }
 
     #[getter]

@@ -10,7 +10,7 @@ use crate::types::{BatchIndex, DeviceId};
 mod check;
 mod strategy;
 
-pub use strategy::{Goal, Level, Order, Split, Strategy, Tail};
+pub use strategy::{Goal, Level, Order, Split, Strategy, Tail, WINDOW_DEFAULT};
 
 /// An epoch's parameters. Times are nanoseconds.
 #[derive(Debug, Clone)]

@@ -15,12 +15,6 @@ pub enum Error {
         /// Driven.
         limit: usize,
     },
-    /// Not built yet.
-    #[error("{what} cannot be run by this version")]
-    NotAvailable {
-        /// What was asked for.
-        what: &'static str,
-    },
     /// Holders for another number of devices.
     #[error("batches are held by {holders} devices, and {devices} are configured")]
     HoldersCount {

@@ -14,6 +14,71 @@ pub struct Learned {
     pub preparation_ns: u64,
     /// t_s of each device: one batch at it. May be shorter than the devices are many.
     pub device_ns: Vec<u64>,
+    /// What all ranks know of all of them: the same at each. `None` with one rank, and where a
+    /// time is not known at some rank.
+    pub common: Option<Common>,
+}
+
+/// Of several ranks, the slowest's times of one batch in nanoseconds, and the least spool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Common {
+    /// t_c.
+    pub host_ns: u64,
+    /// t_g.
+    pub ready_ns: u64,
+    /// t_s of all devices of a rank together.
+    pub device_ns: u64,
+    /// Preparation of one host batch; 0 where not known.
+    pub preparation_ns: u64,
+    /// Slots of all spools of a rank.
+    pub spool_slots: u32,
+    /// Whether some rank prepares while its accelerator works.
+    pub background: bool,
+}
+
+impl Common {
+    /// A time that is not known; longer than any other.
+    const UNKNOWN_NS: u64 = u64::MAX;
+
+    /// Of a rank that knows nothing.
+    pub(crate) const UNKNOWN: Self = Self {
+        host_ns: Self::UNKNOWN_NS,
+        ready_ns: Self::UNKNOWN_NS,
+        device_ns: Self::UNKNOWN_NS,
+        preparation_ns: 0,
+        spool_slots: u32::MAX,
+        background: false,
+    };
+
+    /// With times that are 0 where not known.
+    pub(crate) fn or_unknown(self) -> Self {
+        let known = |time: u64| if time == 0 { Self::UNKNOWN_NS } else { time };
+        let (host_ns, ready_ns) = (known(self.host_ns), known(self.ready_ns));
+        Self { host_ns, ready_ns, device_ns: known(self.device_ns), ..self }
+    }
+
+    /// Of both together.
+    pub(crate) fn combine(self, other: Self) -> Self {
+        Self {
+            host_ns: self.host_ns.max(other.host_ns),
+            ready_ns: self.ready_ns.max(other.ready_ns),
+            device_ns: self.device_ns.max(other.device_ns),
+            preparation_ns: self.preparation_ns.max(other.preparation_ns),
+            spool_slots: self.spool_slots.min(other.spool_slots),
+            background: self.background || other.background,
+        }
+    }
+
+    /// Whether every rank knows every time.
+    pub(crate) fn is_known(&self) -> bool {
+        let times = [self.host_ns, self.ready_ns, self.device_ns];
+        times.iter().all(|&time| time != Self::UNKNOWN_NS)
+    }
+
+    pub(crate) fn profile(&self) -> Profile {
+        let Self { host_ns, device_ns, ready_ns, .. } = *self;
+        Profile { host_ns, device_ns, ready_ns }
+    }
 }
 
 impl Learned {
@@ -29,6 +94,7 @@ impl Learned {
             ready_ns: profile.ready_ns,
             preparation_ns: 0,
             device_ns: vec![profile.device_ns; devices],
+            common: None,
         }
     }
 

@@ -25,10 +25,11 @@ pub mod types;
 
 pub use config::{
     Config, Costs, DeviceConfig, Goal, Holders, Interleave, Level, Order, Split, Strategy, Tail,
+    WINDOW_DEFAULT,
 };
 pub use epoch::{DeviceSummary, Epoch, Summary};
 pub use error::Error;
-pub use learned::Learned;
+pub use learned::{Common, Learned};
 pub use picked::{Picked, Why};
 pub use ranks::{Agreement, Proposal};
 pub use record::{NoRecord, Record};

@@ -30,7 +30,7 @@ pub enum Why {
     },
     /// It was given with the record.
     Replayed,
-    /// Several ranks have to come to the same.
+    /// Several ranks, which do not know each other's times yet.
     Adapts,
     /// No strategy is expected to be faster than the host alone.
     NoGain,

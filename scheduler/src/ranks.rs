@@ -1,5 +1,7 @@
 //! What ranks agree on before each step, so that all take the same kind of source (C5).
 
+use crate::learned::Common;
+
 /// What one rank could do in a step, or several together. To be carried to all ranks, combined
 /// with theirs in any order, and handed back with [`crate::Epoch::agreed`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -27,6 +29,8 @@ pub struct Proposal {
     pub(crate) waited_ns: [u64; 2],
     /// Some rank leaves its devices, and with it all.
     pub(crate) without_devices: bool,
+    /// What ranks know, under `auto`: the next epoch's pick is made by it.
+    pub(crate) known: Common,
 }
 
 /// What all ranks came to.
@@ -35,7 +39,7 @@ pub struct Agreement(pub(crate) Proposal);
 
 impl Proposal {
     /// Words of its encoding.
-    pub const WORDS: usize = 9;
+    pub const WORDS: usize = 14;
 
     /// Both together. Associative and commutative.
     #[must_use]
@@ -53,6 +57,7 @@ impl Proposal {
             times_ns: [longest(0), longest(1), longest(2)],
             waited_ns: [0, 1].map(|at: usize| self.waited_ns[at].max(other.waited_ns[at])),
             without_devices: self.without_devices || other.without_devices,
+            known: self.known.combine(other.known),
         }
     }
 
@@ -67,7 +72,8 @@ impl Proposal {
         let flags = u32::from(self.device_ready)
             | u32::from(self.switch) << 1
             | u32::from(self.share_known) << 2
-            | u32::from(self.without_devices) << 3;
+            | u32::from(self.without_devices) << 3
+            | u32::from(self.known.background) << 4;
         let [t_c, t_g, t_s] = self.times_ns;
         [
             pair(self.step[0], self.step[1]),
@@ -79,6 +85,11 @@ impl Proposal {
             self.device_claimed.into(),
             self.waited_ns[0],
             self.waited_ns[1],
+            self.known.host_ns,
+            self.known.ready_ns,
+            self.known.device_ns,
+            self.known.preparation_ns,
+            self.known.spool_slots.into(),
         ]
     }
 
@@ -98,7 +109,22 @@ impl Proposal {
             times_ns: [words[3], words[4], words[5]],
             waited_ns: [words[7], words[8]],
             without_devices: high(1) & 8 != 0,
+            known: Common {
+                host_ns: words[9],
+                ready_ns: words[10],
+                device_ns: words[11],
+                preparation_ns: words[12],
+                spool_slots: low(13),
+                background: high(1) & 16 != 0,
+            },
         }
+    }
+}
+
+impl Agreement {
+    /// For a transport: [`Proposal::from_words`] and [`Proposal::agreement`] are the inverse.
+    pub fn to_words(self) -> [u64; Proposal::WORDS] {
+        self.0.to_words()
     }
 }
 

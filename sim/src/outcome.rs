@@ -67,6 +67,10 @@ pub struct RankOutcome {
     pub host_batches: u32,
     /// Batches consumed that a device prepared.
     pub device_batches: u32,
+    /// Batches of devices that were there before the epoch began: prepared ahead.
+    pub ahead_batches: u32,
+    /// Batches of devices that were kept from an epoch before.
+    pub reused_batches: u32,
     /// Steps before which the accelerator waited.
     pub waits: u32,
     /// How long it waited, without the host's own preparation where there are no workers.
@@ -185,11 +189,13 @@ impl Outcome {
     }
 
     /// Names of [`Outcome::cells`], in their order: the columns of a sweep's CSV.
-    pub const COLUMNS: [&'static str; 20] = [
+    pub const COLUMNS: [&'static str; 22] = [
         "total_s",
         "per_batch_s",
         "host_batches",
         "device_batches",
+        "ahead_batches",
+        "reused_batches",
         "waits",
         "wait_s",
         "host_busy_core_s",
@@ -220,6 +226,8 @@ impl Outcome {
             seconds((self.total_ns as f64 / steps as f64).round() as u64),
             self.sum(|rank| rank.host_batches.into()).to_string(),
             self.sum(|rank| rank.device_batches.into()).to_string(),
+            self.sum(|rank| rank.ahead_batches.into()).to_string(),
+            self.sum(|rank| rank.reused_batches.into()).to_string(),
             self.sum(|rank| rank.waits.into()).to_string(),
             seconds(self.sum(|rank| rank.wait_ns)),
             seconds(self.sum(|rank| rank.host_busy_ns)),

@@ -4,32 +4,31 @@
 mod random;
 
 use meetpoint_sim::scenario::{Scenario, StrategyName};
-use meetpoint_sim::{Error, Outcome, run};
+use meetpoint_sim::{Outcome, run};
 
 const SEEDS: u64 = 1_000;
 
-/// Seeds beyond these that failed once, and hold now.
-const SEEDS_THAT_FAILED: [u64; 4] = [1030, 1387, 1595, 1734];
+/// Seeds that failed once, and hold now.
+const SEEDS_THAT_FAILED: [u64; 9] = [51, 102, 121, 628, 638, 1030, 1387, 1595, 1734];
 
-fn simulated(scenario: &Scenario, seed: u64) -> Option<Outcome> {
+fn simulated(scenario: &Scenario, seed: u64) -> Outcome {
     match run(scenario, seed) {
-        Ok(outcome) => Some(outcome),
-        Err(Error::Scheduler(meetpoint_scheduler::Error::NotAvailable { .. })) => None,
+        Ok(outcome) => outcome,
         Err(error) => panic!("seed {seed}: {error:?}: {scenario:?}"),
     }
 }
 
 /// T / T0 of a seed.
-fn against_host_only(seed: u64) -> Option<f64> {
+fn against_host_only(seed: u64) -> f64 {
     let scenario = random::any_devices(seed);
     let alone = Scenario { strategy: StrategyName::HostOnly, ..scenario.clone() };
-    let alone = simulated(&alone, seed)?.total_ns as f64;
-    Some(simulated(&scenario, seed)?.total_ns as f64 / alone)
+    let alone = simulated(&alone, seed).total_ns as f64;
+    simulated(&scenario, seed).total_ns as f64 / alone
 }
 
 /// Those that are slower, and the worst.
 fn slower(seeds: impl Iterator<Item = u64>) -> (Vec<(u64, f64)>, f64) {
-    let ratios = seeds.filter_map(|seed| Some((seed, against_host_only(seed)?)));
+    let ratios = seeds.map(|seed| (seed, against_host_only(seed)));
     let (mut slower, mut worst) = (Vec::new(), 0.0);
     for (seed, ratio) in ratios {
         worst = f64::max(worst, ratio);

@@ -24,8 +24,7 @@ tail = "ascending"
 window = 32
 
 [auto]
-goal = "mix"
-time_weight = 0.7
+goal = { time = 0.7 }
 order = "replayable"
 
 [power]

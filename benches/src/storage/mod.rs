@@ -3,9 +3,9 @@
 //! Options: `--directory D` for where the file lies. Each repetition runs every reader once, in
 //! turn, so that what else the machine does hits them alike; figures are medians.
 
-mod fio;
 mod plain;
 
+use crate::fio::{self, Pattern};
 use crate::{Options, Report, Row, Target, median};
 use anyhow::{Context, bail, ensure};
 use meetpoint_storage::threads::ThreadsEngine;
@@ -18,15 +18,12 @@ use std::time::{Duration, Instant};
 /// Looked at in each block read: its first word, and the first word of so many last bytes.
 const TAIL_BYTES: usize = BLOCK_BYTES;
 
-/// How a file is read.
+/// How the file is read.
 #[derive(Debug, Clone, Copy)]
 struct Load {
     name: &'static str,
-    random: bool,
-    block_bytes: usize,
-    depth: usize,
+    pattern: Pattern,
     file_bytes: u64,
-    time: Duration,
 }
 
 const MIB: usize = 1 << 20;
@@ -38,13 +35,9 @@ pub fn run(options: &Options) -> anyhow::Result<Report> {
         true => (8 * MIB as u64, Duration::from_millis(20), 1),
         false => (1024 * MIB as u64, Duration::from_secs(1), 9),
     };
-    let load = |name, random, block_bytes, depth| Load {
-        name,
-        random,
-        block_bytes,
-        depth,
-        file_bytes,
-        time,
+    let load = |name, random, block_bytes, depth| {
+        let pattern = Pattern { random, block_bytes, depth, time };
+        Load { name, pattern, file_bytes }
     };
     let loads = [
         load("sequential 1 MiB, depth 8", false, MIB, 8),
@@ -111,18 +104,19 @@ fn measure(
     let mut hash = 0;
     let mut registered = false;
     for _ in 0..repetitions {
-        let mut engine = UringEngine::new(load.depth).context("failed to set up io_uring")?;
+        let mut engine =
+            UringEngine::new(load.pattern.depth).context("failed to set up io_uring")?;
         let (speed, seen) = by_engine(&mut engine, path, load)?;
-        registered = engine.buffer(load.block_bytes).is_registered();
+        registered = engine.buffer(load.pattern.block_bytes).is_registered();
         ours.push(speed);
         hash = u64::wrapping_add(hash, seen);
         if fio {
-            peer.push(fio::read(path, load, registered)?);
+            peer.push(fio::read(path, load.pattern, registered)?);
         }
         let (speed, seen) = plain::read(path, load)?;
         plain.push(speed);
         hash = u64::wrapping_add(hash, seen);
-        let mut engine = ThreadsEngine::new(load.depth)?;
+        let mut engine = ThreadsEngine::new(load.pattern.depth)?;
         let (speed, seen) = by_engine(&mut engine, path, load)?;
         threads.push(speed);
         hash = u64::wrapping_add(hash, seen);
@@ -151,11 +145,12 @@ fn by_engine(engine: &mut dyn Engine, path: &Path, load: Load) -> anyhow::Result
         path.display()
     );
     let (mut offsets, mut check) = (Offsets::new(load), Check::default());
-    let (mut moved, mut out) = (0, Vec::with_capacity(load.depth));
-    let buffers: Vec<_> = (0..load.depth).map(|_| engine.buffer(load.block_bytes)).collect();
+    let (mut moved, mut out) = (0, Vec::with_capacity(load.pattern.depth));
+    let buffers: Vec<_> =
+        (0..load.pattern.depth).map(|_| engine.buffer(load.pattern.block_bytes)).collect();
     let start = Instant::now();
     let mut next = |engine: &mut dyn Engine, buffer| {
-        let (offset, bytes) = (offsets.next(), load.block_bytes);
+        let (offset, bytes) = (offsets.next(), load.pattern.block_bytes);
         let kind = RequestKind::Read;
         let request = Request { token: offset, file, kind, offset, bytes, buffer };
         engine.submit(request).map_err(|refused| refused.error)
@@ -165,7 +160,7 @@ fn by_engine(engine: &mut dyn Engine, path: &Path, load: Load) -> anyhow::Result
     }
     while engine.in_flight() > 0 {
         engine.wait(Duration::from_secs(60), &mut out)?;
-        let more = start.elapsed() < load.time;
+        let more = start.elapsed() < load.pattern.time;
         for completion in out.drain(..) {
             let bytes = completion.result?;
             check.block(completion.token, &completion.buffer.as_slice()[..bytes])?;
@@ -192,10 +187,11 @@ impl Offsets {
 
     /// The next one.
     fn next(&mut self) -> u64 {
-        let blocks = self.load.file_bytes / self.load.block_bytes as u64;
-        let block = if self.load.random { word(self.count) % blocks } else { self.count % blocks };
+        let blocks = self.load.file_bytes / self.load.pattern.block_bytes as u64;
+        let block =
+            if self.load.pattern.random { word(self.count) % blocks } else { self.count % blocks };
         self.count += 1;
-        block * self.load.block_bytes as u64
+        block * self.load.pattern.block_bytes as u64
     }
 }
 

@@ -15,26 +15,28 @@ pub(super) fn read(path: &Path, load: Load) -> anyhow::Result<(f64, u64)> {
     let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::DIRECT;
     let file = File::from(rustix::fs::open(path, flags, rustix::fs::Mode::empty())?);
     let fd = types::Fd(file.as_raw_fd());
-    let mut memory = AlignedBuffer::zeroed((load.depth * load.block_bytes).max(ARENA_BYTES_MIN));
+    let mut memory =
+        AlignedBuffer::zeroed((load.pattern.depth * load.pattern.block_bytes).max(ARENA_BYTES_MIN));
     let start = memory.as_mut_slice().as_mut_ptr();
-    let block = |index: usize| start.wrapping_add(index * load.block_bytes);
-    let mut places = vec![0; load.depth];
-    let mut ring = IoUring::new(load.depth as u32)?;
+    let block = |index: usize| start.wrapping_add(index * load.pattern.block_bytes);
+    let mut places = vec![0; load.pattern.depth];
+    let mut ring = IoUring::new(load.pattern.depth as u32)?;
     let entry = libc::iovec { iov_base: start.cast(), iov_len: memory.capacity() };
     // SAFETY: the memory outlives the ring, which was made after it.
     unsafe { ring.submitter().register_buffers(&[entry]) }?;
     let (mut offsets, mut check) = (Offsets::new(load), Check::default());
     let (mut moved, mut flying) = (0, 0);
     let begin = Instant::now();
-    let mut free: Vec<usize> = (0..load.depth).collect();
+    let mut free: Vec<usize> = (0..load.pattern.depth).collect();
     loop {
-        if begin.elapsed() < load.time {
+        if begin.elapsed() < load.pattern.time {
             for index in free.drain(..) {
                 places[index] = offsets.next();
-                let read = opcode::ReadFixed::new(fd, block(index), load.block_bytes as u32, 0)
-                    .offset(places[index])
-                    .build()
-                    .user_data(index as u64);
+                let read =
+                    opcode::ReadFixed::new(fd, block(index), load.pattern.block_bytes as u32, 0)
+                        .offset(places[index])
+                        .build()
+                        .user_data(index as u64);
                 // SAFETY: file and memory outlive the loop, which ends when nothing is in flight,
                 // and each block is in one read at a time.
                 unsafe { ring.submission().push(&read) }?;
@@ -47,11 +49,12 @@ pub(super) fn read(path: &Path, load: Load) -> anyhow::Result<(f64, u64)> {
         ring.submit_and_wait(1)?;
         for entry in ring.completion() {
             let index = entry.user_data() as usize;
-            anyhow::ensure!(entry.result() == load.block_bytes as i32, "a read fell short");
+            anyhow::ensure!(entry.result() == load.pattern.block_bytes as i32, "a read fell short");
             // SAFETY: the read of this block is over, and the next one has not begun.
-            let bytes = unsafe { std::slice::from_raw_parts(block(index), load.block_bytes) };
+            let bytes =
+                unsafe { std::slice::from_raw_parts(block(index), load.pattern.block_bytes) };
             check.block(places[index], bytes)?;
-            moved += load.block_bytes;
+            moved += load.pattern.block_bytes;
             flying -= 1;
             free.push(index);
         }

@@ -40,6 +40,9 @@ pub(crate) struct Arguments {
     /// Do not prepare every sample again to compare it.
     #[arg(long)]
     no_verify: bool,
+    /// Write a trace of batches, stages and waits to this file, for ui.perfetto.dev or Chrome.
+    #[arg(long, value_name = "FILE")]
+    trace_events: Option<PathBuf>,
     /// Folder for report.json and report.html.
     #[arg(long, default_value = "meetpoint-report", value_name = "FOLDER")]
     report: PathBuf,
@@ -86,7 +89,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
         Some(replay) => Some(set_replay(&mut job, replay, arguments)?),
         None => None,
     };
-    let plan = plan(&job, &arguments.strategy);
+    let plan = plan(&job, &arguments.strategy).traced(arguments.trace_events.clone());
     if plan.needs_device() && job.devices.is_empty() {
         bail!(
             "{} has no device, so there is nothing to compare; add [device] with kind = \

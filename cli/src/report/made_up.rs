@@ -106,6 +106,8 @@ fn run(name: &str, epoch: Epoch, device: Option<Device>) -> Run {
     let events =
         if name == "wrr" { vec!["at 1.20 s: the device was stalled".into()] } else { Vec::new() };
     Run {
+        damage: Vec::new(),
+        explanation: None,
         strategy: name.into(),
         prediction: Prediction {
             seconds: Some(epoch.seconds * 0.98),

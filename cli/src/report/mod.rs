@@ -21,6 +21,8 @@ pub(crate) mod made_up;
 
 pub(crate) use energy::{Consumption, MeasuredEnergy, ModelledEnergy};
 
+use meetpoint_host::explain::Explanation;
+use meetpoint_host::stats::DamageRecord;
 use serde::{Deserialize, Serialize};
 
 /// Version of the schema; raised when a field changes its meaning or goes.
@@ -165,6 +167,12 @@ pub(crate) struct Run {
     pub consumption: Option<Consumption>,
     /// Faults and what was done about them, as sentences with their time.
     pub events: Vec<String>,
+    /// Damaged samples that were left out or replaced, epoch by epoch.
+    #[serde(default)]
+    pub damage: Vec<DamageRecord>,
+    /// What held the last epoch up, by rank 0; `None` where fewer than two batches were consumed.
+    #[serde(default)]
+    pub explanation: Option<Explanation>,
 }
 
 /// Sums and peaks of a run.

@@ -369,6 +369,9 @@ pub(crate) fn text(report: &Report) -> String {
                 text.push_str(&format!("  {line}\n"));
             }
         }
+        for line in explained(run) {
+            text.push_str(&format!("  {line}\n"));
+        }
         for line in run.invalid().iter().chain(&run.events) {
             text.push_str(&format!("  {line}\n"));
         }
@@ -381,6 +384,12 @@ pub(crate) fn text(report: &Report) -> String {
     }
     text.push_str(&super::energy::tables::lines(report));
     text
+}
+
+/// What held the run up, but for the ceilings of the stages, which report.json has.
+fn explained(run: &Run) -> impl Iterator<Item = &str> {
+    let sentences = run.explanation.iter().flat_map(|explanation| &explanation.sentences);
+    sentences.map(String::as_str).filter(|sentence| !sentence.starts_with("Ceiling of"))
 }
 
 /// What a terminal shows of one epoch: what was decided, and what replays it.

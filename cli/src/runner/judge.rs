@@ -3,6 +3,7 @@
 use super::{Measured, ranks};
 use crate::report;
 use crate::report::{Level, Run, Verdict, collect, energy, predict};
+use meetpoint_host::explain::{Explanation, Surroundings, explain};
 use meetpoint_host::group::RankOutcome;
 use meetpoint_host::stats::EpochStats;
 use meetpoint_host::verify::{
@@ -44,8 +45,17 @@ pub(super) fn judge(
         modelled_energy: None,
         consumption: None,
         events: collect::events(&measured.epochs),
+        damage: measured.epochs.iter().flat_map(|epoch| epoch.damage.records.clone()).collect(),
+        explanation: explanation(job, measured),
         totals,
     }
+}
+
+/// What held the last epoch of rank 0 up.
+fn explanation(job: &JobFile, measured: &Measured) -> Option<Explanation> {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let around = Surroundings { workers: job.workers, cores, replayed_step_ns: None };
+    explain(measured.ranks[0].epochs.last()?, &around)
 }
 
 /// The strategy that decided in an epoch: what `auto` picked, else the run's own.

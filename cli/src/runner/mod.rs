@@ -3,7 +3,7 @@
 //! In reading order: this file (the sequence), [`check`] (what is refused), [`strategy`] (which
 //! ones), [`replay`] (recorded epochs), [`device`] (how the job's devices are started), [`judge`]
 //! (what a report says of a run), [`ranks`] (several of them as one), [`metering`] (their energy),
-//! [`describe`] (the job in words).
+//! [`describe`] (the job in words), [`trace`] (the epochs as a picture in time).
 
 mod check;
 mod describe;
@@ -13,6 +13,7 @@ mod metering;
 mod ranks;
 pub(crate) mod replay;
 mod strategy;
+mod trace;
 
 pub use device::OwnCommand;
 pub(crate) use strategy::Plan;
@@ -105,12 +106,18 @@ pub(crate) fn run(
         let text = "this is an unoptimised build, so its times say little; build with --release";
         told.notice(text.to_owned());
     }
+    if let Some(path) = &plan.trace {
+        trace::check(path)?;
+    }
     let meters = Meters::find(Machine::this());
     let machine = machine::describe(&meters);
     let count = |things: usize| u32::try_from(things).unwrap_or(u32::MAX);
     let costs = power.costs(count(machine.cores), count(job.devices.len()), job.ranks);
     let measured = measure(job, plan, costs, meters, &switch, output, &mut told)?;
     let Some(first) = measured.first() else { bail!("{}", told.every_failure()) };
+    if let Some(path) = &plan.trace {
+        told.notice(trace::write(path, &measured)?);
+    }
     let reference = match job.verify.then(|| reference(job, first, &switch)) {
         None => Err("verification was turned off"),
         Some(Ok(reference)) => Ok(reference),
@@ -153,7 +160,7 @@ fn measure(
 ) -> anyhow::Result<Vec<Measured>> {
     let mut measured: Vec<Measured> = Vec::new();
     for &name in &plan.strategies {
-        let reason = plan.reason_to_skip(name, job.ranks, &measured_times(&measured));
+        let reason = plan.reason_to_skip(name, &measured_times(&measured));
         if let Some(reason) = reason {
             told.notice(reason);
             continue;

@@ -3,7 +3,7 @@
 use super::Measured;
 use crate::report::Rank;
 use meetpoint_host::group::RankOutcome;
-use meetpoint_host::stats::{DeviceStats, EpochStats};
+use meetpoint_host::stats::{DAMAGE_RECORDS_MAX, DeviceStats, EpochStats};
 
 /// The epochs of all ranks together. What cannot be added up (times of single batches, the order)
 /// is rank 0's.
@@ -47,6 +47,10 @@ fn add(epoch: &mut EpochStats, more: &EpochStats, rank: u32) {
         device.stalls += more.stalls;
         device.is_lost |= more.is_lost;
     }
+    epoch.damage.left_out += more.damage.left_out;
+    epoch.damage.replaced += more.damage.replaced;
+    let room = DAMAGE_RECORDS_MAX.saturating_sub(epoch.damage.records.len());
+    epoch.damage.records.extend(more.damage.records.iter().take(room).cloned());
     epoch.events.extend(more.events.iter().cloned().map(|mut event| {
         event.text = format!("rank {rank}: {}", event.text);
         event

@@ -3,6 +3,7 @@
 use crate::surface::units;
 use meetpoint_host::{JobFile, StrategyName};
 use meetpoint_scheduler::Tail;
+use std::path::PathBuf;
 
 /// `all` leaves out `device-only` when it would take more than this many times as long as
 /// `host-only`.
@@ -15,6 +16,8 @@ pub(crate) struct Plan {
     pub(super) strategies: Vec<StrategyName>,
     /// Whether one may be left out.
     may_skip: bool,
+    /// File for a trace of everything that is run.
+    pub(super) trace: Option<PathBuf>,
 }
 
 /// What a strategy that has run took.
@@ -36,7 +39,7 @@ impl Plan {
                 once.push(name);
             }
         }
-        Self { strategies: once, may_skip: false }
+        Self { strategies: once, may_skip: false, trace: None }
     }
 
     /// The strategy of the job itself.
@@ -49,7 +52,13 @@ impl Plan {
     pub(crate) fn all() -> Self {
         use StrategyName::DeviceOnly;
         let others = StrategyName::ALL.into_iter().filter(|&name| name != DeviceOnly);
-        Self { strategies: others.chain([DeviceOnly]).collect(), may_skip: true }
+        Self { strategies: others.chain([DeviceOnly]).collect(), may_skip: true, trace: None }
+    }
+
+    /// The same, with a trace of what is run in a file.
+    #[must_use]
+    pub(crate) fn traced(self, trace: Option<PathBuf>) -> Self {
+        Self { trace, ..self }
     }
 
     /// Whether any of them cannot be run without a device.
@@ -58,15 +67,7 @@ impl Plan {
     }
 
     /// Why a strategy is left out after what was measured; `None`: it is run.
-    pub(super) fn reason_to_skip(
-        &self,
-        name: StrategyName,
-        ranks: u32,
-        measured: &[Times],
-    ) -> Option<String> {
-        if self.may_skip && name == StrategyName::Windowed && ranks > 1 {
-            return Some("windowed is left out: it is for one rank".to_owned());
-        }
+    pub(super) fn reason_to_skip(&self, name: StrategyName, measured: &[Times]) -> Option<String> {
         if !self.may_skip || name != StrategyName::DeviceOnly {
             return None;
         }
@@ -104,10 +105,10 @@ mod tests {
     #[test]
     fn device_only_is_left_out_of_all_when_it_would_take_absurdly_long() {
         let all = Plan::all();
-        assert_eq!(all.reason_to_skip(StrategyName::DeviceOnly, 1, &measured(200)), None);
-        let reason = all.reason_to_skip(StrategyName::DeviceOnly, 1, &measured(2_000)).unwrap();
+        assert_eq!(all.reason_to_skip(StrategyName::DeviceOnly, &measured(200)), None);
+        let reason = all.reason_to_skip(StrategyName::DeviceOnly, &measured(2_000)).unwrap();
         assert!(reason.contains("20 times as long"), "{reason}");
-        assert_eq!(all.reason_to_skip(StrategyName::Wrr, 1, &measured(2_000)), None);
+        assert_eq!(all.reason_to_skip(StrategyName::Wrr, &measured(2_000)), None);
     }
 
     #[test]
@@ -123,6 +124,6 @@ mod tests {
     #[test]
     fn what_was_asked_for_by_name_is_always_run() {
         let plan = Plan::of(&[StrategyName::DeviceOnly]);
-        assert_eq!(plan.reason_to_skip(StrategyName::DeviceOnly, 1, &measured(2_000)), None);
+        assert_eq!(plan.reason_to_skip(StrategyName::DeviceOnly, &measured(2_000)), None);
     }
 }

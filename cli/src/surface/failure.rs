@@ -3,7 +3,7 @@
 //! A reader of standard output that leaves early, as `head` does, is no failure: exit code 0.
 
 use super::output::{self, Closed};
-use crate::commands::simulate::load::ScenarioFault;
+use crate::commands::simulate::load::{ScenarioFault, Unreadable};
 use meetpoint_format::recipe::RecipeError;
 use meetpoint_host::job::JobError;
 use serde::Serialize;
@@ -95,8 +95,9 @@ fn document(error: &anyhow::Error) -> Document {
             _ => None,
         };
         let of_recipe = || cause.downcast_ref::<RecipeError>().map(|recipe| &recipe.remedy);
+        let of_file = || cause.downcast_ref::<Unreadable>().map(|it| &it.remedy);
         let of_scenario = || cause.downcast_ref::<ScenarioFault>().map(|fault| &fault.remedy);
-        job.or_else(of_job).or_else(of_recipe).or_else(of_scenario).cloned()
+        job.or_else(of_job).or_else(of_recipe).or_else(of_scenario).or_else(of_file).cloned()
     };
     let (message, because) = told(error);
     let remedy = error.chain().find_map(remedy_of);

@@ -5,7 +5,7 @@ use meetpoint_format::batching::{Batching, Cut, Rank};
 use meetpoint_format::holders::Holders;
 use meetpoint_format::recipe::Recipe;
 use meetpoint_kernels::Cpu;
-use meetpoint_prepare::{BatchPreparer, Dataset, Job};
+use meetpoint_prepare::{BatchPreparer, Dataset, Job, OnError};
 use meetpoint_storage::{EngineKind, open_engine};
 use std::sync::Arc;
 
@@ -33,6 +33,7 @@ pub(crate) fn prepared(device: &Device, batching: &Batching, epoch: u32, batch: 
         dataset: Arc::new(Dataset::open(&device.dataset()).unwrap()),
         recipe: Arc::new(Recipe::from_toml(RECIPE).unwrap()),
         batching: batching.clone(),
+        on_error: OnError::default(),
     };
     let engine = open_engine(EngineKind::Threads, 2).unwrap().engine;
     let mut preparer = BatchPreparer::new(job, engine, Cpu::detect()).unwrap();

@@ -153,7 +153,7 @@ fn a_damaged_sample_fails_its_batch_by_name_and_the_others_go_on() {
         assert_eq!(link.published().await.batch, 2);
         let Heard::Failed(failed) = link.next().await else { panic!("batch 1 has a bad sample") };
         assert_eq!((failed.batch, failed.generation), (1, 1));
-        assert!(failed.reason.contains("7.jpg"), "{}", failed.reason);
+        assert!(failed.reason.contains("7.jpg") && failed.is_damage, "{}", failed.reason);
         assert_eq!(link.published().await.batch, 0);
     });
 }

@@ -1,5 +1,6 @@
-//! Every knob of the emulation, measured: within five percent in one of several attempts, as a
-//! neighbour may have the machine at any time.
+//! Every knob of the emulation, measured: never more than five percent faster than it says, and
+//! no slower than that in one of several attempts. Attempts in which others kept the worker from
+//! its core say nothing about slowness.
 //!
 //! A program of its own, so that a worker can be told by its thread's name.
 
@@ -93,18 +94,28 @@ fn the_worker_stays_on_the_core_it_was_given() {
     assert_eq!(measured.allowed_cores.parse().ok(), core);
 }
 
-/// Tries until `ratio`, achieved over target, is within five percent of one.
-fn within_five_percent(what: &str, mut ratio: impl FnMut() -> f64) {
+/// Share of an attempt that others may keep the worker from its core, when it is to be on time.
+const KEPT_OFF_MAX: f64 = 0.01;
+
+/// Tries until the speed, achieved over target, is within five percent of one.
+///
+/// Too fast is wrong at once. Too slow is wrong when it is so in every attempt; those in which the
+/// worker was kept from its core do not count.
+fn within_five_percent(what: &str, mut attempt: impl FnMut() -> (f64, Measured)) {
     let mut got = Vec::new();
     for _ in 0..ATTEMPTS {
-        let ratio = ratio();
-        eprintln!("{what}: achieved over target {ratio:.4}");
-        if (ratio - 1.0).abs() <= 0.05 {
+        let (speed, measured) = attempt();
+        let kept_off = measured.kept_off.as_secs_f64() / measured.took.as_secs_f64();
+        eprintln!("{what}: achieved over target {speed:.4}, kept off for {kept_off:.4} of it");
+        assert!(speed <= 1.05, "{what}: achieved over target was {speed:.4}");
+        if speed >= 0.95 {
             return;
         }
-        got.push(ratio);
+        if kept_off <= KEPT_OFF_MAX {
+            got.push(speed);
+        }
     }
-    panic!("{what}: achieved over target was {got:?}");
+    assert!(got.is_empty(), "{what}: achieved over target was {got:?}");
 }
 
 fn emulated(images: Vec<Vec<u8>>, emulation: &Emulation) -> Device {
@@ -113,8 +124,6 @@ fn emulated(images: Vec<Vec<u8>>, emulation: &Emulation) -> Device {
     })
 }
 
-/// A worker that others keep from its core for longer than it would have slept is slower than it
-/// should be; never is it faster.
 #[test]
 fn the_worker_gets_its_share_of_a_core() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -128,16 +137,7 @@ fn the_worker_gets_its_share_of_a_core() {
             let cpu = measured.meters.cpu_ns as f64;
             let least = cpu / target * 0.9;
             assert!(measured.took.as_nanos() as f64 >= least, "{:?}", measured.took);
-            let achieved = measured.meters.cpu_ratio_achieved;
-            assert!(achieved <= target * 1.05, "{achieved} of {target}");
-            let kept_off = measured.kept_off;
-            let took = measured.took;
-            eprintln!(
-                "{achieved:.4} of a core for {target}: {cpu} ns in {took:?}, \
-                 kept from it for {kept_off:?}"
-            );
-            let without_others = cpu / (cpu / achieved - kept_off.as_nanos() as f64);
-            if achieved < target && without_others > target { 1.0 } else { achieved / target }
+            (measured.meters.cpu_ratio_achieved / target, measured)
         });
     }
 }
@@ -154,9 +154,7 @@ fn the_dataset_is_read_at_the_bandwidth() {
         let measured = measure(&device, SpoolKind::Memory, 10, 2);
         assert_eq!(measured.meters.dataset_bytes_read, bytes);
         assert!(measured.took >= Duration::from_millis(490), "{:?}", measured.took);
-        let seen = bytes as f64 / measured.took.as_secs_f64() / target as f64;
-        let told = measured.meters.read_bytes_per_second_achieved / target as f64;
-        if (told - 1.0).abs() <= 0.05 { seen } else { told }
+        (measured.meters.read_bytes_per_second_achieved / target as f64, measured)
     });
 }
 
@@ -171,7 +169,7 @@ fn the_spool_is_written_at_the_bandwidth() {
         within_five_percent("write bandwidth", || {
             let measured = measure(&device, kind, 5, 4);
             assert!(measured.took >= Duration::from_millis(490), "{:?}", measured.took);
-            measured.meters.write_bytes_per_second_achieved / target as f64
+            (measured.meters.write_bytes_per_second_achieved / target as f64, measured)
         });
     }
 }
@@ -185,7 +183,7 @@ fn every_read_takes_its_latency() {
     within_five_percent("latency", || {
         let measured = measure(&device, SpoolKind::Memory, 1, 20);
         assert!(measured.took >= 19 * latency, "{:?}", measured.took);
-        measured.meters.latency_ns_achieved as f64 / latency.as_nanos() as f64
+        (latency.as_nanos() as f64 / measured.meters.latency_ns_achieved as f64, measured)
     });
 }
 

@@ -227,6 +227,10 @@ pub struct Failed {
     pub generation: u32,
     #[prost(string, tag = "4")]
     pub reason: ::prost::alloc::string::String,
+    /// A sample of the batch does not read or decode: nothing is wrong with the device, and the host
+    /// does with the sample what it was told to.
+    #[prost(bool, tag = "5")]
+    pub is_damage: bool,
 }
 /// Totals of this Run since Load; sent with each publish and at the end of work.
 #[derive(Clone, Copy, PartialEq, ::prost::Message)]

@@ -2,14 +2,18 @@
 //! of it is combined, and every rank gets the same answer.
 //!
 //! In reading order: this file (what a carrier of proposals must do), [`Threads`] (the one for
-//! ranks that are threads of one process).
+//! ranks that are threads of one process), [`Processes`] (the one for ranks that are processes,
+//! over a socket of rank 0).
 
+mod processes;
 mod threads;
 
+pub use processes::{Listener, Meeting, Place, Processes, TOKEN_BYTES, Token};
 pub use threads::Threads;
 
 use crate::StopHandle;
 use meetpoint_scheduler::{Agreement, Proposal};
+use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 use std::time::Duration;
 
@@ -44,9 +48,45 @@ pub struct Turn<'s> {
 }
 
 /// Why ranks came to no decision.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum CollectiveError {
+    /// Ranks did not come together at all.
+    #[error(
+        "{} did not come to {place} within {waited:?}: start all ranks with the same world size \
+         and the same place to meet, or raise the time that ranks wait for each other \
+         (rank_timeout)",
+        name(ranks)
+    )]
+    NotMet {
+        /// Which.
+        ranks: Vec<u32>,
+        /// Where they were waited for.
+        place: String,
+        /// How long was waited.
+        waited: Duration,
+    },
+    /// Ranks that are to do different things.
+    #[error(
+        "rank {rank} is to run {theirs}, rank 0 {ours}: make the loaders of all ranks with the \
+         same arguments"
+    )]
+    Differs {
+        /// Which.
+        rank: u32,
+        /// What it is to do.
+        theirs: String,
+        /// What rank 0 is to do.
+        ours: String,
+    },
+    /// There is no place to meet.
+    #[error("failed to meet the other ranks at {place}: {problem}")]
+    Place {
+        /// Where.
+        place: String,
+        /// What happened, and what would be right.
+        problem: String,
+    },
     /// Some ranks did not come in time.
     #[error(
         "{} did not come to decision {number} of epoch {epoch} within {waited:?}: see why there, \

@@ -23,6 +23,8 @@ struct State {
     meetings: BTreeMap<(u32, u64), Meeting>,
     /// The latest epoch that failed, and why.
     failed: Option<(u32, CollectiveError)>,
+    /// The first rank that is gone for good, and why.
+    lost: Option<(u32, String)>,
 }
 
 #[derive(Debug)]
@@ -49,18 +51,30 @@ impl Threads {
 
     /// Ends the epoch for everybody.
     fn fail(&self, state: &mut State, epoch: u32, error: CollectiveError) -> CollectiveError {
-        state.meetings.retain(|(of, _), _| *of > epoch);
+        // What was decided stays decided, for those who did not look yet.
+        let stays = |of: u32, it: &Meeting| of > epoch || (of == epoch && it.missing == 0);
+        state.meetings.retain(|(of, _), it| stays(*of, it));
         state.failed = Some((epoch, error.clone()));
         self.changed.notify_all();
         error
+    }
+
+    /// The rank takes no turn in any epoch any more; whoever waits for it is told at once.
+    pub(super) fn lose(&self, rank: u32, why: &str) {
+        let mut state = self.lock();
+        state.lost.get_or_insert_with(|| (rank, why.to_owned()));
+        self.changed.notify_all();
     }
 }
 
 impl State {
     /// Why this turn cannot be taken any more.
     fn failure(&self, turn: &Turn<'_>) -> Option<CollectiveError> {
-        let (_, error) = self.failed.as_ref().filter(|(epoch, _)| *epoch == turn.epoch)?;
         let Turn { rank, epoch, number, .. } = *turn;
+        let Some((_, error)) = self.failed.as_ref().filter(|(of, _)| *of == epoch) else {
+            let (rank, why) = self.lost.as_ref()?;
+            return Some(CollectiveError::Left { rank: *rank, epoch, why: why.clone() });
+        };
         Some(match error {
             CollectiveError::Missing { ranks, .. } if ranks.contains(&rank) => {
                 CollectiveError::Late { rank, epoch, number }
@@ -104,12 +118,8 @@ impl Collective for Threads {
         }
         self.changed.notify_all();
         loop {
-            if let Some(error) = state.failure(turn) {
-                return Err(error);
-            }
-            let meeting = state.meetings.get_mut(&key);
-            let meeting = meeting.expect("a meeting ends when all took its result, or it failed");
-            if meeting.missing == 0 {
+            let met = state.meetings.get_mut(&key).filter(|meeting| meeting.missing == 0);
+            if let Some(meeting) = met {
                 let agreement = meeting.combined.agreement();
                 meeting.taken += 1;
                 if meeting.taken == self.ranks {
@@ -117,6 +127,11 @@ impl Collective for Threads {
                 }
                 return Ok(agreement);
             }
+            if let Some(error) = state.failure(turn) {
+                return Err(error);
+            }
+            let meeting = state.meetings.get(&key);
+            let meeting = meeting.expect("a meeting ends when all took its result, or it failed");
             if turn.stop.is_stopped() {
                 return Err(CollectiveError::Interrupted);
             }
@@ -222,6 +237,24 @@ mod tests {
         meeting.leave(0, 3, "its epoch failed");
         let error = meeting.agree(&turn(&stop, 0, 1, LONG), proposal(1)).unwrap_err();
         assert_eq!(error.to_string(), "rank 1 left epoch 3: it panicked", "the first reason");
+    }
+
+    #[test]
+    fn a_rank_that_is_lost_is_named_in_every_epoch_and_what_was_decided_stands() {
+        let meeting = Threads::new(2);
+        let stop = StopHandle::new();
+        let agreed = std::thread::scope(|scope| {
+            let waits = scope.spawn(|| meeting.agree(&turn(&stop, 0, 0, LONG), proposal(1)));
+            let own = meeting.agree(&turn(&stop, 1, 0, LONG), proposal(2));
+            meeting.lose(1, "its process ended");
+            [own, waits.join().unwrap()]
+        });
+        assert_eq!(agreed, [Ok(proposal(2).agreement()), Ok(proposal(2).agreement())]);
+        for epoch in [3, 4] {
+            let turn = Turn { epoch, ..turn(&stop, 0, 1, LONG) };
+            let error = meeting.agree(&turn, proposal(1)).unwrap_err().to_string();
+            assert_eq!(error, format!("rank 1 left epoch {epoch}: its process ended"));
+        }
     }
 
     #[test]

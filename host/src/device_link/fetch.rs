@@ -5,6 +5,7 @@
 
 use super::{Session, SlotContents, SlotLease};
 use crate::batch::Memory;
+use crate::clock::monotonic_ns;
 use crate::config::LoaderConfig;
 use crate::driver::{Driver, FetchTask, Prepared};
 use crate::ring::Ring;
@@ -116,6 +117,7 @@ impl Fetcher {
         lease: SlotLease,
         driver: &Driver,
     ) -> Result<Option<Prepared>, Refusal> {
+        let begun_ns = monotonic_ns();
         let batch = task.batch.0;
         let (mut memory, mut beside) = if lease.bytes().is_some() {
             (Memory::Slot(lease), None)
@@ -138,10 +140,11 @@ impl Fetcher {
         let payload = memory.payload(bytes);
         let (contents, verify_ns) = self
             .contents
-            .read(task.epoch, batch, payload)
+            .read(task.epoch, batch, payload, &[])
             .map_err(|error| Refusal::Dataset(Box::new(error)))?;
         let SlotContents { start_ns, end_ns, .. } = task.published.contents;
-        Ok(Some(Prepared { memory, contents, start_ns, end_ns, stats: None, verify_ns }))
+        let (stats, bring_ns) = (None, monotonic_ns().saturating_sub(begun_ns));
+        Ok(Some(Prepared { memory, contents, start_ns, end_ns, stats, verify_ns, bring_ns }))
     }
 
     /// Reads a slot of a spool file into a place of the ring. `None` when the run is over.

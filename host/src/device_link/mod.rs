@@ -236,7 +236,7 @@ async fn first_connection<'a>(
 }
 
 fn load_request(setup: &LinkSetup, dataset: &Path, spool: &Spool) -> LoadRequest {
-    let Job { dataset: opened, recipe, batching } = &setup.job;
+    let Job { dataset: opened, recipe, batching, .. } = &setup.job;
     let (cut, rank) = (batching.cut(), batching.rank());
     let limits = spool.limits();
     let kind = match setup.spool.kind {

@@ -71,6 +71,7 @@ impl State {
         }
         let mut run = self.ahead.take()?;
         run.catch_up(serial, std::mem::take(&mut setup.events));
+        run.known_before = setup.known_before;
         Some(run)
     }
 }
@@ -89,11 +90,14 @@ impl Run {
     fn next_epoch(&self) -> Option<Run> {
         let mut config = self.scheduler().config().clone();
         config.learned = self.scheduler().learned();
+        // Ranks come here at unlike steps, and must know the same.
+        config.learned.common = self.known_before;
         let generation = self.last_generation().checked_add(2)?;
         config.devices.iter_mut().for_each(|device| device.first_generation = generation);
         let sessions = self.devices().iter().map(|end| end.session().cloned()).collect();
         let (epoch, events) = (self.epoch + 1, Vec::new());
-        let setup = RunSetup { epoch, config, sessions, labels: None, events };
+        let known_before = None;
+        let setup = RunSetup { epoch, config, sessions, labels: None, events, known_before };
         Run::ahead(setup).ok()
     }
 

@@ -99,16 +99,6 @@ impl JobFile {
             let key = format!("{}.parts", device.table);
             return Err(self.fault(&key, problem, "leave out `parts`, or `shared`"));
         }
-        if self.run_ahead && self.ranks > 1 {
-            let problem = "`run_ahead` is for one rank: several do not agree yet on batches of the \
-                           next epoch";
-            return Err(self.fault("run_ahead", problem, "leave it out of a job with `ranks`"));
-        }
-        if self.strategy == StrategyName::Windowed && self.ranks > 1 {
-            let problem = "`windowed` is for one rank: several do not agree on windows yet";
-            let remedy = "use another strategy, such as \"mte\" with mte.tail = \"ascending\"";
-            return Err(self.fault("strategy", problem, remedy));
-        }
         if !self.devices.is_empty() && self.ranks > HOSTS_MAX {
             let problem = format!("a device works for at most {HOSTS_MAX} ranks at a time");
             return Err(self.fault("ranks", &problem, "ask for fewer ranks, or for no device"));

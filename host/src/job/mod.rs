@@ -20,6 +20,7 @@ pub use strategy::{StrategyName, StrategyOptions, of_record};
 use crate::config::{DeviceSource, LoaderConfig, SpoolConfig};
 use crate::{Error, StopHandle};
 use meetpoint_format::recipe::Recipe;
+use meetpoint_prepare::{Action, OnError};
 use meetpoint_scheduler::{Record, Strategy};
 use meetpoint_storage::EngineKind;
 use meetpoint_storage::files::read_text;
@@ -78,6 +79,12 @@ pub struct JobFile {
     pub profile_batches: u32,
     /// Cores for the threads of the host. Default: all.
     pub host_cores: Option<Vec<usize>>,
+    /// What is done about samples that do not read or decode. Default: `raise`.
+    pub on_error: Action,
+    /// Most of them in an epoch. Default: any number.
+    pub errors_max: Option<u64>,
+    /// File to which they are added. Default: none.
+    pub quarantine: Option<PathBuf>,
     /// Whether every sample is checked against a preparation by the host alone. Default: true.
     pub verify: bool,
     /// The devices. Default: none.
@@ -165,6 +172,9 @@ impl JobFile {
             stall_timeout: self.stall_timeout,
             profile_batches: self.profile_batches,
             host_cores: self.host_cores.clone(),
+            on_error: OnError::Always(self.on_error),
+            errors_max: self.errors_max,
+            quarantine: self.quarantine.clone(),
             verify_samples: self.verify,
             stop,
             ..LoaderConfig::new(&self.dataset, Arc::clone(&self.recipe), self.batch_size)

@@ -7,8 +7,9 @@ use super::{
 };
 use crate::config::{SpoolConfig, SpoolKind};
 use meetpoint_format::units::{parse_bandwidth, parse_bytes, parse_duration};
+use meetpoint_prepare::Action;
 use meetpoint_storage::EngineKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use toml::de::DeTable;
 
@@ -19,7 +20,7 @@ const BATCH_SIZE_MAX: u32 = 1 << 24;
 const RANKS_MAX: u32 = 1024;
 
 /// Keys of the file itself.
-const KEYS: [&str; 30] = [
+const KEYS: [&str; 33] = [
     "dataset",
     "recipe",
     "batch_size",
@@ -44,6 +45,9 @@ const KEYS: [&str; 30] = [
     "stall_timeout",
     "profile_batches",
     "host_cores",
+    "on_error",
+    "max_errors",
+    "quarantine",
     "verify",
     "device",
     "shared",
@@ -74,6 +78,7 @@ pub(super) fn read(text: &str, path: &Path) -> Result<JobFile, JobError> {
     let batch_size = batch_size.ok_or_else(missing)?;
     let devices = devices::read(&table, folder)?;
     let (strategy, replay) = strategy::choice(&table, !devices.is_empty())?;
+    let on_error = Action::ALL.map(|action| (action.as_str(), action));
     let choices = [("tail", Choice::Tail), ("saving", Choice::Saving)];
     Ok(JobFile {
         path: path.to_path_buf(),
@@ -110,6 +115,9 @@ pub(super) fn read(text: &str, path: &Path) -> Result<JobFile, JobError> {
         stall_timeout: positive_time(&table, "stall_timeout")?.unwrap_or(Duration::from_secs(2)),
         profile_batches: table.small("profile_batches", 1..=1 << 20, 3)?,
         host_cores: host_cores(&table)?,
+        on_error: table.word("on_error", &on_error)?.unwrap_or(Action::Raise),
+        errors_max: table.whole("max_errors", 0..=u64::MAX)?,
+        quarantine: quarantine(&table, folder)?,
         verify: table.flag("verify", true)?,
         devices,
         shared: table.flag("shared", false)?,
@@ -130,6 +138,14 @@ fn positive_time(table: &Table<'_>, key: &str) -> Result<Option<Duration>, JobEr
     match table.quantity(key, parse_duration, TIME)? {
         Some(Duration::ZERO) => Err(table.wrong_at(key, "a time longer than nothing")),
         time => Ok(time),
+    }
+}
+
+fn quarantine(table: &Table<'_>, folder: &Path) -> Result<Option<PathBuf>, JobError> {
+    let what = "the path of a file to which damaged samples are added";
+    match table.text("quarantine", what)? {
+        Some("") => Err(table.wrong_at("quarantine", what)),
+        path => Ok(path.map(|path| folder.join(path))),
     }
 }
 

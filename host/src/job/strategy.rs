@@ -2,11 +2,9 @@
 
 use super::JobError;
 use super::table::Table;
-use meetpoint_scheduler::{Goal, Order, Record, Split, Strategy, Tail};
+use meetpoint_scheduler::{Goal, Order, Record, Split, Strategy, Tail, WINDOW_DEFAULT};
 use toml::de::DeValue;
 
-/// Batches in a window of `windowed`, where the job does not say.
-const WINDOW: u32 = 16;
 /// Most batches in a window.
 const WINDOW_MAX: u32 = 1 << 20;
 /// What a recorded epoch looks like, for remedies.
@@ -78,7 +76,7 @@ pub struct StrategyOptions {
     pub split: Split,
     /// Order of the device's part under `mte`. Default: descending.
     pub tail: Tail,
-    /// Batches in a window of `windowed`. Default: 16.
+    /// Batches in a window of `windowed`. Default: [`WINDOW_DEFAULT`].
     pub window: u32,
     /// What `auto` strives for. Default: throughput.
     pub goal: Goal,
@@ -91,7 +89,7 @@ impl Default for StrategyOptions {
         Self {
             split: Split::EqualFinish,
             tail: Tail::Descending,
-            window: WINDOW,
+            window: WINDOW_DEFAULT,
             goal: Goal::Throughput,
             order: Order::Any,
         }
@@ -125,7 +123,7 @@ impl StrategyOptions {
         }
         if let Some(windowed) = table.table("windowed")? {
             windowed.allow(&["window"])?;
-            options.window = windowed.small("window", 1..=WINDOW_MAX, WINDOW)?;
+            options.window = windowed.small("window", 1..=WINDOW_MAX, WINDOW_DEFAULT)?;
         }
         if let Some(auto) = table.table("auto")? {
             auto.allow(&["goal", "order"])?;

@@ -10,6 +10,7 @@ use crate::cores::Bound;
 use crate::driver::{Driver, HostTask, Run, RunSetup, Step};
 use crate::stats::{self, DeviceStats, EpochStats, Event};
 use crate::worker::Alarm;
+use meetpoint_prepare::{Damage, Mended};
 use meetpoint_scheduler::{Proposal, Record};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,6 +26,8 @@ pub struct Epoch<'l> {
     serial: u64,
     /// Decisions that this rank took part in.
     agreements: u64,
+    /// Damaged samples so far, those of a part that was consumed before among them.
+    errors: u64,
     cpu_before_ns: u64,
     is_ended: bool,
     _bound: Option<Bound>,
@@ -41,8 +44,16 @@ impl<'l> Epoch<'l> {
         let cpu_before_ns = clock::process_cpu_ns();
         let epoch = setup.epoch;
         let serial = loader.driver.begin(setup)?;
-        let (agreements, is_ended) = (0, false);
-        Ok(Self { loader, epoch, serial, agreements, cpu_before_ns, is_ended, _bound: bound })
+        Ok(Self {
+            loader,
+            epoch,
+            serial,
+            agreements: 0,
+            errors: 0,
+            cpu_before_ns,
+            is_ended: false,
+            _bound: bound,
+        })
     }
 
     /// The next batch, waiting for it; `None` when every batch was consumed.
@@ -56,6 +67,10 @@ impl<'l> Epoch<'l> {
         loop {
             match driver.next_step(self.loader.own.is_some())? {
                 Step::Consume(batch, source, ready) => {
+                    if let Err(error) = self.settle(batch.0, &ready.contents.mended) {
+                        driver.fail(self.serial, error);
+                        continue;
+                    }
                     let batch = self.loader.hand_over(self.epoch, batch, source, ready);
                     driver.note_wait(since_ns);
                     return Ok(Some(batch));
@@ -88,6 +103,34 @@ impl<'l> Epoch<'l> {
             scheduler.record()?.rest(scheduler.config().batches, consumed)
         };
         self.loader.driver.ask(rest).flatten()
+    }
+
+    /// Says how many damaged samples the part of this epoch had that was consumed before: they
+    /// count towards [`LoaderConfig::errors_max`].
+    pub fn count_errors_before(&mut self, errors: u64) {
+        self.errors += errors;
+    }
+
+    /// Damaged samples of the epoch so far.
+    pub fn errors(&self) -> u64 {
+        self.errors
+    }
+
+    /// Enters the damaged samples of a batch that is consumed where they are kept and counted.
+    fn settle(&mut self, batch: u32, mended: &[Mended]) -> Result<(), Error> {
+        let Some(last) = mended.last() else { return Ok(()) };
+        self.errors += mended.len() as u64;
+        if let Some(quarantine) = &mut self.loader.quarantine {
+            quarantine.add(batch, mended)?;
+        }
+        match self.loader.config.errors_max {
+            Some(limit) if self.errors > limit => {
+                let Damage { key, file, what, .. } = last.damage.clone();
+                let (epoch, errors) = (self.epoch, self.errors);
+                Err(Error::TooManyErrors { epoch, errors, limit, key, file, what })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Brings a proposal to all ranks. Where they come to nothing, the epoch fails.
@@ -146,7 +189,9 @@ impl<'l> Epoch<'l> {
         let generation = run.scheduler().summary().last_generation;
         let next = generation.max(self.loader.driver.generation_ahead()).saturating_add(2);
         self.loader.next_generation = self.loader.next_generation.max(next);
-        self.loader.learned = run.scheduler().learned();
+        let learned = run.scheduler().learned();
+        let before = std::mem::replace(&mut self.loader.learned, learned);
+        self.loader.known_before = before.common;
         for end in run.devices() {
             let Some(session) = end.session() else { continue };
             if run.ended_ns.is_none() {
@@ -192,6 +237,7 @@ fn collect(mut run: Run, loader: &Loader, now_ns: u64) -> EpochStats {
         batches: loader.batches,
         is_complete,
         samples: run.samples,
+        begun_ns: run.begun_ns,
         duration_ns,
         order_crc32c: stats::order_crc32c(run.records.iter().map(|record| record.batch)),
         wait: meters.wait.quantiles(),
@@ -199,6 +245,7 @@ fn collect(mut run: Run, loader: &Loader, now_ns: u64) -> EpochStats {
         read: meters.read.quantiles(),
         step: meters.step.quantiles(),
         fetch: meters.fetch.quantiles(),
+        bring: meters.bring.quantiles(),
         host_cpu_ns: 0,
         host_peak_resident_bytes: 0,
         host_bytes_read: meters.counters.bytes_read_device,
@@ -210,6 +257,7 @@ fn collect(mut run: Run, loader: &Loader, now_ns: u64) -> EpochStats {
         reused_batches: run.reused_batches,
         displacement: run.displacement(),
         events,
+        damage: run.damage.take(),
         records: run.records,
         checks: run.checks,
     }

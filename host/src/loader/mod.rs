@@ -16,16 +16,17 @@ pub(crate) use schedule::holders;
 use crate::batch::{Batch, Memory};
 use crate::config::{DeviceSource, LoaderConfig};
 use crate::cores::Bound;
+use crate::damage::Quarantine;
 use crate::device_link::fetch::Fetcher;
 use crate::device_link::{DeviceInfo, DeviceLink, LinkSetup};
 use crate::driver::{Driver, Labels, Prepared, RunSetup, device_name};
-use crate::places::Limits;
+use crate::places::{DEVICE_AHEAD, Limits};
 use crate::ring::Ring;
 use crate::worker::HostPreparer;
 use crate::{Error, StopHandle, worker};
 use meetpoint_format::recipe::TensorSpec;
 use meetpoint_prepare::Job;
-use meetpoint_scheduler::{BatchIndex, Config, DeviceId, Learned, Level, Record, Source};
+use meetpoint_scheduler::{BatchIndex, Common, Config, DeviceId, Learned, Level, Record, Source};
 use saving::Saving;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -58,8 +59,12 @@ pub struct Loader {
     next_generation: u32,
     /// What the epochs so far learned.
     learned: Learned,
+    /// What all ranks knew an epoch before that.
+    known_before: Option<Common>,
     /// What they measured of batches by their size.
     saving: Saving,
+    /// Where damaged samples are kept.
+    quarantine: Option<Quarantine>,
 }
 
 impl Loader {
@@ -75,6 +80,8 @@ impl Loader {
         let limits = Limits::plan(&config, batch_bytes, &held)?;
         let budget_bytes = config.memory_budget_bytes / u64::from(config.shares);
         let ring = Ring::new(limits.place_payload, budget_bytes, limits.places)?;
+        let quarantine = config.quarantine.as_deref();
+        let quarantine = quarantine.map(|path| Quarantine::open(path, &job.dataset)).transpose()?;
         let driver =
             Arc::new(Driver::new(config.stop.clone(), config.place_timeout, config.run_ahead));
         let mut loader = Self {
@@ -93,7 +100,9 @@ impl Loader {
             // 0 is what a device starts with: nothing was granted under it.
             next_generation: 1,
             learned: config.learned.clone(),
+            known_before: None,
             saving: Saving::default(),
+            quarantine,
             config,
         };
         // Tried once here, so that a wrong number is an error before anything is started.
@@ -105,8 +114,22 @@ impl Loader {
         loader.devices.resize(devices, None);
         for number in 0..devices {
             loader.open_link(number).map_err(|error| of_device(error, number, devices))?;
+            loader.note_reuse(number);
         }
         Ok(loader)
+    }
+
+    /// Says where a spool is too small to keep anything for other epochs.
+    fn note_reuse(&mut self, number: usize) {
+        if self.config.reuse && self.retained_most(number) == 0 {
+            let slots = self.limits.spools[number].slots_scheduled;
+            let name = device_name(number, self.limits.spools.len());
+            self.notice(format!(
+                "reuse keeps no batch of {name}: its spool has {slots} slots; raise spool.quota to \
+                 {} or more",
+                DEVICE_AHEAD + 2
+            ));
+        }
     }
 
     fn start_threads(&mut self) -> Result<(), Error> {
@@ -242,7 +265,8 @@ impl Loader {
         let session = |link: &DeviceLink| Arc::clone(link.session());
         let sessions = self.links.iter().map(|link| link.as_ref().map(session)).collect();
         let labels = labels.map(Arc::new);
-        Epoch::begin(self, RunSetup { epoch, config, sessions, labels, events })
+        let known_before = self.learned.common;
+        Epoch::begin(self, RunSetup { epoch, config, sessions, labels, events, known_before })
     }
 
     /// Where the batches of an epoch stand, if it is to be chosen which ones devices are given, and
@@ -287,8 +311,8 @@ impl Loader {
     /// A batch as the consumer gets it. A consumer that keeps more slots than the spool has to
     /// spare would starve the device, so what it keeps beyond is copied while the ring has room.
     fn hand_over(&self, epoch: u32, batch: BatchIndex, source: Source, ready: Prepared) -> Batch {
-        let len = self.job.batching.batch_len(batch.0);
-        let payload_bytes = len as usize * self.spec.bytes();
+        let payload_bytes = ready.contents.samples.len() * self.spec.bytes();
+        let len = u32::try_from(ready.contents.samples.len()).expect("batches have 32 bits");
         let mut memory = ready.memory;
         if let Memory::Slot(lease) = &mut memory {
             let limits = lease.session().spool().limits();

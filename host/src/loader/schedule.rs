@@ -24,6 +24,11 @@ impl Loader {
                 first_generation: self.next_generation,
             }
         });
+        let mut learned = self.learned.clone();
+        if self.config.run_ahead > 0 {
+            // Another rank's devices may have begun the epoch before the last agreement.
+            learned.common = self.known_before;
+        }
         Config {
             batches: self.batches,
             strategy: self.config.strategy,
@@ -34,7 +39,7 @@ impl Loader {
             stall_timeout_ns: clock::duration_ns(self.config.stall_timeout),
             stalls_max: STALLS_MAX,
             profile_batches: self.config.profile_batches,
-            learned: self.learned.clone(),
+            learned,
             replay: self.config.replay.clone(),
             ranks: self.config.ranks,
             costs: self.config.costs,

@@ -79,7 +79,8 @@ pub(super) fn open_job(config: &LoaderConfig) -> Result<Job, Error> {
     check_size(config, &cut)?;
     let rank = Rank { rank: config.rank, ranks: config.ranks };
     let batching = Batching::new(cut, rank, holders(config, &dataset)?)?;
-    Ok(Job { dataset, recipe: Arc::clone(&config.recipe), batching })
+    let (recipe, on_error) = (Arc::clone(&config.recipe), config.on_error.clone());
+    Ok(Job { dataset, recipe, batching, on_error })
 }
 
 /// Which device holds which parts.

@@ -5,6 +5,7 @@
 
 mod meters;
 
+pub use crate::damage::{DAMAGE_RECORDS_MAX, DamageRecord};
 pub use crate::driver::Displacement;
 pub use crate::events::Event;
 pub(crate) use meters::{Meter, peak_resident_bytes, reset_peak_resident};
@@ -25,6 +26,8 @@ pub struct EpochStats {
     pub is_complete: bool,
     /// Samples consumed.
     pub samples: u64,
+    /// When it began, of the system's monotonic clock.
+    pub begun_ns: u64,
     /// From the beginning of the epoch to the end of the last step.
     pub duration_ns: u64,
     /// Every batch in the order of consumption.
@@ -41,6 +44,8 @@ pub struct EpochStats {
     pub step: Quantiles,
     /// Time from a device's publish to the batch being ready in host memory.
     pub fetch: Quantiles,
+    /// Time within it in which a thread brought the batch in and checked it.
+    pub bring: Quantiles,
     /// CPU time of this process, all threads.
     pub host_cpu_ns: u64,
     /// Highest resident memory of this process since the epoch began (since the process began,
@@ -65,9 +70,30 @@ pub struct EpochStats {
     pub displacement: Option<Displacement>,
     /// Faults and what was done about them.
     pub events: Vec<Event>,
+    /// Damaged samples of batches that were consumed, and what was done about them.
+    pub damage: DamageStats,
     /// Checksums of the samples of every batch consumed, in that order; empty unless asked for.
     #[serde(skip)]
     pub checks: Vec<BatchCheck>,
+}
+
+/// The damaged samples of an epoch.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct DamageStats {
+    /// Left out: their batches were shorter.
+    pub left_out: u64,
+    /// Whose place another sample took.
+    pub replaced: u64,
+    /// Each of them, in the order in which their batches were consumed; the first
+    /// [`DAMAGE_RECORDS_MAX`] of the epoch.
+    pub records: Vec<DamageRecord>,
+}
+
+impl DamageStats {
+    /// All of them.
+    pub fn samples(&self) -> u64 {
+        self.left_out + self.replaced
+    }
 }
 
 /// Who prepared a batch.
@@ -119,10 +145,12 @@ pub struct BatchCheck {
     pub source: Preparer,
     /// Number of the device, where a device did.
     pub device: Option<u16>,
-    /// Indices in the dataset.
+    /// Indices in the dataset; where another sample took a damaged one's place, that of the place.
     pub samples: Vec<u64>,
     /// CRC-32C of each sample's tensor.
     pub crc32c: Vec<u32>,
+    /// Damaged samples that were left out.
+    pub left_out: Vec<u64>,
 }
 
 /// Quantiles of a time.

@@ -3,10 +3,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper fails its test by panicking")]
 
+mod damage;
 mod device_link;
 mod devices;
+mod explain;
 mod host_alone;
 mod job_file;
 mod ranks;
 mod run_ahead;
 mod support;
+mod trace;

@@ -59,6 +59,15 @@ impl<'a> Bits<'a> {
     #[inline(never)]
     fn refilled_bytewise(mut self) -> Self {
         self.count &= 63;
+        if let Some(bytes) = self.rest.first_chunk() {
+            // Those before the first byte that could be stuffed or begin a marker.
+            let bytes = u64::from_be_bytes(*bytes);
+            let plain = bytes_before_ff(bytes).min((63 - self.count) / 8);
+            let kept = bytes & !(u64::MAX >> (8 * plain));
+            self.next |= kept >> self.count;
+            self.count += 8 * plain;
+            self.rest = &self.rest[plain as usize..];
+        }
         while self.count < REFILLED {
             let byte = match self.rest {
                 [0xff, ..] => {
@@ -151,6 +160,15 @@ fn has_byte_ff(bytes: u64) -> bool {
     const ONES: u64 = u64::MAX / 255;
     // A byte of `!bytes` that is zero borrows from its highest bit.
     (!bytes).wrapping_sub(ONES) & bytes & (ONES << 7) != 0
+}
+
+/// Bytes before the first 0xff, the first byte being the highest; there are less than eight.
+#[inline(always)]
+fn bytes_before_ff(bytes: u64) -> u32 {
+    // The top bit of each byte that is 0xff: its lower bits carry, and its own is set.
+    const LOW: u64 = u64::MAX / 255 * 0x7f;
+    let found = ((bytes & LOW) + u64::MAX / 255) & bytes & !LOW;
+    (found.leading_zeros() / 8).min(7)
 }
 
 #[cfg(test)]

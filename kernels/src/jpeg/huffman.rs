@@ -100,8 +100,7 @@ fn for_each_code(spec: &HuffmanSpec, mut with: impl FnMut(u32, u32, u8)) {
 #[derive(Debug, Clone)]
 pub(super) struct AcTable {
     pub(super) codes: Codes,
-    /// By the next bits, one or two symbols with their values; [`TOO_LONG`] where not even one
-    /// fits.
+    /// By the next bits, one or two symbols with their values.
     ///
     /// ```text
     /// bits  0..6   bits of the data that they take
@@ -111,14 +110,48 @@ pub(super) struct AcTable {
     ///      19..26  first value
     ///      26..32  second value
     /// ```
+    ///
+    /// Where not even one fits, it is [`TOO_LONG`] and, if the code without its value does,
+    ///
+    /// ```text
+    /// bits  0..6   bits of code and value
+    ///      12..16  zeros before the value
+    ///      16..20  bits of the value
+    ///      20..24  bits of the code
+    /// ```
     pub(super) looks: Box<[u32; LOOKS]>,
     /// The same with one symbol each.
     singles: Box<[u32; LOOKS]>,
 }
 
-/// A look that finds no symbol: it leads behind the end of any block, so that one comparison finds
-/// this and symbols that fill a block.
+/// A look that finds no symbol with its value: it leads behind the end of any block, so that one
+/// comparison finds this and symbols that fill a block.
 const TOO_LONG: u32 = 63 << 6;
+
+/// A code that a look finds without the value behind it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Bare {
+    /// Zeros before the value.
+    pub(super) zeros: u32,
+    /// Bits of the value, not 0.
+    pub(super) size: u32,
+    /// Bits of the code.
+    pub(super) code: u32,
+}
+
+impl Bare {
+    /// What a look found, if it was this.
+    #[inline(always)]
+    pub(super) fn of(look: u32) -> Option<Self> {
+        let bare = Self { zeros: look >> 12 & 15, size: look >> 16 & 15, code: look >> 20 & 15 };
+        (first_step(look) == 63 && bare.code != 0).then_some(bare)
+    }
+
+    fn look(self) -> u32 {
+        let bits = self.code + self.size;
+        bits | TOO_LONG | self.zeros << 12 | self.size << 16 | self.code << 20
+    }
+}
 
 /// Most bits of the first value in a look, and of the second.
 const VALUE_BITS_MAX: [u32; 2] = [6, 5];
@@ -136,7 +169,14 @@ impl Table for AcTable {
         self.singles.fill(TOO_LONG);
         for_each_code(spec, |code, length, symbol| {
             let (zeros, size) = (u32::from(symbol >> 4), u32::from(symbol & 15));
+            if length > PEEK_BITS {
+                return;
+            }
             if length + size > PEEK_BITS || size > VALUE_BITS_MAX[0] {
+                let free = PEEK_BITS - length;
+                let from = (code << free) as usize;
+                let look = Bare { zeros, size, code: length }.look();
+                self.singles[from..from + (1 << free)].fill(look);
                 return;
             }
             for_each_value(code, length, size, |looks, value| {
@@ -152,9 +192,10 @@ impl Table for AcTable {
             let second = self.singles[bits << (first & 63) & (LOOKS - 1)];
             let length = (first & 63) + (second & 63);
             let is_end = |look: u32| second_step(look) != 0;
-            let has_one = first == TOO_LONG
+            let is_too_long = |look: u32| first_step(look) == 63;
+            let has_one = is_too_long(first)
                 || is_end(first)
-                || second == TOO_LONG
+                || is_too_long(second)
                 || length > PEEK_BITS
                 || first_value(second).unsigned_abs() >> VALUE_BITS_MAX[1] != 0;
             *pair = if has_one {
@@ -200,13 +241,15 @@ pub(super) fn second_value(look: u32) -> i32 {
 #[derive(Debug, Clone)]
 pub(super) struct DcTable {
     pub(super) codes: Codes,
-    /// By the next bits, a difference above six bits that say how many bits it takes; 0 where it
-    /// does not fit.
-    pub(super) looks: Box<[i16; LOOKS]>,
+    /// By the next bits; 0 where the code does not fit.
+    ///
+    /// ```text
+    /// bits  0..6   bits of code and difference
+    ///       6..10  bits of the difference
+    ///      10..14  bits of the code
+    /// ```
+    pub(super) looks: Box<[u16; LOOKS]>,
 }
-
-/// Most bits of a difference in a look, so that it fits with its sign.
-const DIFFERENCE_BITS_MAX: u32 = 9;
 
 impl Default for DcTable {
     fn default() -> Self {
@@ -217,17 +260,19 @@ impl Default for DcTable {
 impl Table for DcTable {
     fn fill(&mut self, spec: &HuffmanSpec) {
         self.codes.fill(spec);
-        self.looks.fill(0);
-        for_each_code(spec, |code, length, symbol| {
-            let size = u32::from(symbol & 15);
-            if length + size > PEEK_BITS || size > DIFFERENCE_BITS_MAX {
-                return;
-            }
-            for_each_value(code, length, size, |looks, value| {
-                self.looks[looks].fill((value << 6) as i16 | (length + size) as i16);
-            });
-        });
+        for (look, code) in self.looks.iter_mut().zip(self.codes.looks.iter()) {
+            let (length, size) = (code >> 8, code & 15);
+            let bits = length + size;
+            *look = if length == 0 { 0 } else { bits | size << 6 | length << 10 };
+        }
     }
+}
+
+/// The difference that the bits begin with, of which a look in [`DcTable::looks`] found the code.
+#[inline(always)]
+pub(super) fn difference(look: u16, bits: u64) -> i32 {
+    let (size, code) = (u32::from(look >> 6 & 15), u32::from(look >> 10 & 15));
+    extend(bits << code, size)
 }
 
 /// Calls `with` for each value of `size` bits behind a code, and for the looks that find both.
@@ -357,9 +402,19 @@ mod tests {
                     })
                 };
                 let Some(first) = one(bits, PEEK_BITS, VALUE_BITS_MAX[0]) else {
-                    assert_eq!(look, TOO_LONG, "{index:011b}");
+                    let bare = find_slowly(&spec, bits).filter(|(code, _)| *code <= PEEK_BITS);
+                    let bare = bare.map(|(code, symbol)| {
+                        let (zeros, size) = (u32::from(symbol >> 4), u32::from(symbol & 15));
+                        Bare { zeros, size, code }
+                    });
+                    assert_eq!(Bare::of(look), bare, "{index:011b}");
+                    assert_eq!(first_step(look), 63, "{index:011b}");
+                    if let Some(bare) = bare {
+                        assert_eq!(look & 63, bare.code + bare.size, "{index:011b}");
+                    }
                     continue;
                 };
+                assert_eq!(Bare::of(look), None, "{index:011b}");
                 let second = one(bits << first.0, PEEK_BITS - first.0, VALUE_BITS_MAX[1])
                     .filter(|_| !first.3);
                 let length = first.0 + second.map_or(0, |second| second.0);
@@ -384,25 +439,17 @@ mod tests {
         let spec = specs()[0];
         let mut table = DcTable::default();
         table.fill(&spec);
-        let mut found = 0;
         for index in 0..LOOKS as u64 {
-            let bits = index << (64 - PEEK_BITS);
+            let bits = index << (64 - PEEK_BITS) | 0x1f_1234_5678_9abc;
             let look = table.looks[index as usize];
-            let fits = find_slowly(&spec, bits).filter(|(length, size)| {
-                length + u32::from(*size) <= PEEK_BITS && u32::from(*size) <= DIFFERENCE_BITS_MAX
-            });
-            let expected = fits.map_or((0, 0), |(length, size)| {
-                let size = u32::from(size);
-                (length + size, extend(bits << length, size))
-            });
-            assert_eq!(
-                (u32::from(look as u16) & 63, i32::from(look >> 6)),
-                expected,
-                "{index:011b}"
-            );
-            found += u32::from(fits.is_some());
+            let Some((length, size)) = find_slowly(&spec, bits) else {
+                assert_eq!(look, 0, "{index:011b}");
+                continue;
+            };
+            let size = u32::from(size);
+            assert_eq!(u32::from(look) & 63, length + size, "{index:011b}");
+            assert_eq!(difference(look, bits), extend(bits << length, size), "{index:011b}");
         }
-        assert!(found > 1900, "{found} of 2048");
     }
 
     #[test]

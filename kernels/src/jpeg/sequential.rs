@@ -4,8 +4,8 @@
 use super::bits::{Bits, Place, REFILLED};
 use super::entry_points::EntryPoints;
 use super::huffman::{
-    AcTable, DcTable, END_OF_BLOCK, PEEK_BITS, Recent, extend, first_step, first_value,
-    second_step, second_value,
+    AcTable, Bare, DcTable, END_OF_BLOCK, PEEK_BITS, Recent, difference, extend, first_step,
+    first_value, second_step, second_value,
 };
 use super::markers::{COMPONENTS_MAX, Header, NATURAL, ScanComponent};
 use super::rows::BlockRows;
@@ -293,11 +293,15 @@ fn decode_block(
     bits.refill();
     let look = dc_table.looks[(bits.next >> (64 - PEEK_BITS)) as usize];
     let difference = if look != 0 {
-        bits.skip_low(look as u32);
-        i32::from(look >> 6)
+        let difference = difference(look, bits.next);
+        bits.skip_low(u32::from(look));
+        difference
     } else {
         decode_long_difference(bits, dc_table)?
     };
+    if !(1..=PEEK_BITS).contains(&(u32::from(look) & 63)) {
+        bits.refill();
+    }
     *dc = dc.wrapping_add(difference);
     block.0[0] = *dc as i16;
 
@@ -310,7 +314,7 @@ fn decode_block(
             // A symbol that fills the block must not take the next one with it, which is of the
             // next block.
             if first >= 63 {
-                last = decode_one(bits, ac_table, last, block)?;
+                last = decode_one(bits, (ac_table, look), last, block)?;
                 if last >= 63 {
                     break 'refill;
                 }
@@ -336,7 +340,7 @@ fn decode_block(
     }
 }
 
-/// Decodes a DC difference, and refills.
+/// Decodes a DC difference whose code is too long for a look.
 #[inline(always)]
 fn decode_long_difference(bits: &mut Bits<'_>, table: &DcTable) -> Result<i32, &'static str> {
     let (length, size) = table.codes.find(bits.next).ok_or(NO_CODE)?;
@@ -344,20 +348,25 @@ fn decode_long_difference(bits: &mut Bits<'_>, table: &DcTable) -> Result<i32, &
     let size = u32::from(size & 15);
     let difference = extend(bits.next, size);
     bits.skip(size);
-    bits.refill();
     Ok(difference)
 }
 
-/// Decodes one AC symbol behind a position; gives its own.
+/// Decodes one AC symbol behind a position; gives its own. The look is that at the next bits.
 #[inline(always)]
 fn decode_one(
     bits: &mut Bits<'_>,
-    table: &AcTable,
+    (table, look): (&AcTable, u32),
     last: u32,
     block: &mut Block,
 ) -> Result<u32, &'static str> {
     if bits.count() < SYMBOL_BITS_MAX {
         bits.refill();
+    }
+    if let Some(Bare { zeros, size, code }) = Bare::of(look) {
+        let place = last + 1 + zeros;
+        put(block, place, extend(bits.next << code, size) as i16);
+        bits.skip_low(look);
+        return Ok(place);
     }
     let (length, symbol) = table.codes.find(bits.next).ok_or(NO_CODE)?;
     bits.skip(length);

@@ -55,8 +55,8 @@ pub fn from_form(stored: &[u8]) -> Result<Vec<u8>, Error> {
 /// Which form bytes have, by their first ones.
 pub fn form_of(stored: &[u8]) -> Option<Form> {
     match stored.strip_prefix(&form::MAGIC)? {
-        [form::VERSION, 0, ..] => Some(Form::Fast),
-        [form::VERSION, 1, ..] => Some(Form::Compact),
+        [1 | 2, 0, ..] => Some(Form::Fast),
+        [1, 1, ..] => Some(Form::Compact),
         _ => None,
     }
 }

@@ -1,6 +1,7 @@
 //! One axis of a resize: what becomes of its positions, and which of them are needed.
 
 use super::coefficients::{Coefficients, Filter, pick};
+use crate::Cpu;
 use meetpoint_format::recipe::Interpolation;
 use std::ops::Range;
 
@@ -49,7 +50,7 @@ pub(super) struct Axis {
 
 impl Axis {
     /// Makes ready.
-    pub(super) fn prepare(&mut self, filter: Filter, span: &Span) {
+    pub(super) fn prepare(&mut self, cpu: Cpu, filter: Filter, span: &Span) {
         let Span { whole, source: (from, to), length, window } = span.clone();
         let nearest = filter.interpolation == Interpolation::Nearest;
         self.wanted = window.len();
@@ -66,7 +67,7 @@ impl Axis {
             self.needed = pick(&mut self.picks, whole, (from, to), length, window);
         } else {
             self.kind = Kind::Weigh;
-            self.needed = self.coefficients.compute(filter, whole, (from, to), length, window);
+            self.needed = self.coefficients.compute(cpu, filter, whole, (from, to), length, window);
         }
     }
 

@@ -145,8 +145,8 @@ impl Resizer {
     /// Makes ready for a picture. Returns the region of it that is to be fed.
     pub fn begin(&mut self, resize: &Resize) -> Region {
         let [across, down] = resize.spans();
-        self.across.prepare(resize.filter, &across);
-        self.down.prepare(resize.filter, &down);
+        self.across.prepare(self.passes.cpu, resize.filter, &across);
+        self.down.prepare(self.passes.cpu, resize.filter, &down);
         self.down_first = vertical_first(resize)
             && self.across.kind == Kind::Weigh
             && self.down.kind == Kind::Weigh;

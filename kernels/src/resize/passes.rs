@@ -20,7 +20,7 @@ pub(super) struct Line<'a> {
 /// The passes, with the weights in the order that the instruction set takes them.
 #[derive(Debug)]
 pub(super) struct Passes {
-    cpu: Cpu,
+    pub(super) cpu: Cpu,
     #[cfg(target_arch = "x86_64")]
     packed: avx2::Packed,
     /// Pairs of rows of a long run.

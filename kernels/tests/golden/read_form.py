@@ -1,6 +1,6 @@
 """A second reader of the coefficient form, written from docs/coefficient-form.md.
 
-    python read_form.py                  checks the forms of forms.txt against their hashes
+    python read_form.py                  checks the forms of forms*.txt against their hashes
     python read_form.py FILE             prints size, form and hash of a stored form
 
 It decodes slowly and plainly, and shares no code with the reader in Rust. Only the code lengths
@@ -110,9 +110,9 @@ class Form:
         if head.take(8) != b"\x89MPC\r\n\x1a\n":
             raise ValueError("no coefficient form")
         version, form, self.colour, components, tables = head.unpack("5B")
-        if version != 1 or form > 1:
+        if (version, form) not in [(1, 0), (2, 0), (1, 1)]:
             raise ValueError("unknown version or form")
-        self.form = ["fast", "compact"][form]
+        self.version, self.form = version, ["fast", "compact"][form]
         self.width, self.height = head.unpack("2H")
         self.sampling = []
         for _ in range(components):
@@ -155,6 +155,7 @@ class Form:
     def row(self, data):
         read = self.fast_row if self.form == "fast" else self.compact_row
         classes, differences, groups = read(data)
+        natural_order = self.form == "fast" and self.version == 2
         block, before = 0, None
         above, last = 0, None
         for component, _kind, wide in self.lines():
@@ -164,10 +165,17 @@ class Form:
             for index in range(wide):
                 before = int16(before + differences[block])
                 above = before if index == 0 else above
-                zigzag = [before] + sum(groups.get(block, []), [])
                 natural = [0] * 64
-                for value, place in zip(zigzag, ZIGZAG):
-                    natural[place] = value
+                if natural_order:
+                    for index_of, group in enumerate(groups[block]):
+                        for number, value in enumerate(group):
+                            row = 2 * (index_of // 2) + number // 4
+                            natural[8 * row + 4 * (index_of % 2) + number % 4] = value
+                    natural[0] = before
+                else:
+                    zigzag = [before] + sum(groups.get(block, []), [])
+                    for value, place in zip(zigzag, ZIGZAG):
+                        natural[place] = value
                 self.planes[component].append(natural)
                 block += 1
 
@@ -189,17 +197,30 @@ class Form:
             stored = source.take((count + 1) // 2)
             return [half for byte in stored for half in (byte & 15, byte >> 4)][:count]
 
-        def group(code):
+        def numbers(code):
             bits = 16 if code == 15 else code
-            folded = int.from_bytes(source.take(bits), "little")
-            numbers = [folded >> (bits * index) & ((1 << bits) - 1) for index in range(8)]
-            return [number >> 1 ^ -(number & 1) for number in numbers]
+            stored = int.from_bytes(source.take(bits), "little")
+            return bits, [stored >> (bits * index) & ((1 << bits) - 1) for index in range(8)]
+
+        def group(code):
+            return [number >> 1 ^ -(number & 1) for number in numbers(code)[1]]
+
+        def signed_group(code):
+            bits, stored = numbers(code)
+            return [number - (1 << bits) if number >> (bits - 1) else number
+                    for number in stored] if bits else stored
 
         classes = nibbles(blocks)
         codes = nibbles(len(dc_groups))
         differences = []
         for code, count in zip(codes, dc_groups):
             differences += group(code)[:count]
+        if self.version == 2:
+            widths = [nibbles(2 * of_block) for of_block in classes]
+            groups = [[signed_group(code) for code in codes] for codes in widths]
+            if source.at != len(data):
+                raise ValueError("bytes behind a row")
+            return classes, differences, groups
         order = [b for _, which, found in self.members(classes) for b in found]
         widths = {block: nibbles(2 * classes[block]) for block in order}
         groups = {block: [group(code) for code in widths[block]] for block in order}
@@ -288,7 +309,8 @@ def main():
         form = Form(pathlib.Path(sys.argv[1]).read_bytes())
         print(f"{form.form} {form.width}x{form.height} {form.sampling} {form.hash()}")
         return
-    for line in (HERE / "forms.txt").read_text().splitlines():
+    files = [HERE / "forms.txt", HERE / "forms_v1.txt"]
+    for line in (line for file in files for line in file.read_text().splitlines()):
         name, stored = line.split(" : ")
         digits, expected = stored.split()
         form = Form(bytes.fromhex(digits))

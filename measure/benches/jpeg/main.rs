@@ -9,6 +9,7 @@
 //! --sweeps N       times that everything is measured, each with other crops; 5
 //! --pictures N     most pictures that are taken
 //! --sets given     leaves out the set that is made of the given pictures
+//! --methods TEXT   measures only methods whose names contain it
 //! --boxes FILE     writes which crops were drawn, for peers in other languages
 //! --samples FILE   writes what our sample method makes in the first sweep, picture after picture
 //! ```
@@ -68,7 +69,8 @@ const STORED: &[Stored] = &[
 ];
 
 fn main() -> anyhow::Result<()> {
-    let own = ["dir", "cpu", "sweeps", "pictures", "sets", "boxes", "samples", simd::CHILD];
+    let own =
+        ["dir", "cpu", "sweeps", "pictures", "sets", "methods", "boxes", "samples", simd::CHILD];
     let options = Options::from_args(&own)?;
     if let Some(path) = options.own.get(simd::CHILD) {
         return simd::child(path.as_ref());
@@ -87,7 +89,8 @@ fn main() -> anyhow::Result<()> {
     let mut given = sets::given(dir, pictures_max, count)?;
     let only_given = options.own.get("sets").is_some_and(|sets| sets == "given");
     let mut sets = if only_given { Vec::new() } else { sets::others(&given)? };
-    methods::keep_what_all_decode(&mut given, &mut methods(cpu)?, &mut report);
+    let wanted = options.own.get("methods").map_or("", String::as_str);
+    methods::keep_what_all_decode(&mut given, &mut methods(cpu, "")?, &mut report);
     if let Some(path) = options.own.get("boxes") {
         sets::write_boxes(&given, sweeps, path.as_ref())?;
     }
@@ -97,7 +100,7 @@ fn main() -> anyhow::Result<()> {
     simd::note(&given, &mut report)?;
     sets.insert(0, given);
     for set in &sets {
-        measure(set, cpu, sweeps, &mut report)?;
+        measure(set, methods(cpu, wanted)?, sweeps, &mut report)?;
     }
     report.finish(&options)
 }
@@ -112,16 +115,21 @@ fn cpu(name: Option<&str>) -> anyhow::Result<Cpu> {
     Ok(cpu)
 }
 
-/// All that is measured, ours and others'.
-fn methods(cpu: Cpu) -> anyhow::Result<Vec<Method>> {
+/// All that is measured, ours and others', whose names contain a text.
+fn methods(cpu: Cpu, wanted: &str) -> anyhow::Result<Vec<Method>> {
     let ours = ours::methods(cpu)?;
     #[cfg(feature = "libjpeg-turbo")]
-    let ours = ours.into_iter().chain(turbo::methods()).collect();
-    Ok(ours)
+    let ours: Vec<Method> = ours.into_iter().chain(turbo::methods()).collect();
+    Ok(ours.into_iter().filter(|method| method.name.contains(wanted)).collect())
 }
 
-fn measure(set: &Set, cpu: Cpu, sweeps: u32, report: &mut Report) -> anyhow::Result<()> {
-    let measured = methods::measure(set, methods(cpu)?, sweeps)?;
+fn measure(
+    set: &Set,
+    methods: Vec<Method>,
+    sweeps: u32,
+    report: &mut Report,
+) -> anyhow::Result<()> {
+    let measured = methods::measure(set, methods, sweeps)?;
     let megapixels = set.pixels() as f64 / set.pictures.len() as f64 / 1e6;
     report.note(format!(
         "{}: {} pictures, {:.1} KB and {megapixels:.3} Mpixel on average",

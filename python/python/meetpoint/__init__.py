@@ -17,6 +17,7 @@ when the first batch is there.
 from __future__ import annotations
 
 from . import errors, transforms
+from ._damage import DamagedSample
 from ._dataset import Columns, Dataset, Sample, open
 from ._loader import Emulated, Loader
 from ._native import Batch, Tensor
@@ -26,6 +27,7 @@ from ._writer import Writer
 from .errors import (
     BudgetError,
     ClosedError,
+    DamageLimitError,
     DatasetError,
     DeviceError,
     DeviceWarning,
@@ -48,6 +50,8 @@ __all__ = [
     "BudgetError",
     "ClosedError",
     "Columns",
+    "DamageLimitError",
+    "DamagedSample",
     "Dataset",
     "DatasetError",
     "DeviceError",

@@ -40,8 +40,8 @@ _AS_IT_IS: Dict[str, Any] = {
 }
 
 _VALUES = {
-    "pin_memory": "batches lie in pageable memory; leave it out, and copy to the accelerator with "
-    "tensor.to(device)",
+    "pin_memory": 'batches lie in pageable memory, and only output="torch" can pin them; leave it '
+    "out",
     "timeout": "every wait is bounded already, and ends with the host preparing the batch itself; "
     "stall_timeout says when a device is given up",
 }

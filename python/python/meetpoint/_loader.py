@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import atexit
 import os
-import sys
 import warnings
 import weakref
+from collections import deque
 from types import TracebackType
 from typing import (
+    TYPE_CHECKING,
     Any,
     Callable,
+    Deque,
     Dict,
     Iterator,
     List,
@@ -22,13 +24,17 @@ from typing import (
     Union,
 )
 
-from . import _native
+from . import _distributed, _native, _pinned
 from ._arguments import refuse_unknown, take_torch_names
+from ._damage import DamagedSample, OnError
 from ._program import own_command
-from ._state import Position, check_state
+from ._state import Position, position_of
 from ._torchvision import is_of_torchvision
 from .errors import DeviceWarning, SettingError
 from .transforms import Compose, Transform, from_torchvision
+
+if TYPE_CHECKING:
+    from ._observe import Energy, Explanation, MetricsServer, Replay
 
 __all__ = ["Emulated", "Loader"]
 
@@ -36,6 +42,8 @@ _OUTPUTS = ("numpy", "dlpack", "torch", "jax")
 _COLUMNS = ("image", "label", "sample", "key")
 # Epochs of which a report keeps everything; of those before, all but the batches one by one.
 _WHOLE_EPOCHS = 4
+# Damaged samples that are remembered.
+_ERRORS_KEPT = 10_000
 
 # In the events of an epoch, what says that a device does no more, or nothing for now.
 _LOSSES = ("was lost", "no more work", "published nothing in time")
@@ -95,8 +103,8 @@ class Loader:
     Iterating gives ``(images, labels)`` for every batch of an epoch: ``images`` has the shape
     [batch, height, width, 3], or [batch, 3, height, width] where the recipe says so, and the
     recipe's dtype; ``labels`` are int64 (int32 for ``"jax"``), or ``None`` where the dataset has
-    none. Each ``iter()`` begins the next epoch, with an order and draws of its own; only the
-    latest iteration goes on. Memory of a batch is its own until the last array that shows it is
+    none. Each ``iter()`` begins the next epoch, with an order and draws of its own (the same one
+    where no batch of it was taken); only the latest iteration goes on. Memory of a batch is its own until the last array that shows it is
     gone.
 
     :param dataset: folder of a packed dataset (:func:`meetpoint.pack` makes one).
@@ -122,15 +130,28 @@ class Loader:
     :param rank: which of ``world_size`` processes this is; from ``torch.distributed`` where that
         was initialised. All ranks take the same number of steps.
     :param world_size: processes that share every epoch.
+    :param rendezvous: where ranks with devices meet, to agree on the source of every step:
+        ``"unix:PATH"`` (one machine) or ``"tcp:HOST:PORT"`` of rank 0, the same for all. Without,
+        ``torch.distributed`` introduces them to each other.
+    :param rank_timeout: seconds that ranks wait for each other. One whose process ends is noticed
+        at once.
     :param output: ``"numpy"``, ``"torch"``, ``"jax"``, or ``"dlpack"``: tensors that any library
-        takes with its ``from_dlpack``. Nothing is copied.
+        takes with its ``from_dlpack``. Nothing is copied, but with torch's ``pin_memory=True``
+        where torch finds CUDA: then every batch is copied into pinned memory.
     :param columns: some of ``"image"``, ``"label"``, ``"sample"`` (number in the dataset) and
         ``"key"``; iterating then gives dictionaries of these.
-    :param on_error: what a sample that does not read or decode is: only ``"raise"`` is there.
+    :param on_error: what is done about a sample that does not read or decode: ``"raise"``,
+        ``"skip"`` (its batch is shorter, and left out where nothing is left of it), ``"replace"``
+        (another sample takes its place, the same one whoever prepares the batch), or a function
+        that is given a :class:`DamagedSample` and gives one of these words. It is called on a
+        thread of the loader, each time that such a sample is met; several may call it at a time.
+    :param max_errors: most damaged samples of an epoch; one more is a :class:`DamageLimitError`.
+    :param quarantine: file to which a line of JSON is added for every damaged sample, once.
     :param stall_timeout: seconds after which a device that says nothing is given up.
     :raises SettingError: an argument out of its range.
     :raises DatasetError: the dataset does not open.
     :raises DeviceError: a device cannot be started or reached.
+    :raises RankError: the other ranks did not come, or are to run something else.
     """
 
     def __init__(
@@ -153,9 +174,13 @@ class Loader:
         spool_folder: Union[str, "os.PathLike[str]", None] = None,
         rank: Optional[int] = None,
         world_size: Optional[int] = None,
+        rendezvous: Optional[str] = None,
+        rank_timeout: float = 1800.0,
         output: str = "numpy",
         columns: Optional[Sequence[str]] = None,
-        on_error: str = "raise",
+        on_error: OnError = "raise",
+        max_errors: Optional[int] = None,
+        quarantine: Union[str, "os.PathLike[str]", None] = None,
         stall_timeout: float = 2.0,
         **torch_names: Any,
     ) -> None:
@@ -163,27 +188,33 @@ class Loader:
             key: it for key, it in locals().items() if key not in ("self", "torch_names")
         }
         self._arguments.update(torch_names)
+        # Of the outputs only torch's knows pinned memory.
+        pin = bool(torch_names.pop("pin_memory", False)) if output == "torch" else False
         named = take_torch_names(torch_names, workers=workers, prefetch=prefetch)
         refuse_unknown(torch_names)
-        if on_error != "raise":
-            raise SettingError(
-                f"on_error is {on_error!r}; a sample that does not decode can only be an error "
-                '("raise"): leave it out when packing, with meetpoint.pack(..., on_error="skip")'
-            )
-        self._convert = _converter(output)
+        self._convert = _pinned.converter() if pin else _converter(output)
         self._columns = _check_columns(columns)
         self._recipe = _as_compose(recipe)
         sockets, commands = _devices(device)
-        rank, world_size = _ranks(rank, world_size)
+        rank, world_size = _distributed.ranks(rank, world_size)
         has_devices = bool(sockets or commands)
         if strategy == "auto" and not has_devices:
             strategy = "host-only"
         self._strategy = strategy
         self._dataset = os.fspath(dataset)
+        recipe_toml = self._recipe.to_toml()
+        meeting: Optional["_native.Meeting"] = None
+        if world_size > 1 and has_devices and strategy != "host-only":
+            job = (
+                f"strategy {strategy} (order {order}, window {window}), batches of {batch_size} "
+                f"(drop_last {drop_last}, shuffle {shuffle}, seed {seed}), and the recipe\n"
+                + recipe_toml
+            )
+            meeting = _distributed.meeting(rank, world_size, rendezvous, job, rank_timeout)
         self._native = _native.Loader(
             {
                 "dataset": self._dataset,
-                "recipe": self._recipe.to_toml(),
+                "recipe": recipe_toml,
                 "batch_size": batch_size,
                 "drop_last": drop_last,
                 "shuffle": shuffle,
@@ -200,7 +231,12 @@ class Loader:
                 "spool_folder": None if spool_folder is None else os.fspath(spool_folder),
                 "rank": rank,
                 "ranks": world_size,
+                "meeting": meeting,
+                "rank_timeout": rank_timeout,
                 "stall_timeout": stall_timeout,
+                "on_error": on_error,
+                "max_errors": max_errors,
+                "quarantine": None if quarantine is None else os.fspath(quarantine),
             }
         )
         self._fixed: Dict[str, Any] = {
@@ -211,12 +247,17 @@ class Loader:
             "shuffle": shuffle,
             "seed": seed,
             "world_size": world_size,
+            "rank": rank,
         }
+        self._resumed: List[str] = []
         self._batches = self._native.batches
         self._position = Position(epoch=0)
-        self._iterator: Optional[_Iterator] = None
+        # Who leaves a loop drops it, and with it what goes on for it.
+        self._iterator: Optional["weakref.ref[_Iterator]"] = None
         self._epochs: List[Dict[str, Any]] = []
         self._keys: Optional[_native.Dataset] = None
+        self._damaged: Deque[DamagedSample] = deque(maxlen=_ERRORS_KEPT)
+        self._replayed_step: Optional[float] = None
         _open_loaders.add(self)
 
     def __len__(self) -> int:
@@ -257,21 +298,26 @@ class Loader:
     def __iter__(self) -> "_Iterator":
         self._end_iterator()
         position = self._position
-        if position.is_begun:
+        # Of an iteration that nobody took a batch from, nothing is over: Lightning begins twice.
+        if position.is_begun and (position.is_used or len(position) >= self._batches):
             position = Position(epoch=position.epoch + 1)
         position = position.begun()
         self._position = position
         is_whole = len(position) >= self._batches
         record = position.record if position.strategy == self._strategy else None
-        serial = None if is_whole else self._native.begin(position.epoch, position.ranges, record)
+        serial = None
+        if not is_whole:
+            serial = self._native.begin(position.epoch, position.ranges, record, position.errors)
         position.strategy = self._strategy
-        self._iterator = _Iterator(self, serial, position)
-        return self._iterator
+        iterator = _Iterator(self, serial, position)
+        self._iterator = weakref.ref(iterator)
+        return iterator
 
     def _end_iterator(self) -> None:
-        if self._iterator is not None:
-            self._iterator._close()
-            self._iterator = None
+        iterator = None if self._iterator is None else self._iterator()
+        self._iterator = None
+        if iterator is not None:
+            iterator._close()
 
     def _deliver(self, batch: _native.Batch) -> Any:
         images = self._convert(batch.images)
@@ -305,7 +351,7 @@ class Loader:
             position = Position(epoch=position.epoch + 1)
         return {"version": 1, **self._fixed, **position.to_dict()}
 
-    def load_state_dict(self, state: Dict[str, Any]) -> None:
+    def load_state_dict(self, state: Union[Dict[str, Any], Sequence[Dict[str, Any]]]) -> None:
         """The next iteration gives the batches that were left when the state was taken.
 
         Under ``host-only``, ``device-only`` and ``windowed`` they come in the order in which they
@@ -313,11 +359,25 @@ class Loader:
         ``wrr`` has no order of its own: the same batches come. The number of workers, the devices
         and the strategy may be others.
 
-        :raises StateError: the state is of another dataset, recipe, seed, batch size or world size.
+        So may the number of ranks: what all of them had left is cut anew, in whole batches. Where
+        it does not divide, the fewest batches come twice (with ``drop_last``: are left out) that
+        give all ranks equal steps; :meth:`report` says how many. Give the states of all ranks as a
+        list, or any one of them where ranks consume in order (``host-only``, ``device-only``).
+
+        :raises StateError: the state is of another dataset, recipe, seed or batch size, or says
+            too little.
         """
-        position = check_state(state, self._fixed, self._batches)
+        samples = self._native.samples
+        position, self._resumed = position_of(state, self._fixed, samples, self._batches)
         self._end_iterator()
         self._position = position
+
+    def errors(self) -> List[DamagedSample]:
+        """The damaged samples of the batches that were handed out, the last 10,000 of them.
+
+        Empty under ``on_error="raise"``, where the first one is an exception.
+        """
+        return list(self._damaged)
 
     def report(self) -> Dict[str, Any]:
         """What was measured: ``epochs``, as in the reports of `meetpoint run`, and ``notices``.
@@ -336,8 +396,91 @@ class Loader:
             "batches": self._batches,
             "samples": self._native.samples,
             "epochs": list(self._epochs),
-            "notices": self._native.notices,
+            "notices": [*self._native.notices, *self._resumed],
         }
+
+    def explain(self) -> Optional["Explanation"]:
+        """Whether loading held the last epoch up, which stage of it, and what would be gained.
+
+        Of an epoch that has ended, with two batches or more; ``None`` where there is none. After
+        :meth:`replay` what would be gained is measured, else it is worked out of the steps.
+        """
+        from ._observe import explanation
+
+        text = self._native.explain(self._replayed_step)
+        return None if text is None else explanation(text)
+
+    def replay(self, batches: int = 4, steps: int = 64) -> "Replay":
+        """The first batches of the next epoch, over and over, with nothing prepared meanwhile.
+
+        Train on it for a while: how long its steps take is the pace of training that never waits,
+        with which :meth:`explain` goes on. The epoch that it takes batches from is begun again by
+        the next iteration; its state is as it was.
+
+        :param batches: how many different ones are kept.
+        :param steps: how many are given.
+        """
+        from ._observe import Replay
+
+        if batches < 1 or steps < 1:
+            raise SettingError(f"batches is {batches} and steps is {steps}; both are at least 1")
+        before, damaged = self._position, list(self._damaged)
+        kept: List[Any] = []
+        for batch in self:
+            kept.append(batch)
+            if len(kept) == batches:
+                break
+        self._end_iterator()
+        self._position = before
+        self._damaged = deque(damaged, maxlen=_ERRORS_KEPT)
+
+        def done(seconds: float) -> None:
+            self._replayed_step = seconds
+
+        return Replay(kept, steps, done)
+
+    def energy(self, power: Union[str, "os.PathLike[str]", None] = None) -> "Energy":
+        """The energy of a ``with`` block, each figure with its source.
+
+        ::
+
+            with loader.energy() as energy:
+                for images, labels in loader:
+                    ...
+            print(energy)
+
+        :param power: the model of watts: a preset's name (``server``, ``desktop``, …) or a TOML
+            file; ``None`` for the default preset.
+        """
+        from ._observe import Energy
+
+        return Energy(self._native, None if power is None else os.fspath(power))
+
+    def trace(self, path: Union[str, "os.PathLike[str]"]) -> int:
+        """Writes the last four epochs that ended as a trace for ui.perfetto.dev or Chrome.
+
+        Who prepared which batch when, what the consumer waited for, how many batches were ready,
+        and what went wrong. An epoch under way is not in it; of more than 200,000 batches the last
+        are, and the file says how many are not.
+
+        :returns: events written.
+        """
+        events, _ = self._native.write_trace(os.fspath(path))
+        return events
+
+    def metrics(self) -> str:
+        """Counters and histograms as Prometheus scrapes them (OpenMetrics text)."""
+        return self._native.metrics()
+
+    def serve_metrics(self, port: int = 0, host: str = "127.0.0.1") -> "MetricsServer":
+        """Answers ``GET /metrics`` until the server that it gives is closed.
+
+        :param port: 0 for any that is free; the server says which.
+        :param host: address to listen on; only this machine can ask where nothing is given.
+        """
+        from ._observe import MetricsServer
+
+        return MetricsServer(self.metrics, host, port)
 
     @property
     def device_processes(self) -> List[int]:
@@ -391,14 +534,20 @@ class _Iterator(Iterator[Any]):
         loader = self._loader
         if loader is None or self._serial is None:
             raise StopIteration
-        batch = self._native.next(self._serial)
-        self._warned = loader._tell(self._warned)
-        if batch is None:
-            self._loader = None
-            raise StopIteration
-        self._left -= 1
-        self._position.add(batch.index, self._native.rest_record)
-        return loader._deliver(batch)
+        while True:
+            batch = self._native.next(self._serial)
+            self._warned = loader._tell(self._warned)
+            if batch is None:
+                self._loader = None
+                raise StopIteration
+            self._left -= 1
+            self._position.add(batch.index, self._native.rest_record)
+            damaged = [DamagedSample(**record) for record in batch.damaged]
+            self._position.errors += len(damaged)
+            loader._damaged.extend(damaged)
+            # Every sample of it was left out.
+            if len(batch) > 0:
+                return loader._deliver(batch)
 
     def _close(self) -> None:
         if self._loader is not None and self._serial is not None:
@@ -467,18 +616,6 @@ def _devices(device: Union[Device, Sequence[Device]]) -> Tuple[List[str], List[L
                 '"unix:PATH", or a list of those'
             )
     return sockets, commands
-
-
-def _ranks(rank: Optional[int], world_size: Optional[int]) -> Tuple[int, int]:
-    if (rank is None) != (world_size is None):
-        raise SettingError("rank and world_size belong together; give both or neither")
-    if rank is not None and world_size is not None:
-        return rank, world_size
-    torch: Any = sys.modules.get("torch")
-    distributed = getattr(torch, "distributed", None)
-    if distributed is not None and distributed.is_available() and distributed.is_initialized():
-        return int(distributed.get_rank()), int(distributed.get_world_size())
-    return 0, 1
 
 
 def _check_columns(columns: Optional[Sequence[str]]) -> Optional[List[str]]:

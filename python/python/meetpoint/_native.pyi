@@ -1,7 +1,20 @@
 """The runtime. Use the package ``meetpoint``, which wraps it; only tensors and batches are met
 by its users."""
 
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, TypedDict, final
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    List,
+    Optional,
+    Sequence,
+    Tuple,
+    TypedDict,
+    Union,
+    final,
+)
+
+from ._damage import DamagedSample
 
 class Output(TypedDict):
     """What a recipe makes of a picture."""
@@ -22,6 +35,26 @@ class Described(TypedDict):
     hash: str
     is_deterministic: bool
     output: Optional[Output]
+
+@final
+class RankListener:
+    """A listening socket of rank 0, for ``unix:PATH`` or ``tcp:HOST:PORT`` (port 0: any)."""
+
+    def __new__(cls, place: str) -> RankListener: ...
+    @property
+    def port(self) -> Optional[int]:
+        """Of TCP."""
+
+class Meeting(TypedDict):
+    """Where ranks meet; every key must be there."""
+
+    place: str
+    token: bytes
+    """32 bytes that all ranks know."""
+    listener: Optional[RankListener]
+    """Rank 0's, where it listens already."""
+    job: str
+    """What this rank is to run; the same for all."""
 
 class Settings(TypedDict):
     """What a loader is made with; every key must be there."""
@@ -47,8 +80,15 @@ class Settings(TypedDict):
     spool_folder: Optional[str]
     rank: int
     ranks: int
+    meeting: Optional[Meeting]
+    """Where the ranks meet, if they have something to agree on."""
+    rank_timeout: float
+    """Seconds."""
     stall_timeout: float
     """Seconds."""
+    on_error: Union[str, Callable[[DamagedSample], str]]
+    max_errors: Optional[int]
+    quarantine: Optional[str]
 
 @final
 class Tensor:
@@ -99,6 +139,9 @@ class Batch:
     def samples(self) -> List[int]:
         """Numbers of its samples in the dataset."""
     @property
+    def damaged(self) -> List[Dict[str, Any]]:
+        """Its damaged samples and what was done about them, as :class:`DamagedSample` takes them."""
+    @property
     def index(self) -> int:
         """Index in the epoch."""
     @property
@@ -137,8 +180,10 @@ class Loader:
         epoch: int,
         consumed: Sequence[Tuple[int, int]] = ...,
         record: Optional[str] = None,
+        errors: int = 0,
     ) -> int:
-        """Begins an epoch, without the batches of these ranges; a number for ``next``."""
+        """Begins an epoch, without the batches of these ranges, which had so many damaged samples;
+        a number for ``next``."""
     def next(self, serial: int) -> Optional[Batch]:
         """The next batch, waiting for it while other threads run; ``None`` at the end."""
     def abandon(self, serial: int) -> None:
@@ -150,8 +195,22 @@ class Loader:
         """What happened since this was asked last."""
     def take_finished(self) -> List[str]:
         """What was measured of the epochs that ended since this was asked last, as JSON."""
+    def explain(self, replayed_step: Optional[float] = None) -> Optional[str]:
+        """What held the last epoch up, as JSON; ``replayed_step`` are seconds of a step on ready
+        batches."""
+    def write_trace(self, path: str) -> Tuple[int, int]:
+        """Events written, and batches left out."""
+    def metrics(self) -> str:
+        """OpenMetrics text."""
+    def begin_energy(self, power: Optional[str] = None) -> Energy: ...
+    def end_energy(self, energy: Energy) -> str:
+        """What was measured and what the model says, as JSON."""
     def close(self) -> None:
         """Ends threads and devices."""
+
+@final
+class Energy:
+    """An interval whose energy is asked for."""
 
 @final
 class Dataset:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
+from . import _reshard
 from .errors import StateError
 
 _WORDS = {
@@ -13,8 +14,9 @@ _WORDS = {
     "drop_last": "drop_last",
     "shuffle": "shuffle",
     "seed": "seed",
-    "world_size": "world size",
 }
+
+State = Dict[str, Any]
 
 
 class Position:
@@ -26,16 +28,23 @@ class Position:
         ranges: Optional[List[Tuple[int, int]]] = None,
         record: Optional[str] = None,
         strategy: Optional[str] = None,
+        errors: int = 0,
     ) -> None:
         self.epoch = epoch
         self.ranges: List[Tuple[int, int]] = ranges or []
         self.record = record
         self.strategy = strategy
+        self.errors = errors
+        """Damaged samples of the batches that were handed out."""
         self.is_begun = False
+        # A batch was handed out since it began.
+        self.is_used = False
 
     def begun(self) -> "Position":
         """The same, of an iteration that has begun."""
-        copy = Position(self.epoch, list(self.ranges), self.record, self.strategy)
+        copy = Position(
+            self.epoch, list(self.ranges), self.record, self.strategy, self.errors
+        )
         copy.is_begun = True
         return copy
 
@@ -45,6 +54,7 @@ class Position:
     def add(self, batch: int, record: Optional[str]) -> None:
         """A batch was handed out; ``record`` fixes the order of the rest."""
         self.record = record
+        self.is_used = True
         ranges = self.ranges
         at = next((at for at, (start, _) in enumerate(ranges) if start > batch), len(ranges))
         joins_left = at > 0 and ranges[at - 1][1] == batch
@@ -60,11 +70,59 @@ class Position:
             "consumed": [list(pair) for pair in self.ranges],
             "record": self.record,
             "strategy": self.strategy,
+            "errors": self.errors,
         }
 
 
-def check_state(state: Dict[str, Any], fixed: Dict[str, Any], batches: int) -> Position:
-    """The position that a state is of; it must be of this loader's batches."""
+def position_of(
+    states: Union[State, Sequence[State]], fixed: State, samples: int, batches: int
+) -> Tuple[Position, List[str]]:
+    """The position of this rank by its state, or by those of all ranks, and what is to be said.
+
+    Each state must be of this loader's batches; the number of ranks may have been another.
+    """
+    several = [states] if isinstance(states, dict) else list(states)
+    if not several:
+        raise StateError("there is no state in the list; give one of each rank")
+    for state in several:
+        _check_state(state, fixed, samples)
+    first = several[0]
+    for state in several:
+        for name in ("epoch", "world_size"):
+            if state.get(name) != first.get(name):
+                raise StateError(
+                    f"the states are of different epochs or numbers of ranks: {name} is "
+                    f"{first.get(name)!r} and {state.get(name)!r}; give those of one checkpoint"
+                )
+    rank, world_size = fixed["rank"], fixed["world_size"]
+    if int(first["world_size"]) == world_size:
+        own = [state for state in several if state["rank"] == rank]
+        if own or not _is_prefix(first):
+            if not own:
+                raise StateError(
+                    f"the state is of rank {first['rank']}, this is rank {rank}: with strategy "
+                    f"{first['strategy']!r} ranks do not consume the same; load its own state"
+                )
+            first = own[0]
+        return _as_it_was(first, batches), []
+    counted = (samples, fixed["batch_size"], fixed["drop_last"])
+    epoch = _reshard.Epoch(*counted, rank, world_size, batches)
+    rest = _reshard.rest(epoch, _reshard.consumed_in_row(several))
+    said = f"epoch {first['epoch']}, begun by {first['world_size']} ranks, goes on with {world_size}"
+    if rest.repeated:
+        said += f"; {rest.repeated} batches come twice so that all ranks take equal steps"
+    if rest.left_out:
+        said += f"; {rest.left_out} batches are left out so that all ranks take equal steps"
+    return Position(int(first["epoch"]), rest.consumed, None, first["strategy"]), [said]
+
+
+def _is_prefix(state: State) -> bool:
+    """Whether what was consumed are the first batches, so that it is the same for all ranks."""
+    ranges = state["consumed"]
+    return not ranges or (len(ranges) == 1 and ranges[0][0] == 0)
+
+
+def _check_state(state: State, fixed: State, samples: int) -> None:
     if state.get("version") != 1:
         raise StateError(
             f"the state has version {state.get('version')!r}, this program reads version 1; "
@@ -76,9 +134,22 @@ def check_state(state: Dict[str, Any], fixed: Dict[str, Any], batches: int) -> P
                 f"the state is of another {word}: {state.get(name)!r}, this loader has "
                 f"{fixed[name]!r}; make the loader as the one that the state was taken from"
             )
+    rank, world_size = state.get("rank"), state.get("world_size")
+    if not isinstance(rank, int) or not isinstance(world_size, int) or not 0 <= rank < world_size:
+        raise StateError(f"the state is damaged: it is of rank {rank!r} of {world_size!r}")
+    _ranges(state, -(-samples // fixed["batch_size"]))
+
+
+def _as_it_was(state: State, batches: int) -> Position:
+    ranges = _ranges(state, batches)
+    errors = int(state.get("errors", 0))
+    return Position(int(state["epoch"]), ranges, state["record"], state["strategy"], errors)
+
+
+def _ranges(state: State, batches: int) -> List[Tuple[int, int]]:
     ranges: List[Tuple[int, int]] = []
     for start, end in state["consumed"]:
         if not (0 <= start < end <= batches) or (ranges and start <= ranges[-1][1]):
             raise StateError("the state is damaged: its batches are not those of an epoch")
         ranges.append((int(start), int(end)))
-    return Position(int(state["epoch"]), ranges, state["record"], state["strategy"])
+    return ranges

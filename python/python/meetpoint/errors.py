@@ -8,7 +8,8 @@ message.
 
     MeetpointError
     ├── DatasetError          a dataset that does not open or is damaged      (file)
-    │   └── SampleError       one of its samples                              (file, row, key)
+    │   ├── SampleError       one of its samples                              (file, row, key)
+    │   └── DamageLimitError  more damaged samples than max_errors            (file, key)
     ├── PackError             a source that does not become a dataset
     ├── RecipeError           also a ValueError: a recipe that cannot be followed
     ├── SettingError          also a ValueError: an argument out of its range
@@ -30,6 +31,7 @@ from typing import Optional
 __all__ = [
     "BudgetError",
     "ClosedError",
+    "DamageLimitError",
     "DatasetError",
     "DeviceError",
     "DeviceWarning",
@@ -74,6 +76,10 @@ class DatasetError(MeetpointError):
 
 class SampleError(DatasetError):
     """A sample that does not read or decode."""
+
+
+class DamageLimitError(DatasetError):
+    """More samples of an epoch are damaged than ``max_errors`` allows."""
 
 
 class PackError(MeetpointError):

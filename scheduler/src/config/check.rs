@@ -21,9 +21,6 @@ impl Config {
         at_least_one("ranks", self.ranks)?;
         if let Strategy::Windowed { window } = self.strategy {
             at_least_one("window", window)?;
-            if self.ranks > 1 {
-                return Err(Error::NotAvailable { what: "windowed with several ranks" });
-            }
         }
         self.check_holders()?;
         self.check_replay()?;

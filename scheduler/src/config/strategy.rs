@@ -1,5 +1,8 @@
 //! The strategies by name, their options and what they guarantee.
 
+/// Batches in a window of [`Strategy::Windowed`] where nobody says.
+pub const WINDOW_DEFAULT: u32 = 16;
+
 /// Which strategy decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Strategy {

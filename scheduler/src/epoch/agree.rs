@@ -12,6 +12,7 @@ use std::collections::VecDeque;
 use crate::epoch::Epoch;
 use crate::epoch::board::Board;
 use crate::epoch::device::Device;
+use crate::learned::Common;
 use crate::ledger::State;
 use crate::ranks::{Agreement, Proposal};
 use crate::strategies::{Next, Plan};
@@ -30,6 +31,8 @@ pub(crate) struct Ranks {
     pub(crate) kind: Option<StepKind>,
     /// Device batches in all that the slowest rank had at the last agreement.
     device_total: Option<u32>,
+    /// What all ranks knew at the last agreement.
+    pub(crate) known: Option<Common>,
     /// Accepted batches of devices that the host redoes.
     pub(crate) discards: VecDeque<(BatchIndex, DeviceId)>,
 }
@@ -79,6 +82,7 @@ impl Epoch {
             times_ns: [0; 3],
             waited_ns: [0; 2],
             without_devices: false,
+            known: self.board.known(),
         };
         if let Plan::Ordered(plan) = &mut self.plan {
             plan.propose(&self.board, &mut proposal);
@@ -99,6 +103,7 @@ impl Epoch {
         let kind = if on_device { StepKind::Device } else { StepKind::Host };
         self.ranks.kind = Some(kind);
         self.ranks.device_total = Some(combined.device_total);
+        self.ranks.known = Some(combined.known);
         if let Plan::Ordered(plan) = &mut self.plan {
             plan.agreed(&mut self.board, &combined);
             // This fixed the order, and with it perhaps another batch for the step: what was

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use crate::config::{Config, Strategy};
 use crate::epoch::device::{Device, Lost};
 use crate::estimate::{Estimate, Steps};
+use crate::learned::Common;
 use crate::ledger::{Ledger, State};
 use crate::types::{BatchIndex, DeviceId, Generation, Profile, Source, Time};
 
@@ -22,6 +23,8 @@ pub(crate) struct Board {
     /// A device batch that is ready will be consumed. Not so with several ranks, and where `auto`
     /// may leave the devices with all that they have.
     pub(crate) ready_is_safe: bool,
+    /// Devices may be given work, as far as the guard of `auto` knows.
+    pub(crate) grants_allowed: bool,
     /// The latest time that was told.
     pub(crate) now: Time,
     pub(crate) ledger: Ledger,
@@ -54,6 +57,7 @@ impl Board {
         let mut made = Self {
             any_order,
             ready_is_safe: config.ranks == 1,
+            grants_allowed: true,
             now: 0,
             ledger: Ledger::new(&config),
             devices: (0..config.devices.len()).map(|at| Device::new(&config, at)).collect(),
@@ -117,6 +121,14 @@ impl Board {
         }
     }
 
+    /// Batches of a part that devices claimed and did not publish.
+    pub(crate) fn claimed_of(&self, part: usize) -> u32 {
+        match self.ledger.parts.shared() {
+            true => self.ledger.device_claimed(),
+            false => self.devices[part].claimed.len(),
+        }
+    }
+
     pub(crate) fn all_lost(&self) -> bool {
         self.lost as usize == self.devices.len()
     }
@@ -162,6 +174,24 @@ impl Board {
     pub(crate) fn preparation_ns(&self) -> u64 {
         let measured = self.steps.preparation().recent_ns();
         measured.unwrap_or(self.config.learned.preparation_ns)
+    }
+
+    /// What this rank brings to what all know: under `auto`, which picks by it.
+    pub(crate) fn known(&self) -> Common {
+        if !self.is_auto() {
+            return Common::UNKNOWN;
+        }
+        let times = self.devices.iter().map(Device::batch_ns);
+        let rate = times.filter_map(|time| RATE_NS.checked_div(time)).sum::<u64>();
+        let known = Common {
+            host_ns: self.host_ns(),
+            ready_ns: self.ready_ns(),
+            device_ns: RATE_NS.checked_div(rate).unwrap_or(0),
+            preparation_ns: self.preparation_ns(),
+            spool_slots: self.config.spool_slots(),
+            background: self.config.background(),
+        };
+        known.or_unknown()
     }
 
     /// What was measured in this epoch, means over all of it; 0 where nothing was.

@@ -18,6 +18,7 @@ impl Epoch {
     pub fn host(&mut self, now: Time) -> HostDecision {
         self.tell(now);
         self.guard_long_step();
+        self.board.grants_allowed = self.guard.allows_grants(&self.board);
         let Some(batch) = self.plan.pick_for_host(&mut self.board) else {
             return HostDecision::Done;
         };
@@ -184,11 +185,15 @@ impl Epoch {
     }
 
     /// The next batch is kept for devices of which none can be given it: their spools are full of
-    /// later ones, or other ranks hold them up. The host prepares it. Gives whether that is news.
+    /// later ones, other ranks hold them up, or they are late. The host prepares it. Gives whether
+    /// that is news.
     fn host_instead(&mut self, next: Next) -> bool {
         let (Next::Only(position), Plan::Ordered(plan)) = (next, &mut self.plan) else {
             return false;
         };
+        if plan.is_late_with(&self.board, position.batch) {
+            return true;
+        }
         let parts = &self.board.ledger.parts;
         if !position.from_device || !parts.is_untouched(position.batch) {
             return false;

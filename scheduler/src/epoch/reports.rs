@@ -1,7 +1,7 @@
 //! What an epoch came to: for the report, for the next epoch, for a replay.
 
 use crate::epoch::Epoch;
-use crate::learned::Learned;
+use crate::learned::{Common, Learned};
 use crate::picked::Picked;
 use crate::record::Record;
 use crate::strategies::Plan;
@@ -94,6 +94,7 @@ impl Epoch {
             ready_ns: or(board.steps.device().mean_ns(), before.ready_ns),
             preparation_ns: or(board.steps.preparation().mean_ns(), before.preparation_ns),
             device_ns: devices.map(|d| or(d.batch.mean_ns(), d.learned_ns)).collect(),
+            common: self.ranks.known.or(before.common).filter(Common::is_known),
         }
     }
 

@@ -5,7 +5,7 @@
 //! than 1 %.
 
 use crate::closed_forms::{self, Inputs};
-use crate::config::{Config, Goal, Order, Split, Strategy, Tail};
+use crate::config::{Config, Costs, Goal, Order, Split, Strategy, Tail};
 use crate::picked::{Picked, Why};
 use crate::types::Profile;
 
@@ -18,41 +18,39 @@ const WINDOW_MAX: u32 = 256;
 /// Device batches in a window, where the spool allows.
 const WINDOW_SHARE: f64 = 16.0;
 
+/// Slots of a rank's spools while not all ranks know those of all.
+const SLOTS_UNKNOWN: u32 = 16;
+
 /// What is picked for an epoch.
 pub(crate) fn pick(config: &Config, goal: Goal, order: Order) -> Picked {
     if config.devices.is_empty() {
         return Picked { strategy: Strategy::HostOnly, why: Why::NoDevice };
     }
-    let profile = together(config);
-    let known = profile.host_ns > 0 && profile.device_ns > 0 && profile.ready_ns > 0;
-    let window = window(config, &profile, known);
-    if config.ranks > 1 {
-        // Every rank has to come to the same: what adapts, and goes along with the host alone.
-        let strategy = match order {
-            Order::Any => Strategy::Wrr,
-            Order::Replayable => Strategy::MteFeedback,
-            Order::Baseline => Strategy::HostOnly,
-        };
-        return Picked { strategy, why: Why::Adapts };
-    }
-    if !known {
+    let inputs = if config.ranks > 1 { of_all_ranks(config) } else { own(config) };
+    let profile = inputs.profile;
+    let is_known = profile.host_ns > 0 && profile.device_ns > 0 && profile.ready_ns > 0;
+    // Every rank has to come to the same, whatever it has.
+    let devices = if config.ranks > 1 { 1 } else { config.devices.len() };
+    let window = window(&inputs, devices, is_known);
+    if !is_known {
         let strategy = match order {
             Order::Any => Strategy::Wrr,
             Order::Replayable => Strategy::MteFeedback,
             Order::Baseline => Strategy::Windowed { window },
         };
-        return Picked { strategy, why: Why::NothingKnown };
+        let why = if config.ranks > 1 { Why::Adapts } else { Why::NothingKnown };
+        return Picked { strategy, why };
     }
-    let inputs = Inputs {
-        batches: config.batches,
-        background: config.background(),
-        profile,
-        spool_slots: config.spool_slots(),
+    let preparation_ns = match (config.ranks > 1, config.learned.common) {
+        (true, Some(common)) => common.preparation_ns,
+        _ => config.learned.preparation_ns,
     };
     match goal {
         Goal::Throughput => fastest(&inputs, order, window),
-        Goal::Energy => cheapest(config, &inputs, order, window, 0),
-        Goal::Mix { time_weight_ppm } => cheapest(config, &inputs, order, window, time_weight_ppm),
+        Goal::Energy => cheapest(config.costs, preparation_ns, &inputs, order, window, 0),
+        Goal::Mix { time_weight_ppm: weight } => {
+            cheapest(config.costs, preparation_ns, &inputs, order, window, weight)
+        }
     }
 }
 
@@ -78,9 +76,16 @@ fn fastest(inputs: &Inputs, order: Order, window: u32) -> Picked {
 }
 
 /// λ·T/T0 + (1-λ)·E/E0 is linear between the shares at which it bends, so the best is one of these.
-fn cheapest(config: &Config, inputs: &Inputs, order: Order, window: u32, weight: u32) -> Picked {
-    let Some(costs) = config.costs else { return fastest(inputs, order, window) };
-    let preparation_ns = match config.learned.preparation_ns {
+fn cheapest(
+    costs: Option<Costs>,
+    preparation_ns: u64,
+    inputs: &Inputs,
+    order: Order,
+    window: u32,
+    weight: u32,
+) -> Picked {
+    let Some(costs) = costs else { return fastest(inputs, order, window) };
+    let preparation_ns = match preparation_ns {
         0 => inputs.profile.host_ns.saturating_sub(inputs.profile.ready_ns),
         known => known,
     };
@@ -100,23 +105,36 @@ fn cheapest(config: &Config, inputs: &Inputs, order: Order, window: u32, weight:
     Picked { strategy, why: Why::BestMix { share } }
 }
 
-/// t_c, t_g, and t_s of all devices together; 0 where not known.
-fn together(config: &Config) -> Profile {
+/// What this rank knows: t_c, t_g, and t_s of all devices together; 0 where not known.
+fn own(config: &Config) -> Inputs {
     let learned = &config.learned;
     let times = (0..config.devices.len()).map(|at| learned.device_ns(at));
     let rate: f64 = times.filter(|&time| time > 0).map(|time| 1.0 / time as f64).sum();
-    Profile {
-        host_ns: learned.host_ns,
-        device_ns: if rate > 0.0 { ((1.0 / rate + 0.5) as u64).max(1) } else { 0 },
-        ready_ns: learned.ready_ns,
+    let device_ns = if rate > 0.0 { ((1.0 / rate + 0.5) as u64).max(1) } else { 0 };
+    Inputs {
+        batches: config.batches,
+        background: config.background(),
+        profile: Profile { host_ns: learned.host_ns, device_ns, ready_ns: learned.ready_ns },
+        spool_slots: config.spool_slots(),
+    }
+}
+
+/// What every rank knows alike.
+fn of_all_ranks(config: &Config) -> Inputs {
+    let common = config.learned.common;
+    Inputs {
+        batches: config.batches,
+        background: common.is_some_and(|it| it.background),
+        profile: common.map_or(Profile::default(), |it| it.profile()),
+        spool_slots: common.map_or(SLOTS_UNKNOWN, |it| it.spool_slots),
     }
 }
 
 /// Enough batches for the devices to have some in each, and no more than the spools hold twice.
-fn window(config: &Config, profile: &Profile, known: bool) -> u32 {
-    let slots = f64::from(config.spool_slots());
-    let share = (slots / 2.0).min(WINDOW_SHARE * config.devices.len() as f64).max(1.0);
-    let each = if known && profile.ready_ns < profile.host_ns {
+fn window(inputs: &Inputs, devices: usize, is_known: bool) -> u32 {
+    let (slots, profile) = (f64::from(inputs.spool_slots), inputs.profile);
+    let share = (slots / 2.0).min(WINDOW_SHARE * devices as f64).max(1.0);
+    let each = if is_known && profile.ready_ns < profile.host_ns {
         let saved = (profile.host_ns - profile.ready_ns) as f64;
         (profile.device_ns as f64 + saved) / profile.host_ns as f64
     } else {

@@ -204,6 +204,9 @@ impl Ordered {
 
     /// What this rank brings to a common share.
     pub(crate) fn propose(&mut self, board: &Board, proposal: &mut Proposal) {
+        if self.mode == Mode::Windowed {
+            return self.propose_window(board, proposal);
+        }
         proposal.switch = self.would_switch || self.fixed;
         if self.fixed {
             proposal.share_known = true;
@@ -219,6 +222,9 @@ impl Ordered {
 
     /// All ranks have come to a share, or to the switch.
     pub(crate) fn agreed(&mut self, board: &mut Board, combined: &Proposal) {
+        if self.mode == Mode::Windowed {
+            return self.window_agreed(board, combined);
+        }
         if self.fixed {
             return;
         }

@@ -5,6 +5,7 @@
 //! order that follows from a few integers ([`order`]), with a file for what each strategy adds;
 //! [`wrr`] consumes whatever is ready. [`auto`] picks one of them.
 
+mod agreed_windows;
 pub(crate) mod auto;
 mod feedback;
 mod fix;

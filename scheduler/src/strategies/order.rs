@@ -9,6 +9,7 @@ use std::collections::BinaryHeap;
 
 use crate::ledger::Ledger;
 use crate::parts::Parts;
+use crate::strategies::agreed_windows::AgreedWindows;
 use crate::types::BatchIndex;
 
 /// A position of the order.
@@ -54,6 +55,8 @@ pub(crate) struct Layout {
     /// What each part gives, where the pattern fixes it.
     pub(crate) shares: Vec<u32>,
     pub(crate) total: u32,
+    /// What ranks agreed on for the windows, where they do.
+    pub(crate) windows: Option<AgreedWindows>,
 }
 
 impl Layout {
@@ -108,6 +111,11 @@ impl Cursor {
         self.index
     }
 
+    /// Looks again from where another one is, by index.
+    pub(crate) fn go_back_to(&mut self, other: &Self) {
+        self.index = self.index.min(other.index);
+    }
+
     /// Positions that lie behind.
     pub(crate) fn passed(&self) -> u32 {
         self.host_done + self.device_done
@@ -129,7 +137,8 @@ impl Cursor {
                 self.at_index(ledger, from_device)
             }
             Pattern::Windows => {
-                let from_device = ledger.is_device_s(BatchIndex(self.index));
+                let from_device = ledger.is_device_s(BatchIndex(self.index))
+                    || layout.windows.is_some_and(|windows| windows.leave_to_devices(self.index));
                 self.at_index(ledger, from_device)
             }
             Pattern::Split => {

@@ -7,6 +7,7 @@
 use crate::config::{Config, Split, Strategy, Tail};
 use crate::epoch::board::Board;
 use crate::ledger::State;
+use crate::strategies::agreed_windows::AgreedWindows;
 use crate::strategies::order::{Cursor, Layout, Pattern, Position};
 use crate::strategies::shares::PartSpeed;
 use crate::strategies::windowed::Windows;
@@ -36,7 +37,7 @@ pub(crate) struct Ordered {
     pub(super) fixed: bool,
     pub(super) limited_by_spool: bool,
     pub(super) consume: Cursor,
-    ahead: Cursor,
+    pub(super) ahead: Cursor,
     fetch: Cursor,
     /// Batches fetched in order before the order of the parts was fixed.
     fetched_open: u32,
@@ -74,9 +75,11 @@ impl Ordered {
             Strategy::Windowed { window } => window,
             _ => 1,
         };
+        let windows = (mode == Mode::Windowed && config.ranks > 1)
+            .then(|| AgreedWindows::new(window, config.batches));
         Self {
             mode,
-            layout: Layout { pattern, shares: vec![0; parts], total: 0 },
+            layout: Layout { pattern, shares: vec![0; parts], total: 0, windows },
             fixed: false,
             limited_by_spool: false,
             consume: Cursor::new(parts),
@@ -137,12 +140,12 @@ impl Ordered {
         let of = parts.part(part);
         let share = self.layout.shares[part];
         let floor = of.count() - share;
-        let orphaned = !board.usable(part) && share > 0;
+        let kept = share > 0 || self.layout.windows.is_some();
+        let orphaned = !board.usable(part) && kept;
         if self.by_index() {
             let freed = of.freed_ends().map(|(lowest, _)| lowest);
-            let first = of.front().max(floor);
-            let untouched = orphaned && self.layout.pattern == Pattern::Ascending;
-            let orphan = (untouched && of.is_untouched(first)).then_some(first);
+            let first = if share > 0 { of.front().max(floor) } else { of.front() };
+            let orphan = (orphaned && of.is_untouched(first)).then_some(first);
             let n = freed.into_iter().chain(orphan).min()?;
             let batch = parts.batch(part, n);
             return Some((batch.0.into(), batch));
@@ -187,7 +190,8 @@ impl Ordered {
             if board.ledger.state(batch) == State::Free {
                 let reserved = position.from_device
                     && board.ledger.entry(batch).is_none()
-                    && board.usable(board.ledger.parts.locate(batch).0);
+                    && board.usable(board.ledger.parts.locate(batch).0)
+                    && !self.is_too_late(board, batch);
                 if !reserved {
                     return Some(batch);
                 }
@@ -204,11 +208,17 @@ impl Ordered {
     /// part it only redoes. Under `auto` devices may be left at any time; the host's places are
     /// then not to be taken by what comes last.
     fn looks_no_further(&self, board: &Board, position: Position) -> bool {
+        let far = match self.layout.pattern {
+            Pattern::Split => self.ahead.passed().saturating_sub(self.consume.passed()),
+            Pattern::Windows if self.layout.windows.is_some() => {
+                self.ahead.index().saturating_sub(self.consume.index())
+            }
+            _ => return false,
+        };
         position.from_device
-            && self.layout.pattern == Pattern::Split
             && board.config.background()
             && board.is_auto()
-            && self.ahead.passed() >= self.consume.passed() + board.config.host_ahead
+            && far >= board.config.host_ahead
     }
 
     pub(super) fn device_may_precede(&self, board: &Board, batch: BatchIndex) -> bool {
@@ -220,6 +230,7 @@ impl Ordered {
                 n >= board.ledger.parts.part(part).count() - self.layout.shares[part]
             }
             (_, Pattern::Ascending) if self.layout.shares.len() == 1 => batch.0 >= host_part,
+            (_, Pattern::Windows) if self.leaves_before(board, batch) => true,
             (_, Pattern::Windows) if !board.ready_is_safe || board.devices.len() > LOOKED_AT => {
                 board.ledger.device_open() > 0 || board.ledger.parts.freed() > 0
             }
@@ -234,6 +245,13 @@ impl Ordered {
             }
             _ => true,
         }
+    }
+
+    /// Whether ranks agreed to leave something to devices that comes before a batch.
+    fn leaves_before(&self, board: &Board, batch: BatchIndex) -> bool {
+        let consumed = board.ledger.consumed();
+        let windows = self.layout.windows.filter(|_| board.grants_allowed);
+        windows.is_some_and(|windows| windows.leave_any(consumed, batch.0))
     }
 
     pub(super) fn grant(&mut self, board: &Board, device: DeviceId) -> Grant {
@@ -258,7 +276,10 @@ impl Ordered {
                 let (first, end) = of.lowest_run();
                 Grant { first, end, from_back: false }
             }
-            Mode::Windowed => self.windows.grant(board, device),
+            Mode::Windowed => match &self.layout.windows {
+                Some(agreed) => self.windows.grant_of_agreed(board, device, agreed),
+                None => self.windows.grant(board, device),
+            },
             _ if self.fixed => {
                 let floor = of.count() - self.layout.shares[part];
                 Grant::from_back(of.highest_run(floor, of.count()))

@@ -8,7 +8,8 @@
 //!
 //! A device is granted the highest untouched batch of the host's window if it is expected to have
 //! it done before consumption gets there, else that of the next window. So it is never without work
-//! while the host comes to meet it.
+//! while the host comes to meet it. With several ranks the place where the ends meet is agreed on
+//! beforehand: see `agreed_windows`.
 
 use crate::epoch::board::Board;
 use crate::ledger::State;
@@ -17,7 +18,7 @@ use crate::strategies::{Grant, Rescue};
 use crate::types::{DeviceId, Source};
 
 /// Batches that a device may have under way while too little was measured.
-const GRANT_UNMEASURED: u32 = 2;
+pub(super) const GRANT_UNMEASURED: u32 = 2;
 
 /// Windows that are open at most: that of consumption, of the host, and the next.
 const OPEN: usize = 4;
@@ -74,26 +75,30 @@ impl Windows {
     }
 
     /// Whether the device is expected to have a batch done when consumption gets there.
-    fn in_time(&self, board: &Board, id: DeviceId, window: u32, batch: u32) -> bool {
+    pub(super) fn in_time(&self, board: &Board, id: DeviceId, window: u32, batch: u32) -> bool {
         let device = board.device(id);
-        let ledger = &board.ledger;
         let (t_c, t_s) = (board.host_ns(), device.batch_ns());
         if t_c == 0 || t_s == 0 {
             let upper_half = batch % self.window >= self.window / 2;
             return device.claimed.len() < GRANT_UNMEASURED && upper_half;
         }
+        let outstanding = u64::from(device.claimed.len()) + 1;
+        let done_ns =
+            outstanding.saturating_mul(t_s).saturating_sub(device.progress_ns(board.now, t_s));
+        done_ns <= self.reached_ns(board, window, batch)
+    }
+
+    /// When consumption is expected at a batch of a window, from now.
+    pub(super) fn reached_ns(&self, board: &Board, window: u32, batch: u32) -> u64 {
+        let ledger = &board.ledger;
         // The devices' claims in this window and the next lie above.
         let above = self.claims(window) + self.claims(window + 1);
         let from_devices = u64::from(ledger.device_open().saturating_sub(above));
         let before = u64::from(batch.saturating_sub(ledger.consumed()));
         let from_host = before.saturating_sub(from_devices);
-        let reached_ns = from_host
-            .saturating_mul(t_c)
-            .saturating_add(from_devices.min(before).saturating_mul(board.ready_ns()));
-        let outstanding = u64::from(device.claimed.len()) + 1;
-        let done_ns =
-            outstanding.saturating_mul(t_s).saturating_sub(device.progress_ns(board.now, t_s));
-        done_ns <= reached_ns
+        from_host
+            .saturating_mul(board.host_ns())
+            .saturating_add(from_devices.min(before).saturating_mul(board.ready_ns()))
     }
 }
 

@@ -5,7 +5,7 @@
 use crate::driver::generate::{self, fit};
 use crate::driver::oracle;
 use crate::driver::{Faults, Random, Run, run, run_ranks};
-use meetpoint_scheduler::{Config, Learned, Level, Order, Record, Split, Strategy};
+use meetpoint_scheduler::{Config, Epoch, Learned, Level, Order, Record, Split, Strategy};
 
 /// Scenarios of one rank.
 const SCENARIOS: u64 = 8_000;
@@ -126,32 +126,72 @@ fn the_same_scenario_gives_the_same_run() {
     });
 }
 
+fn agreeing_ranks(random: &mut Random, strategy: Option<Strategy>) {
+    let ranks = random.small(2, 5);
+    let count = devices(random).max(1);
+    let first = generate::config(random, count);
+    let (batches, strategy) = (first.batches, strategy.unwrap_or(first.strategy));
+    let configs = (0..ranks).map(|_| {
+        let count = devices(random).max(1);
+        let mut config = generate::config(random, count);
+        while config.batches != batches {
+            config = generate::config(random, count);
+        }
+        let mut scenario = generate::scenario(random, &config);
+        scenario.kept.clear();
+        (fit(Config { strategy, ranks, ..config }, &scenario), scenario)
+    });
+    let ranks: Vec<_> = configs.collect();
+    let runs = run_ranks(&ranks);
+    for (run, (config, _)) in runs.iter().zip(&ranks) {
+        assert_eq!(run.from_device, runs[0].from_device, "C5");
+        check_order(config, run);
+    }
+}
+
 /// C5: equal steps from the same kind of source, whatever the ranks' devices do.
 #[test]
 fn ranks_take_the_same_kind_of_source_in_each_step() {
-    for_seeds(RANKS_FAILED_ONCE.into_iter().chain(0..1_500), |_, random| {
-        let ranks = random.small(2, 5);
-        let count = devices(random).max(1);
-        let mut first = generate::config(random, count);
-        if let Strategy::Windowed { .. } = first.strategy {
-            first.strategy = Strategy::Wrr;
-        }
-        let (batches, strategy) = (first.batches, first.strategy);
-        let configs = (0..ranks).map(|_| {
-            let count = devices(random).max(1);
-            let mut config = generate::config(random, count);
-            while config.batches != batches {
-                config = generate::config(random, count);
-            }
-            let mut scenario = generate::scenario(random, &config);
-            scenario.kept.clear();
-            (fit(Config { strategy, ranks, ..config }, &scenario), scenario)
-        });
-        let ranks: Vec<_> = configs.collect();
-        let runs = run_ranks(&ranks);
-        for (run, (config, _)) in runs.iter().zip(&ranks) {
-            assert_eq!(run.from_device, runs[0].from_device, "C5");
-            check_order(config, run);
-        }
+    let seeds = RANKS_FAILED_ONCE.into_iter().chain(0..1_500);
+    for_seeds(seeds, |_, random| agreeing_ranks(random, None));
+}
+
+/// What ranks learn in an epoch is theirs, what they pick for the next is all of theirs.
+#[test]
+fn ranks_under_auto_pick_alike_in_the_next_epoch() {
+    let mut by_times = 0;
+    for seed in 0..200 {
+        let random = &mut Random(seed ^ 0x9a7c);
+        let (ranks, devices) = (random.small(2, 5), devices(random).max(1));
+        let strategy = generate::auto(random);
+        let mut first = generate::config(random, devices);
+        (first.batches, first.holders) = (40, meetpoint_scheduler::Holders::Shared);
+        let configs: Vec<_> = (0..ranks)
+            .map(|_| {
+                let mut scenario = generate::scenario(random, &first);
+                scenario.kept.clear();
+                (fit(Config { strategy, ranks, ..first.clone() }, &scenario), scenario)
+            })
+            .collect();
+        let runs = run_ranks(&configs);
+        let picked: Vec<_> = runs
+            .iter()
+            .zip(&configs)
+            .map(|(run, (config, _))| {
+                let next = Config { learned: run.learned.clone(), ..config.clone() };
+                Epoch::new(next).expect("it can be run").picked().expect("auto picks")
+            })
+            .collect();
+        assert!(picked.iter().all(|it| *it == picked[0]), "seed {seed}: {picked:?}");
+        by_times += u32::from(picked[0].why != meetpoint_scheduler::Why::Adapts);
+    }
+    assert!(by_times > 50, "{by_times} picked by what they learned");
+}
+
+#[test]
+fn ranks_that_work_in_windows_take_the_same_kind_of_source_in_each_step() {
+    for_seeds(0..1_500, |_, random| {
+        let window = random.small(1, 20);
+        agreeing_ranks(random, Some(Strategy::Windowed { window }));
     });
 }

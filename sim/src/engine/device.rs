@@ -7,8 +7,10 @@ use meetpoint_scheduler::{
 };
 
 use super::World;
+use super::across::scaled;
 use super::draw::{For, Stream};
 use super::faults::Faults;
+use super::layout::Layout;
 use super::operation::{Part, Work};
 use super::queue::Event;
 use super::told::transfer_ns;
@@ -24,8 +26,25 @@ pub(super) struct Lane {
     in_turn: bool,
     /// Slots of this rank's batches that hold a batch, or will when it is done.
     slots: u32,
+    /// Most of them.
+    pub(super) slots_most: u32,
     /// First generation of the next epoch.
     pub(super) next_generation: u32,
+    /// Whether the device has nothing more to do in the epoch that it works on.
+    pub(super) has_stopped: bool,
+    /// Whether that is the next epoch.
+    pub(super) is_ahead: bool,
+    /// Consumed batches that stay in their slots for the next epoch.
+    pub(super) kept: Vec<BatchIndex>,
+}
+
+impl Lane {
+    pub(super) fn new(scenario: &Scenario, layout: &Layout, lane: u32) -> Self {
+        let device = layout.lane_device(lane);
+        let ranks = u32::try_from(layout.lanes_of_device(device).len()).unwrap_or(u32::MAX);
+        let slots_most = scenario.slots_of(&scenario.devices[layout.kind(device)], ranks);
+        Self { slots_most, ..Self::default() }
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -86,14 +105,17 @@ impl World<'_> {
         let latency = self.scenario.devices[self.layout.kind(device)].latency.0;
         let mut granted = false;
         loop {
-            match self.ranks[rank as usize].scheduler.device(self.now, id) {
+            let now = self.now;
+            match self.scheduler_of(rank, lane).device(now, id) {
                 DeviceDecision::Work(run, generation) => {
                     let from = self.now.saturating_add(latency);
                     self.lanes[lane as usize].queue.push_back(Granted { run, generation, from });
                     granted = true;
                 }
                 DeviceDecision::Revoke(_) => self.revoke(lane),
-                DeviceDecision::Stop | DeviceDecision::Idle => break,
+                DeviceDecision::Stop => self.lanes[lane as usize].has_stopped = true,
+                DeviceDecision::Idle if self.begins_ahead(rank, lane) => {}
+                DeviceDecision::Idle => break,
             }
         }
         if granted {
@@ -149,7 +171,16 @@ impl World<'_> {
         };
         found.begun += 1;
         let work_ns = self.draws.time(&kind.preparation, drawn);
+        let rank = self.layout.lane_rank(lane);
+        let epoch = self.epoch + u32::from(self.lanes[lane as usize].is_ahead);
+        let size = self.draws.size(
+            self.scenario.storage.size_sigma,
+            rank,
+            self.size_index(rank, epoch, batch),
+        );
+        let work_ns = scaled(work_ns, kind.by_size, size);
         let timed_ns = self.scenario.timed_transfers_ns(kind, work_ns);
+        let found = &mut self.devices[device as usize];
         let begun = found.faults.begin(self.now, found.begun, timed_ns);
         found.current = Some(Current {
             lane,
@@ -206,6 +237,12 @@ impl World<'_> {
                 waiting.in_turn = false;
                 continue;
             };
+            let is_full = self.scenario.run_ahead && waiting.slots >= waiting.slots_most;
+            if is_full {
+                // Begun again when a slot is released.
+                found.turn.push_back(lane);
+                continue;
+            }
             if granted.from > self.now {
                 earliest = Some(earliest.map_or(granted.from, |it: Time| it.min(granted.from)));
                 found.turn.push_back(lane);
@@ -259,11 +296,15 @@ impl World<'_> {
         corrupt: bool,
     ) {
         let (rank, id) = self.layout.within_rank(lane);
+        let now = self.now;
+        let taken = self.scheduler_of(rank, lane).device_published(now, id, batch, generation);
+        let is_ahead = self.lanes[lane as usize].is_ahead;
         let told = &mut self.ranks[rank as usize];
-        match told.scheduler.device_published(self.now, id, batch, generation) {
+        match taken {
             Taken::Accepted => {
+                told.published_ahead += u32::from(is_ahead);
                 if corrupt {
-                    told.corrupt.push(batch);
+                    told.corrupt.push((generation, batch));
                 }
             }
             Taken::Void(_) => {
@@ -310,7 +351,11 @@ impl World<'_> {
         for at in 0..self.layout.lanes_of_device(device).len() {
             let lane = self.layout.lanes_of_device(device)[at];
             let (rank, id) = self.layout.within_rank(lane);
-            self.ranks[rank as usize].scheduler.device_progress(self.now, id);
+            let told = &mut self.ranks[rank as usize];
+            for scheduler in [Some(&mut told.scheduler), told.ahead.as_mut()].into_iter().flatten()
+            {
+                scheduler.device_progress(self.now, id);
+            }
             self.touch(rank, lane);
         }
     }
@@ -331,30 +376,48 @@ impl World<'_> {
         self.devices[device as usize].link_is_broken = true;
         for lane in self.layout.lanes_of_device(device).iter().copied() {
             let (rank, id) = self.layout.within_rank(lane);
-            self.ranks[rank as usize].scheduler.device_lost(self.now, id);
+            let told = &mut self.ranks[rank as usize];
+            for scheduler in [Some(&mut told.scheduler), told.ahead.as_mut()].into_iter().flatten()
+            {
+                scheduler.device_lost(self.now, id);
+            }
         }
     }
 
     /// A slot is released.
     pub(super) fn free_slot(&mut self, lane: u32) {
-        let device = self.layout.lane_device(lane);
-        let (lane, device) = (&mut self.lanes[lane as usize], &mut self.devices[device as usize]);
+        let number = self.layout.lane_device(lane);
+        let (lane, device) = (&mut self.lanes[lane as usize], &mut self.devices[number as usize]);
         lane.slots = lane.slots.saturating_sub(1);
         device.slots = device.slots.saturating_sub(1);
+        if self.scenario.run_ahead {
+            self.queue.post(self.now, Event::Poke { device: number });
+        }
     }
 
     /// Ends an epoch at a device: what it is on is dropped, its spool empty.
     pub(super) fn reset_device(&mut self, device: u32) -> DeviceOutcome {
-        let now = self.now;
+        let lanes = &self.lanes;
+        let stays = |lane: u32| lanes[lane as usize].is_ahead;
         let found = &mut self.devices[device as usize];
-        if let Some(current) = found.current.take() {
+        let now = self.now;
+        let left = found.current.take_if(|current| !stays(current.lane));
+        found.turn.retain(|lane| stays(*lane));
+        found.slots = 0;
+        for &lane in self.layout.lanes_of_device(device) {
+            let lane = &lanes[lane as usize];
+            let kept = u32::try_from(lane.kept.len()).expect("no more than slots");
+            found.slots += if lane.is_ahead { lane.slots } else { kept };
+        }
+        if let Some(current) = left {
             found.outcome.busy_ns += now - current.began;
             found.outcome.dropped += 1;
+            found.serial = found.serial.wrapping_add(1);
+            if let Some((op, serial)) = current.operation {
+                self.cancel(op, serial);
+            }
         }
-        found.turn.clear();
-        found.serial = found.serial.wrapping_add(1);
-        found.slots = 0;
-        std::mem::take(&mut found.outcome)
+        std::mem::take(&mut self.devices[device as usize].outcome)
     }
 
     /// Ends an epoch at a lane.
@@ -362,9 +425,12 @@ impl World<'_> {
         let (rank, id) = self.layout.within_rank(lane);
         let summary = self.ranks[rank as usize].scheduler.device_summary(id);
         let found = &mut self.lanes[lane as usize];
-        found.queue.clear();
-        found.in_turn = false;
-        found.slots = 0;
+        if !std::mem::take(&mut found.is_ahead) {
+            found.queue.clear();
+            found.in_turn = false;
+            found.has_stopped = false;
+            found.slots = u32::try_from(found.kept.len()).expect("no more than slots");
+        }
         found.next_generation = summary.map_or(1, |it| it.generation.saturating_add(1));
     }
 }

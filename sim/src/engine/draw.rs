@@ -18,6 +18,8 @@ pub(super) enum Stream {
     Device = 2,
     /// An accelerator; index: step.
     Step = 3,
+    /// The size of a batch; index: epoch and batch.
+    Size = 4,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -73,6 +75,15 @@ impl Draws {
                 }
             }
         }
+    }
+
+    /// A factor of mean 1: exp(N(-σ²/2, σ)).
+    pub(super) fn size(&self, sigma: f64, rank: u32, index: u64) -> f64 {
+        if sigma == 0.0 {
+            return 1.0;
+        }
+        let what = For { stream: Stream::Size, entity: rank, index, nth: 0, now: 0 };
+        libm::exp(sigma * normal_quantile(self.uniform(what)) - sigma * sigma / 2.0)
     }
 
     /// Above 0 and below 1.

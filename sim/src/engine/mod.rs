@@ -7,9 +7,10 @@
 //!
 //! In reading order: this file (the world, its epochs and its loop), `layout` (who serves whom),
 //! `told` (what the scheduler is told), `rank` (what a rank asks), `steps` (what ranks do
-//! together), `device`, `faults`, `operation` and `progress` (work that takes time), `shared`
-//! (what work shares), `queue`, `draw`.
+//! together), `across` (what goes from one epoch into the next), `device`, `faults`, `operation`
+//! and `progress` (work that takes time), `shared` (what work shares), `queue`, `draw`.
 
+mod across;
 mod device;
 mod draw;
 mod faults;
@@ -113,7 +114,7 @@ impl<'s> World<'s> {
             .collect();
         Self {
             resources: Resources::new(scenario, &layout),
-            lanes: (0..layout.lanes()).map(|_| Lane::default()).collect(),
+            lanes: (0..layout.lanes()).map(|lane| Lane::new(scenario, &layout, lane)).collect(),
             steps: Steps::new(scenario.ranks.count),
             devices,
             layout,
@@ -136,22 +137,20 @@ impl<'s> World<'s> {
         self.epoch = epoch;
         self.epoch_began = self.now;
         self.bytes = LegBytes::default();
-        let before = std::mem::take(&mut self.ranks);
+        let mut before = std::mem::take(&mut self.ranks);
         for rank in 0..self.scenario.ranks.count {
-            let known = before.get(rank as usize).filter(|_| self.scenario.learn);
-            let learned: Learned = match known {
-                Some(before) => before.scheduler.learned(),
-                None => told::learned(self.scenario, &self.layout, rank),
+            let mut before = before.get_mut(rank as usize);
+            let scheduler = match before.as_mut().and_then(|before| before.ahead.take()) {
+                Some(ahead) => ahead,
+                None => self.fresh_scheduler(rank, before.as_deref())?,
             };
-            let lanes = &self.lanes;
-            let generations = |lane: u32| lanes[lane as usize].next_generation;
-            let config = told::config(self.scenario, &self.layout, rank, learned, generations)?;
-            let scheduler = Epoch::new(config)?;
             let mut fresh = Rank::new(scheduler, self.now, self.keep);
-            if let Some(before) = before.get(rank as usize) {
+            if let Some(before) = before {
                 fresh.goes_on_from(before);
             }
             self.ranks.push(fresh);
+            self.choose(rank);
+            self.hand_on(rank);
         }
         self.steps.begin_epoch();
         self.announce_faults();
@@ -164,6 +163,17 @@ impl<'s> World<'s> {
             }
         }
         Ok(())
+    }
+
+    fn fresh_scheduler(&self, rank: u32, before: Option<&Rank>) -> Result<Epoch, Error> {
+        let learned: Learned = match before.filter(|_| self.scenario.learn) {
+            Some(before) => before.learned(self.scenario.run_ahead),
+            None => told::learned(self.scenario, &self.layout, rank),
+        };
+        let lanes = &self.lanes;
+        let generations = |lane: u32| lanes[lane as usize].next_generation;
+        let config = told::config(self.scenario, &self.layout, rank, learned, generations)?;
+        Ok(Epoch::new(config)?)
     }
 
     /// Posts what goes wrong by itself, and tells of what went wrong before.
@@ -233,16 +243,18 @@ impl<'s> World<'s> {
     }
 
     fn end_epoch(&mut self) {
-        self.queue.clear();
-        self.operations.clear();
-        self.resources.all.iter_mut().for_each(Shared::clear);
+        if !self.scenario.run_ahead {
+            self.queue.clear();
+            self.operations.clear();
+            self.resources.all.iter_mut().for_each(Shared::clear);
+        }
         let devices = (0..self.layout.devices()).map(|device| self.reset_device(device)).collect();
         for lane in 0..self.layout.lanes() {
             self.reset_lane(lane);
         }
-        let (now, keep) = (self.now, self.keep);
-        let strategy = self.scenario.scheduler_strategy();
-        let ranks = self.ranks.iter_mut().map(|rank| rank.finish(strategy, keep)).collect();
+        let now = self.now;
+        let levels = self.scenario.levels();
+        let ranks = self.ranks.iter_mut().map(|rank| rank.finish(&levels)).collect();
         self.outcome.epochs.push(EpochOutcome {
             total_ns: now - self.epoch_began,
             ranks,
@@ -252,6 +264,7 @@ impl<'s> World<'s> {
     }
 
     fn note(&mut self, rank: u32, what: Doing, batch: BatchIndex, start_ns: Time, end_ns: Time) {
+        let batch = self.ranks[rank as usize].batch_at(batch);
         if let Some(timeline) = &mut self.ranks[rank as usize].outcome.timeline {
             timeline.push(Interval { what, batch, start_ns, end_ns });
         }

@@ -1,11 +1,12 @@
 //! A rank: its scheduler, its host's threads and its accelerator, asked as the host's driver asks.
 
 use meetpoint_scheduler::{
-    AcceleratorDecision, BatchIndex, DeviceId, Epoch, Generation, HostDecision, Outcome as Taken,
-    Proposal, Source, Strategy, Time,
+    AcceleratorDecision, BatchIndex, Common, DeviceId, Epoch, Generation, HostDecision, Learned,
+    Level, Outcome as Taken, Proposal, Source, Time,
 };
 
 use super::World;
+use super::across::scaled;
 use super::draw::{For, Stream};
 use super::operation::{Part, Work};
 use super::queue::Event;
@@ -14,6 +15,14 @@ use crate::outcome::{Doing, Keep, RankOutcome};
 #[derive(Debug)]
 pub(super) struct Rank {
     pub(super) scheduler: Epoch,
+    /// The next epoch, where devices have begun it.
+    pub(super) ahead: Option<Epoch>,
+    /// What all ranks knew when this epoch began.
+    known_before: Option<Common>,
+    /// Batches of this epoch that devices published before it began.
+    pub(super) published_ahead: u32,
+    /// The batch at each place, where they are chosen.
+    pub(super) chosen: Option<Vec<u32>>,
     pub(super) phase: Phase,
     /// Threads of the host that prepare.
     preparing: u32,
@@ -31,7 +40,7 @@ pub(super) struct Rank {
     /// Lane of the batch that was consumed last, until it is asked.
     freed_lane: Option<u32>,
     /// Published batches that are damaged.
-    pub(super) corrupt: Vec<BatchIndex>,
+    pub(super) corrupt: Vec<(Generation, BatchIndex)>,
     pub(super) outcome: RankOutcome,
 }
 
@@ -64,6 +73,10 @@ impl Rank {
         };
         Self {
             scheduler,
+            ahead: None,
+            known_before: None,
+            published_ahead: 0,
+            chosen: None,
             phase: Phase::Asking,
             preparing: 0,
             free_since: now,
@@ -82,6 +95,22 @@ impl Rank {
     pub(super) fn goes_on_from(&mut self, before: &Self) {
         self.prepared = before.prepared;
         self.steps = before.steps;
+        self.known_before = before.scheduler.learned().common;
+        self.outcome.ahead_batches = before.published_ahead;
+    }
+
+    /// What the next epoch begins with. Where devices may have begun it before the last agreement
+    /// of this one, ranks know the same only of the epoch before.
+    pub(super) fn learned(&self, run_ahead: bool) -> Learned {
+        let learned = self.scheduler.learned();
+        let common = if run_ahead { self.known_before } else { learned.common };
+        Learned { common, ..learned }
+    }
+
+    /// The batch that stands at a place.
+    pub(super) fn batch_at(&self, place: BatchIndex) -> BatchIndex {
+        let chosen = self.chosen.as_ref();
+        chosen.map_or(place, |chosen| BatchIndex(chosen[place.0 as usize]))
     }
 
     pub(super) fn is_absent(&self) -> bool {
@@ -107,7 +136,7 @@ impl Rank {
     }
 
     /// What the epoch came to.
-    pub(super) fn finish(&mut self, strategy: Strategy, _keep: Keep) -> RankOutcome {
+    pub(super) fn finish(&mut self, levels: &[Level]) -> RankOutcome {
         let mut outcome = std::mem::take(&mut self.outcome);
         let summary = self.scheduler.summary();
         outcome.revoked = summary.revoked;
@@ -122,7 +151,7 @@ impl Rank {
         outcome.devices_lost = u32::try_from(lost.count()).expect("at most 60,000");
         outcome.record = self.scheduler.record().map(|record| record.to_string());
         outcome.picked = self.scheduler.picked().map(|picked| picked.to_string());
-        outcome.levels = strategy.levels().to_vec();
+        outcome.levels = levels.to_vec();
         outcome
     }
 }
@@ -201,7 +230,14 @@ impl World<'_> {
         found.outcome.host_prepared += 1;
         let efficiency = if scenario.host.workers == 0 { 1.0 } else { scenario.host.efficiency };
         let core_ns = self.draws.time(&scenario.host.preparation, drawn);
+        let size = self.draws.size(
+            scenario.storage.size_sigma,
+            rank,
+            self.size_index(rank, self.epoch, batch),
+        );
+        let core_ns = scaled(core_ns, scenario.host.by_size, size);
         let core_ns = (core_ns as f64 / efficiency).round() as u64;
+        let found = &mut self.ranks[rank as usize];
         found.outcome.host_busy_ns += core_ns;
         let compute = match self.resources.cores {
             Some(resource) => Part::Shared { resource, work: core_ns as f64, latency_ns: 0 },
@@ -294,7 +330,7 @@ impl World<'_> {
         let (now, (rank, id)) = (self.now, self.layout.within_rank(lane));
         self.bytes.spool_read += self.scenario.storage.batch_bytes.0;
         let found = &mut self.ranks[rank as usize];
-        let damaged = found.corrupt.iter().position(|it| *it == batch);
+        let damaged = found.corrupt.iter().position(|it| *it == (generation, batch));
         let taken = match damaged {
             None => found.scheduler.device_fetched(now, id, batch, generation),
             Some(at) => {
@@ -384,11 +420,16 @@ impl World<'_> {
         found.outcome.total_ns = ends - self.epoch_began;
         found.phase = Phase::InStep;
         if let Some(sequence) = &mut found.outcome.sequence {
-            sequence.push((batch, source));
+            sequence.push((
+                found.chosen.as_ref().map_or(batch, |chosen| BatchIndex(chosen[batch.0 as usize])),
+                source,
+            ));
         }
         if let Source::Device(id) = source {
             let lane = self.layout.lanes_of_rank(rank).start + u32::from(id.0);
-            self.free_slot(lane);
+            if !self.keeps(lane, batch) {
+                self.free_slot(lane);
+            }
             self.ranks[rank as usize].freed_lane = Some(lane);
         }
         self.note(rank, Doing::Step(source), batch, now, ends);

@@ -40,8 +40,8 @@ impl Scenario {
                 goal: match self.auto.goal {
                     GoalName::Throughput => Goal::Throughput,
                     GoalName::Energy => Goal::Energy,
-                    GoalName::Mix => {
-                        let millionths = (self.auto.time_weight * 1e6).round();
+                    GoalName::Mix(time) => {
+                        let millionths = (time * 1e6).round();
                         Goal::Mix { time_weight_ppm: millionths as u32 }
                     }
                 },
@@ -118,6 +118,7 @@ pub(super) fn learned(scenario: &Scenario, layout: &Layout, rank: u32) -> Learne
         ready_ns: at_least_one(t_g * told.ready_factor),
         preparation_ns: at_least_one(scenario.preparation_ns() * told.host_factor),
         device_ns: layout.lanes_of_rank(rank).map(device_ns).collect(),
+        common: None,
     }
 }
 
@@ -133,12 +134,10 @@ pub(super) fn config(
         let device = layout.lane_device(lane);
         let kind = &scenario.devices[layout.kind(device)];
         let ranks = u32::try_from(layout.lanes_of_device(device).len()).unwrap_or(u32::MAX);
-        let slots = kind.spool_slots.map_or(scenario.batches, |slots| (slots / ranks).max(1));
-        DeviceConfig {
-            ahead: kind.ahead,
-            spool_slots: slots.min(scenario.batches),
-            first_generation: generations(lane),
-        }
+        let slots = scenario.slots_of(kind, ranks);
+        // What is kept is not there to be filled.
+        let spool_slots = slots - scenario.kept_most(kind, ranks);
+        DeviceConfig { ahead: kind.ahead, spool_slots, first_generation: generations(lane) }
     };
     let devices: Vec<_> = layout.lanes_of_rank(rank).map(lane_config).collect();
     let slots = devices.iter().fold(0_u32, |sum, it| sum.saturating_add(it.spool_slots));

@@ -4,7 +4,7 @@ use super::distribution::Distribution;
 use super::error::ScenarioError;
 use super::fault::RankFaultKind;
 use super::parts::{Device, Holders, Serve};
-use super::strategy::{GoalName, SplitChoice, StrategyName};
+use super::strategy::{ChoiceName, GoalName, OrderName, SplitChoice, StrategyName};
 use super::{Scenario, Span};
 
 /// Most ranks, devices and epochs that are simulated.
@@ -22,6 +22,7 @@ impl Scenario {
         within("stalls_max", self.stalls_max, 1, u32::MAX)?;
         within("profile_batches", self.profile_batches, 1, 1 << 20)?;
         self.check_strategy()?;
+        self.check_epochs()?;
         self.check_host()?;
         self.check_devices()?;
         self.check_ranks()?;
@@ -53,8 +54,7 @@ impl Scenario {
             let problem = format!("is {split} of {} batches", self.batches);
             return wrong("mte.split", problem, "at most `batches`");
         }
-        within("windowed.window", self.windowed.window, 2, u32::MAX)?;
-        let weight = self.auto.time_weight;
+        within("windowed.window", self.windowed.window, 1, 1 << 20)?;
         let needs_watts = self.strategy == StrategyName::Auto
             && self.auto.goal != GoalName::Throughput
             && self.power.is_none();
@@ -73,10 +73,50 @@ impl Scenario {
                 }
             }
         }
-        if self.auto.goal == GoalName::Mix && !(0.0..=1.0).contains(&weight) {
-            return wrong("auto.time_weight", format!("is {weight}"), "a number from 0 to 1");
+        if let GoalName::Mix(time) = self.auto.goal
+            && !(0.0..=1.0).contains(&time)
+        {
+            return wrong("auto.goal.time", format!("is {time}"), "a number from 0 to 1");
         }
         Ok(())
+    }
+
+    /// What goes from one epoch into the next.
+    fn check_epochs(&self) -> Result<(), ScenarioError> {
+        let chosen = self.choice == ChoiceName::Saving;
+        let both = |key: &str, other: &str| {
+            wrong(key, format!("is asked for with `{other}`"), "one of the two")
+        };
+        if self.run_ahead && self.reuse {
+            return both("reuse", "run_ahead");
+        }
+        if self.run_ahead && self.replay.is_some() {
+            return both("run_ahead", "replay");
+        }
+        if chosen && self.run_ahead {
+            return both("choice", "run_ahead");
+        }
+        if chosen && self.reuse {
+            return both("choice", "reuse");
+        }
+        if chosen && self.replay.is_some() {
+            return both("choice", "replay");
+        }
+        if chosen && self.strategy == StrategyName::Auto && self.auto.order != OrderName::Any {
+            return wrong("choice", "is \"saving\", and auto.order asks for an order", "\"tail\"");
+        }
+        let sigma = self.storage.size_sigma;
+        if !(0.0..=3.0).contains(&sigma) {
+            return wrong("storage.size_sigma", format!("is {sigma}"), "a number from 0 to 3");
+        }
+        let share = |key: String, share: f64| match (0.0..=1.0).contains(&share) {
+            true => Ok(()),
+            false => wrong(key, format!("is {share}"), "a number from 0 to 1"),
+        };
+        for (index, device) in self.devices.iter().enumerate() {
+            share(format!("devices.{index}.by_size"), device.by_size)?;
+        }
+        share("host.by_size".to_owned(), self.host.by_size)
     }
 
     fn check_host(&self) -> Result<(), ScenarioError> {

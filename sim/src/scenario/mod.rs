@@ -23,7 +23,8 @@ pub use fault::{Fault, FaultKind, NotAFault, RankFault, RankFaultKind, When};
 pub use parts::{Accelerator, Device, Holders, Host, Power, Ranks, Serve, Storage, Told};
 pub use quantity::{Bandwidth, Bytes, NotAQuantity, Span};
 pub use strategy::{
-    AutoChoice, GoalName, MteChoice, OrderName, SplitChoice, StrategyName, TailName, WindowedChoice,
+    AutoChoice, ChoiceName, GoalName, MteChoice, OrderName, SplitChoice, StrategyName, TailName,
+    WindowedChoice,
 };
 pub use sweep::{Point, Sweep, points};
 
@@ -63,6 +64,16 @@ pub struct Scenario {
     /// Whether an epoch knows what the one before measured.
     #[serde(default = "yes")]
     pub learn: bool,
+    /// Whether a device that has finished its part of an epoch begins the next.
+    #[serde(default)]
+    pub run_ahead: bool,
+    /// Whether batches of devices are kept for other epochs: up to half of the spool, beyond what
+    /// a device has ahead. Every epoch then has the same batches.
+    #[serde(default)]
+    pub reuse: bool,
+    /// Which batches devices are given.
+    #[serde(default)]
+    pub choice: ChoiceName,
     /// A record that the epochs replay, as `mte:812`.
     #[serde(default)]
     pub replay: Option<String>,
@@ -127,6 +138,9 @@ impl Scenario {
             stalls_max: three(),
             profile_batches: three(),
             learn: yes(),
+            run_ahead: false,
+            reuse: false,
+            choice: ChoiceName::default(),
             replay: None,
             power: None,
             profile: Told::default(),
@@ -205,6 +219,7 @@ fn from_serde(error: &toml::de::Error) -> ScenarioError {
             None => (message, "what docs/simulation.md says"),
         },
     };
+    let (problem, remedy) = (in_words(problem), expected_in_words(remedy));
     // serde names keys between backquotes, and the tree's path in a line of its own.
     let path = error.to_string();
     let path = path
@@ -213,7 +228,39 @@ fn from_serde(error: &toml::de::Error) -> ScenarioError {
         .map(|rest| rest.trim_end_matches(['`', '\n']).to_owned());
     let named = problem.split('`').nth(1).map(str::to_owned);
     let key = path.or(named).unwrap_or_else(|| "the scenario".to_owned());
-    ScenarioError::new(key, format!("is wrong: {problem}"), remedy)
+    ScenarioError::new(key, problem, remedy)
+}
+
+/// What serde says is there, without its words for types.
+fn in_words(problem: &str) -> String {
+    let found = problem.strip_prefix("invalid type: ").or(problem.strip_prefix("invalid value: "));
+    let Some(found) = found else { return format!("is wrong: {problem}") };
+    match found.split_once(' ').map_or((found, ""), |(kind, value)| (kind, value)) {
+        ("map", _) => "is a table".to_owned(),
+        ("sequence", _) => "is a list".to_owned(),
+        ("string", text) => format!("is {text}"),
+        (_, value) => match value.rsplit(' ').next().map(|last| last.trim_matches('`')) {
+            // A number may have 300 digits.
+            Some(value) => match value.parse::<f64>() {
+                Ok(number) if value.len() > 20 => format!("is {number:e}"),
+                _ => format!("is {value}"),
+            },
+            None => format!("is wrong: {problem}"),
+        },
+    }
+}
+
+/// What serde expects, without the names of types.
+fn expected_in_words(expected: &str) -> String {
+    match expected.strip_prefix("struct ").unwrap_or(expected) {
+        "u32" => format!("a whole number from 0 to {}", u32::MAX),
+        "u64" => "a whole number from 0".to_owned(),
+        "f64" => "a number".to_owned(),
+        "a boolean" | "bool" => "true or false".to_owned(),
+        "a sequence" => "a list".to_owned(),
+        other if other.len() < expected.len() => "a table".to_owned(),
+        other => other.to_owned(),
+    }
 }
 
 /// Line and column of a byte, from 1; columns count characters.

@@ -29,6 +29,9 @@ pub struct Host {
     /// t_h: what a step on a host batch takes longer (copy to the accelerator).
     #[serde(default)]
     pub copy: Span,
+    /// Share of `preparation` that goes with a batch's size, from 0 to 1.
+    #[serde(default)]
+    pub by_size: f64,
 }
 
 impl Host {
@@ -41,6 +44,7 @@ impl Host {
             efficiency: whole(),
             cores: None,
             copy: Span(0),
+            by_size: 0.0,
         }
     }
 }
@@ -73,6 +77,9 @@ pub struct Device {
     /// slots, share it. Instead of the bandwidths per leg, here and in `storage`.
     #[serde(default)]
     pub drive_bandwidth: Option<Bandwidth>,
+    /// Share of `preparation` that goes with a batch's size, from 0 to 1.
+    #[serde(default)]
+    pub by_size: f64,
     /// What goes wrong at each of them.
     #[serde(default)]
     pub faults: Vec<Fault>,
@@ -90,6 +97,7 @@ impl Device {
             read_bandwidth: None,
             write_bandwidth: None,
             drive_bandwidth: None,
+            by_size: 0.0,
             faults: Vec::new(),
         }
     }
@@ -135,6 +143,8 @@ pub struct Storage {
     /// Whether reading a batch and preparing it go on at the same time, at host and device; else
     /// one after the other. Writing comes after both.
     pub overlap: bool,
+    /// σ of the sizes of batches: exp(N(-σ²/2, σ)), of mean 1. They stretch what `by_size` says.
+    pub size_sigma: f64,
 }
 
 /// The accelerator of each rank.

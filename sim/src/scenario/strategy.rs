@@ -2,7 +2,9 @@
 
 use std::fmt::{self, Formatter};
 
-use serde::de::Visitor;
+use meetpoint_scheduler::WINDOW_DEFAULT;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 /// A strategy's name.
@@ -56,6 +58,17 @@ impl StrategyName {
     }
 }
 
+/// Which batches devices are given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ChoiceName {
+    /// The last of the epoch's order.
+    #[default]
+    Tail,
+    /// Those that save the host most time for the devices', once both are known.
+    Saving,
+}
+
 /// `[mte]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -99,7 +112,7 @@ pub struct WindowedChoice {
 
 impl Default for WindowedChoice {
     fn default() -> Self {
-        Self { window: 64 }
+        Self { window: WINDOW_DEFAULT }
     }
 }
 
@@ -109,28 +122,25 @@ impl Default for WindowedChoice {
 pub struct AutoChoice {
     /// What is to be least.
     pub goal: GoalName,
-    /// λ of the goal `mix`: 1 is time alone, 0 energy alone.
-    pub time_weight: f64,
     /// What the order must be.
     pub order: OrderName,
 }
 
 impl Default for AutoChoice {
     fn default() -> Self {
-        Self { goal: GoalName::Throughput, time_weight: 0.5, order: OrderName::Any }
+        Self { goal: GoalName::Throughput, order: OrderName::Any }
     }
 }
 
 /// What `auto` aims for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum GoalName {
-    /// The least time.
+    /// `"throughput"`: the least time.
     Throughput,
-    /// The least energy.
+    /// `"energy"`: the least energy.
     Energy,
-    /// λ·time + (1−λ)·energy.
-    Mix,
+    /// `{ time = λ }`: λ·time + (1−λ)·energy.
+    Mix(f64),
 }
 
 /// What order `auto` must give.
@@ -143,6 +153,42 @@ pub enum OrderName {
     Replayable,
     /// That of the host alone (C4).
     Baseline,
+}
+
+impl<'de> Deserialize<'de> for GoalName {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(WordOrShare)
+    }
+}
+
+struct WordOrShare;
+
+impl<'de> Visitor<'de> for WordOrShare {
+    type Value = GoalName;
+
+    fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "\"throughput\", \"energy\" or the share of time in a mix of both, { time = 0.7 }",
+        )
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<GoalName, E> {
+        match text {
+            "throughput" => Ok(GoalName::Throughput),
+            "energy" => Ok(GoalName::Energy),
+            _ => Err(E::invalid_value(serde::de::Unexpected::Str(text), &self)),
+        }
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<GoalName, A::Error> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Mix {
+            time: f64,
+        }
+        let Mix { time } = Mix::deserialize(MapAccessDeserializer::new(map))?;
+        Ok(GoalName::Mix(time))
+    }
 }
 
 impl<'de> Deserialize<'de> for SplitChoice {

@@ -109,6 +109,10 @@ fn set(tree: &mut Value, path: &str, whole: &str, value: &Value) -> Result<(), S
 fn show(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
+        // A float is written out with all its zeros.
+        Value::Float(number) if number.abs() >= 1e15 || (number.abs() < 1e-4 && *number != 0.0) => {
+            format!("{number:e}")
+        }
         other => other.to_string(),
     }
 }

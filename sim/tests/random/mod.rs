@@ -1,9 +1,9 @@
 //! Random small scenarios: a seed gives one, the same for ever.
 
 use meetpoint_sim::scenario::{
-    AutoChoice, Bandwidth, Bytes, Device, Distribution, Fault, FaultKind, GoalName, Holders,
-    MteChoice, OrderName, Scenario, Serve, Span, SplitChoice, StrategyName, TailName, When,
-    WindowedChoice,
+    AutoChoice, Bandwidth, Bytes, ChoiceName, Device, Distribution, Fault, FaultKind, GoalName,
+    Holders, MteChoice, OrderName, Scenario, Serve, Span, SplitChoice, StrategyName, TailName,
+    When, WindowedChoice,
 };
 
 /// SplitMix64 (Steele, Lea, Flood 2014).
@@ -112,7 +112,7 @@ impl Chance {
         scenario.mte = MteChoice { split, tail };
         scenario.windowed = WindowedChoice { window: self.small(2, 20) };
         let order = self.among(&[OrderName::Any, OrderName::Replayable, OrderName::Baseline]);
-        scenario.auto = AutoChoice { goal: GoalName::Throughput, time_weight: 0.5, order };
+        scenario.auto = AutoChoice { goal: GoalName::Throughput, order };
     }
 }
 
@@ -152,6 +152,16 @@ pub(crate) fn scenario(seed: u64) -> Scenario {
     scenario.profile.device_factor = chance.among(&[1.0, 1.0, 0.25, 0.5, 2.0, 4.0]);
     scenario.stall_timeout = Span(1_000 * MS + chance.time().0 * 10);
     scenario.stalls_max = chance.small(1, 4);
+    match chance.within(0, 5) {
+        0 | 1 => scenario.run_ahead = true,
+        2 => scenario.reuse = true,
+        3 if scenario.strategy != StrategyName::Auto => {
+            scenario.choice = ChoiceName::Saving;
+            scenario.storage.size_sigma = 0.5;
+            scenario.host.by_size = 0.9;
+        }
+        _ => {}
+    }
     scenario
 }
 
@@ -177,7 +187,7 @@ pub(crate) fn any_devices(seed: u64) -> Scenario {
     scenario.devices = (0..devices).map(|_| any_device(&mut chance, t_c_ns, batches)).collect();
     scenario.strategy = StrategyName::Auto;
     let order = chance.among(&[OrderName::Any, OrderName::Replayable, OrderName::Baseline]);
-    scenario.auto = AutoChoice { goal: GoalName::Throughput, time_weight: 0.5, order };
+    scenario.auto = AutoChoice { goal: GoalName::Throughput, order };
     scenario.epochs = chance.among(&[1, 1, 2]);
     scenario.ranks.count = chance.among(&[1, 1, 1, 1, 2, 4]);
     scenario.ranks.timeout = Span(1_000_000_000 * MS);

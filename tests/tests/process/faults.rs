@@ -216,3 +216,60 @@ fn killing_one_of_two_hosts_of_a_device_costs_the_other_no_batch() {
     assert!(until(Duration::from_secs(10), || hosts(folder.path()).is_empty()), "both have gone");
     drop(device);
 }
+
+/// Changes a byte in the middle of some pictures of a packed set, behind its checksums' back.
+fn damage(folder: &Path, pictures: &[&str]) {
+    let part = folder.join("small.set/part-00000.arrow");
+    let mut bytes = std::fs::read(&part).expect("a small set has one part");
+    for picture in pictures {
+        let image = std::fs::read(folder.join("pictures").join(picture)).expect("it was packed");
+        let found = bytes.windows(image.len()).position(|window| window == image);
+        bytes[found.expect("files are packed as they are") + image.len() / 2] ^= 8;
+    }
+    std::fs::write(&part, bytes).expect("the part is writable");
+}
+
+#[test]
+fn damaged_samples_are_replaced_alike_under_every_strategy_and_named_in_the_report() {
+    let folder = tempfile::tempdir().unwrap();
+    packed(folder.path(), SAMPLES);
+    let names = |folder: &str| {
+        let folder = std::fs::read_dir(folder).expect("pictures").flatten();
+        let mut names: Vec<String> =
+            folder.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    };
+    let cats = names(&folder.path().join("pictures/cat").display().to_string());
+    let bad: Vec<String> = [0, 5, 6].map(|at| format!("cat/{}", cats[at])).to_vec();
+    damage(folder.path(), &bad.iter().map(String::as_str).collect::<Vec<_>>());
+    let job = format!(
+        "on_error = \"replace\"\nmax_errors = 3\nquarantine = \"bad.jsonl\"\n{}",
+        job("wrr", 1, "")
+    );
+    let arguments = ["--strategy", "all", "--trace-events", "trace.json"];
+    let report = report(folder.path(), &job, &arguments);
+    let runs = report["runs"].as_array().expect("runs");
+    assert!(runs.len() >= 7, "{report}");
+    for run in runs {
+        check_run(run);
+        let damage = run["damage"].as_array().expect("damage");
+        let mut keys: Vec<&str> =
+            damage.iter().map(|it| it["key"].as_str().expect("a key")).collect();
+        keys.sort_unstable();
+        assert_eq!(keys, bad, "{run}");
+        assert!(damage.iter().all(|it| it["action"] == "replace" && it["replaced_by"].is_u64()));
+        assert_eq!(damage.len(), 3);
+        assert!(!run["explanation"]["sentences"].as_array().expect("sentences").is_empty());
+    }
+    let kept = std::fs::read_to_string(folder.path().join("bad.jsonl")).expect("a quarantine");
+    assert_eq!(kept.lines().count(), 3, "each once, whatever the strategy: {kept}");
+    let trace = std::fs::read_to_string(folder.path().join("trace.json")).expect("a trace");
+    let trace: Value = serde_json::from_str(&trace).expect("a trace is JSON");
+    let steps = trace["traceEvents"].as_array().expect("events").iter();
+    let steps = steps.filter(|event| event["name"] == "step").count();
+    assert_eq!(steps as u64, BATCHES * runs.len() as u64);
+    let limited = job.replace("max_errors = 3", "max_errors = 2");
+    std::fs::write(folder.path().join("limited.toml"), limited).expect("a job file");
+    run(folder.path(), &["run", "limited.toml"]).refused(&["max_errors is 2", "verify"]);
+}

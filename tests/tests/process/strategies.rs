@@ -216,7 +216,7 @@ fn a_choice_of_batches_gives_up_the_order_and_says_how_far() {
 fn ranks_take_equal_steps_from_the_same_kind_of_source() {
     let folder = tempfile::tempdir().unwrap();
     packed(folder.path(), SAMPLES);
-    for strategy in ["mte-feedback", "wrr"] {
+    for strategy in ["mte-feedback", "wrr", "windowed"] {
         let text = job(strategy, 0, "").replace("seed = 7", "seed = 7\nranks = 2");
         let report = report(folder.path(), &text, &[]);
         let run = &report["runs"][0];
@@ -229,6 +229,29 @@ fn ranks_take_equal_steps_from_the_same_kind_of_source() {
             assert_eq!(number(rank, "/steps"), BATCHES / 2, "{strategy}: {run}");
             assert_eq!(rank["device_batches"], ranks[0]["device_batches"]);
         }
+    }
+}
+
+#[test]
+fn devices_of_several_ranks_run_ahead_and_lose_nothing_when_they_die() {
+    let folder = tempfile::tempdir().unwrap();
+    packed(folder.path(), SAMPLES);
+    for (strategy, device) in [
+        ("mte", ""),
+        ("auto", ""),
+        ("windowed", "faults = [\"die@3\"]"),
+        ("wrr", "faults = [\"corrupt@2\", \"die@9\"]"),
+    ] {
+        let lines = "seed = 7\nranks = 2\nepochs = 3\nrun_ahead = true";
+        let text = job(strategy, 1, device).replace("seed = 7", lines);
+        let text = if strategy == "mte" { format!("{text}\n[mte]\nsplit = 1\n") } else { text };
+        let report = report(folder.path(), &text, &[]);
+        let run = &report["runs"][0];
+        for level in ["C0", "C1", "C2", "C5", "C6"] {
+            assert_eq!(verdict(run, level), "verified", "{strategy}: {run}");
+        }
+        let ahead = (1..3).map(|epoch| number(run, &format!("/epochs/{epoch}/ahead_batches")));
+        assert!(strategy != "mte" || ahead.sum::<u64>() > 0, "{run}");
     }
 }
 

@@ -4,7 +4,7 @@ use anyhow::Context;
 use meetpoint_format::batching::Batching;
 use meetpoint_format::recipe::Recipe;
 use meetpoint_kernels::Cpu;
-use meetpoint_prepare::{BatchPreparer, Dataset, Job};
+use meetpoint_prepare::{BatchPreparer, Dataset, Job, OnError};
 use meetpoint_storage::{EngineKind, open_engine};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -47,7 +47,8 @@ pub(in crate::commands) fn measure(
     let engine = open_engine(EngineKind::Auto, 32)?.engine;
     let mut memory = vec![0_u8; spec.bytes() * batching.batch_size() as usize];
     let batches = u32::try_from(batching.batches()).unwrap_or(u32::MAX);
-    let job = Job { dataset: Arc::clone(dataset), recipe: Arc::clone(recipe), batching };
+    let (dataset, recipe) = (Arc::clone(dataset), Arc::clone(recipe));
+    let job = Job { dataset, recipe, batching, on_error: OnError::default() };
     let mut preparer = BatchPreparer::new(job, engine, Cpu::detect())?;
     let mut times = Vec::new();
     for round in 0..WARM_UP + TIMED {

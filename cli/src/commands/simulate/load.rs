@@ -34,6 +34,29 @@ impl Display for ScenarioFault {
 
 impl std::error::Error for ScenarioFault {}
 
+/// A file that cannot be read.
+#[derive(Debug)]
+pub(crate) struct Unreadable {
+    /// Which.
+    pub file: PathBuf,
+    /// What to do.
+    pub remedy: String,
+    /// Why.
+    pub source: std::io::Error,
+}
+
+impl Display for Unreadable {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "failed to read {}; {}", self.file.display(), self.remedy)
+    }
+}
+
+impl std::error::Error for Unreadable {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.source)
+    }
+}
+
 /// A scenario and the text that it was read from.
 #[derive(Debug, Clone)]
 pub(crate) struct Loaded {
@@ -50,11 +73,10 @@ pub(crate) struct Loaded {
 impl Loaded {
     /// Reads a scenario; traces are filled in and every value is checked.
     pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
-        let text = std::fs::read_to_string(path).with_context(|| {
-            format!(
-                "failed to read {}; name a scenario file (docs/simulation.md has one)",
-                path.display()
-            )
+        let text = std::fs::read_to_string(path).map_err(|source| Unreadable {
+            file: path.to_path_buf(),
+            remedy: "name a scenario file (docs/simulation.md has one)".to_owned(),
+            source,
         })?;
         Self::parse(path, text)
     }
@@ -132,8 +154,11 @@ fn place_of(text: &str, key: &str) -> Option<(usize, usize)> {
 
 /// A file with a time a line; empty lines and what follows a `#` are left out.
 fn trace(path: &Path) -> anyhow::Result<Vec<Span>> {
-    let text = std::fs::read_to_string(path)
-        .with_context(|| format!("failed to read the trace {}", path.display()))?;
+    let text = std::fs::read_to_string(path).map_err(|source| Unreadable {
+        file: path.to_path_buf(),
+        remedy: "a trace is a file with a time a line, such as 20ms".to_owned(),
+        source,
+    })?;
     let mut times = Vec::new();
     for (number, line) in text.lines().enumerate() {
         let line = line.split('#').next().unwrap_or_default().trim();

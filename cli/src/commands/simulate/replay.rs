@@ -4,6 +4,7 @@
 //! and when it is consumed is the scheduler's decision once more.
 
 use super::engine;
+use super::load::Unreadable;
 use crate::report::{Batch, Epoch, Report, Run, Source, table::Grid};
 use crate::surface::units::{seconds, signed_percent};
 use anyhow::{Context, bail};
@@ -52,8 +53,10 @@ impl Row {
 
 /// Replays every epoch of a report.
 pub(crate) fn file(path: &Path) -> anyhow::Result<Vec<Row>> {
-    let text = std::fs::read(path).with_context(|| {
-        format!("failed to read {}; name the report.json of a run", path.display())
+    let text = std::fs::read(path).map_err(|source| Unreadable {
+        file: path.to_path_buf(),
+        remedy: "name the report.json of a run".to_owned(),
+        source,
     })?;
     let report: Report = serde_json::from_slice(&text).with_context(|| {
         format!("{} is no report of `meetpoint run` or `demo` of this version", path.display())

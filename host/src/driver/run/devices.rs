@@ -262,9 +262,16 @@ impl Run {
         let (batch, generation) = (BatchIndex(message.batch), Generation(message.generation));
         if self.scheduler.device_rejected(now, end.id, batch, generation) == Outcome::Accepted {
             end.published.remove(&batch.0);
+            let (batch, reason) = (batch.0, message.reason.trim());
+            if message.is_damage {
+                let text = format!(
+                    "{} found a damaged sample in batch {batch} ({reason}); the host prepares it",
+                    end.name
+                );
+                return self.note_failure(number, reason, text);
+            }
             end.unprepared_in_a_row += 1;
             let is_last_straw = end.unprepared_in_a_row == FAILURES_IN_A_ROW_MAX;
-            let (batch, reason) = (batch.0, message.reason.trim());
             let text = format!(
                 "{} could not prepare batch {batch} ({reason}); the host prepares it",
                 end.name
@@ -306,6 +313,7 @@ impl Run {
         if outcome == Outcome::Accepted {
             let published = task.published.contents.end_ns.saturating_sub(self.begun_ns);
             self.devices[usize::from(task.device.0)].refused_in_a_row = 0;
+            self.meters.bring.add(prepared.bring_ns);
             self.meters.fetch.add(self.elapsed().saturating_sub(published));
             self.make_ready(task.batch, prepared);
         }

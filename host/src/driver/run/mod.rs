@@ -12,13 +12,15 @@ use super::labels::{Displacement, Labelled, Labels};
 use crate::Error;
 use crate::batch::{Contents, Memory};
 use crate::clock::monotonic_ns;
+use crate::damage::DamageBook;
 use crate::device_link::{Session, SlotContents, SlotLease};
 use crate::events::{Event, EventLog};
 use crate::stats::{BatchCheck, BatchRecord, Meter, Preparer, Schedule};
 use meetpoint_format::wire::PROGRESS_INTERVAL_MS;
 use meetpoint_prepare::PrepareStats;
 use meetpoint_scheduler::{
-    BatchIndex, Config, DeviceId, Epoch as Scheduler, Generation, HostDecision, Outcome, Source,
+    BatchIndex, Common, Config, DeviceId, Epoch as Scheduler, Generation, HostDecision, Outcome,
+    Source,
 };
 use meetpoint_storage::Counters;
 use std::collections::BTreeMap;
@@ -48,6 +50,8 @@ pub(crate) struct RunSetup {
     pub(crate) labels: Option<Arc<Labels>>,
     /// What happened since the epoch before, as sentences.
     pub(crate) events: Vec<String>,
+    /// What all ranks knew when this epoch began, for the one after it.
+    pub(crate) known_before: Option<Common>,
 }
 
 /// A batch in host memory.
@@ -62,6 +66,8 @@ pub(crate) struct Prepared {
     pub(crate) stats: Option<PrepareStats>,
     /// CPU time of its samples' checksums.
     pub(crate) verify_ns: u64,
+    /// Where it was fetched: how long that took.
+    pub(crate) bring_ns: u64,
 }
 
 /// A published slot that is to be brought into host memory.
@@ -98,6 +104,7 @@ pub(crate) struct RunMeters {
     pub(crate) read: Meter,
     pub(crate) step: Meter,
     pub(crate) fetch: Meter,
+    pub(crate) bring: Meter,
     pub(crate) verify_ns: u64,
     pub(crate) counters: Counters,
     /// Damaged samples of batches of the host, filled in because the recipe is lenient.
@@ -131,9 +138,13 @@ pub(crate) struct Run {
     pub(crate) records: Vec<BatchRecord>,
     pub(crate) checks: Vec<BatchCheck>,
     pub(crate) samples: u64,
+    /// Damaged samples of what was consumed.
+    pub(crate) damage: DamageBook,
     pub(crate) meters: RunMeters,
     /// End of the last step, once the consumer asked again.
     pub(crate) ended_ns: Option<u64>,
+    /// As in its setup.
+    pub(super) known_before: Option<Common>,
 }
 
 impl Run {
@@ -151,7 +162,7 @@ impl Run {
             let name = device_name(number, count);
             DeviceEnd::new(u16::try_from(number).expect("devices have 16 bits"), name, session)
         };
-        let [wait, prepare, read, step, fetch] = std::array::from_fn(|_| Meter::new());
+        let [wait, prepare, read, step, fetch, bring] = std::array::from_fn(|_| Meter::new());
         let zero_ns = monotonic_ns();
         Ok(Self {
             serial,
@@ -162,6 +173,7 @@ impl Run {
             ahead_batches: 0,
             reused_batches: 0,
             is_broken: false,
+            known_before: setup.known_before,
             devices: setup.sessions.into_iter().enumerate().map(end).collect(),
             ready: BTreeMap::new(),
             failure: None,
@@ -171,12 +183,14 @@ impl Run {
             records: Vec::with_capacity(batches),
             checks: Vec::new(),
             samples: 0,
+            damage: DamageBook::default(),
             meters: RunMeters {
                 wait,
                 prepare,
                 read,
                 step,
                 fetch,
+                bring,
                 verify_ns: 0,
                 counters: Counters::default(),
                 filled_in: 0,
@@ -240,6 +254,7 @@ impl Run {
             end.failures.untold(&end.name).for_each(|text| self.log.add(elapsed, text));
         }
         self.log.add_filled_in(elapsed, self.meters.filled_in, !self.devices.is_empty());
+        self.damage.stats().sentence().into_iter().for_each(|text| self.log.add(elapsed, text));
         std::mem::take(&mut self.log).finish(elapsed)
     }
 
@@ -322,6 +337,7 @@ impl Run {
         };
         let source = Preparer::from(source);
         let prepared = &mut ready.prepared;
+        self.damage.enter(batch.0, &prepared.contents.mended);
         self.records.push(BatchRecord {
             batch: batch.0,
             source,
@@ -334,8 +350,10 @@ impl Run {
         });
         self.samples += prepared.contents.samples.len() as u64;
         if let Some(crc32c) = prepared.contents.crc32c.take() {
-            let samples = prepared.contents.samples.clone();
-            self.checks.push(BatchCheck { batch: batch.0, source, device, samples, crc32c });
+            let samples = prepared.contents.places();
+            let left_out = prepared.contents.left_out().collect();
+            let batch = batch.0;
+            self.checks.push(BatchCheck { batch, source, device, samples, crc32c, left_out });
         }
     }
 }

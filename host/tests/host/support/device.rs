@@ -12,7 +12,7 @@ use meetpoint_format::wire::{
     LoadRequest, Meters, PROTOCOL_VERSION, Progress, Published, host_message,
 };
 use meetpoint_kernels::Cpu;
-use meetpoint_prepare::{BatchPreparer, Dataset, Job};
+use meetpoint_prepare::{BatchPreparer, Dataset, Job, OnError};
 use meetpoint_storage::{EngineKind, open_engine};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use std::collections::VecDeque;
@@ -221,7 +221,8 @@ impl Device for Agent {
         let batching = Batching::new(cut, rank, holders).unwrap();
         let (samples, batches) = (dataset.len(), batching.batches());
         let batches_held = batching.count(u16::try_from(request.device).unwrap());
-        *self.loaded.lock().unwrap() = Some((request, Job { dataset, recipe, batching }));
+        let on_error = OnError::default();
+        *self.loaded.lock().unwrap() = Some((request, Job { dataset, recipe, batching, on_error }));
         Ok(Response::new(LoadReply { samples, batches, batches_held }))
     }
 
@@ -376,7 +377,11 @@ impl Worker {
         assert!(is_own, "device {} was given batch {batch}, which it does not hold", self.device);
         let mut payload = vec![0; len as usize * spec.bytes()];
         let (epoch, generation) = (self.epoch, self.generation);
-        self.preparer.prepare(epoch, batch, &mut payload, &mut |_| true).unwrap();
+        if let Err(error) = self.preparer.prepare(epoch, batch, &mut payload, &mut |_| true) {
+            let (reason, is_damage) = (error.to_string(), error.is_damage());
+            let failed = Failed { epoch, batch, generation, reason, is_damage };
+            return self.say(Message::Failed(failed));
+        }
         std::thread::sleep(self.behaviour.pause);
         let header = SlotHeader {
             epoch,
@@ -405,7 +410,8 @@ impl Worker {
             Some(Fault::Torn) => header[HEADER_BYTES / 2..].fill(0),
             Some(Fault::Failed) => {
                 let reason = "it would not decode".to_owned();
-                return self.say(Message::Failed(Failed { epoch, batch, generation, reason }));
+                let failed = Failed { epoch, batch, generation, reason, is_damage: false };
+                return self.say(Message::Failed(failed));
             }
             Some(Fault::Silent) => {
                 self.is_silent = true;

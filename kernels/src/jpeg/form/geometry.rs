@@ -4,6 +4,18 @@ use super::frame::{COMPONENTS_MAX, Frame};
 pub(super) use crate::jpeg::markers::NATURAL;
 use arrayvec::ArrayVec;
 
+/// Pairs of rows of coefficients of a block.
+pub(super) const BANDS: usize = 4;
+
+/// Places in natural order of a group of the fast form: of two rows the first four columns or the
+/// last four.
+pub(super) fn group_places(group: usize) -> [usize; GROUPS] {
+    std::array::from_fn(|index| {
+        let (row, column) = (2 * (group / 2) + index / 4, 4 * (group % 2) + index % 4);
+        8 * row + column
+    })
+}
+
 /// Zigzag groups of a block: coefficients 1..=8, 9..=16, .. 57..=63 and one that is always zero.
 pub(super) const GROUPS: usize = 8;
 

@@ -29,9 +29,6 @@ pub use reader::{FormReader, RowComponent, RowScratch, unpack_all};
 /// First bytes of a coefficient form.
 pub const MAGIC: [u8; 8] = *b"\x89MPC\r\n\x1a\n";
 
-/// Version of the layout.
-pub const VERSION: u8 = 1;
-
 /// How coefficients are laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
@@ -40,4 +37,14 @@ pub enum Form {
     Fast = 0,
     /// Significance masks and values in prefix codes out of a fixed bank.
     Compact = 1,
+}
+
+impl Form {
+    /// Version of the layout that is written.
+    pub const fn version(self) -> u8 {
+        match self {
+            Self::Fast => 2,
+            Self::Compact => 1,
+        }
+    }
 }

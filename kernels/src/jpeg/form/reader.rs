@@ -7,8 +7,8 @@ use super::frame::{COMPONENTS_MAX, Frame};
 use super::geometry::{Strip, strips};
 use super::lanes::SLACK;
 use super::simd::Kernel;
-use super::unpack::{DC_SHIFT_MAX, EXPLICIT, KindCodes, Shared, Task, compact, fast};
-use super::{Form, MAGIC, VERSION};
+use super::unpack::{DC_SHIFT_MAX, EXPLICIT, KindCodes, Shared, Task, compact, fast, fast_v1};
+use super::{Form, MAGIC};
 use crate::Cpu;
 use crate::jpeg::{Block, CoefficientPlane, Coefficients};
 use arrayvec::ArrayVec;
@@ -35,6 +35,8 @@ pub struct RowScratch {
 pub struct FormReader<'a> {
     bytes: &'a [u8],
     form: Form,
+    /// Version of its layout.
+    version: u8,
     frame: Frame,
     strips: ArrayVec<Strip, COMPONENTS_MAX>,
     /// Blocks of a row of MCUs.
@@ -59,7 +61,7 @@ impl<'a> FormReader<'a> {
         mut scratch: RowScratch,
     ) -> Result<Self, FormError> {
         let mut cursor = Cursor::new(bytes);
-        let (form, frame) = head(&mut cursor)?;
+        let (version, form, frame) = head(&mut cursor)?;
         let (strips, blocks) = strips(&frame);
         let (lanes, codes) = match form {
             Form::Fast => (0, ArrayVec::new()),
@@ -78,7 +80,19 @@ impl<'a> FormReader<'a> {
             return Err(damaged(rows_start, "rows and skeleton are not all that follows"));
         }
         let kernel = Kernel::new(cpu);
-        Ok(Self { bytes, form, frame, strips, blocks, lanes, codes, rows_start, kernel, scratch })
+        Ok(Self {
+            bytes,
+            form,
+            version,
+            frame,
+            strips,
+            blocks,
+            lanes,
+            codes,
+            rows_start,
+            kernel,
+            scratch,
+        })
     }
 
     /// Its layout.
@@ -109,8 +123,7 @@ impl<'a> FormReader<'a> {
         self.scratch
     }
 
-    /// Unpacks some columns of a row of MCUs: every block of them in natural order, and for each
-    /// the zigzag index of its last coefficient that is not zero, 0 if there is none but DC.
+    /// Unpacks some columns of a row of MCUs: every block of them in natural order, and its extent.
     ///
     /// There is a buffer for each component, of exactly the size that the columns need. After an
     /// error what they hold is open. A row may be read any number of times, in any order.
@@ -160,6 +173,7 @@ impl<'a> FormReader<'a> {
         let (shared, streams) = (&mut self.scratch.shared, &mut self.scratch.streams);
         let codes = &self.codes;
         let mut unpack = |task: &Task<'_>| match (self.form, self.lanes) {
+            (Form::Fast, _) if self.version == 1 => fast_v1::row(task, shared, into),
             (Form::Fast, _) => fast::row(task, shared, into),
             (Form::Compact, 1) => compact::row::<1>(task, codes, shared, streams, into),
             (Form::Compact, _) => compact::row::<4>(task, codes, shared, streams, into),
@@ -179,24 +193,25 @@ impl<'a> FormReader<'a> {
 
 /// Columns and rows of a picture, without looking at its coefficients.
 pub(crate) fn size(bytes: &[u8]) -> Result<(u32, u32), FormError> {
-    let (_, frame) = head(&mut Cursor::new(bytes))?;
+    let (_, _, frame) = head(&mut Cursor::new(bytes))?;
     Ok((frame.width, frame.height))
 }
 
-/// Layout and frame, with which all stored bytes begin.
-fn head(cursor: &mut Cursor<'_>) -> Result<(Form, Frame), FormError> {
+/// Version, layout and frame, with which all stored bytes begin.
+fn head(cursor: &mut Cursor<'_>) -> Result<(u8, Form, Frame), FormError> {
     if cursor.take(MAGIC.len())? != MAGIC {
         return Err(damaged(0, "it does not begin as a coefficient form"));
     }
-    if cursor.byte()? != VERSION {
+    let version = cursor.byte()?;
+    if !(1..=2).contains(&version) {
         return Err(damaged(cursor.at - 1, "an unknown version"));
     }
     let form = match cursor.byte()? {
         0 => Form::Fast,
-        1 => Form::Compact,
+        1 if version == 1 => Form::Compact,
         _ => return Err(damaged(cursor.at - 1, "an unknown form")),
     };
-    Ok((form, Frame::read(cursor)?))
+    Ok((version, form, Frame::read(cursor)?))
 }
 
 /// How a compact form is coded: its lanes and the codes of each kind.

@@ -48,7 +48,8 @@ pub(crate) fn auto(random: &mut Random) -> Strategy {
 fn learned(random: &mut Random, devices: usize) -> Learned {
     let mut time = |chance| if random.percent(chance) { random.below(20 * MS) } else { 0 };
     let device_ns = (0..devices).map(|_| time(80)).collect();
-    Learned { host_ns: time(80), ready_ns: time(80), preparation_ns: time(50), device_ns }
+    let (host_ns, ready_ns, preparation_ns) = (time(80), time(80), time(50));
+    Learned { host_ns, ready_ns, preparation_ns, device_ns, common: None }
 }
 
 /// A configuration for so many devices.

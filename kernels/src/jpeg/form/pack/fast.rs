@@ -1,47 +1,58 @@
 //! Writes a row of the fast form: groups of eight numbers, each group in as few bits as it needs.
 
-use super::super::geometry::{CLASSES, GROUPS, Strip};
+use super::super::geometry::{BANDS, GROUPS, Strip, group_places};
 use super::super::lanes::BitWriter;
 use super::super::unpack::width;
 use super::Row;
 
 /// The stored bytes of a row.
 pub(super) fn row(row: &Row, strips: &[Strip]) -> Vec<u8> {
-    let mut out = nibbles(&row.classes);
+    let bands = row.natural.iter().map(bands);
+    let mut out = nibbles(&bands.clone().collect::<Vec<_>>());
     let mut bytes = Vec::new();
     let dc: Vec<u8> = strips
         .iter()
         .flat_map(|strip| row.dc[strip.first..][..strip.blocks()].chunks(strip.wide))
         .flat_map(|line| line.chunks(GROUPS))
-        .map(|group| push_group(group, &mut bytes))
+        .map(|group| push_group(group, folded, &mut bytes))
         .collect();
     out.extend(nibbles(&dc));
     out.append(&mut bytes);
-    for kind in 0..2 {
-        for class in 1..CLASSES {
-            for block in row.members(strips, kind, class) {
-                let groups = row.ac[block][..2 * class * GROUPS].chunks(GROUPS);
-                let codes: Vec<u8> = groups.map(|group| push_group(group, &mut bytes)).collect();
-                out.extend(nibbles(&codes));
-            }
-        }
+    for (block, bands) in row.natural.iter().zip(bands) {
+        let group = |group| group_places(group).map(|place| block[place]);
+        let codes: Vec<u8> = (0..2 * usize::from(bands))
+            .map(|index| push_group(&group(index), |value| *value as u16, &mut bytes))
+            .collect();
+        out.extend(nibbles(&codes));
     }
     out.append(&mut bytes);
     out
 }
 
-/// Appends up to eight numbers and gives the code of their width.
-fn push_group(group: &[i16], out: &mut Vec<u8>) -> u8 {
-    let folded = |value: &i16| ((value << 1) ^ (value >> 15)) as u16;
+/// Bands of a block up to the last that is not all zero.
+fn bands(block: &[i16; 64]) -> u8 {
+    let end = block.iter().rposition(|value| *value != 0).map_or(0, |last| last + 1);
+    end.div_ceil(64 / BANDS) as u8
+}
+
+/// 0, -1, 1, -2, .. as 0, 1, 2, 3, ..
+fn folded(value: &i16) -> u16 {
+    ((value << 1) ^ (value >> 15)) as u16
+}
+
+/// Appends up to eight numbers as `stored` makes them and gives the code of their width.
+fn push_group(group: &[i16], stored: fn(&i16) -> u16, out: &mut Vec<u8>) -> u8 {
+    // Folded and in two's complement a number has the same bits.
     let bits = group.iter().map(|value| 16 - folded(value).leading_zeros()).max().unwrap_or(0);
     // There is no code for 15 bits: 16 take it.
     let code = bits.min(15) as u8;
+    let width = u32::from(width(code));
     let mut writer = BitWriter::default();
     for value in group {
-        writer.push(u64::from(folded(value)), u32::from(width(code)));
+        writer.push(u64::from(stored(value)) & ((1 << width) - 1), width);
     }
     let mut bytes = writer.finish();
-    bytes.resize(usize::from(width(code)), 0);
+    bytes.resize(width as usize, 0);
     out.append(&mut bytes);
     code
 }

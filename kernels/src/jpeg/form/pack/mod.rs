@@ -7,7 +7,7 @@ use super::cursor::push_number;
 use super::error::FormError;
 use super::frame::Frame;
 use super::geometry::{GROUPS, NATURAL, Strip, strips};
-use super::{Form, MAGIC, VERSION};
+use super::{Form, MAGIC};
 use crate::jpeg::Coefficients;
 
 /// Stores a picture's coefficients, and `skeleton`, opaque bytes that travel with them.
@@ -26,7 +26,7 @@ pub fn pack(
     let rows = Rows { coefficients, strips: &strips, count: frame.mcus().1 };
     let mut out = Vec::new();
     out.extend(MAGIC);
-    out.push(VERSION);
+    out.push(form.version());
     out.push(form as u8);
     frame.write(&mut out);
     let stored = match form {
@@ -60,6 +60,8 @@ impl Rows<'_> {
 struct Row {
     /// DC, less that of the block to the left, or of the one above where there is none.
     dc: Vec<i16>,
+    /// The others in natural order, and a zero in place of DC.
+    natural: Vec<[i16; 64]>,
     /// The others in zigzag order, and a zero.
     ac: Vec<[i16; 64]>,
     /// Half the groups up to the last that is not all zero, rounded up.
@@ -68,7 +70,8 @@ struct Row {
 
 impl Row {
     fn new(coefficients: &Coefficients, strips: &[Strip], row: usize) -> Self {
-        let mut made = Self { dc: Vec::new(), ac: Vec::new(), classes: Vec::new() };
+        let (dc, natural, ac, classes) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let mut made = Self { dc, natural, ac, classes };
         for (plane, strip) in coefficients.planes.iter().zip(strips) {
             let blocks = &plane.blocks[row * strip.blocks()..][..strip.blocks()];
             for (index, block) in blocks.iter().enumerate() {
@@ -78,6 +81,9 @@ impl Row {
                     _ => blocks[index - 1].0[0],
                 };
                 made.dc.push(block.0[0].wrapping_sub(before));
+                let mut natural = block.0;
+                natural[0] = 0;
+                made.natural.push(natural);
                 let mut ac = [0; 64];
                 for (to, natural) in ac.iter_mut().zip(&NATURAL[1..]) {
                     *to = block.0[usize::from(*natural)];

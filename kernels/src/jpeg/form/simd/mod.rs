@@ -1,13 +1,14 @@
 //! The inner loops of unpacking, for each instruction set.
 //!
-//! Blocks pass through [`Zigzag`]: the coefficients but DC, in zigzag order, a byte each.
-//! [`expand_widths`] and [`expand_masks`] make it of the stored bytes, [`spread`] makes blocks in
-//! natural order of it.
+//! Blocks of the fast form are unpacked by [`mod@groups`]. Others pass through [`Zigzag`]: the
+//! coefficients but DC, in zigzag order, a byte each. [`expand_widths`] and [`expand_masks`] make
+//! it of the stored bytes, [`spread`] makes blocks in natural order of it.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+mod groups;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 mod portable;
@@ -17,6 +18,7 @@ use super::geometry::GROUPS;
 use super::lanes::Lanes;
 use super::unpack::{Patch, RowComponent, Target};
 use crate::Cpu;
+pub(super) use groups::{GroupedBlocks, group_bytes, sum, unpack_groups};
 
 /// A block's coefficients 1..=63 in zigzag order and a byte without meaning; 0 is a zero.
 #[derive(Debug, Clone, Copy)]

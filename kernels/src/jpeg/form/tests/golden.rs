@@ -1,11 +1,15 @@
-//! Forms that are stored in `tests/golden/forms.txt`; `read_form.py` beside it reads them too.
+//! Forms that are stored in `tests/golden/forms*.txt`; `read_form.py` beside them reads them too.
 
-use super::{FORMS, Look, coefficients, frame};
+use super::rows::{fits, read, slice};
+use super::{FORMS, Look, Numbers, coefficients, frame};
 use crate::golden::{bytes, instruction_sets, sha256};
 use crate::jpeg::Coefficients;
-use crate::jpeg::form::{Frame, pack, unpack_all};
+use crate::jpeg::form::{FormReader, Frame, pack, unpack_all};
 
 const STORED: &str = include_str!("../../../../tests/golden/forms.txt");
+
+/// Version 1 of the fast form, which is read but no longer written.
+const STORED_V1: &str = include_str!("../../../../tests/golden/forms_v1.txt");
 
 /// The pictures by name.
 fn pictures() -> Vec<(&'static str, Frame, Coefficients)> {
@@ -56,6 +60,36 @@ fn stored_forms_are_read_and_written_as_ever() {
             let (coefficients, skeleton) = unpack_all(&bytes(words[0]), cpu).unwrap();
             assert_eq!(hash(&coefficients), words[1]);
             assert_eq!(skeleton, b"skeleton");
+        }
+    }
+}
+
+#[test]
+fn version_1_of_the_fast_form_is_read() {
+    let mut numbers = Numbers(3);
+    let sets = instruction_sets();
+    for (before, words) in crate::golden::lines(STORED_V1) {
+        let name = before[0];
+        let stored = bytes(words[0]);
+        let (_, frame, expected) =
+            pictures().into_iter().find(|picture| name == picture.0).unwrap();
+        assert_eq!(hash(&expected), words[1]);
+        let (wide, high) = frame.mcus();
+        for cpu in &sets {
+            assert_eq!(unpack_all(&stored, *cpu).unwrap(), (expected.clone(), b"skeleton".into()));
+            let mut reader = FormReader::open(&stored, *cpu).unwrap();
+            for row in 0..high {
+                for columns in [0..1, wide - 1..wide, wide / 3..wide / 2 + 1] {
+                    let got = read(&mut reader, row, columns.clone()).unwrap();
+                    assert!(fits(&got, &slice(&frame, &expected, row, columns)), "{name} {cpu:?}");
+                }
+            }
+        }
+        for _ in 0..100 {
+            let mut damaged = stored.clone();
+            damaged[numbers.below(stored.len() as u32) as usize] ^= 1 << numbers.below(8);
+            let results: Vec<_> = sets.iter().map(|cpu| unpack_all(&damaged, *cpu)).collect();
+            assert!(results.windows(2).all(|pair| pair[0] == pair[1]), "{name}");
         }
     }
 }

@@ -9,10 +9,14 @@ use crate::{Cpu, jpeg::Coefficients};
 use std::ops::Range;
 
 /// Blocks and extents of each component.
-type Unpacked = Vec<(Vec<Block>, Vec<u8>)>;
+pub(super) type Unpacked = Vec<(Vec<Block>, Vec<u8>)>;
 
 /// Buffers that hold something else before.
-fn read(reader: &mut FormReader<'_>, row: u32, columns: Range<u32>) -> Result<Unpacked, FormError> {
+pub(super) fn read(
+    reader: &mut FormReader<'_>,
+    row: u32,
+    columns: Range<u32>,
+) -> Result<Unpacked, FormError> {
     let sizes = reader.frame().components.iter().map(|component| {
         usize::from(component.horizontal) * usize::from(component.vertical) * columns.len()
     });
@@ -25,7 +29,7 @@ fn read(reader: &mut FormReader<'_>, row: u32, columns: Range<u32>) -> Result<Un
 }
 
 /// What must come out, straight from the planes.
-fn slice(frame: &Frame, from: &Coefficients, row: u32, columns: Range<u32>) -> Unpacked {
+pub(super) fn slice(frame: &Frame, from: &Coefficients, row: u32, columns: Range<u32>) -> Unpacked {
     let components = frame.components.iter().zip(&from.planes).map(|(component, plane)| {
         let (horizontal, vertical) =
             (usize::from(component.horizontal), usize::from(component.vertical));
@@ -43,6 +47,21 @@ fn slice(frame: &Frame, from: &Coefficients, row: u32, columns: Range<u32>) -> U
     components.collect()
 }
 
+/// Whether blocks are those that must come out, and extents are true: exact, or 9 for what lies in
+/// the corner of low frequencies, or 63.
+pub(super) fn fits(got: &Unpacked, expected: &Unpacked) -> bool {
+    let in_corner =
+        |block: &Block| (0..64).all(|at| block.0[at] == 0 || (at % 8 < 4 && at / 8 < 4));
+    let true_extent = |(block, (got, exact)): (&Block, (&u8, &u8))| {
+        got == exact || *exact > 0 && (*got == 63 || *got == 9 && in_corner(block))
+    };
+    got.len() == expected.len()
+        && got.iter().zip(expected).all(|(got, expected)| {
+            let extents = got.1.iter().zip(&expected.1);
+            got.0 == expected.0 && got.0.iter().zip(extents).all(true_extent)
+        })
+}
+
 #[test]
 fn what_a_damaged_form_leaves_behind_does_not_show() {
     let mut numbers = Numbers(7);
@@ -52,7 +71,7 @@ fn what_a_damaged_form_leaves_behind_does_not_show() {
         let mut sound = FormReader::open(&packed, Cpu::Portable).unwrap();
         let expected = read(&mut sound, 0, 0..3).unwrap();
         let mut damaged = 0;
-        for number in 0..200 {
+        for number in 0..500 {
             let mut bytes = packed.clone();
             let at = numbers.below(packed.len() as u32) as usize;
             bytes[at] ^= 1 << numbers.below(8);
@@ -94,7 +113,7 @@ fn every_region_is_that_part_of_the_whole() {
                             let expected = slice(&frame, &coefficients, row, columns.clone());
                             let got = read(&mut reader, row, columns.clone()).unwrap();
                             assert!(
-                                got == expected,
+                                fits(&got, &expected),
                                 "{form:?} {look:?} {sampling:?} {cpu:?} row {row} {columns:?}"
                             );
                         }
@@ -152,7 +171,7 @@ fn scratch_goes_from_picture_to_picture() {
             let mut reader = FormReader::open_with(&packed, Cpu::detect(), scratch).unwrap();
             let columns = 0..frame.mcus().0;
             let expected = slice(&frame, &coefficients, 0, columns.clone());
-            assert!(read(&mut reader, 0, columns).unwrap() == expected);
+            assert!(fits(&read(&mut reader, 0, columns).unwrap(), &expected));
             scratch = reader.into_scratch();
         }
     }

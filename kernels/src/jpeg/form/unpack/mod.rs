@@ -2,6 +2,7 @@
 
 pub(super) mod compact;
 pub(super) mod fast;
+pub(super) mod fast_v1;
 
 use super::bank::CodeMap;
 use super::error::{FormError, damaged};
@@ -55,8 +56,11 @@ pub(super) struct Patch {
     pub(super) values: [i16; GROUPS],
 }
 
-/// One component's blocks of a row of MCUs, and the index of the last non-zero coefficient of each
-/// in zigzag order.
+/// One component's blocks of a row of MCUs, and how far their coefficients reach.
+///
+/// An *extent* is the zigzag index of a block's last coefficient that is not zero, 0 if there is
+/// none but DC; or, where that is quicker to find, 9 if all lie among the four lowest frequencies
+/// both across and down, and 63 if not.
 #[derive(Debug)]
 pub struct RowComponent<'a> {
     /// The component's block rows one below the other, each of the columns asked for.
@@ -107,12 +111,17 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// Makes room for a row.
-    fn prepare(&mut self, task: &Task<'_>) {
+    /// Makes room for what there is one of for each block of a row.
+    fn prepare_lists(&mut self, task: &Task<'_>) {
         // Three classes come in one code, the last of a line with up to two that mean nothing.
         self.classes.resize(task.blocks + 3, 0);
         // Groups of eight are stored whole, at the end of a line too.
         self.dc.resize(task.blocks + GROUPS, 0);
+    }
+
+    /// Makes room for a row whose blocks are in order of classes.
+    fn prepare(&mut self, task: &Task<'_>) {
+        self.prepare_lists(task);
         self.targets.resize(task.blocks * CLASSES, Target::default());
         self.chunk.resize(CHUNK, Zigzag::default());
         // A damaged row may have left some.

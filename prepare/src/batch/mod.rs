@@ -1,11 +1,15 @@
 //! One thread's means of preparing batches: an engine, a preparer, and buffers that it reuses.
+//!
+//! In reading order: this file (reading ahead, decoding), `mend` (damaged samples).
+
+mod mend;
 
 use crate::buffers::BufferPool;
 use crate::contents::OpenContents;
 use crate::encoded::decodes_regions;
-use crate::{Dataset, Error};
+use crate::{Dataset, Error, Mended, OnError};
 use meetpoint_format::batching::{Batching, EpochOrder};
-use meetpoint_format::dataset::{ENTRY_POINTS_KEPT_BYTES, SampleLocation};
+use meetpoint_format::dataset::{DatasetError, ENTRY_POINTS_KEPT_BYTES, SampleLocation};
 use meetpoint_format::recipe::{Recipe, TensorSpec};
 use meetpoint_kernels::{Cpu, Encoded, SampleId, SamplePreparer};
 use meetpoint_storage::{
@@ -35,6 +39,8 @@ pub struct Job {
     pub recipe: Arc<Recipe>,
     /// How it is cut into batches.
     pub batching: Batching,
+    /// What is done about samples that do not read or decode.
+    pub on_error: OnError,
 }
 
 /// Times and bytes of one batch. Nanoseconds of wall time.
@@ -44,6 +50,10 @@ pub struct PrepareStats {
     pub samples: u32,
     /// Of those, damaged JPEGs that were filled in because the recipe is lenient.
     pub filled_in: u32,
+    /// Of those, damaged ones that were left out: the batch is so much shorter.
+    pub left_out: u32,
+    /// Of those, damaged ones whose place another sample took.
+    pub replaced: u32,
     /// Encoded bytes read.
     pub bytes_read: u64,
     /// Time waiting for reads.
@@ -65,6 +75,8 @@ pub struct BatchPreparer {
     order: Option<(u32, EpochOrder)>,
     /// The samples of the batch in hand, in batch order.
     samples: Vec<(u64, SampleLocation)>,
+    /// What was damaged of the batch that was prepared last, by position.
+    mended: Vec<Mended>,
     pool: BufferPool,
     completions: Vec<Completion>,
     /// Number of the call, the upper half of each token: tells a late read of an earlier batch.
@@ -113,6 +125,7 @@ impl BatchPreparer {
             spec,
             order: None,
             samples: Vec::new(),
+            mended: Vec::new(),
             pool: BufferPool::default(),
             completions: Vec::new(),
             call: 0,
@@ -130,6 +143,9 @@ impl BatchPreparer {
     /// of samples done; returning `false` gives the batch up ([`PrepareStats::samples`] then tells
     /// how far it got). Samples are decoded as their reads arrive, each into its place in the
     /// batch. When this returns, no read is in flight.
+    ///
+    /// Damaged samples are what [`Job::on_error`] makes of them: an error, or [`Self::mended`]
+    /// afterwards. Those that are left out count as prepared; the tensors behind them move up.
     pub fn prepare(
         &mut self,
         epoch: u32,
@@ -151,10 +167,20 @@ impl BatchPreparer {
             bytes_ahead: 0,
             is_given_up: false,
         };
+        self.mended.clear();
         let outcome = self.run(&mut hand);
+        if outcome.is_ok() && !self.mended.is_empty() {
+            self.mended.sort_by_key(|mended| mended.position);
+            self.close_up(hand.out);
+        }
         let stats = hand.stats;
         self.drain();
         outcome.map(|()| stats)
+    }
+
+    /// The damaged samples of the batch that was prepared last, by their positions.
+    pub fn mended(&self) -> &[Mended] {
+        &self.mended
     }
 
     /// What its engine has done.
@@ -225,7 +251,14 @@ impl BatchPreparer {
             let bytes = usize::try_from(location.bytes).expect("at most IMAGE_BYTES_MAX");
             let file = match (&location.file, self.job.dataset.contents()) {
                 (Some(file), Some(contents)) => {
-                    self.contents.file(file, contents, &mut *self.engine)?
+                    match self.contents.file(file, contents, &mut *self.engine) {
+                        Ok(file) => file,
+                        Err(error) => {
+                            hand.next += 1;
+                            self.mend(hand.next - 1, error, hand)?;
+                            continue;
+                        }
+                    }
                 }
                 _ => self.files[location.part],
             };
@@ -246,7 +279,8 @@ impl BatchPreparer {
                 Err(refused) => {
                     self.pool.give(refused.request.buffer);
                     if !matches!(refused.error, StorageError::QueueFull { .. }) {
-                        return Err(self.read_failed(hand.next, refused.error));
+                        let (sample, location) = &self.samples[hand.next];
+                        return Err(self.read_failed((*sample, location), refused.error));
                     }
                     break;
                 }
@@ -262,15 +296,37 @@ impl BatchPreparer {
     /// Reads one sample without the engine: for an engine that takes no request at all.
     fn read_plainly(&mut self, hand: &mut InHand<'_>) -> Result<(), Error> {
         let position = hand.next;
-        let location = self.samples[position].1.clone();
+        hand.next += 1;
+        let (sample, location) = self.samples[position].clone();
+        let outcome = self.read_and_decode_into(position, (sample, &location), hand);
+        outcome.or_else(|error| self.mend(position, error, hand))
+    }
+
+    /// Reads a sample without the engine, and decodes it into the place of the one at `position`.
+    fn read_and_decode_into(
+        &mut self,
+        position: usize,
+        (sample, location): (u64, &SampleLocation),
+        hand: &mut InHand<'_>,
+    ) -> Result<(), Error> {
         let bytes = usize::try_from(location.bytes).expect("at most IMAGE_BYTES_MAX");
         let mut buffer = self.pool.take(&mut *self.engine, bytes);
         let started = Instant::now();
-        let read = self.job.dataset.read_image(&location, &mut buffer.as_mut_slice()[..bytes]);
+        let read = self.job.dataset.read_image(location, &mut buffer.as_mut_slice()[..bytes]);
         hand.stats.read_wait_ns += nanoseconds(started.elapsed());
-        hand.next += 1;
-        let outcome =
-            read.and_then(|()| self.decode_sample(position, &buffer.as_slice()[..bytes], hand));
+        let outcome = match read {
+            Ok(()) => {
+                let stored = &buffer.as_slice()[..bytes];
+                self.decode_into(position, (sample, location), stored, hand)
+            }
+            Err(Error::Dataset { source: DatasetError::Io { source, .. }, .. }) => {
+                let path = self.job.dataset.content_path(location);
+                let offset = location.offset;
+                let io = StorageError::Io { action: "read", path, offset, bytes, source };
+                Err(self.read_failed((sample, location), io))
+            }
+            Err(other) => Err(other),
+        };
         self.pool.give(buffer);
         outcome
     }
@@ -286,10 +342,13 @@ impl BatchPreparer {
         hand.bytes_ahead -= self.samples[position].1.bytes;
         let outcome = match result {
             Ok(bytes) => self.decode_from(position, &buffer, start, bytes, hand),
-            Err(error) => Err(self.read_failed(position, error)),
+            Err(error) => {
+                let (sample, location) = &self.samples[position];
+                Err(self.read_failed((*sample, location), error))
+            }
         };
         self.pool.give(buffer);
-        outcome
+        outcome.or_else(|error| self.mend(position, error, hand))
     }
 
     fn decode_from(
@@ -310,10 +369,22 @@ impl BatchPreparer {
         stored: &[u8],
         hand: &mut InHand<'_>,
     ) -> Result<(), Error> {
-        let (sample, location) = &self.samples[position];
+        let (sample, location) = self.samples[position].clone();
+        self.decode_into(position, (sample, &location), stored, hand)
+    }
+
+    /// Checks and decodes a sample into the place of the one at `position`, with its draws.
+    fn decode_into(
+        &mut self,
+        position: usize,
+        (sample, location): (u64, &SampleLocation),
+        stored: &[u8],
+        hand: &mut InHand<'_>,
+    ) -> Result<(), Error> {
         let started = Instant::now();
-        self.job.dataset.check_image(*sample, location, stored)?;
-        let id = SampleId { seed: self.job.batching.seed(), epoch: hand.epoch, sample: *sample };
+        self.job.dataset.check_image(sample, location, stored)?;
+        let of_place = self.samples[position].0;
+        let id = SampleId { seed: self.job.batching.seed(), epoch: hand.epoch, sample: of_place };
         let place = position * self.spec.bytes();
         let out = &mut hand.out[place..place + self.spec.bytes()];
         let (pace, done) = (&mut hand.pace, hand.stats.samples);
@@ -324,7 +395,7 @@ impl BatchPreparer {
         let pause = &mut || *is_given_up |= !pace(done);
         let prepared = self.preparer.prepare(encoded, id, out, pause);
         if let Err(source) = prepared {
-            let (part, row, key) = self.job.dataset.place_in_words(*sample, location);
+            let (part, row, key) = self.job.dataset.place_in_words(sample, location);
             return Err(Error::Sample { part, row, key, source });
         }
         hand.stats.samples += 1;
@@ -334,9 +405,12 @@ impl BatchPreparer {
         Ok(())
     }
 
-    fn read_failed(&self, position: usize, source: StorageError) -> Error {
-        let (sample, location) = &self.samples[position];
-        let (_, row, key) = self.job.dataset.place_in_words(*sample, location);
+    fn read_failed(
+        &self,
+        (sample, location): (u64, &SampleLocation),
+        source: StorageError,
+    ) -> Error {
+        let (_, row, key) = self.job.dataset.place_in_words(sample, location);
         Error::Read { row, key, source }
     }
 

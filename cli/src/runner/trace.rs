@@ -1,0 +1,46 @@
+//! `--trace-events FILE`: everything that was run, for ui.perfetto.dev or Chrome.
+
+use super::Measured;
+use anyhow::Context;
+use meetpoint_host::trace::{Process, TRACE_BATCHES_MAX, write as write_events};
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::Path;
+
+/// Makes the file, so that one that cannot be written is told before anything runs.
+pub(super) fn check(path: &Path) -> anyhow::Result<()> {
+    File::create(path).map(drop).with_context(|| failed(path))
+}
+
+/// Writes the epochs of every strategy and rank; returns a sentence that says so.
+pub(super) fn write(path: &Path, measured: &[Measured]) -> anyhow::Result<String> {
+    let processes: Vec<Process<'_>> = measured
+        .iter()
+        .flat_map(|run| {
+            let is_one = run.ranks.len() == 1;
+            run.ranks.iter().map(move |rank| Process {
+                name: match is_one {
+                    true => run.name.as_str().to_owned(),
+                    false => format!("{}, rank {}", run.name.as_str(), rank.rank),
+                },
+                epochs: rank.epochs.iter().collect(),
+            })
+        })
+        .collect();
+    let file = File::create(path).with_context(|| failed(path))?;
+    let written = write_events(BufWriter::new(file), &processes, TRACE_BATCHES_MAX)
+        .with_context(|| failed(path))?;
+    let left_out = match written.batches_left_out {
+        0 => String::new(),
+        batches => format!("; the first {batches} batches are not in it"),
+    };
+    Ok(format!(
+        "{} events are in {}; open it at https://ui.perfetto.dev{left_out}",
+        written.events,
+        path.display()
+    ))
+}
+
+fn failed(path: &Path) -> String {
+    format!("failed to write the trace {}; name a file that can be written", path.display())
+}

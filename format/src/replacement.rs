@@ -1,0 +1,75 @@
+//! Which sample takes the place of one that does not read or decode.
+//!
+//! A damaged sample's candidates are a sequence keyed (seed, epoch, sample), so whoever prepares the
+//! batch tries the same ones in the same order; the first that is sound is taken. They are drawn
+//! from the whole dataset, with repetition.
+
+use crate::random::{REPLACEMENT_DOMAIN, halves, join, philox4x32_10};
+
+/// Candidates that are tried: where a tenth of the samples is sound, all are damaged once in 10^11.
+pub const CANDIDATES_MAX: u32 = 256;
+
+/// The candidates for the place of a damaged sample among so many, in order; never it itself.
+///
+/// Candidate *n* is the upper word of b * (samples - 1), where b is the first 64 bits of the block
+/// with counter (sample, epoch, domain | n), counted without the damaged sample. A dataset of one
+/// sample has none.
+pub fn candidates(
+    seed: u64,
+    epoch: u32,
+    sample: u64,
+    samples: u64,
+) -> impl Iterator<Item = u64> + Clone {
+    let others = samples.saturating_sub(1);
+    let [low, high] = halves(sample);
+    let tries = if others == 0 { 0 } else { CANDIDATES_MAX };
+    (0..tries).map(move |number| {
+        let counter = [low, high, epoch, REPLACEMENT_DOMAIN | number];
+        let words = philox4x32_10(counter, halves(seed));
+        let bits = join(words[0], words[1]);
+        // At most `others` - 1.
+        let drawn = ((u128::from(bits) * u128::from(others)) >> 64) as u64;
+        drawn + u64::from(drawn >= sample)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn candidates_are_those_of_an_implementation_of_its_own() {
+        // Made by tests/golden/replacement.py, which has a Philox of its own.
+        let golden = include_str!("../tests/golden/replacement.txt");
+        for line in golden.lines().filter(|line| !line.starts_with('#')) {
+            let numbers: Vec<u64> = line.split(' ').map(|number| number.parse().unwrap()).collect();
+            let [seed, epoch, sample, samples, expected @ ..] = &numbers[..] else {
+                panic!("{line}")
+            };
+            let epoch = u32::try_from(*epoch).unwrap();
+            let first = candidates(*seed, epoch, *sample, *samples).take(expected.len());
+            assert!(first.eq(expected.iter().copied()), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_sample_never_takes_its_own_place_and_all_others_have_a_chance() {
+        for samples in [2_u64, 3, 10] {
+            for sample in 0..samples {
+                let mut times = vec![0; samples as usize];
+                let all = (0..4).flat_map(|epoch| candidates(7, epoch, sample, samples));
+                all.for_each(|candidate| times[candidate as usize] += 1);
+                assert_eq!(times[sample as usize], 0);
+                let others = (0..samples).filter(|other| *other != sample);
+                assert!(others.clone().all(|other| times[other as usize] > 0), "{times:?}");
+            }
+        }
+        assert_eq!(candidates(7, 0, 0, 1).count(), 0);
+        assert_eq!(candidates(7, 0, 0, 0).count(), 0);
+    }
+
+    #[test]
+    fn the_largest_numbers_do_not_overflow() {
+        assert!(candidates(u64::MAX, u32::MAX, u64::MAX - 1, u64::MAX).all(|it| it < u64::MAX));
+    }
+}

@@ -1,0 +1,4 @@
+//! A TFRecord file gives samples or an error.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| meetpoint_fuzz::containers::tfrecord(data));

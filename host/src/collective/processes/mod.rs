@@ -1,0 +1,154 @@
+//! A collective for ranks that are processes: rank 0 listens, every other connects to it.
+//!
+//! Rank 0 keeps the meeting of [`Threads`], and a thread for each other rank that takes its turns
+//! there. A connection that ends says at once that its rank is gone, so nobody waits for a dead
+//! process until a time is over.
+//!
+//! In reading order: this file ([`Meeting`]: who meets where), `message` and `stream` (what goes
+//! over a connection), `hub` (rank 0), `member` (every other).
+
+mod hub;
+mod listener;
+mod member;
+mod message;
+mod stream;
+#[cfg(test)]
+mod tests;
+
+pub use listener::Listener;
+
+use super::{Collective, CollectiveError, Turn};
+use crate::StopHandle;
+use hub::Hub;
+use meetpoint_scheduler::{Agreement, Proposal};
+use member::Member;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Bytes of a [`Token`].
+pub const TOKEN_BYTES: usize = 32;
+
+/// What ranks know and nobody else: whoever comes without it is sent away.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Token(pub [u8; TOKEN_BYTES]);
+
+impl fmt::Debug for Token {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Token(..)")
+    }
+}
+
+impl Token {
+    /// Whether both are the same, in a time that does not say where they differ.
+    fn is(&self, other: &Self) -> bool {
+        self.0.iter().zip(&other.0).fold(0, |differs, (own, other)| differs | (own ^ other)) == 0
+    }
+}
+
+/// Where ranks meet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// A Unix socket: ranks of one machine and one user.
+    Unix(PathBuf),
+    /// `host:port`.
+    Tcp(String),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unix(path) => write!(formatter, "unix:{}", path.display()),
+            Self::Tcp(address) => write!(formatter, "tcp:{address}"),
+        }
+    }
+}
+
+impl Place {
+    /// `unix:PATH` or `tcp:HOST:PORT`.
+    pub fn parse(text: &str) -> Result<Self, CollectiveError> {
+        if let Some(path) = text.strip_prefix("unix:").filter(|path| !path.is_empty()) {
+            return Ok(Self::Unix(path.into()));
+        }
+        if let Some(address) = text.strip_prefix("tcp:").filter(|at| at.contains(':')) {
+            return Ok(Self::Tcp(address.to_owned()));
+        }
+        let problem = "it is no place; give unix:PATH or tcp:HOST:PORT".to_owned();
+        Err(CollectiveError::Place { place: text.to_owned(), problem })
+    }
+
+    fn problem(&self, problem: impl fmt::Display) -> CollectiveError {
+        CollectiveError::Place { place: self.to_string(), problem: problem.to_string() }
+    }
+}
+
+/// Who meets where, and for what.
+#[derive(Debug)]
+pub struct Meeting {
+    /// Where.
+    pub place: Place,
+    /// Rank 0's listener, where it listens already; else it begins to.
+    pub listener: Option<Listener>,
+    /// Of all ranks; on a Unix socket it may be zeros, since the file system lets nobody else in.
+    pub token: Token,
+    /// Which rank this is.
+    pub rank: u32,
+    /// How many there are.
+    pub ranks: u32,
+    /// What this rank is to run, in words: it must be the same for all.
+    pub job: String,
+    /// Longest wait for the other ranks.
+    pub limit: Duration,
+}
+
+/// Ranks that are processes meet here.
+#[derive(Debug)]
+pub struct Processes {
+    end: End,
+}
+
+#[derive(Debug)]
+enum End {
+    Hub(Hub),
+    Member(Member),
+}
+
+impl Processes {
+    /// Waits until all ranks are here. Those that do not come are named.
+    pub fn meet(meeting: Meeting, stop: &StopHandle) -> Result<Self, CollectiveError> {
+        let Meeting { rank, ranks, .. } = meeting;
+        if rank >= ranks {
+            return Err(CollectiveError::NoTurn { rank, ranks });
+        }
+        let end = match rank {
+            0 => End::Hub(Hub::gather(meeting, stop)?),
+            _ => End::Member(Member::join(meeting, stop)?),
+        };
+        Ok(Self { end })
+    }
+
+    /// The rank takes no more turns at all, for this reason.
+    pub fn give_up(&self, why: &str) {
+        match &self.end {
+            End::Hub(hub) => hub.give_up(why),
+            End::Member(member) => member.give_up(why),
+        }
+    }
+}
+
+impl Collective for Processes {
+    fn agree(&self, turn: &Turn<'_>, proposal: Proposal) -> Result<Agreement, CollectiveError> {
+        match &self.end {
+            End::Hub(hub) => hub.agree(turn, proposal),
+            End::Member(member) => member.agree(turn, proposal),
+        }
+    }
+
+    fn leave(&self, rank: u32, epoch: u32, why: &str) {
+        match &self.end {
+            End::Hub(hub) => hub.leave(rank, epoch, why),
+            End::Member(member) => member.leave(epoch, why),
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! A connection between two ranks: a Unix socket, or TCP.
+
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+/// Longest that a rank may take to take a message.
+const WRITE_LIMIT: Duration = Duration::from_secs(10);
+
+/// One of both.
+#[derive(Debug)]
+pub(super) enum Stream {
+    Unix(UnixStream),
+    Tcp(TcpStream),
+}
+
+impl Stream {
+    /// A connection whose reads end after `slice` without a byte.
+    pub(super) fn prepare(self, slice: Duration) -> io::Result<Self> {
+        match &self {
+            Self::Unix(stream) => {
+                stream.set_nonblocking(false)?;
+                stream.set_read_timeout(Some(slice))?;
+                stream.set_write_timeout(Some(WRITE_LIMIT))?;
+            }
+            Self::Tcp(stream) => {
+                stream.set_nonblocking(false)?;
+                stream.set_read_timeout(Some(slice))?;
+                stream.set_write_timeout(Some(WRITE_LIMIT))?;
+                // A decision is a few hundred bytes that somebody waits for.
+                stream.set_nodelay(true)?;
+                // So that a machine that is gone is noticed.
+                rustix::net::sockopt::set_socket_keepalive(stream, true)?;
+            }
+        }
+        Ok(self)
+    }
+
+    /// Ends it for both ends, also where a copy of it is open in another process.
+    pub(super) fn end(&self) {
+        // It may have ended by itself.
+        let _ = match self {
+            Self::Unix(stream) => stream.shutdown(Shutdown::Both),
+            Self::Tcp(stream) => stream.shutdown(Shutdown::Both),
+        };
+    }
+}
+
+impl Read for &Stream {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Stream::Unix(stream) => (&mut &*stream).read(to),
+            Stream::Tcp(stream) => (&mut &*stream).read(to),
+        }
+    }
+}
+
+impl Write for &Stream {
+    fn write(&mut self, from: &[u8]) -> io::Result<usize> {
+        match self {
+            Stream::Unix(stream) => (&mut &*stream).write(from),
+            Stream::Tcp(stream) => (&mut &*stream).write(from),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

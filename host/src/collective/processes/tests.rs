@@ -1,0 +1,235 @@
+//! Ranks that meet over sockets, each in a thread of its own.
+
+use super::*;
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::thread::{ScopedJoinHandle, scope};
+
+const LONG: Duration = Duration::from_secs(60);
+const SHORT: Duration = Duration::from_millis(300);
+
+fn meeting(place: &Place, rank: u32, ranks: u32, limit: Duration) -> Meeting {
+    let (place, job) = (place.clone(), "job".to_owned());
+    Meeting { place, listener: None, token: Token::default(), rank, ranks, job, limit }
+}
+
+fn unix(folder: &Path) -> Place {
+    Place::Unix(folder.join("ranks"))
+}
+
+fn meet(meeting: Meeting) -> Result<Processes, CollectiveError> {
+    Processes::meet(meeting, &StopHandle::new())
+}
+
+/// All ranks, once they met.
+fn all(place: &Place, ranks: u32) -> Vec<Processes> {
+    scope(|scope| {
+        let come = |rank| scope.spawn(move || meet(meeting(place, rank, ranks, LONG)).unwrap());
+        // Rank 0 last: the others wait for it.
+        let threads: Vec<_> = (0..ranks).rev().map(come).collect();
+        threads.into_iter().rev().map(|thread| thread.join().unwrap()).collect()
+    })
+}
+
+/// A proposal that can be told apart by its times.
+fn proposal(time_ns: u64) -> Proposal {
+    let mut words = [0; Proposal::WORDS];
+    words[3] = time_ns;
+    Proposal::from_words(words)
+}
+
+fn take(of: &Processes, rank: u32, number: u64) -> Result<Agreement, CollectiveError> {
+    let stop = StopHandle::new();
+    let turn = Turn { rank, epoch: 3, number, limit: LONG, stop: &stop };
+    of.agree(&turn, proposal(u64::from(rank) * 1000 + number))
+}
+
+#[test]
+fn all_ranks_get_what_all_of_them_brought() {
+    let folder = tempfile::tempdir().unwrap();
+    for ranks in [1, 2, 4] {
+        let met = all(&unix(folder.path()), ranks);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "no name is left");
+        let taken: Vec<Vec<Agreement>> = scope(|scope| {
+            let turns = |(rank, of)| {
+                let all = move || (0..50).map(|number| take(of, rank, number).unwrap()).collect();
+                scope.spawn(all)
+            };
+            let threads: Vec<ScopedJoinHandle<'_, _>> = (0..).zip(&met).map(turns).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        let longest = |number| proposal(u64::from(ranks - 1) * 1000 + number).agreement();
+        let expected: Vec<Agreement> = (0..50).map(longest).collect();
+        assert!(taken.iter().all(|agreements| *agreements == expected));
+    }
+}
+
+#[test]
+fn a_rank_whose_process_ends_is_named_by_all_others() {
+    let folder = tempfile::tempdir().unwrap();
+    for gone in [0, 2] {
+        let mut met = all(&unix(folder.path()), 3);
+        let dead = met.remove(gone);
+        let left: Vec<u32> = (0..3).filter(|&rank| rank as usize != gone).collect();
+        let errors: Vec<String> = scope(|scope| {
+            let wait = |(&rank, of)| scope.spawn(move || take(of, rank, 0).unwrap_err());
+            let waiting: Vec<_> = left.iter().zip(&met).map(wait).collect();
+            // As the system does for a process that is killed.
+            match &dead.end {
+                End::Member(member) => member.break_off(),
+                End::Hub(_) => {}
+            }
+            drop(dead);
+            waiting.into_iter().map(|it| it.join().unwrap().to_string()).collect()
+        });
+        for error in errors {
+            assert!(error.starts_with(&format!("rank {gone} left epoch 3: ")), "{error}");
+        }
+        for (&rank, of) in left.iter().zip(&met) {
+            let again = take(of, rank, 1).unwrap_err().to_string();
+            assert!(again.contains(&format!("rank {gone} left")), "{again}");
+        }
+    }
+}
+
+#[test]
+fn a_rank_that_leaves_an_epoch_is_there_for_the_next() {
+    let folder = tempfile::tempdir().unwrap();
+    let met = all(&unix(folder.path()), 2);
+    met[1].leave(1, 3, "it ended its epoch early");
+    let error = take(&met[0], 0, 0).unwrap_err();
+    assert_eq!(error.to_string(), "rank 1 left epoch 3: it ended its epoch early");
+    let next = |of: &Processes, rank| {
+        let stop = StopHandle::new();
+        of.agree(&Turn { rank, epoch: 4, number: 0, limit: LONG, stop: &stop }, proposal(9))
+    };
+    scope(|scope| {
+        let other = scope.spawn(|| next(&met[1], 1));
+        assert_eq!(next(&met[0], 0), Ok(proposal(9).agreement()));
+        assert_eq!(other.join().unwrap(), Ok(proposal(9).agreement()));
+    });
+}
+
+#[test]
+fn a_decision_stands_for_all_when_a_rank_closes_right_after_it() {
+    let folder = tempfile::tempdir().unwrap();
+    for closes in [0_usize, 1] {
+        let met = all(&unix(folder.path()), 3);
+        scope(|scope| {
+            let turn = |(rank, of): (usize, Processes)| {
+                scope.spawn(move || {
+                    let taken = take(&of, u32::try_from(rank).unwrap(), 0);
+                    let kept = (rank != closes).then_some(of);
+                    (taken, kept)
+                })
+            };
+            let threads: Vec<ScopedJoinHandle<'_, _>> =
+                met.into_iter().enumerate().map(turn).collect();
+            for thread in threads {
+                assert_eq!(thread.join().unwrap().0, Ok(proposal(2000).agreement()));
+            }
+        });
+    }
+}
+
+#[test]
+fn ranks_that_do_not_come_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = unix(folder.path());
+    let [first, second] = scope(|scope| {
+        let come = |rank| {
+            let place = &place;
+            scope.spawn(move || meet(meeting(place, rank, 4, SHORT)).unwrap_err().to_string())
+        };
+        [come(0), come(2)].map(|thread| thread.join().unwrap())
+    });
+    assert!(first.starts_with("ranks 1 and 3 did not come to unix:"), "{first}");
+    assert_eq!(first, second);
+    let alone = meet(meeting(&place, 1, 2, SHORT)).unwrap_err().to_string();
+    assert!(alone.starts_with("rank 0 did not come"), "{alone}");
+}
+
+#[test]
+fn ranks_that_are_to_run_something_else_are_told_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = unix(folder.path());
+    let other = Meeting { job: "wrr".to_owned(), ..meeting(&place, 1, 2, LONG) };
+    let twin = meeting(&place, 1, 3, LONG);
+    for (second, words) in [
+        (other, "rank 1 is to run wrr, rank 0 job"),
+        (twin, "rank 1 of 3 came where ranks 1 to 1 of 2"),
+    ] {
+        let errors = scope(|scope| {
+            let waits = scope.spawn(|| meet(meeting(&place, 0, 2, LONG)).unwrap_err().to_string());
+            [meet(second).unwrap_err().to_string(), waits.join().unwrap()]
+        });
+        for error in errors {
+            assert!(error.contains(words), "{error}");
+        }
+    }
+}
+
+#[test]
+fn strangers_and_wrong_tokens_are_sent_away() {
+    let place = Place::parse("tcp:127.0.0.1:0").unwrap();
+    let listener = Listener::bind(&place).unwrap();
+    let place = Place::Tcp(format!("127.0.0.1:{}", listener.port().unwrap()));
+    let token = Token([7; TOKEN_BYTES]);
+    scope(|scope| {
+        let own = Meeting { listener: Some(listener), token, ..meeting(&place, 0, 2, LONG) };
+        let hub = scope.spawn(|| meet(own).map(drop));
+        let Place::Tcp(address) = &place else { unreachable!() };
+        let mut stranger = std::net::TcpStream::connect(address).unwrap();
+        stranger.write_all(&[0xff; 64]).unwrap();
+        // Its own limit is over before rank 0's.
+        let wrong = meet(meeting(&place, 1, 2, SHORT)).unwrap_err().to_string();
+        assert!(wrong.contains("give all ranks the same token"), "{wrong}");
+        meet(Meeting { token, ..meeting(&place, 1, 2, LONG) }).unwrap();
+        hub.join().unwrap().unwrap();
+    });
+}
+
+#[test]
+fn a_name_that_a_dead_process_left_is_taken_over_and_one_in_use_is_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = unix(folder.path());
+    let Place::Unix(path) = &place else { unreachable!() };
+    drop(std::os::unix::net::UnixListener::bind(path).unwrap());
+    assert!(path.exists() && UnixStream::connect(path).is_err());
+    let listener = Listener::bind(&place).unwrap();
+    let error = Listener::bind(&place).unwrap_err().to_string();
+    assert!(error.contains("rank 0 cannot listen there"), "{error}");
+    drop(listener);
+    assert!(!path.exists());
+}
+
+#[test]
+fn a_stop_ends_every_wait() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = unix(folder.path());
+    for rank in [0, 1] {
+        let stop = StopHandle::new();
+        let error = scope(|scope| {
+            let waits = scope.spawn(|| Processes::meet(meeting(&place, rank, 2, LONG), &stop));
+            stop.stop();
+            waits.join().unwrap().unwrap_err()
+        });
+        assert_eq!(error, CollectiveError::Interrupted);
+    }
+    let met = all(&place, 2);
+    let stop = StopHandle::new();
+    stop.stop();
+    let turn = Turn { rank: 1, epoch: 0, number: 0, limit: LONG, stop: &stop };
+    assert_eq!(met[1].agree(&turn, proposal(1)), Err(CollectiveError::Interrupted));
+}
+
+#[test]
+fn places_are_read_as_they_are_written() {
+    for text in ["unix:/run/ranks", "tcp:10.0.0.1:4000", "tcp:[::1]:0"] {
+        assert_eq!(Place::parse(text).unwrap().to_string(), text);
+    }
+    for text in ["", "unix:", "tcp:host", "http://host:1"] {
+        assert!(Place::parse(text).unwrap_err().to_string().contains("unix:PATH or tcp:HOST:PORT"));
+    }
+}

@@ -1,0 +1,163 @@
+//! The books on damaged samples: what an epoch met, how many may be, and the file that keeps them.
+//!
+//! A sample is entered when its batch is consumed, never when it is prepared, so that what was
+//! prepared ahead and thrown away is not in the books.
+
+use crate::Error;
+use crate::stats::DamageStats;
+use meetpoint_prepare::{Action, Damage, Dataset, Mended};
+use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+/// Most damaged samples of one epoch that are kept; the rest is counted.
+pub const DAMAGE_RECORDS_MAX: usize = 10_000;
+
+/// Longest quarantine file that is gone on with.
+const QUARANTINE_BYTES_MAX: u64 = 256 << 20;
+
+/// A damaged sample and what was done about it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DamageRecord {
+    /// What is wrong with which sample.
+    #[serde(flatten)]
+    pub damage: Damage,
+    /// Index of the batch that it was to be in.
+    pub batch: u32,
+    /// What was done.
+    pub action: Action,
+    /// The sample that took its place.
+    pub replaced_by: Option<u64>,
+}
+
+impl DamageRecord {
+    fn new(batch: u32, mended: &Mended) -> Self {
+        let action = match mended.replaced_by {
+            Some(_) => Action::Replace,
+            None => Action::Skip,
+        };
+        let (damage, replaced_by) = (mended.damage.clone(), mended.replaced_by);
+        Self { damage, batch, action, replaced_by }
+    }
+}
+
+/// The damaged samples of an epoch under way.
+#[derive(Debug, Default)]
+pub(crate) struct DamageBook(DamageStats);
+
+impl DamageBook {
+    /// Enters those of a batch that is consumed.
+    pub(crate) fn enter(&mut self, batch: u32, mended: &[Mended]) {
+        for mended in mended {
+            match mended.replaced_by {
+                Some(_) => self.0.replaced += 1,
+                None => self.0.left_out += 1,
+            }
+            if self.0.records.len() < DAMAGE_RECORDS_MAX {
+                self.0.records.push(DamageRecord::new(batch, mended));
+            }
+        }
+    }
+
+    pub(crate) fn stats(&self) -> &DamageStats {
+        &self.0
+    }
+
+    pub(crate) fn take(&mut self) -> DamageStats {
+        std::mem::take(&mut self.0)
+    }
+}
+
+impl DamageStats {
+    /// What the events of the epoch say of them; `None` where there was nothing.
+    pub(crate) fn sentence(&self) -> Option<String> {
+        let first = self.records.first()?;
+        let Damage { key, file, what, .. } = &first.damage;
+        let samples = self.samples();
+        let s = if samples == 1 { "" } else { "s" };
+        Some(format!(
+            "{samples} damaged sample{s} ({} replaced, {} left out); the first is {key} in {file}: \
+             {what}",
+            self.replaced, self.left_out
+        ))
+    }
+}
+
+/// A file with one line of JSON for every damaged sample. It only grows, each line with one write,
+/// so that whatever ends the process leaves every line before it.
+#[derive(Debug)]
+pub(crate) struct Quarantine {
+    path: PathBuf,
+    file: File,
+    dataset: String,
+    /// SHA-256 of the dataset's manifest.
+    manifest: String,
+    /// Samples of this dataset that are in it.
+    known: HashSet<u64>,
+}
+
+/// One line.
+#[derive(Debug, Serialize, Deserialize)]
+struct Line {
+    dataset: String,
+    manifest_sha256: String,
+    #[serde(flatten)]
+    record: DamageRecord,
+}
+
+impl Quarantine {
+    /// Opens or makes the file, and reads which samples of the dataset are in it. A last line that
+    /// is not whole is ended, and passed over as are lines of other programs.
+    pub(crate) fn open(path: &Path, dataset: &Dataset) -> Result<Self, Error> {
+        let failed = |source| Error::Quarantine { path: path.to_path_buf(), source };
+        let mut options = OpenOptions::new();
+        let mut file = options.read(true).append(true).create(true).open(path).map_err(failed)?;
+        let metadata = file.metadata().map_err(failed)?;
+        if !metadata.is_file() || metadata.len() > QUARANTINE_BYTES_MAX {
+            let problem = "it is no file, or longer than 256 MiB: move it away";
+            return Err(failed(std::io::Error::other(problem)));
+        }
+        let manifest: String =
+            dataset.manifest_sha256().iter().map(|byte| format!("{byte:02x}")).collect();
+        let mut known = HashSet::new();
+        let mut ends_whole = true;
+        // Others may add to it meanwhile.
+        let mut lines = BufReader::new((&file).take(QUARANTINE_BYTES_MAX));
+        let mut text = Vec::new();
+        while lines.read_until(b'\n', &mut text).map_err(failed)? > 0 {
+            ends_whole = text.ends_with(b"\n");
+            let line = serde_json::from_slice(&text);
+            known.extend(line.ok().and_then(|line: Line| {
+                (line.manifest_sha256 == manifest).then_some(line.record.damage.sample)
+            }));
+            text.clear();
+        }
+        if !ends_whole {
+            file.seek(SeekFrom::End(0)).and_then(|_| file.write_all(b"\n")).map_err(failed)?;
+        }
+        let (path, dataset) = (path.to_path_buf(), dataset.path().display().to_string());
+        Ok(Self { path, file, dataset, manifest, known })
+    }
+
+    /// Adds the damaged samples of a batch that are not in it.
+    pub(crate) fn add(&mut self, batch: u32, mended: &[Mended]) -> Result<(), Error> {
+        for mended in mended {
+            if !self.known.insert(mended.damage.sample) {
+                continue;
+            }
+            let line = Line {
+                dataset: self.dataset.clone(),
+                manifest_sha256: self.manifest.clone(),
+                record: DamageRecord::new(batch, mended),
+            };
+            let mut text = serde_json::to_vec(&line).expect("numbers and texts are always JSON");
+            text.push(b'\n');
+            self.file
+                .write_all(&text)
+                .map_err(|source| Error::Quarantine { path: self.path.clone(), source })?;
+        }
+        Ok(())
+    }
+}

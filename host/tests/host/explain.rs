@@ -1,0 +1,105 @@
+//! What an epoch's times are said to mean, on times that are made up.
+
+use crate::support::{config, consume, dataset};
+use meetpoint_host::Loader;
+use meetpoint_host::explain::{Ceiling, Explanation, Stage, Surroundings, explain};
+use meetpoint_host::stats::{BatchRecord, DeviceSchedule, EpochStats, Preparer, Quantiles};
+
+const MS: u64 = 1_000_000;
+
+/// An epoch whose batches are waited for and trained on for so many milliseconds; those of a device
+/// were published so long after they were asked for.
+fn epoch(batches: &[(u64, u64, Option<u64>)]) -> EpochStats {
+    let folder = dataset(8);
+    let mut loader = Loader::open(config(folder.path())).unwrap();
+    let (_, mut stats) = consume(loader.start_epoch(0).unwrap());
+    let mut now = 0;
+    stats.records.clear();
+    for (number, (wait, step, published)) in (0..).zip(batches) {
+        let consume_ns = now + wait * MS;
+        let prepare_end_ns = published.map_or(consume_ns, |published| now + published * MS);
+        stats.records.push(BatchRecord {
+            batch: number,
+            source: if published.is_some() { Preparer::Device } else { Preparer::Host },
+            device: published.map(|_| 0),
+            prepare_start_ns: now,
+            prepare_end_ns,
+            ready_ns: consume_ns,
+            consume_ns,
+            step_end_ns: consume_ns + step * MS,
+        });
+        now = consume_ns + step * MS;
+    }
+    let mean =
+        |mean_ms: f64| Quantiles { count: 9, mean_ns: mean_ms * 1e6, ..Quantiles::default() };
+    stats.prepare = mean(10.0);
+    stats.read = mean(2.0);
+    stats.step = mean(batches[0].1 as f64);
+    stats.schedule.devices = vec![DeviceSchedule { t_s_ns: 20 * MS, ..DeviceSchedule::default() }];
+    stats
+}
+
+fn explained(batches: &[(u64, u64, Option<u64>)], around: &Surroundings) -> Explanation {
+    explain(&epoch(batches), around).unwrap()
+}
+
+fn around(workers: u32) -> Surroundings {
+    Surroundings { workers, cores: 8, replayed_step_ns: None }
+}
+
+fn ceiling(explanation: &Explanation, stage: Stage) -> f64 {
+    let of = explanation.ceilings.iter().find(|it| it.stage == stage);
+    let rate = |it: &Ceiling| it.measured_batches_per_second.or(it.modelled_batches_per_second);
+    of.and_then(rate).unwrap_or(0.0)
+}
+
+#[test]
+fn a_consumer_that_hardly_waits_is_its_own_bottleneck() {
+    // The time until the first batch is that of starting, not of the pace.
+    let said = explained(&[(500, 100, None), (1, 100, None), (0, 100, None)], &around(2));
+    assert!(!said.is_loading && said.stage == Stage::Step, "{said:?}");
+    assert_eq!(said.startup_seconds, 0.5);
+    assert!(said.modelled_gain.unwrap() < 1.01 && said.sentences[0].contains("not the bottleneck"));
+}
+
+#[test]
+fn waits_are_put_down_to_what_the_batch_waited_for() {
+    let host = explained(&[(1, 2, None), (8, 2, None), (8, 2, None)], &around(1));
+    assert!(host.is_loading && host.stage == Stage::HostCompute, "{host:?}");
+    assert_eq!(host.waited_share, 16.0 / 22.0);
+    assert_eq!((host.modelled_gain, host.measured_gain), (Some(22.0 / 6.0), None));
+    assert!(host.sentences.iter().any(|said| said.contains("More workers would help")));
+    let device = explained(&[(1, 2, Some(1)), (9, 2, Some(8)), (9, 2, Some(8))], &around(1));
+    assert_eq!(device.stage, Stage::Device, "{device:?}");
+    let handed = explained(&[(1, 2, Some(1)), (9, 2, Some(0)), (9, 2, Some(1))], &around(1));
+    assert_eq!(handed.stage, Stage::HandOver, "{handed:?}");
+    let waited = |said: &Explanation| said.ceilings.iter().map(|it| it.seconds).sum::<f64>();
+    assert!((waited(&host) - 0.022).abs() < 1e-9, "every wait and step has one stage: {host:?}");
+}
+
+#[test]
+fn ceilings_are_those_of_the_measured_means() {
+    let said = explained(&[(1, 5, None), (1, 5, None)], &around(4));
+    assert_eq!(ceiling(&said, Stage::HostRead), 4.0 / 0.002);
+    assert_eq!(ceiling(&said, Stage::HostCompute), 4.0 / 0.008);
+    assert_eq!(ceiling(&said, Stage::Device), 1.0 / 0.020);
+    assert_eq!(ceiling(&said, Stage::Step), 1.0 / 0.005);
+    assert_eq!(ceiling(&said, Stage::HandOver), 0.0, "nothing was fetched");
+}
+
+#[test]
+fn a_replay_makes_the_gain_a_measured_one() {
+    let replayed_step_ns = Some(1e6);
+    let around = Surroundings { replayed_step_ns, ..around(1) };
+    let said = explained(&[(1, 2, None), (8, 2, None), (8, 2, None)], &around);
+    assert_eq!(said.measured_gain, Some(22.0 / 3.0));
+    assert!(said.sentences.iter().any(|it| it.contains("both share cores")), "{said:?}");
+}
+
+#[test]
+fn what_has_no_pace_is_not_explained() {
+    assert_eq!(explain(&epoch(&[(1, 2, None)]), &around(0)), None);
+    let said = explained(&[(1, 0, None), (4, 0, None)], &around(0));
+    assert_eq!((said.modelled_gain, said.measured_gain), (None, None));
+    assert!(said.is_loading, "{said:?}");
+}

@@ -1,0 +1,82 @@
+//! What becomes of the damaged samples of a batch: an error, a gap that is closed, or another sample.
+
+use super::{BatchPreparer, InHand};
+use crate::{Action, Damage, Error, Mended};
+use meetpoint_format::replacement::candidates;
+
+impl BatchPreparer {
+    /// Does what is to be done about a sample that could not be prepared. What is no damage of the
+    /// sample stays an error.
+    pub(super) fn mend(
+        &mut self,
+        position: usize,
+        error: Error,
+        hand: &mut InHand<'_>,
+    ) -> Result<(), Error> {
+        if !error.is_damage() || self.job.on_error.always_raises() {
+            return Err(error);
+        }
+        let (sample, location) = &self.samples[position];
+        let damage = Damage::of(&self.job.dataset, hand.epoch, (*sample, location), &error);
+        let replaced_by = match self.job.on_error.decide(&damage) {
+            Action::Raise => return Err(error),
+            Action::Skip => {
+                hand.stats.samples += 1;
+                hand.stats.left_out += 1;
+                None
+            }
+            Action::Replace => {
+                let Some(by) = self.replace(position, error, hand)? else { return Ok(()) };
+                hand.stats.replaced += 1;
+                Some(by)
+            }
+        };
+        let position = u32::try_from(position).expect("a batch has less than 2^32 samples");
+        self.mended.push(Mended { position, damage, replaced_by });
+        Ok(())
+    }
+
+    /// Prepares the first sound candidate for the place of a damaged sample; returns which. `None`:
+    /// the batch was given up.
+    fn replace(
+        &mut self,
+        position: usize,
+        error: Error,
+        hand: &mut InHand<'_>,
+    ) -> Result<Option<u64>, Error> {
+        let sample = self.samples[position].0;
+        let (seed, samples) = (self.job.batching.seed(), self.job.dataset.len());
+        let mut tried = 0;
+        for candidate in candidates(seed, hand.epoch, sample, samples) {
+            if !hand.ask() {
+                return Ok(None);
+            }
+            let location = self.job.dataset.locate(candidate)?;
+            let outcome = self.read_and_decode_into(position, (candidate, &location), hand);
+            match outcome {
+                Ok(()) => return Ok(Some(candidate)),
+                Err(error) if error.is_damage() => tried += 1,
+                Err(error) => return Err(error),
+            }
+        }
+        Err(Error::NoReplacement { source: Box::new(error), tried })
+    }
+
+    /// Moves tensors up over the places of samples that were left out.
+    pub(super) fn close_up(&self, out: &mut [u8]) {
+        let bytes = self.spec.bytes();
+        let mut left_out = self.mended.iter().filter(|mended| mended.replaced_by.is_none());
+        let mut next = left_out.next();
+        let mut end = 0;
+        for position in 0..self.samples.len() {
+            if next.is_some_and(|mended| mended.position as usize == position) {
+                next = left_out.next();
+                continue;
+            }
+            if end < position {
+                out.copy_within(position * bytes..(position + 1) * bytes, end * bytes);
+            }
+            end += 1;
+        }
+    }
+}

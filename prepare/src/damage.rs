@@ -1,0 +1,144 @@
+//! Samples that do not read or decode, and what is done about them.
+//!
+//! What takes a damaged sample's place follows from dataset, seed, epoch and sample alone, and from
+//! which samples are damaged; never from who prepares the batch or when.
+
+use crate::{Dataset, Error};
+use meetpoint_format::dataset::SampleLocation;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::sync::Arc;
+
+/// What is done about one damaged sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Action {
+    /// The epoch ends with its error.
+    Raise,
+    /// It is left out: the batch is one sample shorter.
+    Skip,
+    /// Another sample takes its place, drawn by [`meetpoint_format::replacement`]; the random draws
+    /// of the recipe stay those of the place. The batch stays full.
+    Replace,
+}
+
+impl Action {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Raise, Self::Skip, Self::Replace];
+
+    /// Its name, as users write it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Raise => "raise",
+            Self::Skip => "skip",
+            Self::Replace => "replace",
+        }
+    }
+
+    /// The one with a name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|action| action.as_str() == name)
+    }
+}
+
+/// Decides what is done about a damaged sample. Called by the thread that prepares its batch, each
+/// time that the sample is met.
+#[derive(Clone)]
+pub struct Judge(Arc<dyn Fn(&Damage) -> Action + Send + Sync>);
+
+impl Judge {
+    /// One that asks a function.
+    pub fn new(decide: impl Fn(&Damage) -> Action + Send + Sync + 'static) -> Self {
+        Self(Arc::new(decide))
+    }
+}
+
+impl fmt::Debug for Judge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Judge")
+    }
+}
+
+/// What is done about damaged samples.
+#[derive(Debug, Clone)]
+pub enum OnError {
+    /// The same about each.
+    Always(Action),
+    /// Whatever is decided about each.
+    Ask(Judge),
+}
+
+impl Default for OnError {
+    fn default() -> Self {
+        Self::Always(Action::Raise)
+    }
+}
+
+impl OnError {
+    /// What is to be done about a sample.
+    pub(crate) fn decide(&self, damage: &Damage) -> Action {
+        match self {
+            Self::Always(action) => *action,
+            Self::Ask(Judge(decide)) => decide(damage),
+        }
+    }
+
+    /// Whether every damaged sample is an error.
+    pub fn always_raises(&self) -> bool {
+        matches!(self, Self::Always(Action::Raise))
+    }
+}
+
+/// A sample that does not read or decode.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Damage {
+    /// The epoch in which it was met.
+    pub epoch: u32,
+    /// Its number in the dataset.
+    pub sample: u64,
+    /// Its key; why it cannot be told, in parentheses, where it cannot.
+    pub key: String,
+    /// File that its content lies in.
+    pub file: String,
+    /// First byte of its content there.
+    pub offset: u64,
+    /// What is wrong with it.
+    pub what: String,
+    /// What would be right.
+    pub remedy: String,
+}
+
+impl Damage {
+    /// What is to be said of an error that is damage.
+    pub(crate) fn of(
+        dataset: &Dataset,
+        epoch: u32,
+        (sample, location): (u64, &SampleLocation),
+        error: &Error,
+    ) -> Self {
+        let (file, _, key) = dataset.place_in_words(sample, location);
+        let (what, remedy) = error.what_and_remedy();
+        Self { epoch, sample, key, file, offset: location.offset, what, remedy }
+    }
+}
+
+/// A damaged sample of a batch that was prepared all the same.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mended {
+    /// Where in the batch it was to stand, from 0.
+    pub position: u32,
+    /// What is wrong with it.
+    pub damage: Damage,
+    /// The sample that stands there instead; `None`: it is left out, and those behind it moved up.
+    pub replaced_by: Option<u64>,
+}
+
+/// The samples that a batch holds in the end, in order, where `wanted` are those of its places.
+pub fn samples_held(wanted: impl Iterator<Item = u64>, mended: &[Mended]) -> Vec<u64> {
+    let at = |position: usize| mended.iter().find(|it| it.position as usize == position);
+    let held = wanted.enumerate().filter_map(|(position, sample)| match at(position) {
+        Some(mended) => mended.replaced_by,
+        None => Some(sample),
+    });
+    held.collect()
+}

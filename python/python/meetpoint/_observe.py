@@ -1,0 +1,231 @@
+"""What a loader says of itself: explanations, energy, metrics."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Type
+
+from . import _native
+from .errors import ClosedError, SettingError
+
+__all__ = ["Ceiling", "Energy", "EnergyComponent", "Explanation", "MetricsServer"]
+
+
+class Ceiling(NamedTuple):
+    """How fast a stage would be if it never waited for another."""
+
+    stage: str
+    """``"host-read"``, ``"host-compute"``, ``"device"``, ``"hand-over"`` or ``"step"``."""
+    measured_batches_per_second: Optional[float]
+    modelled_batches_per_second: Optional[float]
+    """Worked out of what was measured; one of the two is there."""
+    how: str
+    """Where the number comes from."""
+    seconds: float
+    """Seconds of the epoch that the consumer waited for it; of the step: that it took."""
+
+
+class Explanation(NamedTuple):
+    """Whether loading held an epoch up, which stage of it, and what would be gained.
+
+    ``str()`` of it are the sentences.
+    """
+
+    epoch: int
+    is_loading: bool
+    """Whether the consumer waited for batches for more than a twentieth of the time."""
+    stage: str
+    """What took most of the time: a stage of loading where that held the consumer up, else
+    ``"step"``."""
+    waited_share: float
+    """Share of the time in which the consumer waited; that until the first batch left out."""
+    startup_seconds: float
+    """Time until the first batch."""
+    measured_gain: Optional[float]
+    """How many times as fast the epoch would be if every batch were ready when asked for, where
+    :meth:`Loader.replay` was run."""
+    modelled_gain: Optional[float]
+    """The same by the steps of the epoch; ``None`` where they take no time."""
+    ceilings: List[Ceiling]
+    sentences: List[str]
+
+    def __str__(self) -> str:
+        return "\n".join(self.sentences)
+
+
+def explanation(text: str) -> Explanation:
+    """From the runtime's JSON."""
+    said: Dict[str, Any] = json.loads(text)
+    said["ceilings"] = [Ceiling(**ceiling) for ceiling in said["ceilings"]]
+    return Explanation(**said)
+
+
+class Replay:
+    """Ready batches, again and again: how fast the consumer is when it never waits.
+
+    Iterating gives what the loader gave. The time from one batch to the next is taken.
+    """
+
+    def __init__(self, batches: List[Any], steps: int, done: Callable[[float], None]) -> None:
+        if not batches:
+            raise ClosedError("the epoch has no batch to be replayed; begin another")
+        self._batches = batches
+        self._steps = steps
+        self._done = done
+
+    def __len__(self) -> int:
+        return self._steps
+
+    def __iter__(self) -> Iterator[Any]:
+        times: List[float] = []
+        for step in range(self._steps):
+            begun = time.perf_counter()
+            yield self._batches[step % len(self._batches)]
+            times.append(time.perf_counter() - begun)
+        # The first step may compile or allocate, which no later one does.
+        counted = times[1:] or times
+        self._done(sum(counted) / len(counted))
+
+
+class EnergyComponent(NamedTuple):
+    """Joules of one component, by one source."""
+
+    name: str
+    joules: Optional[float]
+    """``None`` where the meter failed."""
+    figure: str
+    """``"measured"`` or ``"modelled"``."""
+    source: str
+    """The meter and what it covers, or the model of watts and its hash."""
+    adds_up: bool
+    """Whether it is part of the sum of its kind; the others overlap with those that are."""
+
+
+class Energy:
+    """The energy of a ``with`` block. Measured and modelled joules are never added up.
+
+    ``components`` is empty until the block has ended.
+    """
+
+    def __init__(self, loader: _native.Loader, power: Optional[str]) -> None:
+        self._loader = loader
+        self._power = power
+        self._native: Optional[_native.Energy] = None
+        self.seconds: float = 0.0
+        """Length of the block."""
+        self.components: List[EnergyComponent] = []
+        """Every meter, then every component of the model."""
+        self.measured_joules: Optional[float] = None
+        """Sum of the meters that do not overlap; ``None`` where there is none, or one failed."""
+        self.nothing_measured_because: Optional[str] = None
+        """Why no meter works here."""
+        self.modelled_joules: Optional[float] = None
+        """The whole node by the model of watts."""
+        self.model: Optional[str] = None
+        """``modelled(PROFILE@HASH)``: name and hash of the file of watts."""
+        self.unverified_watts: List[str] = []
+        """Values of the model that have no checked source."""
+        self.model_leaves_out: Optional[str] = None
+        """What the modelled joules do not cover."""
+
+    def __enter__(self) -> "Energy":
+        if self._native is not None:
+            raise SettingError("this block was begun before; ask for another with energy()")
+        self._native = self._loader.begin_energy(self._power)
+        return self
+
+    def __exit__(
+        self,
+        kind: Optional[Type[BaseException]],
+        error: Optional[BaseException],
+        trace: Optional[TracebackType],
+    ) -> None:
+        assert self._native is not None
+        said: Dict[str, Any] = json.loads(self._loader.end_energy(self._native))
+        measured, modelled = said["measured"], said["modelled"]
+        self.seconds = said["seconds"]
+        for meter in measured["meters"]:
+            source = f"meter {meter['name']}: {meter['covers']}"
+            if meter["failure"] is not None:
+                source += f" (failed: {meter['failure']})"
+            self.components.append(
+                EnergyComponent(
+                    meter["name"], meter["joules"], "measured", source, meter["adds_up"]
+                )
+            )
+        for part in modelled["components"]:
+            self.components.append(
+                EnergyComponent(part["name"], part["joules"], "modelled", modelled["source"], True)
+            )
+        self.measured_joules = measured["joules"]
+        self.nothing_measured_because = measured["nothing_because"]
+        self.modelled_joules = modelled["joules"]
+        self.model = modelled["source"]
+        self.unverified_watts = modelled["unverified"]
+        self.model_leaves_out = modelled["leaves_out"]
+
+    def __str__(self) -> str:
+        lines = [f"{self.seconds:.3f} s"]
+        if self.nothing_measured_because is not None:
+            lines.append(f"measured: nothing ({self.nothing_measured_because})")
+        for part in self.components:
+            joules = "failed" if part.joules is None else f"{part.joules:.3f} J"
+            lines.append(f"{part.figure} {part.name}: {joules} [{part.source}]")
+        if self.measured_joules is not None:
+            lines.append(f"measured, meters that do not overlap: {self.measured_joules:.3f} J")
+        if self.modelled_joules is not None:
+            lines.append(f"modelled, whole node: {self.modelled_joules:.3f} J [{self.model}]")
+        return "\n".join(lines)
+
+
+class MetricsServer:
+    """Answers ``GET /metrics`` with a loader's metrics, on a thread of its own, until closed."""
+
+    def __init__(self, text: Callable[[], str], host: str, port: int) -> None:
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:  # noqa: N802
+                if self.path.split("?")[0] != "/metrics":
+                    self.send_error(404, "the metrics are at /metrics")
+                    return
+                body = text().encode()
+                self.send_response(200)
+                kind = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+                self.send_header("Content-Type", kind)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, format: str, *args: Any) -> None:
+                """Scrapes are not told."""
+
+        self._server = ThreadingHTTPServer((host, port), Handler)
+        self._server.daemon_threads = True
+        thread = threading.Thread(
+            target=self._server.serve_forever, name="meetpoint-metrics", daemon=True
+        )
+        thread.start()
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return int(self._server.server_address[1])
+
+    def close(self) -> None:
+        """Listens no more."""
+        self._server.shutdown()
+        self._server.server_close()
+
+    def __enter__(self) -> "MetricsServer":
+        return self
+
+    def __exit__(
+        self,
+        kind: Optional[Type[BaseException]],
+        error: Optional[BaseException],
+        trace: Optional[TracebackType],
+    ) -> None:
+        self.close()

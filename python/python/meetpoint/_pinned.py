@@ -1,0 +1,29 @@
+"""Batches in pinned memory, for torch where it finds CUDA."""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from typing import TYPE_CHECKING, Any, Callable
+
+if TYPE_CHECKING:
+    from . import _native
+
+
+def converter() -> Callable[["_native.Tensor"], Any]:
+    """Makes tensors of torch in pinned memory; a copy each, as torch's own loader makes.
+
+    Where there is no CUDA nothing can be pinned: that is said, and batches stay where they are.
+    """
+    # It is imported when a loader for it is made, not with the package.
+    torch: Any = importlib.import_module("torch")
+    has_cuda = bool(torch.cuda.is_available())
+    if not has_cuda:
+        said = "pin_memory does nothing here: torch finds no CUDA device"
+        warnings.warn(said, RuntimeWarning, stacklevel=3)
+
+    def convert(tensor: "_native.Tensor") -> Any:
+        made = torch.from_dlpack(tensor)
+        return made.pin_memory() if has_cuda else made
+
+    return convert

@@ -1,0 +1,94 @@
+//! What Python says of damaged samples, and what it is told of them.
+
+use meetpoint_host::{Action, Damage, Judge, Mended, OnError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::errors;
+
+/// The exception that a user's function raised while it was asked about a sample.
+pub(crate) type Raised = Arc<Mutex<Option<PyErr>>>;
+
+/// `on_error` as the package hands it over: a word, or a function of a record that gives one.
+pub(crate) fn policy(py: Python<'_>, on_error: Py<PyAny>, raised: &Raised) -> PyResult<OnError> {
+    if let Ok(word) = on_error.bind(py).cast::<PyString>() {
+        let word = word.to_cow()?;
+        return match Action::named(&word) {
+            Some(action) => Ok(OnError::Always(action)),
+            None => Err(errors::plain(py, "SettingError", expected(&format!("{word:?}")))),
+        };
+    }
+    if !on_error.bind(py).is_callable() {
+        let got = on_error.bind(py).repr()?.to_string();
+        return Err(errors::plain(py, "SettingError", expected(&got)));
+    }
+    let raised = Arc::clone(raised);
+    Ok(OnError::Ask(Judge::new(move |damage| {
+        let decided = Python::try_attach(|py| {
+            ask(py, &on_error, damage).unwrap_or_else(|error| {
+                let mut raised = raised.lock().unwrap_or_else(PoisonError::into_inner);
+                raised.get_or_insert(error);
+                Action::Raise
+            })
+        });
+        // Without an interpreter nobody waits for the batch.
+        decided.unwrap_or(Action::Raise)
+    })))
+}
+
+fn expected(got: &str) -> String {
+    format!(
+        "on_error is {got}; it takes \"raise\", \"skip\", \"replace\", or a function that is given \
+         a meetpoint.DamagedSample and gives one of these"
+    )
+}
+
+/// Asks a user's function.
+fn ask(py: Python<'_>, function: &Py<PyAny>, damage: &Damage) -> PyResult<Action> {
+    let class = py.import("meetpoint._damage")?.getattr("DamagedSample")?;
+    let answer = function.bind(py).call1((class.call((), Some(&fields(py, damage)?))?,))?;
+    let word = answer.extract::<String>().ok();
+    match word.as_deref().and_then(Action::named) {
+        Some(action) => Ok(action),
+        None => {
+            let got = answer.repr()?.to_string();
+            let message = format!(
+                "the function given as on_error answered {got}; it is to give \"raise\", \
+                 \"skip\" or \"replace\""
+            );
+            Err(errors::plain(py, "SettingError", message))
+        }
+    }
+}
+
+/// What `DamagedSample` takes.
+fn fields<'py>(py: Python<'py>, damage: &Damage) -> PyResult<Bound<'py, PyDict>> {
+    let Damage { epoch, sample, key, file, offset, what, remedy } = damage;
+    let fields = PyDict::new(py);
+    fields.set_item("epoch", epoch)?;
+    fields.set_item("sample", sample)?;
+    fields.set_item("key", key)?;
+    fields.set_item("file", file)?;
+    fields.set_item("offset", offset)?;
+    fields.set_item("what", what)?;
+    fields.set_item("remedy", remedy)?;
+    Ok(fields)
+}
+
+/// A damaged sample of a batch, and what was done about it.
+pub(crate) fn record<'py>(
+    py: Python<'py>,
+    batch: u32,
+    mended: &Mended,
+) -> PyResult<Bound<'py, PyDict>> {
+    let fields = fields(py, &mended.damage)?;
+    let action = match mended.replaced_by {
+        Some(_) => Action::Replace,
+        None => Action::Skip,
+    };
+    fields.set_item("batch", batch)?;
+    fields.set_item("action", action.as_str())?;
+    fields.set_item("replaced_by", mended.replaced_by)?;
+    Ok(fields)
+}

@@ -1,0 +1,279 @@
+"""Does it train? A small network on pictures of ten classes, fed by torchvision and by Meetpoint.
+
+    python training.py [--seeds 5] [--epochs 4] [--train 2000] [--markdown FILE]
+
+Needs torch (the CPU is enough), torchvision and Pillow. The pictures are drawn here: shapes and
+textures of random colours and places, as JPEG. All loaders have the same transforms, batch size
+and first weights of each seed; each makes its own draws, so accuracies may differ as seeds do. The
+test pictures go through transforms without chance, whose result is held against torchvision's,
+bit for bit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import platform
+import statistics
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, Dict, Iterator, List, Tuple
+
+import numpy
+import torch
+import torchvision
+from PIL import Image, ImageDraw
+from torch import nn
+from torchvision.transforms import v2
+
+import meetpoint
+
+LOADERS = ["torchvision", "host-only", "mte", "wrr"]
+CLASSES = [
+    "bars", "blocks", "circle", "columns", "cross", "diamond", "dots", "ring", "square", "triangle",
+]  # fmt: skip
+SIDE, CROP, BATCH = 40, 32, 50
+MEAN, STD = [0.5, 0.5, 0.5], [0.25, 0.25, 0.25]
+
+
+def draw(name: str, chance: numpy.random.Generator) -> Image.Image:
+    """A picture of the class."""
+    back, front = (tuple(int(it) for it in chance.integers(0, 256, 3)) for _ in range(2))
+    noise = chance.normal(0, 18, (SIDE, SIDE, 3))
+    picture = Image.new("RGB", (SIDE, SIDE), back)
+    pen = ImageDraw.Draw(picture)
+    r = float(chance.uniform(8, 15))
+    x, y = (float(it) for it in chance.uniform(r + 1, SIDE - r - 1, 2))
+    step = int(chance.integers(5, 9))
+    if name == "bars":
+        for at in range(0, SIDE, step):
+            pen.rectangle((0, at, SIDE, at + step // 2 - 1), front)
+    elif name == "columns":
+        for at in range(0, SIDE, step):
+            pen.rectangle((at, 0, at + step // 2 - 1, SIDE), front)
+    elif name == "blocks":
+        for row in range(0, SIDE, step):
+            for column in range(row // step % 2 * step, SIDE, 2 * step):
+                pen.rectangle((column, row, column + step - 1, row + step - 1), front)
+    elif name == "dots":
+        for row in range(0, SIDE, step):
+            for column in range(0, SIDE, step):
+                pen.ellipse((column, row, column + step / 2, row + step / 2), front)
+    elif name == "circle":
+        pen.ellipse((x - r, y - r, x + r, y + r), front)
+    elif name == "ring":
+        pen.ellipse((x - r, y - r, x + r, y + r), outline=front, width=3)
+    elif name == "square":
+        pen.rectangle((x - r, y - r, x + r, y + r), front)
+    elif name == "diamond":
+        pen.polygon([(x, y - r), (x + r, y), (x, y + r), (x - r, y)], front)
+    elif name == "triangle":
+        pen.polygon([(x, y - r), (x + r, y + r), (x - r, y + r)], front)
+    else:
+        pen.rectangle((x - r, y - 2, x + r, y + 2), front)
+        pen.rectangle((x - 2, y - r, x + 2, y + r), front)
+    noisy = numpy.asarray(picture).astype(numpy.float64) + noise
+    return Image.fromarray(noisy.clip(0, 255).astype(numpy.uint8))
+
+
+def make_pictures(folder: Path, count: int, seed: int) -> None:
+    """Equally many of each class, a sub-folder a class."""
+    chance = numpy.random.default_rng(seed)
+    for name in CLASSES:
+        (folder / name).mkdir(parents=True)
+    for number in range(count):
+        name = CLASSES[number % len(CLASSES)]
+        draw(name, chance).save(folder / name / f"{number:05}.jpg", quality=90)
+
+
+def train_transforms() -> Any:
+    return v2.Compose(
+        [
+            v2.RandomResizedCrop(CROP, scale=(0.6, 1.0)),
+            v2.RandomHorizontalFlip(),
+            v2.ToImage(),
+            v2.ToDtype(torch.float32, scale=True),
+            v2.Normalize(MEAN, STD),
+        ]
+    )
+
+
+def test_transforms() -> Any:
+    return v2.Compose(
+        [
+            v2.Resize(CROP + 4),
+            v2.CenterCrop(CROP),
+            v2.ToImage(),
+            v2.ToDtype(torch.float32, scale=True),
+            v2.Normalize(MEAN, STD),
+        ]
+    )
+
+
+def network() -> nn.Module:
+    def block(given: int, made: int) -> List[nn.Module]:
+        layers: List[nn.Module] = [nn.Conv2d(given, made, 3, padding=1), nn.BatchNorm2d(made)]
+        return [*layers, nn.ReLU(), nn.MaxPool2d(2)]
+
+    layers = [*block(3, 16), *block(16, 32), *block(32, 64)]
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 10))
+
+
+Batches = Iterator[Tuple[torch.Tensor, torch.Tensor]]
+
+
+class Feed:
+    """Batches of an epoch, by one of the loaders."""
+
+    def __init__(self, name: str, folder: Path, seed: int) -> None:
+        self.name = name
+        if name == "torchvision":
+            data = torchvision.datasets.ImageFolder(folder / "train", train_transforms())
+            chance = torch.Generator().manual_seed(seed)
+            self.loader: Any = torch.utils.data.DataLoader(
+                data, batch_size=BATCH, shuffle=True, generator=chance
+            )
+        else:
+            self.loader = meetpoint.Loader(
+                folder / "train.set",
+                recipe=train_transforms(),
+                batch_size=BATCH,
+                shuffle=True,
+                seed=seed,
+                strategy=name,
+                device=None if name == "host-only" else meetpoint.Emulated(allow_shared=True),
+                workers=1,
+                output="torch",
+            )
+
+    def __iter__(self) -> Batches:
+        return iter(self.loader)
+
+    def shares(self) -> str:
+        """Batches by host and device in the last epoch."""
+        if self.name == "torchvision":
+            return "-"
+        schedule = self.loader.report()["epochs"][-1]["schedule"]
+        return f"{schedule['host_batches']} / {schedule['device_batches']}"
+
+    def close(self) -> None:
+        if self.name != "torchvision":
+            self.loader.close()
+
+
+def accuracy(model: nn.Module, images: torch.Tensor, labels: torch.Tensor) -> float:
+    model.eval()
+    with torch.no_grad():
+        return float((model(images).argmax(1) == labels).float().mean()) * 100.0
+
+
+def train(
+    name: str, folder: Path, seed: int, epochs: int, tests: Tuple[torch.Tensor, torch.Tensor]
+) -> Dict[str, Any]:
+    """Trains one network and says how good it is."""
+    torch.manual_seed(seed)
+    model = network()
+    optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
+    begun = time.perf_counter()
+    feed = Feed(name, folder, seed)
+    loss = torch.zeros(())
+    for _ in range(epochs):
+        model.train()
+        for images, labels in feed:
+            optimizer.zero_grad()
+            loss = nn.functional.cross_entropy(model(images), labels)
+            loss.backward()
+            optimizer.step()
+    result = {
+        "loader": name,
+        "seed": seed,
+        "accuracy": accuracy(model, *tests),
+        "loss": float(loss.detach()),
+        "shares": feed.shares(),
+        "seconds": time.perf_counter() - begun,
+    }
+    feed.close()
+    return result
+
+
+def test_pictures(folder: Path) -> Tuple[Tuple[torch.Tensor, torch.Tensor], float]:
+    """The test pictures, and how far ours are from torchvision's at most."""
+    with meetpoint.Loader(
+        folder / "test.set", recipe=test_transforms(), batch_size=BATCH, output="torch"
+    ) as loader:
+        ours = [(images.clone(), labels.clone()) for images, labels in loader]
+    images, labels = (torch.cat(part) for part in zip(*ours))
+    theirs = torchvision.datasets.ImageFolder(folder / "test", test_transforms())
+    by_them = torch.stack([picture for picture, _ in theirs])
+    assert [label for _, label in theirs.samples] == labels.tolist()
+    return (images, labels), float((images - by_them).abs().max())
+
+
+def summary(rows: List[Dict[str, Any]]) -> List[str]:
+    """A table in Markdown."""
+    seeds = sorted({row["seed"] for row in rows})
+    lines = [
+        "| loader | " + " | ".join(f"seed {seed}" for seed in seeds) + " | mean | standard "
+        "deviation | difference from torchvision, in standard errors | host / device batches |",
+        "|---" * (len(seeds) + 5) + "|",
+    ]
+    by_name = {
+        name: [row["accuracy"] for row in rows if row["loader"] == name]
+        for name in LOADERS
+    }
+    base = by_name["torchvision"]
+    for name, values in by_name.items():
+        if not values:
+            continue
+        mean = statistics.mean(values)
+        deviation = statistics.stdev(values) if len(values) > 1 else math.nan
+        apart = "-"
+        if name != "torchvision" and base and len(values) > 1:
+            error = math.sqrt(
+                (statistics.variance(values) + statistics.variance(base)) / len(values)
+            )
+            apart = f"{(mean - statistics.mean(base)) / error:+.2f}" if error else "0"
+        shares = [row["shares"] for row in rows if row["loader"] == name][-1]
+        cells = " | ".join(f"{value:.1f}" for value in values)
+        lines.append(f"| {name} | {cells} | {mean:.2f} | {deviation:.2f} | {apart} | {shares} |")
+    return lines
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--epochs", type=int, default=4)
+    parser.add_argument("--train", type=int, default=2000, help="pictures to train on")
+    parser.add_argument("--test", type=int, default=1000, help="pictures to test with")
+    parser.add_argument("--markdown", type=Path, help="where the table goes")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    rows: List[Dict[str, Any]] = []
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        for at, (name, count) in enumerate([("train", arguments.train), ("test", arguments.test)]):
+            make_pictures(folder / name, count, 100 + at)
+            meetpoint.pack(folder / name, folder / f"{name}.set")
+        tests, apart = test_pictures(folder)
+        print(f"test pictures: at most {apart:g} from torchvision's", flush=True)
+        for seed in range(arguments.seeds):
+            for name in LOADERS:
+                rows.append(train(name, folder, seed, arguments.epochs, tests))
+                print(json.dumps(rows[-1]), flush=True)
+    lines = summary(rows)
+    lines += [
+        "",
+        f"Accuracy in percent on {arguments.test} test pictures after {arguments.epochs} epochs of "
+        f"{arguments.train}; torch {torch.__version__}, torchvision {torchvision.__version__}, "
+        f"meetpoint {meetpoint.__version__}, Python {platform.python_version()}. Test pictures "
+        f"differ from torchvision's by {apart:g} at most.",
+    ]
+    print("\n".join(lines))
+    if arguments.markdown:
+        arguments.markdown.write_text("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,113 @@
+"""Ranks under torchrun, with gloo on the CPU: introduced to each other by torch.distributed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, List
+
+import pytest
+from conftest import torchrun
+
+# gloo's worker threads and the training's own collectives are there as in a training.
+RANK = """
+import json, os, signal, sys
+import torch, torch.distributed as dist
+import meetpoint
+from meetpoint import transforms as T
+dataset, strategy, doing = sys.argv[1:]
+dist.init_process_group("gloo")
+rank, ranks = dist.get_rank(), dist.get_world_size()
+loader = meetpoint.Loader(dataset, recipe=T.Compose([T.CenterCrop(8), T.ToTensor()]), batch_size=3,
+    seed=5, shuffle=True, strategy=strategy, device=meetpoint.Emulated(allow_shared=True),
+    workers=1, output="torch", columns=["image", "sample"])
+def tell(**it):
+    path = os.path.join(os.environ["OUT"], str(rank))
+    with open(path + "~", "w") as file:
+        json.dump(it, file)
+    os.replace(path + "~", path)
+epochs = []
+try:
+    for epoch in range(2):
+        epochs.append([])
+        for batch in loader:
+            epochs[-1].append(batch["sample"])
+            total = batch["image"].sum()
+            dist.all_reduce(total)
+            if doing == "die" and rank == ranks - 1 and len(epochs[-1]) == 2:
+                os.kill(os.getpid(), signal.SIGKILL)
+            if doing == "fail" and rank == ranks - 1 and len(epochs[-1]) == 2:
+                raise ValueError("a broken training step")
+except meetpoint.RankError as error:
+    tell(error=str(error))
+    raise SystemExit(1)
+except RuntimeError as error:
+    # gloo's own: the others noticed as well.
+    tell(error="gloo: " + str(error))
+    raise SystemExit(1)
+kinds = [[row["source"] for row in epoch["records"]] for epoch in loader.report()["epochs"]]
+tell(epochs=epochs, kinds=kinds, total=float(total))
+loader.close()
+dist.destroy_process_group()
+"""
+
+
+@pytest.mark.parametrize("strategy", ["host-only", "device-only", "mte", "mte-feedback", "wrr", "auto"])
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_ranks_take_equal_steps_of_the_same_kind(
+    dataset: str, folder: Path, strategy: str, ranks: int
+) -> None:
+    told = torchrun(RANK, ranks, folder, dataset, strategy, "run")
+    for epoch in range(2):
+        steps: List[Any] = [it["epochs"][epoch] for it in told]
+        assert {len(rank) for rank in steps} == {-(-22 // ranks)}
+        samples = [sample for rank in steps for batch in rank for sample in batch]
+        assert len(samples) == 66 + 3 * (-22 % ranks)
+        assert set(samples) == set(range(66))
+        kinds = [it["kinds"][epoch] for it in told]
+        assert all(kind == kinds[0] for kind in kinds)
+    assert len({it["total"] for it in told}) == 1
+
+
+@pytest.mark.parametrize("doing", ["die", "fail"])
+def test_a_rank_that_ends_ends_the_others(dataset: str, folder: Path, doing: str) -> None:
+    told = torchrun(RANK, 2, folder, dataset, "wrr", doing, fails=True)
+    assert told[1] == {}
+    # Whichever noticed first: our decision, or the training's own collective. torchrun may also
+    # have ended it before it could say anything.
+    if told[0]:
+        error = told[0]["error"]
+        assert error.startswith("gloo: ") or "rank 1 left epoch 0" in error, error
+
+
+GROUPS = """
+import json, os, sys
+import torch.distributed as dist
+import meetpoint
+from meetpoint import transforms as T
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+said = []
+def attempt(**more):
+    try:
+        meetpoint.Loader(sys.argv[1], recipe=T.Compose([T.CenterCrop(8)]), batch_size=3,
+                         device=meetpoint.Emulated(allow_shared=True), **more).close()
+        said.append("made")
+    except Exception as error:
+        said.append(f"{type(error).__name__}: {error}")
+attempt(rank=rank, world_size=3)
+attempt(strategy=["mte", "wrr"][rank])
+# Two loaders, one after the other: to train with and to validate with.
+attempt(strategy="mte")
+attempt(strategy="wrr")
+with open(os.path.join(os.environ["OUT"], str(rank)), "w") as file:
+    json.dump({"said": said}, file)
+dist.destroy_process_group()
+"""
+
+
+def test_ranks_that_do_not_belong_together_are_told_so(dataset: str, folder: Path) -> None:
+    for it in torchrun(GROUPS, 2, folder, dataset):
+        other, differs, *made = it["said"]
+        assert other.startswith("SettingError: rank ") and "rendezvous" in other
+        assert differs.startswith("RankError: ") and "rank 1 is to run strategy wrr" in differs
+        assert made == ["made", "made"]
