@@ -2,8 +2,7 @@
 //!
 //! It is thin: it reads arguments and job files, calls the other crates, and tells the result. In
 //! reading order: `commands` (one file per command), `surface` (how it meets its user),
-//! `runner` (a job under several strategies), `report`, `doctor`, `power`, `generate`, `npy`,
-//! `row_values`.
+//! `runner` (a job under several strategies), `report`, `doctor`, `power`, `generate`, `npy`.
 
 mod commands;
 mod doctor;
@@ -12,7 +11,6 @@ mod npy;
 mod plots;
 mod power;
 mod report;
-mod row_values;
 mod runner;
 mod surface;
 

@@ -35,25 +35,11 @@ pub(crate) struct Arguments {
     source: PathBuf,
     /// Folder of the dataset to make.
     destination: PathBuf,
-    /// Replace a dataset that is there.
-    #[arg(long)]
-    force: bool,
-    /// Go on with what a pack of the same source and options left when it was killed; when this
-    /// one is stopped, it leaves what it has for the next. Without this option remains are removed.
-    #[arg(long)]
-    resume: bool,
-    /// What to do about samples that do not read: fail and list them, or skip and list them.
-    #[arg(long, value_enum, default_value = "fail", value_name = "WHAT")]
-    on_error: OnErrorName,
     /// Form in which JPEGs are stored: as files, or as their coefficients, which come back as the
     /// same files and decode faster (compact: about as small as the file; fast: larger, the
     /// fastest). Other pictures are stored as files in any form.
     #[arg(long, value_enum, default_value = "jpeg", value_name = "FORM")]
     form: FormName,
-    /// Where decoding can start in the middle of a JPEG file: at each row of MCUs, every N MCUs,
-    /// or nowhere. Costs some 0.2 % of the file for rows; saves decoding what a crop leaves out.
-    #[arg(long, default_value = "row", value_name = "row|N|none", value_parser = spacing)]
-    entry_points: Spacing,
     /// What to do with progressive JPEGs, which are slow to decode and only as a whole: transcode
     /// them to baseline without loss (file bytes change, pixels do not), or keep them.
     #[arg(long, value_enum, default_value = "transcode", value_name = "WHAT")]
@@ -66,11 +52,34 @@ pub(crate) struct Arguments {
     /// not).
     #[arg(long)]
     optimize_huffman: bool,
+    #[command(flatten)]
+    packing: Packing,
+}
+
+/// How to make a dataset of a source, whether its content is copied or not.
+#[derive(Debug, clap::Args)]
+pub(super) struct Packing {
+    /// Replace a dataset that is there.
+    #[arg(long)]
+    force: bool,
+    /// Go on with what the same command with the same source and options left when it was killed;
+    /// when this one is stopped, it leaves what it has for the next. Without this option remains
+    /// are removed.
+    #[arg(long)]
+    resume: bool,
+    /// What to do about samples that do not read: fail and list them, or skip and list them.
+    #[arg(long, value_enum, default_value = "fail", value_name = "WHAT")]
+    on_error: OnErrorName,
+    /// Where decoding can start in the middle of a JPEG file: at each row of MCUs, every N MCUs,
+    /// or nowhere. Costs some 0.2 % of the file for rows; saves decoding what a crop leaves out.
+    #[arg(long, default_value = "row", value_name = "row|N|none", value_parser = spacing)]
+    entry_points: Spacing,
     /// What makes a picture unreadable: it does not decode, or its header does not read (faster,
     /// and what is re-written or converted is not held against the file).
     #[arg(long, value_enum, default_value = "decode", value_name = "HOW")]
     check: CheckName,
-    /// Size after which the next part begins; each of several devices holds whole parts.
+    /// Bytes of content after which the next part begins; each of several devices holds whole
+    /// parts.
     #[arg(long, default_value = "256MiB", value_name = "SIZE", value_parser = units::parse_bytes)]
     part_size: u64,
     /// Threads that read and check; 0 takes as many as there are cores.
@@ -78,6 +87,26 @@ pub(crate) struct Arguments {
     threads: usize,
     #[command(flatten)]
     of_source: SourceArguments,
+}
+
+impl Packing {
+    /// As the crate of datasets takes it, JPEGs as they are.
+    pub(super) fn options(&self, stop: &Stop) -> PackOptions {
+        PackOptions {
+            force: self.force,
+            from: self.of_source.from.clone(),
+            source: self.of_source.options(),
+            resume: self.resume,
+            time: Some(utc_time(SystemTime::now())),
+            on_error: OnError::from(self.on_error),
+            check: Check::from(self.check),
+            jpeg: JpegOptions { entry_points: self.entry_points.0, ..JpegOptions::default() },
+            part_bytes_target: self.part_size,
+            threads: self.threads,
+            stop: stop.flag(),
+            ..PackOptions::default()
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
@@ -110,9 +139,9 @@ enum ProgressiveName {
 
 /// Spacing of entry points, or none.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Spacing(pub(super) Option<EntryPointSpacing>);
+struct Spacing(Option<EntryPointSpacing>);
 
-pub(super) fn spacing(text: &str) -> Result<Spacing, String> {
+fn spacing(text: &str) -> Result<Spacing, String> {
     match text {
         "row" => Ok(Spacing(Some(EntryPointSpacing::McuRow))),
         "none" => Ok(Spacing(None)),
@@ -137,7 +166,7 @@ fn mcus(text: &str) -> Result<u16, String> {
 }
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
-pub(super) enum CheckName {
+enum CheckName {
     Decode,
     Header,
 }
@@ -153,32 +182,20 @@ impl From<CheckName> for Check {
 
 pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     let stop = Stop::install()?;
-    let options = PackOptions {
-        force: arguments.force,
-        from: arguments.of_source.from.clone(),
-        source: arguments.of_source.options(),
-        resume: arguments.resume,
-        time: Some(utc_time(SystemTime::now())),
-        on_error: OnError::from(arguments.on_error),
-        check: Check::from(arguments.check),
-        jpeg: JpegOptions {
-            form: match arguments.form {
-                FormName::Jpeg => Form::Jpeg,
-                FormName::Compact => Form::Compact,
-                FormName::Fast => Form::Fast,
-            },
-            entry_points: arguments.entry_points.0,
-            progressive: match arguments.progressive {
-                ProgressiveName::Transcode => Progressive::Transcode,
-                ProgressiveName::Keep => Progressive::Keep,
-            },
-            restarts: arguments.restart_interval.unwrap_or_default(),
-            optimise_huffman: arguments.optimize_huffman,
+    let mut options = arguments.packing.options(&stop);
+    options.jpeg = JpegOptions {
+        form: match arguments.form {
+            FormName::Jpeg => Form::Jpeg,
+            FormName::Compact => Form::Compact,
+            FormName::Fast => Form::Fast,
         },
-        in_place: false,
-        part_bytes_target: arguments.part_size,
-        threads: arguments.threads,
-        stop: stop.flag(),
+        progressive: match arguments.progressive {
+            ProgressiveName::Transcode => Progressive::Transcode,
+            ProgressiveName::Keep => Progressive::Keep,
+        },
+        restarts: arguments.restart_interval.unwrap_or_default(),
+        optimise_huffman: arguments.optimize_huffman,
+        ..options.jpeg
     };
     let summary = pack_with_bar(&arguments.source, &arguments.destination, &options)?;
     output.result(&summary, || text(&summary))

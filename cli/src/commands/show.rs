@@ -1,8 +1,9 @@
 //! `meetpoint show`: one sample as the model will see it, as a picture or an array.
 
 use crate::surface::Output;
-use crate::{npy, report, row_values};
+use crate::{npy, report};
 use anyhow::{Context, bail};
+use meetpoint_datasets::operations::row_values;
 use meetpoint_format::dataset::ContentKind;
 use meetpoint_format::recipe::{Dtype, Layout, TensorSpec};
 use meetpoint_kernels::{Cpu, Picture, SampleId, SamplePreparer, Tensor, decode_into};
@@ -95,7 +96,7 @@ fn columns_of(
         return Ok(serde_json::Map::new());
     }
     let (record_batch, row) = dataset.batch_of(sample)?;
-    Ok(row_values::of_row(&dataset.extra(record_batch, None)?, row)?)
+    Ok(row_values(&dataset.extra(record_batch, None)?, row, usize::MAX))
 }
 
 fn form_of(path: &Path) -> anyhow::Result<Form> {

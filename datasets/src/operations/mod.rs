@@ -30,7 +30,7 @@ pub use error::OperationError;
 pub(crate) use gather::is_place;
 pub use merge::{MergeOrder, merge};
 pub use repair::{Corrected, LabelsFrom, Lost, ManifestState, RepairSummary, RepairTo, repair};
-pub use rows::{ELEMENTS_MAX, ShownRow, rows};
+pub use rows::{ELEMENTS_MAX, ShownRow, row_values, rows};
 pub use sample::{Amount, sample};
 pub use select::{Selection, select};
 pub use shuffle::shuffle;

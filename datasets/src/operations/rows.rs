@@ -9,7 +9,7 @@ use arrow_array::types::{
     Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type,
     UInt16Type, UInt32Type, UInt64Type,
 };
-use arrow_array::{Array, ArrayRef};
+use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_schema::DataType;
 use meetpoint_prepare::Dataset;
@@ -68,11 +68,8 @@ pub fn rows(
             let label = location.label.and_then(|label| usize::try_from(label).ok());
             let points = keyed.entry_points.as_ref().and_then(|table| table.row(row));
             let mut shown = Map::new();
-            for (column, field) in extra
-                .iter()
-                .flat_map(|extra| extra.columns().iter().zip(extra.schema_ref().fields().iter()))
-            {
-                shown.insert(field.name().clone(), value(column, row));
+            if let Some(extra) = &extra {
+                shown = row_values(extra, row, ELEMENTS_MAX);
             }
             let goes_on = receive(ShownRow {
                 sample,
@@ -109,8 +106,15 @@ fn columns(dataset: &Dataset, only: Option<&[String]>) -> Result<Vec<usize>, Err
     Ok(only.iter().map(index).collect::<Result<_, _>>()?)
 }
 
+/// The values of a row of further columns by name, as [`ShownRow::columns`] has them; a list of more
+/// than `elements_max` elements is told by their number.
+pub fn row_values(batch: &RecordBatch, row: usize, elements_max: usize) -> Map<String, Value> {
+    let fields = batch.schema_ref().fields().iter().zip(batch.columns());
+    fields.map(|(field, column)| (field.name().clone(), value(column, row, elements_max))).collect()
+}
+
 /// An element of an array as JSON.
-fn value(array: &ArrayRef, row: usize) -> Value {
+fn value(array: &dyn Array, row: usize, most: usize) -> Value {
     if array.is_null(row) {
         return Value::Null;
     }
@@ -138,13 +142,24 @@ fn value(array: &ArrayRef, row: usize) -> Value {
         DataType::Binary => json!({ "bytes": array.as_binary::<i32>().value_length(row) }),
         DataType::LargeBinary => json!({ "bytes": array.as_binary::<i64>().value_length(row) }),
         DataType::FixedSizeBinary(width) => json!({ "bytes": width }),
-        DataType::List(_) => list(&array.as_list::<i32>().value(row)),
-        DataType::LargeList(_) => list(&array.as_list::<i64>().value(row)),
-        DataType::FixedSizeList(..) => list(&array.as_fixed_size_list().value(row)),
+        DataType::List(_) => list(&array.as_list::<i32>().value(row), most),
+        DataType::LargeList(_) => list(&array.as_list::<i64>().value(row), most),
+        DataType::FixedSizeList(..) => list(&array.as_fixed_size_list().value(row), most),
         DataType::Struct(_) => {
             let members = array.as_struct();
             let named = members.column_names().into_iter().zip(members.columns());
-            Value::Object(named.map(|(name, of)| (name.to_owned(), value(of, row))).collect())
+            Value::Object(named.map(|(name, of)| (name.to_owned(), value(of, row, most))).collect())
+        }
+        DataType::Map(..) => {
+            let entries = array.as_map().value(row);
+            let pairs = (0..entries.len()).map(|pair| {
+                let key = match value(entries.column(0), pair, most) {
+                    Value::String(key) => key,
+                    other => other.to_string(),
+                };
+                (key, value(entries.column(1), pair, most))
+            });
+            Value::Object(pairs.collect())
         }
         _ => text(array, row),
     }
@@ -155,15 +170,15 @@ fn float(value: f64) -> Value {
     serde_json::Number::from_f64(value).map_or_else(|| json!(value.to_string()), Value::Number)
 }
 
-fn list(elements: &ArrayRef) -> Value {
-    if elements.len() > ELEMENTS_MAX {
+fn list(elements: &ArrayRef, most: usize) -> Value {
+    if elements.len() > most {
         return json!({ "elements": elements.len() });
     }
-    Value::Array((0..elements.len()).map(|element| value(elements, element)).collect())
+    Value::Array((0..elements.len()).map(|element| value(elements, element, most)).collect())
 }
 
 /// What Arrow writes for a value.
-fn text(array: &ArrayRef, row: usize) -> Value {
+fn text(array: &dyn Array, row: usize) -> Value {
     let options = FormatOptions::default();
     match ArrayFormatter::try_new(array, &options) {
         Ok(formatter) => json!(formatter.value(row).to_string()),
@@ -173,15 +188,20 @@ fn text(array: &ArrayRef, row: usize) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::value;
+    use super::{ELEMENTS_MAX, row_values};
+    use arrow_array::builder::{Int32Builder, MapBuilder, StringBuilder};
     use arrow_array::types::Int32Type;
     use arrow_array::{
-        ArrayRef, BinaryArray, Date32Array, Float32Array, Int64Array, ListArray, StringArray,
-        StructArray,
+        ArrayRef, BinaryArray, Date32Array, Float32Array, Int64Array, ListArray, RecordBatch,
+        StringArray, StructArray,
     };
     use arrow_schema::{DataType, Field};
     use serde_json::json;
     use std::sync::Arc;
+
+    fn value(array: &ArrayRef, row: usize) -> serde_json::Value {
+        super::value(array, row, ELEMENTS_MAX)
+    }
 
     #[test]
     fn every_kind_of_value_has_its_json() {
@@ -199,6 +219,16 @@ mod tests {
         let field = Arc::new(Field::new("name", DataType::Utf8, false));
         let nested: ArrayRef = Arc::new(StructArray::from(vec![(field, names)]));
         assert_eq!(value(&nested, 0), json!({ "name": "a" }));
+        let mut map = MapBuilder::new(None, StringBuilder::new(), Int32Builder::new());
+        map.keys().append_value("a");
+        map.values().append_value(2);
+        map.append(true).unwrap();
+        map.append(true).unwrap();
+        let map: ArrayRef = Arc::new(map.finish());
+        assert_eq!((value(&map, 0), value(&map, 1)), (json!({ "a": 2 }), json!({})));
+        let batch = RecordBatch::try_from_iter([("lists", lists)]).unwrap();
+        let values = row_values(&batch, 1, usize::MAX);
+        assert_eq!(values["lists"].as_array().unwrap().len(), 65);
         let date: ArrayRef = Arc::new(Date32Array::from(vec![1]));
         assert_eq!(value(&date, 0), json!("1970-01-02"));
     }

@@ -5,6 +5,7 @@
 //! PNG, which loses nothing. Memory: one record batch of samples.
 
 use super::columns::{Cell, Gather, Shape};
+use super::gathered::{Advance, Gathered};
 use super::input::Input;
 use super::pixels::png;
 use super::tar::members::{Kind, Member, Members};
@@ -166,17 +167,19 @@ pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Err
         extra: gather.schema().clone(),
     };
     let samples = Some(bytes / variant.record_bytes() as u64);
-    Ok(Box::new(CifarSource {
-        schema,
-        size: Size { samples, bytes: Some(bytes) },
-        variant,
-        labels: found.labels,
-        coarse: found.coarse.len(),
-        reader: Reader::open(path, &found.files)?,
-        files: found.files,
-        open: None,
+    Ok(Box::new(Gathered::new(
+        CifarSource {
+            schema,
+            size: Size { samples, bytes: Some(bytes) },
+            variant,
+            labels: found.labels,
+            coarse: found.coarse.len(),
+            reader: Reader::open(path, &found.files)?,
+            files: found.files,
+            open: None,
+        },
         gather,
-    }))
+    )))
 }
 
 /// A file with samples.
@@ -358,10 +361,9 @@ struct CifarSource {
     files: Vec<BatchFile>,
     reader: Reader,
     open: Option<OpenBatch>,
-    gather: Gather,
 }
 
-impl Source for CifarSource {
+impl Advance for CifarSource {
     fn schema(&self) -> &SourceSchema {
         &self.schema
     }
@@ -370,26 +372,7 @@ impl Source for CifarSource {
         self.size
     }
 
-    fn next(&mut self) -> Result<Option<Entry>, Error> {
-        loop {
-            if let Some(entry) = self.gather.pop() {
-                return Ok(Some(entry));
-            }
-            if !self.advance()? {
-                self.gather.flush().expect("cells are of the types that the columns have");
-                return Ok(self.gather.pop());
-            }
-        }
-    }
-
-    fn finish(&mut self) -> Result<Finished, Error> {
-        Ok(Finished { labels: std::mem::take(&mut self.labels) })
-    }
-}
-
-impl CifarSource {
-    /// Takes in one more record; `false` at the end of the last file.
-    fn advance(&mut self) -> Result<bool, Error> {
+    fn advance(&mut self, to: &mut Gather) -> Result<bool, Error> {
         let size = self.variant.record_bytes() as u64;
         if self.open.as_ref().is_none_or(|open| (open.record + 1) * size > open.file.bytes) {
             self.open = self.reader.next(&self.files)?;
@@ -425,7 +408,7 @@ impl CifarSource {
         };
         if label >= most || coarse_most.is_some_and(|most| labels[0] >= most) {
             let reason = format!("label {labels:?} is not among the {most} classes");
-            self.gather.note(Entry::Unreadable(LeftOut { path: member, reason }));
+            to.note(Entry::Unreadable(LeftOut { path: member, reason }));
             return Ok(true);
         }
         let mut cells = vec![Cell::Json(Value::String(split.to_owned()))];
@@ -437,8 +420,16 @@ impl CifarSource {
             label: Some(label.into()),
             extra: None,
         };
-        self.gather.push(item, cells).expect("cells are of the types that the columns have");
+        to.push(item, cells).map_err(|problem| self.changed(&problem))?;
         Ok(true)
+    }
+
+    fn changed(&self, problem: &str) -> Error {
+        unreachable!("cells are of the types that the columns have: {problem}")
+    }
+
+    fn finish(&mut self) -> Finished {
+        Finished { labels: std::mem::take(&mut self.labels) }
     }
 }
 

@@ -7,10 +7,11 @@
 //! samples.
 
 use super::columns::{Cell, Gather, Shape};
+use super::gathered::{Advance, Gathered};
 use super::input::{Input, read_up_to};
 use super::pixels::png;
 use super::{
-    Content, ContentKind, Entry, Finished, Item, Size, Source, SourceOptions, SourceSchema, Whence,
+    Content, ContentKind, Finished, Item, Size, Source, SourceOptions, SourceSchema, Whence,
 };
 use crate::{Error, natural_order};
 use image::ExtendedColorType;
@@ -213,17 +214,19 @@ pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Err
         bytes += open.images.input.file_bytes();
     }
     let gather = Gather::new(&[("split".to_owned(), Shape::Text)]);
-    Ok(Box::new(IdxSource {
-        schema: SourceSchema {
-            kind: ContentKind::Image,
-            name: "image".to_owned(),
-            extra: gather.schema().clone(),
+    Ok(Box::new(Gathered::new(
+        IdxSource {
+            schema: SourceSchema {
+                kind: ContentKind::Image,
+                name: "image".to_owned(),
+                extra: gather.schema().clone(),
+            },
+            size: Size { samples: Some(samples), bytes: Some(bytes) },
+            sets: sets.into_iter(),
+            open: None,
         },
-        size: Size { samples: Some(samples), bytes: Some(bytes) },
-        sets: sets.into_iter(),
-        open: None,
         gather,
-    }))
+    )))
 }
 
 /// A set whose files are open.
@@ -263,10 +266,9 @@ struct IdxSource {
     size: Size,
     sets: std::vec::IntoIter<Set>,
     open: Option<OpenSet>,
-    gather: Gather,
 }
 
-impl Source for IdxSource {
+impl Advance for IdxSource {
     fn schema(&self) -> &SourceSchema {
         &self.schema
     }
@@ -275,26 +277,7 @@ impl Source for IdxSource {
         self.size
     }
 
-    fn next(&mut self) -> Result<Option<Entry>, Error> {
-        loop {
-            if let Some(entry) = self.gather.pop() {
-                return Ok(Some(entry));
-            }
-            if !self.advance()? {
-                self.gather.flush().expect("cells are of the types that the columns have");
-                return Ok(self.gather.pop());
-            }
-        }
-    }
-
-    fn finish(&mut self) -> Result<Finished, Error> {
-        Ok(Finished::default())
-    }
-}
-
-impl IdxSource {
-    /// Takes in one more picture; `false` at the end of the last set.
-    fn advance(&mut self) -> Result<bool, Error> {
+    fn advance(&mut self, to: &mut Gather) -> Result<bool, Error> {
         if self.open.is_none() {
             let Some(set) = self.sets.next() else {
                 return Ok(false);
@@ -325,7 +308,15 @@ impl IdxSource {
             }
             self.open = None;
         }
-        self.gather.push(item, cells).expect("cells are of the types that the columns have");
+        to.push(item, cells).map_err(|problem| self.changed(&problem))?;
         Ok(true)
+    }
+
+    fn changed(&self, problem: &str) -> Error {
+        unreachable!("cells are of the types that the columns have: {problem}")
+    }
+
+    fn finish(&mut self) -> Finished {
+        Finished::default()
     }
 }

@@ -17,6 +17,7 @@ pub mod datadings;
 mod detect;
 pub mod ffcv;
 pub mod folder;
+mod gathered;
 pub mod idx;
 mod input;
 pub mod mds;

@@ -233,6 +233,7 @@ pub fn verify_with(
             done.bytes_done += bytes;
             progress(done);
         })?;
+        report.bytes = done.bytes_done;
         report.problems.extend(found);
     }
     if report.is_sound()

@@ -73,7 +73,7 @@ fn zipped(pictures: &Path, archive: &Path) {
 /// Every kind of shard that samples can stay in, as it is named to `index`, and the file of it.
 fn shards(folder: &Path) -> Vec<(&'static str, PathBuf)> {
     packed(folder, SAMPLES);
-    for (sink, to) in [("webdataset", "tars"), ("datadings", "dings")] {
+    for (sink, to) in [("webdataset", "tars"), ("datadings", "dings"), ("parquet", "table")] {
         run(folder, &["unpack", "small.set", to, "--to", sink]).success();
     }
     zipped(&folder.join("pictures"), &folder.join("all.zip"));
@@ -83,6 +83,7 @@ fn shards(folder: &Path) -> Vec<(&'static str, PathBuf)> {
         ("all.zip", folder.join("all.zip")),
         ("dings", folder.join("dings/data.msgpack")),
         ("all.arrow", folder.join("all.arrow")),
+        ("table", folder.join("table/data-00000.parquet")),
     ]
 }
 

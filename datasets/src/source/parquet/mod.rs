@@ -5,6 +5,7 @@
 //! Pages may be compressed with Snappy, gzip, LZ4, Brotli or Zstandard.
 
 mod pages;
+mod places;
 mod table;
 
 use super::rows::RowSource;

@@ -4,6 +4,7 @@
 //! for Zstandard. So it is told that pages are not compressed, hands them over as they are, and
 //! what it hands over is unfolded here. LZ4, whose blocks do not say where they end, is left to it.
 
+use super::places::{Places, Placing};
 use bytes::Bytes;
 use parquet::arrow::arrow_reader::RowGroups;
 use parquet::basic::Compression;
@@ -23,6 +24,8 @@ pub(super) struct RowGroup<'a> {
     pub(super) file: Arc<File>,
     pub(super) metadata: &'a ParquetMetaData,
     pub(super) index: usize,
+    /// The leaf column whose values are wanted where they lie.
+    pub(super) placed: Option<(usize, &'a Places)>,
 }
 
 impl RowGroup<'_> {
@@ -42,6 +45,13 @@ impl RowGroups for RowGroup<'_> {
         let open = |chunk: &ColumnChunkMetaData| {
             SerializedPageReader::new(Arc::clone(&self.file), chunk, rows, None)
         };
+        if let Some((_, places)) = self.placed.filter(|(leaf, _)| *leaf == column) {
+            places.clear();
+            match Placing::open(&self.file, chunk, rows, places)? {
+                Some(reader) => return Ok(Box::new(OneChunk { reader: Some(Box::new(reader)) })),
+                None => places.lose(),
+            }
+        }
         let reader: Box<dyn PageReader> = match chunk.compression() {
             codec if is_unfolded_here(codec) => {
                 let plain = chunk.clone().into_builder().set_compression(Compression::UNCOMPRESSED);

@@ -1,7 +1,9 @@
 //! The Parquet files of a dataset as one table.
 
 use super::pages::RowGroup;
+use super::places::{Place, Places};
 use crate::Error;
+use crate::source::OpenFile;
 use crate::source::rows::hugging_face::{Features, METADATA_KEY};
 use crate::source::rows::paths::Paths;
 use crate::source::rows::plain::{difference, plain_batch, plain_schema};
@@ -33,11 +35,15 @@ pub(super) struct ParquetTable {
     bytes: u64,
     next_file: usize,
     current: Option<Shard>,
+    content: Option<ContentColumn>,
+    /// Where the values of the content lie.
+    places: Places,
 }
 
 /// An open file.
 struct Shard {
     path: PathBuf,
+    opened: Arc<OpenFile>,
     file: Arc<File>,
     metadata: ArrowReaderMetadata,
     next_group: usize,
@@ -64,11 +70,17 @@ impl Shard {
             return Err(malformed(path, None, problem));
         }
         let path = path.to_path_buf();
-        Ok(Self { path, file: Arc::new(file), metadata, next_group: 0, reader: None, rows: 0 })
+        let file = Arc::new(file);
+        Ok(Self { path, opened, file, metadata, next_group: 0, reader: None, rows: 0 })
     }
 
-    /// The next rows; of the columns in `mask`, or of all.
-    fn next(&mut self, mask: &ProjectionMask) -> Result<Option<RecordBatch>, Error> {
+    /// The next rows; of the columns in `mask`, or of all. Where the values of the leaf column
+    /// `placed` lie is noted.
+    fn next(
+        &mut self,
+        mask: &ProjectionMask,
+        placed: Option<(usize, &Places)>,
+    ) -> Result<Option<RecordBatch>, Error> {
         loop {
             if let Some(reader) = &mut self.reader {
                 let path = &self.path;
@@ -103,7 +115,7 @@ impl Shard {
                     Some(fields),
                 );
                 let levels = levels.map_err(|error| fault(path, &error.to_string()))?;
-                let group = RowGroup { file, metadata, index };
+                let group = RowGroup { file, metadata, index, placed };
                 ParquetRecordBatchReader::try_new_with_row_groups(
                     &levels,
                     &group,
@@ -113,6 +125,19 @@ impl Shard {
                 .map_err(|error| fault(path, &format!("row group {index}: {error}")))
             })?);
         }
+    }
+
+    /// The leaf column that holds the content.
+    fn leaf(&self, content: ContentColumn) -> Option<usize> {
+        let schema = self.metadata.parquet_schema();
+        let field = self.metadata.schema().field(content.column);
+        let mut wanted = vec![field.name().clone()];
+        if let (Some(child), arrow_schema::DataType::Struct(children)) =
+            (content.bytes, field.data_type())
+        {
+            wanted.push(children.get(child)?.name().clone());
+        }
+        (0..schema.num_columns()).find(|leaf| schema.column(*leaf).path().parts() == wanted)
     }
 
     /// The leaf columns below a column of the Arrow schema, or below one of its children.
@@ -129,6 +154,28 @@ impl Shard {
             .filter(|leaf| schema.column(*leaf).path().parts().starts_with(&wanted));
         ProjectionMask::leaves(schema, leaves)
     }
+}
+
+/// Where the content of each row lies; `None` where one of them lies nowhere as it is.
+fn places_in(
+    columns: &RecordBatch,
+    content: ContentColumn,
+    places: &Places,
+) -> Option<Vec<Option<Place>>> {
+    let column = columns.column(content.column);
+    let (parent, array) = match content.bytes {
+        None => (None, column),
+        Some(child) => (Some(column), column.as_struct().column(child)),
+    };
+    let mut found = Vec::with_capacity(array.len());
+    let mut is_whole = true;
+    for row in 0..array.len() {
+        let is_there = array.is_valid(row) && parent.is_none_or(|parent| parent.is_valid(row));
+        let place = is_there.then(|| places.next(bytes_at(array, row)?.len() as u64));
+        is_whole &= !matches!(place, Some(None));
+        found.push(place.flatten());
+    }
+    is_whole.then_some(found)
 }
 
 /// Whether the chunks of a row group lie in a file of so many bytes.
@@ -179,7 +226,18 @@ impl ParquetTable {
             bytes += std::fs::metadata(path).map_err(|error| unreadable(path, error))?.len();
         }
         let schema = first.expect("a dataset lists at least one file");
-        Ok(Self { files, schema, features, rows, bytes, next_file: 0, current: None })
+        let (content, places) = (None, Places::default());
+        Ok(Self {
+            files,
+            schema,
+            features,
+            rows,
+            bytes,
+            next_file: 0,
+            current: None,
+            content,
+            places,
+        })
     }
 
     /// Goes through one column, or a child of it, until `look` has seen enough.
@@ -192,7 +250,7 @@ impl ParquetTable {
         for path in &self.files {
             let mut shard = Shard::open(path)?;
             let mask = shard.mask(column, child);
-            while let Some(batch) = shard.next(&mask)? {
+            while let Some(batch) = shard.next(&mask, None)? {
                 let batch = plain_batch(&batch, &plain_schema(&batch.schema()))
                     .map_err(|error| fault(path, &error.to_string()))?;
                 let array = match child {
@@ -243,7 +301,8 @@ impl Table for ParquetTable {
         Ok(seen.are_unique())
     }
 
-    fn start(&mut self, _content: Option<ContentColumn>) -> Result<(), Error> {
+    fn start(&mut self, content: Option<ContentColumn>) -> Result<(), Error> {
+        self.content = content;
         Ok(())
     }
 
@@ -262,12 +321,19 @@ impl Table for ParquetTable {
                 }
             };
             let first_row = shard.rows;
-            let Some(batch) = shard.next(&ProjectionMask::all())? else { continue };
+            let leaf = self.content.and_then(|content| shard.leaf(content));
+            let placed = leaf.map(|leaf| (leaf, &self.places));
+            let Some(batch) = shard.next(&ProjectionMask::all(), placed)? else { continue };
             let columns = plain_batch(&batch, &self.schema)
                 .map_err(|error| fault(&shard.path, &error.to_string()))?;
             let file = shard.path.display().to_string();
+            let places = self.content.filter(|_| leaf.is_some());
+            let places = places.and_then(|content| places_in(&columns, content, &self.places));
+            let contents = match places {
+                Some(places) => Contents::Placed { file: Arc::clone(&shard.opened), places },
+                None => Contents::Inside,
+            };
             self.current = Some(shard);
-            let contents = Contents::Inside;
             return Ok(Some(Batch { file, first_row, columns, contents, noun: "row" }));
         }
     }

@@ -1,13 +1,13 @@
-//! Pixels as a picture file: PNG, which keeps each of them.
+//! Pixels that say of which mode they are, as a picture file.
 
-use image::codecs::png::{CompressionType, FilterType, PngEncoder};
-use image::{ExtendedColorType, ImageEncoder};
+use crate::source::pixels;
+use image::ExtendedColorType;
 
 /// Most pixels of a picture.
 const PIXELS_MAX: u64 = 1 << 30;
 
 /// A PNG of the pixels, row by row; `mode` is a name as Pillow has it: L, LA, RGB or RGBA.
-pub(crate) fn png(mode: &str, width: u32, height: u32, pixels: &[u8]) -> Result<Vec<u8>, String> {
+pub(crate) fn png(mode: &str, width: u32, height: u32, bytes: &[u8]) -> Result<Vec<u8>, String> {
     let (colour, channels) = match mode {
         "L" => (ExtendedColorType::L8, 1),
         "LA" => (ExtendedColorType::La8, 2),
@@ -16,17 +16,13 @@ pub(crate) fn png(mode: &str, width: u32, height: u32, pixels: &[u8]) -> Result<
         _ => return Err(format!("pixels of mode {mode:?}; L, LA, RGB and RGBA are read")),
     };
     let count = u64::from(width) * u64::from(height);
-    if count == 0 || count > PIXELS_MAX || count * channels != pixels.len() as u64 {
+    if count == 0 || count > PIXELS_MAX || count * channels != bytes.len() as u64 {
         return Err(format!(
             "{} bytes of pixels for a picture of {width} × {height} in mode {mode}",
-            pixels.len()
+            bytes.len()
         ));
     }
-    let mut file = Vec::new();
-    PngEncoder::new_with_quality(&mut file, CompressionType::Fast, FilterType::Adaptive)
-        .write_image(pixels, width, height, colour)
-        .map_err(|error| error.to_string())?;
-    Ok(file)
+    Ok(pixels::png(width, height, colour, bytes))
 }
 
 #[cfg(test)]

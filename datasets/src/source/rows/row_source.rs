@@ -331,6 +331,11 @@ fn content_of(current: &Current, row: usize) -> RowContent {
             bytes: end - start,
         });
     }
+    if let Contents::Placed { file, places } = &current.batch.contents
+        && let Some((offset, bytes)) = places[row]
+    {
+        return RowContent::Here(Content::Range { file: Arc::clone(file), offset, bytes });
+    }
     match bytes_at(array, row) {
         Some(bytes) => RowContent::Here(Content::Bytes(bytes.to_vec())),
         None => RowContent::Unreadable(format!("a content of type {}", array.data_type())),

@@ -44,6 +44,13 @@ pub(crate) enum Contents {
         /// Its byte for offset 0.
         base: u64,
     },
+    /// Of each row that has any, its first byte and length in a file; the batch has the bytes too.
+    Placed {
+        /// The file.
+        file: Arc<OpenFile>,
+        /// By row.
+        places: Vec<Option<(u64, u64)>>,
+    },
     /// Said for each row.
     Beside(Vec<RowContent>),
 }

@@ -8,6 +8,7 @@ mod rows;
 mod types;
 
 use super::columns::{Cell, Gather, Shape};
+use super::gathered::{Advance, Gathered};
 use super::names::{kind_of, relative_path};
 use super::tar::WHOLE_KEY;
 use super::{
@@ -130,19 +131,20 @@ pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Err
         ContentKind::None => "",
         kind => kind.name(),
     };
-    Ok(Box::new(TableSource {
-        schema: SourceSchema {
-            kind: plan.kind,
-            name: name.to_owned(),
-            extra: gather.schema().clone(),
+    Ok(Box::new(Gathered::new(
+        TableSource {
+            schema: SourceSchema {
+                kind: plan.kind,
+                name: name.to_owned(),
+                extra: gather.schema().clone(),
+            },
+            rows: Rows::open(&table, format)?,
+            shown,
+            root,
+            plan,
         },
-        rows: Rows::open(&table, format)?,
-        shown,
-        root,
-        plan,
         gather,
-        failed: None,
-    }))
+    )))
 }
 
 /// The table, and the folder that names in it are relative to.
@@ -388,11 +390,9 @@ struct TableSource {
     shown: String,
     root: PathBuf,
     plan: Plan,
-    gather: Gather,
-    failed: Option<Error>,
 }
 
-impl Source for TableSource {
+impl Advance for TableSource {
     fn schema(&self) -> &SourceSchema {
         &self.schema
     }
@@ -401,51 +401,33 @@ impl Source for TableSource {
         Size { samples: Some(self.plan.samples), bytes: None }
     }
 
-    fn next(&mut self) -> Result<Option<Entry>, Error> {
-        loop {
-            if let Some(entry) = self.gather.pop() {
-                return Ok(Some(entry));
-            }
-            if let Some(error) = self.failed.take() {
-                return Err(error);
-            }
-            match self.advance() {
-                Ok(true) => {}
-                end => {
-                    self.gather.flush().map_err(|problem| self.changed(&problem))?;
-                    match end {
-                        // The samples before it come first.
-                        Err(error) => self.failed = Some(error),
-                        Ok(_) => return Ok(self.gather.pop()),
-                    }
-                }
-            }
-        }
-    }
-
-    fn finish(&mut self) -> Result<Finished, Error> {
-        Ok(Finished { labels: self.plan.labels.clone() })
-    }
-}
-
-impl TableSource {
-    /// Takes in one more row; `false` at the end.
-    fn advance(&mut self) -> Result<bool, Error> {
+    fn advance(&mut self, to: &mut Gather) -> Result<bool, Error> {
         let Some(row) = self.rows.next()? else {
             return Ok(false);
         };
         match self.item(&row) {
             Ok((item, cells)) => {
-                self.gather.push(item, cells).map_err(|problem| self.changed(&problem))?;
+                to.push(item, cells).map_err(|problem| self.changed(&problem))?;
             }
             Err(reason) => {
                 let path = format!("{}, row {}", self.shown, self.rows.count);
-                self.gather.note(Entry::Unreadable(LeftOut { path, reason }));
+                to.note(Entry::Unreadable(LeftOut { path, reason }));
             }
         }
         Ok(true)
     }
 
+    fn changed(&self, problem: &str) -> Error {
+        let problem = format!("{problem}; nothing may write to a source while it is packed");
+        malformed(&self.shown, format!("row {}", self.rows.count), &problem)
+    }
+
+    fn finish(&mut self) -> Finished {
+        Finished { labels: self.plan.labels.clone() }
+    }
+}
+
+impl TableSource {
     /// The sample of a row; why it is none, in words.
     fn item(&self, row: &Row) -> Result<(Item, Vec<Cell>), String> {
         let plan = &self.plan;
@@ -489,11 +471,5 @@ impl TableSource {
         };
         let content = Content::File { path, bytes: metadata.len() };
         Ok((Item { key, whence, content, label, extra: None }, cells.collect()))
-    }
-
-    /// The table has other types than at the first look.
-    fn changed(&self, problem: &str) -> Error {
-        let problem = format!("{problem}; nothing may write to a source while it is packed");
-        malformed(&self.shown, format!("row {}", self.rows.count), &problem)
     }
 }

@@ -12,6 +12,7 @@ mod shards;
 mod survey;
 
 use super::columns::{Cell, Gather, Shape};
+use super::gathered::{Advance, Gathered};
 use super::input::{Input, read_up_to};
 use super::names::Seen;
 use super::{Content, Entry, Finished, Item, Size, Source, SourceOptions, SourceSchema, Whence};
@@ -85,17 +86,18 @@ pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Err
     let gather = Gather::new(&columns);
     let schema =
         SourceSchema { kind: plan.kind, name: plan.name.clone(), extra: gather.schema().clone() };
-    Ok(Box::new(TarSource {
-        schema,
-        size: Size { samples: Some(survey.samples), bytes: Some(survey.bytes) },
-        shares_keys: survey.shares_keys,
-        plan,
+    Ok(Box::new(Gathered::new(
+        TarSource {
+            schema,
+            size: Size { samples: Some(survey.samples), bytes: Some(survey.bytes) },
+            shares_keys: survey.shares_keys,
+            plan,
+            shards,
+            next_shard: 0,
+            open: None,
+        },
         gather,
-        shards,
-        next_shard: 0,
-        open: None,
-        failed: None,
-    }))
+    )))
 }
 
 /// Where samples of two shards have one key, all keys begin with the name of the shard.
@@ -124,14 +126,12 @@ struct TarSource {
     size: Size,
     shares_keys: bool,
     plan: Plan,
-    gather: Gather,
     shards: Vec<PathBuf>,
     next_shard: usize,
     open: Option<Samples>,
-    failed: Option<Error>,
 }
 
-impl Source for TarSource {
+impl Advance for TarSource {
     fn schema(&self) -> &SourceSchema {
         &self.schema
     }
@@ -140,37 +140,7 @@ impl Source for TarSource {
         self.size
     }
 
-    fn next(&mut self) -> Result<Option<Entry>, Error> {
-        loop {
-            if let Some(entry) = self.gather.pop() {
-                return Ok(Some(entry));
-            }
-            if let Some(error) = self.failed.take() {
-                return Err(error);
-            }
-            match self.advance() {
-                Ok(true) => {}
-                Ok(false) => {
-                    self.gather.flush().map_err(|problem| self.changed(&problem))?;
-                    return Ok(self.gather.pop());
-                }
-                // The samples before it come first.
-                Err(error) => {
-                    self.gather.flush().map_err(|problem| self.changed(&problem))?;
-                    self.failed = Some(error);
-                }
-            }
-        }
-    }
-
-    fn finish(&mut self) -> Result<Finished, Error> {
-        Ok(Finished { labels: self.plan.labels.clone() })
-    }
-}
-
-impl TarSource {
-    /// Takes in one more sample; `false` at the end of the last shard.
-    fn advance(&mut self) -> Result<bool, Error> {
+    fn advance(&mut self, to: &mut Gather) -> Result<bool, Error> {
         let samples = match &mut self.open {
             Some(samples) => samples,
             None => {
@@ -185,20 +155,32 @@ impl TarSource {
         let plan = &self.plan;
         match samples.next(&|part| wanted(plan, part, is_plain))? {
             None => self.open = None,
-            Some(Yield::Other(entry)) => self.gather.note(entry),
-            Some(Yield::Group(group)) => self.add(group)?,
+            Some(Yield::Other(entry)) => to.note(entry),
+            Some(Yield::Group(group)) => self.add(group, to)?,
         }
         Ok(true)
     }
 
-    fn add(&mut self, group: Group) -> Result<(), Error> {
+    fn changed(&self, problem: &str) -> Error {
+        let shard = &self.shards[self.next_shard.saturating_sub(1)];
+        Error::Malformed {
+            whence: Box::new(Whence { file: shard.display().to_string(), ..Whence::default() }),
+            problem: format!("{problem}; nothing may write to a source while it is packed"),
+        }
+    }
+
+    fn finish(&mut self) -> Finished {
+        Finished { labels: self.plan.labels.clone() }
+    }
+}
+
+impl TarSource {
+    fn add(&mut self, group: Group, to: &mut Gather) -> Result<(), Error> {
         let path = format!("{} in {}", group.key, group.whence.file);
         match self.item(group) {
-            Ok((item, cells)) => {
-                self.gather.push(item, cells).map_err(|problem| self.changed(&problem))
-            }
+            Ok((item, cells)) => to.push(item, cells).map_err(|problem| self.changed(&problem)),
             Err(reason) => {
-                self.gather.note(Entry::Unreadable(LeftOut { path, reason }));
+                to.note(Entry::Unreadable(LeftOut { path, reason }));
                 Ok(())
             }
         }
@@ -284,15 +266,6 @@ impl TarSource {
         }
         let label = text.parse::<i32>();
         label.map(Some).map_err(|_| format!("{text:?} is no label: an integer of 32 bits"))
-    }
-
-    /// A shard has other parts or types than in the first pass.
-    fn changed(&self, problem: &str) -> Error {
-        let shard = &self.shards[self.next_shard.saturating_sub(1)];
-        Error::Malformed {
-            whence: Box::new(Whence { file: shard.display().to_string(), ..Whence::default() }),
-            problem: format!("{problem}; nothing may write to a source while it is packed"),
-        }
     }
 }
 
