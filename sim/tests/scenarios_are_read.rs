@@ -99,6 +99,26 @@ fn refused(text: &str) -> ScenarioError {
 }
 
 #[test]
+fn what_is_wrong_is_told_without_the_names_of_types() {
+    let good = "batches = 10\n[host]\npreparation = \"1s\"\n[accelerator]\nstep = \"1s\"\n";
+    for (from, to, problem, remedy) in [
+        ("batches = 10", "batches = -1", "is -1", "a whole number from 0 to 4294967295"),
+        ("batches = 10", "batches = 1e300", "is 1e300", "a whole number from 0 to 4294967295"),
+        ("batches = 10", "batches = 10\nstrategy = 5", "is no name", "a name in quotes"),
+        ("batches = 10", "batches = 10\nlearn = 3", "is 3", "true or false"),
+        ("batches = 10", "batches = 10\nstorage = 3", "is 3", "a table"),
+        ("\"1s\"\n[acc", "true\n[acc", "is true", "a time such as \"20ms\""),
+        ("[host]", "[auto]\ngoal = \"x\"\n[host]", "is \"x\"", "\"throughput\", \"energy\""),
+        ("[host]", "[auto]\ngoal = { time = \"x\" }\n[host]", "is \"x\"", "a number"),
+    ] {
+        let text = good.replacen(from, to, 1);
+        let error = Scenario::from_toml(&text).unwrap_err();
+        assert_eq!(error.problem, problem, "{to}");
+        assert!(error.remedy.starts_with(remedy), "{to}: {}", error.remedy);
+    }
+}
+
+#[test]
 fn every_key_is_read() {
     let scenario = Scenario::from_toml(WHOLE).unwrap();
     scenario.check().unwrap();

@@ -219,7 +219,11 @@ fn from_serde(error: &toml::de::Error) -> ScenarioError {
             None => (message, "what docs/simulation.md says"),
         },
     };
-    let (problem, remedy) = (in_words(problem), expected_in_words(remedy));
+    let remedy = match problem == NO_NAME {
+        true => "a name in quotes, such as \"wrr\"".to_owned(),
+        false => expected_in_words(remedy),
+    };
+    let problem = in_words(problem);
     // serde names keys between backquotes, and the tree's path in a line of its own.
     let path = error.to_string();
     let path = path
@@ -231,8 +235,14 @@ fn from_serde(error: &toml::de::Error) -> ScenarioError {
     ScenarioError::new(key, problem, remedy)
 }
 
+/// What stands where a name belongs.
+const NO_NAME: &str = "wanted string or table";
+
 /// What serde says is there, without its words for types.
 fn in_words(problem: &str) -> String {
+    if problem == NO_NAME {
+        return "is no name".to_owned();
+    }
     let found = problem.strip_prefix("invalid type: ").or(problem.strip_prefix("invalid value: "));
     let Some(found) = found else { return format!("is wrong: {problem}") };
     match found.split_once(' ').map_or((found, ""), |(kind, value)| (kind, value)) {

@@ -104,7 +104,8 @@ fn replayed(report: &Report, run: &Run, epoch: &Epoch) -> Row {
             row.verdict = match run.invalid().into_iter().next() {
                 None if is_within => "within 2 %".to_owned(),
                 None => "OFF: more than 2 %".to_owned(),
-                Some(reason) => reason,
+                Some(reason) if is_within => reason,
+                Some(reason) => format!("{reason}; more than 2 % off as well"),
             };
         }
     }

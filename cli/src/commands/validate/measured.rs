@@ -65,6 +65,11 @@ impl Row {
     pub(super) fn is_invalid(&self) -> bool {
         self.verdict.starts_with("INVALID")
     }
+
+    /// Whether it does not count and is more than 5 % off as well.
+    pub(super) fn is_invalid_and_off(&self) -> bool {
+        self.verdict.starts_with("INVALID and off")
+    }
 }
 
 /// The points. Without workers t_g/t_c = 1 would be preparation that takes no time, so the grid
@@ -135,8 +140,14 @@ fn row(point: Point, knobs: Knobs, material: &Material, report: &Report, run: &R
     let off = simulated.map(|simulated| simulated / measured - 1.0);
     let invalid = run.invalid().into_iter().chain(run.events.iter().cloned()).next();
     let verdict = match (invalid, off) {
-        (Some(reason), _) if reason.starts_with("INVALID") => reason,
-        (Some(reason), _) => format!("INVALID: {reason}"),
+        (Some(reason), off) => {
+            let reason = match reason.strip_prefix("INVALID: ") {
+                Some(reason) => reason.to_owned(),
+                None => reason,
+            };
+            let is_off = off.is_some_and(|off| off.abs() > WITHIN);
+            format!("INVALID{}: {reason}", if is_off { " and off" } else { "" })
+        }
         (None, None) => "INVALID: too few batches of a kind for its times".to_owned(),
         (None, Some(off)) if off.abs() <= WITHIN => "within 5 %".to_owned(),
         (None, Some(_)) => "OFF: more than 5 %".to_owned(),

@@ -118,14 +118,15 @@ fn text(document: &Document) -> String {
         text.push_str("nothing was measured (--no-measure)\n");
         return text;
     }
-    let (invalid, off) = (
+    let (invalid, off, both) = (
         rows.iter().filter(|row| row.is_invalid()).count(),
         rows.iter().filter(|row| row.is_off()).count(),
+        rows.iter().filter(|row| row.is_invalid_and_off()).count(),
     );
     text.push_str(&format!(
         "\n(b) Simulated against measured on the emulated device, to {} %; ratios as aimed for \
-         (as measured)\n{}{} runs: {} within, {off} off, {invalid} INVALID. Simulated: from the \
-         mean times of the run itself; foretold: from the calibration before it.\n",
+         (as measured)\n{}{} runs: {} within, {off} off, {invalid} INVALID (of which \
+         {both} off as well). Simulated: from the mean times of the run itself; foretold: from the calibration before it.\n",
         measured::WITHIN * 100.0,
         measured::grid(rows).text(),
         rows.len(),
