@@ -267,3 +267,36 @@ proptest! {
         prop_assert!(held <= HELD_MAX, "{name}: {held} bytes");
     }
 }
+
+#[test]
+fn a_long_row_of_parquet_is_held_twice_and_not_more() {
+    use arrow_array::{ArrayRef, BinaryArray, RecordBatch};
+    use parquet::arrow::ArrowWriter;
+    use parquet::basic::Compression;
+    use parquet::file::properties::WriterProperties;
+    const LONG: usize = 32 << 20;
+    let folder = tempfile::tempdir().unwrap();
+    for compression in [Compression::UNCOMPRESSED, Compression::SNAPPY] {
+        let path = folder.path().join("long.parquet");
+        let content: ArrayRef =
+            std::sync::Arc::new(BinaryArray::from_iter_values([vec![7_u8; LONG]]));
+        let batch = RecordBatch::try_from_iter([("bytes", content)]).unwrap();
+        let properties = WriterProperties::builder().set_compression(compression);
+        let properties = properties.set_dictionary_enabled(false).build();
+        let file = std::fs::File::create(&path).unwrap();
+        let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties)).unwrap();
+        writer.write(&batch).unwrap();
+        writer.close().unwrap();
+        drop(batch);
+        let (_, _, open) = SOURCES.iter().find(|(known, _, _)| *known == "parquet").unwrap();
+        let (length, held) = most(|| {
+            let mut source = open(&path, &options(&json!({ "content": "bytes" }))).unwrap();
+            match source.next().unwrap() {
+                Some(meetpoint_datasets::source::Entry::Sample(item)) => item.content.bytes(),
+                other => panic!("{other:?}"),
+            }
+        });
+        assert_eq!(length, LONG as u64);
+        assert!(held < LONG * 9 / 4, "{compression}: {held} bytes");
+    }
+}

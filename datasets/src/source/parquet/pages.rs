@@ -166,7 +166,12 @@ fn unfolded(codec: Compression, buffer: &Bytes, levels: u64) -> Result<Bytes> {
                 return Err(fault("a Snappy block that claims an absurd length".to_owned()));
             }
             let plain = snap::raw::Decoder::new().decompress_vec(folded);
-            bytes.extend(plain.map_err(|error| fault(format!("a page: {error}")))?);
+            let plain = plain.map_err(|error| fault(format!("a page: {error}")))?;
+            if levels == 0 {
+                // A page may be a single long value, which is not to be held twice.
+                return Ok(Bytes::from(plain));
+            }
+            bytes.extend(plain);
             Ok(0)
         }
         Compression::GZIP(_) => {

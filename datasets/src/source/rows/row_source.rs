@@ -9,7 +9,7 @@ use crate::source::{
 use crate::{Error, LeftOut};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, StructArray};
-use arrow_schema::DataType;
+use arrow_schema::{DataType, Schema};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -44,6 +44,21 @@ struct Current {
     bytes: Option<ArrayRef>,
     paths: Option<ArrayRef>,
     extra: Option<Arc<RecordBatch>>,
+}
+
+impl Current {
+    /// Of a batch of one row, whose content may be very long, keeps each column once: those that it
+    /// was read from go, so that the content is handed on without a copy.
+    fn keep_content_alone(&mut self) {
+        let row = RecordBatchOptions::new().with_row_count(Some(1));
+        let none = RecordBatch::try_new_with_options(Arc::new(Schema::empty()), Vec::new(), &row);
+        self.batch.columns = none.expect("a batch without columns has as many rows as it is told");
+        if let Contents::Placed { places, .. } = &self.batch.contents
+            && places[0].is_some()
+        {
+            self.bytes = None;
+        }
+    }
 }
 
 #[derive(Default)]
@@ -123,13 +138,16 @@ impl<T: Table> RowSource<T> {
                 .map_err(|error| fault(&batch, 0, error.to_string()))?;
             Some(Arc::new(extra))
         };
-        Ok(Current { batch, row: 0, keys, labels, bytes, paths, extra })
+        let mut current = Current { batch, row: 0, keys, labels, bytes, paths, extra };
+        if current.batch.columns.num_rows() == 1 {
+            current.keep_content_alone();
+        }
+        Ok(current)
     }
 
-    fn item(&mut self, current: &Current) -> Result<Entry, Error> {
+    fn item(&mut self, current: &mut Current) -> Result<Entry, Error> {
         let row = current.row;
-        let batch = &current.batch;
-        let whence = whence(batch, row);
+        let whence = whence(&current.batch, row);
         let content = match self.roles.content {
             None => RowContent::Here(Content::Bytes(Vec::new())),
             Some(_) => content_of(current, row),
@@ -251,7 +269,7 @@ impl<T: Table> Source for RowSource<T> {
                 },
             };
             if current.row < current.batch.columns.num_rows() {
-                let entry = self.item(&current)?;
+                let entry = self.item(&mut current)?;
                 current.row += 1;
                 self.current = Some(current);
                 return Ok(Some(entry));
@@ -307,9 +325,14 @@ fn flat_child(parent: &StructArray, index: usize) -> ArrayRef {
     }
 }
 
-fn content_of(current: &Current, row: usize) -> RowContent {
+fn content_of(current: &mut Current, row: usize) -> RowContent {
     if let Contents::Beside(contents) = &current.batch.contents {
         return contents[row].clone();
+    }
+    if let Contents::Placed { file, places } = &current.batch.contents
+        && let Some((offset, bytes)) = places[row]
+    {
+        return RowContent::Here(Content::Range { file: Arc::clone(file), offset, bytes });
     }
     let Some(array) = &current.bytes else { return RowContent::Missing };
     if array.is_null(row) {
@@ -331,15 +354,28 @@ fn content_of(current: &Current, row: usize) -> RowContent {
             bytes: end - start,
         });
     }
-    if let Contents::Placed { file, places } = &current.batch.contents
-        && let Some((offset, bytes)) = places[row]
+    if current.batch.columns.num_rows() == 1
+        && let Some(bytes) = current.bytes.take_if(|array| array.as_binary_opt::<i32>().is_some())
     {
-        return RowContent::Here(Content::Range { file: Arc::clone(file), offset, bytes });
+        return RowContent::Here(Content::Bytes(taken(bytes)));
     }
+    let Some(array) = &current.bytes else { return RowContent::Missing };
     match bytes_at(array, row) {
         Some(bytes) => RowContent::Here(Content::Bytes(bytes.to_vec())),
         None => RowContent::Unreadable(format!("a content of type {}", array.data_type())),
     }
+}
+
+/// The bytes of the only row of a column, without a copy where nobody else holds them.
+fn taken(array: ArrayRef) -> Vec<u8> {
+    let binary = array.as_binary::<i32>().clone();
+    drop(array);
+    let (offsets, values, _) = binary.into_parts();
+    let range = offsets[0] as usize..offsets[1] as usize;
+    if range != (0..values.len()) {
+        return values[range].to_vec();
+    }
+    values.into_vec().unwrap_or_else(|shared| shared.to_vec())
 }
 
 /// Where the bytes of a row begin and end among those of a column.
