@@ -167,8 +167,8 @@ impl Ordered {
             }
             let t_s = board.part_ns(part);
             if t_c == 0 || t_s == 0 {
-                let is_idle = window > 0 && ledger.device_claimed() > 0;
-                return if is_idle { 0 } else { GRANT_UNMEASURED };
+                let is_probing = window > 0 && ledger.device_claimed() > 0;
+                return if is_probing { 0 } else { GRANT_UNMEASURED };
             }
             let owed = u64::from(self.owed(board, agreed, part, window));
             let left_ns = room_ns.saturating_sub(owed.saturating_mul(t_s));

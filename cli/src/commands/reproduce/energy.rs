@@ -72,8 +72,7 @@ fn of(model: &PowerModel, run: &Simulated) -> ModelledEnergy {
 
 /// As a table; it holds nothing measured.
 pub(crate) fn grid(rows: &[Row]) -> Grid {
-    let head =
-        ["kind", "headline read as", "watts from", "whole node", "preparation only", "unverified"];
+    let head = ["kind", "read as", "watts from", "whole node", "preparation only", "unverified"];
     let mut grid = Grid::new(&head, 3..5);
     for row in rows {
         grid.rows.push(vec![

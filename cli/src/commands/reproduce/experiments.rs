@@ -217,7 +217,7 @@ pub(crate) fn grid(rows: &[Row]) -> Grid {
     let head = [
         "kind",
         "recipe",
-        "headline read as",
+        "read as",
         "w",
         "host path",
         "accelerators",

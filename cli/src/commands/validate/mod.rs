@@ -126,7 +126,8 @@ fn text(document: &Document) -> String {
     text.push_str(&format!(
         "\n(b) Simulated against measured on the emulated device, to {} %; ratios as aimed for \
          (as measured)\n{}{} runs: {} within, {off} off, {invalid} INVALID (of which \
-         {both} off as well). Simulated: from the mean times of the run itself; foretold: from the calibration before it.\n",
+         {both} off as well). Simulated: from the mean times \
+         of the run itself; foretold: from the calibration before it.\n",
         measured::WITHIN * 100.0,
         measured::grid(rows).text(),
         rows.len(),
