@@ -70,7 +70,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     let options = PackOptions {
         force: arguments.force,
         from: arguments.of_source.from.clone(),
-        source: arguments.of_source.options(),
+        source: arguments.of_source.options(&stop),
         resume: arguments.resume,
         time: Some(utc_time(SystemTime::now())),
         on_error: OnError::from(arguments.on_error),
