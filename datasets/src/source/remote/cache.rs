@@ -123,7 +123,7 @@ pub(super) fn placeholder(
 ) -> io::Result<()> {
     let file = File::create(incoming)?;
     file.set_len(bytes)?;
-    file.set_permissions(Permissions::from_mode(0))?;
+    file.set_permissions(Permissions::from_mode(0o000))?;
     put(&file, incoming, to, modified)
 }
 
