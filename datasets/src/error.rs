@@ -1,7 +1,7 @@
 //! What can go wrong when a dataset is made or looked at.
 
 use crate::LeftOut;
-use crate::source::{ContentKind, Whence};
+use crate::source::{ContentKind, RemoteError, Whence};
 use std::path::PathBuf;
 
 /// How many unreadable files an error names.
@@ -305,6 +305,17 @@ pub enum Error {
     /// An image that a dataset cannot hold.
     #[error(transparent)]
     Row(meetpoint_format::dataset::DatasetError),
+    /// A source elsewhere.
+    #[error(transparent)]
+    Remote(#[from] RemoteError),
+    /// An error about a file that stands for an object elsewhere.
+    #[error("{told}")]
+    Elsewhere {
+        /// What it says, with URLs in place of the paths.
+        told: String,
+        /// The error.
+        error: Box<Error>,
+    },
     /// Stopped on request.
     #[error("interrupted; nothing was written")]
     Interrupted,

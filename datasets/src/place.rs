@@ -7,6 +7,7 @@
 //! mark, so that remains are known as such whatever the files are called.
 
 use crate::Error;
+use crate::source::refuse_destination;
 use crate::writer::JOURNAL_NAME;
 use meetpoint_format::dataset::MANIFEST_NAME;
 use meetpoint_format::key_index::KEY_INDEX_NAME;
@@ -79,6 +80,7 @@ impl Destination {
         to: &Path,
         replace: &Replace<'_>,
     ) -> Result<Self, Error> {
+        refuse_destination(to)?;
         let failed = |source| Error::Write { path: to.to_path_buf(), source };
         let exists = to.symlink_metadata().is_ok();
         let path = if exists {

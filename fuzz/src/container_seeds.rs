@@ -53,10 +53,8 @@ pub fn cifar(bytes: &[u8]) -> Vec<Vec<u8>> {
 
 /// Files of MNIST.
 pub fn idx(bytes: &[u8]) -> Vec<Vec<u8>> {
-    let plain = golden![
-        "sources/mnist/t10k-labels-idx1-ubyte",
-        "sources/mnist/t10k-images-idx3-ubyte",
-    ];
+    let plain =
+        golden!["sources/mnist/t10k-labels-idx1-ubyte", "sources/mnist/t10k-images-idx3-ubyte",];
     let packed = golden![
         "sources/mnist/train-labels-idx1-ubyte.gz",
         "sources/mnist/train-images-idx3-ubyte.gz",

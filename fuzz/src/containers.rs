@@ -225,16 +225,20 @@ fn links(folder: &Path) -> Vec<PathBuf> {
 
 /// Writes the files of an input; the folder that they are in, `None` where it does not hold all.
 fn put(names: &[&str], data: &[u8]) -> Option<PathBuf> {
-    let folder = PLACE.join(INSIDE);
-    fs::create_dir_all(&folder).expect("a folder in memory");
     let mut rest = data;
-    for (number, name) in names.iter().enumerate() {
+    let mut files = Vec::with_capacity(names.len());
+    for number in 0..names.len() {
         let mut bytes = rest;
         if number + 1 < names.len() {
             let (length, behind) = rest.split_first_chunk::<4>()?;
             let length = u32::from_le_bytes(*length) as usize;
             (bytes, rest) = behind.split_at_checked(length)?;
         }
+        files.push(bytes);
+    }
+    let folder = PLACE.join(INSIDE);
+    fs::create_dir_all(&folder).expect("a folder in memory");
+    for (name, bytes) in names.iter().zip(files) {
         fs::write(folder.join(name), bytes).expect("memory takes the input");
     }
     Some(folder)

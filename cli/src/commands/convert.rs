@@ -3,6 +3,7 @@
 use super::source_arguments::SourceArguments;
 use super::unpack::{SinkArguments, failure, left_out, removed, written};
 use crate::surface::progress::Progress;
+use crate::surface::transfer::Transfer;
 use crate::surface::{Output, Stop};
 use meetpoint_datasets::source;
 use meetpoint_datasets::{ConvertSummary, convert};
@@ -19,7 +20,7 @@ use std::path::PathBuf;
   meetpoint convert train.parquet photos --to folder
   meetpoint convert shards table --from tar --to parquet")]
 pub(crate) struct Arguments {
-    /// What to read: a file or a folder, of a kind that is told by its content.
+    /// What to read: a file, a folder or a URL, of a kind that is told by its content.
     source: PathBuf,
     /// Folder to make; it may be there when it is empty.
     destination: PathBuf,
@@ -32,11 +33,14 @@ pub(crate) struct Arguments {
 pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     let stop = Stop::install()?;
     let options = arguments.sink.options(&stop)?;
-    let said = arguments.of_source.options();
+    let said = arguments.of_source.options(&stop);
     let (from, to) = (&arguments.source, &arguments.destination);
-    let mut source = source::open(from, arguments.of_source.from.as_deref(), &said)?;
+    let mut transfer = Transfer::of(from, &said.remote.watch);
+    let opened = source::open(from, arguments.of_source.from.as_deref(), &said);
+    let mut source = opened.map_err(failure)?;
     let mut bar = Progress::new("converting", "samples", 0);
     let converted = convert(source.as_mut(), from, to, &options, &mut |progress| {
+        transfer.end();
         bar.set(progress.samples_done, progress.size.samples.unwrap_or(0));
     });
     drop(bar);

@@ -3,6 +3,7 @@
 use super::source_arguments::SourceArguments;
 use crate::surface::failure::Interrupted;
 use crate::surface::progress::Progress;
+use crate::surface::transfer::Transfer;
 use crate::surface::{Output, Stop, units};
 use meetpoint_datasets::source::ContentKind;
 use meetpoint_datasets::writer::utc_time;
@@ -22,16 +23,17 @@ use std::time::SystemTime;
 /// for progressive JPEGs, which become baseline ones: file bytes change, pixels do not;
 /// --progressive keep leaves them. Of a folder, sub-folders of the first level are classes; a
 /// folder without sub-folders has no labels; keys are relative paths, in natural order (file2
-/// before file10). The dataset appears whole or not at all; `meetpoint unpack` is the way back.
+/// before file10). A URL (s3://, gs://, az://, http://, https://) is read as if it were here. The dataset appears whole or not at all; `meetpoint unpack` is the way back.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   meetpoint pack photos photos.set
   meetpoint pack photos photos.set --force --on-error skip
   meetpoint pack photos photos.set --form compact
   meetpoint pack photos photos.set --progressive keep --entry-points 8
-  meetpoint pack photos photos.set --resume      go on with a pack that was killed")]
+  meetpoint pack photos photos.set --resume      go on with a pack that was killed
+  meetpoint pack s3://bucket/photos photos.set   credentials from AWS_ACCESS_KEY_ID and the like")]
 pub(crate) struct Arguments {
-    /// Folder or file with the samples.
+    /// Folder or file with the samples, or a URL of such.
     source: PathBuf,
     /// Folder of the dataset to make.
     destination: PathBuf,
@@ -95,7 +97,7 @@ impl Packing {
         PackOptions {
             force: self.force,
             from: self.of_source.from.clone(),
-            source: self.of_source.options(),
+            source: self.of_source.options(stop),
             resume: self.resume,
             time: Some(utc_time(SystemTime::now())),
             on_error: OnError::from(self.on_error),
@@ -208,9 +210,15 @@ pub(crate) fn pack_with_bar(
     options: &PackOptions,
 ) -> anyhow::Result<PackSummary> {
     let mut bar = Progress::new("packing", "samples", 0);
-    let packed = pack(source, destination, options, &mut |progress| match progress.samples {
-        Some(samples) => bar.set(progress.samples_done, samples),
-        None => bar.set_open(progress.samples_done),
+    let mut transfer = Transfer::of(source, &options.source.remote.watch);
+    let packed = pack(source, destination, options, &mut |progress| {
+        if progress.samples_done > 0 {
+            transfer.end();
+        }
+        match progress.samples {
+            Some(samples) => bar.set(progress.samples_done, samples),
+            None => bar.set_open(progress.samples_done),
+        }
     });
     packed.map_err(|error| match error {
         Error::Interrupted => Interrupted.into(),

@@ -1,6 +1,7 @@
 //! What is said about a source on the command line.
 
-use meetpoint_datasets::source::{ContentKind, KINDS, SourceOptions};
+use crate::surface::{Stop, units};
+use meetpoint_datasets::source::{ContentKind, KINDS, RemoteOptions, SourceOptions, Watch};
 use std::path::PathBuf;
 
 /// Options about the source.
@@ -34,11 +35,21 @@ pub(super) struct SourceArguments {
     /// Folder that file names in a table are relative to; else that of the table.
     #[arg(long, value_name = "FOLDER")]
     root: Option<PathBuf>,
+    /// Of a URL: folder for the objects that are held while they are read, which is removed at the
+    /// end; without it, meetpoint in $XDG_CACHE_HOME or ~/.cache.
+    #[arg(long, value_name = "FOLDER")]
+    cache: Option<PathBuf>,
+    /// Of a URL: bytes of objects that are held at once; the longest object must fit.
+    #[arg(long, default_value = "16GiB", value_name = "SIZE", value_parser = units::parse_bytes)]
+    cache_size: u64,
+    /// Of a URL: ask without credentials.
+    #[arg(long)]
+    anonymous: bool,
 }
 
 impl SourceArguments {
     /// In the words of the library.
-    pub(super) fn options(&self) -> SourceOptions {
+    pub(super) fn options(&self, stop: &Stop) -> SourceOptions {
         let columns = self.columns.clone().map(|mut names| {
             names.retain(|name| !name.is_empty());
             names
@@ -52,6 +63,12 @@ impl SourceArguments {
             split: self.split.clone(),
             table: self.table.clone(),
             root: self.root.clone(),
+            remote: RemoteOptions {
+                cache: self.cache.clone(),
+                cache_bytes: self.cache_size,
+                anonymous: self.anonymous,
+                watch: Watch { stop: stop.flag(), ..Watch::default() },
+            },
         }
     }
 }

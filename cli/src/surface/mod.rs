@@ -9,6 +9,7 @@ pub(crate) mod limits;
 pub(crate) mod output;
 pub(crate) mod progress;
 pub(crate) mod stop;
+pub(crate) mod transfer;
 pub(crate) mod units;
 
 pub(crate) use output::Output;

@@ -2,6 +2,7 @@
 
 use super::Check;
 use crate::jpeg::{Converted, Fate, JpegOptions, convert};
+use crate::source::files::file_elsewhere;
 use crate::source::{Content, ContentKind, Item};
 use meetpoint_format::dataset::schema::{IMAGE_BYTES_MAX, KEY_BYTES_MAX};
 use meetpoint_kernels::{Picture, decode_into, jpeg, probe};
@@ -136,7 +137,14 @@ fn read_file(path: &Path, listed: u64) -> Result<Option<Vec<u8>>, String> {
     let words = |error: std::io::Error| error.to_string();
     // A pipe that took the place of the file must not hold up the pack.
     let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(words)?;
+    let file = match file_elsewhere(path) {
+        // An object that could not be fetched is no unreadable sample; the source knows why.
+        Some(fetched) => match fetched {
+            Ok(file) => file,
+            Err(_) => return Ok(None),
+        },
+        None => OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(words)?,
+    };
     let before = file.metadata().map_err(words)?;
     if !before.is_file() {
         return Err("not a regular file".to_owned());

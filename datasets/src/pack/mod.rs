@@ -13,7 +13,10 @@ use crate::error::printable;
 use crate::index::InPlace;
 use crate::jpeg::{JpegOptions, Progressive};
 use crate::operations::is_place;
-use crate::source::{self, ContentKind, Source, SourceOptions, SourceStamp};
+use crate::source::{
+    self, ContentKind, Location, RemoteError, RemoteOptions, Source, SourceOptions, SourceStamp,
+    is_url,
+};
 use crate::writer::{PART_BYTES_TARGET, Recipe, TOOL};
 use crate::{Error, Writer, WriterOptions};
 use check::How;
@@ -185,9 +188,11 @@ pub fn pack(
         resume: options.resume,
     };
     Writer::may_write(to, &writer_options)?;
-    let stamp = stamp(from, options);
+    refuse_in_place_elsewhere(from, options)?;
+    let location = Location::find(from, &options.source.remote)?;
+    let stamp = location.stamp(&options.source);
     let open = || -> Result<Box<dyn Source>, Error> {
-        let source = source::open(from, options.from.as_deref(), &options.source)?;
+        let source = location.open(options.from.as_deref(), &options.source)?;
         match options.in_place {
             true => Ok(Box::new(InPlace::wrap(from, source)?)),
             false => Ok(source),
@@ -201,11 +206,12 @@ pub fn pack(
     let writer = Writer::create(to, columns, &WriterOptions { recipe, ..writer_options })?;
     let parts_resumed = writer.states().len() as u64;
     let mut rows = Rows::new(from, source.size(), writer, options, progress)?;
-    match write_rows(from, stamp, &mut *source, &mut rows, options) {
+    let written = write_rows(from, &location, stamp, &mut *source, &mut rows, options);
+    match written.map_err(|error| location.told(error)) {
         Ok(ended) => finish(rows, ended, from, parts_resumed, options),
         Err(error) => {
             // What did not fail by itself can be gone on with.
-            if !matches!(error, Error::Interrupted | Error::Write { .. }) {
+            if !can_go_on(&error) {
                 rows.writer.discard();
             }
             match error {
@@ -219,6 +225,13 @@ pub fn pack(
     }
 }
 
+/// Whether another try may find what this one did not.
+fn can_go_on(error: &Error) -> bool {
+    let of_store =
+        matches!(error, Error::Remote(RemoteError::Refused { .. } | RemoteError::Cache { .. }));
+    of_store || matches!(error, Error::Interrupted | Error::Write { .. })
+}
+
 /// What is known when all rows are written.
 struct Ended {
     labels: Vec<String>,
@@ -228,6 +241,7 @@ struct Ended {
 /// Looks into every sample and writes the sound ones.
 fn write_rows(
     from: &Path,
+    location: &Location,
     stamp: SourceStamp,
     source: &mut dyn Source,
     rows: &mut Rows<'_>,
@@ -242,6 +256,8 @@ fn write_rows(
         passed: rows.passed,
     };
     let drained = pipeline::go_through(source, &passage, &mut |arrived| rows.take(arrived))?;
+    // Samples that were not fetched are not unreadable.
+    location.check()?;
     let all_failed = rows.writer.samples() == 0;
     if !rows.is_sound() && (all_failed || options.on_error == OnError::Fail) {
         let checked = rows.samples();
@@ -252,7 +268,7 @@ fn write_rows(
     if all_failed {
         return Err(Error::NoSamples { path: from.to_path_buf() });
     }
-    if stamp != self::stamp(from, options) {
+    if stamp != location.stamp(&options.source) {
         return Err(Error::SourceChanged { path: from.to_path_buf() });
     }
     Ok(Ended { labels: rows.labels(drained.finished.labels)?, ignored: drained.ignored })
@@ -306,22 +322,28 @@ fn finish(
     })
 }
 
-/// Names, lengths and times of everything that is read.
-fn stamp(from: &Path, options: &PackOptions) -> SourceStamp {
-    let said = [&options.source.table, &options.source.root];
-    let paths: Vec<&Path> =
-        std::iter::once(from).chain(said.into_iter().flatten().map(PathBuf::as_path)).collect();
-    SourceStamp::of(&paths)
+/// What lies elsewhere cannot be indexed.
+fn refuse_in_place_elsewhere(from: &Path, options: &PackOptions) -> Result<(), Error> {
+    if !options.in_place || !is_url(from) {
+        return Ok(());
+    }
+    Err(Error::NotInPlace {
+        whence: from.display().to_string(),
+        problem: "what is indexed must lie on this machine; pack it instead, or fetch it first"
+            .to_owned(),
+    })
 }
 
 /// Everything that decides on the rows and parts.
 fn recipe(from: &Path, stamp: SourceStamp, options: &PackOptions) -> Recipe {
     let from = from.canonicalize().unwrap_or_else(|_| from.to_path_buf());
+    // Where objects are held, and how many, decides on nothing.
+    let said = SourceOptions { remote: RemoteOptions::default(), ..options.source.clone() };
     let mut recipe = options.jpeg.by_name();
     let further = [
         ("source", from.display().to_string()),
         ("from", options.from.clone().unwrap_or_default()),
-        ("source options", format!("{:?}", options.source)),
+        ("source options", format!("{said:?}")),
         ("files of the source", stamp.to_string()),
         ("on-error", format!("{:?}", options.on_error)),
         ("check", format!("{:?}", options.check)),

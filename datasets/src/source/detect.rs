@@ -3,8 +3,8 @@
 //! This is the one place to register a kind of source.
 
 use super::{
-    Source, SourceOptions, arrow, cifar, datadings, ffcv, folder, idx, mds, meetpoint, parquet,
-    side_labels, table, tar, tfrecord, zip,
+    Location, Source, SourceOptions, arrow, cifar, datadings, ffcv, folder, idx, mds, meetpoint,
+    parquet, side_labels, table, tar, tfrecord, zip,
 };
 use crate::Error;
 use std::path::Path;
@@ -201,8 +201,17 @@ fn named(path: &Path) -> Option<&'static SourceKind> {
     kind_named(kind)
 }
 
-/// Opens `path` as the kind of that name, or as what it is found to be.
+/// Opens what `path` names, a URL too, as the kind of that name, or as what it is found to be.
 pub fn open(
+    path: &Path,
+    kind: Option<&str>,
+    options: &SourceOptions,
+) -> Result<Box<dyn Source>, Error> {
+    Location::find(path, &options.remote)?.open(kind, options)
+}
+
+/// Opens `path` on this machine as the kind of that name, or as what it is found to be.
+pub(super) fn open_here(
     path: &Path,
     kind: Option<&str>,
     options: &SourceOptions,

@@ -7,8 +7,8 @@
 use super::{
     Content, ContentKind, Entry, Finished, Item, Size, Source, SourceOptions, SourceSchema, Whence,
 };
+use crate::source::files::open_regular;
 use crate::{Error, LeftOut, natural_order};
-use meetpoint_storage::files::open_regular;
 use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::{Path, PathBuf};

@@ -5,8 +5,8 @@
 
 use super::{OpenFile, Whence};
 use crate::Error;
+use crate::source::files::open_regular;
 use flate2::bufread::MultiGzDecoder;
-use meetpoint_storage::files::open_regular;
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 use std::fs::Metadata;

@@ -43,6 +43,8 @@ pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Err
 /// Opens a dataset with the samples that are picked. To choose a number of them, keys and labels
 /// of all are looked at once; it takes 8 bytes for each of those that pass.
 pub fn open_picked(path: &Path, pick: &Pick) -> Result<Box<dyn Source>, Error> {
+    super::files::hold_all(path)
+        .map_err(|source| Error::Source { path: path.to_path_buf(), source })?;
     let dataset = Dataset::open(path)?;
     let passes = Passes::new(&dataset, pick, path)?;
     let columns = Arc::clone(dataset.columns());

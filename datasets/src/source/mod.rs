@@ -16,6 +16,7 @@ mod columns;
 pub mod datadings;
 mod detect;
 pub mod ffcv;
+pub(crate) mod files;
 pub mod folder;
 mod gathered;
 pub mod idx;
@@ -26,6 +27,7 @@ mod names;
 mod options;
 pub mod parquet;
 mod pixels;
+mod remote;
 mod rows;
 pub(crate) mod side_labels;
 mod stamp;
@@ -36,6 +38,8 @@ pub mod zip;
 
 pub use detect::{KINDS, OpenSource, SourceKind, detect, kind_named, open};
 pub use options::SourceOptions;
+pub(crate) use remote::refuse_destination;
+pub use remote::{CACHE_BYTES, Location, RemoteError, RemoteOptions, Watch, is_url};
 pub use stamp::SourceStamp;
 
 use crate::error::printable;

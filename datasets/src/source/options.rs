@@ -1,6 +1,6 @@
 //! What a user says about a source.
 
-use super::ContentKind;
+use super::{ContentKind, RemoteOptions};
 use crate::Error;
 use std::path::PathBuf;
 
@@ -29,6 +29,8 @@ pub struct SourceOptions {
     pub table: Option<PathBuf>,
     /// Folder that names in a table are relative to (`--root`); else that of the table.
     pub root: Option<PathBuf>,
+    /// How a source elsewhere is reached; means nothing to one that is here.
+    pub remote: RemoteOptions,
 }
 
 impl SourceOptions {

@@ -3,7 +3,7 @@
 
 use super::{Entry, Finished, Size, Source, SourceSchema, Whence};
 use crate::Error;
-use meetpoint_storage::files::open_regular;
+use crate::source::files::open_regular;
 use std::io::Read;
 use std::path::Path;
 

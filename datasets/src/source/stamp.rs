@@ -59,13 +59,26 @@ fn side_files(path: &Path) -> Vec<PathBuf> {
     names.into_iter().map(|name| path.with_file_name(name)).filter(|path| path.is_file()).collect()
 }
 
+impl SourceStamp {
+    /// Of parts that are told in words, whatever their order.
+    #[cfg(feature = "remote")]
+    pub(super) fn of_parts(parts: impl Iterator<Item = String>) -> Self {
+        let part = |part: String| low_half(Sha256::digest(part.as_bytes()).as_slice());
+        Self(parts.map(part).fold(0, u128::wrapping_add))
+    }
+}
+
 fn stamp_of(path: &Path, metadata: &std::fs::Metadata) -> u128 {
     let mut hash = Sha256::new();
     hash.update(metadata.len().to_le_bytes());
     hash.update(metadata.mtime().to_le_bytes());
     hash.update(metadata.mtime_nsec().to_le_bytes());
     hash.update(path.as_os_str().as_bytes());
-    let digest = hash.finalize();
+    low_half(hash.finalize().as_slice())
+}
+
+/// 128 bits of a digest.
+fn low_half(digest: &[u8]) -> u128 {
     let mut low = [0; 16];
     low.copy_from_slice(&digest[..16]);
     u128::from_le_bytes(low)

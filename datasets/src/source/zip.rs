@@ -9,10 +9,10 @@ use super::{
     Content, ContentKind, Entry, Finished, Item, OpenFile, Size, Source, SourceOptions,
     SourceSchema, Whence,
 };
+use crate::source::files::open_regular;
 use crate::{Error, LeftOut, natural_order};
 use flate2::bufread::DeflateDecoder;
 use meetpoint_format::dataset::schema::IMAGE_BYTES_MAX;
-use meetpoint_storage::files::open_regular;
 use rawzip::{
     CompressionMethod, RECOMMENDED_BUFFER_SIZE, ZipArchive, ZipArchiveEntryWayfinder,
     ZipFileHeaderRecord,

@@ -16,7 +16,7 @@ use super::rows::row_source::TABLE_OPTIONS;
 use super::rows::{RowSource, malformed};
 use super::{Source, SourceOptions};
 use crate::Error;
-use meetpoint_storage::files::open_regular;
+use crate::source::files::open_regular;
 use serde_json::Value;
 use std::io::Read;
 use std::path::{Path, PathBuf};

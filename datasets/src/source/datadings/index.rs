@@ -5,9 +5,9 @@
 //! offsets.
 
 use crate::Error;
+use crate::source::files::open_regular;
 use crate::source::rows::malformed;
 use crate::source::rows::table::{open_file, unreadable};
-use meetpoint_storage::files::open_regular;
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};

@@ -3,12 +3,12 @@
 use super::index::{Index, Keys, Words, beside};
 use crate::Error;
 use crate::source::arrow::plain_name;
+use crate::source::files::open_regular;
 use crate::source::rows::malformed;
 use crate::source::rows::table::{open_file, unreadable};
 use blake2::digest::consts::U32;
 use blake2::{Blake2sMac, digest::Mac};
 use md5::{Digest, Md5};
-use meetpoint_storage::files::open_regular;
 use std::io::Read;
 use std::path::Path;
 

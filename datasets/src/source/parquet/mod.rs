@@ -13,7 +13,7 @@ use super::rows::row_source::TABLE_OPTIONS;
 use super::rows::shards;
 use super::{Source, SourceOptions};
 use crate::Error;
-use meetpoint_storage::files::open_regular;
+use crate::source::files::open_regular;
 use std::io::Read;
 use std::path::Path;
 use table::ParquetTable;

@@ -2,10 +2,10 @@
 
 use super::hugging_face::Features;
 use crate::Error;
+use crate::source::files::open_regular;
 use crate::source::{Content, OpenFile, Whence};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
-use meetpoint_storage::files::open_regular;
 use std::cell::Cell;
 use std::path::Path;
 use std::sync::{Arc, Once};

@@ -11,6 +11,9 @@ mod samples;
 mod shards;
 mod survey;
 
+#[cfg(feature = "remote")]
+pub(super) use shards::expand;
+
 use super::columns::{Cell, Gather, Shape};
 use super::gathered::{Advance, Gathered};
 use super::input::{Input, read_up_to};

@@ -5,11 +5,11 @@
 
 use crate::Error;
 use crate::source::OpenFile;
+use crate::source::files::open_regular;
 use crate::source::rows::malformed;
 use crate::source::rows::table::{open_file, unreadable};
 use flate2::read::MultiGzDecoder;
 use meetpoint_format::checksum::crc32c;
-use meetpoint_storage::files::open_regular;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,0 +1,68 @@
+//! Says how much of a source elsewhere was fetched, until its first sample is there.
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use meetpoint_datasets::source::{Watch, is_url};
+use std::io::IsTerminal;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Time between two looks, and until the first.
+const LOOK: Duration = Duration::from_millis(250);
+/// Looks before anything is shown: what takes less than a second needs no word.
+const LOOKS_UNSEEN: u32 = 4;
+
+/// A line on standard error that goes when this is dropped.
+pub(crate) struct Transfer {
+    is_over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Transfer {
+    /// Begins to watch, where the source is elsewhere and somebody is looking.
+    pub(crate) fn of(source: &Path, watch: &Watch) -> Self {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let is_seen = is_url(source) && std::io::stderr().is_terminal();
+        let thread = is_seen.then(|| {
+            let (watch, is_over) = (watch.clone(), Arc::clone(&is_over));
+            std::thread::spawn(move || show(&watch, &is_over))
+        });
+        Self { is_over, thread }
+    }
+
+    /// Takes the line away.
+    pub(crate) fn end(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            // A line that could not be drawn is no failure.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Transfer {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn show(watch: &Watch, is_over: &AtomicBool) {
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
+    let style = ProgressStyle::with_template("fetching {bytes}, {bytes_per_sec}; {msg}");
+    bar.set_style(style.expect("the template is well formed"));
+    for look in 0_u32.. {
+        std::thread::park_timeout(LOOK);
+        if is_over.load(Ordering::Relaxed) {
+            break;
+        }
+        if look == LOOKS_UNSEEN {
+            bar.set_draw_target(ProgressDrawTarget::stderr());
+        }
+        bar.set_message(format!("{} objects listed", watch.listed.load(Ordering::Relaxed)));
+        bar.set_position(watch.fetched_bytes.load(Ordering::Relaxed));
+    }
+    bar.finish_and_clear();
+}

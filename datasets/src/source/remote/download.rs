@@ -1,0 +1,152 @@
+//! Fetches one object into a file: whole, of the object that was listed, or not at all.
+
+use super::listing::{Object, modified, tag};
+use super::store::{Store, refused};
+use super::{RemoteError, Watch};
+use futures_util::TryStreamExt;
+use object_store::{GetOptions, GetRange, ObjectStoreScheme as Scheme};
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// Times that a transfer which brings nothing more is taken up again.
+const ATTEMPTS_MAX: u32 = 4;
+
+/// What is fetched, and how it is named.
+pub(super) struct Wanted<'a> {
+    /// The object, as it was listed.
+    pub(super) object: &'a Object,
+    /// Its tag, where a listing has none and an earlier transfer gave one.
+    pub(super) tag: Option<&'a str>,
+    /// Its URL.
+    pub(super) url: &'a str,
+    /// The kind of store.
+    pub(super) scheme: &'a Scheme,
+}
+
+/// Why a transfer ended before its time.
+enum Ended {
+    /// It may be taken up again.
+    Cut(RemoteError),
+    /// It may not.
+    For(RemoteError),
+}
+
+/// Fetches an object into a file that is made for it; gives its tag. A transfer that is cut is
+/// taken up where it ended.
+pub(super) async fn download(
+    store: &Store,
+    wanted: &Wanted<'_>,
+    to: &Path,
+    watch: &Watch,
+) -> Result<Option<String>, RemoteError> {
+    let failed = |error: std::io::Error| RemoteError::Cache {
+        path: to.to_path_buf(),
+        problem: error.to_string(),
+    };
+    let mut file = File::create(to).map_err(failed)?;
+    let (mut got, mut furthest) = (0, 0);
+    let mut tag = wanted.tag.map(str::to_owned);
+    let mut attempts = 0;
+    while got < wanted.object.bytes || attempts == 0 {
+        match from(store, wanted, &mut tag, &mut file, &mut got, (to, watch)).await {
+            Ok(()) => {}
+            Err(Ended::For(error)) => return Err(error),
+            Err(Ended::Cut(error)) if attempts >= ATTEMPTS_MAX && got <= furthest => {
+                return Err(error);
+            }
+            Err(Ended::Cut(_)) => {
+                tokio::time::sleep(Duration::from_millis(100 << attempts.min(5))).await;
+            }
+        }
+        attempts = if got > furthest { 1 } else { attempts + 1 };
+        furthest = furthest.max(got);
+    }
+    Ok(tag)
+}
+
+/// Fetches what is missing, in one request.
+async fn from(
+    store: &Store,
+    wanted: &Wanted<'_>,
+    tag_known: &mut Option<String>,
+    file: &mut File,
+    got: &mut u64,
+    (to, watch): (&Path, &Watch),
+) -> Result<(), Ended> {
+    let Wanted { object, url, scheme, .. } = *wanted;
+    let told = |error: &object_store::Error| refused(url.to_owned(), scheme, error);
+    let changed = |what: String| Ended::For(RemoteError::Changed { url: url.to_owned(), what });
+    let range = (*got > 0).then_some(GetRange::Offset(*got));
+    let options = GetOptions { range, ..GetOptions::default() };
+    let asked = watch.unless_stopped(store.get_opts(&object.key, options)).await;
+    let result = match asked.map_err(Ended::For)? {
+        Ok(result) => result,
+        // The server gives no parts: all of it once more.
+        Err(object_store::Error::NotSupported { source }) if *got > 0 => {
+            restart(file, got).map_err(|error| Ended::For(cache(to, &error)))?;
+            return Err(Ended::Cut(told(&object_store::Error::NotSupported { source })));
+        }
+        Err(object_store::Error::NotFound { .. }) => {
+            return Err(changed("it is no longer there".to_owned()));
+        }
+        Err(error) => return Err(Ended::For(told(&error))),
+    };
+    let meta = &result.meta;
+    if meta.size != object.bytes {
+        return Err(changed(format!("it had {} bytes, and has {}", object.bytes, meta.size)));
+    }
+    let now = tag(meta);
+    let (listed, known) = (object.tag.as_ref(), tag_known.as_ref());
+    match (listed.or(known), &now) {
+        (Some(before), Some(now)) if before != now => {
+            return Err(changed(format!("its ETag was {before}, and is {now}")));
+        }
+        (Some(_), Some(_)) => {}
+        // Without a tag there is the time, in seconds, as HTTP tells it.
+        _ if modified(meta).0 != object.modified.0 => {
+            return Err(changed("its time is another".to_owned()));
+        }
+        _ => {}
+    }
+    *tag_known = now.or(tag_known.take());
+    let mut stream = result.into_stream();
+    loop {
+        let next = watch.unless_stopped(stream.try_next()).await;
+        let bytes = match next.map_err(Ended::For)? {
+            Ok(Some(bytes)) => bytes,
+            Ok(None) if *got < object.bytes => return Err(Ended::Cut(short(url, *got, object))),
+            Ok(None) => return Ok(()),
+            Err(error) => return Err(Ended::Cut(told(&error))),
+        };
+        if bytes.len() as u64 > object.bytes - *got {
+            return Err(changed(format!("more than its {} bytes came", object.bytes)));
+        }
+        file.write_all(&bytes).map_err(|error| Ended::For(cache(to, &error)))?;
+        *got += bytes.len() as u64;
+        watch.fetched_bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+    }
+}
+
+/// Begins anew.
+fn restart(file: &mut File, got: &mut u64) -> std::io::Result<()> {
+    file.set_len(0)?;
+    std::io::Seek::rewind(file)?;
+    *got = 0;
+    Ok(())
+}
+
+fn cache(path: &Path, error: &std::io::Error) -> RemoteError {
+    RemoteError::Cache { path: path.to_path_buf(), problem: error.to_string() }
+}
+
+fn short(url: &str, got: u64, object: &Object) -> RemoteError {
+    RemoteError::Refused {
+        url: url.to_owned(),
+        status: None,
+        problem: format!("the transfer ended after {got} of {} bytes", object.bytes),
+        remedy: "check the network; pack goes on with --resume".to_owned(),
+    }
+}

@@ -1,0 +1,101 @@
+//! Sources that lie elsewhere: in object stores and on web servers.
+//!
+//! What a URL names is listed once. A folder of placeholders with the names, lengths and times of
+//! the objects is laid out under a cache folder, so that any kind of source recognises and reads
+//! it as if it were here; an object is fetched when it is opened, some that follow it ahead of
+//! that, and those that were read make room for others. What is held is bounded by
+//! [`RemoteOptions::cache_bytes`].
+//!
+//! In reading order: [`RemoteOptions`], [`RemoteError`], [`Location`] (here or elsewhere); with the
+//! feature `remote`, `address` (what a URL names), `store` (how it is reached), `listing` (which
+//! objects there are), `download` (one of them), `cache` (the folder), `mirror` (which of them are
+//! held) and `reader` (errors and places in terms of the URL).
+
+#[cfg(feature = "remote")]
+mod address;
+#[cfg(feature = "remote")]
+mod cache;
+#[cfg(feature = "remote")]
+mod download;
+mod error;
+#[cfg(feature = "remote")]
+mod listing;
+mod location;
+#[cfg(feature = "remote")]
+mod mirror;
+#[cfg(feature = "remote")]
+mod reader;
+#[cfg(feature = "remote")]
+mod store;
+
+pub use error::RemoteError;
+pub(crate) use location::refuse_destination;
+pub use location::{Location, is_url};
+#[cfg(feature = "remote")]
+pub(crate) use mirror::mirror_of;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+/// Time between two looks at whether somebody wants it to stop.
+#[cfg(feature = "remote")]
+const LOOK: std::time::Duration = std::time::Duration::from_millis(100);
+/// Bytes of objects that are held by default.
+pub const CACHE_BYTES: u64 = 16 << 30;
+
+/// How a source elsewhere is reached and held.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemoteOptions {
+    /// Folder for what is fetched; `None` takes `meetpoint` in `$XDG_CACHE_HOME` or `~/.cache`.
+    pub cache: Option<PathBuf>,
+    /// Bytes of objects that lie there at once.
+    pub cache_bytes: u64,
+    /// Ask without credentials.
+    pub anonymous: bool,
+    /// Watches and stops it from elsewhere.
+    pub watch: Watch,
+}
+
+impl Default for RemoteOptions {
+    fn default() -> Self {
+        let watch = Watch::default();
+        Self { cache: None, cache_bytes: CACHE_BYTES, anonymous: false, watch }
+    }
+}
+
+/// What is known of the transfer elsewhere; says nothing about which source it is, so that any two
+/// are equal.
+#[derive(Debug, Clone, Default)]
+pub struct Watch {
+    /// Set from elsewhere to stop.
+    pub stop: Arc<AtomicBool>,
+    /// Objects that were listed.
+    pub listed: Arc<AtomicU64>,
+    /// Bytes that were fetched.
+    pub fetched_bytes: Arc<AtomicU64>,
+}
+
+#[cfg(feature = "remote")]
+impl Watch {
+    /// What comes of a transfer, unless it is stopped before.
+    async fn unless_stopped<T>(&self, transfer: impl Future<Output = T>) -> Result<T, RemoteError> {
+        let mut transfer = std::pin::pin!(transfer);
+        loop {
+            if self.stop.load(std::sync::atomic::Ordering::Relaxed) {
+                return Err(RemoteError::Interrupted);
+            }
+            if let Ok(came) = tokio::time::timeout(LOOK, &mut transfer).await {
+                return Ok(came);
+            }
+        }
+    }
+}
+
+impl PartialEq for Watch {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Watch {}

@@ -1,0 +1,221 @@
+//! How a store is reached: credentials and options from the environment, and what its errors mean.
+
+use super::address::Address;
+use super::{RemoteError, RemoteOptions};
+use object_store::aws::AmazonS3Builder;
+use object_store::azure::MicrosoftAzureBuilder;
+use object_store::gcp::GoogleCloudStorageBuilder;
+use object_store::http::HttpBuilder;
+use object_store::{BackoffConfig, ObjectStore, ObjectStoreScheme as Scheme, RetryConfig};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Longest problem that is quoted from a server.
+const PROBLEM_LETTERS_MAX: usize = 400;
+
+/// A store that can be asked.
+pub(super) type Store = Arc<dyn ObjectStore>;
+
+/// Reaches a store; nothing is sent yet.
+pub(super) fn connect(address: &Address, options: &RemoteOptions) -> Result<Store, RemoteError> {
+    // Another provider that the program chose before serves as well.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let settings = settings(&address.scheme, options.anonymous, |name| std::env::var(name).ok());
+    let wrong = |error: object_store::Error| RemoteError::Address {
+        url: address.text.clone(),
+        problem: format!("{error}; {}", credentials(&address.scheme)),
+    };
+    macro_rules! build {
+        ($builder:expr) => {{
+            let builder = settings.iter().fold($builder, |builder, (name, value)| {
+                // Variables of other programs begin alike.
+                match name.parse() {
+                    Ok(key) => builder.with_config(key, value),
+                    Err(_) => builder,
+                }
+            });
+            Arc::new(builder.with_retry(retries()).build().map_err(wrong)?) as Store
+        }};
+    }
+    let url = address.url.as_str();
+    Ok(match address.scheme {
+        Scheme::AmazonS3 => build!(AmazonS3Builder::new().with_url(url)),
+        Scheme::GoogleCloudStorage => build!(GoogleCloudStorageBuilder::new().with_url(url)),
+        Scheme::MicrosoftAzure => build!(MicrosoftAzureBuilder::new().with_url(url)),
+        _ => build!(HttpBuilder::new().with_url(&address.url[..url::Position::BeforePath])),
+    })
+}
+
+/// Prefixes of the variables that say something about a kind of store.
+fn prefixes(scheme: &Scheme) -> &'static [&'static str] {
+    match scheme {
+        Scheme::AmazonS3 => &["AWS_"],
+        Scheme::GoogleCloudStorage => &["GOOGLE_", "SERVICE_ACCOUNT"],
+        Scheme::MicrosoftAzure => &["AZURE_"],
+        _ => &[],
+    }
+}
+
+/// Names and values of what is said about a store.
+fn settings(
+    scheme: &Scheme,
+    anonymous: bool,
+    variable: impl Fn(&str) -> Option<String>,
+) -> Vec<(String, String)> {
+    let mut all: Vec<(String, String)> = std::env::vars_os()
+        .filter_map(|(name, _)| name.into_string().ok())
+        .filter(|name| prefixes(scheme).iter().any(|prefix| name.starts_with(prefix)))
+        .filter_map(|name| variable(&name).map(|value| (name.to_ascii_lowercase(), value)))
+        .collect();
+    // The last one counts; an order of its own would be one of chance.
+    all.sort();
+    let mut set = |name: &str, value: &str| all.push((name.to_owned(), value.to_owned()));
+    // An object may take long, as long as something comes.
+    set("timeout", "24 hours");
+    set("read_timeout", "60 seconds");
+    if anonymous && !prefixes(scheme).is_empty() {
+        set("skip_signature", "true");
+    }
+    let endpoints = [
+        "AWS_ENDPOINT_URL",
+        "AWS_ENDPOINT_URL_S3",
+        "AWS_ENDPOINT",
+        "GOOGLE_BASE_URL",
+        "AZURE_STORAGE_ENDPOINT",
+        "AZURE_ENDPOINT",
+    ];
+    let is_plain = |name: &&str| variable(name).is_some_and(|url| url.starts_with("http://"));
+    // Who names a server without TLS means it.
+    if matches!(scheme, Scheme::Http)
+        || endpoints
+            .iter()
+            .filter(|name| prefixes(scheme).iter().any(|prefix| name.starts_with(prefix)))
+            .any(is_plain)
+    {
+        set("allow_http", "true");
+    }
+    all
+}
+
+/// How often a request is made again: a server that is down for some seconds is waited for.
+fn retries() -> RetryConfig {
+    RetryConfig {
+        backoff: BackoffConfig {
+            init_backoff: Duration::from_millis(100),
+            max_backoff: Duration::from_secs(5),
+            base: 2.0,
+        },
+        max_retries: 5,
+        retry_timeout: Duration::from_secs(120),
+    }
+}
+
+/// Where the credentials of a store come from.
+pub(super) fn credentials(scheme: &Scheme) -> &'static str {
+    match scheme {
+        Scheme::AmazonS3 => {
+            "credentials come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (AWS_SESSION_TOKEN), \
+             the region from AWS_REGION, another server than Amazon's from AWS_ENDPOINT_URL; \
+             --anonymous asks without credentials"
+        }
+        Scheme::GoogleCloudStorage => {
+            "credentials come from GOOGLE_APPLICATION_CREDENTIALS or GOOGLE_SERVICE_ACCOUNT, which \
+             name a file, another server than Google's from GOOGLE_BASE_URL; --anonymous asks \
+             without credentials"
+        }
+        Scheme::MicrosoftAzure => {
+            "the account comes from AZURE_STORAGE_ACCOUNT_NAME, credentials from \
+             AZURE_STORAGE_ACCOUNT_KEY or AZURE_STORAGE_SAS_KEY, another server than Microsoft's \
+             from AZURE_STORAGE_ENDPOINT; --anonymous asks without credentials"
+        }
+        _ => "web servers are asked without credentials; fetch it with another program",
+    }
+}
+
+/// What an error of a store means.
+pub(super) fn refused(url: String, scheme: &Scheme, error: &object_store::Error) -> RemoteError {
+    let text = innermost(error);
+    let status = status_of(error, &text);
+    let remedy = match status {
+        Some(401 | 403) => credentials(scheme).to_owned(),
+        Some(404) => format!(
+            "check the name, letter by letter{}",
+            match scheme {
+                Scheme::Http => "",
+                _ => ", and that of the bucket or container",
+            }
+        ),
+        Some(301 | 307 | 308) => format!("it may lie in another region; {}", credentials(scheme)),
+        Some(429 | 500..) => "the server is at fault or busy; try again later (pack goes on with \
+                              --resume)"
+            .to_owned(),
+        Some(_) => credentials(scheme).to_owned(),
+        None => format!(
+            "no answer that could be used; check host and network{}",
+            match scheme {
+                Scheme::AmazonS3 => ", AWS_ENDPOINT_URL and AWS_REGION",
+                Scheme::GoogleCloudStorage => " and GOOGLE_BASE_URL",
+                Scheme::MicrosoftAzure => " and AZURE_STORAGE_ENDPOINT",
+                _ => "",
+            }
+        ),
+    };
+    RemoteError::Refused { url, status, problem: text, remedy }
+}
+
+/// What the causes say, without what is said twice, on one line.
+fn innermost(error: &object_store::Error) -> String {
+    let mut last: &dyn std::error::Error = error;
+    let mut text = String::new();
+    loop {
+        let said = last.to_string();
+        // The shortest that still names a cause: the outer ones repeat the inner ones.
+        if text.is_empty() || text.contains(&said) {
+            text = said;
+        } else {
+            text = format!("{text}: {said}");
+        }
+        match last.source() {
+            Some(source) => last = source,
+            None => break,
+        }
+    }
+    let one_line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match one_line.char_indices().nth(PROBLEM_LETTERS_MAX) {
+        Some((at, _)) => format!("{}…", &one_line[..at]),
+        None => one_line,
+    }
+}
+
+/// The status of the answer.
+fn status_of(error: &object_store::Error, text: &str) -> Option<u16> {
+    match error {
+        object_store::Error::NotFound { .. } => Some(404),
+        object_store::Error::PermissionDenied { .. } => Some(403),
+        object_store::Error::Unauthenticated { .. } => Some(401),
+        object_store::Error::Precondition { .. } => Some(412),
+        _ => {
+            let behind = text.split_once("status code: ").map(|(_, behind)| behind)?;
+            behind.get(..3)?.parse().ok()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Scheme, settings};
+
+    #[test]
+    fn a_server_without_tls_is_allowed_where_it_is_named_so() {
+        let with = |url: &'static str| {
+            settings(&Scheme::AmazonS3, false, |name| {
+                (name == "AWS_ENDPOINT_URL").then(|| url.to_owned())
+            })
+        };
+        let allows = |all: &[(String, String)]| all.iter().any(|(name, _)| name == "allow_http");
+        assert!(allows(&with("http://127.0.0.1:9000")));
+        assert!(!allows(&with("https://store.example")));
+        let anonymous = settings(&Scheme::GoogleCloudStorage, true, |_| None);
+        assert!(anonymous.contains(&("skip_signature".to_owned(), "true".to_owned())));
+    }
+}

@@ -1,0 +1,132 @@
+//! Runs the program with a source elsewhere, and looks at what it left.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Options that bound and place what is held.
+pub(crate) const CACHE: [&str; 2] = ["--cache", "cache"];
+
+/// What a finished process said.
+#[derive(Debug)]
+pub(crate) struct Said {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Said {
+    /// Panics unless it ended well.
+    pub(crate) fn success(self) -> Self {
+        assert_eq!(self.code, Some(0), "{}\n{}", self.stdout, self.stderr);
+        self
+    }
+
+    /// Panics unless it failed, saying each word, without a panic.
+    pub(crate) fn refused(self, words: &[&str]) -> Self {
+        assert_eq!(self.code, Some(1), "{}\n{}", self.stdout, self.stderr);
+        assert!(!self.stderr.contains("defect in Meetpoint"), "{}", self.stderr);
+        for word in words {
+            assert!(self.stderr.contains(word), "`{word}` is not in:\n{}", self.stderr);
+        }
+        self
+    }
+}
+
+/// The program in a folder, with nothing said about stores by the environment of the tests.
+pub(crate) fn program(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_meetpoint-under-test"));
+    command.args(arguments).current_dir(folder).env("NO_COLOR", "1");
+    for (name, _) in std::env::vars_os() {
+        let name = name.to_string_lossy().into_owned();
+        let is_said = ["AWS_", "GOOGLE_", "AZURE_", "SERVICE_ACCOUNT"];
+        let is_proxy = name.to_ascii_lowercase().ends_with("_proxy");
+        if is_proxy || is_said.iter().any(|prefix| name.starts_with(prefix)) {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
+/// Runs it to its end.
+pub(crate) fn run(mut command: Command) -> Said {
+    let output = command.output().expect("the program starts");
+    Said {
+        code: output.status.code(),
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+/// Packs what lies in a folder of this machine.
+pub(crate) fn pack_here(folder: &Path, source: &Path, to: &str, further: &[&str]) {
+    let source = source.display().to_string();
+    let arguments = [&["pack", source.as_str(), to], further].concat();
+    run(program(folder, &arguments)).success();
+}
+
+/// Panics unless two datasets hold the same parts, byte for byte, and nothing is left of what was
+/// fetched.
+pub(crate) fn assert_same(folder: &Path, one: &str, other: &str) {
+    let parts = |name: &str| {
+        let mut files = BTreeMap::new();
+        for entry in std::fs::read_dir(folder.join(name)).unwrap().flatten() {
+            let file = entry.file_name().to_string_lossy().into_owned();
+            if file.ends_with(".arrow") {
+                files.insert(file, std::fs::read(entry.path()).unwrap());
+            }
+        }
+        files
+    };
+    let (one, other) = (parts(one), parts(other));
+    assert!(!one.is_empty());
+    assert_eq!(one.keys().collect::<Vec<_>>(), other.keys().collect::<Vec<_>>());
+    assert!(one == other, "the same files with other bytes");
+    assert_cache_is_empty(folder);
+}
+
+/// Panics where something of what was fetched is still there.
+pub(crate) fn assert_cache_is_empty(folder: &Path) {
+    let left: Vec<_> = std::fs::read_dir(folder.join("cache")).into_iter().flatten().collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+/// A small JPEG, another one for each seed.
+pub(crate) fn jpeg(seed: u32) -> Vec<u8> {
+    let pixels: Vec<u8> = (0..32 * 24 * 3_u32)
+        .map(|at| (at.wrapping_mul(seed.wrapping_mul(2_654_435_761) | 1) >> 24) as u8)
+        .collect();
+    let mut out = Vec::new();
+    jpeg_encoder::Encoder::new(&mut out, 90)
+        .encode(&pixels, 32, 24, jpeg_encoder::ColorType::Rgb)
+        .expect("a picture encodes");
+    out
+}
+
+/// Class folders with so many JPEGs.
+pub(crate) fn pictures(root: &Path, count: u32) -> PathBuf {
+    for number in 0..count {
+        let class = root.join(["cat", "großer Hund"][number as usize % 2]);
+        std::fs::create_dir_all(&class).unwrap();
+        std::fs::write(class.join(format!("{number}.jpg")), jpeg(number)).unwrap();
+    }
+    root.to_path_buf()
+}
+
+/// Files of the tests of sources.
+pub(crate) fn golden(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../datasets/tests/golden/sources").join(name)
+}
+
+/// Copies a file or a folder.
+pub(crate) fn copy(from: &Path, to: &Path) {
+    if from.is_dir() {
+        std::fs::create_dir_all(to).unwrap();
+        for entry in std::fs::read_dir(from).unwrap().flatten() {
+            copy(&entry.path(), &to.join(entry.file_name()));
+        }
+    } else {
+        std::fs::create_dir_all(to.parent().unwrap()).unwrap();
+        std::fs::copy(from, to).unwrap();
+    }
+}
