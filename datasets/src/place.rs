@@ -1,10 +1,11 @@
 //! A place beside the destination to write in, and the rename that makes the result appear.
 //!
-//! The place is a folder `NAME.partial-PID-N` whose descriptor is locked for as long as its process
-//! lives. One that nobody has locked is what a killed process left, and the next one removes it or
-//! goes on in it. A place that is meant to be gone on with is called `NAME.partial-0-0` whoever
-//! makes it, so that two processes cannot both begin. A dataset is written right into it. Files of any name are written into a folder inside, beside a
-//! mark, so that remains are known as such whatever the files are called.
+//! The place is a folder `NAME.partial-PID-N` whose descriptor is locked for as long as its
+//! process lives. One that nobody has locked is what a killed process left, and the next one
+//! removes it or goes on in it. A place that is meant to be gone on with is called
+//! `NAME.partial-0-0` whoever makes it, so that two processes cannot both begin. A dataset is
+//! written right into it. Files of any name are written into a folder inside, beside a mark, so
+//! that remains are known as such whatever the files are called.
 
 use crate::Error;
 use crate::source::refuse_destination;

@@ -106,8 +106,8 @@ fn columns(dataset: &Dataset, only: Option<&[String]>) -> Result<Vec<usize>, Err
     Ok(only.iter().map(index).collect::<Result<_, _>>()?)
 }
 
-/// The values of a row of further columns by name, as [`ShownRow::columns`] has them; a list of more
-/// than `elements_max` elements is told by their number.
+/// The values of a row of further columns by name, as [`ShownRow::columns`] has them; a list of
+/// more than `elements_max` elements is told by their number.
 pub fn row_values(batch: &RecordBatch, row: usize, elements_max: usize) -> Map<String, Value> {
     let fields = batch.schema_ref().fields().iter().zip(batch.columns());
     fields.map(|(field, column)| (field.name().clone(), value(column, row, elements_max))).collect()

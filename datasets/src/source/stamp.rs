@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 pub struct SourceStamp(u128);
 
 impl SourceStamp {
-    /// Of everything in these files and folders, and of the side files of a file. For a path that names no file or folder by itself
-    /// (a pattern), it is that of the files beside it.
+    /// Of everything in these files and folders, and of the side files of a file. For a path that
+    /// names no file or folder by itself (a pattern), it is that of the files beside it.
     pub fn of(paths: &[&Path]) -> Self {
         let mut sum = 0_u128;
         let side_files = paths.iter().flat_map(|path| side_files(path)).collect::<Vec<_>>();

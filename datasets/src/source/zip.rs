@@ -1,8 +1,9 @@
 //! A folder tree of images inside a ZIP archive.
 //!
 //! Stored members are given as ranges of the file, after their CRC-32 was checked; deflated ones
-//! are inflated one at a time. Memory: about 100 bytes and the name of each member. Follows PKWARE's
-//! APPNOTE 6.3.10, with ZIP64; encrypted archives and those in several pieces are refused.
+//! are inflated one at a time. Memory: about 100 bytes and the name of each member. Follows
+//! PKWARE's APPNOTE 6.3.10, with ZIP64; encrypted archives and those in several pieces are
+//! refused.
 
 use super::names::{Seen, extension, is_ignored, kind_of, relative_path, shown};
 use super::{

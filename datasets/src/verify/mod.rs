@@ -1,9 +1,9 @@
 //! Whether every bit of a dataset is as it was packed; where not, which part, row and key.
 //!
-//! In reading order: [`verify`] and [`verify_with`] (each file against its SHA-256), `diagnose` (a part that differs:
-//! which of its checksums do), `locate` (which byte a checksum points to), `consistency` (a part
-//! that does not differ: whether the manifest tells the truth about it), [`verify_deep`] (each
-//! sample decoded, its form and entry points made anew).
+//! In reading order: [`verify`] and [`verify_with`] (each file against its SHA-256), `diagnose`
+//! (a part that differs: which of its checksums do), `locate` (which byte a checksum points to),
+//! `consistency` (a part that does not differ: whether the manifest tells the truth about it),
+//! [`verify_deep`] (each sample decoded, its form and entry points made anew).
 
 mod consistency;
 mod deep;

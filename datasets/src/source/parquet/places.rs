@@ -1,8 +1,9 @@
-//! Where the values of a column lie in the file, for columns that are neither compressed nor encoded.
+//! Where the values of a column lie in the file, for columns that are neither compressed nor
+//! encoded.
 //!
-//! In a page of the encoding PLAIN each byte array is its length (four bytes, little endian) and its
-//! bytes (Parquet, Encodings.md), so such a value is a range of the file. Nothing is read twice: the
-//! pages are looked at on their way to the decoder.
+//! In a page of the encoding PLAIN each byte array is its length (four bytes, little endian) and
+//! its bytes (Parquet, Encodings.md), so such a value is a range of the file. Nothing is read
+//! twice: the pages are looked at on their way to the decoder.
 
 use bytes::Bytes;
 use parquet::basic::{Compression, Encoding, Type};
@@ -92,8 +93,8 @@ pub(super) struct Placing {
 }
 
 impl Placing {
-    /// Opens a chunk of `rows` rows; `None` where it is compressed, nested in lists, or of something
-    /// else than byte arrays.
+    /// Opens a chunk of `rows` rows; `None` where it is compressed, nested in lists, or of
+    /// something else than byte arrays.
     pub(super) fn open(
         file: &Arc<File>,
         chunk: &ColumnChunkMetaData,
