@@ -21,7 +21,7 @@ from typing import (
     Union,
 )
 
-from . import _distributed, _native, _pinned
+from . import _distributed, _native
 from ._arguments import refuse_unknown, take_torch_names
 from ._program import own_command
 from ._state import Position, position_of
@@ -180,7 +180,7 @@ class Loader:
                 f"on_error is {on_error!r}; a sample that does not decode can only be an error "
                 '("raise"): leave it out when packing, with meetpoint.pack(..., on_error="skip")'
             )
-        self._convert = _pinned.converter() if pin else _converter(output)
+        self._convert = _pinned_converter() if pin else _converter(output)
         self._columns = _check_columns(columns)
         self._recipe = _as_compose(recipe)
         sockets, commands = _devices(device)
@@ -523,6 +523,12 @@ def _converter(output: str) -> Callable[[_native.Tensor], Any]:
     if output not in converters:
         raise SettingError(f"output is {output!r}; it takes one of {', '.join(_OUTPUTS)}")
     return converters[output]
+
+
+def _pinned_converter() -> Callable[[_native.Tensor], Any]:
+    from ._pinned import converter
+
+    return converter()
 
 
 def _as_it_is(tensor: _native.Tensor) -> Any:
