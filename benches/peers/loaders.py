@@ -202,8 +202,6 @@ def ffcv():
 
 
 def meetpoint(form="none", fast=False):
-    import importlib.metadata
-
     import meetpoint as library
     from meetpoint import transforms as T
 
@@ -226,7 +224,7 @@ def meetpoint(form="none", fast=False):
         return lambda: iter(loader)
 
     way = "fast, less exact decoding" if fast else "Pillow's pixels bit for bit"
-    return make, f"meetpoint {importlib.metadata.version('meetpoint')}, one worker, {way}"
+    return make, f"meetpoint {library.__version__}, one worker, {way}"
 
 
 MAKERS = {
