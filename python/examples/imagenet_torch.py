@@ -110,8 +110,7 @@ def run(arguments: argparse.Namespace, temporary: Path) -> None:
     plain = model
     if is_several:
         model = DistributedDataParallel(model, [local] if place.type == "cuda" else None)
-    while train.epoch < arguments.epochs:
-        epoch = train.epoch
+    for epoch in range(train.epoch, arguments.epochs):
         model.train()
         for step, (images, labels) in enumerate(train):
             images, labels = images.to(place, non_blocking=True), labels.to(place)

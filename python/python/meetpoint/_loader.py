@@ -264,7 +264,7 @@ class Loader:
 
     @property
     def epoch(self) -> int:
-        """The epoch under way; before an iteration and after its end, the one that comes next."""
+        """The epoch of the latest iteration; before there is one, the epoch that it will be of."""
         return self._position.epoch
 
     def set_epoch(self, epoch: int) -> None:
