@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Kills a device, a rank and a parent with SIGKILL in the middle of an epoch, and shows what remains.
+"""Kills a device, a rank and a parent with SIGKILL between two epochs, and shows what remains.
 
     python scripts/what_remains.py [--markdown FILE]
 
@@ -164,7 +164,8 @@ def main():
     arguments = parser.parse_args()
     import meetpoint
 
-    lines = ["| killed with SIGKILL | what the others say | processes | names |", "|---|---|---|---|"]
+    lines = ["| killed with SIGKILL | what the others say | processes | names |"]
+    lines.append("|---|---|---|---|")
     remains = False
     with tempfile.TemporaryDirectory(prefix="mp", dir="/tmp") as temporary:
         folder = pathlib.Path(temporary)

@@ -8,6 +8,8 @@ from typing import Any, List
 import pytest
 from conftest import torchrun
 
+STRATEGIES = ["host-only", "device-only", "mte", "mte-feedback", "wrr", "auto"]
+
 # gloo's worker threads and the training's own collectives are there as in a training.
 RANK = """
 import json, os, signal, sys
@@ -51,7 +53,7 @@ dist.destroy_process_group()
 """
 
 
-@pytest.mark.parametrize("strategy", ["host-only", "device-only", "mte", "mte-feedback", "wrr", "auto"])
+@pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_ranks_take_equal_steps_of_the_same_kind(
     dataset: str, folder: Path, strategy: str, ranks: int

@@ -1,4 +1,4 @@
-"""Where ranks that are processes meet: introduced by torch.distributed, or at a place that is given.
+"""Where ranks that are processes meet: introduced by torch.distributed, or at a given place.
 
 What they say to each other in every step goes over sockets of their own, so it neither holds up
 the collectives of the training nor waits for them.
@@ -60,7 +60,9 @@ def meeting(
     return _introduced(distributed, rank, world_size, job, timeout)
 
 
-def _introduced(distributed: Any, rank: int, world_size: int, job: str, timeout: float) -> "Meeting":
+def _introduced(
+    distributed: Any, rank: int, world_size: int, job: str, timeout: float
+) -> "Meeting":
     """Rank 0 listens and tells the others where, through a gloo group that lasts no longer."""
     import datetime
 

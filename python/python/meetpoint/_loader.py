@@ -24,7 +24,7 @@ from typing import (
     Union,
 )
 
-from . import _distributed, _native, _pinned
+from . import _distributed, _native
 from ._arguments import refuse_unknown, take_torch_names
 from ._damage import DamagedSample, OnError
 from ._program import own_command
@@ -104,8 +104,8 @@ class Loader:
     [batch, height, width, 3], or [batch, 3, height, width] where the recipe says so, and the
     recipe's dtype; ``labels`` are int64 (int32 for ``"jax"``), or ``None`` where the dataset has
     none. Each ``iter()`` begins the next epoch, with an order and draws of its own (the same one
-    where no batch of it was taken); only the latest iteration goes on. Memory of a batch is its own until the last array that shows it is
-    gone.
+    where no batch of it was taken); only the latest iteration goes on. Memory of a batch is its
+    own until the last array that shows it is gone.
 
     :param dataset: folder of a packed dataset (:func:`meetpoint.pack` makes one).
     :param recipe: a :class:`meetpoint.transforms.Compose`, a list of transforms, torchvision
@@ -192,7 +192,7 @@ class Loader:
         pin = bool(torch_names.pop("pin_memory", False)) if output == "torch" else False
         named = take_torch_names(torch_names, workers=workers, prefetch=prefetch)
         refuse_unknown(torch_names)
-        self._convert = _pinned.converter() if pin else _converter(output)
+        self._convert = _pinned_converter() if pin else _converter(output)
         self._columns = _check_columns(columns)
         self._recipe = _as_compose(recipe)
         sockets, commands = _devices(device)
@@ -281,7 +281,7 @@ class Loader:
 
     @property
     def epoch(self) -> int:
-        """The epoch under way; before an iteration and after its end, the one that comes next."""
+        """The epoch of the latest iteration; before there is one, the epoch that it will be of."""
         return self._position.epoch
 
     def set_epoch(self, epoch: int) -> None:
@@ -638,6 +638,12 @@ def _converter(output: str) -> Callable[[_native.Tensor], Any]:
     if output not in converters:
         raise SettingError(f"output is {output!r}; it takes one of {', '.join(_OUTPUTS)}")
     return converters[output]
+
+
+def _pinned_converter() -> Callable[[_native.Tensor], Any]:
+    from ._pinned import converter
+
+    return converter()
 
 
 def _as_it_is(tensor: _native.Tensor) -> Any:
