@@ -147,6 +147,8 @@ def spdl():
 
     def make(folder):
         files = listed(folder)
+        # Without FFmpeg's libraries this says so; the pipeline would only be empty.
+        decode(files[0])
 
         def epoch():
             chance.shuffle(files)
@@ -202,8 +204,6 @@ def ffcv():
 
 
 def meetpoint(form="none", fast=False):
-    import importlib.metadata
-
     import meetpoint as library
     from meetpoint import transforms as T
 
@@ -226,7 +226,7 @@ def meetpoint(form="none", fast=False):
         return lambda: iter(loader)
 
     way = "fast, less exact decoding" if fast else "Pillow's pixels bit for bit"
-    return make, f"meetpoint {importlib.metadata.version('meetpoint')}, one worker, {way}"
+    return make, f"meetpoint {library.__version__}, one worker, {way}"
 
 
 MAKERS = {
@@ -364,9 +364,10 @@ def small_things(folder):
             next(batches)
             # Until eight are ready.
             time.sleep(8 * BATCH / 100)
-            for _ in range(4):
+            for _ in range(3):
                 begun = time.perf_counter()
-                next(batches)
+                if next(batches, None) is None:
+                    sys.exit("too few pictures: give more, or --repeat")
                 handed.append((time.perf_counter() - begun) / BATCH * 1e6)
     row = {
         "raw_us_per_sample": min(it[0] for it in raw),
@@ -452,7 +453,8 @@ def main():
             command += ["--rounds", str(arguments.rounds)]
             done = subprocess.run(command, env=environment, capture_output=True, text=True)
             if done.returncode:
-                missing.append((name, (done.stderr.strip().splitlines() or ["no word"])[-1]))
+                silent = f"it ended with {done.returncode} and said nothing"
+                missing.append((name, (done.stderr.strip().splitlines() or [silent])[-1][:300]))
                 print(f"{name}: {missing[-1][1]}", file=sys.stderr)
                 continue
             rows.append(json.loads(done.stdout.splitlines()[-1]))

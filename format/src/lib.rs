@@ -5,8 +5,8 @@
 //!
 //! In reading order: [`recipe`] (operations as data), [`order`] and [`random`] (who sees which
 //! sample with which draw), [`holders`] and [`interleave`] (which device holds which samples
-//! and batches), [`batching`] (which samples make a batch), [`replacement`] (what takes the place of
-//! a damaged one), `dataset` (Arrow conventions on disk), [`key_index`] (from key to sample),
+//! and batches), [`batching`] (which samples make a batch), [`replacement`] (what takes the place
+//! of a damaged one), `dataset` (Arrow conventions on disk), [`key_index`] (from key to sample),
 //! [`slot`] (a prepared batch in the spool), `wire` (messages of the device link), [`checksum`],
 //! [`units`] (quantities as people write them).
 

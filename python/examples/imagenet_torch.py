@@ -90,6 +90,8 @@ def run(arguments: argparse.Namespace, temporary: Path) -> None:
         dist.init_process_group("nccl" if place.type == "cuda" else "gloo")
     is_first = not is_several or dist.get_rank() == 0
     if arguments.quick:
+        # Threads that spin are slow where cores are few.
+        torch.set_num_threads(1)
         # Every process has its own copy; all are the same.
         make_pictures(temporary / "pictures", 48)
         packed = meetpoint.pack(temporary / "pictures", temporary / "pictures.set")
@@ -108,8 +110,7 @@ def run(arguments: argparse.Namespace, temporary: Path) -> None:
     plain = model
     if is_several:
         model = DistributedDataParallel(model, [local] if place.type == "cuda" else None)
-    while train.epoch < arguments.epochs:
-        epoch = train.epoch
+    for epoch in range(train.epoch, arguments.epochs):
         model.train()
         for step, (images, labels) in enumerate(train):
             images, labels = images.to(place, non_blocking=True), labels.to(place)

@@ -67,8 +67,8 @@ impl Collective for Apart {
 }
 
 impl Settings {
-    /// What a loader is made with, and the other ranks that it is to meet first; `raised` is where a
-    /// function given as `on_error` leaves its exception.
+    /// What a loader is made with, and the other ranks that it is to meet first; `raised` is where
+    /// a function given as `on_error` leaves its exception.
     pub(crate) fn config(
         self,
         py: Python<'_>,

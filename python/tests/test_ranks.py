@@ -89,8 +89,9 @@ class Rank:
         return dict(json.loads(lines[1])) if len(lines) > 1 else {}
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
-@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize(
+    ("strategy", "ranks"), [*((it, 2) for it in STRATEGIES), ("mte", 4), ("wrr", 4)]
+)
 def test_processes_take_equal_steps_of_the_same_kind(
     dataset: str, folder: Path, strategy: str, ranks: int
 ) -> None:

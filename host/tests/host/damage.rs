@@ -97,7 +97,9 @@ fn replacing_keeps_batches_full_and_is_the_same_in_every_strategy_whoever_meets_
             for ((seen, stats), (expected, _)) in runs.iter().zip(&alone) {
                 assert_eq!(&sorted(seen.clone()), expected, "{strategy:?}");
                 assert_eq!(met(stats), DAMAGED, "{strategy:?}, {workers} workers");
-                assert!(!stats.schedule.device_lost, "{strategy:?}: {:?}", stats.events);
+                // It may be slow under load, but it was not given up for what the samples are.
+                let given_up = stats.events.iter().find(|it| it.text.contains("one after another"));
+                assert_eq!(given_up, None, "{strategy:?}");
             }
             let stats: Vec<EpochStats> = runs.into_iter().map(|(_, stats)| stats).collect();
             check_levels(&config, strategy, &stats);

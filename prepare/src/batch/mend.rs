@@ -1,4 +1,5 @@
-//! What becomes of the damaged samples of a batch: an error, a gap that is closed, or another sample.
+//! What becomes of the damaged samples of a batch: an error, a gap that is closed, or another
+//! sample.
 
 use super::{BatchPreparer, InHand};
 use crate::{Action, Damage, Error, Mended};

@@ -24,7 +24,7 @@ from typing import (
     Union,
 )
 
-from . import _distributed, _native, _pinned
+from . import _distributed, _native
 from ._arguments import refuse_unknown, take_torch_names
 from ._damage import DamagedSample, OnError
 from ._program import own_command
@@ -192,7 +192,7 @@ class Loader:
         pin = bool(torch_names.pop("pin_memory", False)) if output == "torch" else False
         named = take_torch_names(torch_names, workers=workers, prefetch=prefetch)
         refuse_unknown(torch_names)
-        self._convert = _pinned.converter() if pin else _converter(output)
+        self._convert = _pinned_converter() if pin else _converter(output)
         self._columns = _check_columns(columns)
         self._recipe = _as_compose(recipe)
         sockets, commands = _devices(device)
@@ -281,7 +281,7 @@ class Loader:
 
     @property
     def epoch(self) -> int:
-        """The epoch under way; before an iteration and after its end, the one that comes next."""
+        """The epoch of the latest iteration; before there is one, the epoch that it will be of."""
         return self._position.epoch
 
     def set_epoch(self, epoch: int) -> None:
@@ -638,6 +638,12 @@ def _converter(output: str) -> Callable[[_native.Tensor], Any]:
     if output not in converters:
         raise SettingError(f"output is {output!r}; it takes one of {', '.join(_OUTPUTS)}")
     return converters[output]
+
+
+def _pinned_converter() -> Callable[[_native.Tensor], Any]:
+    from ._pinned import converter
+
+    return converter()
 
 
 def _as_it_is(tensor: _native.Tensor) -> Any:

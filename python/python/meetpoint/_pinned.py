@@ -20,7 +20,7 @@ def converter() -> Callable[["_native.Tensor"], Any]:
     has_cuda = bool(torch.cuda.is_available())
     if not has_cuda:
         said = "pin_memory does nothing here: torch finds no CUDA device"
-        warnings.warn(said, RuntimeWarning, stacklevel=3)
+        warnings.warn(said, RuntimeWarning, stacklevel=4)
 
     def convert(tensor: "_native.Tensor") -> Any:
         made = torch.from_dlpack(tensor)

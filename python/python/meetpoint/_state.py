@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
-from . import _reshard
 from .errors import StateError
 
 _WORDS = {
@@ -105,6 +104,9 @@ def position_of(
                 )
             first = own[0]
         return _as_it_was(first, batches), []
+    # Importing this package is to take no time.
+    from . import _reshard
+
     counted = (samples, fixed["batch_size"], fixed["drop_last"])
     epoch = _reshard.Epoch(*counted, rank, world_size, batches)
     rest = _reshard.rest(epoch, _reshard.consumed_in_row(several))
