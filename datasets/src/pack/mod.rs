@@ -14,8 +14,7 @@ use crate::index::InPlace;
 use crate::jpeg::{JpegOptions, Progressive};
 use crate::operations::is_place;
 use crate::source::{
-    self, ContentKind, Location, RemoteError, RemoteOptions, Source, SourceOptions, SourceStamp,
-    is_url,
+    ContentKind, Location, RemoteError, RemoteOptions, Source, SourceOptions, SourceStamp, is_url,
 };
 use crate::writer::{PART_BYTES_TARGET, Recipe, TOOL};
 use crate::{Error, Writer, WriterOptions};
