@@ -23,7 +23,8 @@ use std::time::SystemTime;
 /// for progressive JPEGs, which become baseline ones: file bytes change, pixels do not;
 /// --progressive keep leaves them. Of a folder, sub-folders of the first level are classes; a
 /// folder without sub-folders has no labels; keys are relative paths, in natural order (file2
-/// before file10). A URL (s3://, gs://, az://, http://, https://) is read as if it were here. The dataset appears whole or not at all; `meetpoint unpack` is the way back.
+/// before file10). A URL (s3://, gs://, az://, http://, https://) is read as if it were here. The
+/// dataset appears whole or not at all; `meetpoint unpack` is the way back.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   meetpoint pack photos photos.set

@@ -228,6 +228,18 @@ fn labels_without_folders_become_numbers() {
 }
 
 #[test]
+fn a_label_without_samples_has_its_number_and_the_others_their_names() {
+    let place = Place::new();
+    let left: Vec<Made> =
+        made(10, 2).into_iter().filter(|made| made.label.as_deref() == Some("class1")).collect();
+    let from = place.write("a", &["class0", "class1"], &left, 900);
+    std::fs::remove_file(from.join("dataset.json")).unwrap();
+    let summary = repaired(&from, &place.path("b"), false).unwrap();
+    assert_eq!(summary.labels_from, LabelsFrom::Keys);
+    assert_eq!(Dataset::open(&place.path("b")).unwrap().manifest().labels, ["0", "class1"]);
+}
+
+#[test]
 fn a_damaged_manifest_still_tells_the_labels() {
     let place = Place::new();
     let mut all = made(10, 2);

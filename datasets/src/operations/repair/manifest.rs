@@ -42,7 +42,8 @@ pub enum LabelsFrom {
     Manifest,
     /// From a manifest that was damaged: to be looked over.
     DamagedManifest,
-    /// From the first folder of the keys, which was the same for all samples of a label.
+    /// From the first folder of the keys, which was the same for all samples of a label. Labels
+    /// of which no sample is left have their number as a name.
     Keys,
     /// They are the labels' numbers: nothing tells more.
     Numbers,
@@ -242,8 +243,12 @@ impl Saved {
         let Some((last, _)) = self.folders.last_key_value() else {
             return (Vec::new(), LabelsFrom::Nowhere);
         };
-        let names: Option<Vec<String>> =
-            (0..=*last).map(|label| self.folders.get(&label)?.clone()).collect();
+        // A label of which no sample is left has no folder that tells its name.
+        let name = |label: i32| match self.folders.get(&label) {
+            Some(folder) => folder.clone(),
+            None => Some(label.to_string()),
+        };
+        let names: Option<Vec<String>> = (0..=*last).map(name).collect();
         let is_distinct = |names: &Vec<String>| {
             let distinct: std::collections::BTreeSet<&String> = names.iter().collect();
             distinct.len() == names.len() && names.iter().all(|name| !name.is_empty())

@@ -1,8 +1,8 @@
 //! The folder that objects are held in, which goes when its process goes.
 //!
-//! It is `remote-PID-N` in the cache folder, beside a file `remote-PID-N.lock` that is locked for as
-//! long as the process lives. What nobody has locked is what a killed process left, and the next
-//! one removes it.
+//! It is `remote-PID-N` in the cache folder, beside a file `remote-PID-N.lock` that is locked for
+//! as long as the process lives. What nobody has locked is what a killed process left, and the
+//! next one removes it.
 
 use super::RemoteError;
 use rustix::fs::{FlockOperation, Timespec, Timestamps, flock};
