@@ -151,8 +151,8 @@ impl Collective for Threads {
 
     fn leave(&self, rank: u32, epoch: u32, why: &str) {
         let mut state = self.lock();
-        // The first reason stands.
-        if state.failed.as_ref().is_none_or(|(failed, _)| *failed < epoch) {
+        // The first reason stands, and who leaves because another is lost has no other.
+        if state.lost.is_none() && state.failed.as_ref().is_none_or(|(failed, _)| *failed < epoch) {
             let error = CollectiveError::Left { rank, epoch, why: why.to_owned() };
             self.fail(&mut state, epoch, error);
         }
@@ -250,6 +250,7 @@ mod tests {
             [own, waits.join().unwrap()]
         });
         assert_eq!(agreed, [Ok(proposal(2).agreement()), Ok(proposal(2).agreement())]);
+        meeting.leave(0, 3, "rank 1 is lost");
         for epoch in [3, 4] {
             let turn = Turn { epoch, ..turn(&stop, 0, 1, LONG) };
             let error = meeting.agree(&turn, proposal(1)).unwrap_err().to_string();
