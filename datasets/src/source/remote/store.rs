@@ -115,8 +115,8 @@ pub(super) fn credentials(scheme: &Scheme) -> &'static str {
     match scheme {
         Scheme::AmazonS3 => {
             "credentials come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY \
-             (AWS_SESSION_TOKEN), the region from AWS_REGION, another server than Amazon's from AWS_ENDPOINT_URL; \
-             --anonymous asks without credentials"
+             (AWS_SESSION_TOKEN), the region from AWS_REGION, another server than Amazon's from \
+             AWS_ENDPOINT_URL; --anonymous asks without credentials"
         }
         Scheme::GoogleCloudStorage => {
             "credentials come from GOOGLE_APPLICATION_CREDENTIALS or GOOGLE_SERVICE_ACCOUNT, which \
