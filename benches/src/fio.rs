@@ -31,6 +31,8 @@ pub(crate) fn read(path: &Path, pattern: Pattern, registered: bool) -> anyhow::R
     let output = Command::new("fio")
         .args(["--name=peer", "--output-format=json", "--readonly", "--direct=1", "--thread"])
         .args(["--ioengine=io_uring", "--time_based", "--norandommap", "--group_reporting"])
+        // The page cache stays as it is, for the readers whose turn comes.
+        .arg("--invalidate=0")
         .arg(format!("--filename={}", path.display()))
         .arg(format!("--rw={rw}"))
         .arg(format!("--bs={}", pattern.block_bytes))
