@@ -155,12 +155,18 @@ fn killing_the_users_device_and_unlinking_its_socket_cost_no_batch() {
         let mut device = serve(folder.path(), &["--cpu-ratio", "0.2"]);
         std::fs::write(folder.path().join("job.toml"), connected_job("wrr")).unwrap();
         let host = command(folder.path(), &["run", "job.toml", "--json"]).spawn().unwrap();
-        // The device's preparing thread is there from the beginning of the run to its end.
+        // The device's preparing thread is there before the run has begun, in which a device that
+        // goes is an error; by the time it has computed for so long, batches are under way.
+        let computed = |task: &Path| {
+            let times = std::fs::read_to_string(task.join("schedstat")).unwrap_or_default();
+            times.split(' ').next().and_then(|ns| ns.parse::<u64>().ok()).unwrap_or(0)
+        };
         let threads = format!("/proc/{}/task", device.0.id());
         let is_working = || {
             std::fs::read_dir(&threads).into_iter().flatten().flatten().any(|entry| {
-                std::fs::read_to_string(entry.path().join("comm"))
-                    .is_ok_and(|name| name.trim() == "prepare")
+                std::fs::read_to_string(entry.path().join("comm")).is_ok_and(|name| {
+                    name.trim() == "prepare" && computed(&entry.path()) > 3_000_000
+                })
             })
         };
         assert!(until(Duration::from_secs(20), is_working), "the device begins to prepare");
