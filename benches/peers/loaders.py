@@ -75,6 +75,67 @@ def webdataset():
     return make, f"webdataset {wds.__version__}, in this process"
 
 
+def box(chance, width, height):
+    """A random region, as RandomResizedCrop draws it."""
+    for _ in range(10):
+        area = width * height * chance.uniform(0.08, 1.0)
+        ratio = (3 / 4) ** chance.uniform(-1, 1)
+        w, h = round((area * ratio) ** 0.5), round((area / ratio) ** 0.5)
+        if 0 < w <= width and 0 < h <= height:
+            return chance.randint(0, width - w), chance.randint(0, height - h), w, h
+    return 0, 0, width, height
+
+
+def opencv(simple):
+    """A plain loop in one thread; resizing there is not antialiased."""
+    import random
+
+    import cv2
+    import numpy as np
+
+    cv2.setNumThreads(1)
+    chance = random.Random(1)
+    version = f"OpenCV {cv2.__version__}"
+    if simple:
+        import simplejpeg
+
+        version = f"simplejpeg {simplejpeg.__version__}, {version}"
+
+    def pixels(data):
+        if simple:
+            return simplejpeg.decode_jpeg(data)
+        flags = cv2.IMREAD_COLOR_RGB | cv2.IMREAD_IGNORE_ORIENTATION
+        return cv2.imdecode(np.frombuffer(data, np.uint8), flags)
+
+    shift = np.array([255.0 * it for it in MEAN], np.float32)
+    factor = np.array([1 / (255.0 * it) for it in STD], np.float32)
+
+    def load(path, into):
+        with open(path, "rb") as file:
+            image = pixels(file.read())
+        x, y, w, h = box(chance, image.shape[1], image.shape[0])
+        image = cv2.resize(image[y : y + h, x : x + w], (SIDE, SIDE))
+        image = cv2.flip(image, 1) if chance.random() < 0.5 else image
+        for channel, plane in enumerate(cv2.split(image)):
+            np.subtract(plane, shift[channel], out=into[channel])
+            into[channel] *= factor[channel]
+
+    def make(folder):
+        files = listed(folder)
+
+        def epoch():
+            chance.shuffle(files)
+            for at in range(0, len(files), BATCH):
+                batch = np.empty((BATCH, 3, SIDE, SIDE), np.float32)
+                for (path, _), into in zip(files[at : at + BATCH], batch):
+                    load(path, into)
+                yield batch, np.array([label for _, label in files[at : at + BATCH]])
+
+        return epoch
+
+    return make, f"{version}, a plain loop in one thread, resize without antialiasing"
+
+
 def grain():
     import random
 
@@ -84,15 +145,6 @@ def grain():
 
     chance = random.Random(1)
 
-    def box(width, height):
-        for _ in range(10):
-            area = width * height * chance.uniform(0.08, 1.0)
-            ratio = (3 / 4) ** chance.uniform(-1, 1)
-            w, h = round((area * ratio) ** 0.5), round((area / ratio) ** 0.5)
-            if 0 < w <= width and 0 < h <= height:
-                return chance.randint(0, width - w), chance.randint(0, height - h), w, h
-        return 0, 0, width, height
-
     scale = np.array([255.0 * it for it in STD], np.float32)
     shift = np.array([255.0 * it for it in MEAN], np.float32)
 
@@ -100,7 +152,7 @@ def grain():
         path, label = entry
         with Image.open(path) as file:
             picture = file.convert("RGB")
-        x, y, w, h = box(*picture.size)
+        x, y, w, h = box(chance, *picture.size)
         picture = picture.resize((SIDE, SIDE), Image.Resampling.BILINEAR, (x, y, x + w, y + h))
         if chance.random() < 0.5:
             picture = picture.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
@@ -238,6 +290,8 @@ MAKERS = {
     "torch, 1 worker": lambda: torch_loader(1),
     "torch, 2 workers": lambda: torch_loader(2),
     "torch, 0 workers, tensors": lambda: torch_loader(0, tensor=True),
+    "opencv": lambda: opencv(simple=False),
+    "simplejpeg, opencv": lambda: opencv(simple=True),
     "webdataset": webdataset,
     "grain": grain,
     "spdl": spdl,

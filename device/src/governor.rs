@@ -1,8 +1,8 @@
 //! Makes a core slow: the thread sleeps in proportion to the CPU time that it used.
 //!
 //! The kernels call back between stages, a stripe of rows or so and well below a millisecond, so a
-//! slice of the duty cycle is a few stages and the sleep that pays for them. [`Governor`] computes
-//! and touches no clock; [`Brake`] reads the thread's clocks and sleeps.
+//! slice of the duty cycle is some stages, [`QUANTUM`] of CPU time, and the sleep that pays for
+//! them. [`Governor`] computes and touches no clock; [`Brake`] reads the thread's clocks and sleeps.
 
 use crate::waits::{CoreWaits, StorageWaits};
 use rustix::time::{ClockId, clock_gettime};
@@ -10,7 +10,12 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Less than this is not worth a sleep: it is owed until more has come together.
+/// Less CPU time than this is not worth a sleep in the middle of a batch. A sleep makes the caches
+/// cold and takes some 40 us of CPU time itself on a virtual machine: of short slices that is most,
+/// and a core of ratio 0.06 did a third of the work that its CPU time is worth.
+const QUANTUM: Duration = Duration::from_millis(2);
+
+/// Less than this is not worth a sleep at all: it is owed until more has come together.
 const SLEEP_MIN: Duration = Duration::from_micros(200);
 
 /// How much oversleeping is made up for; more than that is lost and shows in what was achieved.
@@ -28,20 +33,34 @@ pub(crate) struct Governor {
     /// 1/r − 1.
     sleep_per_cpu: f64,
     cpu_ns: u64,
+    /// CPU time when a sleep was last asked for.
+    paid_cpu_ns: u64,
     slept_ns: u64,
 }
 
 impl Governor {
     /// A core of which `ratio` (above 0, at most 1) is used.
     pub(crate) fn new(ratio: f64) -> Self {
-        Self { sleep_per_cpu: 1.0 / ratio - 1.0, cpu_ns: 0, slept_ns: 0 }
+        Self { sleep_per_cpu: 1.0 / ratio - 1.0, cpu_ns: 0, paid_cpu_ns: 0, slept_ns: 0 }
     }
 
-    /// Enters CPU time that was used and says how long to sleep now; often not at all.
-    pub(crate) fn charge(&mut self, cpu: Duration) -> Duration {
+    /// Enters CPU time that was used.
+    pub(crate) fn charge(&mut self, cpu: Duration) {
         self.cpu_ns += nanoseconds(cpu);
+    }
+
+    /// How long to sleep now: often not at all, as long as less than a [`QUANTUM`] is unpaid and
+    /// the account need not be settled.
+    pub(crate) fn sleep(&mut self, settle: bool) -> Duration {
+        if !settle && self.cpu_ns - self.paid_cpu_ns < nanoseconds(QUANTUM) {
+            return Duration::ZERO;
+        }
         let sleep = Duration::from_nanos(self.owed_ns().saturating_sub(self.slept_ns));
-        if sleep < SLEEP_MIN { Duration::ZERO } else { sleep }
+        if sleep < SLEEP_MIN {
+            return Duration::ZERO;
+        }
+        self.paid_cpu_ns = self.cpu_ns;
+        sleep
     }
 
     /// Enters time off the core: a sleep as long as it really was, or a wait for the core while
@@ -115,16 +134,27 @@ impl Brake {
         &self.core_waits
     }
 
-    /// Sleeps what is owed, asking `go_on` at least every 20 ms; `false` as soon as it says so.
+    /// Sleeps what is owed once enough is, asking `go_on` at least every 20 ms; `false` as soon as
+    /// it says so.
     pub(crate) fn pay(&mut self, go_on: &mut dyn FnMut() -> bool) -> bool {
+        self.pay_up(false, go_on)
+    }
+
+    /// Sleeps all that is owed, as [`Brake::pay`] does: what is done next is not of this batch.
+    pub(crate) fn settle(&mut self, go_on: &mut dyn FnMut() -> bool) -> bool {
+        self.pay_up(true, go_on)
+    }
+
+    fn pay_up(&mut self, settle: bool, go_on: &mut dyn FnMut() -> bool) -> bool {
         let mut whole = true;
         let waited = self.waited();
         if let Some(governor) = &mut self.governor {
             // Being kept from the core is as good as a sleep.
             governor.slept(waited.saturating_sub(self.waited_seen));
             let cpu = thread_cpu_time();
-            let sleep = governor.charge(cpu.saturating_sub(self.cpu_seen));
+            governor.charge(cpu.saturating_sub(self.cpu_seen));
             self.cpu_seen = cpu;
+            let sleep = governor.sleep(settle);
             if !sleep.is_zero() {
                 let start = Instant::now();
                 whole = sleep_until(start + sleep, go_on);
@@ -189,7 +219,8 @@ mod tests {
         let (mut clock, mut sleeps) = (Duration::ZERO, 0);
         for _ in 0..stages {
             clock += stage;
-            let sleep = governor.charge(stage);
+            governor.charge(stage);
+            let sleep = governor.sleep(false);
             if !sleep.is_zero() {
                 clock += sleep + late;
                 governor.slept(sleep + late);
@@ -219,7 +250,23 @@ mod tests {
     #[test]
     fn short_stages_share_a_sleep() {
         let (took, sleeps) = work(0.5, 10 * US, 10_000, Duration::ZERO);
-        assert_eq!((took, sleeps), (20_000 * 10 * US, 500));
+        assert_eq!((took, sleeps), (20_000 * 10 * US, 50));
+    }
+
+    #[test]
+    fn a_slow_core_computes_for_a_quantum_too() {
+        let (took, sleeps) = work(0.05, 10 * US, 10_000, Duration::ZERO);
+        assert_eq!((took, sleeps), (200_000 * 10 * US, 50));
+    }
+
+    #[test]
+    fn an_account_is_settled_however_little_was_used() {
+        let mut governor = Governor::new(0.25);
+        governor.charge(100 * US);
+        assert_eq!(governor.sleep(false), Duration::ZERO);
+        assert_eq!(governor.sleep(true), 300 * US);
+        governor.slept(300 * US);
+        assert_eq!(governor.sleep(true), Duration::ZERO);
     }
 
     #[test]
@@ -230,11 +277,16 @@ mod tests {
     #[test]
     fn a_very_late_sleep_is_made_up_for_only_in_part() {
         let mut governor = Governor::new(0.5);
-        assert_eq!(governor.charge(MS), MS);
-        governor.slept(1000 * MS);
-        assert_eq!(governor.charge(CREDIT_MAX), Duration::ZERO);
+        let mut charge = |cpu, slept| {
+            governor.charge(cpu);
+            let sleep = governor.sleep(true);
+            governor.slept(slept);
+            sleep
+        };
+        assert_eq!(charge(MS, 1000 * MS), MS);
+        assert_eq!(charge(CREDIT_MAX, Duration::ZERO), Duration::ZERO);
         // 999 ms too long were slept; 20 ms of that are credited and now used up.
-        assert_eq!(governor.charge(5 * MS), 5 * MS);
+        assert_eq!(charge(5 * MS, Duration::ZERO), 5 * MS);
     }
 
     /// CPU time, wall time and time kept from the core of a braked thread.

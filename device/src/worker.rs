@@ -353,7 +353,7 @@ impl Worker {
         let moved = waits
             .during(brake.core_waits(), || spool.write_payload(slot, payload, bytes, &mut go_on));
         // What copying cost is paid before the batch counts as ready.
-        let whole = moved? && go_on() && brake.pay(&mut go_on) && go_on() && {
+        let whole = moved? && go_on() && brake.settle(&mut go_on) && go_on() && {
             waits.during(brake.core_waits(), || spool.write_header(slot, header, &mut go_on))?
         };
         if whole { Ok(()) } else { Err(Lost::Void) }

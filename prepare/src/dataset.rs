@@ -2,6 +2,7 @@
 
 use crate::contents::Contents;
 use crate::keys::Keys;
+use crate::recent::RecentKeys;
 use crate::{Error, KeyLookup, original};
 use arrow_array::RecordBatch;
 use meetpoint_format::checksum::crc32c;
@@ -25,6 +26,7 @@ pub struct Dataset {
     parts: Parts,
     manifest_sha256: [u8; 32],
     keys: OnceLock<Keys>,
+    recent_keys: RecentKeys,
     /// Where images lie that are not in the parts.
     contents: Option<Contents>,
 }
@@ -53,10 +55,10 @@ impl Dataset {
         let parts = Parts(FileSet::open(files)?);
         let index = Index::open(manifest, &parts).map_err(damaged)?;
         let manifest_sha256 = Sha256::digest(&text).into();
-        let keys = OnceLock::new();
+        let (keys, recent_keys) = Default::default();
         let contents = index.root().map(Contents::open).transpose()?;
         let path = path.to_path_buf();
-        Ok(Self { path, index, parts, manifest_sha256, keys, contents })
+        Ok(Self { path, index, parts, manifest_sha256, keys, recent_keys, contents })
     }
 
     /// The folder.
@@ -174,7 +176,10 @@ impl Dataset {
 
     /// A sample's key.
     pub fn key(&self, sample: u64) -> Result<String, Error> {
-        self.index.key(sample, &self.parts).map_err(|source| self.damaged(source))
+        let (record_batch, row) = self.batch_of(sample)?;
+        let read = || self.index.keys(record_batch, &self.parts);
+        let keys = self.recent_keys.of(record_batch, read);
+        Ok(keys.map_err(|source| self.damaged(source))?[row].clone())
     }
 
     /// The sample with a key: with one small read and one of its record batch's keys where the
@@ -213,22 +218,42 @@ impl Dataset {
     pub fn read_file(&self, sample: u64) -> Result<Vec<u8>, Error> {
         let location = self.locate(sample)?;
         let stored = self.read_located(sample, &location)?;
-        match original(&stored) {
-            Ok(Cow::Borrowed(_)) => Ok(stored),
-            Ok(Cow::Owned(file)) => Ok(file),
-            Err(source) => {
-                let (part, row, key) = self.place_in_words(sample, &location);
-                Err(Error::Sample { part, row, key, source })
-            }
+        match self.file_of(sample, &location, &stored)? {
+            Cow::Borrowed(_) => Ok(stored),
+            Cow::Owned(file) => Ok(file),
         }
+    }
+
+    /// The file that a sample's stored bytes were made from; the bytes themselves where they are
+    /// the file.
+    pub fn file_of<'a>(
+        &self,
+        sample: u64,
+        location: &SampleLocation,
+        stored: &'a [u8],
+    ) -> Result<Cow<'a, [u8]>, Error> {
+        original(stored).map_err(|source| {
+            let (part, row, key) = self.place_in_words(sample, location);
+            Error::Sample { part, row, key, source }
+        })
     }
 
     /// As [`Self::read_sample`], for a sample that was located.
     pub fn read_located(&self, sample: u64, location: &SampleLocation) -> Result<Vec<u8>, Error> {
         let mut bytes = vec![0; usize::try_from(location.bytes).expect("at most 256 MiB")];
-        self.read_image(location, &mut bytes)?;
-        self.check_image(sample, location, &bytes)?;
+        self.read_located_into(sample, location, &mut bytes)?;
         Ok(bytes)
+    }
+
+    /// As [`Self::read_located`], into memory of `location.bytes` bytes.
+    pub fn read_located_into(
+        &self,
+        sample: u64,
+        location: &SampleLocation,
+        into: &mut [u8],
+    ) -> Result<(), Error> {
+        self.read_image(location, into)?;
+        self.check_image(sample, location, into)
     }
 
     /// Reads an image plainly.

@@ -15,6 +15,7 @@ mod encoded;
 mod error;
 mod keys;
 mod mapped;
+mod recent;
 mod samples;
 
 pub use batch::{BYTES_AHEAD_MAX, BatchPreparer, Job, PrepareStats, READ_TIMEOUT, READS_MAX};

@@ -7,6 +7,7 @@ use meetpoint_prepare::Dataset as HostDataset;
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule};
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -53,13 +54,28 @@ impl Dataset {
         self.read(py, sample, |dataset| dataset.key(sample))
     }
 
-    fn label(&self, py: Python<'_>, sample: u64) -> PyResult<Option<i32>> {
-        self.read(py, sample, |dataset| Ok(dataset.locate(sample)?.label))
-    }
-
-    fn file<'py>(&self, py: Python<'py>, sample: u64) -> PyResult<Bound<'py, PyBytes>> {
-        let file = self.read(py, sample, |dataset| dataset.read_file(sample))?;
-        Ok(PyBytes::new(py, &file))
+    /// Key, file and label.
+    fn sample<'py>(
+        &self,
+        py: Python<'py>,
+        sample: u64,
+    ) -> PyResult<(String, Bound<'py, PyBytes>, Option<i32>)> {
+        let (key, location) =
+            self.read(py, sample, |dataset| Ok((dataset.key(sample)?, dataset.locate(sample)?)))?;
+        let dataset = &self.dataset;
+        let failed = |error: meetpoint_prepare::Error| errors::of_prepare(py, &error);
+        let bytes = usize::try_from(location.bytes).expect("at most 256 MiB");
+        // Read to where Python keeps it, which saves a copy.
+        let stored = PyBytes::new_with(py, bytes, |into| {
+            py.detach(|| dataset.read_located_into(sample, &location, into)).map_err(failed)
+        })?;
+        let bytes = stored.as_bytes();
+        let file = py.detach(|| dataset.file_of(sample, &location, bytes)).map_err(failed)?;
+        let file = match file {
+            Cow::Borrowed(_) => stored,
+            Cow::Owned(file) => PyBytes::new(py, &file),
+        };
+        Ok((key, file, location.label))
     }
 
     #[getter]

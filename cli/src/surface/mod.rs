@@ -15,7 +15,13 @@ pub(crate) mod units;
 pub(crate) use output::Output;
 pub(crate) use stop::Stop;
 
-/// Cores that this process may run on; 1 where the kernel does not tell.
+/// How many cores this process may run on; 1 where the kernel does not tell.
 pub(crate) fn cores_allowed() -> usize {
-    rustix::thread::sched_getaffinity(None).map_or(1, |set| set.count() as usize).max(1)
+    cores().len().max(1)
+}
+
+/// The cores that this process may run on, ascending; none where the kernel does not tell.
+pub(crate) fn cores() -> Vec<usize> {
+    let Ok(set) = rustix::thread::sched_getaffinity(None) else { return Vec::new() };
+    (0..rustix::thread::CpuSet::MAX_CPU).filter(|core| set.is_set(*core)).collect()
 }

@@ -280,13 +280,31 @@ impl Index {
     ) -> Result<KeyedRows, DatasetError> {
         let batch = &self.batches[record_batch];
         let metadata = self.read_metadata(batch, parts)?;
-        let keys = (0..batch.place.rows)
-            .map(|row| metadata.key(row).map(str::to_owned))
-            .collect::<Result<_, _>>()
-            .map_err(|problem| self.broken(batch, &problem))?;
+        let keys = self.keys_of(batch, &metadata)?;
         let entry_points =
             metadata.entry_points().map_err(|problem| self.broken(batch, &problem))?;
         Ok(KeyedRows { first_sample: batch.first_sample, keys, entry_points })
+    }
+
+    /// The keys of a record batch's rows.
+    pub fn keys(
+        &self,
+        record_batch: usize,
+        parts: &dyn PartBytes,
+    ) -> Result<Vec<String>, DatasetError> {
+        let batch = &self.batches[record_batch];
+        self.keys_of(batch, &self.read_metadata(batch, parts)?)
+    }
+
+    fn keys_of(
+        &self,
+        batch: &Batch,
+        metadata: &RecordBatchMetadata,
+    ) -> Result<Vec<String>, DatasetError> {
+        (0..batch.place.rows)
+            .map(|row| metadata.key(row).map(str::to_owned))
+            .collect::<Result<_, _>>()
+            .map_err(|problem| self.broken(batch, &problem))
     }
 
     /// The manifest.

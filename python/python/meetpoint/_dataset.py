@@ -86,8 +86,7 @@ class Dataset(Sequence[Sample]):
         return self._sample(range(len(self))[which])
 
     def _sample(self, index: int) -> Sample:
-        native = self._native
-        return Sample(index, native.key(index), native.file(index), native.label(index))
+        return Sample(index, *self._native.sample(index))
 
     def __contains__(self, key: object) -> bool:
         """Whether there is a sample with this key."""

@@ -228,9 +228,8 @@ class Dataset:
         """``dataset.json``."""
     def __len__(self) -> int: ...
     def key(self, sample: int) -> str: ...
-    def label(self, sample: int) -> Optional[int]: ...
-    def file(self, sample: int) -> bytes:
-        """The file as it was packed."""
+    def sample(self, sample: int) -> Tuple[str, bytes, Optional[int]]:
+        """Key, file as it was packed, and label."""
     def find(self, key: str) -> Optional[int]:
         """The sample with a key."""
     @property

@@ -9,7 +9,7 @@ use crate::report::write::place;
 use crate::report::{Report, Run};
 use crate::runner::{self, Plan};
 use crate::surface::progress::Progress;
-use crate::surface::{Output, Stop, cores_allowed, output};
+use crate::surface::{self, Output, Stop, output};
 use anyhow::Context;
 use meetpoint_datasets::{Check, OnError, PackOptions};
 use meetpoint_format::batching::{Batching, Cut};
@@ -61,7 +61,7 @@ pub(crate) struct Knobs {
 pub(crate) struct Bench {
     folder: Workplace,
     stop: Stop,
-    cores: usize,
+    cores: Vec<usize>,
 }
 
 impl Bench {
@@ -75,8 +75,8 @@ impl Bench {
                 cleared.display()
             ));
         }
-        let cores = cores_allowed();
-        if cores == 1 {
+        let cores = surface::cores();
+        if cores.len() < 2 {
             output::notice(
                 "there is one core only: host and emulated device share it, so their times are \
                  less exact",
@@ -100,10 +100,11 @@ impl Bench {
         recipe: &str,
     ) -> anyhow::Result<Material> {
         let source = self.folder.path().join(format!("{name}-pictures"));
+        let threads = self.cores.len().max(1);
         match pictures {
             Pictures::Photographs => {
                 let mut bar = Progress::new("drawing", "pictures", count.into());
-                generate::generate(&source, count, 0, self.cores, &self.stop, &mut |done| {
+                generate::generate(&source, count, 0, threads, &self.stop, &mut |done| {
                     bar.set(done.into(), count.into());
                 })?;
             }
@@ -113,7 +114,7 @@ impl Bench {
         let options = PackOptions {
             check: Check::Header,
             on_error: OnError::Fail,
-            threads: self.cores,
+            threads,
             stop: self.stop.flag(),
             ..PackOptions::default()
         };
@@ -162,14 +163,21 @@ impl Bench {
     fn write(&self, material: &Material, knobs: Knobs) -> anyhow::Result<PathBuf> {
         let folder = self.folder.path();
         place(folder, "recipe.toml", material.recipe.as_bytes())?;
-        place(folder, "job.toml", job_text(material, knobs, self.cores).as_bytes())
+        place(folder, "job.toml", job_text(material, knobs, &self.cores).as_bytes())
     }
 }
 
-fn job_text(material: &Material, knobs: Knobs, cores: usize) -> String {
+/// Where there are several cores the device has the last for itself, as a drive has its own: host
+/// and device would else take turns on it, and neither time would be its own.
+fn job_text(material: &Material, knobs: Knobs, cores: &[usize]) -> String {
+    let host_cores = match cores.split_last() {
+        Some((_, [])) | None => String::new(),
+        Some((_, apart)) => format!("host_cores = {apart:?}\n"),
+    };
     format!(
         "dataset = \"{}\"\nrecipe = \"recipe.toml\"\nbatch_size = {}\ndrop_last = true\n\
-         workers = {}\nprofile_batches = 3\nverify = false\nstall_timeout = \"30s\"\n\
+         workers = {}\n{host_cores}profile_batches = 3\nverify = false\n\
+         stall_timeout = \"30s\"\n\
          [device]\nkind = \"emulated\"\ncpu_ratio = {:.4}\nallow_shared = {}\n\
          [spool]\nkind = \"memory\"\nquota = \"512MiB\"\n\
          [accelerator]\nkind = \"emulated\"\nstep = \"{}us\"\n",
@@ -177,7 +185,7 @@ fn job_text(material: &Material, knobs: Knobs, cores: usize) -> String {
         material.batch_size,
         knobs.workers,
         knobs.cpu_ratio.clamp(0.001, 1.0),
-        cores == 1,
+        host_cores.is_empty(),
         knobs.step.as_micros().max(1)
     )
 }
@@ -252,10 +260,17 @@ mod tests {
             prepare: Duration::from_millis(20),
         };
         let knobs = Knobs { workers: 1, step: Duration::from_micros(12_345), cpu_ratio: 0.123_456 };
-        let text = job_text(&material, knobs, 1)
-            .replace("recipe = \"recipe.toml\"\n", "recipe.operation = [{ name = \"decode\" }]\n");
-        let job = JobFile::parse(&text, Path::new("job.toml")).unwrap();
+        let parsed = |cores: &[usize]| {
+            let text = job_text(&material, knobs, cores).replace(
+                "recipe = \"recipe.toml\"\n",
+                "recipe.operation = [{ name = \"decode\" }]\n",
+            );
+            JobFile::parse(&text, Path::new("job.toml")).unwrap()
+        };
+        let job = parsed(&[0]);
         assert_eq!((job.workers, job.batch_size, job.verify), (1, 8, false));
+        assert_eq!(job.host_cores, None);
+        assert_eq!(parsed(&[2, 3, 7]).host_cores, Some(vec![2, 3]));
     }
 
     #[test]

@@ -37,7 +37,7 @@ pub(crate) struct Arguments {
     #[arg(long, conflicts_with = "batches")]
     no_measure: bool,
     /// Batches of each measured epoch.
-    #[arg(long, value_name = "N", default_value_t = 48,
+    #[arg(long, value_name = "N", default_value_t = 144,
           value_parser = clap::value_parser!(u32).range(8..=10_000))]
     batches: u32,
 }

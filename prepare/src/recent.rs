@@ -1,0 +1,114 @@
+//! The keys of the record batches that were asked for last.
+//!
+//! A key alone is not checked by itself: the index reads, and holds against its checksum, all that
+//! a record batch says of its rows. Who asks for one key mostly asks for its neighbours next.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Most bytes of keys that are kept; a record batch with more is not.
+const BYTES_MAX: usize = 4 << 20;
+
+/// Record batches with their keys, the one that was asked for last first.
+#[derive(Debug, Default)]
+pub(crate) struct RecentKeys(Mutex<Kept>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    batches: VecDeque<(usize, Arc<[String]>)>,
+    bytes: usize,
+}
+
+/// Memory of keys.
+fn bytes_of(keys: &[String]) -> usize {
+    keys.iter().map(|key| key.capacity() + size_of::<String>()).sum()
+}
+
+impl RecentKeys {
+    /// The keys of a record batch, read by `read` where they are not kept.
+    pub(crate) fn of<E>(
+        &self,
+        record_batch: usize,
+        read: impl FnOnce() -> Result<Vec<String>, E>,
+    ) -> Result<Arc<[String]>, E> {
+        if let Some(keys) = self.kept(record_batch) {
+            return Ok(keys);
+        }
+        // Two threads may read the same; what they read is equal.
+        let keys: Arc<[String]> = read()?.into();
+        self.keep(record_batch, &keys);
+        Ok(keys)
+    }
+
+    fn kept(&self, record_batch: usize) -> Option<Arc<[String]>> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = kept.batches.iter().position(|(number, _)| *number == record_batch)?;
+        if at > 0 {
+            let found = kept.batches.remove(at).expect("it was found there");
+            kept.batches.push_front(found);
+        }
+        Some(Arc::clone(&kept.batches[0].1))
+    }
+
+    fn keep(&self, record_batch: usize, keys: &Arc<[String]>) {
+        let bytes = bytes_of(keys);
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_there = kept.batches.iter().any(|(number, _)| *number == record_batch);
+        if is_there || bytes > BYTES_MAX {
+            return;
+        }
+        kept.batches.push_front((record_batch, Arc::clone(keys)));
+        kept.bytes += bytes;
+        while kept.bytes > BYTES_MAX {
+            let (_, oldest) = kept.batches.pop_back().expect("what is kept has bytes");
+            kept.bytes -= bytes_of(&oldest);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask(keys: &RecentKeys, batch: usize, bytes: usize) -> (String, bool) {
+        let mut was_read = false;
+        let read = || {
+            was_read = true;
+            Ok::<_, ()>(vec![format!("{batch:bytes$}")])
+        };
+        let got = keys.of(batch, read).unwrap();
+        (got[0].trim().to_owned(), was_read)
+    }
+
+    #[test]
+    fn what_was_asked_for_last_is_kept_and_the_rest_goes() {
+        let keys = RecentKeys::default();
+        let third = BYTES_MAX / 3 - 100;
+        for batch in 0..3 {
+            assert_eq!(ask(&keys, batch, third), (batch.to_string(), true));
+        }
+        assert_eq!(ask(&keys, 0, third), ("0".into(), false));
+        // The fourth takes the room of the second, which was not asked for since.
+        assert_eq!(ask(&keys, 3, third), ("3".into(), true));
+        assert_eq!(ask(&keys, 0, third), ("0".into(), false));
+        assert_eq!(ask(&keys, 2, third), ("2".into(), false));
+        assert_eq!(ask(&keys, 1, third), ("1".into(), true));
+    }
+
+    #[test]
+    fn more_than_there_is_room_for_is_read_each_time_and_pushes_nothing_out() {
+        let keys = RecentKeys::default();
+        ask(&keys, 0, 10);
+        for _ in 0..2 {
+            assert_eq!(ask(&keys, 1, BYTES_MAX), ("1".into(), true));
+        }
+        assert_eq!(ask(&keys, 0, 10), ("0".into(), false));
+    }
+
+    #[test]
+    fn what_could_not_be_read_is_asked_for_again() {
+        let keys = RecentKeys::default();
+        assert_eq!(keys.of(0, || Err::<Vec<String>, _>("damaged")).unwrap_err(), "damaged");
+        assert_eq!(ask(&keys, 0, 3), ("0".into(), true));
+    }
+}
