@@ -398,16 +398,30 @@ def small_things(folder):
     import meetpoint as library
     from meetpoint import transforms as T
 
-    dataset = library.open(folder / "none.set")
-    count = len(dataset)
-
-    def read():
+    def read(dataset):
+        count = len(dataset)
         begun = time.perf_counter()
         size = sum(len(dataset[at].image) for at in range(count))
         return (time.perf_counter() - begun) / count * 1e6, size / count
 
-    read()
-    raw = [read() for _ in range(7)]
+    def best(mapped):
+        dataset = library.open(folder / "none.set", mapped=mapped)
+        return min(read(dataset) for _ in range(8))
+
+    def pread(path, size):
+        """The operating system's own time for a range of the same length, unchecked."""
+        part = os.open(sorted(path.glob("part-*"))[0], os.O_RDONLY)
+        times, size = [], int(size)
+        ranges = range(0, os.fstat(part).st_size - size, size)
+        for _ in range(8):
+            begun = time.perf_counter()
+            for at in ranges:
+                os.pread(part, size, at)
+            times.append((time.perf_counter() - begun) / len(ranges) * 1e6)
+        os.close(part)
+        return min(times)
+
+    (plain, size), (mapped, _) = best(False), best(True)
     recipe = T.Compose([T.RandomResizedCrop(SIDE), T.ToTensor()])
     with library.Loader(
         folder / "none.set", recipe=recipe, batch_size=BATCH, workers=1, prefetch=8
@@ -424,8 +438,10 @@ def small_things(folder):
                     sys.exit("too few pictures: give more, or --repeat")
                 handed.append((time.perf_counter() - begun) / BATCH * 1e6)
     row = {
-        "raw_us_per_sample": min(it[0] for it in raw),
-        "raw_bytes": raw[0][1],
+        "raw_us_per_sample": plain,
+        "raw_mapped_us_per_sample": mapped,
+        "pread_us_per_sample": pread(folder / "none.set", size),
+        "raw_bytes": size,
         "ready_batch_us_per_image": statistics.median(handed),
     }
     print(json.dumps(row), flush=True)
@@ -522,8 +538,9 @@ def main():
         f"{count} photographs an epoch, {arguments.rounds} epochs after the first, medians; "
         f"{len(os.sched_getaffinity(0))} cores, Python {platform.python_version()}; load average "
         f"before the run {load:.1f}.",
-        f"Raw bytes to Python: {small['raw_us_per_sample']:.1f} µs a sample of "
-        f"{small['raw_bytes'] / 1024:.0f} KiB. Handing a ready batch to Python: "
+        f"Raw bytes to Python, checked: {small['raw_us_per_sample']:.1f} µs a sample of "
+        f"{small['raw_bytes'] / 1024:.0f} KiB, {small['raw_mapped_us_per_sample']:.1f} µs mapped; "
+        f"`os.pread` of as many: {small['pread_us_per_sample']:.1f} µs. Handing a ready batch to Python: "
         f"{small['ready_batch_us_per_image']:.2f} µs an image.",
     ]
     print("\n".join(lines))

@@ -119,11 +119,7 @@ impl SpoolLimits {
         batches: u32,
     ) -> Result<Self, Error> {
         let slot_bytes = slot_bytes(batch_bytes);
-        // A batch in memory stays in its slot until its user drops it; one in a file is copied out.
-        let (least, kept) = match config.kind {
-            SpoolKind::Memory => (2, KEPT),
-            SpoolKind::File { .. } => (1, 0),
-        };
+        let (least, kept) = Self::least_and_kept(config);
         let quota_bytes = config.quota_bytes;
         let fitting = quota_bytes / u64::from(shares) / slot_bytes;
         if fitting < least {
@@ -134,6 +130,21 @@ impl SpoolLimits {
         let slots = u32::try_from(fitting.min(useful)).unwrap_or(u32::MAX);
         let kept = kept.min(slots.saturating_sub(1));
         Ok(Self { slots, slot_bytes, slots_scheduled: slots - kept })
+    }
+
+    /// Fewest slots that do, and slots for batches in the consumer's hands.
+    fn least_and_kept(config: &SpoolConfig) -> (u64, u32) {
+        // A batch in memory stays in its slot until its user drops it; one in a file is copied out.
+        match config.kind {
+            SpoolKind::Memory => (2, KEPT),
+            SpoolKind::File { .. } => (1, 0),
+        }
+    }
+
+    /// The quota with which the scheduler may fill so many slots of this size.
+    pub(crate) fn quota_for(&self, config: &SpoolConfig, shares: u32, scheduled: u32) -> u64 {
+        let (_, kept) = Self::least_and_kept(config);
+        u64::from(scheduled + kept) * u64::from(shares) * self.slot_bytes
     }
 
     /// Bytes of the whole spool.

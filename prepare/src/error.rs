@@ -45,7 +45,7 @@ pub enum Error {
     /// A dataset that cannot be mapped into memory.
     #[error(
         "the content of this dataset stays in {}, where it may change while it is mapped; read it \
-         through a storage engine, or pack it", root.display()
+         without a mapping, or pack it", root.display()
     )]
     NotMapped {
         /// Folder that the content stays in.

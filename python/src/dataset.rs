@@ -3,7 +3,8 @@
 
 use crate::errors;
 use crate::table::{self, Stream};
-use meetpoint_prepare::Dataset as HostDataset;
+use meetpoint_format::dataset::SampleLocation;
+use meetpoint_prepare::{Dataset as HostDataset, MappedDataset};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule};
@@ -15,15 +16,21 @@ use std::sync::Arc;
 #[pyclass(frozen, module = "meetpoint._native")]
 pub(crate) struct Dataset {
     dataset: Arc<HostDataset>,
+    /// Its parts mapped, where that was asked for.
+    mapped: Option<MappedDataset>,
 }
 
 #[pymethods]
 impl Dataset {
     #[new]
-    fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        let dataset = py.detach(|| HostDataset::open(&path));
-        let dataset = dataset.map_err(|error| errors::of_prepare(py, &error))?;
-        Ok(Self { dataset: Arc::new(dataset) })
+    #[pyo3(signature = (path, *, mapped = false))]
+    fn new(py: Python<'_>, path: PathBuf, mapped: bool) -> PyResult<Self> {
+        let opened = py.detach(|| {
+            let dataset = Arc::new(HostDataset::open(&path)?);
+            let mapped = mapped.then(|| MappedDataset::new(Arc::clone(&dataset), false));
+            Ok(Self { dataset, mapped: mapped.transpose()? })
+        });
+        opened.map_err(|error| errors::of_prepare(py, &error))
     }
 
     #[getter]
@@ -62,18 +69,14 @@ impl Dataset {
     ) -> PyResult<(String, Bound<'py, PyBytes>, Option<i32>)> {
         let (key, location) =
             self.read(py, sample, |dataset| Ok((dataset.key(sample)?, dataset.locate(sample)?)))?;
-        let dataset = &self.dataset;
         let failed = |error: meetpoint_prepare::Error| errors::of_prepare(py, &error);
-        let bytes = usize::try_from(location.bytes).expect("at most 256 MiB");
-        // Read to where Python keeps it, which saves a copy.
-        let stored = PyBytes::new_with(py, bytes, |into| {
-            py.detach(|| dataset.read_located_into(sample, &location, into)).map_err(failed)
-        })?;
-        let bytes = stored.as_bytes();
-        let file = py.detach(|| dataset.file_of(sample, &location, bytes)).map_err(failed)?;
-        let file = match file {
-            Cow::Borrowed(_) => stored,
-            Cow::Owned(file) => PyBytes::new(py, &file),
+        let file = match &self.mapped {
+            Some(mapped) => {
+                let stored = py.detach(|| mapped.sample(sample)).map_err(failed)?.1;
+                let original = self.dataset.file_of(sample, &location, stored);
+                PyBytes::new(py, &original.map_err(failed)?)
+            }
+            None => self.read_file(py, sample, &location)?,
         };
         Ok((key, file, location.label))
     }
@@ -103,6 +106,26 @@ impl Dataset {
 }
 
 impl Dataset {
+    /// A sample's file, read to where Python keeps it, which saves a copy.
+    fn read_file<'py>(
+        &self,
+        py: Python<'py>,
+        sample: u64,
+        location: &SampleLocation,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let dataset = &self.dataset;
+        let failed = |error: meetpoint_prepare::Error| errors::of_prepare(py, &error);
+        let bytes = usize::try_from(location.bytes).expect("at most 256 MiB");
+        let stored = PyBytes::new_with(py, bytes, |into| {
+            py.detach(|| dataset.read_located_into(sample, location, into)).map_err(failed)
+        })?;
+        let bytes = stored.as_bytes();
+        match py.detach(|| dataset.file_of(sample, location, bytes)).map_err(failed)? {
+            Cow::Borrowed(_) => Ok(stored),
+            Cow::Owned(file) => Ok(PyBytes::new(py, &file)),
+        }
+    }
+
     /// Reads something of a sample that there is, while other threads run.
     fn read<T: Send>(
         &self,

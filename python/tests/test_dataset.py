@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import List, Optional, Tuple
 
@@ -28,6 +30,22 @@ def test_samples_are_the_files_that_were_packed(dataset: str, pictures: Path) ->
     assert len(opened[:]) == COUNT and len(list(opened)) == COUNT
     assert "dog/000.png" not in opened and 3 not in opened
     assert opened.manifest["samples"] == COUNT and len(opened.fingerprint) == 64
+
+
+def test_a_mapped_dataset_has_the_same_samples(
+    dataset: str, tmp_path: Path, pictures: Path
+) -> None:
+    plain, mapped = meetpoint.open(dataset), meetpoint.open(dataset, mapped=True)
+    assert list(mapped) == list(plain) and mapped["bee/030.png"] == plain[30]
+    with pytest.raises(IndexError):
+        mapped[COUNT]
+    # Content that stays in place may change under a mapping.
+    command = [sys.executable, "-m", "meetpoint", "index", str(pictures), str(tmp_path / "in.set")]
+    subprocess.run(command, check=True, capture_output=True)
+    in_place = meetpoint.open(tmp_path / "in.set")
+    assert [sample.image for sample in in_place] == [sample.image for sample in plain]
+    with pytest.raises(meetpoint.DatasetError, match="without a mapping, or pack it"):
+        meetpoint.open(tmp_path / "in.set", mapped=True)
 
 
 def test_columns_are_arrow_streams(dataset: str) -> None:
@@ -104,9 +122,10 @@ def test_a_damaged_sample_is_named(dataset: str, tmp_path: Path, pictures: Path)
     picture = (pictures / "bee" / "030.png").read_bytes()
     content[bytes(content).index(picture) + len(picture) // 2] ^= 1
     part.write_bytes(content)
-    with pytest.raises(meetpoint.SampleError) as caught:
-        meetpoint.open(copy)[30]
-    assert (caught.value.row, caught.value.key) == (30, "bee/030.png")
+    for mapped in (False, True):
+        with pytest.raises(meetpoint.SampleError) as caught:
+            meetpoint.open(copy, mapped=mapped)[30]
+        assert (caught.value.row, caught.value.key) == (30, "bee/030.png")
     recipe = T.Compose([T.CenterCrop((HEIGHT, WIDTH))])
     with meetpoint.Loader(copy, recipe=recipe, batch_size=10) as loader:
         with pytest.raises(meetpoint.SampleError, match="checksum") as caught:

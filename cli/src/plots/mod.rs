@@ -107,12 +107,12 @@ fn draw_over(
             DashedPathElement::new([(x, y), (x + 22, y)], size, spacing, look)
         });
     }
+    let mut names = Names::default();
     for mark in marks {
         let look = style::colour(mark.colour);
         // Names on the right half stand to the left of their point, or they would be cut off.
         let is_right = mark.at.0 > (across.from + across.to) / 2.0;
-        let width = i32::try_from(mark.name.chars().count()).unwrap_or(0) * 7;
-        let shift = if is_right { (-width - 8, -16) } else { (9, -16) };
+        let shift = names.place(plane.backend_coord(&mark.at), &mark.name, is_right);
         let name = mark.name.clone();
         let element = EmptyElement::at(mark.at)
             + Circle::new((0, 0), 6, WHITE.filled())
@@ -121,6 +121,38 @@ fn draw_over(
         plane.draw_series(std::iter::once(element)).map_err(DrawError::new)?;
     }
     Ok(())
+}
+
+/// Where names beside points stand, so that none covers another.
+#[derive(Debug, Default)]
+struct Names {
+    /// Left, top and right, in pixels; all are as high as a line.
+    taken: Vec<(i32, i32, i32)>,
+}
+
+impl Names {
+    /// Pixels of a line of text, and of a character at the most.
+    const LINE: i32 = 16;
+    const CHARACTER: i32 = 7;
+
+    /// The place of a name beside a point, relative to it: above it, below it, or the nearest line
+    /// above or below that is free.
+    fn place(&mut self, point: (i32, i32), name: &str, to_the_left: bool) -> (i32, i32) {
+        let width = i32::try_from(name.chars().count()).unwrap_or(0) * Self::CHARACTER;
+        let x = if to_the_left { -width - 8 } else { 9 };
+        let left = point.0 + x;
+        let is_free = |taken: &[(i32, i32, i32)], top: i32| {
+            taken.iter().all(|&(other_left, other_top, other_right)| {
+                let beside = left >= other_right || left + width <= other_left;
+                beside || (top - other_top).abs() >= Self::LINE
+            })
+        };
+        let lines = (0..).flat_map(|line| [-Self::LINE * (line + 1), Self::LINE * line]);
+        let mut near = lines.take(2 * (self.taken.len() + 1));
+        let y = near.find(|y| is_free(&self.taken, point.1 + y)).unwrap_or(-Self::LINE);
+        self.taken.push((left, point.1 + y, left + width));
+        (x, y)
+    }
 }
 
 /// The legend, where there is anything to name.
@@ -146,7 +178,25 @@ fn draw_legend<'a, 'b: 'a>(
 
 #[cfg(test)]
 mod tests {
-    use super::Axis;
+    use super::{Axis, Names};
+
+    #[test]
+    fn names_of_points_close_together_do_not_cover_each_other() {
+        let mut names = Names::default();
+        let points = [(100, 100), (101, 100), (99, 103), (130, 98), (400, 100), (100, 100)];
+        for point in points {
+            names.place(point, "twelve chars", point.0 > 300);
+        }
+        for (at, a) in names.taken.iter().enumerate() {
+            for b in &names.taken[at + 1..] {
+                let beside = a.0 >= b.2 || b.0 >= a.2;
+                assert!(beside || (a.1 - b.1).abs() >= Names::LINE, "{a:?} {b:?}");
+            }
+        }
+        // The first is where one alone would be, and so is one far away.
+        assert_eq!((names.taken[0].0, names.taken[0].1), (109, 84));
+        assert_eq!((names.taken[4].2, names.taken[4].1), (392, 84));
+    }
 
     #[test]
     fn an_axis_always_has_a_length() {

@@ -25,6 +25,7 @@ use crate::ring::Ring;
 use crate::worker::HostPreparer;
 use crate::{Error, StopHandle, worker};
 use meetpoint_format::recipe::TensorSpec;
+use meetpoint_format::units::show_bytes;
 use meetpoint_prepare::Job;
 use meetpoint_scheduler::{BatchIndex, Common, Config, DeviceId, Learned, Level, Record, Source};
 use saving::Saving;
@@ -119,17 +120,23 @@ impl Loader {
         Ok(loader)
     }
 
-    /// Says where a spool is too small to keep anything for other epochs.
+    /// Says where nothing is kept for other epochs, and why.
     fn note_reuse(&mut self, number: usize) {
-        if self.config.reuse && self.retained_most(number) == 0 {
-            let slots = self.limits.spools[number].slots_scheduled;
-            let name = device_name(number, self.limits.spools.len());
-            self.notice(format!(
-                "reuse keeps no batch of {name}: its spool has {slots} slots; raise spool.quota to \
-                 {} or more",
-                DEVICE_AHEAD + 2
-            ));
+        if !self.config.reuse || self.retained_most(number) > 0 {
+            return;
         }
+        let (spool, config) = (self.limits.spools[number], self.config.spool_of(number));
+        let name = device_name(number, self.limits.spools.len());
+        let quota = spool.quota_for(config, self.config.shares, DEVICE_AHEAD + 2);
+        self.notice(match quota > config.quota_bytes {
+            true => format!(
+                "reuse keeps no batch of {name}: its spool has {} slots; raise spool.quota to {} or \
+                 more",
+                spool.slots,
+                show_bytes(quota)
+            ),
+            false => format!("reuse keeps no batch of {name}: an epoch has too few batches"),
+        });
     }
 
     fn start_threads(&mut self) -> Result<(), Error> {

@@ -34,8 +34,10 @@ class Dataset(Sequence[Sample]):
     the checksums that the dataset holds.
     """
 
-    def __init__(self, path: Union[str, "os.PathLike[str]"]) -> None:
-        self._native = _native.Dataset(os.fspath(path))
+    def __init__(
+        self, path: Union[str, "os.PathLike[str]"], *, mapped: bool = False
+    ) -> None:
+        self._native = _native.Dataset(os.fspath(path), mapped=mapped)
 
     @property
     def path(self) -> str:
@@ -164,9 +166,13 @@ class _View(Sequence[Sample]):
         return f"<{len(self)} samples of {self._dataset.path!r}>"
 
 
-def open(path: Union[str, "os.PathLike[str]"]) -> Dataset:
+def open(path: Union[str, "os.PathLike[str]"], *, mapped: bool = False) -> Dataset:
     """Opens a packed dataset.
 
-    :raises DatasetError: it is no dataset, or a damaged one.
+    :param mapped: read through a memory map of its parts, which is about twice as fast where they
+        are in the page cache. Only where nobody shortens a part meanwhile (no command of
+        ``meetpoint`` does): the kernel would end the process with ``SIGBUS``.
+    :raises DatasetError: it is no dataset, or a damaged one; or ``mapped`` and its content lies in
+        files elsewhere, which may change.
     """
-    return Dataset(path)
+    return Dataset(path, mapped=mapped)

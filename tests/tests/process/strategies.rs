@@ -176,6 +176,32 @@ fn batches_that_every_epoch_has_are_kept_in_either_kind_of_spool() {
 }
 
 #[test]
+fn a_spool_too_small_to_keep_anything_is_told_with_what_would_do() {
+    let folder = tempfile::tempdir().unwrap();
+    packed(folder.path(), SAMPLES);
+    let told = "reuse keeps no batch";
+    for kind in ["memory", "file"] {
+        let place = if kind == "file" { "directory = \".\"\n" } else { "" };
+        let text = |quota: &str| {
+            let spool = format!("[spool]\nkind = \"{kind}\"\n{place}quota = \"{quota}\"\n");
+            repeated("wrr", "reuse = true", &spool)
+        };
+        let kept = |run: &Value| number(run, "/epochs/2/reused_batches");
+        // Slots of 32 KiB.
+        let small = only_run(folder.path(), &text("96KiB"), &[]);
+        assert_eq!(kept(&small), 0, "{kind}");
+        let events = small["events"].to_string();
+        assert!(events.contains(told), "{kind}: {small}");
+        // With what it asks for there is room.
+        let asked = events.split("spool.quota to ").nth(1).expect("a remedy");
+        let asked = asked.split(" or more").next().expect("a quota").replace(' ', "");
+        let enough = only_run(folder.path(), &text(&asked), &[]);
+        assert!(kept(&enough) > 0, "{kind}, {asked}: {enough}");
+        assert!(!enough["events"].to_string().contains(told), "{kind}: {enough}");
+    }
+}
+
+#[test]
 fn devices_that_run_ahead_have_batches_ready_when_an_epoch_begins() {
     let folder = tempfile::tempdir().unwrap();
     packed(folder.path(), SAMPLES);
