@@ -74,7 +74,7 @@ mod tests {
         let mut was_read = false;
         let read = || {
             was_read = true;
-            Ok::<_, ()>(vec![format!("{batch:bytes$}")])
+            Ok::<_, ()>(vec![format!("{batch}{}", " ".repeat(bytes))])
         };
         let got = keys.of(batch, read).unwrap();
         (got[0].trim().to_owned(), was_read)
