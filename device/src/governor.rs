@@ -2,7 +2,8 @@
 //!
 //! The kernels call back between stages, a stripe of rows or so and well below a millisecond, so a
 //! slice of the duty cycle is some stages, [`QUANTUM`] of CPU time, and the sleep that pays for
-//! them. [`Governor`] computes and touches no clock; [`Brake`] reads the thread's clocks and sleeps.
+//! them. [`Governor`] computes and touches no clock; [`Brake`] reads the thread's clocks and
+//! sleeps.
 
 use crate::waits::{CoreWaits, StorageWaits};
 use rustix::time::{ClockId, clock_gettime};

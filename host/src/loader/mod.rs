@@ -130,8 +130,8 @@ impl Loader {
         let quota = spool.quota_for(config, self.config.shares, DEVICE_AHEAD + 2);
         self.notice(match quota > config.quota_bytes {
             true => format!(
-                "reuse keeps no batch of {name}: its spool has {} slots; raise spool.quota to {} or \
-                 more",
+                "reuse keeps no batch of {name}: its spool has {} slots; raise spool.quota to {} \
+                 or more",
                 spool.slots,
                 show_bytes(quota)
             ),

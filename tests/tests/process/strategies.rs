@@ -186,18 +186,19 @@ fn a_spool_too_small_to_keep_anything_is_told_with_what_would_do() {
             let spool = format!("[spool]\nkind = \"{kind}\"\n{place}quota = \"{quota}\"\n");
             repeated("wrr", "reuse = true", &spool)
         };
-        let kept = |run: &Value| number(run, "/epochs/2/reused_batches");
+        let outcome = |quota: &str| {
+            let all = report(folder.path(), &text(quota), &[]);
+            check_run(&all["runs"][0]);
+            (number(&all, "/runs/0/epochs/2/reused_batches"), all["notices"].to_string())
+        };
         // Slots of 32 KiB.
-        let small = only_run(folder.path(), &text("96KiB"), &[]);
-        assert_eq!(kept(&small), 0, "{kind}");
-        let events = small["events"].to_string();
-        assert!(events.contains(told), "{kind}: {small}");
+        let (kept, notices) = outcome("96KiB");
+        assert!(kept == 0 && notices.contains(told), "{kind}: {kept} kept, {notices}");
         // With what it asks for there is room.
-        let asked = events.split("spool.quota to ").nth(1).expect("a remedy");
+        let asked = notices.split("spool.quota to ").nth(1).expect("a remedy");
         let asked = asked.split(" or more").next().expect("a quota").replace(' ', "");
-        let enough = only_run(folder.path(), &text(&asked), &[]);
-        assert!(kept(&enough) > 0, "{kind}, {asked}: {enough}");
-        assert!(!enough["events"].to_string().contains(told), "{kind}: {enough}");
+        let (kept, notices) = outcome(&asked);
+        assert!(kept > 0 && !notices.contains(told), "{kind}, {asked}: {kept} kept, {notices}");
     }
 }
 
