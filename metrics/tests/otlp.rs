@@ -251,6 +251,8 @@ fn one_that_is_silent_holds_nobody_up() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     for address in [of_service, listener.local_addr().unwrap()] {
         let exporter = exporter(address);
+        // Where nothing was counted nothing is sent.
+        assert_eq!((flush(&exporter), exporter.status().exports), (Ok(()), 0));
         exporter.batch(&batch("host"));
         let flushed = exporter.flush();
         assert!(flushed.wait(Duration::from_millis(50)).is_none());

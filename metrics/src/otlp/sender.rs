@@ -136,7 +136,7 @@ impl Sender {
             self.tell(&sent);
             if let Some(flush) = flush {
                 // Whoever asked may have left.
-                let _ = flush.send(sent);
+                let _ = flush.send(sent.map(|_| ()));
             }
             if let Some(limit) = stopped {
                 return limit;
@@ -145,14 +145,15 @@ impl Sender {
         }
     }
 
-    /// One export.
-    async fn send(&mut self) -> Result<(), String> {
+    /// One export; whether there was anything to send.
+    async fn send(&mut self) -> Result<bool, String> {
         let failed = |error| format!("failed to send metrics to {}: {error}", self.place);
         self.readout.read(&mut self.metrics).map_err(failed)?;
         if self.metrics.scope_metrics().next().is_none() {
-            return Ok(());
+            return Ok(false);
         }
-        self.client.export(&self.metrics).await.map_err(failed)
+        self.client.export(&self.metrics).await.map_err(failed)?;
+        Ok(true)
     }
 
     fn silent(&self, limit: Duration) -> String {
@@ -160,10 +161,10 @@ impl Sender {
         format!("failed to send metrics to {}: no answer in {seconds} s", self.place)
     }
 
-    fn tell(&self, sent: &Result<(), String>) {
+    fn tell(&self, sent: &Result<bool, String>) {
         let mut told = lock(&self.told);
         match sent {
-            Ok(()) => told.status.exports += 1,
+            Ok(is_sent) => told.status.exports += u64::from(*is_sent),
             Err(failure) => {
                 told.status.failures += 1;
                 if told.status.failures == 1 {
