@@ -57,18 +57,18 @@ fn collector(says: Says) -> (SocketAddr, Receiver<ExportMetricsServiceRequest>) 
     let (received, requests) = channel();
     let (bound, address) = channel();
     std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
-            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-            bound.send(listener.local_addr().unwrap()).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.expect("there is an event loop").block_on(async {
+            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("it binds");
+            bound.send(listener.local_addr().expect("it is bound")).expect("it is waited for");
             let service = Service { says, requests: 0.into(), received };
             let server = tonic::transport::Server::builder()
                 .add_service(MetricsServiceServer::new(service))
                 .serve_with_incoming(TcpListenerStream::new(listener));
-            server.await.unwrap();
+            server.await.expect("it serves");
         });
     });
-    (address.recv().unwrap(), requests)
+    (address.recv().expect("it listens"), requests)
 }
 
 /// An exporter that sends when it is asked to and when it is closed.
@@ -80,7 +80,7 @@ fn exporter(address: SocketAddr) -> Exporter {
         rank: 1,
         ranks: 2,
     };
-    Exporter::start(&settings).unwrap()
+    Exporter::start(&settings).expect("it starts")
 }
 
 fn batch(source: &'static str) -> Handed {
