@@ -4,8 +4,8 @@
 //! nothing. What Python code can do as well (arguments, defaults, words) is in the package
 //! `meetpoint`, whose `_native.pyi` documents this module. In reading order: `errors`, `recipe`,
 //! `tensor` and `dlpack` (memory of batches), `settings`, `ranks` (where they meet), `engine` (the
-//! thread that has the loader), `damage`, `metrics`, `energy`, `loader`, `dataset`, `table` (its
-//! columns), `pack`, `writer`, `program` (the command line).
+//! thread that has the loader), `damage`, `exporter` (of metrics), `energy`, `loader`, `dataset`,
+//! `table` (its columns), `pack`, `writer`, `program` (the command line).
 
 mod damage;
 mod dataset;
@@ -13,8 +13,8 @@ mod dlpack;
 mod energy;
 mod engine;
 mod errors;
+mod exporter;
 mod loader;
-mod metrics;
 mod pack;
 mod program;
 mod ranks;
@@ -32,6 +32,8 @@ mod _native {
     use super::dataset::Dataset;
     #[pymodule_export]
     use super::energy::Energy;
+    #[pymodule_export]
+    use super::exporter::MetricsExporter;
     #[pymodule_export]
     use super::loader::Loader;
     #[pymodule_export]

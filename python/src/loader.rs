@@ -3,7 +3,7 @@
 use crate::damage::Raised;
 use crate::energy::{Energy, Scene, Totals};
 use crate::engine::{Answer, Begin, Engine, Next, Opened, Request, Waited};
-use crate::metrics::Metrics;
+use crate::exporter::{self, ExportSettings, MetricsExporter};
 use crate::settings::Settings;
 use crate::tensor::Batch;
 use crate::{errors, recipe};
@@ -11,6 +11,7 @@ use meetpoint_format::recipe::TensorSpec;
 use meetpoint_host::explain::{Surroundings, explain};
 use meetpoint_host::stats::EpochStats;
 use meetpoint_host::trace::{Process, TRACE_BATCHES_MAX, write};
+use meetpoint_metrics::{Ended, Exporter, Handed, Prometheus};
 use meetpoint_scheduler::Record;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -51,7 +52,9 @@ struct State {
     history: VecDeque<Arc<EpochStats>>,
     /// Sums over all of them.
     totals: Totals,
-    metrics: Metrics,
+    metrics: Prometheus,
+    /// Where else metrics go.
+    exporter: Option<Arc<Exporter>>,
     /// Events that nobody was told of yet.
     events: Vec<String>,
     /// What fixes the order of the rest of the epoch.
@@ -73,7 +76,8 @@ impl State {
             finished: Vec::new(),
             history: VecDeque::new(),
             totals: Totals::default(),
-            metrics: Metrics::new(),
+            metrics: Prometheus::new(),
+            exporter: None,
             events: Vec::new(),
             record: None,
             is_closed: false,
@@ -86,7 +90,9 @@ impl State {
     /// An epoch ended.
     fn finish(&mut self, stats: EpochStats) {
         self.is_begun = false;
-        self.metrics.epoch(&stats);
+        let ended = Ended::from(&stats);
+        self.metrics.epoch(&ended);
+        self.exporter.iter().for_each(|exporter| exporter.epoch(&ended));
         self.totals.add(&stats);
         let stats = Arc::new(stats);
         if self.history.len() == HISTORY_MAX {
@@ -94,6 +100,12 @@ impl State {
         }
         self.history.push_back(Arc::clone(&stats));
         self.finished.push(stats);
+    }
+
+    /// A batch was handed out.
+    fn count(&self, handed: &Handed) {
+        self.metrics.batch(handed);
+        self.exporter.iter().for_each(|exporter| exporter.batch(handed));
     }
 
     /// Keeps what an answer says of an epoch that ended.
@@ -236,7 +248,7 @@ impl Loader {
                     let mut state = self.lock();
                     state.events.extend(events.into_iter().map(|event| event.text));
                     state.record = record;
-                    state.metrics.batch(&batch, since.elapsed());
+                    state.count(&Handed::of(&batch, since.elapsed()));
                     return Ok(Some(Batch::from(*batch)));
                 }
                 Some(Answer::Next(Ok(Next::End { stats, events }))) => {
@@ -325,6 +337,28 @@ impl Loader {
         self.lock().metrics.text()
     }
 
+    fn export_metrics(
+        &self,
+        py: Python<'_>,
+        settings: ExportSettings,
+    ) -> PyResult<MetricsExporter> {
+        if self.process != std::process::id() {
+            return Err(errors::forked(py));
+        }
+        let mut state = self.lock();
+        if state.is_closed {
+            return Err(errors::plain(py, "ClosedError", "the loader was closed"));
+        }
+        if state.exporter.as_ref().is_some_and(|exporter| !exporter.is_closed()) {
+            let said = "metrics of this loader are exported already; close that exporter first";
+            return Err(errors::plain(py, "SettingError", said));
+        }
+        let started = Exporter::start(&settings.into());
+        let exporter = Arc::new(started.map_err(|error| exporter::raised(py, error))?);
+        state.exporter = Some(Arc::clone(&exporter));
+        Ok(exporter.into())
+    }
+
     #[pyo3(signature = (power=None))]
     fn begin_energy(&self, py: Python<'_>, power: Option<&str>) -> PyResult<Energy> {
         self.await_end(py)?;
@@ -353,14 +387,17 @@ impl Loader {
             return;
         }
         py.detach(|| {
-            let thread = {
+            let (thread, exporter) = {
                 let mut state = self.lock();
                 state.is_closed = true;
-                state.engine.close()
+                (state.engine.close(), state.exporter.take())
             };
             if let Some(thread) = thread {
                 // A panic of its own was told where it happened.
                 let _ = thread.join();
+            }
+            if let Some(exporter) = exporter {
+                exporter.close();
             }
         });
     }

@@ -228,7 +228,7 @@ def summary(rows: List[Dict[str, Any]]) -> List[str]:
         if not values:
             continue
         mean = statistics.mean(values)
-        deviation = statistics.stdev(values) if len(values) > 1 else math.nan
+        deviation = f"{statistics.stdev(values):.2f}" if len(values) > 1 else "-"
         apart = "-"
         if name != "torchvision" and base and len(values) > 1:
             error = math.sqrt(
@@ -237,7 +237,7 @@ def summary(rows: List[Dict[str, Any]]) -> List[str]:
             apart = f"{(mean - statistics.mean(base)) / error:+.2f}" if error else "0"
         shares = [row["shares"] for row in rows if row["loader"] == name][-1]
         cells = " | ".join(f"{value:.1f}" for value in values)
-        lines.append(f"| {name} | {cells} | {mean:.2f} | {deviation:.2f} | {apart} | {shares} |")
+        lines.append(f"| {name} | {cells} | {mean:.2f} | {deviation} | {apart} | {shares} |")
     return lines
 
 

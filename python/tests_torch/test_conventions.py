@@ -132,3 +132,19 @@ def test_pinning_does_nothing_aloud_where_there_is_no_cuda(dataset: str) -> None
 def test_rank_and_world_size_are_one_without_a_group(dataset: str) -> None:
     with make(dataset) as loader:
         assert (loader.state_dict()["rank"], loader.state_dict()["world_size"]) == (0, 1)
+
+
+def test_ranges_are_made_by_torch_itself(dataset: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if torch.version.cuda is None:
+        pytest.skip("this torch was built without CUDA")
+    pushed: List[str] = []
+    push = torch.cuda.nvtx.range_push
+
+    def record(name: str) -> Any:
+        pushed.append(name)
+        return push(name)
+
+    monkeypatch.setattr(torch.cuda.nvtx, "range_push", record)
+    with make(dataset, nvtx=True) as loader:
+        assert len(list(loader)) == 22
+    assert len(pushed) == 2 * 22 + 1

@@ -65,6 +65,11 @@ impl Threads {
         state.lost.get_or_insert_with(|| (rank, why.to_owned()));
         self.changed.notify_all();
     }
+
+    /// The first rank that is gone for good, and why.
+    pub(super) fn lost(&self) -> Option<(u32, String)> {
+        self.lock().lost.clone()
+    }
 }
 
 impl State {

@@ -16,6 +16,7 @@ from typing import (
     Dict,
     Iterator,
     List,
+    Mapping,
     NamedTuple,
     Optional,
     Sequence,
@@ -34,7 +35,8 @@ from .errors import DeviceWarning, SettingError
 from .transforms import Compose, Transform, from_torchvision
 
 if TYPE_CHECKING:
-    from ._observe import Energy, Explanation, MetricsServer, Replay
+    from ._nvtx import Ranges
+    from ._observe import Energy, Explanation, MetricsExporter, MetricsServer, Replay
 
 __all__ = ["Emulated", "Loader"]
 
@@ -148,6 +150,9 @@ class Loader:
     :param max_errors: most damaged samples of an epoch; one more is a :class:`DamageLimitError`.
     :param quarantine: file to which a line of JSON is added for every damaged sample, once.
     :param stall_timeout: seconds after which a device that says nothing is given up.
+    :param nvtx: whether every wait for a batch and every hand-over is a range for NVIDIA's
+        profilers: by ``torch.cuda.nvtx`` where a torch that was built for CUDA is loaded, else by
+        the package ``nvtx``. ``None``: where one of them is there.
     :raises SettingError: an argument out of its range.
     :raises DatasetError: the dataset does not open.
     :raises DeviceError: a device cannot be started or reached.
@@ -182,6 +187,7 @@ class Loader:
         max_errors: Optional[int] = None,
         quarantine: Union[str, "os.PathLike[str]", None] = None,
         stall_timeout: float = 2.0,
+        nvtx: Optional[bool] = None,
         **torch_names: Any,
     ) -> None:
         self._arguments: Dict[str, Any] = {
@@ -193,6 +199,7 @@ class Loader:
         named = take_torch_names(torch_names, workers=workers, prefetch=prefetch)
         refuse_unknown(torch_names)
         self._convert = _pinned_converter() if pin else _converter(output)
+        self._ranges = _ranges(nvtx)
         self._columns = _check_columns(columns)
         self._recipe = _as_compose(recipe)
         sockets, commands = _devices(device)
@@ -258,6 +265,7 @@ class Loader:
         self._keys: Optional[_native.Dataset] = None
         self._damaged: Deque[DamagedSample] = deque(maxlen=_ERRORS_KEPT)
         self._replayed_step: Optional[float] = None
+        self._exporter: Optional["MetricsExporter"] = None
         _open_loaders.add(self)
 
     def __len__(self) -> int:
@@ -318,6 +326,20 @@ class Loader:
         self._iterator = None
         if iterator is not None:
             iterator._close()
+
+    def _wait(self, serial: int, epoch: int) -> Optional[_native.Batch]:
+        if self._ranges is None:
+            return self._native.next(serial)
+        with self._ranges(f"meetpoint: wait, epoch {epoch}"):
+            return self._native.next(serial)
+
+    def _hand_over(self, batch: _native.Batch) -> Any:
+        if self._ranges is None:
+            return self._deliver(batch)
+        source = "host" if batch.device is None else f"device {batch.device}"
+        name = f"meetpoint: hand over, epoch {batch.epoch}, batch {batch.index}, {source}"
+        with self._ranges(name):
+            return self._deliver(batch)
 
     def _deliver(self, batch: _native.Batch) -> Any:
         images = self._convert(batch.images)
@@ -482,6 +504,34 @@ class Loader:
 
         return MetricsServer(self.metrics, host, port)
 
+    def export_metrics(
+        self,
+        endpoint: Optional[str] = None,
+        *,
+        interval: Optional[float] = None,
+        attributes: Optional[Mapping[str, str]] = None,
+    ) -> "MetricsExporter":
+        """Sends metrics to an OpenTelemetry collector (OTLP over gRPC), from now until closed.
+
+        The instruments are those of :meth:`metrics`, counted from now on. What is not given, the
+        ``OTEL_*`` variables of the environment say. A collector that is not there, or is silent,
+        costs a :class:`MetricsWarning` and holds nothing up.
+
+        :param endpoint: URL such as ``"http://127.0.0.1:4317"``, which is that where nobody says.
+        :param interval: seconds between two exports; 10 where nobody says.
+        :param attributes: further attributes of the resource, which has ``service.name``,
+            ``meetpoint.rank`` and ``meetpoint.world_size``.
+        :raises SettingError: an endpoint that cannot be used, a protocol that is not gRPC, or an
+            exporter is at it already.
+        """
+        from ._observe import MetricsExporter
+
+        rank, ranks = self._fixed["rank"], self._fixed["world_size"]
+        self._exporter = MetricsExporter(
+            self._native, endpoint, interval, attributes or {}, rank, ranks
+        )
+        return self._exporter
+
     @property
     def device_processes(self) -> List[int]:
         """Process ids of the devices that are used, as they were when the loader was opened."""
@@ -492,6 +542,8 @@ class Loader:
         self._iterator = None
         self._native.close()
         _open_loaders.discard(self)
+        if self._exporter is not None:
+            self._exporter._warn()
 
     def __enter__(self) -> "Loader":
         return self
@@ -535,8 +587,10 @@ class _Iterator(Iterator[Any]):
         if loader is None or self._serial is None:
             raise StopIteration
         while True:
-            batch = self._native.next(self._serial)
+            batch = loader._wait(self._serial, self._position.epoch)
             self._warned = loader._tell(self._warned)
+            if loader._exporter is not None:
+                loader._exporter._warn()
             if batch is None:
                 self._loader = None
                 raise StopIteration
@@ -547,7 +601,7 @@ class _Iterator(Iterator[Any]):
             loader._damaged.extend(damaged)
             # Every sample of it was left out.
             if len(batch) > 0:
-                return loader._deliver(batch)
+                return loader._hand_over(batch)
 
     def _close(self) -> None:
         if self._loader is not None and self._serial is not None:
@@ -638,6 +692,14 @@ def _converter(output: str) -> Callable[[_native.Tensor], Any]:
     if output not in converters:
         raise SettingError(f"output is {output!r}; it takes one of {', '.join(_OUTPUTS)}")
     return converters[output]
+
+
+def _ranges(wanted: Optional[bool]) -> Optional["Ranges"]:
+    if wanted is False:
+        return None
+    from ._nvtx import ranges
+
+    return ranges(wanted)
 
 
 def _pinned_converter() -> Callable[[_native.Tensor], Any]:

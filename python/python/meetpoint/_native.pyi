@@ -202,11 +202,45 @@ class Loader:
         """Events written, and batches left out."""
     def metrics(self) -> str:
         """OpenMetrics text."""
+    def export_metrics(self, settings: ExportSettings) -> MetricsExporter:
+        """Starts to send metrics to a collector, counting from 0."""
     def begin_energy(self, power: Optional[str] = None) -> Energy: ...
     def end_energy(self, energy: Energy) -> str:
         """What was measured and what the model says, as JSON."""
     def close(self) -> None:
         """Ends threads and devices."""
+
+class ExportSettings(TypedDict):
+    """Where metrics are sent; every key must be there."""
+
+    endpoint: Optional[str]
+    """URL; ``None``: what the environment says."""
+    interval: Optional[float]
+    """Seconds; ``None``: what the environment says."""
+    attributes: List[Tuple[str, str]]
+    """Of the resource."""
+    rank: int
+    ranks: int
+
+@final
+class MetricsExporter:
+    """A thread that sends metrics to an OpenTelemetry collector."""
+
+    @property
+    def exports(self) -> int:
+        """Times that the collector took what was counted."""
+    @property
+    def failures(self) -> int:
+        """Times that it did not."""
+    @property
+    def failure(self) -> Optional[str]:
+        """Why it did not the last time."""
+    def take_failure(self) -> Optional[str]:
+        """Why it did not the first time, once."""
+    def flush(self, timeout: float) -> bool:
+        """Sends now, and waits so many seconds for that; whether the collector took it."""
+    def close(self) -> None:
+        """Sends what is left, for which it takes a second at most, and ends the thread."""
 
 @final
 class Energy:

@@ -5,14 +5,23 @@ from __future__ import annotations
 import json
 import threading
 import time
+import warnings
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Type
+from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Type
 
 from . import _native
-from .errors import ClosedError, SettingError
+from .errors import ClosedError, MetricsWarning, SettingError
 
-__all__ = ["Ceiling", "Energy", "EnergyComponent", "Explanation", "MetricsServer"]
+__all__ = [
+    "Ceiling",
+    "Energy",
+    "EnergyComponent",
+    "Explanation",
+    "MetricsExporter",
+    "MetricsServer",
+    "Replay",
+]
 
 
 class Ceiling(NamedTuple):
@@ -220,6 +229,73 @@ class MetricsServer:
         self._server.server_close()
 
     def __enter__(self) -> "MetricsServer":
+        return self
+
+    def __exit__(
+        self,
+        kind: Optional[Type[BaseException]],
+        error: Optional[BaseException],
+        trace: Optional[TracebackType],
+    ) -> None:
+        self.close()
+
+
+class MetricsExporter:
+    """Sends a loader's metrics to an OpenTelemetry collector, on a thread of its own, until closed.
+
+    Training never waits for the collector; the first export that fails is a
+    :class:`MetricsWarning`, told where the next batch is asked for or when the loader is closed.
+    """
+
+    def __init__(
+        self,
+        loader: _native.Loader,
+        endpoint: Optional[str],
+        interval: Optional[float],
+        attributes: Mapping[str, str],
+        rank: int,
+        ranks: int,
+    ) -> None:
+        self._native = loader.export_metrics(
+            {
+                "endpoint": endpoint,
+                "interval": interval,
+                "attributes": [(str(key), str(value)) for key, value in attributes.items()],
+                "rank": rank,
+                "ranks": ranks,
+            }
+        )
+
+    @property
+    def exports(self) -> int:
+        """Times that the collector took what was counted."""
+        return self._native.exports
+
+    @property
+    def failures(self) -> int:
+        """Times that it did not."""
+        return self._native.failures
+
+    @property
+    def failure(self) -> Optional[str]:
+        """Why it did not the last time."""
+        return self._native.failure
+
+    def flush(self, timeout: float = 10.0) -> bool:
+        """Sends now, and waits so many seconds for that; whether the collector took it."""
+        return self._native.flush(timeout)
+
+    def close(self) -> None:
+        """Sends what is left, for which it takes a second at most, and sends no more."""
+        self._native.close()
+        self._warn()
+
+    def _warn(self) -> None:
+        failure = self._native.take_failure()
+        if failure is not None:
+            warnings.warn(failure, MetricsWarning, stacklevel=3)
+
+    def __enter__(self) -> "MetricsExporter":
         return self
 
     def __exit__(

@@ -22,6 +22,7 @@ message.
     └── ClosedError           also a RuntimeError: a loader that was closed, an epoch that ended
 
     DeviceWarning             a device was lost or fell silent; the host does its part
+    MetricsWarning            metrics did not reach their collector
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ __all__ = [
     "DeviceWarning",
     "ForkError",
     "MeetpointError",
+    "MetricsWarning",
     "PackError",
     "RankError",
     "RecipeError",
@@ -127,3 +129,7 @@ class DeviceWarning(UserWarning):
 
     Told once an epoch; ``report()`` has all that happened.
     """
+
+
+class MetricsWarning(UserWarning):
+    """Metrics did not reach the OpenTelemetry collector. Told once; training goes on."""

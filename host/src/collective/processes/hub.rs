@@ -193,7 +193,10 @@ fn serve(mut member: Member, threads: &Threads, stop: &StopHandle) {
     let why = loop {
         let message = match member.incoming.receive(&member.stream) {
             Ok(Some(message)) => message,
-            Ok(None) if stop.is_stopped() => return,
+            Ok(None) if stop.is_stopped() => {
+                say_why(&member, threads);
+                return;
+            }
             Ok(None) => continue,
             Err(_) => break "its process ended".to_owned(),
         };
@@ -213,4 +216,13 @@ fn serve(mut member: Member, threads: &Threads, stop: &StopHandle) {
         }
     };
     threads.lose(member.rank, &why);
+}
+
+/// Tells a rank that has no turn under way why rank 0 goes: which rank was lost first.
+fn say_why(member: &Member, threads: &Threads) {
+    if let Some((rank, why)) = threads.lost() {
+        // The rank knows which epoch it is in.
+        let error = CollectiveError::Left { rank, epoch: 0, why };
+        let _ = send(&member.stream, &Message::Failed(error));
+    }
 }

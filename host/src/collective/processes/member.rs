@@ -85,7 +85,8 @@ impl Member {
         };
         let mut incoming = self.lock();
         let message = Message::Turn { epoch, number, limit, proposal: proposal.to_words() };
-        send(&self.stream, &message).map_err(|_| gone())?;
+        // Where rank 0 is gone, what it said last may still be there.
+        let _ = send(&self.stream, &message);
         let begun = Instant::now();
         loop {
             return match receive(&self.stream, &mut incoming, begun, limit + GRACE, stop) {
@@ -97,6 +98,9 @@ impl Member {
                 }
                 Ok(Some(Message::Answer { answer, .. })) => {
                     answer.map(|words| Proposal::from_words(words).agreement())
+                }
+                Ok(Some(Message::Failed(CollectiveError::Left { rank, why, .. }))) => {
+                    Err(CollectiveError::Left { rank, epoch, why })
                 }
                 Ok(None) if stop.is_stopped() => Err(CollectiveError::Interrupted),
                 Ok(None) => {

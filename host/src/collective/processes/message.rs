@@ -28,7 +28,7 @@ pub(super) enum Message {
     Turn { epoch: u32, number: u64, limit: Duration, proposal: [u64; Proposal::WORDS] },
     /// What all came to in a turn.
     Answer { epoch: u32, number: u64, answer: Result<[u64; Proposal::WORDS], CollectiveError> },
-    /// The ranks do not meet.
+    /// The ranks do not meet, or rank 0 goes because one of them left.
     Failed(CollectiveError),
     /// The rank takes no more turns in this epoch.
     Leave { epoch: u32, why: String },

@@ -94,6 +94,21 @@ fn a_rank_whose_process_ends_is_named_by_all_others() {
 }
 
 #[test]
+fn who_was_lost_is_named_also_after_rank_0_has_closed() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut met = all(&unix(folder.path()), 3);
+    let (dead, late) = (met.pop().unwrap(), met.pop().unwrap());
+    let first = met.pop().unwrap();
+    let End::Member(member) = &dead.end else { unreachable!() };
+    member.break_off();
+    let told = take(&first, 0, 0).unwrap_err();
+    // Rank 1 comes when rank 0 is gone.
+    drop(first);
+    assert_eq!(take(&late, 1, 0).unwrap_err(), told);
+    assert!(told.to_string().starts_with("rank 2 left epoch 3: "), "{told}");
+}
+
+#[test]
 fn a_rank_that_leaves_an_epoch_is_there_for_the_next() {
     let folder = tempfile::tempdir().unwrap();
     let met = all(&unix(folder.path()), 2);

@@ -1,16 +1,13 @@
-//! What a loader counts as it goes, in the text format that Prometheus scrapes (OpenMetrics 1.0).
+//! The counters as text that Prometheus scrapes (OpenMetrics 1.0).
 
-use meetpoint_host::Batch;
-use meetpoint_host::stats::EpochStats;
-use meetpoint_scheduler::Source;
+use crate::{Ended, Handed, wait_buckets};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 use std::sync::atomic::AtomicU64;
-use std::time::Duration;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Prepared {
@@ -24,7 +21,7 @@ struct Mended {
 
 /// The counters of one loader.
 #[derive(Debug)]
-pub(crate) struct Metrics {
+pub struct Prometheus {
     registry: Registry,
     batches: Family<Prepared, Counter>,
     samples: Counter,
@@ -38,11 +35,16 @@ pub(crate) struct Metrics {
     device_busy: Counter<f64, AtomicU64>,
 }
 
-impl Metrics {
-    pub(crate) fn new() -> Self {
+impl Default for Prometheus {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Prometheus {
+    /// All counters at 0.
+    pub fn new() -> Self {
         let mut registry = Registry::with_prefix("meetpoint");
-        // From 100 microseconds to some 100 seconds.
-        let wait = Histogram::new(exponential_buckets(1e-4, 4.0, 11));
         let metrics = Self {
             registry: Registry::default(),
             batches: Family::default(),
@@ -52,7 +54,7 @@ impl Metrics {
             epochs: Counter::default(),
             revoked: Counter::default(),
             stalls: Counter::default(),
-            wait,
+            wait: Histogram::new(wait_buckets()),
             host_cpu: Counter::default(),
             device_busy: Counter::default(),
         };
@@ -78,33 +80,28 @@ impl Metrics {
         Self { registry, ..metrics }
     }
 
-    /// A batch was handed out, after the consumer waited for it.
-    pub(crate) fn batch(&self, batch: &Batch, waited: Duration) {
-        let source = match batch.source() {
-            Source::Host => "host",
-            Source::Device(_) => "device",
-        };
-        self.batches.get_or_create(&Prepared { source }).inc();
-        self.samples.inc_by(batch.samples().len() as u64);
-        self.bytes.inc_by(batch.bytes().len() as u64);
-        for mended in batch.mended() {
-            let action = if mended.replaced_by.is_some() { "replace" } else { "skip" };
-            self.damaged.get_or_create(&Mended { action }).inc();
+    /// A batch was handed out.
+    pub fn batch(&self, handed: &Handed) {
+        self.batches.get_or_create(&Prepared { source: handed.source }).inc();
+        self.samples.inc_by(handed.samples);
+        self.bytes.inc_by(handed.bytes);
+        for (action, samples) in handed.damaged() {
+            self.damaged.get_or_create(&Mended { action }).inc_by(samples);
         }
-        self.wait.observe(waited.as_secs_f64());
+        self.wait.observe(handed.waited.as_secs_f64());
     }
 
     /// An epoch ended.
-    pub(crate) fn epoch(&self, stats: &EpochStats) {
+    pub fn epoch(&self, ended: &Ended) {
         self.epochs.inc();
-        self.revoked.inc_by(stats.schedule.revoked.into());
-        self.stalls.inc_by(stats.schedule.stalls.into());
-        self.host_cpu.inc_by(stats.host_cpu_ns as f64 / 1e9);
-        let busy: u64 = stats.devices.iter().map(|device| device.busy_ns).sum();
-        self.device_busy.inc_by(busy as f64 / 1e9);
+        self.revoked.inc_by(ended.revoked);
+        self.stalls.inc_by(ended.stalls);
+        self.host_cpu.inc_by(ended.host_cpu_seconds);
+        self.device_busy.inc_by(ended.device_busy_seconds);
     }
 
-    pub(crate) fn text(&self) -> String {
+    /// What Prometheus scrapes.
+    pub fn text(&self) -> String {
         let mut text = String::new();
         encode(&mut text, &self.registry).expect("a string takes any text");
         text

@@ -1,0 +1,71 @@
+//! The values that are counted: of a batch that was handed out, and of an epoch that ended.
+
+use meetpoint_host::Batch;
+use meetpoint_host::stats::EpochStats;
+use meetpoint_scheduler::Source;
+use std::time::Duration;
+
+/// A batch that was handed out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Handed {
+    /// Who prepared it: `"host"` or `"device"`.
+    pub source: &'static str,
+    /// Its samples.
+    pub samples: u64,
+    /// Bytes of its tensor.
+    pub bytes: u64,
+    /// Damaged samples whose place another one took.
+    pub replaced: u64,
+    /// Damaged samples that were left out.
+    pub skipped: u64,
+    /// Time that its consumer waited for it.
+    pub waited: Duration,
+}
+
+impl Handed {
+    /// A batch of the runtime, after its consumer waited for it.
+    pub fn of(batch: &Batch, waited: Duration) -> Self {
+        let replaced = batch.mended().iter().filter(|it| it.replaced_by.is_some()).count();
+        Self {
+            source: match batch.source() {
+                Source::Host => "host",
+                Source::Device(_) => "device",
+            },
+            samples: batch.samples().len() as u64,
+            bytes: batch.bytes().len() as u64,
+            replaced: replaced as u64,
+            skipped: (batch.mended().len() - replaced) as u64,
+            waited,
+        }
+    }
+
+    /// Damaged samples by what was done about them, where there are any.
+    pub(crate) fn damaged(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        [("replace", self.replaced), ("skip", self.skipped)].into_iter().filter(|it| it.1 > 0)
+    }
+}
+
+/// An epoch that ended.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Ended {
+    /// Batches that were taken back from devices.
+    pub revoked: u64,
+    /// Times that a device was silent too long.
+    pub stalls: u64,
+    /// CPU time of this process, all threads.
+    pub host_cpu_seconds: f64,
+    /// Time that devices had work, all together.
+    pub device_busy_seconds: f64,
+}
+
+impl From<&EpochStats> for Ended {
+    fn from(stats: &EpochStats) -> Self {
+        let busy_ns: u64 = stats.devices.iter().map(|device| device.busy_ns).sum();
+        Self {
+            revoked: stats.schedule.revoked.into(),
+            stalls: stats.schedule.stalls.into(),
+            host_cpu_seconds: stats.host_cpu_ns as f64 / 1e9,
+            device_busy_seconds: busy_ns as f64 / 1e9,
+        }
+    }
+}

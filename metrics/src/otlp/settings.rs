@@ -1,0 +1,186 @@
+//! Where metrics are sent, how often, and in whose name; what is not given, the environment says.
+//!
+//! The variables are those of OpenTelemetry's specification ("OpenTelemetry Environment Variable
+//! Specification", "OTLP Exporter Configuration"). Endpoint, headers, compression and temporality
+//! are read by `opentelemetry-otlp`; the rest here.
+
+use crate::Error;
+use opentelemetry::KeyValue;
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::resource::{
+    EnvResourceDetector, ResourceDetector, TelemetryResourceDetector,
+};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Time between two exports where nobody says: a sixth of what the specification has, since an
+/// epoch may be over in a minute.
+const INTERVAL: Duration = Duration::from_secs(10);
+
+/// Longest time of an export where nobody says; the specification's.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Shortest and longest time between two exports.
+const INTERVALS_S: std::ops::RangeInclusive<f64> = 0.01..=86_400.0;
+
+/// How metrics are sent.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Settings {
+    /// URL of the collector, such as `http://127.0.0.1:4317`; without, of
+    /// `OTEL_EXPORTER_OTLP_METRICS_ENDPOINT`, `OTEL_EXPORTER_OTLP_ENDPOINT`, or this machine's.
+    pub endpoint: Option<String>,
+    /// Seconds between two exports; without, of `OTEL_METRIC_EXPORT_INTERVAL`, or 10.
+    pub interval_seconds: Option<f64>,
+    /// Attributes of the resource: they come before those of the environment.
+    pub attributes: Vec<(String, String)>,
+    /// Which of `ranks` processes this is.
+    pub rank: u32,
+    /// Processes of the training.
+    pub ranks: u32,
+}
+
+/// A variable of the environment that says something.
+pub(super) fn of_environment(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+impl Settings {
+    /// Whether the environment turns all of OpenTelemetry off (`OTEL_SDK_DISABLED`).
+    pub(super) fn is_disabled(environment: impl Fn(&str) -> Option<String>) -> bool {
+        environment("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true"))
+    }
+
+    /// Refuses protocols that are not there.
+    pub(super) fn check(environment: impl Fn(&str) -> Option<String>) -> Result<(), Error> {
+        let variables = ["OTEL_EXPORTER_OTLP_METRICS_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"];
+        let said = variables.into_iter().find_map(|name| Some((name, environment(name)?)));
+        match said {
+            Some((variable, value)) if !value.trim().eq_ignore_ascii_case("grpc") => {
+                Err(Error::Protocol { variable, value })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Time between two exports.
+    pub(super) fn interval(
+        &self,
+        environment: impl Fn(&str) -> Option<String>,
+    ) -> Result<Duration, Error> {
+        let variable = || milliseconds(&environment, &["OTEL_METRIC_EXPORT_INTERVAL"]);
+        let seconds = match self.interval_seconds {
+            Some(seconds) => seconds,
+            None => variable().unwrap_or(INTERVAL).as_secs_f64(),
+        };
+        match INTERVALS_S.contains(&seconds) {
+            true => Ok(Duration::from_secs_f64(seconds)),
+            false => Err(Error::Interval { seconds }),
+        }
+    }
+
+    /// Longest time of an export.
+    pub(super) fn timeout(environment: impl Fn(&str) -> Option<String>) -> Duration {
+        let names = ["OTEL_EXPORTER_OTLP_METRICS_TIMEOUT", "OTEL_EXPORTER_OTLP_TIMEOUT"];
+        milliseconds(&environment, &names).unwrap_or(TIMEOUT)
+    }
+
+    /// Who counts: ours, then what the environment says, then what was given.
+    pub(super) fn resource(&self, environment: impl Fn(&str) -> Option<String>) -> Resource {
+        let process = i64::from(std::process::id());
+        let system = rustix::system::uname();
+        let host = system.nodename().to_string_lossy().into_owned();
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        // Several loaders of a process count each for itself, and so must not share their name.
+        let instance = format!("{host}-{process}-{:x}", since.as_nanos());
+        let ours = [
+            KeyValue::new("service.name", "meetpoint"),
+            KeyValue::new("service.version", env!("CARGO_PKG_VERSION")),
+            KeyValue::new("service.instance.id", instance),
+            KeyValue::new("host.name", host),
+            KeyValue::new("process.pid", process),
+            KeyValue::new("meetpoint.rank", i64::from(self.rank)),
+            KeyValue::new("meetpoint.world_size", i64::from(self.ranks)),
+        ];
+        let detectors: [Box<dyn ResourceDetector>; 2] =
+            [Box::new(TelemetryResourceDetector), Box::new(EnvResourceDetector::new())];
+        let name = environment("OTEL_SERVICE_NAME");
+        let given = self.attributes.iter();
+        Resource::builder_empty()
+            .with_attributes(ours)
+            .with_detectors(&detectors)
+            .with_attributes(name.map(|name| KeyValue::new("service.name", name)))
+            .with_attributes(given.map(|(key, value)| KeyValue::new(key.clone(), value.clone())))
+            .build()
+    }
+}
+
+/// The first of these variables that is a number of milliseconds.
+fn milliseconds(environment: &impl Fn(&str) -> Option<String>, names: &[&str]) -> Option<Duration> {
+    let numbers = names.iter().filter_map(|name| environment(name)?.trim().parse().ok());
+    numbers.map(Duration::from_millis).next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use opentelemetry::Key;
+
+    fn environment(pairs: &'static [(&str, &str)]) -> impl Fn(&str) -> Option<String> {
+        |asked| pairs.iter().find(|it| it.0 == asked).map(|it| it.1.to_owned())
+    }
+
+    #[test]
+    fn what_is_given_comes_before_the_environment() {
+        let variables = environment(&[
+            ("OTEL_METRIC_EXPORT_INTERVAL", "1500"),
+            ("OTEL_EXPORTER_OTLP_TIMEOUT", "2500"),
+            ("OTEL_SERVICE_NAME", "training"),
+            ("OTEL_SDK_DISABLED", "True"),
+        ]);
+        let given = Settings { interval_seconds: Some(0.5), ..Settings::default() };
+        let interval = |settings: &Settings| settings.interval(&variables).unwrap();
+        assert_eq!(interval(&given), Duration::from_millis(500));
+        assert_eq!(interval(&Settings::default()), Duration::from_millis(1500));
+        assert_eq!(Settings::timeout(&variables), Duration::from_millis(2500));
+        assert!(Settings::is_disabled(&variables) && !Settings::is_disabled(|_| None));
+        let name = |settings: &Settings| {
+            settings.resource(&variables).get(&Key::new("service.name")).unwrap().to_string()
+        };
+        assert_eq!(name(&given), "training");
+        let attributes = vec![("service.name".to_owned(), "mine".to_owned())];
+        assert_eq!(name(&Settings { attributes, ..given }), "mine");
+    }
+
+    #[test]
+    fn two_exporters_of_a_process_are_told_apart() {
+        let instance = || {
+            let resource = Settings { rank: 3, ranks: 4, ..Settings::default() }.resource(|_| None);
+            let rank = resource.get(&Key::new("meetpoint.rank"));
+            assert_eq!(rank, Some(opentelemetry::Value::I64(3)));
+            resource.get(&Key::new("service.instance.id")).unwrap().to_string()
+        };
+        assert_ne!(instance(), instance());
+    }
+
+    #[test]
+    fn a_protocol_that_is_not_there_is_refused() {
+        let refused = Settings::check(environment(&[
+            ("OTEL_EXPORTER_OTLP_METRICS_PROTOCOL", "http/protobuf"),
+            ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"),
+        ]));
+        let said = refused.unwrap_err().to_string();
+        assert!(
+            said.contains("OTEL_EXPORTER_OTLP_METRICS_PROTOCOL is \"http/protobuf\""),
+            "{said}"
+        );
+        assert!(Settings::check(environment(&[("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")])).is_ok());
+        assert!(Settings::check(|_| None).is_ok());
+    }
+
+    #[test]
+    fn times_that_are_none_are_refused() {
+        for seconds in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e300] {
+            let settings = Settings { interval_seconds: Some(seconds), ..Settings::default() };
+            assert!(matches!(settings.interval(|_| None), Err(Error::Interval { .. })));
+        }
+    }
+}
