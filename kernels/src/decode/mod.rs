@@ -239,7 +239,7 @@ impl Decoder {
         options: &DecodeOptions,
         out: &mut Picture,
     ) -> Result<(), Error> {
-        let info = self.open(encoded.bytes, options.on_error)?;
+        let info = self.open(encoded, options.on_error)?;
         if info.format.has_stripes() {
             let [width, height] = [info.width, info.height].map(|side| options.scale.scaled(side));
             let region = region.unwrap_or(Region { x: 0, y: 0, width, height });
@@ -292,7 +292,7 @@ impl Decoder {
         options: &DecodeOptions,
         sink: &mut dyn FnMut(Stripe<'_>),
     ) -> Result<(), Error> {
-        self.open(encoded.bytes, options.on_error)?;
+        self.open(encoded, options.on_error)?;
         self.decode_opened(encoded, region, options, sink)
     }
 
@@ -303,15 +303,19 @@ impl Decoder {
 
     /// Reads the header of a picture, which [`Decoder::decode_opened`] then decodes; refuses a size
     /// that is too large or empty.
-    pub(crate) fn open(&mut self, encoded: &[u8], on_error: OnError) -> Result<ImageInfo, Error> {
-        let info = match ImageFormat::of(encoded) {
+    pub(crate) fn open(
+        &mut self,
+        encoded: Encoded<'_>,
+        on_error: OnError,
+    ) -> Result<ImageInfo, Error> {
+        let info = match ImageFormat::of(encoded.bytes) {
             Some(format @ ImageFormat::Jpeg) => {
                 let (width, height) = self.jpeg.open(encoded, on_error)?;
                 ImageInfo { format, width, height }
             }
             _ => {
                 self.jpeg.close();
-                probe(encoded)?
+                probe(encoded.bytes)?
             }
         };
         check_size(info, None)?;

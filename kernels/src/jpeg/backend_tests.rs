@@ -71,7 +71,7 @@ impl Decoding<'_> {
             let stride = wide * side;
             let mut out = vec![0; side * stride];
             let scaled = |scale, out: &mut [u8]| {
-                idct::scaled(cpu, scale, &dequantiser, &blocks, out, stride);
+                idct::scaled(cpu, scale, &dequantiser, &blocks, &extents, out, stride);
             };
             match (self.method, side) {
                 ("islow", 8) => {

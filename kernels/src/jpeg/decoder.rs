@@ -78,9 +78,20 @@ impl JpegDecoder {
 
     /// Reads the headers of a file, which [`JpegDecoder::decode_opened`] then decodes; gives its
     /// columns and rows.
-    pub(crate) fn open(&mut self, file: &[u8], on_error: OnError) -> Result<(u32, u32), Error> {
+    ///
+    /// A file with entry points was sound when they were made, and that it is the same file is
+    /// checked before it is decoded.
+    pub(crate) fn open(
+        &mut self,
+        encoded: Encoded<'_>,
+        on_error: OnError,
+    ) -> Result<(u32, u32), Error> {
+        let file = encoded.bytes;
         let header = &mut self.header;
-        let parsed = header.parse(file);
+        let parsed = match (encoded.entry_points, on_error) {
+            ([_, ..], OnError::Fail) => header.parse_known(file),
+            _ => header.parse(file),
+        };
         self.is_damaged = parsed.is_err();
         if header.frame.count > 0 {
             check_pixels(&header.frame)?;

@@ -4,7 +4,6 @@
 //! coefficients one look often gives two symbols at once, each with its value bits.
 
 use super::markers::HuffmanSpec;
-use std::ops::Range;
 
 /// Bits that one look takes in.
 pub(super) const PEEK_BITS: u32 = 11;
@@ -120,8 +119,9 @@ pub(super) struct AcTable {
     ///      20..24  bits of the code
     /// ```
     pub(super) looks: Box<[u32; LOOKS]>,
-    /// The same with one symbol each.
-    singles: Box<[u32; LOOKS]>,
+    /// By a 1 and the bits that a first symbol leaves of a look: what a second symbol adds to it, 0
+    /// for none.
+    seconds: Box<[u32; LOOKS]>,
 }
 
 /// A look that finds no symbol with its value: it leads behind the end of any block, so that one
@@ -159,52 +159,79 @@ const VALUE_BITS_MAX: [u32; 2] = [6, 5];
 impl Default for AcTable {
     fn default() -> Self {
         let looks = Box::new([TOO_LONG; LOOKS]);
-        Self { codes: Codes::default(), singles: looks.clone(), looks }
+        Self { codes: Codes::default(), looks, seconds: Box::new([0; LOOKS]) }
     }
+}
+
+impl AcTable {
+    /// Finds what second symbols add to a look.
+    fn fill_seconds(&mut self, spec: &HuffmanSpec) {
+        /// Bits that there are at most behind a first symbol.
+        const BITS: u32 = PEEK_BITS - 1;
+        let (less, most) = self.seconds.split_at_mut(1 << BITS);
+        most.fill(0);
+        for_each_code(spec, |code, length, symbol| {
+            let (zeros, size) = (u32::from(symbol >> 4), u32::from(symbol & 15));
+            if length + size > BITS || size > VALUE_BITS_MAX[1] {
+                return;
+            }
+            let step = if is_end_of_block(symbol) { END_OF_BLOCK } else { zeros + 1 };
+            let free = BITS - length - size;
+            let from = (code << (BITS - length)) as usize;
+            let looks = most[from..][..1 << (size + free)].chunks_exact_mut(1 << free);
+            for (raw, looks) in (0..).zip(looks) {
+                looks.fill((length + size) | step << 12 | (value(raw, size) as u32) << 26);
+            }
+        });
+        // Of fewer bits, those symbols that fit.
+        let fitting = |look: u32, bits: u32| if look & 63 <= bits { look } else { 0 };
+        halve(most, &mut less[1 << (BITS - 1)..], |look| fitting(look, BITS - 1));
+        for bits in (0..BITS - 1).rev() {
+            let (less, more) = less.split_at_mut(2 << bits);
+            halve(&more[..2 << bits], &mut less[1 << bits..], |look| fitting(look, bits));
+        }
+    }
+}
+
+/// Every second entry of a table, `with` something done to it.
+fn halve(from: &[u32], to: &mut [u32], with: impl Fn(u32) -> u32) {
+    for (pair, to) in from.as_chunks::<2>().0.iter().zip(to) {
+        *to = with(pair[0]);
+    }
+}
+
+/// Whether an AC symbol ends its block.
+fn is_end_of_block(symbol: u8) -> bool {
+    symbol & 15 == 0 && symbol >> 4 != 15
 }
 
 impl Table for AcTable {
     fn fill(&mut self, spec: &HuffmanSpec) {
         self.codes.fill(spec);
-        self.singles.fill(TOO_LONG);
+        self.fill_seconds(spec);
+        self.looks.fill(TOO_LONG);
         for_each_code(spec, |code, length, symbol| {
-            let (zeros, size) = (u32::from(symbol >> 4), u32::from(symbol & 15));
             if length > PEEK_BITS {
                 return;
             }
+            let (zeros, size) = (u32::from(symbol >> 4), u32::from(symbol & 15));
+            let from = (code << (PEEK_BITS - length)) as usize;
+            let looks = &mut self.looks[from..][..1 << (PEEK_BITS - length)];
             if length + size > PEEK_BITS || size > VALUE_BITS_MAX[0] {
-                let free = PEEK_BITS - length;
-                let from = (code << free) as usize;
-                let look = Bare { zeros, size, code: length }.look();
-                self.singles[from..from + (1 << free)].fill(look);
-                return;
-            }
-            for_each_value(code, length, size, |looks, value| {
-                self.singles[looks].fill(if size == 0 && zeros != 15 {
-                    look(length, 0, END_OF_BLOCK - 1, 0, 0)
-                } else {
-                    look(length + size, zeros, 0, value, 0)
-                });
-            });
-        });
-        for (bits, pair) in self.looks.iter_mut().enumerate() {
-            let first = self.singles[bits];
-            let second = self.singles[bits << (first & 63) & (LOOKS - 1)];
-            let length = (first & 63) + (second & 63);
-            let is_end = |look: u32| second_step(look) != 0;
-            let is_too_long = |look: u32| first_step(look) == 63;
-            let has_one = is_too_long(first)
-                || is_end(first)
-                || is_too_long(second)
-                || length > PEEK_BITS
-                || first_value(second).unsigned_abs() >> VALUE_BITS_MAX[1] != 0;
-            *pair = if has_one {
-                first
+                looks.fill(Bare { zeros, size, code: length }.look());
+            } else if is_end_of_block(symbol) {
+                looks.fill(look(length, 0, END_OF_BLOCK - 1, 0, 0));
             } else {
-                let step = if is_end(second) { END_OF_BLOCK } else { first_step(second) };
-                look(length, first_step(first) - 1, step, first_value(first), first_value(second))
-            };
-        }
+                let free = PEEK_BITS - length - size;
+                let seconds = &self.seconds[1 << free..2 << free];
+                for (raw, looks) in (0..).zip(looks.chunks_exact_mut(1 << free)) {
+                    let first = look(length + size, zeros, 0, value(raw, size), 0);
+                    for (entry, second) in looks.iter_mut().zip(seconds) {
+                        *entry = first + second;
+                    }
+                }
+            }
+        });
     }
 }
 
@@ -275,13 +302,9 @@ pub(super) fn difference(look: u16, bits: u64) -> i32 {
     extend(bits << code, size)
 }
 
-/// Calls `with` for each value of `size` bits behind a code, and for the looks that find both.
-fn for_each_value(code: u32, length: u32, size: u32, mut with: impl FnMut(Range<usize>, i32)) {
-    let free = PEEK_BITS - length - size;
-    for raw in 0..1_u32 << size {
-        let from = ((code << size | raw) << free) as usize;
-        with(from..from + (1 << free), extend(u64::from(raw) << (63 - size) << 1, size));
-    }
+/// The value that `size` bits say.
+fn value(raw: u32, size: u32) -> i32 {
+    extend(u64::from(raw) << (63 - size) << 1, size)
 }
 
 /// A table that is made from what a file says.

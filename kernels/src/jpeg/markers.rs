@@ -136,19 +136,44 @@ pub(crate) struct Header {
     huffman_now: [[Option<usize>; 4]; 2],
     quant_now: [Option<QuantTable>; 4],
     restart_now: u32,
+    /// How much of the file is looked at.
+    reach: Reach,
+}
+
+/// How much of a file [`Header`] looks at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Reach {
+    /// All of it.
+    #[default]
+    File,
+    /// All up to the frame header.
+    Frame,
+    /// All up to the data of the first scan, if that is sequential, of all components and without
+    /// restart markers.
+    Data,
 }
 
 impl Header {
     /// Parses a file up to its end marker.
     pub(crate) fn parse(&mut self, file: &[u8]) -> Result<(), Error> {
         self.clear();
-        self.walk(file, false)
+        self.walk(file)
+    }
+
+    /// Parses a file of which is known that it is whole and, if its first scan is of all
+    /// components, has no other. The data of such a scan are taken to reach to the end of the file,
+    /// and nobody looks through them for their end.
+    pub(crate) fn parse_known(&mut self, file: &[u8]) -> Result<(), Error> {
+        self.clear();
+        self.reach = Reach::Data;
+        self.walk(file)
     }
 
     /// Parses a file up to the frame header: [`Header::frame`] is all that is then of use.
     pub(crate) fn parse_frame_only(&mut self, file: &[u8]) -> Result<(), Error> {
         self.clear();
-        self.walk(file, true)
+        self.reach = Reach::Frame;
+        self.walk(file)
     }
 
     fn clear(&mut self) {
@@ -160,7 +185,7 @@ impl Header {
         *self = Self { huffman, scans, segments, ..Self::default() };
     }
 
-    fn walk(&mut self, file: &[u8], frame_only: bool) -> Result<(), Error> {
+    fn walk(&mut self, file: &[u8]) -> Result<(), Error> {
         if !file.starts_with(&[0xff, SOI]) {
             return Err(damaged(0, "it does not begin with a start marker"));
         }
@@ -206,12 +231,19 @@ impl Header {
                         return Err(damaged(start, "it has more than one frame header"));
                     }
                     self.frame = frame(marker, bytes, start)?;
-                    if frame_only {
+                    if self.reach == Reach::Frame {
                         return Ok(());
                     }
                 }
                 DAC => return Err(damaged(start, "arithmetic coding is not supported")),
-                SOS => at = self.scan(file, bytes, start, at)?,
+                SOS => {
+                    at = self.scan(file, bytes, start, at)?;
+                    if at == file.len() {
+                        // Its end was not looked for.
+                        self.end = at;
+                        return self.check_complete();
+                    }
+                }
                 // What a picture means is settled when its first scan begins.
                 _ if !self.scans.is_empty() => (),
                 APP0 => self.jfif |= bytes.len() >= 14 && bytes.starts_with(b"JFIF\0"),
@@ -352,7 +384,12 @@ impl Header {
         if count > 1 && blocks > 10 {
             return Err(damaged(at, "a scan has more than 10 blocks in an MCU"));
         }
-        let end = end_of_scan(file, data)?;
+        let is_known = self.reach == Reach::Data
+            && self.scans.is_empty()
+            && count == self.frame.count
+            && !progressive
+            && self.restart_now == 0;
+        let end = if is_known { file.len() } else { end_of_scan(file, data)? };
         let (first, last) = if progressive { (first, last) } else { (0, 63) };
         self.scans.push(Scan {
             all,

@@ -205,12 +205,13 @@ impl<'a> Sequential<'a> {
                 }
                 until = to.min((intervals + 1).saturating_mul(self.restart_interval));
             }
-            let mut cursor = self.cursor;
-            for mcu in cursor.mcu..until {
-                let done = self.mcu((mcu - origin) as usize, &mut cursor, target);
-                done.map_err(|problem| damaged(self.data_at + cursor.bits.offset(), problem))?;
+            // Apart from the DC values, which are indexed, the bits can stay in registers.
+            let Cursor { mut bits, mcu, mut dc } = self.cursor;
+            for mcu in mcu..until {
+                let done = self.mcu((mcu - origin) as usize, &mut bits, &mut dc, target);
+                done.map_err(|problem| damaged(self.data_at + bits.offset(), problem))?;
             }
-            self.cursor = Cursor { mcu: until, ..cursor };
+            self.cursor = Cursor { bits, mcu: until, dc };
         }
         if self.cursor.bits.is_overrun() {
             return Err(self.broken("the data end too early"));
@@ -230,14 +231,15 @@ impl<'a> Sequential<'a> {
     fn mcu(
         &self,
         mcu: usize,
-        cursor: &mut Cursor<'_>,
+        bits: &mut Bits<'_>,
+        dc: &mut [i32; COMPONENTS_MAX],
         target: &mut impl Target,
     ) -> Result<(), &'static str> {
         for unit in &self.units {
             let column = mcu * unit.h + unit.column;
             let (block, extent) = target.block(unit.component, column, unit.row);
-            let dc = &mut cursor.dc[unit.component];
-            *extent = decode_block(&mut cursor.bits, (unit.dc, unit.ac), dc, block)?;
+            let dc = &mut dc[unit.component];
+            *extent = decode_block(bits, (unit.dc, unit.ac), dc, block)?;
         }
         Ok(())
     }

@@ -22,7 +22,7 @@ fn decode(
     options: &DecodeOptions,
 ) -> Result<Rows, Error> {
     let mut rows = Vec::new();
-    decoder.open(encoded.bytes, options.on_error)?;
+    decoder.open(encoded, options.on_error)?;
     decoder.decode_opened(encoded, region, options, &mut |stripe| {
         assert_eq!(stripe.width, region.width as usize);
         for y in 0..stripe.rows {

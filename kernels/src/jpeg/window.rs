@@ -64,7 +64,9 @@ impl Window {
                 let stride = self.stride;
                 let (blocks, extents): (&[Block], &[u8]) = blocks.row(row);
                 match need.scale.transform() {
-                    Some(scale) => idct::scaled(cpu, scale, dequantiser, blocks, out, stride),
+                    Some(scale) => {
+                        idct::scaled(cpu, scale, dequantiser, blocks, extents, out, stride);
+                    }
                     None if fast => idct::ifast(cpu, dequantiser, blocks, extents, out, stride),
                     None => idct::islow(cpu, dequantiser, blocks, extents, out, stride),
                 }

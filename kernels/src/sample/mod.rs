@@ -146,7 +146,7 @@ impl SamplePreparer {
 
     /// Finds the stages of a sample by its size and its random draws.
     fn plan(&mut self, encoded: Encoded<'_>, id: SampleId) -> Result<TensorSpec, Error> {
-        let info = self.decoder.open(encoded.bytes, self.decode.on_error)?;
+        let info = self.decoder.open(encoded, self.decode.on_error)?;
         self.turn = match self.decode.orient {
             true => {
                 let orientation = self.decoder.opened_orientation(encoded.bytes)?;

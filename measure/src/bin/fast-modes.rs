@@ -1,8 +1,8 @@
 //! What the less exact ways to decode a JPEG cost and gain, on the pictures of a folder:
-//! `fast-modes DIR`.
+//! `fast-modes DIR [SIDE, 224]`.
 //!
-//! Each picture is cropped at random and resized to 224 x 224 (the recipe of the bench's rows
-//! called sample), exactly and in each fast mode, with equal draws. Errors are over all values.
+//! Each picture is cropped at random and resized to SIDE x SIDE (with 224 the recipe of the
+//! bench's rows called sample), exactly and in each fast mode, with equal draws. Errors are over all values.
 
 use anyhow::Context;
 use meetpoint_format::recipe::Recipe;
@@ -10,12 +10,13 @@ use meetpoint_kernels::{Cpu, SampleId, SamplePreparer};
 use meetpoint_measure::{jpeg_files, thread_ns};
 
 /// Modes by the keys of `decode`; the first is exact.
-const MODES: [(&str, &str); 5] = [
+const MODES: [(&str, &str); 6] = [
     ("exact", ""),
     ("scaled", "scaled = true\n"),
     ("fast_transform", "fast_transform = true\n"),
     ("smooth_chroma = false", "smooth_chroma = false\n"),
     ("scaled, smooth_chroma = false", "scaled = true\nsmooth_chroma = false\n"),
+    ("all three", "scaled = true\nfast_transform = true\nsmooth_chroma = false\n"),
 ];
 
 /// Times that every picture is prepared, each with another crop.
@@ -34,13 +35,14 @@ struct Mode {
 
 fn main() -> anyhow::Result<()> {
     let dir = std::env::args().nth(1).context("give a folder with JPEGs")?;
+    let side: u32 = std::env::args().nth(2).map_or(Ok(224), |side| side.parse())?;
     let files = jpeg_files(dir.as_ref())?;
     let cpu = Cpu::detect();
     let mut modes = Vec::new();
     for (name, keys) in MODES {
         let recipe = Recipe::from_toml(&format!(
             "[[operation]]\nname = \"decode\"\n{keys}\
-             [[operation]]\nname = \"random_resized_crop\"\nsize = 224\n"
+             [[operation]]\nname = \"random_resized_crop\"\nsize = {side}\n"
         ))?;
         let out = vec![0; recipe.output().map_or(0, |spec| spec.bytes())];
         let preparer = SamplePreparer::new(&recipe, cpu);

@@ -78,8 +78,8 @@ proptest! {
     ) {
         let dequantiser = Dequantiser::new(&table);
         for scale in [Scale::Four, Scale::Two, Scale::One] {
-            let made = |cpu: Cpu| run(scale.side(), &blocks, gap, |_, out, stride| {
-                scaled(cpu, scale, &dequantiser, &blocks, out, stride);
+            let made = |cpu: Cpu| run(scale.side(), &blocks, gap, |extents, out, stride| {
+                scaled(cpu, scale, &dequantiser, &blocks, extents, out, stride);
             });
             for cpu in golden::instruction_sets() {
                 prop_assert_eq!(made(cpu), made(Cpu::Portable), "{} {:?}", cpu.name(), scale);
@@ -87,7 +87,7 @@ proptest! {
         }
     }
 
-    /// The shortcuts for small extents give what the whole transform does.
+    /// The shortcuts for small extents give what the whole transforms do.
     #[test]
     fn a_larger_extent_changes_nothing(
         table in any_table(),
@@ -95,14 +95,34 @@ proptest! {
         more in vec(0..64u8, 10),
     ) {
         let dequantiser = Dequantiser::new(&table);
-        for cpu in golden::instruction_sets() {
-            let made = |raise: bool| run(8, &blocks, 0, |extents, out, stride| {
-                let raised: Vec<u8> =
-                    extents.iter().zip(&more).map(|(extent, more)| *extent.max(more)).collect();
-                let extents = if raise { &raised } else { extents };
+        type Transform<'a> = &'a dyn Fn(Cpu, &[u8], &mut [u8], usize);
+        let scales = [Scale::Four, Scale::Two, Scale::One];
+        let scaled = scales.map(|scale| {
+            let (dequantiser, blocks) = (&dequantiser, &blocks);
+            move |cpu: Cpu, extents: &[u8], out: &mut [u8], stride| {
+                scaled(cpu, scale, dequantiser, blocks, extents, out, stride);
+            }
+        });
+        let transforms: [(usize, Transform<'_>); 5] = [
+            (8, &|cpu, extents, out, stride| {
                 islow(cpu, &dequantiser, &blocks, extents, out, stride);
-            });
-            prop_assert_eq!(made(true), made(false), "{}", cpu.name());
+            }),
+            (8, &|cpu, extents, out, stride| {
+                ifast(cpu, &dequantiser, &blocks, extents, out, stride);
+            }),
+            (4, &scaled[0]),
+            (2, &scaled[1]),
+            (1, &scaled[2]),
+        ];
+        for cpu in golden::instruction_sets() {
+            for (side, transform) in transforms {
+                let made = |raise: bool| run(side, &blocks, 0, |extents, out, stride| {
+                    let raised: Vec<u8> =
+                        extents.iter().zip(&more).map(|(extent, more)| *extent.max(more)).collect();
+                    transform(cpu, if raise { &raised } else { extents }, out, stride);
+                });
+                prop_assert_eq!(made(true), made(false), "{} {}", cpu.name(), side);
+            }
         }
     }
 }
@@ -113,7 +133,7 @@ fn a_run_of_no_blocks_writes_nothing() {
     for cpu in golden::instruction_sets() {
         islow(cpu, &dequantiser, &[], &[], &mut [], 0);
         ifast(cpu, &dequantiser, &[], &[], &mut [], 0);
-        scaled(cpu, Scale::One, &dequantiser, &[], &mut [], 0);
+        scaled(cpu, Scale::One, &dequantiser, &[], &[], &mut [], 0);
     }
 }
 

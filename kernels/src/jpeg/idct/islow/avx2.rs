@@ -2,11 +2,11 @@
 #![expect(unsafe_code, reason = "loads and stores of vectors, and calls behind a CPU check")]
 
 use super::{
-    COLUMN_MAX, CORNER_EXTENT, EVEN_INNER, EVEN_OUTER, FIRST_SHIFT, ODD, ROUND_AND_LEVEL, SIDE,
-    flat_sample, portable,
+    COLUMN_MAX, EVEN_INNER, EVEN_OUTER, FIRST_SHIFT, ODD, ROUND_AND_LEVEL, SIDE, flat_sample,
+    portable,
 };
 use crate::jpeg::Block;
-use crate::jpeg::idct::store;
+use crate::jpeg::idct::{CORNER_EXTENT, store};
 use std::arch::x86_64::*;
 
 /// Blocks transformed at once.
@@ -64,7 +64,7 @@ type Samples = [__m256i; 4];
 
 /// Two blocks of one value each.
 #[target_feature(enable = "avx2")]
-fn flat(first: u8, last: u8) -> Samples {
+pub(in crate::jpeg::idct) fn flat(first: u8, last: u8) -> Samples {
     let row = _mm_unpacklo_epi64(_mm_set1_epi8(first as i8), _mm_set1_epi8(last as i8));
     [_mm256_broadcastsi128_si256(row); 4]
 }
@@ -138,15 +138,26 @@ pub(in crate::jpeg::idct) fn dequantised<const ROWS: usize>(
     let mut rows = [_mm256_setzero_si256(); ROWS];
     let mut magnitudes = _mm256_setzero_si256();
     for (index, row) in rows.iter_mut().enumerate() {
-        let at = index * SIDE;
-        let low = load(&first.0, at);
-        let both = _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(low), load(&last.0, at));
-        let factors = _mm256_broadcastsi128_si256(load(table, at));
-        *row = _mm256_mullo_epi16(both, factors);
+        let [values, factors] = both_blocks(table, first, last, index);
+        *row = _mm256_mullo_epi16(values, factors);
         magnitudes = _mm256_adds_epu16(magnitudes, _mm256_abs_epi16(*row));
     }
     let beyond = _mm256_subs_epu16(magnitudes, _mm256_set1_epi16(COLUMN_MAX));
     (_mm256_testz_si256(beyond, beyond) != 0).then_some(rows)
+}
+
+/// A row of both blocks, and their factors.
+#[target_feature(enable = "avx2")]
+pub(in crate::jpeg::idct) fn both_blocks(
+    table: &[i16; 64],
+    first: &Block,
+    last: &Block,
+    row: usize,
+) -> [__m256i; 2] {
+    let at = row * SIDE;
+    let low = _mm256_castsi128_si256(load(&first.0, at));
+    let values = _mm256_inserti128_si256::<1>(low, load(&last.0, at));
+    [values, _mm256_broadcastsi128_si256(load(table, at))]
 }
 
 /// Eight values of a block or a table.
@@ -240,14 +251,14 @@ pub(in crate::jpeg::idct) fn transpose(
 
 /// Columns 0 2 of four rows, from two rows of columns 0 2 1 3 in each argument.
 #[target_feature(enable = "avx2")]
-fn evens(rows01: __m256i, rows23: __m256i) -> __m256i {
+pub(in crate::jpeg::idct) fn evens(rows01: __m256i, rows23: __m256i) -> __m256i {
     let (first, second) = (_mm256_castsi256_ps(rows01), _mm256_castsi256_ps(rows23));
     _mm256_castps_si256(_mm256_shuffle_ps::<0b10_00_10_00>(first, second))
 }
 
 /// Columns 1 3 likewise.
 #[target_feature(enable = "avx2")]
-fn odds(rows01: __m256i, rows23: __m256i) -> __m256i {
+pub(in crate::jpeg::idct) fn odds(rows01: __m256i, rows23: __m256i) -> __m256i {
     let (first, second) = (_mm256_castsi256_ps(rows01), _mm256_castsi256_ps(rows23));
     _mm256_castps_si256(_mm256_shuffle_ps::<0b11_01_11_01>(first, second))
 }

@@ -4,11 +4,11 @@
 #![expect(unsafe_code, reason = "loads and stores of vectors, and calls behind a CPU check")]
 
 use super::{
-    COLUMN_MAX, CORNER_EXTENT, EVEN_INNER, EVEN_OUTER, FIRST_SHIFT, ODD, ROUND_AND_LEVEL, SIDE,
-    flat_sample, portable,
+    COLUMN_MAX, EVEN_INNER, EVEN_OUTER, FIRST_SHIFT, ODD, ROUND_AND_LEVEL, SIDE, flat_sample,
+    portable,
 };
 use crate::jpeg::Block;
-use crate::jpeg::idct::store;
+use crate::jpeg::idct::{CORNER_EXTENT, store};
 use std::arch::x86_64::*;
 
 /// Blocks transformed at once.

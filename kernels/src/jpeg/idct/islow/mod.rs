@@ -41,10 +41,6 @@ const SECOND_SHIFT: u32 = CONSTANT_BITS + BETWEEN_BITS + 3;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 const COLUMN_MAX: i16 = 2952;
 
-/// Last index in zigzag order up to which all coefficients lie in the 4x4 of lowest frequency.
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-const CORNER_EXTENT: u8 = 9;
-
 /// What added to column 0 between the passes rounds the second one and shifts its level by 128.
 ///
 /// That column counts 8,192-fold in every sum, so this is 2^17, half of what is shifted out, and

@@ -4,9 +4,9 @@
 //! sums are those of [`super::avx2`].
 #![expect(unsafe_code, reason = "loads and stores of vectors, and calls behind a CPU check")]
 
-use super::{COLUMN_MAX, CORNER_EXTENT, EVEN_INNER, FIRST_SHIFT, ODD, SIDE, flat_sample, portable};
+use super::{COLUMN_MAX, EVEN_INNER, FIRST_SHIFT, ODD, SIDE, flat_sample, portable};
 use crate::jpeg::Block;
-use crate::jpeg::idct::store;
+use crate::jpeg::idct::{CORNER_EXTENT, store};
 use std::arch::aarch64::*;
 
 /// Transforms a run of blocks. The caller has checked that it fits the output.

@@ -2,7 +2,7 @@
 //! `jpeg_idct_2x2` and `jpeg_idct_1x1`.
 //!
 //! The first two as libjpeg-turbo's SSE2 code does them, the last one as its C code: there is no
-//! other. There is vector code for 4x4; the others the compiler vectorises as far as it can.
+//! other. There is vector code for 4x4 and 2x2.
 #![cfg_attr(target_arch = "x86_64", expect(unsafe_code, reason = "calls behind a CPU check"))]
 
 #[cfg(target_arch = "x86_64")]
@@ -36,15 +36,19 @@ impl Scale {
 
 /// Dequantises and transforms a run of blocks side by side: block `i` fills columns `side * i` to
 /// `side * i + side` of `side` rows of `out`, which are `stride` bytes apart.
+///
+/// `extents[i]` is the index in zigzag order of the last coefficient of block `i` that is not 0,
+/// or any larger one: with too small an index the samples are unspecified.
 pub(crate) fn scaled(
     cpu: Cpu,
     scale: Scale,
     dequantiser: &Dequantiser,
     blocks: &[Block],
+    extents: &[u8],
     out: &mut [u8],
     stride: usize,
 ) {
-    check_run(blocks, blocks.len(), out, stride, scale.side());
+    check_run(blocks, extents.len(), out, stride, scale.side());
     assert!(cpu.is_available(), "this machine has no {}", cpu.name());
     let table = &dequantiser.islow;
     match cpu {
@@ -52,21 +56,15 @@ pub(crate) fn scaled(
         // SAFETY: a machine with AVX-512 has AVX2 too, and that it has one was just checked.
         Cpu::Avx2 | Cpu::Avx512 => unsafe {
             match scale {
-                Scale::Four => avx2::four(table, blocks, out, stride),
-                _ => run_avx2(scale, table, blocks, out, stride),
+                Scale::Four => avx2::four(table, blocks, extents, out, stride),
+                Scale::Two => avx2::two(table, blocks, extents, out, stride),
+                Scale::One => run(scale, table, blocks, out, stride),
             }
         },
         _ => run(scale, table, blocks, out, stride),
     }
 }
 
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-fn run_avx2(scale: Scale, table: &[i16; 64], blocks: &[Block], out: &mut [u8], stride: usize) {
-    run(scale, table, blocks, out, stride);
-}
-
-#[inline(always)]
 fn run(scale: Scale, table: &[i16; 64], blocks: &[Block], out: &mut [u8], stride: usize) {
     for (index, block) in blocks.iter().enumerate() {
         match scale {
@@ -74,6 +72,18 @@ fn run(scale: Scale, table: &[i16; 64], blocks: &[Block], out: &mut [u8], stride
             Scale::Two => store(&two(table, block), &mut out[index * 2..], stride),
             Scale::One => out[index] = one(table, block),
         }
+    }
+}
+
+/// The one sample, at 4x4 or 2x2, of a block of which only the mean is not 0.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+fn flat_sample(scale: Scale, table: &[i16; 64], block: &Block) -> u8 {
+    let mean = block.0[0].wrapping_mul(table[0]);
+    match scale {
+        // The first pass has 16 bits.
+        Scale::Four => sample(round::<5>(i32::from(mean << 2))),
+        _ => sample(round::<20>(i32::from(mean).wrapping_mul(1 << 17))),
     }
 }
 

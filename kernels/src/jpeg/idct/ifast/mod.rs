@@ -2,9 +2,11 @@
 //!
 //! Arai, Agui and Nakajima's transform, as libjpeg-turbo's SSE2 code does it: sums wrap, products
 //! keep their upper 16 bits. (The C code of libjpeg, with 32-bit sums and another rounding, gives
-//! other samples.) There is one piece of code, which the compiler vectorises for the instruction
-//! set that calls it.
+//! other samples.)
 #![cfg_attr(target_arch = "x86_64", expect(unsafe_code, reason = "calls behind a CPU check"))]
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
 
 use super::{Dequantiser, SIDE, check_run, store};
 use crate::Cpu;
@@ -63,27 +65,28 @@ pub(crate) fn ifast(
     let table = &dequantiser.ifast;
     match cpu {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: a machine with AVX-512 has AVX2 too, and that it has one was just checked.
-        Cpu::Avx2 | Cpu::Avx512 => unsafe { run_avx2(table, blocks, extents, out, stride) },
+        // SAFETY: a machine with AVX-512 has AVX2 too, and that it has one was just checked, as was
+        // that the run fits its output.
+        Cpu::Avx2 | Cpu::Avx512 => unsafe { avx2::run(table, blocks, extents, out, stride) },
         _ => run(table, blocks, extents, out, stride),
     }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-fn run_avx2(table: &[i16; 64], blocks: &[Block], extents: &[u8], out: &mut [u8], stride: usize) {
-    run(table, blocks, extents, out, stride);
 }
 
 #[inline(always)]
 fn run(table: &[i16; 64], blocks: &[Block], extents: &[u8], out: &mut [u8], stride: usize) {
     for (index, (block, extent)) in blocks.iter().zip(extents).enumerate() {
         let samples = match extent {
-            0 => [[sample(block.0[0].wrapping_mul(table[0])); SIDE]; SIDE],
+            0 => [[flat_sample(table, block); SIDE]; SIDE],
             _ => transform(table, block),
         };
         store(&samples, &mut out[index * SIDE..], stride);
     }
+}
+
+/// The one sample of a block of which only the mean is not 0.
+#[inline(always)]
+fn flat_sample(table: &[i16; 64], block: &Block) -> u8 {
+    sample(block.0[0].wrapping_mul(table[0]))
 }
 
 #[inline(always)]
