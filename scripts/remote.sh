@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Tests of sources in object stores and on web servers, against servers on this machine: s3s-fs for
-# S3 and a small web server with faults, both inside the tests; Azurite for Azure where npm is there
+# S3 and a small web server with faults and TLS, both inside the tests; Azurite for Azure where npm is there
 # to install it. Google's store has no server here that the client can be pointed to without TLS.
 #
 #     scripts/remote.sh [NAME OF A TEST]
@@ -20,5 +20,8 @@ if [ -z "${MEETPOINT_TEST_AZURITE:-}" ] && command -v npm >/dev/null; then
 fi
 [ -n "${MEETPOINT_TEST_AZURITE:-}" ] || echo "no npm: the test of Azure does nothing"
 
+cargo clippy -p meetpoint-datasets -p meetpoint-cli --features remote -- -D warnings
+cargo clippy -p meetpoint-tests --features remote --test remote -- -D warnings
+RUSTDOCFLAGS="-D warnings" cargo doc -p meetpoint-datasets --features remote --no-deps
 cargo test -p meetpoint-datasets --features remote --lib source::
 cargo test -p meetpoint-tests --features remote --test remote "$@"

@@ -1,7 +1,7 @@
 //! How fast a dataset opens, reads and finds keys: prints one JSON object for the bench that asks.
 //!
 //! ```text
-//! read_speed make DIR SAMPLES [PART_MIB]     a dataset of tiny samples, to open
+//! read_speed make DIR SAMPLES [PART_KIB]     a dataset of tiny samples, to open
 //! read_speed pack SRC DIR [decode]            a folder; headers are checked, or all is decoded
 //! read_speed open DIR                        milliseconds, median of 21
 //! read_speed sequential|mapped DIR [ROUNDS]  all samples in order
@@ -51,7 +51,7 @@ fn main() -> Result<(), Failure> {
         Ok(rest.get(index).map_or(Ok(other), |text| text.parse())?)
     };
     match mode.as_str() {
-        "make" => make(&path, number(0, 1_000_000)?, number(1, 256)?),
+        "make" => make(&path, number(0, 1_000_000)?, number(1, 256 << 10)?),
         "pack" => pack_folder(&path, rest),
         "open" => open(&path),
         "keys" => keys(&path),
@@ -60,9 +60,9 @@ fn main() -> Result<(), Failure> {
 }
 
 /// A dataset of samples of a few bytes.
-fn make(path: &Path, samples: u64, part_mib: u64) -> Result<(), Failure> {
+fn make(path: &Path, samples: u64, part_kib: u64) -> Result<(), Failure> {
     let options =
-        WriterOptions { part_bytes_target: part_mib << 20, force: true, ..Default::default() };
+        WriterOptions { part_bytes_target: part_kib << 10, force: true, ..Default::default() };
     let mut writer = Writer::create(path, Arc::new(Columns::images()), &options)?;
     for sample in 0..samples {
         let (key, image) = (format!("{sample:07}.jpg"), sample.to_le_bytes().to_vec());

@@ -305,6 +305,17 @@ pub enum Error {
     /// An image that a dataset cannot hold.
     #[error(transparent)]
     Row(meetpoint_format::dataset::DatasetError),
+    /// A limit of a sample's bytes that a dataset cannot keep.
+    #[error(
+        "--sample-bytes-max is {asked} bytes, and a sample of a dataset has at most {limit}; \
+         `meetpoint convert` takes longer ones"
+    )]
+    SampleLimit {
+        /// What was asked for.
+        asked: u64,
+        /// The most that a dataset holds.
+        limit: u64,
+    },
     /// A source elsewhere.
     #[error(transparent)]
     Remote(#[from] RemoteError),
@@ -325,6 +336,16 @@ pub enum Error {
     /// A dataset that does not read.
     #[error(transparent)]
     Dataset(#[from] meetpoint_prepare::Error),
+}
+
+impl Error {
+    /// What ended a transfer; being stopped is no failure of it.
+    pub(crate) fn of_remote(error: RemoteError) -> Self {
+        match error {
+            RemoteError::Interrupted => Self::Interrupted,
+            error => error.into(),
+        }
+    }
 }
 
 /// A name from a source as it is shown: its control characters escaped, since they would be orders

@@ -504,22 +504,39 @@ impl PartBytes for Counting<'_> {
 }
 
 #[test]
-fn opening_is_two_reads_a_part_and_entry_points_cost_no_read() {
+fn opening_is_one_read_a_part_and_entry_points_cost_no_read() {
     let rows: Vec<Row> = (0..700).map(row).collect();
     let (bytes, entry) = encode(&rows);
     let (manifest, memory) = (manifest(vec![entry], &rows), Memory(vec![bytes]));
     for granted in [0, 1 << 30] {
         let parts = Counting { parts: &memory, reads: std::cell::Cell::new(0) };
         let index = Index::open(manifest.clone(), &parts).unwrap();
-        assert_eq!(parts.reads.get(), 2, "the end of the file, and the footer");
+        assert_eq!(parts.reads.get(), 1, "the end of the file, with the footer");
         index.keep_entry_points(granted);
         for turn in 0..1400 {
             // Every sample twice, out of order: 37 and 700 have no common divisor.
             index.locate(turn * 37 % 700, &parts).unwrap();
         }
         // Three record batches: their message, what lies before the images, what lies behind.
-        assert_eq!(parts.reads.get(), 2 + 3 * 3, "{granted} bytes granted");
+        assert_eq!(parts.reads.get(), 1 + 3 * 3, "{granted} bytes granted");
     }
+}
+
+#[test]
+fn a_footer_that_one_read_does_not_hold_takes_a_second_one() {
+    let few = |index| Row { key: format!("{index}"), image: vec![1], ..Row::default() };
+    let rows: Vec<Row> = (0..200 * 256).map(few).collect();
+    let (bytes, entry) = encode(&rows);
+    let (manifest, memory) = (manifest(vec![entry], &rows), Memory(vec![bytes]));
+    let parts = Counting { parts: &memory, reads: std::cell::Cell::new(0) };
+    let index = Index::open(manifest.clone(), &parts).unwrap();
+    assert_eq!((parts.reads.get(), index.record_batches()), (2, 200));
+    assert_eq!(index.keys(199, &parts).unwrap()[255], "51199");
+    let mut damaged = memory.0[0].clone();
+    let place = damaged.len() - 5000;
+    damaged[place] ^= 1;
+    let error = Index::open(manifest, &Memory(vec![damaged])).unwrap_err().to_string();
+    assert!(error.contains("checksum"), "{error}");
 }
 
 #[test]

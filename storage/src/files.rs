@@ -1,8 +1,9 @@
 //! Plain random access to a fixed set of files: footers and tables, not samples.
 
 use crate::Error;
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// Longest text that a person writes.
@@ -55,10 +56,17 @@ impl FileSet {
 
 /// Opens a regular file for reading; anything else, such as a pipe, could block for ever.
 pub fn open_regular(path: &Path) -> io::Result<File> {
-    if std::fs::metadata(path)?.is_file() {
-        File::open(path)
-    } else {
-        Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"))
+    // Without waiting, even for the other end of a pipe. Regular files know no such thing.
+    let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+    let opened = OpenOptions::new().read(true).custom_flags(flags).open(path);
+    let is_regular = match &opened {
+        Ok(file) => file.metadata()?.is_file(),
+        // Sockets do not open at all.
+        Err(_) => path.metadata().map_or(true, |metadata| metadata.is_file()),
+    };
+    match is_regular {
+        true => opened,
+        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")),
     }
 }
 

@@ -35,6 +35,9 @@ pub(super) struct SourceArguments {
     /// Folder that file names in a table are relative to; else that of the table.
     #[arg(long, value_name = "FOLDER")]
     root: Option<PathBuf>,
+    /// Longest sample: longer ones do not read. What goes into a dataset has at most 256 MiB.
+    #[arg(long, default_value = "256MiB", value_name = "SIZE", value_parser = units::parse_bytes)]
+    sample_bytes_max: u64,
     /// Of a URL: folder for the objects that are held while they are read, which is removed at the
     /// end; without it, meetpoint in $XDG_CACHE_HOME or ~/.cache.
     #[arg(long, value_name = "FOLDER")]
@@ -63,6 +66,7 @@ impl SourceArguments {
             split: self.split.clone(),
             table: self.table.clone(),
             root: self.root.clone(),
+            sample_bytes_max: Some(self.sample_bytes_max),
             remote: RemoteOptions {
                 cache: self.cache.clone(),
                 cache_bytes: self.cache_size,

@@ -6,8 +6,9 @@ use crate::source::files::file_elsewhere;
 use crate::source::{Content, ContentKind, Item};
 use meetpoint_format::dataset::schema::{IMAGE_BYTES_MAX, KEY_BYTES_MAX};
 use meetpoint_kernels::{Picture, decode_into, jpeg, probe};
+use rustix::buffer::spare_capacity;
+use rustix::io::Errno;
 use std::fs::{File, Metadata, OpenOptions};
-use std::io::Read;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -161,8 +162,15 @@ fn read_file(path: &Path, listed: u64) -> Result<Option<Vec<u8>>, String> {
 /// Reads what `before` promised; `None` when the file is another at the end.
 fn read_unchanged(file: &File, before: &Metadata) -> std::io::Result<Option<Vec<u8>>> {
     let bytes = usize::try_from(before.len()).expect("at most IMAGE_BYTES_MAX");
-    let mut image = Vec::with_capacity(bytes + 1);
-    file.take(before.len() + 1).read_to_end(&mut image)?;
+    let mut image = Vec::with_capacity(bytes);
+    while image.len() < bytes {
+        // As much as there is at once; the readers of the standard library begin with 8 KiB.
+        match rustix::io::read(file, spare_capacity(&mut image)) {
+            Ok(0) => break,
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
     let after = file.metadata()?;
     let stamp = |metadata: &Metadata| (metadata.len(), metadata.mtime(), metadata.mtime_nsec());
     let is_same = image.len() == bytes && stamp(before) == stamp(&after);

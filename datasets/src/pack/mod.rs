@@ -20,6 +20,7 @@ use crate::writer::{PART_BYTES_TARGET, Recipe, TOOL};
 use crate::{Error, Writer, WriterOptions};
 use check::How;
 use keys::first_place;
+use meetpoint_format::dataset::schema::IMAGE_BYTES_MAX;
 use meetpoint_format::dataset::{Provenance, Stored};
 use pipeline::Passage;
 use rows::Rows;
@@ -188,6 +189,7 @@ pub fn pack(
     };
     Writer::may_write(to, &writer_options)?;
     refuse_in_place_elsewhere(from, options)?;
+    refuse_longer_samples(options)?;
     let location = Location::find(from, &options.source.remote)?;
     let stamp = location.stamp(&options.source);
     let open = || -> Result<Box<dyn Source>, Error> {
@@ -331,6 +333,16 @@ fn refuse_in_place_elsewhere(from: &Path, options: &PackOptions) -> Result<(), E
         problem: "what is indexed must lie on this machine; pack it instead, or fetch it first"
             .to_owned(),
     })
+}
+
+/// A dataset has a longest sample of its own.
+fn refuse_longer_samples(options: &PackOptions) -> Result<(), Error> {
+    match options.source.sample_bytes_max {
+        Some(asked) if asked > IMAGE_BYTES_MAX => {
+            Err(Error::SampleLimit { asked, limit: IMAGE_BYTES_MAX })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Everything that decides on the rows and parts.

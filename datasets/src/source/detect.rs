@@ -2,6 +2,7 @@
 //!
 //! This is the one place to register a kind of source.
 
+use super::limit::limited;
 use super::{
     Location, Source, SourceOptions, arrow, cifar, datadings, ffcv, folder, idx, mds, meetpoint,
     parquet, side_labels, table, tar, tfrecord, zip,
@@ -224,5 +225,6 @@ pub(super) fn open_here(
         })?,
     };
     let source = (kind.open)(path, options)?;
-    side_labels::named(source, kind.name, path)
+    let source = side_labels::named(source, kind.name, path)?;
+    Ok(limited(source, options.sample_bytes_max))
 }

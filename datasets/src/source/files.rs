@@ -1,5 +1,6 @@
 //! Opens the files of a source, wherever they are: here, or fetched when they are wanted.
 
+use super::RemoteError;
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -18,6 +19,11 @@ pub(crate) fn file_elsewhere(path: &Path) -> Option<io::Result<File>> {
     let found = None;
     let _ = path;
     found
+}
+
+/// Why an object elsewhere could not be fetched, where that is what an error is about.
+pub(crate) fn not_fetched(error: &io::Error) -> Option<RemoteError> {
+    error.get_ref()?.downcast_ref().cloned()
 }
 
 /// Sees to it that all files below a folder are here, and stay, for what opens them by itself.

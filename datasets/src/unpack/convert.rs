@@ -5,8 +5,8 @@ use super::{Kept, UnpackOptions, foreign};
 use crate::pack::keys::Keys;
 use crate::place::{Destination, Replace, Staging};
 use crate::sink::{self, SinkKind};
-use crate::source::files::open_regular;
-use crate::source::{Content, Entry, Item, Size, Source};
+use crate::source::files::{not_fetched, open_regular};
+use crate::source::{Content, Entry, Item, RemoteError, Size, Source};
 use crate::{Error, LeftOut, OnError};
 use std::io::Read;
 use std::os::unix::fs::FileExt;
@@ -169,6 +169,8 @@ fn read(job: Job) -> Outcome {
     let Item { key, whence, content, label, extra } = *item;
     match bytes_of(content) {
         Ok(file) => Outcome::Sample(Fed { key, label, extra, file, is_converted: false }),
+        // No word about the sample, which is as sound as it ever was.
+        Err(Unread::NotFetched(failure)) => Outcome::Broken(Error::of_remote(failure)),
         Err(Unread::Changed(path)) => Outcome::Broken(Error::SourceChanged { path }),
         Err(Unread::Failed(error)) => {
             Outcome::Damaged(LeftOut { path: whence.to_string(), reason: error.to_string() })
@@ -180,26 +182,37 @@ fn read(job: Job) -> Outcome {
 enum Unread {
     Failed(std::io::Error),
     Changed(PathBuf),
+    /// The object that it is in does not come.
+    NotFetched(RemoteError),
+}
+
+impl From<std::io::Error> for Unread {
+    fn from(error: std::io::Error) -> Self {
+        match not_fetched(&error) {
+            Some(failure) => Self::NotFetched(failure),
+            None => Self::Failed(error),
+        }
+    }
 }
 
 fn bytes_of(content: Content) -> Result<Vec<u8>, Unread> {
     match content {
         Content::Bytes(bytes) => Ok(bytes),
         Content::File { path, bytes } => {
-            let file = open_regular(&path).map_err(Unread::Failed)?;
+            let file = open_regular(&path)?;
             let mut read = Vec::with_capacity(usize::try_from(bytes).unwrap_or(0));
             // One byte more than it had when it was listed shows that it has grown.
-            file.take(bytes.saturating_add(1)).read_to_end(&mut read).map_err(Unread::Failed)?;
+            file.take(bytes.saturating_add(1)).read_to_end(&mut read)?;
             if read.len() as u64 == bytes { Ok(read) } else { Err(Unread::Changed(path)) }
         }
         Content::Range { file, offset, bytes } => {
-            let length = file.file.metadata().map_err(Unread::Failed)?.len();
+            let length = file.file.metadata()?.len();
             let end = offset.checked_add(bytes);
             if end.is_none_or(|end| end > length) {
                 return Err(Unread::Changed(file.path.clone()));
             }
             let mut read = vec![0; usize::try_from(bytes).expect("no longer than a file")];
-            file.file.read_exact_at(&mut read, offset).map_err(Unread::Failed)?;
+            file.file.read_exact_at(&mut read, offset)?;
             Ok(read)
         }
     }

@@ -1,17 +1,18 @@
 //! Rows into part files, each synced and with its SHA-256 when it is full.
 
 use super::journal::Journal;
+use super::part_file::{PartFile, Pieces};
 use crate::Error;
 use meetpoint_format::dataset::{Columns, DatasetError, PartEncoder, PartEntry, Row, part_name};
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 use std::fs::File;
-use std::io::{BufWriter, Read, Write};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Bytes that are gathered before they are written.
-const WRITE_BUFFER_BYTES: usize = 1 << 20;
+/// Bytes of a part that are read at once.
+const READ_BUFFER_BYTES: usize = 1 << 20;
 
 /// What was written.
 #[derive(Debug, Default)]
@@ -32,7 +33,9 @@ pub(super) struct Parts {
     folder: PathBuf,
     columns: Arc<Columns>,
     bytes_target: u64,
-    open: Option<PartEncoder<BufWriter<Hashing>>>,
+    open: Option<PartEncoder<PartFile>>,
+    /// What the open part does not have.
+    pieces: Pieces,
     written: WrittenParts,
 }
 
@@ -48,7 +51,8 @@ impl Parts {
         written: WrittenParts,
     ) -> Self {
         let folder = folder.to_path_buf();
-        Self { journal, folder, columns, bytes_target, open: None, written }
+        let pieces = Pieces::default();
+        Self { journal, folder, columns, bytes_target, open: None, pieces, written }
     }
 
     /// Adds a row, to the next part when this one is full; then `state` says where the caller is
@@ -71,11 +75,10 @@ impl Parts {
         let mut part = match self.open.take() {
             Some(part) => part,
             None => {
-                let file = File::create_new(&path)
+                let pieces = std::mem::take(&mut self.pieces);
+                let file = PartFile::create(&path, pieces)
                     .map_err(|source| Error::Write { path: path.clone(), source })?;
-                let sink = Hashing { file, hasher: Sha256::new() };
-                let sink = BufWriter::with_capacity(WRITE_BUFFER_BYTES, sink);
-                PartEncoder::new(sink, Arc::clone(&self.columns)).map_err(failed)?
+                PartEncoder::new(file, Arc::clone(&self.columns)).map_err(failed)?
             }
         };
         self.written.entry_points += u64::from(row.entry_points.is_some());
@@ -108,14 +111,14 @@ impl Parts {
         let path = self.path();
         let written = |source: std::io::Error| Error::Write { path: path.clone(), source };
         let finished = part.finish().map_err(|error| failure(&path, error))?;
-        let sink = finished.sink.into_inner().map_err(|error| written(error.into_error()))?;
-        sink.file.sync_all().map_err(written)?;
+        let (sha256, pieces) = finished.sink.finish().map_err(written)?;
+        self.pieces = pieces;
         self.written.entries.push(PartEntry {
             file: part_name(self.written.entries.len()),
             samples: finished.samples,
             bytes: finished.bytes,
             tail_crc32c: finished.tail_crc32c,
-            sha256: hexadecimal(&sink.hasher.finalize()),
+            sha256: hexadecimal(&sha256),
         });
         Ok(())
     }
@@ -124,7 +127,7 @@ impl Parts {
 /// The SHA-256 of everything in a file.
 pub(super) fn sha256_of(file: &mut File) -> std::io::Result<String> {
     let mut hasher = Sha256::new();
-    let mut buffer = vec![0; WRITE_BUFFER_BYTES];
+    let mut buffer = vec![0; READ_BUFFER_BYTES];
     loop {
         match file.read(&mut buffer)? {
             0 => return Ok(hexadecimal(&hasher.finalize())),
@@ -144,23 +147,5 @@ fn failure(path: &Path, error: DatasetError) -> Error {
     match error {
         DatasetError::Write(source) => Error::Write { path: path.to_path_buf(), source },
         error => Error::Row(error),
-    }
-}
-
-/// A file that knows the SHA-256 of what was written to it.
-struct Hashing {
-    file: File,
-    hasher: Sha256,
-}
-
-impl Write for Hashing {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        let count = self.file.write(bytes)?;
-        self.hasher.update(&bytes[..count]);
-        Ok(count)
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        self.file.flush()
     }
 }

@@ -1,6 +1,7 @@
 //! What is written: parts, sums, policies for unreadable files.
 
 use crate::support::{Bench, jpeg, names};
+use meetpoint_datasets::source::SourceOptions;
 use meetpoint_datasets::{Check, Error, OnError, PackOptions, pack, verify};
 use std::sync::atomic::Ordering;
 
@@ -55,6 +56,31 @@ fn an_image_cut_short_is_found_by_decoding_and_not_by_its_header() {
     bench.refuses("b.jpg: ");
     let options = PackOptions { check: Check::Header, ..PackOptions::default() };
     assert_eq!(bench.pack_with(&options).unwrap().samples, 2);
+}
+
+#[test]
+fn a_sample_above_the_limit_does_not_read_and_is_named() {
+    let bench = Bench::with_images(&["a.jpg", "b.jpg", "c.jpg"]);
+    let longer = jpeg(64, 64, 3);
+    bench.put("b.jpg", &longer);
+    let with = |limit: u64, on_error| PackOptions {
+        source: SourceOptions { sample_bytes_max: Some(limit), ..SourceOptions::default() },
+        on_error,
+        ..PackOptions::default()
+    };
+    let limit = longer.len() as u64 - 1;
+    let error = bench.pack_with(&with(limit, OnError::Fail)).unwrap_err().to_string();
+    let words = format!("b.jpg: {} bytes, the limit is {limit} (--sample-bytes-max)", limit + 1);
+    assert!(error.contains(&words) && error.contains("--on-error skip"), "{error}");
+    assert_eq!(bench.names(), ["in"]);
+    assert_eq!(bench.pack_with(&with(limit, OnError::Skip)).unwrap().samples, 2);
+    let force = PackOptions { force: true, ..with(limit + 1, OnError::Fail) };
+    assert_eq!(bench.pack_with(&force).unwrap().samples, 3);
+    let too_much = PackOptions { force: true, ..with((1 << 28) + 1, OnError::Fail) };
+    let Err(Error::SampleLimit { limit, .. }) = bench.pack_with(&too_much) else {
+        panic!("it is taken")
+    };
+    assert_eq!(limit, 1 << 28);
 }
 
 #[test]

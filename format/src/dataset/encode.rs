@@ -66,6 +66,8 @@ pub struct PartEncoder<W: Write> {
     head_crc32c: u32,
     record_batches: Vec<RecordBatchPlace>,
     pending: Vec<Row>,
+    /// Of the content of each, taken while that is still at hand for the processor.
+    pending_crc32c: Vec<u32>,
     pending_bytes: u64,
     samples: u64,
     /// Whether content stays where it lies, so that only its checksum is written.
@@ -98,6 +100,7 @@ impl<W: Write> PartEncoder<W> {
             head_crc32c,
             record_batches: Vec::new(),
             pending: Vec::new(),
+            pending_crc32c: Vec::new(),
             pending_bytes: 0,
             samples: 0,
         })
@@ -125,6 +128,7 @@ impl<W: Write> PartEncoder<W> {
         }
         self.pending_bytes += bytes;
         self.samples += 1;
+        self.pending_crc32c.push(crc32c(&row.image));
         self.pending.push(row);
         Ok(())
     }
@@ -161,9 +165,10 @@ impl<W: Write> PartEncoder<W> {
 
     fn write_record_batch(&mut self) -> Result<(), DatasetError> {
         let rows = std::mem::take(&mut self.pending);
+        let crc32c_of_rows = std::mem::take(&mut self.pending_crc32c);
         self.pending_bytes = 0;
         let extra = encode_extra::encode(&self.columns, &rows)?;
-        let core = CoreBuffers::of(&rows, self.in_place);
+        let core = CoreBuffers::of(&rows, &crc32c_of_rows, self.in_place);
         if self.in_place {
             self.left_bytes += rows.iter().map(|row| row.image.len() as u64).sum::<u64>();
         }
@@ -257,13 +262,14 @@ struct CoreBuffers {
 }
 
 impl CoreBuffers {
-    /// Without the content of the rows where that stays `in_place`.
-    fn of(rows: &[Row], in_place: bool) -> Self {
+    /// Without the content of the rows, of these checksums, where that stays `in_place`.
+    fn of(rows: &[Row], crc32c: &[u32], in_place: bool) -> Self {
         let mut key_offsets = 0_i32.to_le_bytes().to_vec();
         let mut keys = Vec::new();
         let mut image_offsets = 0_i64.to_le_bytes().to_vec();
         let mut image_bytes = 0_u64;
-        let (mut labels, mut crcs) = (Vec::new(), Vec::new());
+        let mut labels = Vec::new();
+        let crcs = crc32c.iter().flat_map(|crc| crc.to_le_bytes()).collect();
         let mut entry_offsets = 0_i32.to_le_bytes().to_vec();
         let mut entries = Vec::new();
         for row in rows {
@@ -274,7 +280,6 @@ impl CoreBuffers {
             let end = i64::try_from(image_bytes).expect("images are in memory, so below 2^63");
             image_offsets.extend_from_slice(&end.to_le_bytes());
             labels.extend_from_slice(&row.label.unwrap_or(0).to_le_bytes());
-            crcs.extend_from_slice(&crc32c(&row.image).to_le_bytes());
             entries.extend_from_slice(row.entry_points.as_deref().unwrap_or_default());
             let end = i32::try_from(entries.len()).expect("bounded by RECORD_BATCH_BYTES");
             entry_offsets.extend_from_slice(&end.to_le_bytes());

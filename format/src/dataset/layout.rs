@@ -37,6 +37,8 @@ const RECORD_BATCHES_KEY: &str = "meetpoint.record_batches";
 const EXTRA_COLUMNS_KEY: &str = "meetpoint.extra_columns";
 /// Longest footer: room for a million record batches without further columns.
 pub(super) const FOOTER_BYTES_MAX: u64 = 1 << 26;
+/// Bytes at the end of a part that are read at once: most tails have fewer.
+const TAIL_READ_BYTES: u64 = 1 << 12;
 /// Length and magic number after the footer.
 const FOOTER_SUFFIX_BYTES: u64 = 10;
 
@@ -110,8 +112,10 @@ impl PartLayout {
         if bytes < least {
             return Err(broken(format!("{bytes} bytes are too few for an Arrow IPC file")));
         }
-        let mut suffix = [0; FOOTER_SUFFIX_BYTES as usize];
-        read(bytes - FOOTER_SUFFIX_BYTES, &mut suffix)?;
+        let at_once = bytes.min(TAIL_READ_BYTES);
+        let mut end = vec![0; usize::try_from(at_once).expect("at most TAIL_READ_BYTES")];
+        read(bytes - at_once, &mut end)?;
+        let (rest, suffix) = end.split_at(end.len() - FOOTER_SUFFIX_BYTES as usize);
         let (length, magic) = suffix.split_at(4);
         if magic != TAIL_MAGIC {
             return Err(broken("does not end as an Arrow IPC file does".to_owned()));
@@ -121,11 +125,20 @@ impl PartLayout {
             .ok()
             .filter(|length| (1..=(bytes - least).min(FOOTER_BYTES_MAX)).contains(length))
             .ok_or_else(|| broken(format!("a footer of {length} bytes at the end of {bytes}")))?;
-        let tail_start = bytes - FOOTER_SUFFIX_BYTES - footer_bytes - END_OF_STREAM.len() as u64;
-        let mut tail =
-            vec![0; usize::try_from(bytes - tail_start).expect("bounded by FOOTER_BYTES_MAX")];
-        read(tail_start, &mut tail)?;
-        let got = crc32c(&tail);
+        let before_footer = footer_bytes + END_OF_STREAM.len() as u64;
+        let tail_start = bytes - FOOTER_SUFFIX_BYTES - before_footer;
+        let before_footer = usize::try_from(before_footer).expect("bounded by FOOTER_BYTES_MAX");
+        let longer;
+        let tail = match rest.len().checked_sub(before_footer) {
+            Some(start) => &end[start..],
+            None => {
+                let mut all = vec![0; before_footer + FOOTER_SUFFIX_BYTES as usize];
+                read(tail_start, &mut all)?;
+                longer = all;
+                &longer
+            }
+        };
+        let got = crc32c(tail);
         if got != entry.tail_crc32c {
             return Err(broken(format!(
                 "the footer (bytes {tail_start} to {bytes}) has checksum {got:#010x}, \
@@ -133,7 +146,7 @@ impl PartLayout {
                 entry.tail_crc32c
             )));
         }
-        parse(&tail, tail_start..bytes, entry).map_err(broken)
+        parse(tail, tail_start..bytes, entry).map_err(broken)
     }
 }
 
@@ -236,8 +249,11 @@ fn parse_extra(item: &str) -> Option<Vec<u32>> {
 }
 
 fn parse_crc32c(digits: &str) -> Option<u32> {
-    let plain = digits.len() == 8 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
-    plain.then(|| u32::from_str_radix(digits, 16).ok()).flatten()
+    if digits.len() != 8 {
+        return None;
+    }
+    let mut digits = digits.bytes().map(|byte| char::from(byte).to_digit(16));
+    digits.try_fold(0, |value, digit| Some(value << 4 | digit?))
 }
 
 /// The flatbuffer of a footer.

@@ -106,17 +106,26 @@ pub(super) fn check(found: arrow_ipc::Schema<'_>) -> Result<(u32, Columns), Stri
 
 /// The columns of a part from version 3 on: kind and name of the content, what comes after.
 fn further(found: arrow_ipc::Schema<'_>) -> Result<Columns, String> {
-    let schema = arrow_ipc::convert::try_fb_to_schema(found).map_err(|error| error.to_string())?;
-    let content = schema.field(1);
-    let said = content.metadata().get(KIND_KEY).map(String::as_str);
+    let fields = found.fields().ok_or("schema has no columns")?;
+    let content = fields.get(1);
+    let mut pairs = content.custom_metadata().into_iter().flatten().rev();
+    let said = pairs.find(|pair| pair.key() == Some(KIND_KEY)).and_then(|pair| pair.value());
     let kind = ContentKind::ALL.into_iter().find(|kind| Some(kind.name()) == said);
     let kind = kind.ok_or_else(|| {
         let said = said.unwrap_or_default();
         format!("column 1 has `{KIND_KEY}` {said:?}, expected image, audio, text, bytes or none")
     })?;
-    let extra: Vec<_> = schema.fields().iter().skip(COLUMNS.len()).cloned().collect();
-    let name = content.name().clone();
-    let columns = Columns { kind, name, extra: Arc::new(Schema::new(extra)) };
+    // Opening comes here for each part, so what has no further columns is not converted.
+    let extra = match fields.len() > COLUMNS.len() {
+        false => Schema::empty(),
+        true => {
+            let schema = arrow_ipc::convert::try_fb_to_schema(found);
+            let schema = schema.map_err(|error| error.to_string())?;
+            Schema::new(schema.fields().iter().skip(COLUMNS.len()).cloned().collect::<Vec<_>>())
+        }
+    };
+    let name = content.name().unwrap_or_default().to_owned();
+    let columns = Columns { kind, name, extra: Arc::new(extra) };
     columns.check()?;
     Ok(columns)
 }

@@ -158,6 +158,28 @@ fn options_that_make_no_sense_are_wrong_usage() {
 }
 
 #[test]
+fn a_sample_above_the_limit_is_named_by_every_command_that_reads_a_source() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = pictures(folder.path(), 4);
+    std::fs::write(source.join("cat/long.jpg"), vec![7; 60_000]).unwrap();
+    let limit = ["--sample-bytes-max", "50kB"];
+    let words = ["cat/long.jpg", "60000 bytes, the limit is 50000", "--on-error skip"];
+    for command in [
+        &["pack", "pictures", "to", "--check", "header"][..],
+        &["index", "pictures", "to", "--check", "header"],
+        &["convert", "pictures", "to", "--to", "webdataset"],
+    ] {
+        run(folder.path(), &[command, &limit].concat()).refused(&words);
+        assert!(!folder.path().join("to").exists());
+        let skip = [command, &limit, &["--on-error", "skip", "--json"]].concat();
+        assert_eq!(json(run(folder.path(), &skip))["samples"], 4, "{command:?}");
+        std::fs::remove_dir_all(folder.path().join("to")).unwrap();
+    }
+    let more = ["pack", "pictures", "to", "--sample-bytes-max", "1GiB"];
+    run(folder.path(), &more).refused(&["268435456", "meetpoint convert"]);
+}
+
+#[test]
 fn names_that_are_not_utf_8_are_left_out_and_named() {
     use std::os::unix::ffi::OsStrExt;
     let folder = tempfile::tempdir().unwrap();

@@ -42,6 +42,27 @@ fn a_server_that_always_fails_is_told_with_its_status() {
 }
 
 #[test]
+fn a_convert_tells_what_could_not_be_fetched_and_blames_no_sample() {
+    let folder = tempfile::tempdir().unwrap();
+    let web = Web::start();
+    web.put_all("/photos", &pictures(&folder.path().join("photos"), 6));
+    let url = format!("{}/photos/", web.url);
+    let convert = |to: &str| {
+        let arguments = ["convert", &url, to, "--cache", "cache", "--to", "webdataset"];
+        let skip = ["--on-error", "skip"];
+        run(program(folder.path(), &[&arguments[..], &skip[..]].concat()))
+    };
+    web.fault("/photos/cat/2.jpg", Fault { status: Some((500, ALWAYS)), ..Fault::default() });
+    let said = convert("there");
+    assert!(!said.stderr.contains("convert"), "{}", said.stderr);
+    said.refused(&[&format!("{url}cat/2.jpg"), "HTTP status 500", "try again later"]);
+    assert!(!folder.path().join("there").exists());
+    assert_cache_is_empty(folder.path());
+    web.fault("/photos/cat/2.jpg", Fault::default());
+    convert("there").success();
+}
+
+#[test]
 fn a_transfer_that_is_cut_goes_on_where_it_ended() {
     let folder = tempfile::tempdir().unwrap();
     let web = with_shard(folder.path());

@@ -6,4 +6,5 @@ mod faults;
 mod s3;
 mod sources;
 mod support;
+mod tls;
 mod web;

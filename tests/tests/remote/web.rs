@@ -2,7 +2,7 @@
 
 use crate::support::{CACHE, Said, program, run};
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -45,13 +45,32 @@ pub(crate) struct Web {
 
 impl Web {
     pub(crate) fn start() -> Self {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
+        let (listener, port) = listener();
+        Self::over(listener, format!("http://127.0.0.1:{port}"), |stream, state| {
+            serve(stream, state)
+        })
+    }
+
+    /// One that speaks TLS, as `localhost`.
+    pub(crate) fn start_tls(config: Arc<rustls::ServerConfig>) -> Self {
+        let (listener, port) = listener();
+        Self::over(listener, format!("https://localhost:{port}"), move |stream, state| {
+            let connection = rustls::ServerConnection::new(Arc::clone(&config));
+            let connection = connection.map_err(std::io::Error::other)?;
+            serve(rustls::StreamOwned::new(connection, stream), state)
+        })
+    }
+
+    fn over(
+        listener: TcpListener,
+        url: String,
+        serve: impl Fn(TcpStream, &Mutex<State>) -> std::io::Result<()> + Send + Sync + 'static,
+    ) -> Self {
         let state = Arc::new(Mutex::new(State::default()));
-        let shared = Arc::clone(&state);
+        let (shared, serve) = (Arc::clone(&state), Arc::new(serve));
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let shared = Arc::clone(&shared);
+                let (shared, serve) = (Arc::clone(&shared), Arc::clone(&serve));
                 // A client that leaves is no failure.
                 std::thread::spawn(move || drop(serve(stream, &shared)));
             }
@@ -100,8 +119,14 @@ impl Web {
     }
 }
 
-fn serve(stream: TcpStream, shared: &Mutex<State>) -> std::io::Result<()> {
-    let mut reader = BufReader::new(stream.try_clone()?);
+fn listener() -> (TcpListener, u16) {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    (listener, port)
+}
+
+fn serve(stream: impl Read + Write, shared: &Mutex<State>) -> std::io::Result<()> {
+    let mut reader = BufReader::new(stream);
     let mut line = String::new();
     while reader.read_line(&mut line)? > 0 {
         let mut words = line.split_whitespace().map(str::to_owned);
@@ -122,7 +147,9 @@ fn serve(stream: TcpStream, shared: &Mutex<State>) -> std::io::Result<()> {
         line.clear();
         let request = (method, path, range);
         shared.lock().unwrap().requests.push(request.clone());
-        if !answer(&stream, &request, shared)? {
+        let goes_on = answer(reader.get_mut(), &request, shared)?;
+        reader.get_mut().flush()?;
+        if !goes_on {
             return Ok(());
         }
     }
@@ -131,7 +158,7 @@ fn serve(stream: TcpStream, shared: &Mutex<State>) -> std::io::Result<()> {
 
 /// Answers; `false` where the connection is to end.
 fn answer(
-    mut to: &TcpStream,
+    to: &mut impl Write,
     (method, path, range): &(String, String, Option<String>),
     shared: &Mutex<State>,
 ) -> std::io::Result<bool> {
@@ -187,6 +214,7 @@ fn answer(
     let modified = "Last-Modified: Sun, 22 Nov 2026 05:00:00 GMT";
     write!(to, "Content-Length: {}\r\nETag: \"{tag}\"\r\n{modified}\r\n\r\n", bytes.len())?;
     if stalls {
+        to.flush()?;
         std::thread::sleep(std::time::Duration::from_secs(600));
     }
     if !is_head {

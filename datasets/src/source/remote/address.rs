@@ -85,11 +85,9 @@ fn path_of(url: &Url) -> String {
 fn parse_one(text: &str) -> Result<(Url, Scheme, Key), String> {
     let url = Url::parse(text).map_err(|error| format!("no URL: {error}; known are {KNOWN}"))?;
     let unknown = || format!("a URL of another kind; known are {KNOWN}");
-    let (scheme, key) = match ObjectStoreSchemes::of(&url) {
-        Ok(found) => found,
-        Err(object_store::Error::Generic { .. }) => return Err(unknown()),
-        Err(error) => return Err(error.to_string()),
-    };
+    // It is either of no store that is known, or has a path that cannot be a name in one.
+    let why_not = |_| Key::from_url_path(url.path()).err().map_or_else(unknown, |e| e.to_string());
+    let (scheme, key) = Scheme::parse(&url).map_err(why_not)?;
     if matches!(scheme, Scheme::Local | Scheme::Memory) {
         return Err(if url.scheme() == "file" {
             "a file on this machine; name its path".to_owned()
@@ -109,16 +107,6 @@ fn parse_one(text: &str) -> Result<(Url, Scheme, Key), String> {
         return Err(problem.to_owned());
     }
     Ok((url, scheme, key))
-}
-
-/// Tells the kinds of stores apart.
-struct ObjectStoreSchemes;
-
-impl ObjectStoreSchemes {
-    fn of(url: &Url) -> Result<(Scheme, Key), object_store::Error> {
-        let (scheme, key) = Scheme::parse(url)?;
-        Ok((scheme, key))
-    }
 }
 
 #[cfg(test)]

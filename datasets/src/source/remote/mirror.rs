@@ -448,16 +448,6 @@ impl Shared {
     }
 }
 
-impl Error {
-    /// What ended a transfer; being stopped is no failure of it.
-    fn of_remote(error: RemoteError) -> Self {
-        match error {
-            RemoteError::Interrupted => Self::Interrupted,
-            error => error.into(),
-        }
-    }
-}
-
 impl State {
     fn new(objects: usize) -> Self {
         Self {

@@ -1,0 +1,42 @@
+//! The longest sample of a source: what is longer does not read.
+
+use super::{Entry, Finished, Size, Source, SourceSchema};
+use crate::{Error, LeftOut};
+use meetpoint_format::dataset::schema::IMAGE_BYTES_MAX;
+
+/// A source whose samples have at most so many bytes of content; those that a dataset may have
+/// where nothing is said.
+pub(super) fn limited(source: Box<dyn Source>, bytes_max: Option<u64>) -> Box<dyn Source> {
+    Box::new(Limited { source, bytes_max: bytes_max.unwrap_or(IMAGE_BYTES_MAX) })
+}
+
+struct Limited {
+    source: Box<dyn Source>,
+    bytes_max: u64,
+}
+
+impl Source for Limited {
+    fn schema(&self) -> &SourceSchema {
+        self.source.schema()
+    }
+
+    fn size(&self) -> Size {
+        self.source.size()
+    }
+
+    fn next(&mut self) -> Result<Option<Entry>, Error> {
+        let limit = self.bytes_max;
+        Ok(self.source.next()?.map(|entry| match entry {
+            Entry::Sample(item) if item.content.bytes() > limit => {
+                let bytes = item.content.bytes();
+                let reason = format!("{bytes} bytes, the limit is {limit} (--sample-bytes-max)");
+                Entry::Unreadable(LeftOut { path: item.name(), reason })
+            }
+            other => other,
+        }))
+    }
+
+    fn finish(&mut self) -> Result<Finished, Error> {
+        self.source.finish()
+    }
+}
