@@ -153,8 +153,9 @@ fn a_picture_of_one_pixel_stays_small() {
     let mut frame = frame(1, 1, &[(1, 1)]);
     frame.quant_tables.truncate(1);
     let coefficients = coefficients(&frame, Look::Empty, 1);
-    for form in FORMS {
-        let packed = pack(form, &frame, &coefficients, &[]).unwrap();
+    // Choosing codes for the compact form is work that takes Miri minutes.
+    for form in if cfg!(miri) { &FORMS[..1] } else { &FORMS[..] } {
+        let packed = pack(*form, &frame, &coefficients, &[]).unwrap();
         assert!(packed.len() <= 96, "{form:?} takes {} bytes", packed.len());
         assert_eq!(unpack_all(&packed, Cpu::Portable).unwrap().0, coefficients);
     }
