@@ -2,7 +2,8 @@
 //! `fast-modes DIR [SIDE, 224]`.
 //!
 //! Each picture is cropped at random and resized to SIDE x SIDE (with 224 the recipe of the
-//! bench's rows called sample), exactly and in each fast mode, with equal draws. Errors are over all values.
+//! bench's rows called sample), exactly and in each fast mode, with equal draws. Errors are over
+//! all values.
 
 use anyhow::Context;
 use meetpoint_format::recipe::Recipe;

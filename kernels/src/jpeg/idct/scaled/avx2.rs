@@ -249,7 +249,8 @@ fn samples_of_two(table: &[i16; 64], first: &Block, last: &Block) -> [[u8; 4]; 2
     let means = _mm256_add_epi32(means, _mm256_set1_epi32(1 << 19));
     let left = _mm256_srai_epi32::<20>(_mm256_add_epi32(means, odds));
     let right = _mm256_srai_epi32::<20>(_mm256_sub_epi32(means, odds));
-    // Left and right of the upper row and of the lower one, clamped to -128..=127; then 128 is added.
+    // Left and right of the upper row and of the lower one, clamped to -128..=127; then 128 is
+    // added.
     let words = _mm256_packs_epi32(_mm256_unpacklo_epi32(left, right), zero);
     let bytes = _mm256_packs_epi16(words, zero);
     let bytes = _mm256_xor_si256(bytes, _mm256_set1_epi8(i8::MIN));
