@@ -88,9 +88,9 @@ pub(crate) fn of_prepare(py: Python<'_>, error: &PrepareError) -> PyErr {
         PrepareError::Open { path, .. } | PrepareError::NotADataset { path, .. } => {
             raise(py, "DatasetError", &message, at(path))
         }
-        PrepareError::Dataset { path, .. } | PrepareError::ReadTimeout { path, .. } => {
-            raise(py, "DatasetError", &message, at(path))
-        }
+        PrepareError::Dataset { path, .. }
+        | PrepareError::ReadTimeout { path, .. }
+        | PrepareError::NotMapped { root: path } => raise(py, "DatasetError", &message, at(path)),
         PrepareError::ChecksumMismatch { .. }
         | PrepareError::Sample { .. }
         | PrepareError::Read { .. }

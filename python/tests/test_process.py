@@ -100,8 +100,8 @@ def test_ctrl_c_ends_a_wait_and_leaves_nothing(dataset: str, runtime_folder: Pat
 import signal
 signal.signal(signal.SIGINT, signal.default_int_handler)
 loader = make(faults=("stall@1",), stall_timeout=600.0)
-print(*loader.device_processes)
 try:
+    print(*loader.device_processes)
     next(iter(loader))
 except KeyboardInterrupt:
     print("interrupted")
