@@ -90,6 +90,7 @@ pub(crate) fn of_prepare(py: Python<'_>, error: &PrepareError) -> PyErr {
         }
         PrepareError::Dataset { path, .. }
         | PrepareError::ReadTimeout { path, .. }
+        | PrepareError::NoRoot { root: path, .. }
         | PrepareError::NotMapped { root: path } => raise(py, "DatasetError", &message, at(path)),
         PrepareError::ChecksumMismatch { .. }
         | PrepareError::Sample { .. }
