@@ -77,9 +77,34 @@ pub fn show_bytes(bytes: u64) -> String {
     format!("{bytes} bytes")
 }
 
+/// As [`show_bytes`], and never less than there are: for "set it to so much or more".
+pub fn show_bytes_at_least(bytes: u64) -> String {
+    // A tenth of the unit that it is shown in; it is exact where that is whole.
+    let shift = [40, 30, 20, 10].into_iter().find(|shift| bytes >= 1 << shift);
+    let Some(unit) = shift.map(|shift| 1_u64 << shift).filter(|unit| !bytes.is_multiple_of(*unit))
+    else {
+        return show_bytes(bytes);
+    };
+    let tenths = (u128::from(bytes) * 10).div_ceil(u128::from(unit));
+    let name = show_bytes(unit);
+    let name = name.trim_start_matches("1 ");
+    format!("{}.{} {name}", tenths / 10, tenths % 10)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_enough_is_never_rounded_down() {
+        assert_eq!(show_bytes_at_least(96 << 10), "96 KiB");
+        assert_eq!(show_bytes_at_least(7_270_400), "7.0 MiB");
+        assert_eq!(show_bytes_at_least(1000), "1000 bytes");
+        for bytes in [1025, 1_238_999, (3 << 30) / 2, (7 << 30) + 1] {
+            let shown = show_bytes_at_least(bytes);
+            assert!(parse_bytes(&shown).unwrap() >= bytes, "{bytes}: {shown}");
+        }
+    }
 
     #[test]
     fn quantities_are_read_as_people_write_them() {

@@ -4,7 +4,7 @@ use crate::collective::CollectiveError;
 use crate::job::JobError;
 use meetpoint_format::batching::BatchingError;
 use meetpoint_format::holders::HoldersError;
-use meetpoint_format::units::show_bytes;
+use meetpoint_format::units::{show_bytes, show_bytes_at_least};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -109,7 +109,8 @@ pub enum Error {
     #[error(
         "spool quota of {} is too small: a slot takes {} and {least} are needed at the least; \
          set the quota to {} or more, or make batches smaller",
-        show_bytes(*quota_bytes), show_bytes(*slot_bytes), show_bytes(least * slot_bytes)
+        show_bytes(*quota_bytes), show_bytes(*slot_bytes),
+        show_bytes_at_least(least * slot_bytes)
     )]
     QuotaTooSmall {
         /// As given.

@@ -25,7 +25,7 @@ use crate::ring::Ring;
 use crate::worker::HostPreparer;
 use crate::{Error, StopHandle, worker};
 use meetpoint_format::recipe::TensorSpec;
-use meetpoint_format::units::show_bytes;
+use meetpoint_format::units::show_bytes_at_least;
 use meetpoint_prepare::Job;
 use meetpoint_scheduler::{BatchIndex, Common, Config, DeviceId, Learned, Level, Record, Source};
 use saving::Saving;
@@ -133,7 +133,7 @@ impl Loader {
                 "reuse keeps no batch of {name}: its spool has {} slots; raise spool.quota to {} \
                  or more",
                 spool.slots,
-                show_bytes(quota)
+                show_bytes_at_least(quota)
             ),
             false => format!("reuse keeps no batch of {name}: an epoch has too few batches"),
         });
