@@ -67,18 +67,18 @@ impl Dataset {
         py: Python<'py>,
         sample: u64,
     ) -> PyResult<(String, Bound<'py, PyBytes>, Option<i32>)> {
-        let (key, location) =
-            self.read(py, sample, |dataset| Ok((dataset.key(sample)?, dataset.locate(sample)?)))?;
-        let failed = |error: meetpoint_prepare::Error| errors::of_prepare(py, &error);
-        let file = match &self.mapped {
-            Some(mapped) => {
-                let stored = py.detach(|| mapped.sample(sample)).map_err(failed)?.1;
-                let original = self.dataset.file_of(sample, &location, stored);
-                PyBytes::new(py, &original.map_err(failed)?)
-            }
-            None => self.read_file(py, sample, &location)?,
+        let key = self.key(py, sample)?;
+        let Some(mapped) = &self.mapped else {
+            let location = self.read(py, sample, |dataset| dataset.locate(sample))?;
+            let file = self.read_file(py, sample, &location)?;
+            return Ok((key, file, location.label));
         };
-        Ok((key, file, location.label))
+        let (location, original) = self.read(py, sample, |dataset| {
+            let (location, stored) = mapped.sample(sample)?;
+            let original = dataset.file_of(sample, &location, stored)?;
+            Ok((location, original))
+        })?;
+        Ok((key, PyBytes::new(py, &original), location.label))
     }
 
     #[getter]
@@ -127,11 +127,11 @@ impl Dataset {
     }
 
     /// Reads something of a sample that there is, while other threads run.
-    fn read<T: Send>(
-        &self,
+    fn read<'a, T: Send>(
+        &'a self,
         py: Python<'_>,
         sample: u64,
-        read: impl FnOnce(&HostDataset) -> Result<T, meetpoint_prepare::Error> + Send,
+        read: impl FnOnce(&'a HostDataset) -> Result<T, meetpoint_prepare::Error> + Send,
     ) -> PyResult<T> {
         let samples = self.dataset.len();
         if sample >= samples {

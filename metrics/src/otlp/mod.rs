@@ -80,12 +80,12 @@ impl Exporter {
         let timeout = Settings::timeout(of_environment);
         let resource = settings.resource(of_environment);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let client = sender::client(settings.endpoint.as_deref(), timeout, &runtime)?;
+        let place = settings.endpoint(of_environment)?;
+        let client = sender::client(&place, timeout, &runtime)?;
         let (instruments, readout) = Instruments::new(resource, sender::temporality(&client));
         let told = Arc::new(Mutex::new(Told::default()));
         let mut running = None;
         if !Settings::is_disabled(of_environment) {
-            let place = sender::place(settings.endpoint.as_deref(), of_environment);
             let sender = Sender::new(client, readout, place, Arc::clone(&told), interval, timeout);
             let (flushes, asked) = tokio::sync::mpsc::unbounded_channel();
             let (stop, stopped) = oneshot::channel();

@@ -30,19 +30,17 @@ pub(super) fn lock(told: &Mutex<Told>) -> MutexGuard<'_, Told> {
     told.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What sends, by this endpoint or that of the environment. It connects when it first sends.
+/// What sends to this endpoint. It connects when it first sends.
 pub(super) fn client(
-    endpoint: Option<&str>,
+    endpoint: &str,
     timeout: Duration,
     runtime: &Runtime,
 ) -> Result<MetricExporter, Error> {
     // The connection belongs to this event loop.
     let _entered = runtime.enter();
-    let mut builder = MetricExporter::builder().with_tonic().with_timeout(timeout);
-    if let Some(endpoint) = endpoint {
-        builder = builder.with_endpoint(endpoint);
-    }
-    builder.build().map_err(|error| Error::Endpoint { reason: error.to_string() })
+    let builder = MetricExporter::builder().with_tonic().with_timeout(timeout);
+    let built = builder.with_endpoint(endpoint).build();
+    built.map_err(|error| Error::Endpoint { reason: error.to_string() })
 }
 
 /// Whether exports are sums since the beginning or since the last one.
@@ -50,23 +48,12 @@ pub(super) fn temporality(client: &MetricExporter) -> Temporality {
     client.temporality()
 }
 
-/// The endpoint in words.
-pub(super) fn place(
-    endpoint: Option<&str>,
-    environment: impl Fn(&str) -> Option<String>,
-) -> String {
-    let variables = ["OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
-    let said = endpoint.map(str::to_owned).filter(|endpoint| !endpoint.is_empty());
-    said.or_else(|| variables.into_iter().find_map(environment))
-        .unwrap_or_else(|| "http://localhost:4317".to_owned())
-}
-
 /// What the thread has.
 #[derive(Debug)]
 pub(super) struct Sender {
     client: MetricExporter,
     readout: Readout,
-    /// The collector, in words.
+    /// Endpoint of the collector.
     place: String,
     told: Arc<Mutex<Told>>,
     interval: Duration,
@@ -96,8 +83,9 @@ impl Sender {
     ) {
         runtime.block_on(async {
             let limit = self.until_stopped(&mut flushes, &mut stop).await;
+            let begun = Instant::now();
             let sent = timeout_at(limit, self.send()).await;
-            let sent = sent.unwrap_or_else(|_| Err(self.silent(CLOSE_LIMIT)));
+            let sent = sent.unwrap_or_else(|_| Err(silent(&self.place, begun)));
             self.tell(&sent);
         });
         // A name that does not resolve would be waited for.
@@ -117,19 +105,21 @@ impl Sender {
                 flush = flushes.recv() => flush,
                 () = sleep_until(due) => None,
             };
-            let mut limit = Instant::now() + self.timeout;
+            let begun = Instant::now();
+            let mut limit = begun + self.timeout;
             let mut stopped = None;
-            let silent = self.silent(self.timeout);
+            let place = self.place.clone();
             let sent = {
                 let sending = self.send();
                 tokio::pin!(sending);
                 tokio::select! {
                     sent = &mut sending => sent,
-                    () = sleep_until(limit) => Err(silent),
+                    () = sleep_until(limit) => Err(silent(&place, begun)),
                     _ = &mut *stop => {
                         limit = limit.min(Instant::now() + CLOSE_LIMIT);
                         stopped = Some(limit);
-                        timeout_at(limit, sending).await.unwrap_or(Err(silent))
+                        let sent = timeout_at(limit, sending).await;
+                        sent.unwrap_or_else(|_| Err(silent(&place, begun)))
                     }
                 }
             };
@@ -156,11 +146,6 @@ impl Sender {
         Ok(true)
     }
 
-    fn silent(&self, limit: Duration) -> String {
-        let seconds = limit.as_secs_f64();
-        format!("failed to send metrics to {}: no answer in {seconds} s", self.place)
-    }
-
     fn tell(&self, sent: &Result<bool, String>) {
         let mut told = lock(&self.told);
         match sent {
@@ -174,4 +159,12 @@ impl Sender {
             }
         }
     }
+}
+
+/// What is said of an export that had no answer since it was begun.
+fn silent(place: &str, begun: Instant) -> String {
+    format!(
+        "failed to send metrics to {place}: no answer in {:.1} s",
+        begun.elapsed().as_secs_f64()
+    )
 }

@@ -1,8 +1,8 @@
 //! Where metrics are sent, how often, and in whose name; what is not given, the environment says.
 //!
 //! The variables are those of OpenTelemetry's specification ("OpenTelemetry Environment Variable
-//! Specification", "OTLP Exporter Configuration"). Endpoint, headers, compression and temporality
-//! are read by `opentelemetry-otlp`; the rest here.
+//! Specification", "OTLP Exporter Configuration"). Headers, compression and temporality are read by
+//! `opentelemetry-otlp`; the rest here.
 
 use crate::Error;
 use opentelemetry::KeyValue;
@@ -11,6 +11,9 @@ use opentelemetry_sdk::resource::{
     EnvResourceDetector, ResourceDetector, TelemetryResourceDetector,
 };
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Where a collector is where nobody says; the specification's.
+const ENDPOINT: &str = "http://localhost:4317";
 
 /// Time between two exports where nobody says: a sixth of what the specification has, since an
 /// epoch may be over in a minute.
@@ -58,6 +61,22 @@ impl Settings {
                 Err(Error::Protocol { variable, value })
             }
             _ => Ok(()),
+        }
+    }
+
+    /// URL of the collector, checked: what cannot be meant is refused before anything is sent.
+    pub(super) fn endpoint(
+        &self,
+        environment: impl Fn(&str) -> Option<String>,
+    ) -> Result<String, Error> {
+        let variables = ["OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
+        let given = self.endpoint.clone().filter(|endpoint| !endpoint.is_empty());
+        let text = given
+            .or_else(|| variables.into_iter().find_map(environment))
+            .unwrap_or_else(|| ENDPOINT.to_owned());
+        match fault_of(&text) {
+            None => Ok(text),
+            Some(reason) => Err(Error::Endpoint { reason: reason.to_owned() }),
         }
     }
 
@@ -113,6 +132,28 @@ impl Settings {
     }
 }
 
+/// Why a text is no endpoint. Not in its words: it may hold a password.
+fn fault_of(text: &str) -> Option<&'static str> {
+    let Ok(uri) = text.parse::<http::Uri>() else { return Some("the endpoint is no URL") };
+    let scheme = uri.scheme_str();
+    let Some(authority) = uri.authority().filter(|_| scheme == Some("http")) else {
+        return Some(match scheme {
+            Some("https") => "the endpoint asks for TLS, which is not there",
+            _ => "the endpoint does not begin with http:// and a name",
+        });
+    };
+    if authority.as_str().contains('@') {
+        return Some(
+            "the endpoint holds a user or a password, which gRPC does not send; \
+             OTEL_EXPORTER_OTLP_HEADERS takes what a collector wants to see",
+        );
+    }
+    let port = authority.as_str().strip_prefix(authority.host()).unwrap_or_default();
+    let is_port = |port: &str| port.parse::<std::num::NonZero<u16>>().is_ok();
+    let is_sound = port.is_empty() || port.strip_prefix(':').is_some_and(is_port);
+    (authority.host().is_empty() || !is_sound).then_some("the endpoint's name or port is none")
+}
+
 /// The first of these variables that is a number of milliseconds.
 fn milliseconds(environment: &impl Fn(&str) -> Option<String>, names: &[&str]) -> Option<Duration> {
     let numbers = names.iter().filter_map(|name| environment(name)?.trim().parse().ok());
@@ -126,6 +167,34 @@ mod tests {
 
     fn environment(pairs: &'static [(&str, &str)]) -> impl Fn(&str) -> Option<String> {
         |asked| pairs.iter().find(|it| it.0 == asked).map(|it| it.1.to_owned())
+    }
+
+    #[test]
+    fn endpoints_are_checked_and_no_password_is_told() {
+        let nothing = environment(&[]);
+        let of = |text: &str| {
+            Settings { endpoint: Some(text.to_owned()), ..Settings::default() }.endpoint(&nothing)
+        };
+        for sound in ["http://127.0.0.1:4317", "http://[::1]:4317/", "http://collector"] {
+            assert_eq!(of(sound).unwrap(), sound);
+        }
+        let refused = [
+            ("127.0.0.1:4317", "http://"),
+            ("words", "http://"),
+            ("ftp://x:1", "http://"),
+            ("https://127.0.0.1:4317", "TLS"),
+            ("http://exa mple", "no URL"),
+            ("http://127.0.0.1:99999", "port"),
+            ("http://127.0.0.1:0", "port"),
+            ("http://user:secret@127.0.0.1:1", "OTEL_EXPORTER_OTLP_HEADERS"),
+        ];
+        for (text, why) in refused {
+            let said = of(text).unwrap_err().to_string();
+            assert!(said.contains(why) && !said.contains("secret"), "{text}: {said}");
+        }
+        assert_eq!(of("").unwrap(), ENDPOINT);
+        let variables = environment(&[("OTEL_EXPORTER_OTLP_ENDPOINT", "http://there:1")]);
+        assert_eq!(Settings::default().endpoint(variables).unwrap(), "http://there:1");
     }
 
     #[test]
