@@ -6,6 +6,7 @@
 //! read_speed open DIR                        milliseconds, median of 21
 //! read_speed sequential|mapped DIR [ROUNDS]  all samples in order
 //! read_speed random DIR [ROUNDS] [DEPTH]     all samples in random order, through io_uring
+//! read_speed direct DIR [ROUNDS] [DEPTH]     all samples in order, through io_uring
 //! read_speed plain DIR [ROUNDS] [DEPTH]      the same ranges by the engine alone: the limit
 //! read_speed keys DIR                        finds 10,000 keys
 //! ```
