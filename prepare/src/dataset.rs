@@ -8,15 +8,23 @@ use arrow_array::RecordBatch;
 use meetpoint_format::checksum::crc32c;
 use meetpoint_format::dataset::{
     Columns, DatasetError, Index, KeyedRows, MANIFEST_BYTES_MAX, MANIFEST_NAME, Manifest,
-    PartBytes, SampleLocation,
+    PartBytes, PartEntry, PartLayout, SampleLocation,
 };
 use meetpoint_format::holders::{Holders, HoldersError};
+use meetpoint_storage::Error as StorageError;
 use meetpoint_storage::files::{FileSet, read_regular};
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
+use std::io::ErrorKind;
+use std::num::NonZero;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
+
+/// Parts whose footers take a thread longer to read than it takes to start another.
+const PARTS_PER_THREAD: usize = 64;
+/// Most threads that read footers.
+const OPEN_THREADS_MAX: usize = 8;
 
 /// A dataset opened for reading.
 #[derive(Debug)]
@@ -37,7 +45,7 @@ struct Parts(FileSet);
 
 impl PartBytes for Parts {
     fn part_bytes(&self, part: usize) -> std::io::Result<u64> {
-        self.0.file_bytes(part)
+        Ok(self.0.file_bytes(part))
     }
 
     fn read_exact_at(&self, part: usize, offset: u64, into: &mut [u8]) -> std::io::Result<()> {
@@ -51,9 +59,8 @@ impl Dataset {
         let text = read_manifest(path)?;
         let damaged = |source| Error::Dataset { path: path.to_path_buf(), source };
         let manifest = Manifest::from_json(&text).map_err(damaged)?;
-        let files = manifest.parts.iter().map(|part| path.join(&part.file)).collect();
-        let parts = Parts(FileSet::open(files)?);
-        let index = Index::open(manifest, &parts).map_err(damaged)?;
+        let (parts, layouts) = open_parts(path, &manifest.parts)?;
+        let index = Index::of_layouts(manifest, layouts).map_err(damaged)?;
         let manifest_sha256 = Sha256::digest(&text).into();
         let (keys, recent_keys) = Default::default();
         let contents = index.root().map(Contents::open).transpose()?;
@@ -252,23 +259,43 @@ impl Dataset {
         location: &SampleLocation,
         into: &mut [u8],
     ) -> Result<(), Error> {
-        self.read_image(location, into)?;
+        self.read_image(sample, location, into)?;
         self.check_image(sample, location, into)
     }
 
     /// Reads an image plainly.
     pub(crate) fn read_image(
         &self,
+        sample: u64,
         location: &SampleLocation,
         into: &mut [u8],
     ) -> Result<(), Error> {
+        let &SampleLocation { part, offset, .. } = location;
         if let (Some(file), Some(contents)) = (&location.file, &self.contents) {
-            return contents.read_exact_at(file, location.offset, into);
+            let read = contents.read_exact_at(file, offset, into);
+            return read.map_err(|error| self.in_place(sample, location, error));
         }
-        self.parts.read_exact_at(location.part, location.offset, into).map_err(|source| {
-            let part = self.manifest().parts[location.part].file.clone();
-            self.damaged(DatasetError::Io { part, source })
+        self.parts.read_exact_at(part, offset, into).map_err(|source| {
+            let (path, wanted) = (self.part_path(part), into.len());
+            let source = match self.parts.0.file_bytes_now(part) {
+                Ok(bytes) if source.kind() == ErrorKind::UnexpectedEof => {
+                    let got = bytes.saturating_sub(offset).min(wanted as u64) as usize;
+                    StorageError::ShortRead { path, offset, wanted, got }
+                }
+                _ => StorageError::Io { action: "read", path, offset, bytes: wanted, source },
+            };
+            let (_, row, key) = self.place_in_words(sample, location);
+            Error::Read { row, key, source }
         })
+    }
+
+    /// An error of a file outside of the parts, with the sample that was wanted from it.
+    pub(crate) fn in_place(&self, sample: u64, location: &SampleLocation, error: Error) -> Error {
+        if !matches!(error, Error::Content { .. } | Error::ContentChanged { .. }) {
+            return error;
+        }
+        let (_, row, key) = self.place_in_words(sample, location);
+        Error::InPlace { row, key, source: Box::new(error) }
     }
 
     /// Holds the bytes of an image against their checksum.
@@ -301,13 +328,43 @@ impl Dataset {
     }
 }
 
+/// Opens parts and reads their footers, many of them on several threads.
+fn open_parts(path: &Path, entries: &[PartEntry]) -> Result<(Parts, Vec<PartLayout>), Error> {
+    let some = |entries: &[PartEntry]| {
+        let parts = Parts(FileSet::open(entries.iter().map(|part| path.join(&part.file)))?);
+        let read = |(part, entry)| PartLayout::read(part, entry, &parts);
+        let layouts = entries.iter().enumerate().map(read).collect::<Result<Vec<_>, _>>();
+        match layouts {
+            Ok(layouts) => Ok((parts, layouts)),
+            Err(source) => Err(Error::Dataset { path: path.to_path_buf(), source }),
+        }
+    };
+    if entries.len() < 2 * PARTS_PER_THREAD {
+        return some(entries);
+    }
+    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let threads = (entries.len() / PARTS_PER_THREAD).min(cores).min(OPEN_THREADS_MAX);
+    let mut shares = entries.chunks(entries.len().div_ceil(threads));
+    let own = shares.next().unwrap_or_default();
+    std::thread::scope(|scope| {
+        let others: Vec<_> = shares.map(|share| scope.spawn(move || some(share))).collect();
+        let (mut parts, mut layouts) = some(own)?;
+        for other in others {
+            let (files, read) = other.join().expect("reading footers does not panic")?;
+            parts.0.append(files.0);
+            layouts.extend(read);
+        }
+        Ok((parts, layouts))
+    })
+}
+
 fn read_manifest(path: &Path) -> Result<Vec<u8>, Error> {
     let failed = |source| Error::Open { path: path.to_path_buf(), source };
     if !std::fs::metadata(path).map_err(failed)?.is_dir() {
         return Err(Error::NotADataset { path: path.to_path_buf(), problem: "it is no folder" });
     }
     match read_regular(&path.join(MANIFEST_NAME), MANIFEST_BYTES_MAX) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
             let problem = "it holds no dataset.json";
             Err(Error::NotADataset { path: path.to_path_buf(), problem })
         }

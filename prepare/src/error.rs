@@ -81,11 +81,21 @@ pub enum Error {
         /// What is not as it was.
         difference: String,
     },
+    /// A sample whose content stays in place does not read.
+    #[error("row {row}, key {key}: {source}")]
+    InPlace {
+        /// Row in the part of the index.
+        row: u64,
+        /// Key.
+        key: String,
+        /// Cause, which names the file.
+        source: Box<Error>,
+    },
     /// Blocks could not be read.
     #[error(transparent)]
     Storage(#[from] meetpoint_storage::Error),
     /// A sample could not be read.
-    #[error("row {row}, key {key}: {source}")]
+    #[error("row {row}, key {key}: {source}; restore the file from its source, or pack again")]
     Read {
         /// Row in the part, which the cause names.
         row: u64,
@@ -172,6 +182,7 @@ impl Error {
                 true
             }
             Self::Content { source, .. } => is_of_the_file(source),
+            Self::InPlace { source, .. } => source.is_damage(),
             Self::Read { source, .. } => match source {
                 StorageError::Io { source, .. } => is_of_the_file(source),
                 StorageError::ShortRead { .. } => true,
@@ -183,6 +194,9 @@ impl Error {
 
     /// What is wrong with a damaged sample, without saying which it is, and what would be right.
     pub(crate) fn what_and_remedy(&self) -> (String, String) {
+        if let Self::InPlace { source, .. } = self {
+            return source.what_and_remedy();
+        }
         let restore = "restore the part from its source, or pack again";
         let index = "restore the file, or index the source anew";
         let repair = "restore the file and pack again, or set on_error = \"lenient\" in the \

@@ -173,6 +173,8 @@ impl SampleReader {
                 Ok(file) => file,
                 Err(error) => {
                     // What it is told in has its turn when those before it are handed out.
+                    let (sample, location) = &group.samples[0];
+                    let error = self.dataset.in_place(*sample, location, error);
                     underway.bytes_ahead += group.bytes();
                     underway.groups.push_back(Group { arrived: Some(Err(error)), ..group });
                     continue;

@@ -6,9 +6,10 @@ use meetpoint_format::dataset::{
 };
 use meetpoint_prepare::{Dataset, Error, MappedDataset, OnDamage, SampleReader};
 use meetpoint_storage::faulty::{Fault, FaultPlan, FaultyEngine};
-use meetpoint_storage::{Engine, EngineKind, RequestKind, open_engine};
+use meetpoint_storage::{Engine, EngineKind, Error as StorageError, RequestKind, open_engine};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use tempfile::TempDir;
@@ -22,10 +23,15 @@ fn content(sample: u64) -> Vec<u8> {
 
 /// Two parts of [`SAMPLES`] samples in all.
 fn dataset() -> (TempDir, Arc<Dataset>) {
+    dataset_of(&[0..300, 300..SAMPLES])
+}
+
+/// Parts of these samples.
+fn dataset_of(parts_of: &[Range<u64>]) -> (TempDir, Arc<Dataset>) {
     let folder = tempfile::tempdir().unwrap();
     let columns = Arc::new(Columns::images());
     let mut parts = Vec::new();
-    for (index, samples) in [0..300, 300..SAMPLES].into_iter().enumerate() {
+    for (index, samples) in parts_of.iter().cloned().enumerate() {
         let mut encoder = PartEncoder::new(Vec::new(), Arc::clone(&columns)).unwrap();
         for sample in samples {
             let (key, image) = (format!("{sample}"), content(sample));
@@ -153,4 +159,53 @@ fn mapped_samples_are_those_of_the_parts() {
         assert!(mapped.sample(SAMPLES).is_err());
         assert_eq!(mapped.dataset().len(), SAMPLES);
     }
+}
+
+#[test]
+fn many_parts_open_in_their_order_and_a_damaged_one_is_named() {
+    let parts: Vec<_> = (0..300).map(|part| 3 * part..3 * part + 3).collect();
+    let (folder, dataset) = dataset_of(&parts);
+    for sample in 0..SAMPLES {
+        assert_eq!(dataset.locate(sample).unwrap().part as u64, sample / 3);
+        assert_eq!(dataset.read_sample(sample).unwrap(), content(sample));
+    }
+    // The first of those that are wrong, whichever thread meets it.
+    for part in [299, 170] {
+        let path = folder.path().join(part_name(part));
+        let mut bytes = std::fs::read(&path).unwrap();
+        let at = bytes.len() - 12;
+        bytes[at] ^= 1;
+        std::fs::write(path, bytes).unwrap();
+        let error = Dataset::open(folder.path()).unwrap_err().to_string();
+        assert!(error.contains(&part_name(part)), "{error}");
+    }
+    std::fs::remove_file(folder.path().join(part_name(80))).unwrap();
+    let error = Dataset::open(folder.path()).unwrap_err().to_string();
+    assert!(error.contains(&part_name(80)), "{error}");
+}
+
+#[test]
+fn a_part_that_was_shortened_is_told_with_its_sample_and_remedy() {
+    let (folder, dataset) = dataset();
+    let last = dataset.locate(299).unwrap();
+    assert_eq!(dataset.key(299).unwrap(), "299");
+    let part = std::fs::File::options().write(true).open(folder.path().join(part_name(0))).unwrap();
+    part.set_len(last.offset + 1).unwrap();
+    let error = dataset.read_sample(299).unwrap_err();
+    let Error::Read { row: 299, key, source: StorageError::ShortRead { wanted, got: 1, .. } } =
+        &error
+    else {
+        panic!("{error}");
+    };
+    assert_eq!((key.as_str(), *wanted as u64), ("299", last.bytes));
+    let said = error.to_string();
+    assert!(
+        said.contains("ends early")
+            && said.ends_with(
+                "; restore the file from its source, or \
+        pack again"
+            ),
+        "{said}"
+    );
+    assert!(error.is_damage());
 }

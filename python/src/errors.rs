@@ -95,6 +95,7 @@ pub(crate) fn of_prepare(py: Python<'_>, error: &PrepareError) -> PyErr {
         PrepareError::ChecksumMismatch { .. }
         | PrepareError::Sample { .. }
         | PrepareError::Read { .. }
+        | PrepareError::InPlace { .. }
         | PrepareError::Content { .. }
         | PrepareError::ContentChanged { .. } => {
             raise(py, "SampleError", &message, place_of(error))
@@ -115,8 +116,12 @@ fn place_of(error: &PrepareError) -> Place {
         | PrepareError::Sample { part, row, key, .. } => {
             Place { file: Some(part.clone()), row: Some(*row), key: Some(key.clone()) }
         }
-        PrepareError::Read { row, key, .. } => {
-            Place { file: None, row: Some(*row), key: Some(key.clone()) }
+        PrepareError::Read { row, key, source } => {
+            let file = source.path().map(|path| path.display().to_string());
+            Place { file, row: Some(*row), key: Some(key.clone()) }
+        }
+        PrepareError::InPlace { row, key, source } => {
+            Place { row: Some(*row), key: Some(key.clone()), ..place_of(source) }
         }
         PrepareError::Content { path, .. } | PrepareError::ContentChanged { path, .. } => at(path),
         _ => Place::default(),

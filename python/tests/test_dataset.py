@@ -104,8 +104,10 @@ def test_a_writer_that_fails_leaves_nothing(tmp_path: Path) -> None:
 
 def test_what_is_not_there_is_an_error_of_its_kind(dataset: str, tmp_path: Path) -> None:
     opened = meetpoint.open(dataset)
-    with pytest.raises(IndexError):
+    with pytest.raises(IndexError, match=f"sample {COUNT} of {COUNT}; they count from 0"):
         opened[COUNT]
+    with pytest.raises(TypeError, match="number, its key, or a slice"):
+        opened[None]  # type: ignore[call-overload]
     with pytest.raises(KeyError):
         opened["dog/000.png"]
     with pytest.raises(meetpoint.DatasetError, match="dataset.json") as caught:
@@ -132,6 +134,39 @@ def test_a_damaged_sample_is_named(dataset: str, tmp_path: Path, pictures: Path)
             list(loader)
         assert (caught.value.row, caught.value.key) == (30, "bee/030.png")
         assert caught.value.file == str(part) and "pack again" in (caught.value.remedy or "")
+
+
+def test_a_file_in_place_that_is_gone_is_named_with_its_sample(
+    tmp_path: Path, pictures: Path
+) -> None:
+    copy, indexed = tmp_path / "pictures", tmp_path / "in.set"
+    shutil.copytree(pictures, copy)
+    command = [sys.executable, "-m", "meetpoint", "index", str(copy), str(indexed)]
+    subprocess.run(command, check=True, capture_output=True)
+    gone = copy / "bee" / "030.png"
+    gone.unlink()
+    recipe = T.Compose([T.CenterCrop((HEIGHT, WIDTH))])
+    loader = meetpoint.Loader(indexed, recipe=recipe, batch_size=10)
+    with loader, pytest.raises(meetpoint.SampleError) as of_loader:
+        list(loader)
+    with pytest.raises(meetpoint.SampleError) as of_dataset:
+        meetpoint.open(indexed)[30]
+    for caught in (of_loader, of_dataset):
+        error = caught.value
+        assert (error.file, error.row, error.key) == (str(gone), 30, "bee/030.png")
+        assert "index the source anew" in (error.remedy or "")
+
+
+def test_a_part_that_was_shortened_is_named_with_its_remedy(dataset: str, tmp_path: Path) -> None:
+    copy = tmp_path / "short.set"
+    shutil.copytree(dataset, copy)
+    opened = meetpoint.open(copy)
+    part = next(copy.glob("part-*.arrow"))
+    with part.open("r+b") as file:
+        file.truncate(part.stat().st_size // 2)
+    with pytest.raises(meetpoint.DatasetError, match="ends early") as caught:
+        list(opened)
+    assert part.name in str(caught.value) and "pack again" in (caught.value.remedy or "")
 
 
 def test_packing_tells_its_progress(pictures: Path, tmp_path: Path) -> None:

@@ -310,6 +310,16 @@ def test_a_loader_that_is_pickled_is_made_again_where_it_was(dataset: str) -> No
         ({"recipe": [T.RandomHorizontalFlip()]}, ValueError, "no fixed shape"),
         ({"memory_budget": 1}, ValueError, "memory_budget"),
         ({"stall_timeout": -1.0}, ValueError, "stall_timeout"),
+        ({"stall_timeout": "soon"}, ValueError, "number of seconds"),
+        ({"max_errors": -1}, ValueError, "max_errors is -1; it takes a whole number from 0"),
+        ({"max_errors": "x"}, ValueError, "max_errors is 'x'; it takes a whole number"),
+        ({"batch_size": 2.5}, ValueError, "batch_size is 2.5; it takes a whole number"),
+        ({"seed": -1}, ValueError, "seed is -1"),
+        ({"num_workers": 1 << 40}, ValueError, "workers is 1099511627776"),
+        ({"rank": -1, "world_size": 4}, ValueError, "rank is -1"),
+        ({"shuffle": "no"}, ValueError, "shuffle is 'no'; it takes True or False"),
+        ({"strategy": 5}, ValueError, "strategy is 5; it takes a text"),
+        ({"quarantine": 5}, ValueError, "quarantine is 5; it takes a path"),
     ],
 )
 def test_what_makes_no_sense_is_refused_with_a_sentence(
@@ -333,3 +343,18 @@ def test_names_of_torch_that_mean_the_same_are_taken(dataset: str) -> None:
         collate_fn=same,
     ) as loader:
         assert sum(1 for _ in loader) == COUNT
+
+
+def test_numbers_of_numpy_are_numbers(dataset: str) -> None:
+    with make(
+        dataset,
+        batch_size=numpy.int64(4),
+        seed=numpy.uint8(7),
+        shuffle=numpy.bool_(True),
+        max_errors=numpy.int32(0),
+        stall_timeout=numpy.float32(2),
+        columns=["sample"],
+    ) as loader:
+        seen = [batch["sample"] for batch in loader]
+    with make(dataset, batch_size=4, seed=7, shuffle=True, columns=["sample"]) as loader:
+        assert seen == [batch["sample"] for batch in loader]

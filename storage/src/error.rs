@@ -1,6 +1,6 @@
 //! What can go wrong with a file.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A failed operation.
 #[derive(Debug, thiserror::Error)]
@@ -83,4 +83,17 @@ pub enum Error {
         /// Why.
         reason: String,
     },
+}
+
+impl Error {
+    /// The file that it is about.
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Self::Open { path, .. }
+            | Self::Length { path, .. }
+            | Self::Io { path, .. }
+            | Self::ShortRead { path, .. } => Some(path),
+            _ => None,
+        }
+    }
 }

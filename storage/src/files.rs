@@ -12,20 +12,33 @@ const TEXT_BYTES_MAX: u64 = 1 << 20;
 /// Files opened for reading, by index. Shareable among threads.
 #[derive(Debug)]
 pub struct FileSet {
-    files: Vec<(PathBuf, File)>,
+    files: Vec<OpenedFile>,
+}
+
+#[derive(Debug)]
+struct OpenedFile {
+    path: PathBuf,
+    file: File,
+    /// When it was opened.
+    bytes: u64,
 }
 
 impl FileSet {
     /// Opens every file.
-    pub fn open(paths: Vec<PathBuf>) -> Result<Self, Error> {
+    pub fn open(paths: impl IntoIterator<Item = PathBuf>) -> Result<Self, Error> {
         let files = paths
             .into_iter()
-            .map(|path| match open_regular(&path) {
-                Ok(file) => Ok((path, file)),
+            .map(|path| match open_measured(&path) {
+                Ok((file, bytes)) => Ok(OpenedFile { path, file, bytes }),
                 Err(source) => Err(Error::Open { path, source }),
             })
             .collect::<Result<_, _>>()?;
         Ok(Self { files })
+    }
+
+    /// Adds the files of another set behind these.
+    pub fn append(&mut self, mut other: Self) {
+        self.files.append(&mut other.files);
     }
 
     /// Number of files.
@@ -40,33 +53,52 @@ impl FileSet {
 
     /// Path of a file.
     pub fn path(&self, file: usize) -> &Path {
-        &self.files[file].0
+        &self.files[file].path
+    }
+
+    /// Length of a file in bytes when it was opened.
+    pub fn file_bytes(&self, file: usize) -> u64 {
+        self.files[file].bytes
     }
 
     /// Length of a file in bytes.
-    pub fn file_bytes(&self, file: usize) -> io::Result<u64> {
-        Ok(self.files[file].1.metadata()?.len())
+    pub fn file_bytes_now(&self, file: usize) -> io::Result<u64> {
+        Ok(self.files[file].file.metadata()?.len())
     }
 
     /// Fills `into` from `offset`, whole or not at all.
     pub fn read_exact_at(&self, file: usize, offset: u64, into: &mut [u8]) -> io::Result<()> {
-        std::os::unix::fs::FileExt::read_exact_at(&self.files[file].1, into, offset)
+        let opened = &self.files[file].file;
+        match std::os::unix::fs::FileExt::read_exact_at(opened, into, offset) {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                let (wanted, bytes) = (into.len(), self.file_bytes_now(file)?);
+                let problem =
+                    format!("{wanted} bytes at offset {offset} of {bytes}, it ends early");
+                Err(io::Error::new(error.kind(), problem))
+            }
+            read => read,
+        }
     }
 }
 
 /// Opens a regular file for reading; anything else, such as a pipe, could block for ever.
 pub fn open_regular(path: &Path) -> io::Result<File> {
+    open_measured(path).map(|(file, _)| file)
+}
+
+/// As [`open_regular`]; its length too, in bytes.
+fn open_measured(path: &Path) -> io::Result<(File, u64)> {
     // Without waiting, even for the other end of a pipe. Regular files know no such thing.
     let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
-    let opened = OpenOptions::new().read(true).custom_flags(flags).open(path);
-    let is_regular = match &opened {
-        Ok(file) => file.metadata()?.is_file(),
+    let irregular = || io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
+    match OpenOptions::new().read(true).custom_flags(flags).open(path) {
+        Ok(file) => {
+            let metadata = file.metadata()?;
+            if metadata.is_file() { Ok((file, metadata.len())) } else { Err(irregular()) }
+        }
         // Sockets do not open at all.
-        Err(_) => path.metadata().map_or(true, |metadata| metadata.is_file()),
-    };
-    match is_regular {
-        true => opened,
-        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")),
+        Err(_) if path.metadata().is_ok_and(|metadata| !metadata.is_file()) => Err(irregular()),
+        Err(error) => Err(error),
     }
 }
 
@@ -101,9 +133,12 @@ mod tests {
             std::fs::write(&path, text).unwrap();
             path
         });
-        let files = FileSet::open(paths.to_vec()).unwrap();
+        let files = FileSet::open(paths.clone()).unwrap();
         assert_eq!((files.len(), files.is_empty(), files.path(1)), (2, false, &*paths[1]));
-        assert_eq!(files.file_bytes(1).unwrap(), 10);
+        assert_eq!((files.file_bytes(1), files.file_bytes_now(1).unwrap()), (10, 10));
+        std::fs::write(&paths[1], "short").unwrap();
+        assert_eq!((files.file_bytes(1), files.file_bytes_now(1).unwrap()), (10, 5));
+        std::fs::write(&paths[1], "second one").unwrap();
         let mut three = [0; 3];
         files.read_exact_at(1, 7, &mut three).unwrap();
         assert_eq!(&three, b"one");
@@ -112,10 +147,24 @@ mod tests {
     }
 
     #[test]
+    fn a_set_is_added_to_another() {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = ["a", "bc"].map(|text| {
+            let path = folder.path().join(text);
+            std::fs::write(&path, text).unwrap();
+            path
+        });
+        let [first, second] = paths.clone().map(|path| FileSet::open([path]).unwrap());
+        let mut files = first;
+        files.append(second);
+        assert_eq!((files.len(), files.file_bytes(1), files.path(1)), (2, 2, &*paths[1]));
+    }
+
+    #[test]
     fn a_file_that_does_not_open_is_named() {
-        let error = FileSet::open(vec!["/nowhere/part-00000.arrow".into()]).unwrap_err();
+        let error = FileSet::open(["/nowhere/part-00000.arrow".into()]).unwrap_err();
         assert!(error.to_string().contains("/nowhere/part-00000.arrow"), "{error}");
-        assert!(FileSet::open(Vec::new()).unwrap().is_empty());
+        assert!(FileSet::open([]).unwrap().is_empty());
     }
 
     #[test]

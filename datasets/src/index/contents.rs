@@ -76,6 +76,10 @@ fn problem_of(
         Some(path) => path.display().to_string(),
         None => MANIFEST_NAME.to_owned(),
     };
+    let error = match error {
+        ReadError::InPlace { source, .. } => source,
+        other => other,
+    };
     let of_file = matches!(error, ReadError::ContentChanged { .. } | ReadError::Content { .. });
     let row = location.filter(|_| !of_file).map(|location| location.row);
     let (place, order) = match row {

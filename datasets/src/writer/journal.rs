@@ -5,7 +5,7 @@
 //! further one is added and synced after the part that it names was synced. A last line without an
 //! end was being written when the process was killed and does not count.
 
-use super::parts::{WrittenParts, sha256_of};
+use super::parts::{RowCounts, WrittenParts, sha256_of};
 use crate::Error;
 use meetpoint_format::dataset::{PartEntry, part_name};
 use serde::{Deserialize, Serialize};
@@ -71,15 +71,19 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Notes that the last part of `written` is whole and synced.
-    pub(super) fn note(&mut self, written: &WrittenParts, state: String) -> Result<(), Error> {
-        let part = written.entries.last().expect("a part was finished").clone();
+    /// Notes that a part is whole and synced; `rows` are those of all parts so far.
+    pub(super) fn note(
+        &mut self,
+        part: &PartEntry,
+        rows: &RowCounts,
+        state: String,
+    ) -> Result<(), Error> {
         self.add(&Line {
-            part,
-            image_bytes: written.image_bytes,
-            image_bytes_max: written.image_bytes_max,
-            entry_points: written.entry_points,
-            entry_points_bytes: written.entry_points_bytes,
+            part: part.clone(),
+            image_bytes: rows.image_bytes,
+            image_bytes_max: rows.image_bytes_max,
+            entry_points: rows.entry_points,
+            entry_points_bytes: rows.entry_points_bytes,
             state,
         })
     }
@@ -92,7 +96,7 @@ impl Journal {
     }
 
     /// Removes it: what is written is finished.
-    pub(super) fn remove(self) -> Result<(), Error> {
+    pub(super) fn remove(&self) -> Result<(), Error> {
         std::fs::remove_file(&self.path)
             .map_err(|source| Error::Write { path: self.path.clone(), source })
     }
@@ -124,12 +128,15 @@ impl Journal {
                 break;
             }
             kept_bytes += line.len();
-            let written = &mut found.written;
-            written.samples += part.samples;
-            written.entries.push(part);
-            (written.image_bytes, written.image_bytes_max) = (image_bytes, image_bytes_max);
-            written.entry_points = entry_points;
-            written.entry_points_bytes = entry_points_bytes;
+            let samples = found.written.rows.samples + part.samples;
+            found.written.rows = RowCounts {
+                samples,
+                image_bytes,
+                image_bytes_max,
+                entry_points,
+                entry_points_bytes,
+            };
+            found.written.entries.push(part);
             found.states.push(state);
         }
         for entry in std::fs::read_dir(folder).map_err(failed)? {

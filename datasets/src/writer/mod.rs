@@ -2,10 +2,11 @@
 //!
 //! Rows are stored as they come: in which form an image is, and which entry points it has, is
 //! decided before. In reading order: [`Writer`], [`WriterOptions`] and [`Written`], then `parts`
-//! (rows into part files), `part_file` (their bytes to the drive) and `journal` (what another
-//! process needs to go on).
+//! (rows into part files), `part_file` and `part_drain` (their bytes to the drive) and `journal` (what
+//! another process needs to go on).
 
 mod journal;
+mod part_drain;
 mod part_file;
 mod parts;
 
@@ -16,7 +17,7 @@ pub(crate) use journal::JOURNAL_NAME;
 pub use journal::Recipe;
 use journal::{Found, Journal};
 use meetpoint_format::dataset::{Columns, EntryPointsStored, Manifest, Provenance, Row, Stored};
-use parts::Parts;
+use parts::{Parts, WrittenParts};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -102,8 +103,9 @@ pub struct Writer {
     to: PathBuf,
     columns: Arc<Columns>,
     destination: Destination,
-    staging: Staging,
+    /// Dropped before the folder that it writes in.
     parts: Parts,
+    staging: Staging,
     states: Vec<String>,
 }
 
@@ -200,18 +202,18 @@ impl Writer {
         stored: Stored,
         provenance: Provenance,
     ) -> Result<Written, Error> {
-        let (written, journal) = self.parts.finish()?;
+        let WrittenParts { entries, rows } = self.parts.finish()?;
         let manifest = Manifest {
-            samples: written.samples,
-            image_bytes: written.image_bytes,
-            image_bytes_max: written.image_bytes_max,
+            samples: rows.samples,
+            image_bytes: rows.image_bytes,
+            image_bytes_max: rows.image_bytes_max,
             labels,
-            parts: written.entries,
+            parts: entries,
             stored: Some(Stored {
                 entry_points: EntryPointsStored {
                     spacing: stored.entry_points.spacing,
-                    samples: written.entry_points,
-                    bytes: written.entry_points_bytes,
+                    samples: rows.entry_points,
+                    bytes: rows.entry_points_bytes,
                 },
                 ..stored
             }),
@@ -220,7 +222,7 @@ impl Writer {
         let text = manifest.to_json();
         self.staging.write_manifest(text.as_bytes())?;
         let keys = index_keys(self.staging.content(), &AtomicBool::new(false), &mut |_| ())?;
-        journal.remove()?;
+        self.parts.journal.remove()?;
         // Without its journal nothing can be gone on with.
         self.staging.keep(false);
         let replaced = self.staging.commit(&self.destination)?;

@@ -1,40 +1,43 @@
-//! A part file being written: its bytes are gathered, hashed and written in large pieces, past the
-//! page cache where the file system takes that, while the next piece is gathered.
+//! A part file being written: its bytes are gathered here, and hashed and written in large pieces on
+//! a thread of their own, past the page cache where the file system takes that.
 //!
 //! The page cache costs more time of the processor than everything else about packing: its pages
 //! are made, filled and written out for a file that is longer than it as a rule. A part of less
-//! than a piece is written plainly, without an engine.
+//! than a piece is written plainly, where it is gathered.
 
-use meetpoint_storage::{
-    AlignedBuffer, Completion, Engine, EngineKind, Error as StorageError, FileId, Request,
-    RequestKind, open_engine,
-};
-use rustix::fs::{FallocateFlags, fallocate};
+use super::part_drain::{Drain, Order};
+use meetpoint_storage::AlignedBuffer;
 use sha2::{Digest, Sha256};
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
 
 /// Bytes that are written at once; from 2 MiB on buffers are on huge pages.
-const PIECE_BYTES: usize = 2 << 20;
-/// Pieces that are gathered or on their way.
-const PIECES: usize = 4;
-/// Bytes that a file is made longer by ahead of what is written: a write at a file's end is waited
-/// for by the kernel, one before it is not.
-const AHEAD_BYTES: u64 = 64 << 20;
-/// Time that one look at what was written takes at most.
-const WAIT: Duration = Duration::from_secs(60);
+pub(super) const PIECE_BYTES: usize = 2 << 20;
+/// Pieces that are gathered, wait to be hashed, or are on their way to the drive.
+const PIECES: usize = 6;
 
-/// What is kept from part to part.
+/// What is kept from part to part: memory, and the thread that writes.
 #[derive(Default)]
 pub(super) struct Pieces {
     /// Made when the first piece is full.
-    engine: Option<Box<dyn Engine>>,
-    free: Vec<AlignedBuffer>,
+    drain: Option<DrainThread>,
+    /// Memory that no thread knows.
+    own: Vec<AlignedBuffer>,
     made: usize,
-    done: Vec<Completion>,
+}
+
+/// The thread, as who gathers sees it.
+struct DrainThread {
+    /// `None` when it is to end.
+    orders: Option<Sender<Order>>,
+    /// Memory of what is written.
+    free: Receiver<AlignedBuffer>,
+    thread: Option<JoinHandle<()>>,
 }
 
 /// A part file being written.
@@ -42,24 +45,31 @@ pub(super) struct PartFile {
     file: File,
     path: PathBuf,
     pieces: Pieces,
-    hasher: Sha256,
     gathered: AlignedBuffer,
     /// Bytes of `gathered` that are there.
     filled: usize,
     /// Bytes before these.
     offset: u64,
-    way: Way,
+    /// Whether some of those were not written.
+    has_failed: Arc<AtomicBool>,
 }
 
-/// How pieces get to the file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
-    /// There was none yet.
-    Unknown,
-    /// Past the page cache; the file has been made so long.
-    Direct { file: FileId, length: u64 },
-    /// As any file is written.
-    Plain,
+/// A part that is being brought to the drive.
+pub(super) enum Ending {
+    /// It is there; its SHA-256.
+    There([u8; 32]),
+    /// It will be said.
+    Underway(Receiver<io::Result<[u8; 32]>>),
+}
+
+impl Ending {
+    /// Waits until it is there; gives the SHA-256.
+    pub(super) fn wait(self) -> io::Result<[u8; 32]> {
+        match self {
+            Self::There(sha256) => Ok(sha256),
+            Self::Underway(said) => said.recv().unwrap_or_else(|_| Err(gone())),
+        }
+    }
 }
 
 impl PartFile {
@@ -67,50 +77,51 @@ impl PartFile {
     pub(super) fn create(path: &Path, mut pieces: Pieces) -> io::Result<Self> {
         let file = File::create_new(path)?;
         let gathered = pieces.take()?;
-        let (path, hasher) = (path.to_path_buf(), Sha256::new());
-        let way = Way::Unknown;
-        Ok(Self { file, path, pieces, hasher, gathered, filled: 0, offset: 0, way })
+        let path = path.to_path_buf();
+        let has_failed = Arc::default();
+        Ok(Self { file, path, pieces, gathered, filled: 0, offset: 0, has_failed })
     }
 
-    /// Writes what is left and brings all of it to the drive; gives the SHA-256.
-    pub(super) fn finish(mut self) -> io::Result<([u8; 32], Pieces)> {
-        self.pieces.settle()?;
-        let rest = &self.gathered.as_slice()[..self.filled];
-        self.hasher.update(rest);
-        self.file.write_all_at(rest, self.offset)?;
-        if let Way::Direct { file, .. } = self.way {
-            self.file.set_len(self.offset + self.filled as u64)?;
-            if let Some(engine) = &mut self.pieces.engine {
-                engine.close(file);
-            }
+    /// Has what is left written and all of it brought to the drive, while the next part is
+    /// gathered.
+    pub(super) fn finish(mut self) -> io::Result<(Ending, Pieces)> {
+        if self.offset > 0 {
+            let said = self.end()?;
+            return Ok((Ending::Underway(said), self.pieces));
         }
+        let bytes = &self.gathered.as_slice()[..self.filled];
+        self.file.write_all(bytes)?;
         self.file.sync_all()?;
-        self.pieces.free.push(self.gathered);
-        Ok((self.hasher.finalize().into(), self.pieces))
+        let sha256 = Sha256::digest(bytes).into();
+        self.pieces.own.push(self.gathered);
+        Ok((Ending::There(sha256), self.pieces))
     }
 
-    /// Hashes a whole piece and hands it on.
+    /// Hands a whole piece on.
     fn write_piece(&mut self) -> io::Result<()> {
-        self.hasher.update(self.gathered.as_slice());
-        if self.way == Way::Unknown {
-            self.way = self.pieces.way(&self.file, &self.path)?;
+        if self.offset == 0 {
+            let (file, path) = (self.file.try_clone()?, self.path.clone());
+            let has_failed = Arc::clone(&self.has_failed);
+            self.pieces.order(Order::Begin { file, path, has_failed })?;
         }
-        let offset = self.offset;
-        self.offset += PIECE_BYTES as u64;
+        if self.has_failed.load(Ordering::Relaxed) {
+            let said = self.end()?.recv().unwrap_or_else(|_| Err(gone()));
+            return Err(said.err().unwrap_or_else(gone));
+        }
+        let next = self.pieces.take()?;
+        let piece = std::mem::replace(&mut self.gathered, next);
         self.filled = 0;
-        match &mut self.way {
-            Way::Direct { file, length } => {
-                if *length < self.offset {
-                    // Where it cannot be made longer, writing it does.
-                    let _ = fallocate(&self.file, FallocateFlags::empty(), offset, AHEAD_BYTES);
-                    *length = offset + AHEAD_BYTES;
-                }
-                let next = self.pieces.take()?;
-                let buffer = std::mem::replace(&mut self.gathered, next);
-                self.pieces.submit(*file, offset, buffer)
-            }
-            _ => self.file.write_all_at(self.gathered.as_slice(), offset),
-        }
+        self.offset += PIECE_BYTES as u64;
+        self.pieces.order(Order::Piece(piece))
+    }
+
+    /// Has the thread end the file.
+    fn end(&mut self) -> io::Result<Receiver<io::Result<[u8; 32]>>> {
+        let rest = std::mem::replace(&mut self.gathered, AlignedBuffer::zeroed(0));
+        let (reply, said) = channel();
+        let filled = std::mem::take(&mut self.filled);
+        self.pieces.order(Order::End { rest, filled, reply })?;
+        Ok(said)
     }
 }
 
@@ -119,7 +130,9 @@ impl Write for PartFile {
         if self.filled == PIECE_BYTES {
             self.write_piece()?;
         }
-        let room = &mut self.gathered.as_mut_slice()[self.filled..PIECE_BYTES];
+        // Of a file that failed there is no memory any more.
+        let room = self.gathered.as_mut_slice().get_mut(self.filled..PIECE_BYTES);
+        let room = room.ok_or_else(|| io::Error::other("an earlier write failed"))?;
         let count = bytes.len().min(room.len());
         room[..count].copy_from_slice(&bytes[..count]);
         self.filled += count;
@@ -133,73 +146,57 @@ impl Write for PartFile {
 }
 
 impl Pieces {
-    /// How a file is written; makes the engine where there is none.
-    fn way(&mut self, file: &File, path: &Path) -> io::Result<Way> {
-        let engine = match &mut self.engine {
-            Some(engine) => engine,
-            none => {
-                let chosen = open_engine(EngineKind::Auto, PIECES).map_err(as_io)?;
-                none.insert(chosen.engine)
-            }
-        };
-        let name = path.display().to_string();
-        let id = engine.adopt(file.try_clone()?, &name).map_err(as_io)?;
-        if engine.is_direct(id) {
-            return Ok(Way::Direct { file: id, length: 0 });
-        }
-        engine.close(id);
-        Ok(Way::Plain)
-    }
-
     /// Memory for a piece, as soon as there is some.
     fn take(&mut self) -> io::Result<AlignedBuffer> {
-        loop {
-            if let Some(buffer) = self.free.pop() {
-                return Ok(buffer);
-            }
-            if self.made < PIECES {
-                self.made += 1;
-                return Ok(AlignedBuffer::zeroed(PIECE_BYTES));
-            }
-            self.reap()?;
+        if let Some(buffer) = self.own.pop() {
+            return Ok(buffer);
         }
+        if let Some(buffer) = self.drain.as_ref().and_then(|drain| drain.free.try_recv().ok()) {
+            return Ok(buffer);
+        }
+        if self.made < PIECES {
+            self.made += 1;
+            return Ok(AlignedBuffer::zeroed(PIECE_BYTES));
+        }
+        let drain = self.drain.as_ref().expect("it has the memory that is not here");
+        drain.free.recv().map_err(|_| gone())
     }
 
-    fn submit(&mut self, file: FileId, offset: u64, buffer: AlignedBuffer) -> io::Result<()> {
-        let engine = self.engine.as_mut().expect("a file has it from there");
-        let kind = RequestKind::Write;
-        let request = Request { token: 0, file, kind, offset, bytes: PIECE_BYTES, buffer };
-        engine.submit(request).map_err(|refused| as_io(refused.error))
-    }
-
-    /// Takes back what has been written, at least one piece.
-    fn reap(&mut self) -> io::Result<()> {
-        let engine = self.engine.as_mut().expect("pieces are on their way");
-        engine.wait(WAIT, &mut self.done).map_err(as_io)?;
-        for completion in self.done.drain(..) {
-            self.free.push(completion.buffer);
-            completion.result.map_err(as_io)?;
-        }
-        Ok(())
-    }
-
-    /// Waits until nothing is on its way.
-    fn settle(&mut self) -> io::Result<()> {
-        while self.engine.as_ref().is_some_and(|engine| engine.in_flight() > 0) {
-            self.reap()?;
-        }
-        Ok(())
+    /// Tells the thread, which is made for that where there is none.
+    fn order(&mut self, order: Order) -> io::Result<()> {
+        let drain = match &mut self.drain {
+            Some(drain) => drain,
+            none => none.insert(DrainThread::start()?),
+        };
+        let orders = drain.orders.as_ref().expect("it is there until it is dropped");
+        orders.send(order).map_err(|_| gone())
     }
 }
 
-/// The cause alone: who asked names the file.
-fn as_io(error: StorageError) -> io::Error {
-    match error {
-        StorageError::Open { source, .. }
-        | StorageError::Length { source, .. }
-        | StorageError::Io { source, .. } => source,
-        other => io::Error::other(other),
+impl DrainThread {
+    fn start() -> io::Result<Self> {
+        let ((orders, ordered), (to_free, free)) = (channel(), channel());
+        let drain = Drain::new(to_free);
+        let thread = std::thread::Builder::new()
+            .name("meetpoint-part".to_owned())
+            .spawn(move || drain.run(&ordered))?;
+        Ok(Self { orders: Some(orders), free, thread: Some(thread) })
     }
+}
+
+impl Drop for DrainThread {
+    /// Nothing is written any more when this is over.
+    fn drop(&mut self) {
+        self.orders = None;
+        if let Some(thread) = self.thread.take() {
+            // It would have been told as an error of the file.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn gone() -> io::Error {
+    io::Error::other("the thread that writes parts panicked; this is a defect")
 }
 
 #[cfg(test)]
@@ -216,11 +213,13 @@ mod tests {
             for chunk in bytes.chunks(step) {
                 file.write_all(chunk).unwrap();
             }
-            let (sha256, rest) = file.finish().unwrap();
+            let (ending, rest) = file.finish().unwrap();
             pieces = rest;
-            assert_eq!(sha256[..], Sha256::digest(&bytes)[..]);
+            assert_eq!(ending.wait().unwrap()[..], Sha256::digest(&bytes)[..]);
             assert!(std::fs::read(&path).unwrap() == bytes, "file {number} of {length} bytes");
-            assert!(pieces.made <= PIECES && pieces.free.len() == pieces.made);
+            let free = pieces.drain.iter().flat_map(|drain| drain.free.try_iter());
+            pieces.own.extend(free.collect::<Vec<_>>());
+            assert!(pieces.made <= PIECES && pieces.own.len() == pieces.made);
             std::fs::remove_file(&path).unwrap();
         }
     }
@@ -253,5 +252,38 @@ mod tests {
         full.file = File::options().write(true).open("/dev/full").unwrap();
         full.write_all(b"x").unwrap();
         assert_eq!(full.finish().err().unwrap().kind(), io::ErrorKind::StorageFull);
+    }
+
+    #[test]
+    fn a_drive_that_fills_up_ends_a_long_part_before_all_of_it_is_gathered() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut full = PartFile::create(&folder.path().join("part"), Pieces::default()).unwrap();
+        full.file = File::options().write(true).open("/dev/full").unwrap();
+        let piece = vec![1; PIECE_BYTES];
+        let mut written = 0;
+        let error = loop {
+            match full.write_all(&piece) {
+                Ok(()) => written += 1,
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        assert!(written <= PIECES + 2, "{written} pieces were taken");
+    }
+
+    #[test]
+    fn a_part_that_fails_at_its_end_is_told_when_it_is_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut full = PartFile::create(&folder.path().join("part"), Pieces::default()).unwrap();
+        full.file = File::options().write(true).open("/dev/full").unwrap();
+        full.write_all(&vec![1; PIECE_BYTES + 1]).unwrap();
+        let (ending, pieces) = full.finish().unwrap();
+        assert_eq!(ending.wait().unwrap_err().kind(), io::ErrorKind::StorageFull);
+        // The next part is none the worse for it.
+        let path = folder.path().join("next");
+        let mut next = PartFile::create(&path, pieces).unwrap();
+        next.write_all(&vec![2; PIECE_BYTES + 1]).unwrap();
+        next.finish().unwrap().0.wait().unwrap();
+        assert!(std::fs::read(&path).unwrap() == vec![2; PIECE_BYTES + 1]);
     }
 }

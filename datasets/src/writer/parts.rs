@@ -1,7 +1,7 @@
 //! Rows into part files, each synced and with its SHA-256 when it is full.
 
 use super::journal::Journal;
-use super::part_file::{PartFile, Pieces};
+use super::part_file::{Ending, PartFile, Pieces};
 use crate::Error;
 use meetpoint_format::dataset::{Columns, DatasetError, PartEncoder, PartEntry, Row, part_name};
 use sha2::{Digest, Sha256};
@@ -18,6 +18,12 @@ const READ_BUFFER_BYTES: usize = 1 << 20;
 #[derive(Debug, Default)]
 pub(super) struct WrittenParts {
     pub(super) entries: Vec<PartEntry>,
+    pub(super) rows: RowCounts,
+}
+
+/// Rows, counted.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct RowCounts {
     pub(super) samples: u64,
     pub(super) image_bytes: u64,
     pub(super) image_bytes_max: u64,
@@ -36,7 +42,21 @@ pub(super) struct Parts {
     open: Option<PartEncoder<PartFile>>,
     /// What the open part does not have.
     pieces: Pieces,
-    written: WrittenParts,
+    /// The part before the open one, which is being brought to the drive.
+    ended: Option<EndedPart>,
+    /// Parts that are on the drive.
+    entries: Vec<PartEntry>,
+    /// Of all parts.
+    rows: RowCounts,
+}
+
+/// A part that nothing is added to.
+struct EndedPart {
+    /// All but the SHA-256.
+    entry: PartEntry,
+    ending: Ending,
+    /// What its end is noted with, where it is to be noted.
+    note: Option<(RowCounts, String)>,
 }
 
 impl Parts {
@@ -50,9 +70,10 @@ impl Parts {
         journal: Journal,
         written: WrittenParts,
     ) -> Self {
-        let folder = folder.to_path_buf();
-        let pieces = Pieces::default();
-        Self { journal, folder, columns, bytes_target, open: None, pieces, written }
+        let (folder, pieces) = (folder.to_path_buf(), Pieces::default());
+        let WrittenParts { entries, rows } = written;
+        let (open, ended) = (None, None);
+        Self { journal, folder, columns, bytes_target, open, pieces, ended, entries, rows }
     }
 
     /// Adds a row, to the next part when this one is full; then `state` says where the caller is
@@ -67,8 +88,8 @@ impl Parts {
         let added = row.bytes();
         let is_full = |part: &PartEncoder<_>| part.bytes() + added > self.bytes_target;
         if self.open.as_ref().is_some_and(|part| part.samples() > 0 && is_full(part)) {
-            self.finish_part()?;
-            self.journal.note(&self.written, state())?;
+            let note = (self.rows, state());
+            self.end_part(Some(note))?;
         }
         let path = self.path();
         let failed = |error| failure(&path, error);
@@ -81,46 +102,72 @@ impl Parts {
                 PartEncoder::new(file, Arc::clone(&self.columns)).map_err(failed)?
             }
         };
-        self.written.entry_points += u64::from(row.entry_points.is_some());
-        self.written.entry_points_bytes += entry_points_bytes;
+        self.rows.entry_points += u64::from(row.entry_points.is_some());
+        self.rows.entry_points_bytes += entry_points_bytes;
         part.push(row).map_err(failed)?;
         self.open = Some(part);
-        self.written.samples += 1;
-        self.written.image_bytes += bytes;
-        self.written.image_bytes_max = self.written.image_bytes_max.max(bytes);
+        self.rows.samples += 1;
+        self.rows.image_bytes += bytes;
+        self.rows.image_bytes_max = self.rows.image_bytes_max.max(bytes);
         Ok(())
     }
 
     /// Rows so far.
     pub(super) fn samples(&self) -> u64 {
-        self.written.samples
+        self.rows.samples
     }
 
-    /// Finishes the last part.
-    pub(super) fn finish(mut self) -> Result<(WrittenParts, Journal), Error> {
-        self.finish_part()?;
-        Ok((self.written, self.journal))
+    /// Finishes the last part: all of them are on the drive.
+    pub(super) fn finish(&mut self) -> Result<WrittenParts, Error> {
+        self.end_part(None)?;
+        self.settle()?;
+        Ok(WrittenParts { entries: std::mem::take(&mut self.entries), rows: self.rows })
+    }
+
+    /// Name of the part that is open, or is next.
+    fn name(&self) -> String {
+        part_name(self.entries.len() + usize::from(self.ended.is_some()))
     }
 
     fn path(&self) -> PathBuf {
-        self.folder.join(part_name(self.written.entries.len()))
+        self.folder.join(self.name())
     }
 
-    fn finish_part(&mut self) -> Result<(), Error> {
+    /// Ends the open part, once the one before it is on the drive.
+    fn end_part(&mut self, note: Option<(RowCounts, String)>) -> Result<(), Error> {
         let Some(part) = self.open.take() else { return Ok(()) };
-        let path = self.path();
-        let written = |source: std::io::Error| Error::Write { path: path.clone(), source };
+        let (file, path) = (self.name(), self.path());
         let finished = part.finish().map_err(|error| failure(&path, error))?;
-        let (sha256, pieces) = finished.sink.finish().map_err(written)?;
+        let ended = finished.sink.finish();
+        let (ending, pieces) = ended.map_err(|source| Error::Write { path, source })?;
         self.pieces = pieces;
-        self.written.entries.push(PartEntry {
-            file: part_name(self.written.entries.len()),
-            samples: finished.samples,
-            bytes: finished.bytes,
-            tail_crc32c: finished.tail_crc32c,
-            sha256: hexadecimal(&sha256),
-        });
+        self.settle()?;
+        let (samples, bytes) = (finished.samples, finished.bytes);
+        let (tail_crc32c, sha256) = (finished.tail_crc32c, String::new());
+        let entry = PartEntry { file, samples, bytes, tail_crc32c, sha256 };
+        self.ended = Some(EndedPart { entry, ending, note });
         Ok(())
+    }
+
+    /// Waits until the part that was ended is on the drive, and notes it.
+    fn settle(&mut self) -> Result<(), Error> {
+        let Some(EndedPart { mut entry, ending, note }) = self.ended.take() else { return Ok(()) };
+        let path = self.folder.join(&entry.file);
+        let sha256 = ending.wait().map_err(|source| Error::Write { path, source })?;
+        entry.sha256 = hexadecimal(&sha256);
+        if let Some((rows, state)) = note {
+            self.journal.note(&entry, &rows, state)?;
+        }
+        self.entries.push(entry);
+        Ok(())
+    }
+}
+
+impl Drop for Parts {
+    /// Notes what was ended, for a writer that goes on behind it.
+    fn drop(&mut self) {
+        // What failed is not noted, and so written again.
+        let _ = self.settle();
     }
 }
 

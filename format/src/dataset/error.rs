@@ -19,7 +19,7 @@ pub enum DatasetError {
         problem: String,
     },
     /// Bytes of a part could not be read.
-    #[error("part {part}: {source}")]
+    #[error("part {part}: {source}; restore it, or pack again")]
     Io {
         /// File name.
         part: String,

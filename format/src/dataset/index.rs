@@ -105,11 +105,22 @@ pub struct KeyedRows {
 impl Index {
     /// Reads the footers and holds them against the manifest (sizes, row counts, schema).
     pub fn open(manifest: Manifest, parts: &dyn PartBytes) -> Result<Self, DatasetError> {
+        let layouts = manifest.parts.iter().enumerate();
+        let layouts = layouts.map(|(part, entry)| PartLayout::read(part, entry, parts));
+        let layouts = layouts.collect::<Result<_, _>>()?;
+        Self::of_layouts(manifest, layouts)
+    }
+
+    /// As [`Self::open`], with the footers of all parts, which were read.
+    pub fn of_layouts(manifest: Manifest, layouts: Vec<PartLayout>) -> Result<Self, DatasetError> {
         let mut batches = Vec::new();
         let mut first_sample = 0;
         let mut columns: Option<Arc<Columns>> = None;
-        for (part, entry) in manifest.parts.iter().enumerate() {
-            let layout = PartLayout::read(part, entry, parts)?;
+        if layouts.len() != manifest.parts.len() {
+            let problem = format!("{} footers of {}", layouts.len(), manifest.parts.len());
+            return Err(DatasetError::Manifest { problem });
+        }
+        for (part, (entry, layout)) in manifest.parts.iter().zip(layouts).enumerate() {
             if layout.version != manifest.version {
                 let (found, expected) = (layout.version, manifest.version);
                 let problem = format!("its version is {found}, dataset.json says {expected}");

@@ -9,7 +9,7 @@ use crate::contents::OpenContents;
 use crate::encoded::decodes_regions;
 use crate::{Dataset, Error, Mended, OnError};
 use meetpoint_format::batching::{Batching, EpochOrder};
-use meetpoint_format::dataset::{DatasetError, ENTRY_POINTS_KEPT_BYTES, SampleLocation};
+use meetpoint_format::dataset::{ENTRY_POINTS_KEPT_BYTES, SampleLocation};
 use meetpoint_format::recipe::{Recipe, TensorSpec};
 use meetpoint_kernels::{Cpu, Encoded, SampleId, SamplePreparer};
 use meetpoint_storage::{
@@ -244,7 +244,7 @@ impl BatchPreparer {
     fn read_ahead(&mut self, hand: &mut InHand<'_>) -> Result<(), Error> {
         let depth = self.engine.limits().depth.min(READS_MAX);
         while hand.next < self.samples.len() && self.engine.in_flight() < depth {
-            let (_, location) = &self.samples[hand.next];
+            let (sample, location) = &self.samples[hand.next];
             if hand.bytes_ahead > 0 && hand.bytes_ahead + location.bytes > BYTES_AHEAD_MAX {
                 break;
             }
@@ -254,6 +254,7 @@ impl BatchPreparer {
                     match self.contents.file(file, contents, &mut *self.engine) {
                         Ok(file) => file,
                         Err(error) => {
+                            let error = self.job.dataset.in_place(*sample, location, error);
                             hand.next += 1;
                             self.mend(hand.next - 1, error, hand)?;
                             continue;
@@ -312,20 +313,15 @@ impl BatchPreparer {
         let bytes = usize::try_from(location.bytes).expect("at most IMAGE_BYTES_MAX");
         let mut buffer = self.pool.take(&mut *self.engine, bytes);
         let started = Instant::now();
-        let read = self.job.dataset.read_image(location, &mut buffer.as_mut_slice()[..bytes]);
+        let into = &mut buffer.as_mut_slice()[..bytes];
+        let read = self.job.dataset.read_image(sample, location, into);
         hand.stats.read_wait_ns += nanoseconds(started.elapsed());
         let outcome = match read {
             Ok(()) => {
                 let stored = &buffer.as_slice()[..bytes];
                 self.decode_into(position, (sample, location), stored, hand)
             }
-            Err(Error::Dataset { source: DatasetError::Io { source, .. }, .. }) => {
-                let path = self.job.dataset.content_path(location);
-                let offset = location.offset;
-                let io = StorageError::Io { action: "read", path, offset, bytes, source };
-                Err(self.read_failed((sample, location), io))
-            }
-            Err(other) => Err(other),
+            Err(error) => Err(error),
         };
         self.pool.give(buffer);
         outcome

@@ -19,7 +19,8 @@ from __future__ import annotations
 from . import errors, transforms
 from ._damage import DamagedSample
 from ._dataset import Columns, Dataset, Sample, open
-from ._loader import Emulated, Loader
+from ._devices import Emulated
+from ._loader import Loader
 from ._native import Batch, Tensor
 from ._native import version as _version
 from ._pack import Packed, pack

@@ -1,10 +1,20 @@
-"""Arguments of torch's DataLoader: which mean the same here, and why the others do not."""
+"""The arguments of a loader, checked before anything is opened, and torch's names for them."""
 
 from __future__ import annotations
 
-from typing import Any, Dict, NamedTuple, Optional
+import operator
+import os
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Union
 
+from ._torchvision import is_of_torchvision
 from .errors import SettingError
+from .transforms import Compose, Transform, from_torchvision
+
+Recipe = Union[Compose, Sequence[Transform], str, "os.PathLike[str]", Any]
+
+U32 = 2**32 - 1
+U64 = 2**64 - 1
+_COLUMNS = ("image", "label", "sample", "key")
 
 _REFUSED = {
     "sampler": "the order follows from seed and epoch, so that both ends know it; use shuffle, "
@@ -80,3 +90,92 @@ def refuse_unknown(names: Dict[str, Any]) -> None:
         if why is None:
             raise TypeError(f"Loader has no argument {name!r}")
         raise TypeError(f"Loader does not take {name}={value!r}: {why}")
+
+
+def whole(name: str, value: Any, most: int = U32, least: int = 0) -> int:
+    """A whole number; those of NumPy and torch are taken too."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or not least <= number <= most:
+        raise SettingError(
+            f"{name} is {value!r}; it takes a whole number from {least} to {most}"
+        )
+    return number
+
+
+def whole_or_none(name: str, value: Any, most: int = U32, least: int = 0) -> Optional[int]:
+    """As :func:`whole`, or nothing."""
+    return None if value is None else whole(name, value, most, least)
+
+
+def seconds(name: str, value: Any) -> float:
+    """A number; whether it is a time that can be, those say who wait for it."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise SettingError(f"{name} is {value!r}; it takes a number of seconds") from None
+
+
+def flag(name: str, value: Any) -> bool:
+    """Yes or no; 0 and 1 are taken too."""
+    if isinstance(value, str) or value not in (False, True):
+        raise SettingError(f"{name} is {value!r}; it takes True or False")
+    return bool(value)
+
+
+def text(name: str, value: Any) -> str:
+    """A word or a sentence."""
+    if not isinstance(value, str):
+        raise SettingError(f"{name} is {value!r}; it takes a text")
+    return value
+
+
+def text_or_none(name: str, value: Any) -> Optional[str]:
+    """As :func:`text`, or nothing."""
+    return None if value is None else text(name, value)
+
+
+def path(name: str, value: Any) -> str:
+    """A path in the file system."""
+    try:
+        return os.fsdecode(value)
+    except TypeError:
+        raise SettingError(f"{name} is {value!r}; it takes a path") from None
+
+
+def path_or_none(name: str, value: Any) -> Optional[str]:
+    """As :func:`path`, or nothing."""
+    return None if value is None else path(name, value)
+
+
+def compose(recipe: Recipe) -> Compose:
+    """The recipe, however it was given."""
+    if isinstance(recipe, Compose):
+        return recipe
+    if isinstance(recipe, (str, os.PathLike)):
+        file: Union[str, os.PathLike[str]] = recipe  # pyright: ignore[reportUnknownVariableType]
+        return Compose.load(file)
+    if is_of_torchvision(recipe):
+        return from_torchvision(recipe)
+    if isinstance(recipe, (list, tuple)):
+        parts: List[Any] = list(recipe)  # pyright: ignore[reportUnknownArgumentType]
+        if any(is_of_torchvision(part) for part in parts):
+            return from_torchvision(parts)
+        return Compose(parts)
+    raise SettingError(
+        f"recipe is {recipe!r}; it takes a meetpoint.transforms.Compose, a list of transforms, "
+        "torchvision transforms, or the path of a recipe file"
+    )
+
+
+def column_names(columns: Optional[Sequence[str]]) -> Optional[List[str]]:
+    """The columns that were asked for, which there are."""
+    if columns is None:
+        return None
+    names = [columns] if isinstance(columns, str) else list(columns)
+    for name in names:
+        if name not in _COLUMNS:
+            raise SettingError(f"columns holds {name!r}; there are {', '.join(_COLUMNS)}")
+    return names

@@ -85,7 +85,19 @@ class Dataset(Sequence[Sample]):
             if found is None:
                 raise KeyError(which)
             return self._sample(found)
-        return self._sample(range(len(self))[which])
+        return self._sample(self._number(which))
+
+    def _number(self, which: int) -> int:
+        try:
+            return range(len(self))[which]
+        except IndexError:
+            raise IndexError(
+                f"sample {which} of {len(self)}; they count from 0, and from -1 backwards"
+            ) from None
+        except TypeError:
+            raise TypeError(
+                f"{which!r} names no sample; give its number, its key, or a slice"
+            ) from None
 
     def _sample(self, index: int) -> Sample:
         return Sample(index, *self._native.sample(index))
@@ -99,7 +111,7 @@ class Dataset(Sequence[Sample]):
 
     def key(self, index: int) -> str:
         """The key of a sample, without reading its image."""
-        return self._native.key(range(len(self))[index])
+        return self._native.key(self._number(index))
 
     @property
     def columns(self) -> List[str]:

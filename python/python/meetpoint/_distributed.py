@@ -11,6 +11,7 @@ import sys
 from typing import TYPE_CHECKING, Any, List, Optional, Tuple
 
 from . import _native
+from ._arguments import whole
 from .errors import RankError, SettingError
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def ranks(rank: Optional[int], world_size: Optional[int]) -> Tuple[int, int]:
     if (rank is None) != (world_size is None):
         raise SettingError("rank and world_size belong together; give both or neither")
     if rank is not None and world_size is not None:
-        return rank, world_size
+        return whole("rank", rank), whole("world_size", world_size)
     distributed = _distributed()
     if distributed is not None:
         return int(distributed.get_rank()), int(distributed.get_world_size())

@@ -25,23 +25,20 @@ from typing import (
     Union,
 )
 
-from . import _distributed, _native
-from ._arguments import refuse_unknown, take_torch_names
+from . import _arguments, _devices, _distributed, _native, _output
+from ._arguments import U64, Recipe, path_or_none, seconds, text, whole, whole_or_none
 from ._damage import DamagedSample, OnError
-from ._program import own_command
+from ._devices import Device
 from ._state import Position, position_of
-from ._torchvision import is_of_torchvision
 from .errors import DeviceWarning, SettingError
-from .transforms import Compose, Transform, from_torchvision
+from .transforms import Compose
 
 if TYPE_CHECKING:
     from ._nvtx import Ranges
     from ._observe import Energy, Explanation, MetricsExporter, MetricsServer, Replay
 
-__all__ = ["Emulated", "Loader"]
+__all__ = ["Loader"]
 
-_OUTPUTS = ("numpy", "dlpack", "torch", "jax")
-_COLUMNS = ("image", "label", "sample", "key")
 # Epochs of which a report keeps everything; of those before, all but the batches one by one.
 _WHOLE_EPOCHS = 4
 # Damaged samples that are remembered.
@@ -51,52 +48,6 @@ _ERRORS_KEPT = 10_000
 _LOSSES = ("was lost", "no more work", "published nothing in time")
 
 _open_loaders: "weakref.WeakSet[Loader]" = weakref.WeakSet()
-
-
-class Emulated(NamedTuple):
-    """A computational storage device that is emulated by a process of its own.
-
-    Without knobs it is as fast as this machine.
-
-    :param cpu_ratio: share of a core's time that it computes, over 0 and at most 1.
-    :param read_bandwidth: most bytes that it reads in a second.
-    :param write_bandwidth: most bytes that it writes in a second.
-    :param latency: seconds that each of its commands takes at least.
-    :param core: core of its preparing thread; the last one where nothing is given.
-    :param allow_shared: whether it may share its core with the host, where there is only one.
-    :param faults: what goes wrong on purpose, such as ``"die@3"``; `meetpoint device serve --help`
-        lists them.
-    """
-
-    cpu_ratio: Optional[float] = None
-    read_bandwidth: Optional[int] = None
-    write_bandwidth: Optional[int] = None
-    latency: Optional[float] = None
-    core: Optional[int] = None
-    allow_shared: bool = False
-    faults: Tuple[str, ...] = ()
-
-    def _command(self) -> List[str]:
-        command = [*own_command(), "device", "serve"]
-        knobs = [
-            ("--cpu-ratio", self.cpu_ratio, ""),
-            ("--read-bandwidth", self.read_bandwidth, "B/s"),
-            ("--write-bandwidth", self.write_bandwidth, "B/s"),
-            ("--latency", None if self.latency is None else round(self.latency * 1e9), "ns"),
-            ("--core", self.core, ""),
-        ]
-        for name, value, unit in knobs:
-            if value is not None:
-                command += [name, f"{value}{unit}"]
-        for fault in self.faults:
-            command += ["--fault", fault]
-        if self.allow_shared:
-            command.append("--allow-shared")
-        return command
-
-
-Device = Union[str, Emulated, None]
-Recipe = Union[Compose, Sequence[Transform], str, "os.PathLike[str]", Any]
 
 
 class Loader:
@@ -196,56 +147,65 @@ class Loader:
         self._arguments.update(torch_names)
         # Of the outputs only torch's knows pinned memory.
         pin = bool(torch_names.pop("pin_memory", False)) if output == "torch" else False
-        named = take_torch_names(torch_names, workers=workers, prefetch=prefetch)
-        refuse_unknown(torch_names)
-        self._convert = _pinned_converter() if pin else _converter(output)
+        named = _arguments.take_torch_names(torch_names, workers=workers, prefetch=prefetch)
+        _arguments.refuse_unknown(torch_names)
+        batch_size, seed = whole("batch_size", batch_size), whole("seed", seed, U64)
+        shuffle = _arguments.flag("shuffle", shuffle)
+        drop_last = _arguments.flag("drop_last", drop_last)
+        strategy, order = text("strategy", strategy), text("order", order)
+        window = whole_or_none("window", window)
+        rank_timeout = seconds("rank_timeout", rank_timeout)
+        rendezvous = _arguments.text_or_none("rendezvous", rendezvous)
+        workers = whole_or_none("workers", named.workers)
+        prefetch = whole_or_none("prefetch", named.prefetch)
+        self._convert = _output.converter(output, pin=pin)
         self._ranges = _ranges(nvtx)
-        self._columns = _check_columns(columns)
-        self._recipe = _as_compose(recipe)
-        sockets, commands = _devices(device)
+        self._columns = _arguments.column_names(columns)
+        self._recipe = _arguments.compose(recipe)
+        sockets, commands = _devices.sources(device)
         rank, world_size = _distributed.ranks(rank, world_size)
         has_devices = bool(sockets or commands)
         if strategy == "auto" and not has_devices:
             strategy = "host-only"
         self._strategy = strategy
-        self._dataset = os.fspath(dataset)
+        self._dataset = _arguments.path("dataset", dataset)
         recipe_toml = self._recipe.to_toml()
-        meeting: Optional["_native.Meeting"] = None
+        settings: Dict[str, Any] = {
+            "dataset": self._dataset,
+            "recipe": recipe_toml,
+            "batch_size": batch_size,
+            "drop_last": drop_last,
+            "shuffle": shuffle,
+            "seed": seed,
+            "strategy": strategy,
+            "order": order,
+            "window": window,
+            "workers": _default_workers() if workers is None else workers,
+            "prefetch": 2 if prefetch is None else prefetch,
+            "memory_budget": whole("memory_budget", memory_budget, U64),
+            "sockets": sockets,
+            "commands": commands,
+            "spool_quota": whole("spool_quota", spool_quota, U64),
+            "spool_folder": path_or_none("spool_folder", spool_folder),
+            "rank": rank,
+            "ranks": world_size,
+            "meeting": None,
+            "rank_timeout": rank_timeout,
+            "stall_timeout": seconds("stall_timeout", stall_timeout),
+            "on_error": on_error,
+            "max_errors": whole_or_none("max_errors", max_errors, U64),
+            "quarantine": path_or_none("quarantine", quarantine),
+        }
         if world_size > 1 and has_devices and strategy != "host-only":
             job = (
                 f"strategy {strategy} (order {order}, window {window}), batches of {batch_size} "
                 f"(drop_last {drop_last}, shuffle {shuffle}, seed {seed}), and the recipe\n"
                 + recipe_toml
             )
-            meeting = _distributed.meeting(rank, world_size, rendezvous, job, rank_timeout)
-        self._native = _native.Loader(
-            {
-                "dataset": self._dataset,
-                "recipe": recipe_toml,
-                "batch_size": batch_size,
-                "drop_last": drop_last,
-                "shuffle": shuffle,
-                "seed": seed,
-                "strategy": strategy,
-                "order": order,
-                "window": window,
-                "workers": _default_workers() if named.workers is None else named.workers,
-                "prefetch": 2 if named.prefetch is None else named.prefetch,
-                "memory_budget": memory_budget,
-                "sockets": sockets,
-                "commands": commands,
-                "spool_quota": spool_quota,
-                "spool_folder": None if spool_folder is None else os.fspath(spool_folder),
-                "rank": rank,
-                "ranks": world_size,
-                "meeting": meeting,
-                "rank_timeout": rank_timeout,
-                "stall_timeout": stall_timeout,
-                "on_error": on_error,
-                "max_errors": max_errors,
-                "quarantine": None if quarantine is None else os.fspath(quarantine),
-            }
-        )
+            settings["meeting"] = _distributed.meeting(
+                rank, world_size, rendezvous, job, rank_timeout
+            )
+        self._native = _native.Loader(settings)
         self._fixed: Dict[str, Any] = {
             "dataset": self._native.dataset_sha256,
             "recipe": self._native.recipe_hash,
@@ -297,8 +257,7 @@ class Loader:
 
         Where a state of this epoch was loaded, the iteration goes on in the middle of it.
         """
-        if epoch < 0:
-            raise SettingError(f"epoch is {epoch}; epochs count from 0")
+        epoch = whole("epoch", epoch)
         position = self._position
         if position.is_begun or position.epoch != epoch:
             self._position = Position(epoch=epoch)
@@ -344,7 +303,7 @@ class Loader:
     def _deliver(self, batch: _native.Batch) -> Any:
         images = self._convert(batch.images)
         # Without leave to use 64 bits, which is its default, JAX has integers of 32.
-        tensor = batch.labels(narrow=self._convert is _as_jax)
+        tensor = batch.labels(narrow=_output.has_narrow_integers(self._convert))
         labels = None if tensor is None else self._convert(tensor)
         if self._columns is None:
             return images, labels
@@ -444,8 +403,7 @@ class Loader:
         """
         from ._observe import Replay
 
-        if batches < 1 or steps < 1:
-            raise SettingError(f"batches is {batches} and steps is {steps}; both are at least 1")
+        batches, steps = whole("batches", batches, least=1), whole("steps", steps, least=1)
         before, damaged = self._position, list(self._damaged)
         kept: List[Any] = []
         for batch in self:
@@ -631,100 +589,9 @@ def _default_workers() -> int:
     return max(1, len(os.sched_getaffinity(0)) - 1)
 
 
-def _as_compose(recipe: Recipe) -> Compose:
-    if isinstance(recipe, Compose):
-        return recipe
-    if isinstance(recipe, (str, os.PathLike)):
-        path: Union[str, os.PathLike[str]] = recipe  # pyright: ignore[reportUnknownVariableType]
-        return Compose.load(path)
-    if is_of_torchvision(recipe):
-        return from_torchvision(recipe)
-    if isinstance(recipe, (list, tuple)):
-        parts: List[Any] = list(recipe)  # pyright: ignore[reportUnknownArgumentType]
-        if any(is_of_torchvision(part) for part in parts):
-            return from_torchvision(parts)
-        return Compose(parts)
-    raise SettingError(
-        f"recipe is {recipe!r}; it takes a meetpoint.transforms.Compose, a list of transforms, "
-        "torchvision transforms, or the path of a recipe file"
-    )
-
-
-def _devices(device: Union[Device, Sequence[Device]]) -> Tuple[List[str], List[List[str]]]:
-    """Sockets to connect to, and commands that start devices."""
-    is_several = isinstance(device, (list, tuple)) and not isinstance(device, Emulated)
-    several: Any = device if is_several else [device]
-    devices: List[Any] = list(several)
-    sockets: List[str] = []
-    commands: List[List[str]] = []
-    for one in devices:
-        if isinstance(one, Emulated):
-            commands.append(one._command())
-        elif one == "emulated":
-            commands.append(Emulated()._command())
-        elif isinstance(one, str) and one.startswith("unix:"):
-            sockets.append(one[len("unix:") :])
-        elif one is not None:
-            raise SettingError(
-                f'device is {one!r}; it takes None, "emulated", meetpoint.Emulated(...), '
-                '"unix:PATH", or a list of those'
-            )
-    return sockets, commands
-
-
-def _check_columns(columns: Optional[Sequence[str]]) -> Optional[List[str]]:
-    if columns is None:
-        return None
-    names = [columns] if isinstance(columns, str) else list(columns)
-    for name in names:
-        if name not in _COLUMNS:
-            raise SettingError(f"columns holds {name!r}; there are {', '.join(_COLUMNS)}")
-    return names
-
-
-def _converter(output: str) -> Callable[[_native.Tensor], Any]:
-    converters: Dict[str, Callable[[_native.Tensor], Any]] = {
-        "numpy": _as_numpy,
-        "dlpack": _as_it_is,
-        "torch": _as_torch,
-        "jax": _as_jax,
-    }
-    if output not in converters:
-        raise SettingError(f"output is {output!r}; it takes one of {', '.join(_OUTPUTS)}")
-    return converters[output]
-
-
 def _ranges(wanted: Optional[bool]) -> Optional["Ranges"]:
     if wanted is False:
         return None
     from ._nvtx import ranges
 
     return ranges(wanted)
-
-
-def _pinned_converter() -> Callable[[_native.Tensor], Any]:
-    from ._pinned import converter
-
-    return converter()
-
-
-def _as_it_is(tensor: _native.Tensor) -> Any:
-    return tensor
-
-
-def _as_numpy(tensor: _native.Tensor) -> Any:
-    import numpy
-
-    return numpy.asarray(tensor)
-
-
-def _as_torch(tensor: _native.Tensor) -> Any:
-    import torch  # type: ignore[import-not-found,unused-ignore]
-
-    return torch.from_dlpack(tensor)  # pyright: ignore
-
-
-def _as_jax(tensor: _native.Tensor) -> Any:
-    import jax  # type: ignore[import-not-found,unused-ignore]
-
-    return jax.numpy.from_dlpack(tensor)  # pyright: ignore

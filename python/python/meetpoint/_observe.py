@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Type
 
 from . import _native
+from ._arguments import seconds, text_or_none
 from .errors import ClosedError, MetricsWarning, SettingError
 
 __all__ = [
@@ -258,8 +259,8 @@ class MetricsExporter:
     ) -> None:
         self._native = loader.export_metrics(
             {
-                "endpoint": endpoint,
-                "interval": interval,
+                "endpoint": text_or_none("endpoint", endpoint),
+                "interval": None if interval is None else seconds("interval", interval),
                 "attributes": [(str(key), str(value)) for key, value in attributes.items()],
                 "rank": rank,
                 "ranks": ranks,

@@ -1,0 +1,57 @@
+"""What batches are handed out as: arrays of NumPy, torch or JAX, none of them copied."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict
+
+from . import _native
+from .errors import SettingError
+
+Converter = Callable[[_native.Tensor], Any]
+
+
+def converter(output: str, *, pin: bool = False) -> Converter:
+    """Makes what is handed out; ``pin`` asks for torch's pinned memory.
+
+    :raises SettingError: an output that there is not.
+    """
+    converters: Dict[str, Converter] = {
+        "numpy": _as_numpy,
+        "dlpack": _as_it_is,
+        "torch": _as_torch,
+        "jax": _as_jax,
+    }
+    if output not in converters:
+        raise SettingError(f"output is {output!r}; it takes one of {', '.join(converters)}")
+    if pin:
+        from ._pinned import converter as pinned
+
+        return pinned()
+    return converters[output]
+
+
+def has_narrow_integers(convert: Converter) -> bool:
+    """Whether integers of 64 bits are not taken: JAX's default, without leave to use them."""
+    return convert is _as_jax
+
+
+def _as_it_is(tensor: _native.Tensor) -> Any:
+    return tensor
+
+
+def _as_numpy(tensor: _native.Tensor) -> Any:
+    import numpy
+
+    return numpy.asarray(tensor)
+
+
+def _as_torch(tensor: _native.Tensor) -> Any:
+    import torch  # type: ignore[import-not-found,unused-ignore]
+
+    return torch.from_dlpack(tensor)  # pyright: ignore
+
+
+def _as_jax(tensor: _native.Tensor) -> Any:
+    import jax  # type: ignore[import-not-found,unused-ignore]
+
+    return jax.numpy.from_dlpack(tensor)  # pyright: ignore
