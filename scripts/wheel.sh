@@ -28,7 +28,7 @@ if [ -n "${ZIG_GLIBC:-}" ]; then
 fi
 rm -rf "$out"
 "$python" -m maturin build --quiet --manifest-path python/Cargo.toml --profile dist \
-    --interpreter "$python" --out "$out" "${options[@]}"
+    --interpreter "$python" --out "$out" --compression-level 9 "${options[@]}"
 wheel="$(ls "$out"/meetpoint-*.whl)"
 size="$(stat --format=%s "$wheel")"
 echo "$wheel: $size bytes, at most $size_max"

@@ -11,13 +11,11 @@ from types import TracebackType
 from typing import (
     TYPE_CHECKING,
     Any,
-    Callable,
     Deque,
     Dict,
     Iterator,
     List,
     Mapping,
-    NamedTuple,
     Optional,
     Sequence,
     Tuple,
@@ -30,7 +28,7 @@ from ._arguments import U64, Recipe, path_or_none, seconds, text, whole, whole_o
 from ._damage import DamagedSample, OnError
 from ._devices import Device
 from ._state import Position, position_of
-from .errors import DeviceWarning, SettingError
+from .errors import DeviceWarning
 from .transforms import Compose
 
 if TYPE_CHECKING:
@@ -170,7 +168,7 @@ class Loader:
         self._strategy = strategy
         self._dataset = _arguments.path("dataset", dataset)
         recipe_toml = self._recipe.to_toml()
-        settings: Dict[str, Any] = {
+        settings: _native.Settings = {
             "dataset": self._dataset,
             "recipe": recipe_toml,
             "batch_size": batch_size,
