@@ -4,23 +4,20 @@
 //! needs beyond its edges is decoded with it. Memory is a few rows of MCUs, except for files with
 //! several scans, whose coefficients are all kept.
 
+use super::check_pixels;
 use super::colour::Ink;
 use super::colours::Colours;
 use super::entry_points::{EntryPoints, has_one_sequential_scan};
 use super::form::{self, FormError, FormReader, RowScratch};
-use super::geometry::{ComponentNeed, Need};
-use super::idct::Dequantiser;
+use super::geometry::Need;
 use super::lenient::Lenient;
 use super::markers::{COMPONENTS_MAX, Coding, Component, Frame, Header};
 use super::options::DecodeOptions;
-use super::rows::BlockRows;
+use super::pixels::{Picture, Pixels};
 use super::sequential::{Sequential, TableCache, restart_offsets};
 use super::source::Source;
-use super::upsample::{self, Place, Side, Upsampling};
-use super::window::Window;
-use super::{QuantTable, check_pixels};
 use crate::decode::Encoded;
-use crate::stripe::{ROW_SLACK, Stripe};
+use crate::stripe::Stripe;
 use crate::{Cpu, Error, Region};
 use arrayvec::ArrayVec;
 use meetpoint_format::entry_points::Entry;
@@ -250,161 +247,4 @@ fn picture_of(form: &form::Frame, options: &DecodeOptions) -> Picture {
 
 fn check_region(frame: &Frame, region: Region, options: &DecodeOptions) -> Result<(), Error> {
     region.check(options.scale.scaled(frame.width), options.scale.scaled(frame.height))
-}
-
-/// What of a file says how coefficients become pixels.
-pub(super) struct Picture {
-    pub(super) frame: Frame,
-    pub(super) quant: [Option<QuantTable>; COMPONENTS_MAX],
-    pub(super) colours: Colours,
-    pub(super) fast_transform: bool,
-}
-
-/// From coefficients to pixels.
-#[derive(Debug, Default)]
-struct Pixels {
-    rows: BlockRows,
-    windows: [Window; COMPONENTS_MAX],
-    /// Where a row of each component is brought to full resolution.
-    full: [Vec<u8>; COMPONENTS_MAX],
-    /// Rows that wait to be handed over, red, green and blue.
-    planes: [Vec<u8>; 3],
-    stride: usize,
-}
-
-impl Pixels {
-    fn run(
-        &mut self,
-        cpu: Cpu,
-        picture: &Picture,
-        region: Region,
-        need: &Need,
-        mut source: Source<'_, '_>,
-        sink: &mut dyn FnMut(Stripe<'_>),
-    ) -> Result<(), Error> {
-        let mcus = need.mcu_columns.end - need.mcu_columns.start;
-        self.rows.set_size(&picture.frame, mcus);
-        for (window, component) in self.windows.iter_mut().zip(need.components()) {
-            window.start(component, &need.mcu_columns, need.mcu_rows.start);
-        }
-        let dequantisers = [0, 1, 2, 3].map(|index| {
-            let table = picture.quant[index].unwrap_or(QuantTable([1; 64]));
-            match picture.fast_transform {
-                true => Dequantiser::new(&table),
-                false => Dequantiser::without_fast(&table),
-            }
-        });
-        let how = (cpu, picture.fast_transform);
-        self.start_planes(region.width as usize, picture.frame.v_max as usize * 8 + 1);
-        let mut y = region.y as usize;
-        let end = (region.y + region.height) as usize;
-        for mcu_row in need.mcu_rows.clone() {
-            source.row(mcu_row, need.mcu_columns.clone(), &mut self.rows)?;
-            for (index, need) in need.components().enumerate() {
-                let above = usize::from(need.upsampling.needs_context_rows());
-                let keep = (y / need.upsampling.factors().1 as usize).saturating_sub(above);
-                let blocks = self.rows.component(index);
-                self.windows[index].add(how, &dequantisers[index], blocks, need, keep);
-            }
-            let is_last = mcu_row + 1 == need.mcu_rows.end;
-            let ready = if is_last { end } else { self.ready(need).min(end) };
-            if ready > y {
-                self.hand_over(cpu, picture, need, &region, y..ready, sink);
-                y = ready;
-            }
-        }
-        Ok(())
-    }
-
-    /// The first row of pixels that needs rows of samples which are not there yet.
-    fn ready(&self, need: &Need) -> usize {
-        let ready = |(window, need): (&Window, &ComponentNeed)| {
-            let below = usize::from(need.upsampling.needs_context_rows());
-            window.end() * need.upsampling.factors().1 as usize - below
-        };
-        self.windows.iter().zip(need.components()).map(ready).min().unwrap_or(0)
-    }
-
-    fn start_planes(&mut self, width: usize, rows: usize) {
-        self.stride = (width + ROW_SLACK).next_multiple_of(ROW_SLACK);
-        for plane in &mut self.planes {
-            if plane.len() < rows * self.stride {
-                plane.resize(rows * self.stride, 0);
-            }
-        }
-        for row in &mut self.full {
-            if row.len() < self.stride {
-                row.resize(self.stride, 0);
-            }
-        }
-    }
-
-    /// Makes rows of pixels and hands them over.
-    fn hand_over(
-        &mut self,
-        cpu: Cpu,
-        picture: &Picture,
-        need: &Need,
-        region: &Region,
-        rows: std::ops::Range<usize>,
-        sink: &mut dyn FnMut(Stripe<'_>),
-    ) {
-        let width = region.width as usize;
-        let count = rows.len();
-        for (index, y) in rows.enumerate() {
-            let mut full = self.full.each_mut().map(Vec::as_mut_slice).into_iter();
-            let samples: [&[u8]; COMPONENTS_MAX] = std::array::from_fn(|component| {
-                let into = full.next().expect("there is a row for each component");
-                match need.component(component) {
-                    Some(need) => full_row(cpu, &self.windows[component], need, region, y, into),
-                    None => &[],
-                }
-            });
-            let at = index * self.stride;
-            let planes = self.planes.each_mut().map(|plane| &mut plane[at..at + width]);
-            picture.colours.convert(cpu, samples, planes);
-        }
-        sink(Stripe {
-            planes: self.planes.each_ref().map(|plane| &plane[..count * self.stride]),
-            stride: self.stride,
-            width,
-            rows: count,
-        });
-    }
-}
-
-/// A component's samples of a row of pixels, at full resolution.
-fn full_row<'a>(
-    cpu: Cpu,
-    window: &'a Window,
-    need: &ComponentNeed,
-    region: &Region,
-    y: usize,
-    into: &'a mut [u8],
-) -> &'a [u8] {
-    let columns = region.x as usize..(region.x + region.width) as usize;
-    let first = window.first_column();
-    let into = &mut into[..columns.len()];
-    let place = Place { first, width: need.width as usize };
-    // The row that lies nearest among those above and below.
-    let near = y / need.upsampling.factors().1 as usize;
-    let is_upper = y.is_multiple_of(2);
-    let far = if is_upper { near.saturating_sub(1) } else { near + 1 };
-    match need.upsampling {
-        Upsampling::None => return &window.row(y)[columns.start - first..columns.end - first],
-        Upsampling::FancyH2V1 => upsample::h2v1(cpu, window.row(near), place, columns, into),
-        Upsampling::FancyH2V2 => {
-            upsample::h2v2(cpu, window.row(near), window.row(far), place, columns, into);
-        }
-        Upsampling::FancyH1V2 => {
-            let side = if is_upper { Side::Upper } else { Side::Lower };
-            let part = columns.start - first..columns.end - first;
-            let (near, far) = (&window.row(near)[part.clone()], &window.row(far)[part]);
-            upsample::h1v2(cpu, near, far, side, into);
-        }
-        Upsampling::Replicate { columns: factor, .. } => {
-            upsample::replicate(cpu, window.row(near), first, factor as usize, columns, into);
-        }
-    }
-    into
 }

@@ -10,6 +10,12 @@ pub(super) const PEEK_BITS: u32 = 11;
 
 const LOOKS: usize = 1 << PEEK_BITS;
 
+/// Bits that a look at a DC difference takes in: the codes of 8-bit samples have no more in most
+/// files, and a small table leaves the nearest cache to others.
+pub(super) const DC_PEEK_BITS: u32 = 9;
+
+const DC_LOOKS: usize = 1 << DC_PEEK_BITS;
+
 /// Codes as lookups that find one symbol at a time.
 #[derive(Debug, Clone)]
 pub(super) struct Codes {
@@ -275,23 +281,27 @@ pub(super) struct DcTable {
     ///       6..10  bits of the difference
     ///      10..14  bits of the code
     /// ```
-    pub(super) looks: Box<[u16; LOOKS]>,
+    pub(super) looks: Box<[u16; DC_LOOKS]>,
 }
 
 impl Default for DcTable {
     fn default() -> Self {
-        Self { codes: Codes::default(), looks: Box::new([0; LOOKS]) }
+        Self { codes: Codes::default(), looks: Box::new([0; DC_LOOKS]) }
     }
 }
 
 impl Table for DcTable {
     fn fill(&mut self, spec: &HuffmanSpec) {
         self.codes.fill(spec);
-        for (look, code) in self.looks.iter_mut().zip(self.codes.looks.iter()) {
-            let (length, size) = (code >> 8, code & 15);
-            let bits = length + size;
-            *look = if length == 0 { 0 } else { bits | size << 6 | length << 10 };
-        }
+        self.looks.fill(0);
+        for_each_code(spec, |code, length, symbol| {
+            if length <= DC_PEEK_BITS {
+                let size = u32::from(symbol & 15);
+                let free = DC_PEEK_BITS - length;
+                let look = (length + size) | size << 6 | length << 10;
+                self.looks[(code << free) as usize..][..1 << free].fill(look as u16);
+            }
+        });
     }
 }
 
@@ -463,10 +473,11 @@ mod tests {
         let spec = specs()[0];
         let mut table = DcTable::default();
         table.fill(&spec);
-        for index in 0..LOOKS as u64 {
-            let bits = index << (64 - PEEK_BITS) | 0x1f_1234_5678_9abc;
+        for index in 0..DC_LOOKS as u64 {
+            let bits = index << (64 - DC_PEEK_BITS) | 0x7f_1234_5678_9abc;
             let look = table.looks[index as usize];
-            let Some((length, size)) = find_slowly(&spec, bits) else {
+            let found = find_slowly(&spec, bits).filter(|(length, _)| *length <= DC_PEEK_BITS);
+            let Some((length, size)) = found else {
                 assert_eq!(look, 0, "{index:011b}");
                 continue;
             };

@@ -15,7 +15,9 @@ mod huffman;
 pub(crate) mod idct;
 mod lenient;
 pub(crate) mod markers;
+mod merged;
 mod options;
+mod pixels;
 #[cfg(test)]
 mod random;
 mod rewrite;

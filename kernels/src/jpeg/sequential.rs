@@ -4,8 +4,8 @@
 use super::bits::{Bits, Place, REFILLED};
 use super::entry_points::EntryPoints;
 use super::huffman::{
-    AcTable, Bare, DcTable, END_OF_BLOCK, PEEK_BITS, Recent, difference, extend, first_step,
-    first_value, second_step, second_value,
+    AcTable, Bare, DC_PEEK_BITS, DcTable, END_OF_BLOCK, PEEK_BITS, Recent, difference, extend,
+    first_step, first_value, second_step, second_value,
 };
 use super::markers::{COMPONENTS_MAX, Header, NATURAL, ScanComponent};
 use super::rows::BlockRows;
@@ -17,9 +17,16 @@ use std::ops::Range;
 /// Most blocks of an MCU (T.81 B.2.3).
 const UNITS_MAX: usize = 10;
 
-/// Looks at the data between two refills, beside one for a DC difference.
+/// Looks at the data between two refills.
 const LOOKS_PER_REFILL: u32 = 4;
-const _: () = assert!((1 + LOOKS_PER_REFILL) * PEEK_BITS <= REFILLED, "a refill lasts for all");
+const _: () = assert!(LOOKS_PER_REFILL * PEEK_BITS <= REFILLED, "a refill lasts for all");
+
+/// Looks behind a DC difference of not more than [`DIFFERENCE_BITS`] before the next refill.
+const FIRST_LOOKS: u32 = 3;
+
+/// Most bits of code and difference that leave enough of a refill for the first looks. Those of
+/// 8-bit samples have no more if their code is found by a look.
+const DIFFERENCE_BITS: u32 = REFILLED - FIRST_LOOKS * PEEK_BITS;
 
 /// Most bits of a code and its value.
 const SYMBOL_BITS_MAX: u32 = 16 + 15;
@@ -140,7 +147,7 @@ impl<'a> Sequential<'a> {
         let from = mcu_row * self.mcus_wide + columns.start;
         let to = mcu_row * self.mcus_wide + columns.end;
         self.seek(from);
-        self.run(from, &mut Passed::new())?;
+        self.run(from, &mut Passed::default())?;
         self.run(to, rows)
     }
 
@@ -152,7 +159,7 @@ impl<'a> Sequential<'a> {
 
     /// Passes over MCUs up to one.
     pub(super) fn pass(&mut self, to: u32) -> Result<(), Error> {
-        self.run(to, &mut Passed::new())
+        self.run(to, &mut Passed::default())
     }
 
     /// Jumps to the last place at or before an MCU where decoding can begin, if it lies ahead.
@@ -251,11 +258,30 @@ impl<'a> Sequential<'a> {
 
 /// Where decoded blocks go.
 trait Target {
+    /// What takes the coefficients of a block.
+    type Values: Values;
+
     /// A zeroed block of a component, and where the zigzag position of its last coefficient goes.
-    fn block(&mut self, component: usize, column: usize, row: usize) -> (&mut Block, &mut u8);
+    fn block(
+        &mut self,
+        component: usize,
+        column: usize,
+        row: usize,
+    ) -> (&mut Self::Values, &mut u8);
+}
+
+/// Takes the coefficients of a block that are not zero.
+trait Values {
+    /// The DC coefficient.
+    fn put_mean(&mut self, value: i16);
+
+    /// The coefficient of a zigzag position; behind the last one, what it is is of no account.
+    fn put(&mut self, zigzag: u32, value: i16);
 }
 
 impl Target for BlockRows {
+    type Values = Block;
+
     #[inline(always)]
     fn block(&mut self, component: usize, column: usize, row: usize) -> (&mut Block, &mut u8) {
         let (block, extent) = self.component_mut(component).block_mut(column, row);
@@ -264,23 +290,46 @@ impl Target for BlockRows {
     }
 }
 
+impl Values for Block {
+    #[inline(always)]
+    fn put_mean(&mut self, value: i16) {
+        self.0[0] = value;
+    }
+
+    #[inline(always)]
+    fn put(&mut self, zigzag: u32, value: i16) {
+        let natural = NATURAL_AND_BEYOND[(zigzag & 255) as usize];
+        // SAFETY: all numbers of the table are below 64.
+        unsafe { *self.0.get_unchecked_mut(usize::from(natural)) = value };
+    }
+}
+
 /// Takes blocks that nobody wants.
+#[derive(Default)]
 struct Passed {
-    block: Block,
+    block: Unwanted,
     extent: u8,
 }
 
-impl Passed {
-    fn new() -> Self {
-        Self { block: Block::ZERO, extent: 0 }
+/// A block that nobody wants.
+#[derive(Default)]
+struct Unwanted;
+
+impl Target for Passed {
+    type Values = Unwanted;
+
+    #[inline(always)]
+    fn block(&mut self, _: usize, _: usize, _: usize) -> (&mut Unwanted, &mut u8) {
+        (&mut self.block, &mut self.extent)
     }
 }
 
-impl Target for Passed {
+impl Values for Unwanted {
     #[inline(always)]
-    fn block(&mut self, _: usize, _: usize, _: usize) -> (&mut Block, &mut u8) {
-        (&mut self.block, &mut self.extent)
-    }
+    fn put_mean(&mut self, _: i16) {}
+
+    #[inline(always)]
+    fn put(&mut self, _: u32, _: i16) {}
 }
 
 /// Decodes a block (T.81 F.2.2) into zeros; gives the zigzag position of its last coefficient, or
@@ -290,10 +339,10 @@ fn decode_block(
     bits: &mut Bits<'_>,
     (dc_table, ac_table): (&DcTable, &AcTable),
     dc: &mut i32,
-    block: &mut Block,
+    block: &mut impl Values,
 ) -> Result<u8, &'static str> {
     bits.refill();
-    let look = dc_table.looks[(bits.next >> (64 - PEEK_BITS)) as usize];
+    let look = dc_table.looks[(bits.next >> (64 - DC_PEEK_BITS)) as usize];
     let difference = if look != 0 {
         let difference = difference(look, bits.next);
         bits.skip_low(u32::from(look));
@@ -301,45 +350,55 @@ fn decode_block(
     } else {
         decode_long_difference(bits, dc_table)?
     };
-    if !(1..=PEEK_BITS).contains(&(u32::from(look) & 63)) {
+    if !(1..=DIFFERENCE_BITS).contains(&(u32::from(look) & 63)) {
         bits.refill();
     }
     *dc = dc.wrapping_add(difference);
-    block.0[0] = *dc as i16;
+    block.put_mean(*dc as i16);
 
     // Zigzag position of the last coefficient.
     let mut last = 0;
-    'refill: loop {
-        for _ in 0..LOOKS_PER_REFILL {
-            let look = ac_table.looks[(bits.next >> (64 - PEEK_BITS)) as usize];
-            let first = last + first_step(look);
-            // A symbol that fills the block must not take the next one with it, which is of the
-            // next block.
-            if first >= 63 {
-                last = decode_one(bits, (ac_table, look), last, block)?;
-                if last >= 63 {
-                    break 'refill;
-                }
-                bits.refill();
-                continue 'refill;
-            }
-            let second = first + second_step(look);
-            bits.skip_low(look);
-            // In this order: if there is only one symbol, both go to the same place.
-            put(block, second, second_value(look) as i16);
-            put(block, first, first_value(look) as i16);
-            last = second;
-            if last >= 63 {
-                break 'refill;
-            }
-        }
+    let mut ended = take_looks::<FIRST_LOOKS>(bits, ac_table, &mut last, block)?;
+    while !ended {
         bits.refill();
+        ended = take_looks::<LOOKS_PER_REFILL>(bits, ac_table, &mut last, block)?;
     }
     match last {
         63 => Ok(63),
         END_OF_BLOCK.. => Ok((last - END_OF_BLOCK) as u8),
         _ => Err("a block has more than 64 coefficients"),
     }
+}
+
+/// Decodes the AC symbols of so many looks at the data, for which there are enough bits; less where
+/// a look does not do or the block ends. Gives whether it ends.
+#[inline(always)]
+fn take_looks<const COUNT: u32>(
+    bits: &mut Bits<'_>,
+    table: &AcTable,
+    last: &mut u32,
+    block: &mut impl Values,
+) -> Result<bool, &'static str> {
+    for _ in 0..COUNT {
+        let look = table.looks[(bits.next >> (64 - PEEK_BITS)) as usize];
+        let first = *last + first_step(look);
+        // A symbol that fills the block must not take the next one with it, which is of the next
+        // block.
+        if first >= 63 {
+            *last = decode_one(bits, (table, look), *last, block)?;
+            return Ok(*last >= 63);
+        }
+        let second = first + second_step(look);
+        bits.skip_low(look);
+        // In this order: if there is only one symbol, both go to the same place.
+        block.put(second, second_value(look) as i16);
+        block.put(first, first_value(look) as i16);
+        *last = second;
+        if second >= 63 {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Decodes a DC difference whose code is too long for a look.
@@ -359,14 +418,14 @@ fn decode_one(
     bits: &mut Bits<'_>,
     (table, look): (&AcTable, u32),
     last: u32,
-    block: &mut Block,
+    block: &mut impl Values,
 ) -> Result<u32, &'static str> {
     if bits.count() < SYMBOL_BITS_MAX {
         bits.refill();
     }
     if let Some(Bare { zeros, size, code }) = Bare::of(look) {
         let place = last + 1 + zeros;
-        put(block, place, extend(bits.next << code, size) as i16);
+        block.put(place, extend(bits.next << code, size) as i16);
         bits.skip_low(look);
         return Ok(place);
     }
@@ -377,21 +436,12 @@ fn decode_one(
         return Ok(last + END_OF_BLOCK);
     }
     let place = last + 1 + zeros;
-    put(block, place, extend(bits.next, size) as i16);
+    block.put(place, extend(bits.next, size) as i16);
     bits.skip(size);
     Ok(place)
 }
 
 const NO_CODE: &str = "the bits begin no Huffman code";
-
-/// Stores a coefficient at a zigzag position; behind the last one, what is written is of no
-/// account.
-#[inline(always)]
-fn put(block: &mut Block, zigzag: u32, value: i16) {
-    let natural = NATURAL_AND_BEYOND[(zigzag & 255) as usize];
-    // SAFETY: all numbers of the table are below 64.
-    unsafe { *block.0.get_unchecked_mut(usize::from(natural)) = value };
-}
 
 /// Offsets of the restart markers of the only scan, from the beginning of its data; empty where
 /// there are to be none. Their number and order must be right, since each stands for its place.

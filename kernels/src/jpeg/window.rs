@@ -4,6 +4,7 @@ use super::Block;
 use super::geometry::ComponentNeed;
 use super::idct::{self, Dequantiser};
 use super::rows::ComponentRows;
+use super::upsample::Upsampling;
 use crate::Cpu;
 use std::ops::Range;
 
@@ -12,6 +13,10 @@ const SLACK: usize = 64;
 
 /// Rows that stay when the next ones come: those that interpolation still looks at.
 const KEPT_MAX: usize = 2;
+
+/// Bytes before a row: the last of them repeats the first sample of the component, where it has the
+/// triangle filter along its rows. The sample behind the last one repeats that.
+const MARGIN: usize = 32;
 
 /// A window of rows.
 #[derive(Debug, Default)]
@@ -24,6 +29,8 @@ pub(super) struct Window {
     rows: Range<usize>,
     /// Rows of the component that are not padding.
     height: usize,
+    /// Where its last samples are repeated, if they are: a column of the window.
+    end: Option<usize>,
 }
 
 impl Window {
@@ -32,9 +39,12 @@ impl Window {
         let (mcu_wide, mcu_high) = need.mcu;
         let wide = ((mcu_columns.end - mcu_columns.start) * mcu_wide) as usize;
         let high = mcu_high as usize + KEPT_MAX;
-        self.stride = wide.next_multiple_of(SLACK) + SLACK;
+        self.stride = MARGIN + wide.next_multiple_of(SLACK) + SLACK;
         self.first_column = (mcu_columns.start * mcu_wide) as usize;
         self.height = need.height as usize;
+        let end = (need.width as usize - self.first_column).min(wide);
+        let filtered = [Upsampling::FancyH2V1, Upsampling::FancyH2V2];
+        self.end = filtered.contains(&need.upsampling).then_some(end);
         let top = (row * mcu_high) as usize;
         self.rows = top..top;
         if self.samples.len() < self.stride * high {
@@ -60,7 +70,7 @@ impl Window {
         for row in 0..blocks.high() {
             let first = self.rows.end as u32;
             if first < need.rows.end && first + side > need.rows.start {
-                let out = &mut self.samples[self.rows.len() * self.stride..];
+                let out = &mut self.samples[self.rows.len() * self.stride + MARGIN..];
                 let stride = self.stride;
                 let (blocks, extents): (&[Block], &[u8]) = blocks.row(row);
                 match need.scale.transform() {
@@ -70,8 +80,19 @@ impl Window {
                     None if fast => idct::ifast(cpu, dequantiser, blocks, extents, out, stride),
                     None => idct::islow(cpu, dequantiser, blocks, extents, out, stride),
                 }
+                self.repeat_ends(side as usize);
             }
             self.rows.end += side as usize;
+        }
+    }
+
+    /// Repeats the samples at the ends of the rows that are being added.
+    fn repeat_ends(&mut self, rows: usize) {
+        let Some(end) = self.end else { return };
+        let added = self.samples[self.rows.len() * self.stride..].chunks_exact_mut(self.stride);
+        for row in added.take(rows) {
+            row[MARGIN - 1] = row[MARGIN];
+            row[MARGIN + end] = row[MARGIN + end - 1];
         }
     }
 
@@ -88,7 +109,14 @@ impl Window {
     /// The samples of a row, those of the component's last one for rows below it.
     #[inline]
     pub(super) fn row(&self, row: usize) -> &[u8] {
+        &self.row_with_ends(row)[1..]
+    }
+
+    /// The same row from one sample earlier. Where the component has the triangle filter along its
+    /// rows, its first and its last sample are there twice.
+    #[inline]
+    pub(super) fn row_with_ends(&self, row: usize) -> &[u8] {
         let row = row.min(self.height - 1) - self.rows.start;
-        &self.samples[row * self.stride..(row + 1) * self.stride]
+        &self.samples[row * self.stride + MARGIN - 1..(row + 1) * self.stride]
     }
 }

@@ -48,8 +48,9 @@ fn twice(chroma: __m256i) -> __m256i {
 }
 
 /// Red, green and blue of 16 pixels, not yet clamped, from luma and twice the chroma.
+#[inline]
 #[target_feature(enable = "avx2")]
-fn pixels(y: __m256i, cb: __m256i, cr: __m256i) -> [__m256i; 3] {
+pub(in crate::jpeg) fn pixels(y: __m256i, cb: __m256i, cr: __m256i) -> [__m256i; 3] {
     let red = _mm256_mulhrs_epi16(cr, _mm256_set1_epi16(TWICE_CR_TO_RED));
     let blue = _mm256_mulhrs_epi16(cb, _mm256_set1_epi16(TWICE_CB_TO_BLUE));
     let low = green(_mm256_unpacklo_epi16(cb, cr));

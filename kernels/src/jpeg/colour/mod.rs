@@ -6,7 +6,7 @@
 #![expect(unsafe_code, reason = "calls behind a CPU check")]
 
 #[cfg(target_arch = "x86_64")]
-mod avx2;
+pub(super) mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod ink;
@@ -21,6 +21,7 @@ use crate::Cpu;
 #[cfg(test)]
 use ink::ink_to_rgb;
 pub(crate) use ink::{Ink, ink_to_rgb_planes};
+pub(super) use portable::pixel;
 
 /// Rows of the three planes of a picture or of its components.
 pub(crate) type Planes<'a> = [&'a [u8]; 3];

@@ -18,7 +18,7 @@ pub(super) fn ycc_to_rgb([y, cb, cr]: Planes<'_>, [red, green, blue]: &mut Plane
 
 /// A pixel of red, green and blue.
 #[inline(always)]
-pub(super) fn pixel(y: u8, cb: u8, cr: u8) -> [u8; 3] {
+pub(in crate::jpeg) fn pixel(y: u8, cb: u8, cr: u8) -> [u8; 3] {
     let (y, cb, cr) = (i32::from(y), i32::from(cb) - 128, i32::from(cr) - 128);
     let red = y + ((91_881 * cr + HALF) >> SHIFT);
     let green = y + ((-22_554 * cb - 46_802 * cr + HALF) >> SHIFT);

@@ -1,0 +1,80 @@
+//! Luma and chroma of half its columns, or of half its columns and rows, to red, green and blue:
+//! the triangle filter of [`super::upsample`] and the formulas of [`super::colour`] in one pass.
+//!
+//! Only where [`is_for`] says so is that faster than one after the other: with AVX2, where chroma
+//! at full resolution stays in registers.
+#![expect(unsafe_code, reason = "a call behind a CPU check")]
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+mod portable;
+#[cfg(test)]
+mod tests;
+
+use super::colour::PlanesMut;
+use crate::Cpu;
+use std::ops::Range;
+
+/// The chroma that a row of pixels is made of. Rows begin with the left neighbour of the sample in
+/// column `first` of the component, and end with the right one of the last sample that is needed or
+/// later. Beyond the edges of the component the nearest sample stands for the missing one.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Chroma<'a> {
+    /// Of Cb and Cr, the row that the row of pixels lies in.
+    pub(super) near: [&'a [u8]; 2],
+    /// Where there are half as many rows, the one above or below, whichever is nearer, or `near`
+    /// again at the component's upper or lower edge.
+    pub(super) far: Option<[&'a [u8]; 2]>,
+    /// Column of the component.
+    pub(super) first: usize,
+}
+
+impl<'a> Chroma<'a> {
+    /// Rows for some samples alone, with a neighbour at either end.
+    fn cut(&self, samples: &Range<usize>) -> Self {
+        let part = samples.start - self.first..samples.end - self.first + 2;
+        let cut = |rows: [&'a [u8]; 2]| rows.map(|row| &row[part.clone()]);
+        Self { near: cut(self.near), far: self.far.map(cut), first: samples.start }
+    }
+}
+
+/// Whether an instruction set has one pass for both.
+pub(super) fn is_for(cpu: Cpu) -> bool {
+    cpu == Cpu::Avx2
+}
+
+/// The pixels of a row from column `start` of the picture on, as many as there are of luma.
+pub(super) fn to_rgb(
+    cpu: Cpu,
+    luma: &[u8],
+    chroma: &Chroma<'_>,
+    start: usize,
+    mut rgb: PlanesMut<'_>,
+) {
+    assert!(rgb.iter().all(|plane| plane.len() == luma.len()), "four rows of one length");
+    assert!(cpu.is_available(), "this machine has no {}", cpu.name());
+    let columns = start..start + luma.len();
+    // Those of which both columns are wanted.
+    let samples = columns.start.div_ceil(2)..columns.end / 2;
+    match cpu {
+        #[cfg(target_arch = "x86_64")]
+        Cpu::Avx2 if samples.len() >= avx2::STEP => {
+            let whole = 2 * samples.start..2 * samples.end;
+            // Half a sample may stand before and after the others.
+            portable::to_rgb(luma, chroma, start, start..whole.start, &mut rgb);
+            portable::to_rgb(luma, chroma, start, whole.end..columns.end, &mut rgb);
+            let inside = whole.start - start..whole.end - start;
+            let rgb = rgb.map(|plane| &mut plane[inside.clone()]);
+            let Chroma { near: [cb, cr], far, .. } = chroma.cut(&samples);
+            match far {
+                // SAFETY: the machine has the instruction set, as just checked.
+                Some([far_cb, far_cr]) => unsafe {
+                    avx2::to_rgb(&luma[inside], [[cb, far_cb], [cr, far_cr]], rgb);
+                },
+                // SAFETY: as before.
+                None => unsafe { avx2::to_rgb(&luma[inside], [[cb], [cr]], rgb) },
+            }
+        }
+        _ => portable::to_rgb(luma, chroma, start, columns, &mut rgb),
+    }
+}
