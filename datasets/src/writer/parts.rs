@@ -96,10 +96,10 @@ impl Parts {
         self.written.samples
     }
 
-    /// Finishes the last part.
-    pub(super) fn finish(mut self) -> Result<(WrittenParts, Journal), Error> {
+    /// Finishes the last part, and gives what was written in all.
+    pub(super) fn finish(&mut self) -> Result<WrittenParts, Error> {
         self.finish_part()?;
-        Ok((self.written, self.journal))
+        Ok(std::mem::take(&mut self.written))
     }
 
     fn path(&self) -> PathBuf {
