@@ -306,7 +306,7 @@ pub enum Error {
     },
     /// A dataset that was not written to its end, and whose whole parts can be gone on with.
     #[error(
-        "{error}\n{} kept in {}; the same command with --resume goes on behind that",
+        "{error}\n{} kept in {}; the same command with --resume goes on from there",
         if *parts == 1 { "1 whole part is".to_owned() } else { format!("{parts} whole parts are") },
         place.display()
     )]
