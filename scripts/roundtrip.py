@@ -2,7 +2,7 @@
 """Round trips between Meetpoint and the programs whose formats it reads and writes.
 
     python3 scripts/roundtrip.py [--meetpoint target/release/meetpoint] [--python PYTHON]
-                                 [--markdown FILE]
+                                 [--markdown FILE] [--packed] [--large]
 
 A small set of pictures with keys, labels and two further columns is written in every source by the
 program that the format belongs to (those that have none, CIFAR, IDX, ZIP, tables and FFCV, by plain
@@ -10,6 +10,10 @@ Python after their description), converted by `meetpoint convert` into every sin
 the program that the sink's format belongs to; what it reads is held against what was written.
 Without --python it makes a virtual environment of its own, from pinned versions. What does not
 install is said in the table, and is no success.
+
+With --packed a source is packed into a dataset and that unpacked into each sink, in place of
+`convert`. With --large the pictures are of 0.1 to 1 MiB, so that a dataset is longer than what is
+written of one at once.
 
 A cell says `ok` where every sample has the same key, bytes, label and columns; else what differs.
 Of CIFAR, IDX and FFCV's raw images, which hold pixels and no files, the pixels must be the same.
@@ -23,6 +27,7 @@ import io
 import json
 import os
 import platform
+import random
 import struct
 import subprocess
 import sys
@@ -62,14 +67,19 @@ class Differs(Exception):
     """What was read is not what was written."""
 
 
-def samples():
+def samples(is_large):
     """The set: key, bytes, label, count, caption."""
     from PIL import Image
 
     made = []
     for index in range(COUNT):
         name = CLASSES[index % 3]
-        picture = Image.new("RGB", (40 + index, 30), (index * 9, 128, 255 - index * 9))
+        if is_large:
+            size = (640 + 16 * index, 360)
+            noise = random.Random(index).randbytes(size[0] * size[1] * 3)
+            picture = Image.frombytes("RGB", size, noise)
+        else:
+            picture = Image.new("RGB", (40 + index, 30), (index * 9, 128, 255 - index * 9))
         picture.putpixel((index, 7), (255, 255, 0))
         file = io.BytesIO()
         kind = "PNG" if index % 8 == 5 else "JPEG"
@@ -346,6 +356,9 @@ def read_folder(folder):
         sample.pop("file_name", None)
         sample["key"] = sample.pop("meetpoint.key", key)
         label = sample.get("label", key.split("/")[0])
+        # In a dataset, integers without names have their digits as names.
+        if isinstance(label, str) and label.isdigit():
+            label = int(label)
         sample["label"] = CLASSES.index(label) if label in CLASSES else label
         found.append(sample)
     return found, None
@@ -480,7 +493,19 @@ def version(package):
         return None
 
 
-def trip(meetpoint, folder, source, sink, made):
+def command_of(meetpoint, folder, source, sink, is_packed):
+    """What brings a source into a sink; packs it first, where that is asked for."""
+    named = str(folder / source / NAMED.get(source, ""))
+    to = str(folder / f"{source}-{sink}")
+    if not is_packed:
+        return [meetpoint, "convert", named, to, "--to", sink, "--json"]
+    packed = folder / f"{source}.packed"
+    if not packed.exists():
+        subprocess.run([meetpoint, "pack", named, packed], check=True, capture_output=True)
+    return [meetpoint, "unpack", str(packed), to, "--to", sink, "--json"]
+
+
+def trip(meetpoint, folder, source, sink, made, is_packed):
     """One cell of the table."""
     write, writer, names = WRITERS[source]
     read, reader = READERS[sink]
@@ -495,8 +520,7 @@ def trip(meetpoint, folder, source, sink, made):
             EXPECTED[source] = written if isinstance(written, tuple) else (written, made)
         columns, expected = EXPECTED[source]
         to = folder / f"{source}-{sink}"
-        named = at / NAMED.get(source, "")
-        command = [meetpoint, "convert", str(named), str(to), "--to", sink, "--json"]
+        command = command_of(meetpoint, folder, source, sink, is_packed)
         ran = subprocess.run(command, capture_output=True, text=True)
         if ran.returncode != 0:
             return f"exit {ran.returncode}: {ran.stdout.strip() or ran.stderr.strip()}"[:300]
@@ -524,6 +548,8 @@ def main():
     parser.add_argument("--meetpoint", default="target/release/meetpoint")
     parser.add_argument("--python", help="a Python with the peers")
     parser.add_argument("--markdown", help="file to write the table to")
+    parser.add_argument("--packed", action="store_true", help="through a packed dataset")
+    parser.add_argument("--large", action="store_true", help="pictures of 0.1 to 1 MiB")
     arguments = parser.parse_args()
     meetpoint = str(Path(arguments.meetpoint).resolve())
     if GUARD not in os.environ:
@@ -531,12 +557,14 @@ def main():
             python = arguments.python or own_python(Path(folder))
             again = [str(python), __file__, "--meetpoint", meetpoint]
             again += ["--markdown", arguments.markdown] if arguments.markdown else []
+            again += ["--packed"] if arguments.packed else []
+            again += ["--large"] if arguments.large else []
             return subprocess.run(again, env={**os.environ, GUARD: meetpoint}).returncode
-    made = samples()
+    made = samples(arguments.large)
     lines = []
     with tempfile.TemporaryDirectory() as folder:
         cells = {
-            (source, sink): trip(meetpoint, Path(folder), source, sink, made)
+            (source, sink): trip(meetpoint, Path(folder), source, sink, made, arguments.packed)
             for source in WRITERS
             for sink in SINKS
         }

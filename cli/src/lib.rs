@@ -31,6 +31,7 @@ pub fn main() -> ExitCode {
 pub fn run(arguments: Vec<OsString>, again: Option<OwnCommand>) -> u8 {
     surface::failure::install_panic_hook();
     surface::limits::raise_open_files();
+    surface::limits::survive_file_size();
     if let Some(again) = again {
         again.keep();
     }

@@ -1,7 +1,9 @@
 //! What can go wrong when a dataset is made or looked at.
 
 use crate::LeftOut;
-use crate::source::{ContentKind, RemoteError, Whence};
+use crate::source::{ContentKind, RemoteError, Whence, size_and_limit};
+use meetpoint_format::units::show_bytes;
+use rustix::process::{Resource, getrlimit};
 use std::path::PathBuf;
 
 /// How many unreadable files an error names.
@@ -302,13 +304,28 @@ pub enum Error {
         /// Cause.
         source: std::io::Error,
     },
+    /// A dataset that was not written to its end, and whose whole parts can be gone on with.
+    #[error(
+        "{error}\n{} kept in {}; the same command with --resume goes on from there",
+        if *parts == 1 { "1 whole part is".to_owned() } else { format!("{parts} whole parts are") },
+        place.display()
+    )]
+    Kept {
+        /// What failed.
+        error: Box<Error>,
+        /// The folder that it wrote in.
+        place: PathBuf,
+        /// Parts that are whole, at least one.
+        parts: u64,
+    },
     /// An image that a dataset cannot hold.
     #[error(transparent)]
     Row(meetpoint_format::dataset::DatasetError),
     /// A limit of a sample's bytes that a dataset cannot keep.
     #[error(
-        "--sample-bytes-max is {asked} bytes, and a sample of a dataset has at most {limit}; \
-         `meetpoint convert` takes longer ones"
+        "--sample-bytes-max is {}, and a sample of a dataset has at most {}; \
+         `meetpoint convert` takes longer ones",
+        size_and_limit(*asked, *limit).0, size_and_limit(*asked, *limit).1
     )]
     SampleLimit {
         /// What was asked for.
@@ -393,17 +410,28 @@ fn read_remedy(source: &std::io::Error) -> &'static str {
     }
 }
 
-fn remedy(source: &std::io::Error) -> &'static str {
+fn remedy(source: &std::io::Error) -> String {
     use std::io::ErrorKind;
-    match source.kind() {
+    let remedy = match source.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
             "; a dataset is about as large as its images: free space or choose another place"
+        }
+        ErrorKind::FileTooLarge => {
+            let smaller = "let files be smaller (--part-size of a dataset, --shard-size)";
+            return match getrlimit(Resource::Fsize).current {
+                Some(most) => format!(
+                    ", the limit is {} (ulimit -f); raise it, or {smaller}",
+                    show_bytes(most)
+                ),
+                None => format!("; {smaller}, or choose a file system that takes longer ones"),
+            };
         }
         ErrorKind::PermissionDenied => "; choose a place that you may write to",
         ErrorKind::ReadOnlyFilesystem => "; choose a place that can be written to",
         ErrorKind::NotFound => "; make the folder that it is to lie in first",
         _ => "",
-    }
+    };
+    remedy.to_owned()
 }
 
 #[cfg(test)]

@@ -196,6 +196,11 @@ impl Staging {
         self.is_kept = is_kept;
     }
 
+    /// Whether it stays.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.is_kept
+    }
+
     /// Makes and locks the folder that is meant to be gone on with, for a dataset; an error where
     /// another process writes in it.
     pub(crate) fn create_resumable(destination: &Destination) -> Result<Self, Error> {

@@ -1,11 +1,9 @@
 //! `meetpoint index`: a source becomes a dataset where it lies; keys are found without a scan.
 
-use super::pack::{Packing, entry_points, head, tail};
-use crate::surface::failure::Interrupted;
+use super::pack::{Packing, entry_points, head, tail, told};
 use crate::surface::progress::Progress;
 use crate::surface::{Output, Stop, units};
 use anyhow::Context;
-use meetpoint_datasets::Error;
 use meetpoint_datasets::index::{index, index_keys};
 use std::path::{Path, PathBuf};
 
@@ -66,12 +64,4 @@ fn keys(dataset: &Path, stop: &Stop, output: Output) -> anyhow::Result<()> {
         let (path, bytes) = (summary.path.display(), units::bytes(summary.bytes));
         format!("{path}: {} keys, {bytes}\n", summary.keys)
     })
-}
-
-/// A signal is told as such.
-fn told(error: Error) -> anyhow::Error {
-    match error {
-        Error::Interrupted => Interrupted.into(),
-        error => error.into(),
-    }
 }

@@ -1,7 +1,7 @@
 //! `meetpoint pack`: a source of samples becomes a dataset.
 
 use super::source_arguments::SourceArguments;
-use crate::surface::failure::Interrupted;
+use crate::surface::failure::{Interrupted, WrongUsage};
 use crate::surface::progress::Progress;
 use crate::surface::transfer::Transfer;
 use crate::surface::{Output, Stop, units};
@@ -221,10 +221,16 @@ pub(crate) fn pack_with_bar(
             None => bar.set_open(progress.samples_done),
         }
     });
-    packed.map_err(|error| match error {
+    packed.map_err(told)
+}
+
+/// A signal, and an option that cannot be, are told as such.
+pub(super) fn told(error: Error) -> anyhow::Error {
+    match error {
         Error::Interrupted => Interrupted.into(),
+        Error::SampleLimit { .. } => WrongUsage(error.to_string()).into(),
         error => error.into(),
-    })
+    }
 }
 
 /// What became of the pictures.

@@ -1,7 +1,7 @@
 //! `meetpoint unpack`: a dataset becomes the folder of pictures that it was packed from, or files
 //! that other loaders read.
 
-use crate::surface::failure::Interrupted;
+use crate::surface::failure::{Interrupted, WrongUsage};
 use crate::surface::progress::Progress;
 use crate::surface::{Output, Stop, units};
 use meetpoint_datasets::{
@@ -89,10 +89,11 @@ impl SinkArguments {
         };
         let shards = Shards { bytes: self.shard_size, samples: self.shard_samples };
         if !sink.has_shards() && shards != Shards::default() {
-            anyhow::bail!(
+            let problem = format!(
                 "--shard-size and --shard-samples mean nothing for --to {}; leave them out",
                 sink.name()
             );
+            return Err(WrongUsage(problem).into());
         }
         Ok(UnpackOptions {
             sink,

@@ -20,6 +20,11 @@ const WRONG_USAGE: u8 = 2;
 #[error("interrupted")]
 pub(crate) struct Interrupted;
 
+/// Something that was typed cannot be, as is known only after it was parsed: exit code 2.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct WrongUsage(pub(crate) String);
+
 /// Something was found wrong that has been reported already: exit code 1 without another line.
 #[derive(Debug, thiserror::Error)]
 #[error("found wrong")]
@@ -59,7 +64,12 @@ pub(crate) fn exit_code(outcome: &anyhow::Result<()>, json: bool) -> u8 {
         // A closed standard error leaves nobody to tell.
         let _ = std::io::stderr().lock().write_all(text.as_bytes());
     }
-    FAILED
+    code_of(error)
+}
+
+/// The exit code of a command that ended with this error.
+fn code_of(error: &anyhow::Error) -> u8 {
+    if error.downcast_ref::<WrongUsage>().is_some() { WRONG_USAGE } else { FAILED }
 }
 
 /// Prints what was typed wrong, or the help that was asked for, and says which exit code that is.
@@ -101,7 +111,8 @@ fn document(error: &anyhow::Error) -> Document {
     };
     let (message, because) = told(error);
     let remedy = error.chain().find_map(remedy_of);
-    Document { error: Failure { message, because, remedy, exit_code: FAILED } }
+    let exit_code = code_of(error);
+    Document { error: Failure { message, because, remedy, exit_code } }
 }
 
 /// What failed, and the causes that say something more.
@@ -151,7 +162,7 @@ pub(crate) fn install_panic_hook() {
 
 #[cfg(test)]
 mod tests {
-    use super::{describe, document};
+    use super::{WrongUsage, describe, document, exit_code};
     use anyhow::Context;
     use meetpoint_host::JobFile;
     use std::path::Path;
@@ -164,6 +175,14 @@ mod tests {
         assert_eq!(document["error"]["exit_code"], 1);
         assert!(document["error"]["message"].as_str().unwrap().starts_with("job.toml:1:"));
         assert!(document["error"]["remedy"].as_str().unwrap().starts_with("it takes"));
+    }
+
+    #[test]
+    fn what_was_typed_wrong_is_exit_code_two_whenever_it_is_found() {
+        let error = anyhow::Error::from(WrongUsage("--x means nothing; leave it out".to_owned()));
+        let document = serde_json::to_value(document(&error)).unwrap();
+        assert_eq!(document["error"]["exit_code"], 2);
+        assert_eq!(exit_code(&Err(error), false), 2);
     }
 
     #[test]

@@ -85,7 +85,9 @@ pub(crate) fn parse_rate(text: &str) -> Result<u64, String> {
 
 /// Reads `512MiB`, `2GB`, `4096B`: bytes, at least 1.
 pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
-    let wrong = || format!("\"{text}\" is no size; write 512MiB, 2GB, 4096B or the like");
+    let is_bare = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let problem = if is_bare && !text.is_empty() { "has no unit" } else { "is no size" };
+    let wrong = || format!("\"{text}\" {problem}; write 512MiB, 2GB, 4096B or the like");
     units::parse_bytes(text).filter(|bytes| *bytes > 0).ok_or_else(wrong)
 }
 
@@ -150,6 +152,8 @@ mod tests {
             let error = parse_bytes(text).unwrap_err();
             assert!(error.contains("512MiB"), "{error}");
         }
+        assert!(parse_bytes("500").unwrap_err().starts_with("\"500\" has no unit; write"));
+        assert!(parse_bytes("0B").unwrap_err().starts_with("\"0B\" is no size; write"));
         for text in ["500MB", "500/s", "0MB/s"] {
             assert!(parse_rate(text).unwrap_err().contains("500MB/s"));
         }

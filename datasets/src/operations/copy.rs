@@ -148,7 +148,7 @@ impl Deed<'_> {
         progress(done);
         let skipped = usize::try_from(taken_over).expect("samples that were written");
         let mut picks = picks.skip(skipped);
-        each_row(self.inputs, &mut picks, options, &mut |row| {
+        let copied = each_row(self.inputs, &mut picks, options, &mut |row| {
             let before = tally;
             tally.add(&row, kind);
             done.samples_done += 1;
@@ -156,7 +156,8 @@ impl Deed<'_> {
             writer.push_noting(row, &mut || before.to_state())?;
             progress(done);
             Ok(())
-        })?;
+        });
+        copied.map_err(|error| writer.kept(error))?;
         let (stored, provenance) = (self.stored(&tally), self.provenance());
         Ok(CopySummary::of(writer.finish(self.labels, stored, provenance)?, parts_resumed))
     }

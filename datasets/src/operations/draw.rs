@@ -4,6 +4,7 @@
 //! ([`Order`]), and a sample belongs to whoever owns the place that it comes to. Nothing is kept of
 //! a sample, so a draw takes some bytes a label however many samples there are.
 
+use super::error::OperationError;
 use crate::Error;
 use meetpoint_format::order::Order;
 use meetpoint_prepare::Dataset;
@@ -102,11 +103,17 @@ impl Strata {
         Self { counts: vec![dataset.len()], is_by_label: false }
     }
 
-    /// By label; goes through the labels once.
-    pub(super) fn by_label(dataset: &Dataset) -> Result<Self, Error> {
+    /// By label, which `option` asks for; goes through the labels once, and refuses a dataset
+    /// without any.
+    pub(super) fn by_label(dataset: &Dataset, option: &'static str) -> Result<Self, Error> {
         let mut counts = vec![0; dataset.manifest().labels.len() + 1];
         for sample in 0..dataset.len() {
             counts[stratum_of(dataset, sample)?] += 1;
+        }
+        let (_, labelled) = counts.split_last().expect("those without a label have a place");
+        if labelled.iter().all(|count| *count == 0) {
+            let path = dataset.path().to_path_buf();
+            return Err(OperationError::NoLabels { path, option }.into());
         }
         Ok(Self { counts, is_by_label: true })
     }

@@ -135,6 +135,18 @@ pub enum OperationError {
         /// Asked for.
         label: String,
     },
+    /// Labels are asked about, and no sample has one.
+    #[error(
+        "no sample of {} has a label, so {option} means nothing for it; leave it out, or pack the \
+         dataset again with labels (class folders, --label)",
+        path.display()
+    )]
+    NoLabels {
+        /// Dataset.
+        path: PathBuf,
+        /// What asks: `--stratify`.
+        option: &'static str,
+    },
     /// Nothing can be rebuilt.
     #[error("{} cannot be repaired: {problem}", path.display())]
     Hopeless {

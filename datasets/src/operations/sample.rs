@@ -31,7 +31,10 @@ pub fn sample(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<CopySummary, Error> {
     let dataset = Dataset::open(from)?;
-    let strata = if per_class { Strata::by_label(&dataset)? } else { Strata::whole(&dataset) };
+    let strata = match per_class {
+        true => Strata::by_label(&dataset, "--per-class")?,
+        false => Strata::whole(&dataset),
+    };
     let sizes = sizes(&strata.counts, amount, per_class)?;
     let samples: u64 = sizes.iter().sum();
     if samples == 0 {

@@ -75,7 +75,10 @@ fn by_shares(
         return Err(OperationError::Shares { problem }.into());
     }
     let dataset = &inputs[0].dataset;
-    let strata = if stratify { Strata::by_label(dataset)? } else { Strata::whole(dataset) };
+    let strata = match stratify {
+        true => Strata::by_label(dataset, "--stratify")?,
+        false => Strata::whole(dataset),
+    };
     let shares: Vec<Share> = parts.iter().map(|(_, share)| *share).collect();
     let sizes = apportion(&strata.counts, &shares);
     let planned = parts.iter().enumerate().map(|(part, (path, _))| {

@@ -210,11 +210,10 @@ pub fn pack(
     let written = write_rows(from, &location, stamp, &mut *source, &mut rows, options);
     match written.map_err(|error| location.told(error)) {
         Ok(ended) => finish(rows, ended, from, parts_resumed, options),
+        // What did not fail by itself can be gone on with.
+        Err(error) if can_go_on(&error) => Err(rows.writer.kept(error)),
         Err(error) => {
-            // What did not fail by itself can be gone on with.
-            if !can_go_on(&error) {
-                rows.writer.discard();
-            }
+            rows.writer.discard();
             match error {
                 Error::DuplicateKey { key, first: None, second } => {
                     let first = first_place(&key, &mut *open()?)?.map(Box::new);

@@ -38,6 +38,7 @@ pub mod tfrecord;
 pub mod zip;
 
 pub use detect::{KINDS, OpenSource, SourceKind, detect, kind_named, open};
+pub(crate) use limit::size_and_limit;
 pub use options::SourceOptions;
 pub(crate) use remote::refuse_destination;
 pub use remote::{CACHE_BYTES, Location, RemoteError, RemoteOptions, Watch, is_url};

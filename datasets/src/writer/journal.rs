@@ -47,6 +47,8 @@ struct Line {
 pub(super) struct Journal {
     file: File,
     path: PathBuf,
+    /// Parts that it names.
+    parts: u64,
 }
 
 /// What a journal says, as far as the parts are there.
@@ -65,7 +67,7 @@ impl Journal {
         let path = folder.join(JOURNAL_NAME);
         let file = File::create_new(&path)
             .map_err(|source| Error::Write { path: path.clone(), source })?;
-        let mut journal = Self { file, path };
+        let mut journal = Self { file, path, parts: 0 };
         let tool = super::TOOL.to_owned();
         journal.add(&Head { tool, recipe: recipe.clone() })?;
         Ok(journal)
@@ -85,7 +87,14 @@ impl Journal {
             entry_points: rows.entry_points,
             entry_points_bytes: rows.entry_points_bytes,
             state,
-        })
+        })?;
+        self.parts += 1;
+        Ok(())
+    }
+
+    /// Parts that can be gone on behind.
+    pub(super) fn parts(&self) -> u64 {
+        self.parts
     }
 
     fn add(&mut self, line: &impl Serialize) -> Result<(), Error> {
@@ -150,7 +159,8 @@ impl Journal {
         }
         let file = OpenOptions::new().append(true).open(&path).map_err(failed)?;
         file.set_len(kept_bytes as u64).and_then(|()| file.sync_all()).map_err(failed)?;
-        Ok((Self { file, path }, found))
+        let parts = found.states.len() as u64;
+        Ok((Self { file, path, parts }, found))
     }
 }
 

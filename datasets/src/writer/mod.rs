@@ -187,6 +187,22 @@ impl Writer {
         self.parts.samples()
     }
 
+    /// The error that ended it, and what is kept of the dataset. Where it is one of writing and no
+    /// part is whole, nothing is kept: it would only take room.
+    pub(crate) fn kept(&mut self, error: Error) -> Error {
+        let is_of_write = matches!(error, Error::Write { .. });
+        if !self.staging.is_kept() || !(is_of_write || matches!(error, Error::Remote(_))) {
+            return error;
+        }
+        self.parts.keep();
+        let parts = self.parts.journal.parts();
+        if parts == 0 {
+            self.staging.keep(!is_of_write);
+            return error;
+        }
+        Error::Kept { error: Box::new(error), place: self.place().to_path_buf(), parts }
+    }
+
     /// Leaves nothing behind, whatever [`WriterOptions::resume`] says.
     pub fn discard(mut self) {
         self.staging.keep(false);
@@ -202,6 +218,28 @@ impl Writer {
         stored: Stored,
         provenance: Provenance,
     ) -> Result<Written, Error> {
+        let ended = self.end(labels, stored, provenance);
+        let (manifest, file_bytes) = ended.map_err(|error| self.kept(error))?;
+        // Without its journal nothing can be gone on with.
+        self.staging.keep(false);
+        let replaced = self.staging.commit(&self.destination)?;
+        Ok(Written {
+            destination: self.to,
+            manifest,
+            file_bytes,
+            cleaned: self.destination.cleaned,
+            notes: self.destination.notes,
+            replaced,
+        })
+    }
+
+    /// Writes everything that is left; gives the manifest and the bytes of all files.
+    fn end(
+        &mut self,
+        labels: Vec<String>,
+        stored: Stored,
+        provenance: Provenance,
+    ) -> Result<(Manifest, u64), Error> {
         let WrittenParts { entries, rows } = self.parts.finish()?;
         let manifest = Manifest {
             samples: rows.samples,
@@ -223,19 +261,8 @@ impl Writer {
         self.staging.write_manifest(text.as_bytes())?;
         let keys = index_keys(self.staging.content(), &AtomicBool::new(false), &mut |_| ())?;
         self.parts.journal.remove()?;
-        // Without its journal nothing can be gone on with.
-        self.staging.keep(false);
-        let replaced = self.staging.commit(&self.destination)?;
-        Ok(Written {
-            destination: self.to,
-            file_bytes: manifest.parts.iter().map(|part| part.bytes).sum::<u64>()
-                + text.len() as u64
-                + keys.bytes,
-            manifest,
-            cleaned: self.destination.cleaned,
-            notes: self.destination.notes,
-            replaced,
-        })
+        let parts: u64 = manifest.parts.iter().map(|part| part.bytes).sum();
+        Ok((manifest, parts + text.len() as u64 + keys.bytes))
     }
 }
 

@@ -161,13 +161,17 @@ impl Parts {
         self.entries.push(entry);
         Ok(())
     }
+
+    /// Notes the part that was ended, for a writer that goes on behind it.
+    pub(super) fn keep(&mut self) {
+        // What failed is not noted, and so written again.
+        let _ = self.settle();
+    }
 }
 
 impl Drop for Parts {
-    /// Notes what was ended, for a writer that goes on behind it.
     fn drop(&mut self) {
-        // What failed is not noted, and so written again.
-        let _ = self.settle();
+        self.keep();
     }
 }
 

@@ -1,7 +1,9 @@
 //! A split is a partition, and a merge brings it back together.
 
 use crate::support::{Made, Place, cases, made, options, read, silent, sorted};
-use meetpoint_datasets::operations::{CopyOptions, MergeOrder, Share, SplitBy, diff, merge, split};
+use meetpoint_datasets::operations::{
+    Amount, CopyOptions, MergeOrder, Share, SplitBy, diff, merge, sample, split,
+};
 use proptest::prelude::*;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -131,6 +133,26 @@ fn what_is_no_split_is_refused_and_nothing_is_written() {
     assert_eq!(place.names(), ["a", "part1"], "the first part is not written either");
     let forced = CopyOptions { force: true, ..options() };
     split(&from, &by_shares(&place, &["1", "1"], false, 0), &forced, &mut silent).unwrap();
+}
+
+#[test]
+fn what_is_asked_of_each_label_is_refused_where_no_sample_has_one() {
+    let place = Place::new();
+    let none = place.write("a", &[], &made(6, 0), 500);
+    // Names of labels alone are no labels.
+    let names = place.write("b", &["class0"], &made(6, 0), 500);
+    for from in [none, names] {
+        let by = by_shares(&place, &["1", "1"], true, 0);
+        let refusal = split(&from, &by, &options(), &mut silent).unwrap_err().to_string();
+        assert!(refusal.contains("--stratify means nothing for it; leave it out"), "{refusal}");
+        let amount = Amount::Samples(1);
+        let to = place.path("some");
+        let refusal = sample(&from, &to, amount, true, 0, &options(), &mut silent).unwrap_err();
+        assert!(refusal.to_string().contains("--per-class means nothing for it"), "{refusal}");
+    }
+    assert_eq!(place.names(), ["a", "b"]);
+    let by = by_shares(&place, &["1", "1"], false, 0);
+    split(&place.path("a"), &by, &options(), &mut silent).unwrap();
 }
 
 #[test]

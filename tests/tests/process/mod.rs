@@ -3,6 +3,7 @@
 mod bad_input;
 mod dataset;
 mod faults;
+mod file_size;
 mod in_place;
 mod jobs;
 mod leftovers;

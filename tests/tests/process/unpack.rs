@@ -163,7 +163,7 @@ fn a_sample_above_the_limit_is_named_by_every_command_that_reads_a_source() {
     let source = pictures(folder.path(), 4);
     std::fs::write(source.join("cat/long.jpg"), vec![7; 60_000]).unwrap();
     let limit = ["--sample-bytes-max", "50kB"];
-    let words = ["cat/long.jpg", "60000 bytes, the limit is 50000", "--on-error skip"];
+    let words = ["cat/long.jpg", "58.6 KiB, the limit is 48.8 KiB", "--on-error skip"];
     for command in [
         &["pack", "pictures", "to", "--check", "header"][..],
         &["index", "pictures", "to", "--check", "header"],
@@ -176,7 +176,14 @@ fn a_sample_above_the_limit_is_named_by_every_command_that_reads_a_source() {
         std::fs::remove_dir_all(folder.path().join("to")).unwrap();
     }
     let more = ["pack", "pictures", "to", "--sample-bytes-max", "1GiB"];
-    run(folder.path(), &more).refused(&["268435456", "meetpoint convert"]);
+    let done = run(folder.path(), &more);
+    assert_eq!(done.code(), Some(2), "{done:?}");
+    for words in ["--sample-bytes-max is 1 GiB", "at most 256 MiB", "meetpoint convert"] {
+        assert!(done.stderr.contains(words), "{words}: {done:?}");
+    }
+    let bare = ["convert", "pictures", "to", "--sample-bytes-max", "50000"];
+    let done = run(folder.path(), &bare);
+    assert!(done.code() == Some(2) && done.stderr.contains("\"50000\" has no unit"), "{done:?}");
 }
 
 #[test]

@@ -44,8 +44,9 @@ impl Azurite {
     fn start(installed: &Path, place: &Path) -> Self {
         let script = installed.join("node_modules/azurite/dist/src/blob/main.js");
         let mut command = Command::new("node");
-        command.arg(script).args(["--blobPort", "0", "--skipApiVersionCheck", "--location"]);
-        command.arg(place).stdout(Stdio::piped());
+        command.arg(script).args(["--blobPort", "0", "--skipApiVersionCheck"]);
+        // It would report its use to its maker.
+        command.arg("--disableTelemetry").arg("--location").arg(place).stdout(Stdio::piped());
         let mut process = command.spawn().expect("node starts");
         let said = BufReader::new(process.stdout.take().unwrap());
         let mut lines = said.lines().map_while(Result::ok);

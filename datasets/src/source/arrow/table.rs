@@ -2,16 +2,17 @@
 
 use super::shard::Shard;
 use crate::Error;
-use crate::source::rows::hugging_face::{Features, METADATA_KEY};
+use crate::source::rows::files::{Files, Seen};
+use crate::source::rows::hugging_face::Features;
 use crate::source::rows::paths::Paths;
-use crate::source::rows::plain::{difference, plain_batch, plain_schema};
+use crate::source::rows::plain::plain_batch;
 use crate::source::rows::row_source::{bytes_at, offsets};
 use crate::source::rows::table::{Batch, Contents, read_at};
 use crate::source::rows::{ContentColumn, Table, malformed};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::SchemaRef;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Bytes of a content that are looked at to tell what it is.
@@ -19,56 +20,24 @@ const FIRST_BYTES: u64 = 16;
 
 /// The files of a dataset.
 pub(super) struct ArrowTable {
-    files: Vec<PathBuf>,
-    schema: SchemaRef,
-    features: Features,
-    rows: u64,
-    bytes: u64,
+    files: Files,
     content: Option<ContentColumn>,
-    /// The next file to be opened.
-    next_file: usize,
     current: Option<(Shard, u64)>,
 }
 
 impl ArrowTable {
-    /// Looks at the schema and the length of each file.
+    /// Looks at the schema and the length of each file; `features` come from beside them, and else
+    /// from the first of them.
     pub(super) fn open(files: Vec<PathBuf>, features: Option<Features>) -> Result<Self, Error> {
-        let mut first: Option<SchemaRef> = None;
-        let mut from_schema = Features::default();
-        let (mut rows, mut bytes) = (0u64, 0);
-        for path in &files {
+        let mut files = Files::of(files, |path| {
             let shard = Shard::open(path)?;
-            let schema = plain_schema(&shard.schema);
-            match &first {
-                None => {
-                    if let Some(text) = shard.schema.metadata().get(METADATA_KEY) {
-                        from_schema = Features::of_metadata(text);
-                    }
-                    first = Some(schema);
-                }
-                Some(first) => {
-                    if let Some(difference) = difference(first, &schema) {
-                        let problem = format!("{difference}; the files are of different datasets");
-                        return Err(malformed(path, None, problem));
-                    }
-                }
-            }
-            bytes += shard.bytes;
-            rows = rows.saturating_add(shard.count_rows()?);
+            let (schema, bytes) = (Arc::clone(&shard.schema), shard.bytes);
+            Ok(Seen { schema, rows: shard.count_rows()?, bytes })
+        })?;
+        if let Some(features) = features.filter(|features| *features != Features::default()) {
+            files.features = features;
         }
-        let schema = first.expect("a dataset lists at least one file");
-        let features = features.filter(|features| *features != Features::default());
-        let features = features.unwrap_or(from_schema);
-        Ok(Self {
-            files,
-            schema,
-            features,
-            rows,
-            bytes,
-            content: None,
-            next_file: 0,
-            current: None,
-        })
+        Ok(Self { files, content: None, current: None })
     }
 
     /// Goes through the content column until `look` has seen enough.
@@ -77,7 +46,7 @@ impl ArrowTable {
         content: ContentColumn,
         mut look: impl FnMut(&Shard, &RecordBatch, Option<u64>) -> Result<bool, Error>,
     ) -> Result<(), Error> {
-        for path in &self.files {
+        for path in self.files.paths() {
             let mut shard = Shard::open(path)?;
             while let Some((batch, base)) = shard.next(Some(content))? {
                 if look(&shard, &batch, base)? {
@@ -100,19 +69,19 @@ fn child_of(batch: &RecordBatch, column: usize, child: Option<usize>) -> ArrayRe
 
 impl Table for ArrowTable {
     fn schema(&self) -> &SchemaRef {
-        &self.schema
+        &self.files.schema
     }
 
     fn features(&self) -> &Features {
-        &self.features
+        &self.files.features
     }
 
     fn rows(&self) -> Option<u64> {
-        Some(self.rows)
+        Some(self.files.rows)
     }
 
     fn bytes(&self) -> Option<u64> {
-        Some(self.bytes)
+        Some(self.files.bytes)
     }
 
     fn first_bytes(&mut self, content: ContentColumn) -> Result<Vec<u8>, Error> {
@@ -152,18 +121,18 @@ impl Table for ArrowTable {
             let (mut shard, first_row) = match self.current.take() {
                 Some(current) => current,
                 None => {
-                    let Some(path) = self.files.get(self.next_file) else { return Ok(None) };
-                    self.next_file += 1;
-                    let shard = Shard::open(path)?;
-                    if difference(&self.schema, &plain_schema(&shard.schema)).is_some() {
-                        return Err(Error::SourceChanged { path: path.clone() });
-                    }
+                    let open = |path: &Path| {
+                        let shard = Shard::open(path)?;
+                        let schema = Arc::clone(&shard.schema);
+                        Ok((shard, schema))
+                    };
+                    let Some(shard) = self.files.open_next(open)? else { return Ok(None) };
                     (shard, 0)
                 }
             };
             let Some((batch, base)) = shard.next(self.content)? else { continue };
             let path = &shard.file.path;
-            let columns = plain_batch(&batch, &self.schema)
+            let columns = plain_batch(&batch, &self.files.schema)
                 .map_err(|error| malformed(path, None, error.to_string()))?;
             let contents = match base {
                 Some(base) => Contents::At { file: Arc::clone(&shard.file), base },

@@ -1,7 +1,6 @@
 //! One sample: a MessagePack map, with NumPy's arrays as `msgpack-numpy` writes them.
 
-use crate::source::rows::value::{Value, dtype_of, is_shape_of, width};
-use arrow_schema::DataType;
+use crate::source::rows::value::{Value, dtype_of, is_shape_of, number, width};
 use rmpv::ValueRef;
 
 /// How deep maps and arrays may stand in one another.
@@ -113,25 +112,7 @@ fn numpy(entries: &[(ValueRef<'_>, ValueRef<'_>)]) -> Result<Option<Value>, Stri
         bytes.chunks_exact_mut(width(&dtype)).for_each(<[u8]>::reverse);
     }
     if !is_array {
-        return Ok(Some(scalar(&dtype, &bytes)));
+        return Ok(Some(number(&dtype, &bytes)));
     }
     Ok(Some(Value::Tensor { dtype, shape, bytes }))
-}
-
-fn scalar(dtype: &DataType, bytes: &[u8]) -> Value {
-    let mut wide = [0; 8];
-    wide[..bytes.len()].copy_from_slice(bytes);
-    let unsigned = u64::from_le_bytes(wide);
-    let shift = 64 - 8 * bytes.len() as u32;
-    match dtype {
-        DataType::Boolean => Value::Bool(unsigned != 0),
-        DataType::Float16 => Value::Float(half::f16::from_bits(unsigned as u16).to_f64()),
-        DataType::Float32 => Value::Float(f64::from(f32::from_bits(unsigned as u32))),
-        DataType::Float64 => Value::Float(f64::from_bits(unsigned)),
-        dtype if dtype.is_unsigned_integer() => match i64::try_from(unsigned) {
-            Ok(value) => Value::Int(value),
-            Err(_) => Value::UInt(unsigned),
-        },
-        _ => Value::Int((unsigned << shift).cast_signed() >> shift),
-    }
 }

@@ -110,10 +110,11 @@ impl Layout {
         Ok(Self { samples, fields, rows_at, row_bytes, allocations })
     }
 
-    /// How many bytes were allocated at a place.
+    /// How many bytes were allocated at a place; the most, where empty values share it.
     pub(super) fn allocated(&self, pointer: u64) -> Option<u64> {
-        let index = self.allocations.binary_search_by_key(&pointer, |(start, _)| *start).ok()?;
-        Some(self.allocations[index].1)
+        let behind = self.allocations.partition_point(|(start, _)| *start <= pointer);
+        let (start, bytes) = *self.allocations.get(behind.checked_sub(1)?)?;
+        (start == pointer).then_some(bytes)
     }
 }
 

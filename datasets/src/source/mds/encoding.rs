@@ -1,7 +1,7 @@
 //! How values are stored in a sample, by the names that the `streaming` library has for them.
 
 use crate::source::rows::picture::png;
-use crate::source::rows::value::{Axes, Kind, Value, is_shape_of, width};
+use crate::source::rows::value::{self, Axes, Kind, Value, is_shape_of, width};
 use arrow_schema::DataType;
 
 /// A column.
@@ -187,7 +187,10 @@ fn decode(encoding: &Encoding, bytes: &[u8], at: u64) -> Result<Value, String> {
     Ok(match encoding {
         Encoding::Bytes | Encoding::File => Value::Bytes { bytes: bytes.to_vec(), at: Some(at) },
         Encoding::Text => Value::Text(text()?.to_owned()),
-        Encoding::Number(dtype) => number(dtype, bytes)?,
+        Encoding::Number(dtype) if bytes.len() == width(dtype) => value::number(dtype, bytes),
+        Encoding::Number(dtype) => {
+            return Err(format!("{} bytes for a number of type {dtype}", bytes.len()));
+        }
         Encoding::DigitsInt => {
             let text = text()?;
             Value::Int(text.parse().map_err(|_| format!("{text:?} is no integer of 64 bits"))?)
@@ -203,28 +206,6 @@ fn decode(encoding: &Encoding, bytes: &[u8], at: u64) -> Result<Value, String> {
             pictures(bytes, if *is_list { 4 } else { 0 }, each)?
         }
         Encoding::PixelsList => pictures(bytes, 4, pixels)?,
-    })
-}
-
-fn number(dtype: &DataType, bytes: &[u8]) -> Result<Value, String> {
-    let wrong = || format!("{} bytes for a number of type {dtype}", bytes.len());
-    if bytes.len() != width(dtype) {
-        return Err(wrong());
-    }
-    let mut wide = [0; 8];
-    wide[..bytes.len()].copy_from_slice(bytes);
-    let unsigned = u64::from_le_bytes(wide);
-    let shift = 64 - 8 * bytes.len() as u32;
-    let signed = (unsigned << shift).cast_signed() >> shift;
-    Ok(match dtype {
-        DataType::Float16 => Value::Float(half::f16::from_bits(unsigned as u16).to_f64()),
-        DataType::Float32 => Value::Float(f64::from(f32::from_bits(unsigned as u32))),
-        DataType::Float64 => Value::Float(f64::from_bits(unsigned)),
-        dtype if dtype.is_unsigned_integer() => match i64::try_from(unsigned) {
-            Ok(value) => Value::Int(value),
-            Err(_) => Value::UInt(unsigned),
-        },
-        _ => Value::Int(signed),
     })
 }
 

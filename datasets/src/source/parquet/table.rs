@@ -4,9 +4,10 @@ use super::pages::RowGroup;
 use super::places::{Place, Places};
 use crate::Error;
 use crate::source::OpenFile;
-use crate::source::rows::hugging_face::{Features, METADATA_KEY};
+use crate::source::rows::files::{Files, Seen};
+use crate::source::rows::hugging_face::Features;
 use crate::source::rows::paths::Paths;
-use crate::source::rows::plain::{difference, plain_batch, plain_schema};
+use crate::source::rows::plain::{plain_batch, plain_schema};
 use crate::source::rows::row_source::bytes_at;
 use crate::source::rows::table::{Batch, Contents, guarded, open_file, unreadable};
 use crate::source::rows::{ContentColumn, Table, malformed};
@@ -28,12 +29,7 @@ const BATCH_ROWS_MAX: u64 = 1024;
 
 /// The files of a dataset.
 pub(super) struct ParquetTable {
-    files: Vec<PathBuf>,
-    schema: SchemaRef,
-    features: Features,
-    rows: u64,
-    bytes: u64,
-    next_file: usize,
+    files: Files,
     current: Option<Shard>,
     content: Option<ContentColumn>,
     /// Where the values of the content lie.
@@ -48,7 +44,10 @@ struct Shard {
     metadata: ArrowReaderMetadata,
     next_group: usize,
     reader: Option<ParquetRecordBatchReader>,
+    /// Rows that were read.
     rows: u64,
+    /// Length of the file.
+    bytes: u64,
 }
 
 impl Shard {
@@ -71,7 +70,7 @@ impl Shard {
         }
         let path = path.to_path_buf();
         let file = Arc::new(file);
-        Ok(Self { path, opened, file, metadata, next_group: 0, reader: None, rows: 0 })
+        Ok(Self { path, opened, file, metadata, next_group: 0, reader: None, rows: 0, bytes })
     }
 
     /// The next rows; of the columns in `mask`, or of all. Where the values of the leaf column
@@ -199,45 +198,14 @@ fn fault(path: &Path, problem: &str) -> Error {
 impl ParquetTable {
     /// Looks at the footer of each file.
     pub(super) fn open(files: Vec<PathBuf>) -> Result<Self, Error> {
-        let mut first: Option<SchemaRef> = None;
-        let mut features = Features::default();
-        let (mut rows, mut bytes) = (0u64, 0);
-        for path in &files {
+        let files = Files::of(files, |path| {
             let shard = Shard::open(path)?;
-            let schema = plain_schema(shard.metadata.schema());
-            match &first {
-                None => {
-                    if let Some(text) = shard.metadata.schema().metadata().get(METADATA_KEY) {
-                        features = Features::of_metadata(text);
-                    }
-                    first = Some(schema);
-                }
-                Some(first) => {
-                    if let Some(difference) = difference(first, &schema) {
-                        let problem = format!("{difference}; the files are of different datasets");
-                        return Err(malformed(path, None, problem));
-                    }
-                }
-            }
-            let metadata = shard.metadata.metadata();
-            for group in metadata.row_groups() {
-                rows = rows.saturating_add(u64::try_from(group.num_rows()).unwrap_or(0));
-            }
-            bytes += std::fs::metadata(path).map_err(|error| unreadable(path, error))?.len();
-        }
-        let schema = first.expect("a dataset lists at least one file");
-        let (content, places) = (None, Places::default());
-        Ok(Self {
-            files,
-            schema,
-            features,
-            rows,
-            bytes,
-            next_file: 0,
-            current: None,
-            content,
-            places,
-        })
+            let groups = shard.metadata.metadata().row_groups().iter();
+            let rows = groups.map(|group| u64::try_from(group.num_rows()).unwrap_or(0));
+            let rows = rows.fold(0, u64::saturating_add);
+            Ok(Seen { schema: Arc::clone(shard.metadata.schema()), rows, bytes: shard.bytes })
+        })?;
+        Ok(Self { files, current: None, content: None, places: Places::default() })
     }
 
     /// Goes through one column, or a child of it, until `look` has seen enough.
@@ -247,7 +215,7 @@ impl ParquetTable {
         child: Option<usize>,
         mut look: impl FnMut(&ArrayRef) -> bool,
     ) -> Result<(), Error> {
-        for path in &self.files {
+        for path in self.files.paths() {
             let mut shard = Shard::open(path)?;
             let mask = shard.mask(column, child);
             while let Some(batch) = shard.next(&mask, None)? {
@@ -268,19 +236,19 @@ impl ParquetTable {
 
 impl Table for ParquetTable {
     fn schema(&self) -> &SchemaRef {
-        &self.schema
+        &self.files.schema
     }
 
     fn features(&self) -> &Features {
-        &self.features
+        &self.files.features
     }
 
     fn rows(&self) -> Option<u64> {
-        Some(self.rows)
+        Some(self.files.rows)
     }
 
     fn bytes(&self) -> Option<u64> {
-        Some(self.bytes)
+        Some(self.files.bytes)
     }
 
     fn first_bytes(&mut self, content: ContentColumn) -> Result<Vec<u8>, Error> {
@@ -311,12 +279,12 @@ impl Table for ParquetTable {
             let mut shard = match self.current.take() {
                 Some(shard) => shard,
                 None => {
-                    let Some(path) = self.files.get(self.next_file) else { return Ok(None) };
-                    self.next_file += 1;
-                    let shard = Shard::open(path)?;
-                    if difference(&self.schema, &plain_schema(shard.metadata.schema())).is_some() {
-                        return Err(Error::SourceChanged { path: path.clone() });
-                    }
+                    let open = |path: &Path| {
+                        let shard = Shard::open(path)?;
+                        let schema = Arc::clone(shard.metadata.schema());
+                        Ok((shard, schema))
+                    };
+                    let Some(shard) = self.files.open_next(open)? else { return Ok(None) };
                     shard
                 }
             };
@@ -324,7 +292,7 @@ impl Table for ParquetTable {
             let leaf = self.content.and_then(|content| shard.leaf(content));
             let placed = leaf.map(|leaf| (leaf, &self.places));
             let Some(batch) = shard.next(&ProjectionMask::all(), placed)? else { continue };
-            let columns = plain_batch(&batch, &self.schema)
+            let columns = plain_batch(&batch, &self.files.schema)
                 .map_err(|error| fault(&shard.path, &error.to_string()))?;
             let file = shard.path.display().to_string();
             let places = self.content.filter(|_| leaf.is_some());

@@ -243,6 +243,25 @@ pub(crate) fn is_shape_of(shape: &[usize], dtype: &DataType, bytes: usize) -> bo
     product == Some(bytes) && i32::try_from(bytes).is_ok()
 }
 
+/// The number in little-endian bytes, as many as its type has.
+pub(crate) fn number(dtype: &DataType, bytes: &[u8]) -> Value {
+    let mut wide = [0; 8];
+    wide[..bytes.len()].copy_from_slice(bytes);
+    let unsigned = u64::from_le_bytes(wide);
+    let shift = 64 - 8 * bytes.len() as u32;
+    match dtype {
+        DataType::Boolean => Value::Bool(unsigned != 0),
+        DataType::Float16 => Value::Float(half::f16::from_bits(unsigned as u16).to_f64()),
+        DataType::Float32 => Value::Float(f64::from(f32::from_bits(unsigned as u32))),
+        DataType::Float64 => Value::Float(f64::from_bits(unsigned)),
+        dtype if dtype.is_unsigned_integer() => match i64::try_from(unsigned) {
+            Ok(value) => Value::Int(value),
+            Err(_) => Value::UInt(unsigned),
+        },
+        _ => Value::Int((unsigned << shift).cast_signed() >> shift),
+    }
+}
+
 /// The type that NumPy writes as `<f4`, and whether it is big-endian.
 pub(crate) fn dtype_of(name: &str) -> Option<(DataType, bool)> {
     let (order, name) = name.split_at_checked(1)?;

@@ -4,8 +4,9 @@
 
 Needs pyarrow, datasets, polars, duckdb, tfrecord, mosaicml-streaming (with xxhash, cramjam, zstd,
 Brotli and catalogue; not PyTorch), datadings, msgpack, numpy and pillow. The
-`.beton` files are written here, after the description of the format in FFCV's own source
-(https://github.com/libffcv/ffcv: types.py, fields/), since FFCV needs OpenCV and CUDA to install.
+`.beton` file is written here, after the description of the format in FFCV's own source
+(https://github.com/libffcv/ffcv: types.py, fields/); the one that FFCV itself wrote is of
+make_ffcv.py.
 `expected.json` holds what each source must yield; content as SHA-256.
 """
 

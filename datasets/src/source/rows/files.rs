@@ -1,0 +1,79 @@
+//! The files of a table: of one schema, counted when they are first looked at, then read one after
+//! another.
+
+use super::hugging_face::{Features, METADATA_KEY};
+use super::plain::{difference, plain_schema};
+use super::table::malformed;
+use crate::Error;
+use arrow_schema::SchemaRef;
+use std::path::{Path, PathBuf};
+
+/// What one file says of itself.
+pub(crate) struct Seen {
+    /// As it is stored, not plain yet.
+    pub(crate) schema: SchemaRef,
+    pub(crate) rows: u64,
+    pub(crate) bytes: u64,
+}
+
+/// All files, at least one.
+pub(crate) struct Files {
+    paths: Vec<PathBuf>,
+    /// Of each of them, in plain types.
+    pub(crate) schema: SchemaRef,
+    /// What the metadata of the first one say about the columns.
+    pub(crate) features: Features,
+    pub(crate) rows: u64,
+    pub(crate) bytes: u64,
+    /// The next one to be opened.
+    next: usize,
+}
+
+impl Files {
+    /// Looks at each file with `look`; an error where one has other columns than the first.
+    pub(crate) fn of(
+        paths: Vec<PathBuf>,
+        look: impl Fn(&Path) -> Result<Seen, Error>,
+    ) -> Result<Self, Error> {
+        let mut first: Option<(SchemaRef, Features)> = None;
+        let (mut rows, mut bytes) = (0_u64, 0);
+        for path in &paths {
+            let seen = look(path)?;
+            let schema = plain_schema(&seen.schema);
+            if let Some((first, _)) = &first {
+                if let Some(difference) = difference(first, &schema) {
+                    let problem = format!("{difference}; the files are of different datasets");
+                    return Err(malformed(path, None, problem));
+                }
+            } else {
+                let text = seen.schema.metadata().get(METADATA_KEY);
+                let features = text.map(|text| Features::of_metadata(text)).unwrap_or_default();
+                first = Some((schema, features));
+            }
+            rows = rows.saturating_add(seen.rows);
+            bytes += seen.bytes;
+        }
+        let (schema, features) = first.expect("a dataset lists at least one file");
+        Ok(Self { paths, schema, features, rows, bytes, next: 0 })
+    }
+
+    /// All of them, in order.
+    pub(crate) fn paths(&self) -> &[PathBuf] {
+        &self.paths
+    }
+
+    /// The next one, by `open`, which gives its schema too; `None` behind the last. A file that
+    /// has other columns than when it was looked at has changed.
+    pub(crate) fn open_next<T>(
+        &mut self,
+        open: impl FnOnce(&Path) -> Result<(T, SchemaRef), Error>,
+    ) -> Result<Option<T>, Error> {
+        let Some(path) = self.paths.get(self.next) else { return Ok(None) };
+        self.next += 1;
+        let (opened, schema) = open(path)?;
+        match difference(&self.schema, &plain_schema(&schema)) {
+            None => Ok(Some(opened)),
+            Some(_) => Err(Error::SourceChanged { path: path.clone() }),
+        }
+    }
+}

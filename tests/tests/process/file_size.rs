@@ -1,0 +1,86 @@
+//! A limit of file sizes, and what is kept where a dataset cannot be written to its end.
+
+use super::support::{Finished, command, finish, jpeg, pictures, program, run};
+use std::path::Path;
+use std::process::Command;
+
+/// Runs the program where a file has at most so many blocks, of 512 or 1024 bytes by the shell.
+fn limited(folder: &Path, blocks: u32, arguments: &[&str]) -> Finished {
+    let unlimited = command(folder, arguments);
+    let mut shell = Command::new("sh");
+    let script = format!("ulimit -f {blocks}; exec \"$0\" \"$@\"");
+    shell.args(["-c", &script]).arg(program()).args(unlimited.get_args()).current_dir(folder);
+    shell.env("NO_COLOR", "1").stdin(std::process::Stdio::null());
+    shell.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    finish(shell.spawn().expect("a shell"))
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
+    let mut names: Vec<String> = entries.map(|name| name.into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_file_beyond_the_limit_is_named_with_it_and_nothing_is_left() {
+    let folder = tempfile::tempdir().unwrap();
+    pictures(folder.path(), 60);
+    run(folder.path(), &["pack", "pictures", "there.set"]).success();
+    for (arguments, file) in [
+        (&["pack", "pictures", "to"][..], "part-00000.arrow"),
+        (&["index", "pictures", "to"], "part-00000.arrow"),
+        (&["unpack", "there.set", "to", "--to", "webdataset"], ".tar"),
+        (&["unpack", "there.set", "to", "--to", "mds"], ".mds"),
+        (&["convert", "pictures", "to", "--to", "parquet"], ".parquet"),
+        (&["convert", "pictures", "to", "--to", "datadings"], ".msgpack"),
+        (&["convert", "pictures", "to", "--to", "tfrecord"], ".tfrecord"),
+        (&["dataset", "shuffle", "there.set", "to"], "part-00000.arrow"),
+    ] {
+        let done = limited(folder.path(), 4, arguments);
+        done.refused(&["failed to write", file, "KiB (ulimit -f); raise it"]);
+        assert_eq!(names(folder.path()), ["pictures", "there.set"], "{arguments:?}");
+    }
+}
+
+/// Small parts, and a last one that is longer than the limit.
+#[test]
+fn what_is_whole_is_kept_for_a_pack_that_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = pictures(folder.path(), 24);
+    std::fs::write(source.join("dog/99.jpg"), jpeg(99, 1000, 1000)).unwrap();
+    assert!(source.join("dog/99.jpg").metadata().unwrap().len() > 200 << 10);
+    let packing = ["pack", "pictures", "to", "--resume", "--part-size", "30KiB"];
+    let done = limited(folder.path(), 100, &packing);
+    done.refused(&[
+        "(ulimit -f)",
+        "whole parts are kept in",
+        "to.partial-0-0; the same command with --resume goes on",
+    ]);
+    assert_eq!(names(folder.path()), ["pictures", "to.partial-0-0"]);
+    let done = run(folder.path(), &packing).success();
+    assert!(done.stdout.contains("of the parts were there already"), "{done:?}");
+    run(folder.path(), &["verify", "to"]).success();
+
+    let shuffling = ["dataset", "shuffle", "to", "mixed", "--resume", "--part-size", "30KiB"];
+    let seeded = |seed: &'static str| [&shuffling[..], &["--seed", seed]].concat();
+    // Of some seeds the long one comes first: then nothing is whole, and nothing is left.
+    let (mut kept, mut left) = (0, 0);
+    for seed in ["1", "2", "3", "4", "5", "6", "7", "8"] {
+        let done = limited(folder.path(), 100, &seeded(seed));
+        match done.stderr.contains("kept in") {
+            true => {
+                kept += 1;
+                done.refused(&["(ulimit -f)", "mixed.partial-0-0; the same command"]);
+                run(folder.path(), &seeded(seed)).success();
+                std::fs::remove_dir_all(folder.path().join("mixed")).unwrap();
+            }
+            false => {
+                left += 1;
+                done.refused(&["(ulimit -f)"]);
+            }
+        }
+        assert_eq!(names(folder.path()), ["pictures", "to"]);
+    }
+    assert!(kept > 0, "{left} of 8 kept nothing");
+}
