@@ -156,8 +156,8 @@ impl Pixels {
     }
 }
 
-/// The chroma of a row of pixels where luma has its resolution and chroma half as many columns, with
-/// the triangle filter between them.
+/// The chroma of a row of pixels where luma has its resolution and chroma half as many columns,
+/// with the triangle filter between them.
 fn halved_chroma<'a>(
     windows: &'a [Window; COMPONENTS_MAX],
     picture: &Picture,

@@ -43,7 +43,8 @@ pub(super) fn is_for(cpu: Cpu) -> bool {
     cpu == Cpu::Avx2
 }
 
-/// The pixels of a row that lie in some samples of chroma, two in each, as many as there are of luma.
+/// The pixels of a row that lie in some samples of chroma, two in each. `samples` are columns of the
+/// component.
 pub(super) fn to_rgb(
     cpu: Cpu,
     luma: &[u8],
