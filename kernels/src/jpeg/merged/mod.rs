@@ -3,7 +3,7 @@
 //!
 //! Only where [`is_for`] says so is that faster than one after the other: with AVX2, where chroma
 //! at full resolution stays in registers.
-#![expect(unsafe_code, reason = "a call behind a CPU check")]
+#![cfg_attr(target_arch = "x86_64", expect(unsafe_code, reason = "a call behind a CPU check"))]
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -43,8 +43,8 @@ pub(super) fn is_for(cpu: Cpu) -> bool {
     cpu == Cpu::Avx2
 }
 
-/// The pixels of a row that lie in some samples of chroma, two in each. `samples` are columns of the
-/// component.
+/// The pixels of a row that lie in some samples of chroma, two in each; `samples` are columns of
+/// the component.
 pub(super) fn to_rgb(
     cpu: Cpu,
     luma: &[u8],
