@@ -14,6 +14,9 @@ use crate::stripe::{ROW_SLACK, Stripe};
 use crate::{Cpu, Error, Region};
 use std::ops::Range;
 
+/// Bytes before the first row that waits to be handed over, of which one may be written.
+const PLANE_MARGIN: usize = 32;
+
 /// What of a file says how coefficients become pixels.
 pub(super) struct Picture {
     pub(super) frame: Frame,
@@ -91,8 +94,9 @@ impl Pixels {
     fn start_planes(&mut self, width: usize, rows: usize) {
         self.stride = (width + ROW_SLACK).next_multiple_of(ROW_SLACK);
         for plane in &mut self.planes {
-            if plane.len() < rows * self.stride {
-                plane.resize(rows * self.stride, 0);
+            let bytes = PLANE_MARGIN + rows * self.stride;
+            if plane.len() < bytes {
+                plane.resize(bytes, 0);
             }
         }
         for row in &mut self.full {
@@ -115,17 +119,21 @@ impl Pixels {
         let width = region.width as usize;
         let count = rows.len();
         for (index, y) in rows.enumerate() {
-            let at = index * self.stride;
-            let planes = self.planes.each_mut().map(|plane| &mut plane[at..at + width]);
+            let at = PLANE_MARGIN + index * self.stride;
             if merged::is_for(cpu)
                 && let Some(chroma) = halved_chroma(&self.windows, picture, need, y)
             {
-                let columns = region.x as usize..(region.x + region.width) as usize;
-                let first = self.windows[0].first_column();
-                let luma = &self.windows[0].row(y)[columns.start - first..][..width];
-                merged::to_rgb(cpu, luma, &chroma, columns.start, planes);
+                // Of a sample at an end, the column that is not wanted is made too.
+                let start = region.x as usize / 2 * 2;
+                let end = (region.x as usize + width).next_multiple_of(2);
+                let luma = start - self.windows[0].first_column();
+                let luma = &self.windows[0].row(y)[luma..][..end - start];
+                let from = at - (region.x as usize - start);
+                let planes = self.planes.each_mut().map(|row| &mut row[from..][..end - start]);
+                merged::to_rgb(cpu, luma, &chroma, start / 2..end / 2, planes);
                 continue;
             }
+            let planes = self.planes.each_mut().map(|plane| &mut plane[at..at + width]);
             let mut full = self.full.each_mut().map(Vec::as_mut_slice).into_iter();
             let samples: [&[u8]; COMPONENTS_MAX] = std::array::from_fn(|component| {
                 let into = full.next().expect("there is a row for each component");
@@ -137,7 +145,10 @@ impl Pixels {
             picture.colours.convert(cpu, samples, planes);
         }
         sink(Stripe {
-            planes: self.planes.each_ref().map(|plane| &plane[..count * self.stride]),
+            planes: self
+                .planes
+                .each_ref()
+                .map(|plane| &plane[PLANE_MARGIN..][..count * self.stride]),
             stride: self.stride,
             width,
             rows: count,
@@ -145,8 +156,8 @@ impl Pixels {
     }
 }
 
-/// The chroma of a row of pixels where luma has its resolution and chroma half as many columns, with
-/// the triangle filter between them.
+/// The chroma of a row of pixels where luma has its resolution and chroma half as many columns,
+/// with the triangle filter between them.
 fn halved_chroma<'a>(
     windows: &'a [Window; COMPONENTS_MAX],
     picture: &Picture,

@@ -1,6 +1,6 @@
 //! Which input pixels make an output pixel, and by how much: Pillow's `precompute_coeffs`, and the
 //! positions that its `ImagingScaleAffine` picks for the nearest pixel.
-#![expect(unsafe_code, reason = "a call behind a CPU check")]
+#![cfg_attr(target_arch = "x86_64", expect(unsafe_code, reason = "a call behind a CPU check"))]
 
 use crate::Cpu;
 use meetpoint_format::recipe::Interpolation;

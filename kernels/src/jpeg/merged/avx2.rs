@@ -12,17 +12,14 @@ use std::arch::x86_64::*;
 /// Samples of chroma of a step.
 pub(super) const STEP: usize = 16;
 
-/// Of Cb and Cr one row, or the near and the far one, which begin with the left neighbour of the
-/// first sample and end with the right one of the last; luma is two columns a sample, [`STEP`]
-/// samples or more.
+/// As [`super::portable::to_rgb`], of [`STEP`] samples or more.
 #[target_feature(enable = "avx2")]
 pub(super) fn to_rgb<const ROWS: usize>(
     luma: &[u8],
     [cb, cr]: [[&[u8]; ROWS]; 2],
-    rgb: PlanesMut<'_>,
+    [red, green, blue]: &mut PlanesMut<'_>,
 ) {
     let turns = both_halves(&[0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15]);
-    let [red, green, blue] = rgb;
     for at in steps::<STEP>(luma.len() / 2) {
         let (cb, cr) = (full(cb, at), full(cr, at));
         let at = 2 * at;

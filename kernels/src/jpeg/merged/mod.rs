@@ -3,7 +3,7 @@
 //!
 //! Only where [`is_for`] says so is that faster than one after the other: with AVX2, where chroma
 //! at full resolution stays in registers.
-#![expect(unsafe_code, reason = "a call behind a CPU check")]
+#![cfg_attr(target_arch = "x86_64", expect(unsafe_code, reason = "a call behind a CPU check"))]
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -43,38 +43,34 @@ pub(super) fn is_for(cpu: Cpu) -> bool {
     cpu == Cpu::Avx2
 }
 
-/// The pixels of a row from column `start` of the picture on, as many as there are of luma.
+/// The pixels of a row that lie in some samples of chroma, two in each; `samples` are columns of
+/// the component.
 pub(super) fn to_rgb(
     cpu: Cpu,
     luma: &[u8],
     chroma: &Chroma<'_>,
-    start: usize,
+    samples: Range<usize>,
     mut rgb: PlanesMut<'_>,
 ) {
-    assert!(rgb.iter().all(|plane| plane.len() == luma.len()), "four rows of one length");
+    let columns = 2 * samples.len();
+    let one_length = luma.len() == columns && rgb.iter().all(|plane| plane.len() == columns);
+    assert!(one_length, "four rows of two columns a sample");
     assert!(cpu.is_available(), "this machine has no {}", cpu.name());
-    let columns = start..start + luma.len();
-    // Those of which both columns are wanted.
-    let samples = columns.start.div_ceil(2)..columns.end / 2;
-    match cpu {
+    let Chroma { near: [cb, cr], far, .. } = chroma.cut(&samples);
+    match (cpu, far) {
         #[cfg(target_arch = "x86_64")]
-        Cpu::Avx2 if samples.len() >= avx2::STEP => {
-            let whole = 2 * samples.start..2 * samples.end;
-            // Half a sample may stand before and after the others.
-            portable::to_rgb(luma, chroma, start, start..whole.start, &mut rgb);
-            portable::to_rgb(luma, chroma, start, whole.end..columns.end, &mut rgb);
-            let inside = whole.start - start..whole.end - start;
-            let rgb = rgb.map(|plane| &mut plane[inside.clone()]);
-            let Chroma { near: [cb, cr], far, .. } = chroma.cut(&samples);
-            match far {
-                // SAFETY: the machine has the instruction set, as just checked.
-                Some([far_cb, far_cr]) => unsafe {
-                    avx2::to_rgb(&luma[inside], [[cb, far_cb], [cr, far_cr]], rgb);
-                },
-                // SAFETY: as before.
-                None => unsafe { avx2::to_rgb(&luma[inside], [[cb], [cr]], rgb) },
-            }
+        (Cpu::Avx2, Some([far_cb, far_cr])) if samples.len() >= avx2::STEP => {
+            // SAFETY: the machine has the instruction set, as just checked.
+            unsafe { avx2::to_rgb(luma, [[cb, far_cb], [cr, far_cr]], &mut rgb) };
         }
-        _ => portable::to_rgb(luma, chroma, start, columns, &mut rgb),
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as before.
+        (Cpu::Avx2, None) if samples.len() >= avx2::STEP => unsafe {
+            avx2::to_rgb(luma, [[cb], [cr]], &mut rgb);
+        },
+        (_, Some([far_cb, far_cr])) => {
+            portable::to_rgb(luma, [[cb, far_cb], [cr, far_cr]], &mut rgb);
+        }
+        (_, None) => portable::to_rgb(luma, [[cb], [cr]], &mut rgb),
     }
 }

@@ -1,32 +1,31 @@
 //! The meaning of the one pass, pixel by pixel.
 
-use super::Chroma;
 use crate::jpeg::colour::{PlanesMut, pixel};
-use std::ops::Range;
 
-/// Some columns of a row that begins at column `start`.
-pub(super) fn to_rgb(
+/// Of Cb and Cr one row, or the near and the far one, which begin with the left neighbour of the
+/// first sample and end with the right one of the last; luma is two columns a sample.
+pub(super) fn to_rgb<const ROWS: usize>(
     luma: &[u8],
-    chroma: &Chroma<'_>,
-    start: usize,
-    columns: Range<usize>,
+    chroma: [[&[u8]; ROWS]; 2],
     [red, green, blue]: &mut PlanesMut<'_>,
 ) {
-    for column in columns {
-        // In the rows of chroma, where all samples stand one further on.
-        let sample = column / 2 - chroma.first + 1;
-        let is_odd = !column.is_multiple_of(2);
-        let other = if is_odd { sample + 1 } else { sample - 1 };
-        let three_to_one = |row: &[u8]| 3 * u16::from(row[sample]) + u16::from(row[other]);
-        let full = |index: usize| {
-            let near = three_to_one(chroma.near[index]);
-            match chroma.far {
-                Some(far) => (3 * near + three_to_one(far[index]) + 8 - u16::from(is_odd)) >> 4,
-                None => (near + 1 + u16::from(is_odd)) >> 2,
-            }
-        };
-        let at = column - start;
-        let [cb, cr] = [full(0) as u8, full(1) as u8];
-        [red[at], green[at], blue[at]] = pixel(luma[at], cb, cr);
+    for (column, luma) in luma.iter().enumerate() {
+        let [cb, cr] = chroma.map(|rows| full(rows, column));
+        [red[column], green[column], blue[column]] = pixel(*luma, cb, cr);
     }
+}
+
+/// Chroma in a column at full resolution.
+fn full<const ROWS: usize>(rows: [&[u8]; ROWS], column: usize) -> u8 {
+    let sample = column / 2 + 1;
+    let is_odd = column % 2;
+    // To the left of even columns, to the right of odd ones.
+    let other = sample - 1 + 2 * is_odd;
+    let [near, far] =
+        [rows[0], rows[ROWS - 1]].map(|row| 3 * u16::from(row[sample]) + u16::from(row[other]));
+    let full = match ROWS {
+        1 => (near + 1 + is_odd as u16) >> 2,
+        _ => (3 * near + far + 8 - is_odd as u16) >> 4,
+    };
+    full as u8
 }
