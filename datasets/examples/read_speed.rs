@@ -188,10 +188,14 @@ fn read(mode: &str, path: &Path, rounds: u64, depth: usize) -> Result<(), Failur
     Ok(())
 }
 
-/// Reads ahead of one another what lies side by side, through the page cache.
+/// Sample by sample through the page cache, into memory that is used again.
 fn plain_in_order(dataset: &Dataset, read: &mut Read) -> Result<(), Failure> {
+    let mut buffer = vec![0; usize::try_from(dataset.manifest().image_bytes_max)?];
     for sample in 0..dataset.len() {
-        read.add(sample, &dataset.read_sample(sample)?);
+        let location = dataset.locate(sample)?;
+        let stored = &mut buffer[..usize::try_from(location.bytes)?];
+        dataset.read_located_into(sample, &location, stored)?;
+        read.add(sample, stored);
     }
     Ok(())
 }

@@ -2,8 +2,8 @@
 //!
 //! Rows are stored as they come: in which form an image is, and which entry points it has, is
 //! decided before. In reading order: [`Writer`], [`WriterOptions`] and [`Written`], then `parts`
-//! (rows into part files), `part_file` and `part_drain` (their bytes to the drive) and `journal` (what
-//! another process needs to go on).
+//! (rows into part files), `part_file` and `part_drain` (their bytes to the drive) and `journal`
+//! (what another process needs to go on).
 
 mod journal;
 mod part_drain;

@@ -1,5 +1,5 @@
-//! A part file being written: its bytes are gathered here, and hashed and written in large pieces on
-//! a thread of their own, past the page cache where the file system takes that.
+//! A part file being written: its bytes are gathered here, and hashed and written in large pieces
+//! on a thread of their own, past the page cache where the file system takes that.
 //!
 //! The page cache costs more time of the processor than everything else about packing: its pages
 //! are made, filled and written out for a file that is longer than it as a rule. A part of less
