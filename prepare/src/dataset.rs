@@ -1,6 +1,7 @@
 //! An open dataset: manifest, index and the files behind them. Shareable among threads.
 
 use crate::contents::Contents;
+use crate::error::is_of_the_file;
 use crate::keys::Keys;
 use crate::recent::RecentKeys;
 use crate::{Error, KeyLookup, original};
@@ -291,7 +292,8 @@ impl Dataset {
 
     /// An error of a file outside of the parts, with the sample that was wanted from it.
     pub(crate) fn in_place(&self, sample: u64, location: &SampleLocation, error: Error) -> Error {
-        if !matches!(error, Error::Content { .. } | Error::ContentChanged { .. }) {
+        use Error::{Content, ContentChanged, ContentChecksum};
+        if !matches!(error, Content { .. } | ContentChanged { .. } | ContentChecksum { .. }) {
             return error;
         }
         let (_, row, key) = self.place_in_words(sample, location);
@@ -309,8 +311,15 @@ impl Dataset {
         if got == location.crc32c {
             return Ok(());
         }
+        let expected = location.crc32c;
+        if location.file.is_some() {
+            let (path, offset) = (self.content_path(location), location.offset);
+            let bytes = location.bytes;
+            let error = Error::ContentChecksum { path, offset, bytes, got, expected };
+            return Err(self.in_place(sample, location, error));
+        }
         let (part, row, key) = self.place_in_words(sample, location);
-        Err(Error::ChecksumMismatch { part, row, key, got, expected: location.crc32c })
+        Err(Error::ChecksumMismatch { part, row, key, got, expected })
     }
 
     /// Part file, row and key of a sample, for an error.
@@ -331,7 +340,8 @@ impl Dataset {
 /// Opens parts and reads their footers, many of them on several threads.
 fn open_parts(path: &Path, entries: &[PartEntry]) -> Result<(Parts, Vec<PartLayout>), Error> {
     let some = |entries: &[PartEntry]| {
-        let parts = Parts(FileSet::open(entries.iter().map(|part| path.join(&part.file)))?);
+        let files = FileSet::open(entries.iter().map(|part| path.join(&part.file)));
+        let parts = Parts(files.map_err(|error| missing_part(path, error))?);
         let read = |(part, entry)| PartLayout::read(part, entry, &parts);
         let layouts = entries.iter().enumerate().map(read).collect::<Result<Vec<_>, _>>();
         match layouts {
@@ -356,6 +366,17 @@ fn open_parts(path: &Path, entries: &[PartEntry]) -> Result<(Parts, Vec<PartLayo
         }
         Ok((parts, layouts))
     })
+}
+
+/// A part that does not open, which is damage of the dataset unless this process is at a limit.
+fn missing_part(path: &Path, error: StorageError) -> Error {
+    match error {
+        StorageError::Open { path: file, source } if is_of_the_file(&source) => {
+            let part = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            Error::Dataset { path: path.to_path_buf(), source: DatasetError::Io { part, source } }
+        }
+        error => error.into(),
+    }
 }
 
 fn read_manifest(path: &Path) -> Result<Vec<u8>, Error> {

@@ -81,6 +81,23 @@ pub enum Error {
         /// What is not as it was.
         difference: String,
     },
+    /// Content that stays in place is other than was indexed, in a file that looks as it did.
+    #[error(
+        "{}: checksum of {bytes} bytes at offset {offset} is {got:#010x}, expected \
+         {expected:#010x}; restore it, or index the source anew", path.display()
+    )]
+    ContentChecksum {
+        /// File.
+        path: PathBuf,
+        /// First byte of the content.
+        offset: u64,
+        /// Bytes of it.
+        bytes: u64,
+        /// Computed.
+        got: u32,
+        /// Stored.
+        expected: u32,
+    },
     /// A sample whose content stays in place does not read.
     #[error("row {row}, key {key}: {source}")]
     InPlace {
@@ -178,9 +195,10 @@ impl Error {
     /// prepared without it. Limits of this process are none of a sample's.
     pub fn is_damage(&self) -> bool {
         match self {
-            Self::ChecksumMismatch { .. } | Self::Sample { .. } | Self::ContentChanged { .. } => {
-                true
-            }
+            Self::ChecksumMismatch { .. }
+            | Self::Sample { .. }
+            | Self::ContentChanged { .. }
+            | Self::ContentChecksum { .. } => true,
             Self::Content { source, .. } => is_of_the_file(source),
             Self::InPlace { source, .. } => source.is_damage(),
             Self::Read { source, .. } => match source {
@@ -206,6 +224,9 @@ impl Error {
                 (format!("checksum is {got:#010x}, expected {expected:#010x}"), restore)
             }
             Self::Sample { source, .. } => (source.to_string(), repair),
+            Self::ContentChecksum { got, expected, .. } => {
+                (format!("checksum is {got:#010x}, expected {expected:#010x}"), index)
+            }
             Self::ContentChanged { difference, .. } => {
                 (format!("the file changed since it was indexed: {difference}"), index)
             }
@@ -218,7 +239,7 @@ impl Error {
 }
 
 /// Whether another process would see the same error.
-fn is_of_the_file(error: &std::io::Error) -> bool {
+pub(crate) fn is_of_the_file(error: &std::io::Error) -> bool {
     use rustix::io::Errno;
     let own = [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::INTR, Errno::AGAIN];
     !own.into_iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))

@@ -88,8 +88,11 @@ pub(crate) fn of_prepare(py: Python<'_>, error: &PrepareError) -> PyErr {
         PrepareError::Open { path, .. } | PrepareError::NotADataset { path, .. } => {
             raise(py, "DatasetError", &message, at(path))
         }
-        PrepareError::Dataset { path, .. }
-        | PrepareError::ReadTimeout { path, .. }
+        PrepareError::Dataset { path, source } => {
+            let part = source.part().map(|part| path.join(part));
+            raise(py, "DatasetError", &message, at(part.as_deref().unwrap_or(path)))
+        }
+        PrepareError::ReadTimeout { path, .. }
         | PrepareError::NoRoot { root: path, .. }
         | PrepareError::NotMapped { root: path } => raise(py, "DatasetError", &message, at(path)),
         PrepareError::ChecksumMismatch { .. }
@@ -97,7 +100,8 @@ pub(crate) fn of_prepare(py: Python<'_>, error: &PrepareError) -> PyErr {
         | PrepareError::Read { .. }
         | PrepareError::InPlace { .. }
         | PrepareError::Content { .. }
-        | PrepareError::ContentChanged { .. } => {
+        | PrepareError::ContentChanged { .. }
+        | PrepareError::ContentChecksum { .. } => {
             raise(py, "SampleError", &message, place_of(error))
         }
         PrepareError::NoReplacement { source, .. } => {
@@ -123,7 +127,9 @@ fn place_of(error: &PrepareError) -> Place {
         PrepareError::InPlace { row, key, source } => {
             Place { row: Some(*row), key: Some(key.clone()), ..place_of(source) }
         }
-        PrepareError::Content { path, .. } | PrepareError::ContentChanged { path, .. } => at(path),
+        PrepareError::Content { path, .. }
+        | PrepareError::ContentChanged { path, .. }
+        | PrepareError::ContentChecksum { path, .. } => at(path),
         _ => Place::default(),
     }
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -155,6 +156,16 @@ def test_a_file_in_place_that_is_gone_is_named_with_its_sample(
         error = caught.value
         assert (error.file, error.row, error.key) == (str(gone), 30, "bee/030.png")
         assert "index the source anew" in (error.remedy or "")
+    # Another content that looks as the one that was indexed.
+    file = copy / "bee" / "031.png"
+    before, content = file.stat(), bytearray(file.read_bytes())
+    content[-1] ^= 1
+    file.write_bytes(content)
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    with pytest.raises(meetpoint.SampleError, match="checksum") as changed:
+        meetpoint.open(indexed)[31]
+    assert (changed.value.file, changed.value.key) == (str(file), "bee/031.png")
+    assert changed.value.remedy == "restore it, or index the source anew"
 
 
 def test_a_part_that_was_shortened_is_named_with_its_remedy(dataset: str, tmp_path: Path) -> None:
@@ -167,6 +178,16 @@ def test_a_part_that_was_shortened_is_named_with_its_remedy(dataset: str, tmp_pa
     with pytest.raises(meetpoint.DatasetError, match="ends early") as caught:
         list(opened)
     assert part.name in str(caught.value) and "pack again" in (caught.value.remedy or "")
+
+
+def test_a_part_that_is_gone_is_named_with_its_remedy(dataset: str, tmp_path: Path) -> None:
+    copy = tmp_path / "less.set"
+    shutil.copytree(dataset, copy)
+    part = next(copy.glob("part-*.arrow"))
+    part.unlink()
+    with pytest.raises(meetpoint.DatasetError, match=part.name) as caught:
+        meetpoint.open(copy)
+    assert caught.value.file == str(part) and "pack again" in (caught.value.remedy or "")
 
 
 def test_packing_tells_its_progress(pictures: Path, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import pickle
 import threading
-from typing import Any, List, Optional
+from typing import Any, List, Optional, cast
 
 import numpy
 import pytest
@@ -320,6 +320,17 @@ def test_a_loader_that_is_pickled_is_made_again_where_it_was(dataset: str) -> No
         ({"shuffle": "no"}, ValueError, "shuffle is 'no'; it takes True or False"),
         ({"strategy": 5}, ValueError, "strategy is 5; it takes a text"),
         ({"quarantine": 5}, ValueError, "quarantine is 5; it takes a path"),
+        ({"quarantine": "\ud800"}, ValueError, "it takes a path"),
+        ({"strategy": "\ud800"}, ValueError, "it takes a text"),
+        ({"shuffle": numpy.zeros(2)}, ValueError, "it takes True or False"),
+        ({"columns": 5}, ValueError, "columns is 5; it takes a list of names"),
+        ({"columns": []}, ValueError, "columns is empty"),
+        ({"output": ["numpy"]}, ValueError, "one of numpy"),
+        ({"persistent_workers": "x"}, TypeError, "it takes False or True"),
+        ({"device": meetpoint.Emulated(cpu_ratio=2)}, ValueError, "cpu_ratio is 2; it takes a num"),
+        ({"device": meetpoint.Emulated(latency=-1)}, ValueError, "latency is -1; it takes a num"),
+        ({"device": meetpoint.Emulated(core=-1)}, ValueError, "core is -1; it takes a whole"),
+        ({"device": meetpoint.Emulated(faults=cast(Any, (1,)))}, ValueError, "faults is 1"),
     ],
 )
 def test_what_makes_no_sense_is_refused_with_a_sentence(

@@ -58,6 +58,8 @@ pub struct Statistics {
     pub damaged: u64,
     /// The first [`NAMED_MAX`] of them, by key.
     pub damaged_named: Vec<LeftOut>,
+    /// Whether content stays in the files of its source, so that damage is theirs.
+    pub is_in_place: bool,
 }
 
 /// A quantity over all samples; zeros where there are none.
@@ -151,6 +153,7 @@ pub fn stats(
         path: path.to_path_buf(),
         samples: dataset.len(),
         damaged: damaged.len() as u64,
+        is_in_place: dataset.content_root().is_some(),
         damaged_named: named.map(|(_, path, reason)| LeftOut { path, reason }).collect(),
         bytes: counted.bytes.distribution(),
         width: counted.width.distribution(),

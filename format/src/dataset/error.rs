@@ -66,3 +66,13 @@ pub enum DatasetError {
         samples: u64,
     },
 }
+
+impl DatasetError {
+    /// File name of the part that it is about.
+    pub fn part(&self) -> Option<&str> {
+        match self {
+            Self::Part { part, .. } | Self::Io { part, .. } => Some(part),
+            _ => None,
+        }
+    }
+}

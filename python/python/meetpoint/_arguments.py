@@ -87,6 +87,8 @@ def refuse_unknown(names: Dict[str, Any]) -> None:
         if name in _AS_IT_IS and any(value is it or value == it for it in _AS_IT_IS[name]):
             continue
         why = _VALUES.get(name) or _REFUSED.get(name)
+        if why is None and name in _AS_IT_IS:
+            why = f"it takes {' or '.join(map(repr, _AS_IT_IS[name]))}"
         if why is None:
             raise TypeError(f"Loader has no argument {name!r}")
         raise TypeError(f"Loader does not take {name}={value!r}: {why}")
@@ -110,24 +112,50 @@ def whole_or_none(name: str, value: Any, most: int = U32, least: int = 0) -> Opt
     return None if value is None else whole(name, value, most, least)
 
 
+def number(name: str, value: Any, least: float, most: float) -> float:
+    """A number in a range."""
+    if isinstance(value, (str, bytes)) or not _is_number(value) or not least <= value <= most:
+        raise SettingError(f"{name} is {value!r}; it takes a number from {least} to {most}")
+    return float(value)
+
+
 def seconds(name: str, value: Any) -> float:
     """A number; whether it is a time that can be, those say who wait for it."""
+    if isinstance(value, (str, bytes)) or not _is_number(value):
+        raise SettingError(f"{name} is {value!r}; it takes a number of seconds")
+    return float(value)
+
+
+def _is_number(value: Any) -> bool:
     try:
-        return float(value)
-    except (TypeError, ValueError):
-        raise SettingError(f"{name} is {value!r}; it takes a number of seconds") from None
+        float(value)
+    except (TypeError, ValueError, OverflowError):
+        return False
+    return True
 
 
 def flag(name: str, value: Any) -> bool:
     """Yes or no; 0 and 1 are taken too."""
-    if isinstance(value, str) or value not in (False, True):
+    try:
+        number = operator.index(value) if not hasattr(value, "dtype") else value.item()
+    except (AttributeError, TypeError, ValueError):
+        number = None
+    if number not in (0, 1):
         raise SettingError(f"{name} is {value!r}; it takes True or False")
-    return bool(value)
+    return bool(number)
+
+
+def items(name: str, value: Any, what: str) -> List[Any]:
+    """A list of something, however it is given."""
+    try:
+        return list(value)
+    except TypeError:
+        raise SettingError(f"{name} is {value!r}; it takes a list of {what}") from None
 
 
 def text(name: str, value: Any) -> str:
-    """A word or a sentence."""
-    if not isinstance(value, str):
+    """A word or a sentence, of characters that there are."""
+    if not isinstance(value, str) or any(0xD800 <= ord(letter) < 0xE000 for letter in value):
         raise SettingError(f"{name} is {value!r}; it takes a text")
     return value
 
@@ -140,9 +168,13 @@ def text_or_none(name: str, value: Any) -> Optional[str]:
 def path(name: str, value: Any) -> str:
     """A path in the file system."""
     try:
-        return os.fsdecode(value)
-    except TypeError:
-        raise SettingError(f"{name} is {value!r}; it takes a path") from None
+        given = os.fsdecode(value)
+        os.fsencode(given)
+    except (TypeError, UnicodeError):
+        given = "\0"
+    if not given or "\0" in given:
+        raise SettingError(f"{name} is {value!r}; it takes a path")
+    return given
 
 
 def path_or_none(name: str, value: Any) -> Optional[str]:
@@ -174,8 +206,10 @@ def column_names(columns: Optional[Sequence[str]]) -> Optional[List[str]]:
     """The columns that were asked for, which there are."""
     if columns is None:
         return None
-    names = [columns] if isinstance(columns, str) else list(columns)
+    names = [columns] if isinstance(columns, str) else items("columns", columns, "names")
     for name in names:
         if name not in _COLUMNS:
             raise SettingError(f"columns holds {name!r}; there are {', '.join(_COLUMNS)}")
+    if not names:
+        raise SettingError(f"columns is empty; give some of {', '.join(_COLUMNS)}")
     return names

@@ -4,25 +4,31 @@ from __future__ import annotations
 
 from typing import Any, List, NamedTuple, Optional, Sequence, Tuple, Union
 
+from ._arguments import U64, flag, items, number, text, whole
 from ._program import own_command
 from .errors import SettingError
 
 __all__ = ["Device", "Emulated", "sources"]
 
+# Limits of `meetpoint device serve`.
+_CPU_RATIO_MIN = 0.001
+_LATENCY_MAX = 1
+
 
 class Emulated(NamedTuple):
     """A computational storage device that is emulated by a process of its own.
 
-    Without knobs it is as fast as this machine.
+    Without knobs it is as fast as this machine. What makes no sense is refused when a loader is
+    made with it.
 
-    :param cpu_ratio: share of a core's time that it computes, over 0 and at most 1.
+    :param cpu_ratio: share of a core's time that it computes, from 0.001 to 1.
     :param read_bandwidth: most bytes that it reads in a second.
     :param write_bandwidth: most bytes that it writes in a second.
-    :param latency: seconds that each of its commands takes at least.
+    :param latency: seconds that each of its commands takes at least, 1 at most.
     :param core: core of its preparing thread; the last one where nothing is given.
     :param allow_shared: whether it may share its core with the host, where there is only one.
-    :param faults: what goes wrong on purpose, such as ``"die@3"``; `meetpoint device serve --help`
-        lists them.
+    :param faults: what goes wrong on purpose, such as ``("die@3",)``; `meetpoint device serve
+        --help` lists them.
     """
 
     cpu_ratio: Optional[float] = None
@@ -31,24 +37,33 @@ class Emulated(NamedTuple):
     latency: Optional[float] = None
     core: Optional[int] = None
     allow_shared: bool = False
-    faults: Tuple[str, ...] = ()
+    faults: Sequence[str] = ()
 
     def command(self) -> List[str]:
-        """The command line that starts it, without what the loader adds."""
+        """The command line that starts it, without what the loader adds.
+
+        :raises SettingError: a knob out of its range.
+        """
         command = [*own_command(), "device", "serve"]
-        knobs = [
-            ("--cpu-ratio", self.cpu_ratio, ""),
-            ("--read-bandwidth", self.read_bandwidth, "B/s"),
-            ("--write-bandwidth", self.write_bandwidth, "B/s"),
-            ("--latency", None if self.latency is None else round(self.latency * 1e9), "ns"),
-            ("--core", self.core, ""),
-        ]
-        for name, value, unit in knobs:
+        if self.cpu_ratio is not None:
+            ratio = number("cpu_ratio", self.cpu_ratio, _CPU_RATIO_MIN, 1)
+            command += ["--cpu-ratio", str(ratio)]
+        if self.latency is not None:
+            latency = number("latency", self.latency, 0, _LATENCY_MAX)
+            command += ["--latency", f"{round(latency * 1e9)}ns"]
+        for name, value in [
+            ("read_bandwidth", self.read_bandwidth),
+            ("write_bandwidth", self.write_bandwidth),
+        ]:
             if value is not None:
-                command += [name, f"{value}{unit}"]
-        for fault in self.faults:
-            command += ["--fault", fault]
-        if self.allow_shared:
+                rate = whole(name, value, U64, least=1)
+                command += ["--" + name.replace("_", "-"), f"{rate}B/s"]
+        if self.core is not None:
+            command += ["--core", str(whole("core", self.core))]
+        is_one = isinstance(self.faults, str)
+        for fault in [self.faults] if is_one else items("faults", self.faults, "texts"):
+            command += ["--fault", text("faults", fault)]
+        if flag("allow_shared", self.allow_shared):
             command.append("--allow-shared")
         return command
 
@@ -66,7 +81,7 @@ def sources(device: Union[Device, Sequence[Device]]) -> Tuple[List[str], List[Li
     for one in devices:
         if isinstance(one, Emulated):
             commands.append(one.command())
-        elif one == "emulated":
+        elif isinstance(one, str) and one == "emulated":
             commands.append(Emulated().command())
         elif isinstance(one, str) and one.startswith("unix:"):
             sockets.append(one[len("unix:") :])

@@ -190,7 +190,7 @@ class Loader:
             "meeting": None,
             "rank_timeout": rank_timeout,
             "stall_timeout": seconds("stall_timeout", stall_timeout),
-            "on_error": on_error,
+            "on_error": text("on_error", on_error) if isinstance(on_error, str) else on_error,
             "max_errors": whole_or_none("max_errors", max_errors, U64),
             "quarantine": path_or_none("quarantine", quarantine),
         }

@@ -257,6 +257,8 @@ class MetricsExporter:
         rank: int,
         ranks: int,
     ) -> None:
+        if not isinstance(attributes, Mapping):
+            raise SettingError(f"attributes is {attributes!r}; it takes names and their values")
         self._native = loader.export_metrics(
             {
                 "endpoint": text_or_none("endpoint", endpoint),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from typing import Any, Callable, Dict
 
 from . import _native
@@ -21,12 +22,14 @@ def converter(output: str, *, pin: bool = False) -> Converter:
         "torch": _as_torch,
         "jax": _as_jax,
     }
-    if output not in converters:
+    if not isinstance(output, str) or output not in converters:
         raise SettingError(f"output is {output!r}; it takes one of {', '.join(converters)}")
     if pin:
         from ._pinned import converter as pinned
 
         return pinned()
+    if output in ("torch", "jax") and importlib.util.find_spec(output) is None:
+        raise SettingError(f'output is "{output}", which is not installed; pip install {output}')
     return converters[output]
 
 

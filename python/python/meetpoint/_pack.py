@@ -6,6 +6,8 @@ import os
 from typing import Any, Callable, Dict, List, Literal, NamedTuple, Optional, Union
 
 from . import _native
+from ._arguments import U64, flag, path, text_or_none, whole
+from .errors import SettingError
 
 __all__ = ["Packed", "pack"]
 
@@ -53,7 +55,7 @@ def pack(
     :raises PackError: what is wrong with the source or the destination, and what would be right.
     """
     if on_error not in ("raise", "skip"):
-        raise ValueError(f'on_error is {on_error!r}; it takes "raise" or "skip"')
+        raise SettingError(f'on_error is {on_error!r}; it takes "raise" or "skip"')
     bar: Any = None
     told: Optional[Progress]
     if progress is True:
@@ -71,14 +73,14 @@ def pack(
     else:
         told = progress or None
     try:
-        text = _native.pack(
-            os.fspath(source),
-            os.fspath(destination),
-            kind=kind,
-            force=force,
+        said = _native.pack(
+            path("source", source),
+            path("destination", destination),
+            kind=text_or_none("kind", kind),
+            force=flag("force", force),
             skip=on_error == "skip",
-            part_bytes=part_bytes,
-            threads=threads,
+            part_bytes=whole("part_bytes", part_bytes, U64, least=1),
+            threads=whole("threads", threads),
             progress=told,
         )
     finally:
@@ -86,7 +88,7 @@ def pack(
             bar.close()
     import json
 
-    summary: Dict[str, Any] = json.loads(text)
+    summary: Dict[str, Any] = json.loads(said)
     return Packed(
         destination=str(summary["destination"]),
         samples=int(summary["samples"]),

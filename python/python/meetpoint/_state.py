@@ -80,7 +80,15 @@ def position_of(
 
     Each state must be of this loader's batches; the number of ranks may have been another.
     """
-    several = [states] if isinstance(states, dict) else list(states)
+    given: Any = [states] if isinstance(states, dict) else states
+    if not isinstance(given, (list, tuple)) or not all(
+        isinstance(it, dict)
+        for it in given  # pyright: ignore[reportUnknownVariableType]
+    ):
+        raise StateError(
+            f"the state is {states!r}; give what state_dict() gave, or a list of those of all ranks"
+        )
+    several: List[State] = list(given)  # pyright: ignore[reportUnknownArgumentType]
     if not several:
         raise StateError("there is no state in the list; give one of each rank")
     for state in several:

@@ -68,7 +68,9 @@ class MeetpointError(Exception):
         """Row of the sample in that part, from 0."""
         self.key = key
         """Key of the sample."""
-        self.remedy = remedy
+        # Remedies stand after the last semicolon.
+        _, sign, last = message.rpartition("; ")
+        self.remedy = last if remedy is None and sign else remedy
         """What would be right; part of the message."""
 
 

@@ -81,9 +81,11 @@ fn text(found: &Statistics) -> String {
     }
     if found.damaged > 0 {
         let samples = units::count(found.damaged, "sample");
-        text.push_str(&format!(
-            "DAMAGED     {samples}; `meetpoint dataset repair` saves the rest\n"
-        ));
+        let remedy = match found.is_in_place {
+            true => "restore their files, or index the source anew",
+            false => "`meetpoint dataset repair` saves the rest",
+        };
+        text.push_str(&format!("DAMAGED     {samples}; {remedy}\n"));
     }
     for damaged in &found.damaged_named {
         text.push_str(&format!("  {}: {}\n", damaged.path, damaged.reason));
