@@ -19,4 +19,5 @@ if [ ${#names[@]} -eq 0 ]; then
         jpeg::form::tests::hostile::few_bytes_cannot_ask_for_much_memory)
 fi
 cargo +nightly miri test -p meetpoint-kernels --lib -- "${names[@]}"
-cargo +nightly miri test -p meetpoint-scheduler --lib --test examples
+cargo +nightly miri test -p meetpoint-scheduler --lib
+cargo +nightly miri test -p meetpoint-scheduler --test scheduler -- examples

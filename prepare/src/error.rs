@@ -83,8 +83,8 @@ pub enum Error {
     },
     /// Content that stays in place is other than was indexed, in a file that looks as it did.
     #[error(
-        "{}: checksum of {bytes} bytes at offset {offset} is {got:#010x}, expected \
-         {expected:#010x}; restore it, or index the source anew", path.display()
+        "{}: checksum is {got:#010x}, expected {expected:#010x} for the {bytes} bytes at offset \
+         {offset}; restore it, or index the source anew", path.display()
     )]
     ContentChecksum {
         /// File.

@@ -86,5 +86,8 @@ fn problem_of(
         Some(row) => (Place::Row { row, key: sample.key }, Some(sample.index)),
         None => (Place::File, None),
     };
-    ((file.clone(), order), Problem { file, place, problem: error.to_string() })
+    let said = error.to_string();
+    // It is told behind the file.
+    let problem = said.strip_prefix(&format!("{file}: ")).unwrap_or(&said).to_owned();
+    ((file.clone(), order), Problem { file, place, problem })
 }
