@@ -170,7 +170,12 @@ def accuracy(model: nn.Module, images: torch.Tensor, labels: torch.Tensor) -> fl
 
 
 def train(
-    name: str, folder: Path, seed: int, epochs: int, tests: Tuple[torch.Tensor, torch.Tensor]
+    name: str,
+    folder: Path,
+    seed: int,
+    epochs: int,
+    tests: Tuple[torch.Tensor, torch.Tensor],
+    is_constant: bool,
 ) -> Dict[str, Any]:
     """Trains one network and says how good it is."""
     torch.manual_seed(seed)
@@ -189,7 +194,8 @@ def train(
             loss = nn.functional.cross_entropy(model(images), labels)
             loss.backward()
             optimizer.step()
-            rate.step()
+            if not is_constant:
+                rate.step()
     result = {
         "loader": name,
         "seed": seed,
@@ -251,6 +257,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=4)
     parser.add_argument("--train", type=int, default=2000, help="pictures to train on")
     parser.add_argument("--test", type=int, default=1000, help="pictures to test with")
+    parser.add_argument("--constant-rate", action="store_true", help="learn as fast to the end")
     parser.add_argument("--markdown", type=Path, help="where the table goes")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
@@ -264,7 +271,8 @@ def main() -> None:
         print(f"test pictures: at most {apart:g} from torchvision's", flush=True)
         for seed in range(arguments.seeds):
             for name in LOADERS:
-                rows.append(train(name, folder, seed, arguments.epochs, tests))
+                is_constant = arguments.constant_rate
+                rows.append(train(name, folder, seed, arguments.epochs, tests, is_constant))
                 print(json.dumps(rows[-1]), flush=True)
     lines = summary(rows)
     lines += [
