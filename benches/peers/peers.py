@@ -183,7 +183,9 @@ def bench_program(root):
         run = subprocess.run([*command, *features], cwd=root, capture_output=True, text=True)
         if run.returncode == 0:
             messages = [json.loads(line) for line in run.stdout.splitlines()]
-            return [m["executable"] for m in messages if m.get("executable")][-1]
+            # Programs of the package are built along with it, in any order.
+            built = [m for m in messages if m.get("executable")]
+            return next(m["executable"] for m in built if m["target"]["kind"] == ["bench"])
     sys.exit(f"the bench does not build:\n{run.stderr}")
 
 
