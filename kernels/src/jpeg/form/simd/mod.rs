@@ -8,6 +8,7 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+mod coded;
 mod groups;
 #[cfg(target_arch = "aarch64")]
 mod neon;
@@ -18,6 +19,10 @@ use super::geometry::GROUPS;
 use super::lanes::Lanes;
 use super::unpack::{Patch, RowComponent, Target};
 use crate::Cpu;
+pub(super) use coded::{
+    OVERRUN as CODED_OVERRUN, find_escapes, group_contexts, portable as portable_contexts,
+    read as read_coded, width_contexts,
+};
 pub(super) use groups::{GroupedBlocks, group_bytes, prefix_sums, sum, unpack_groups};
 
 /// A block's coefficients 1..=63 in zigzag order and a byte without meaning; 0 is a zero.

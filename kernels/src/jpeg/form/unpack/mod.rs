@@ -1,6 +1,7 @@
 //! Unpacks a row of MCUs: first what all its blocks share, then class by class the blocks.
 
 pub(super) mod compact;
+pub(super) mod compact_v1;
 pub(super) mod fast;
 pub(super) mod fast_v1;
 

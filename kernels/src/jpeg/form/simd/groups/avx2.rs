@@ -223,7 +223,7 @@ fn load(bytes: &[u8; 32]) -> __m256i {
 }
 
 /// See [`super::group_bytes`].
-pub(super) fn group_bytes(widths: &[u8]) -> usize {
+pub(in super::super) fn group_bytes(widths: &[u8]) -> usize {
     // SAFETY: `Kernel::new` has asked `is_available`.
     unsafe { group_bytes_avx2(widths) }
 }
