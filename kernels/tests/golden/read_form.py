@@ -4,8 +4,8 @@
     python read_form.py FILE             prints size, form and hash of a stored form
 
 It decodes slowly and plainly, and shares no code with the reader in Rust. Only the code lengths
-are read from kernels/src/jpeg/form/codes.txt, and from bank.txt beside it for version 1 of the compact
-form; both are part of the format.
+are read from kernels/src/jpeg/form/codes.txt, and for version 1 of the compact form from bank.txt
+beside it; both are part of the format.
 """
 
 import hashlib
@@ -267,7 +267,8 @@ class Form:
         escapes = iter(source.data[source.at :])
 
         def run(codes_of):
-            symbols = [lanes.symbol(index % self.lanes, code) for index, code in enumerate(codes_of)]
+            listed = enumerate(codes_of)
+            symbols = [lanes.symbol(index % self.lanes, code) for index, code in listed]
             return [next(escapes) if symbol == 0x99 else symbol for symbol in symbols]
 
         def bytes_of(pair, maps, codes):
@@ -285,7 +286,8 @@ class Form:
         pairs, dc_widths = first[: len(of_classes)], first[len(of_classes) :]
         classes = [half for byte in pairs for half in (byte & 15, byte >> 4)][: len(kinds)]
         of_dc = sum((bytes_of(pair, [dc_map] * 2, codes["dc"]) for pair in dc_widths), [])
-        places = [(kind, which, band) for kind, which in zip(kinds, classes) for band in range(which)]
+        blocks = zip(kinds, classes)
+        places = [(kind, which, band) for kind, which in blocks for band in range(which)]
         of_widths = [codes["width"][self.kinds[kind][1][which * (which - 1) // 2 + band]]
                      for kind, which, band in places]
         second = run(of_dc + of_widths)

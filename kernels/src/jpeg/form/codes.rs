@@ -188,16 +188,27 @@ pub(super) fn place(class: usize, band: usize) -> usize {
     class * (class - 1) / 2 + band
 }
 
+/// The contexts of the widths of two blocks, one after the other, and the number of the pair of
+/// groups of each, up to [`DC_PAIRS`]; at eight times the class of the first and that of the second.
+#[derive(Debug, Clone)]
+pub(super) struct WidthContexts {
+    pub(super) pairs: [([Context; 2 * BANDS], [u8; 2 * BANDS]); 64],
+}
+
 impl Choice {
-    /// Of widths by class and band; those that a class lacks mean nothing.
-    pub(super) fn width_contexts(&self) -> [[Context; BANDS]; CLASSES] {
-        let mut contexts = [[Context::default(); BANDS]; CLASSES];
-        for (class, contexts) in contexts.iter_mut().enumerate() {
-            for (band, context) in contexts.iter_mut().enumerate().take(class) {
+    /// What a reader of a kind needs.
+    pub(super) fn width_contexts(&self, kind: usize) -> WidthContexts {
+        let mut pairs = [([Context::default(); 2 * BANDS], [0; 2 * BANDS]); 64];
+        for (index, (contexts, numbers)) in pairs.iter_mut().enumerate() {
+            let of = |class: usize| (0..class).map(move |band| (class, band));
+            let classes = [index >> 3, index & 7].map(|class| class.min(CLASSES - 1));
+            let both = of(classes[0]).chain(of(classes[1]));
+            for ((context, number), (class, band)) in contexts.iter_mut().zip(numbers).zip(both) {
                 *context = CODES.widths(self.widths[place(class, band)]);
+                *number = (kind * BANDS + band) as u8;
             }
         }
-        contexts
+        WidthContexts { pairs }
     }
 }
 

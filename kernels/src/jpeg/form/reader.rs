@@ -140,9 +140,10 @@ impl<'a> FormReader<'a> {
             return refuse("a buffer for each component, of the blocks of the columns");
         }
         let (length, offset) = (range.len(), range.start);
-        let bytes = match self.bytes.get(range.start..range.end + SLACK) {
-            Some(bytes) => bytes,
-            None => {
+        // All that follows, so that little is asked on the way.
+        let bytes = match self.bytes.get(range.start..) {
+            Some(bytes) if bytes.len() >= length + SLACK => bytes,
+            _ => {
                 self.scratch.padded.clear();
                 self.scratch.padded.extend(&self.bytes[range]);
                 self.scratch.padded.resize(length + SLACK, 0);
@@ -219,7 +220,7 @@ enum Coding {
     FastV1,
     Fast,
     CompactV1 { lanes: u8, codes: ArrayVec<KindCodes, KINDS> },
-    Compact { lanes: u8, choices: ArrayVec<Choice, KINDS> },
+    Compact { lanes: u8, choices: ArrayVec<compact::Chosen, KINDS> },
 }
 
 /// How many lanes a compact form has: one or `many`.
@@ -233,14 +234,14 @@ fn lanes(cursor: &mut Cursor<'_>, many: u8) -> Result<u8, FormError> {
 fn coding(cursor: &mut Cursor<'_>, kinds: usize) -> Result<Coding, FormError> {
     let lanes = lanes(cursor, LANES)?;
     let mut choices = ArrayVec::new();
-    for _ in 0..kinds {
+    for kind in 0..kinds {
         let classes = cursor.byte()?;
         if usize::from(classes) >= CLASS_CODES {
             return Err(damaged(cursor.at - 1, "an unknown code of classes"));
         }
         let pairs = cursor.take(PLACES / 2)?;
         let widths = std::array::from_fn(|place| pairs[place / 2] >> (4 * (place % 2)) & 15);
-        choices.push(Choice { classes, widths });
+        choices.push(compact::Chosen::new(&Choice { classes, widths }, kind));
     }
     Ok(Coding::Compact { lanes, choices })
 }

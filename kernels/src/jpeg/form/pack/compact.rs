@@ -5,7 +5,7 @@ use super::super::codes::{
     Words, place,
 };
 use super::super::cursor::push_number;
-use super::super::geometry::{BANDS, CLASSES, Strip};
+use super::super::geometry::Strip;
 use super::super::lanes::LaneWriter;
 use super::super::simd::{CODED_OVERRUN, portable_contexts};
 use super::Rows;
@@ -142,10 +142,9 @@ fn store(
     let mut at = 0;
     for (kind, choice) in choices.iter().enumerate() {
         let classes = &classes[blocks_of(strips, kind)];
-        let of_class: [[Context; BANDS]; CLASSES] = choice.width_contexts();
+        let of = choice.width_contexts(kind);
         let (contexts, bands) = (&mut contexts[at..], &mut bands[at..]);
-        let number = (kind * BANDS) as u8;
-        at += portable_contexts::width_contexts(classes, &of_class, number, contexts, bands);
+        at += portable_contexts::width_contexts(classes, &of, contexts, bands);
     }
     of_dc.extend(&contexts[..at]);
     run(&[&*parts.dc, &*parts.widths].concat(), &of_dc);

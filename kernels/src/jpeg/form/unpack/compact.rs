@@ -1,13 +1,28 @@
 //! Unpacks a row of the compact form: the bytes of a row of the fast form, each in a prefix code.
 
-use super::super::codes::{CODES, Choice, Context, DC_PAIRS};
+use super::super::codes::{CODES, Choice, Context, DC_PAIRS, WidthContexts};
 use super::super::cursor::Cursor;
 use super::super::error::FormError;
-use super::super::geometry::{BANDS, CLASSES, GROUPS, Strip};
+use super::super::geometry::{CLASSES, GROUPS, Strip};
 use super::super::lanes::{Lanes, SLACK};
 use super::super::simd::{self, CODED_OVERRUN as OVERRUN};
 use super::{RowComponent, Shared, Task, fast, strips_of_kind};
 use std::ops::Range;
+
+/// What a picture has chosen for a kind, made ready.
+#[derive(Debug)]
+pub(in super::super) struct Chosen {
+    classes: Context,
+    widths: WidthContexts,
+}
+
+impl Chosen {
+    /// Of a kind.
+    pub(in super::super) fn new(choice: &Choice, kind: usize) -> Self {
+        let (classes, widths) = (CODES.classes(choice.classes), choice.width_contexts(kind));
+        Self { classes, widths }
+    }
+}
 
 /// Memory that is reused from row to row.
 #[derive(Debug, Default)]
@@ -27,7 +42,7 @@ pub(in super::super) struct Decoded {
 /// Unpacks a row with `N` lanes.
 pub(in super::super) fn row<const N: usize>(
     task: &Task<'_>,
-    choices: &[Choice],
+    choices: &[Chosen],
     shared: &mut Shared,
     decoded: &mut Decoded,
     into: &mut [RowComponent<'_>],
@@ -115,7 +130,7 @@ impl<const N: usize> Source<'_, '_, N> {
         let end = self.at + bytes;
         row.resize(row.len().max(end + SLACK), 0);
         let out = &mut row[self.at..end];
-        let stored = &self.task.bytes[..self.task.length + SLACK];
+        let stored = self.task.bytes;
         let kernel = self.task.kernel;
         simd::read_coded(kernel, &mut self.lanes, stored, &CODES.tables, &contexts[..bytes], out);
         let count = simd::find_escapes(kernel, out, places);
@@ -133,7 +148,7 @@ impl<const N: usize> Source<'_, '_, N> {
 /// Reads classes and widths of DC differences; gives where the latter are.
 fn classes<const N: usize>(
     source: &mut Source<'_, '_, N>,
-    choices: &[Choice],
+    choices: &[Chosen],
 ) -> Result<Range<usize>, FormError> {
     let task = source.task;
     let bytes = task.blocks.div_ceil(2);
@@ -145,7 +160,7 @@ fn classes<const N: usize>(
     let contexts = &mut source.decoded.contexts[..end];
     contexts[bytes..].fill(CODES.dc_widths());
     for (part, choice) in [0..of_first, of_first..bytes].into_iter().zip(choices) {
-        contexts[part].fill(CODES.classes(choice.classes));
+        contexts[part].fill(choice.classes);
     }
     source.read(end)?;
     let Decoded { row, classes, .. } = &mut *source.decoded;
@@ -159,7 +174,7 @@ fn classes<const N: usize>(
 /// Reads DC differences and the widths of all other groups; gives where the latter are.
 fn widths<const N: usize>(
     source: &mut Source<'_, '_, N>,
-    choices: &[Choice],
+    choices: &[Chosen],
     dc_widths: Range<usize>,
 ) -> Result<Range<usize>, FormError> {
     let task = source.task;
@@ -176,11 +191,9 @@ fn widths<const N: usize>(
         let strips = &task.strips[strips_of_kind(task.strips, kind)];
         let first = strips.first().map_or(0, |strip| strip.first);
         let blocks: usize = strips.iter().map(Strip::blocks).sum();
-        let of_class = choice.width_contexts();
         let (contexts, bands) = (&mut contexts[dc + at..], &mut bands[at..]);
         let classes = &classes[first..first + blocks];
-        let number = (kind * BANDS) as u8;
-        at += simd::width_contexts(task.kernel, classes, &of_class, number, contexts, bands);
+        at += simd::width_contexts(task.kernel, classes, &choice.widths, contexts, bands);
     }
     let start = source.at + dc;
     source.read(dc + widths)?;

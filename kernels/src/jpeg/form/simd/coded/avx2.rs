@@ -1,8 +1,9 @@
 //! Bytes in codes that change with AVX2 and BMI2: shifts by a register, and contexts 16 at a time.
 #![expect(unsafe_code, reason = "loads and stores, and calls behind a CPU check")]
 
-use super::super::super::codes::{Context, ESCAPE, PAIR_BYTES, PairCodes, Tables, WORD_BITS};
-use super::super::super::geometry::{BANDS, CLASSES};
+use super::super::super::codes::{
+    Context, ESCAPE, PAIR_BYTES, PairCodes, Tables, WORD_BITS, WidthContexts,
+};
 use super::super::super::lanes::Lanes;
 use super::portable::{self, BETWEEN_LOADS, WORD_BYTES};
 use super::{BYTES_OF, OVERRUN};
@@ -31,15 +32,57 @@ fn read_bmi2<const N: usize>(
     contexts: &[Context],
     out: &mut [u8],
 ) {
+    assert!(bytes.len() >= WORD_BYTES && out.len() >= contexts.len(), "there is room");
+    let count = contexts.len() / (N * BETWEEN_LOADS);
+    let furthest = lanes.0.iter().max().map_or(0, |place| place / 8);
+    // SAFETY: there are so many whole steps. None takes eight bytes of a lane, and the last load
+    // takes eight where it starts, so that those of the first case end within the bytes.
+    unsafe {
+        if furthest + WORD_BYTES * (count + 1) <= bytes.len() {
+            read_steps::<N, false>(
+                lanes,
+                bytes,
+                tables,
+                (contexts.as_ptr(), out.as_mut_ptr()),
+                count,
+            );
+        } else {
+            read_steps::<N, true>(
+                lanes,
+                bytes,
+                tables,
+                (contexts.as_ptr(), out.as_mut_ptr()),
+                count,
+            );
+        }
+    }
+    let read = count * N * BETWEEN_LOADS;
+    read_rest(lanes, bytes, tables, &contexts[read..], &mut out[read..]);
+}
+
+/// Reads so many steps, [`BETWEEN_LOADS`] symbols of each lane.
+///
+/// # Safety
+///
+/// Both lists must hold as many. Unless `BOUND`, lanes must come to no place that is not at least
+/// eight bytes before the end.
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[inline]
+unsafe fn read_steps<const N: usize, const BOUND: bool>(
+    lanes: &mut Lanes<N>,
+    bytes: &[u8],
+    tables: &Tables,
+    (mut from, mut to): (*const Context, *mut u8),
+    count: usize,
+) {
     const { assert!(BETWEEN_LOADS == 6, "as many turns are written out below") };
     let step = N * BETWEEN_LOADS;
-    assert!(bytes.len() >= WORD_BYTES && out.len() >= contexts.len(), "there is room");
     // A number that the compiler does not know keeps it from taking two instructions for one.
     let word_bits = std::hint::black_box(WORD_BITS as u32);
     let mut places = lanes.0;
-    let (mut from, mut to) = (contexts.as_ptr(), out.as_mut_ptr());
-    for _ in 0..contexts.len() / step {
-        let mut bits = load(places, bytes);
+    for _ in 0..count {
+        // SAFETY: the caller says so.
+        let mut bits = unsafe { load::<N, BOUND>(places, bytes) };
         // SAFETY: there are that many whole steps of both lists.
         unsafe {
             turn(&mut bits, tables, word_bits, from, to);
@@ -54,8 +97,6 @@ fn read_bmi2<const N: usize>(
         advance(&mut places, bits);
     }
     lanes.0 = places;
-    let read = contexts.len() / step * step;
-    read_rest(lanes, bytes, tables, &contexts[read..], &mut out[read..]);
 }
 
 /// Reads what is less than a step.
@@ -68,7 +109,8 @@ fn read_rest<const N: usize>(
     contexts: &[Context],
     out: &mut [u8],
 ) {
-    let mut bits = load(lanes.0, bytes);
+    // SAFETY: what it takes is bound.
+    let mut bits = unsafe { load::<N, true>(lanes.0, bytes) };
     let (turns, rest) = contexts.as_chunks::<N>();
     let (to_turns, to_rest) = out[..contexts.len()].as_chunks_mut::<N>();
     for (contexts, out) in turns.iter().zip(to_turns) {
@@ -104,14 +146,18 @@ unsafe fn turn<const N: usize>(
 
 /// What each lane has next, of which 54 bits may be taken. The top bit tells by how many all were
 /// shifted.
+///
+/// # Safety
+///
+/// Unless `BOUND`, all places must be at least eight bytes before the end.
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 #[inline]
-fn load<const N: usize>(places: [usize; N], bytes: &[u8]) -> [u64; N] {
+unsafe fn load<const N: usize, const BOUND: bool>(places: [usize; N], bytes: &[u8]) -> [u64; N] {
     let last = bytes.len() - WORD_BYTES;
     places.map(|place| {
-        // SAFETY: `last` is eight bytes before the end.
-        let word =
-            unsafe { bytes.as_ptr().add((place >> 3).min(last)).cast::<u64>().read_unaligned() };
+        let at = if BOUND { (place >> 3).min(last) } else { place >> 3 };
+        // SAFETY: `last` is eight bytes before the end, or the caller says so.
+        let word = unsafe { bytes.as_ptr().add(at).cast::<u64>().read_unaligned() };
         u64::from_le(word) >> (place & 7) | 1 << 63
     })
 }
@@ -152,12 +198,29 @@ unsafe fn symbol(
 /// See [`super::width_contexts`].
 pub(super) fn width_contexts(
     classes: &[u8],
-    of_class: &[[Context; BANDS]; CLASSES],
-    first: u8,
+    of: &WidthContexts,
     contexts: &mut [Context],
     bands: &mut [u8],
 ) -> usize {
-    portable::width_contexts(classes, of_class, first, contexts, bands)
+    let all = super::super::groups::avx2::sum(classes);
+    assert!(contexts.len() >= all + OVERRUN && bands.len() >= all + OVERRUN, "there is room");
+    let (pairs, rest) = classes.as_chunks::<2>();
+    let (mut to_contexts, mut to_bands) = (contexts.as_mut_ptr(), bands.as_mut_ptr());
+    let mut at = 0;
+    for [first, second] in pairs {
+        let pair = &of.pairs[usize::from(*first & 7) << 3 | usize::from(*second & 7)];
+        let count = usize::from(*first) + usize::from(*second);
+        // SAFETY: the classes have been added up: this starts before their end or at it, and there
+        // is room for 32 behind that.
+        unsafe {
+            to_contexts.cast::<[Context; 8]>().write_unaligned(pair.0);
+            to_bands.cast::<[u8; 8]>().write_unaligned(pair.1);
+            to_contexts = to_contexts.add(count);
+            to_bands = to_bands.add(count);
+        }
+        at += count;
+    }
+    at + portable::width_contexts(rest, of, &mut contexts[at..], &mut bands[at..])
 }
 
 /// See [`super::group_contexts`].

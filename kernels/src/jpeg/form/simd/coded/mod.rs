@@ -7,8 +7,7 @@
 mod avx2;
 pub(in super::super) mod portable;
 
-use super::super::codes::{Context, PairCodes, Tables};
-use super::super::geometry::{BANDS, CLASSES};
+use super::super::codes::{Context, PairCodes, Tables, WidthContexts};
 use super::super::lanes::Lanes;
 use super::Kernel;
 
@@ -34,22 +33,19 @@ pub(in super::super) fn read<const N: usize>(
     }
 }
 
-/// Writes the contexts of the widths of blocks by their classes, and with each its band, numbered
-/// from `first` on; gives how many there are. Both lists have [`OVERRUN`] more.
+/// Writes the contexts of the widths of blocks by their classes, which are 0 to 4, and the number of
+/// the pair of groups of each; gives how many there are. Both lists have [`OVERRUN`] more.
 pub(in super::super) fn width_contexts(
     kernel: Kernel,
     classes: &[u8],
-    of_class: &[[Context; BANDS]; CLASSES],
-    first: u8,
+    of: &WidthContexts,
     contexts: &mut [Context],
     bands: &mut [u8],
 ) -> usize {
     match kernel {
         #[cfg(target_arch = "x86_64")]
-        Kernel::Avx2 | Kernel::Avx512 => {
-            avx2::width_contexts(classes, of_class, first, contexts, bands)
-        }
-        _ => portable::width_contexts(classes, of_class, first, contexts, bands),
+        Kernel::Avx2 | Kernel::Avx512 => avx2::width_contexts(classes, of, contexts, bands),
+        _ => portable::width_contexts(classes, of, contexts, bands),
     }
 }
 

@@ -1,7 +1,6 @@
 //! Bytes in codes that change, in plain Rust: the meaning of the others.
 
-use super::super::super::codes::{Context, ESCAPE, PairCodes, Tables, WORD_BITS};
-use super::super::super::geometry::{BANDS, CLASSES};
+use super::super::super::codes::{Context, ESCAPE, PairCodes, Tables, WORD_BITS, WidthContexts};
 use super::super::super::lanes::Lanes;
 use super::super::super::unpack::width;
 
@@ -40,22 +39,19 @@ pub(super) fn read<const N: usize>(
 }
 
 /// See [`super::width_contexts`].
-#[inline(always)]
 pub(in super::super::super) fn width_contexts(
     classes: &[u8],
-    of_class: &[[Context; BANDS]; CLASSES],
-    first: u8,
+    of: &WidthContexts,
     contexts: &mut [Context],
     bands: &mut [u8],
 ) -> usize {
-    let numbers: [u8; BANDS] = std::array::from_fn(|band| first + band as u8);
     let mut at = 0;
     for class in classes {
-        let class = usize::from(*class).min(BANDS);
-        // What lies behind the class is written over.
-        contexts[at..][..BANDS].copy_from_slice(&of_class[class]);
-        bands[at..][..BANDS].copy_from_slice(&numbers);
-        at += class;
+        let count = usize::from(*class);
+        let pair = &of.pairs[usize::from(*class & 7)];
+        contexts[at..][..count].copy_from_slice(&pair.0[..count]);
+        bands[at..][..count].copy_from_slice(&pair.1[..count]);
+        at += count;
     }
     at
 }

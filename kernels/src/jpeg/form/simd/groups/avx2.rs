@@ -247,7 +247,7 @@ fn group_bytes_avx2(widths: &[u8]) -> usize {
 }
 
 /// See [`super::sum`].
-pub(super) fn sum(numbers: &[u8]) -> usize {
+pub(in super::super) fn sum(numbers: &[u8]) -> usize {
     // SAFETY: `Kernel::new` has asked `is_available`.
     unsafe { sum_avx2(numbers) }
 }
