@@ -199,10 +199,12 @@ impl Choice {
     /// What a reader of a kind needs.
     pub(super) fn width_contexts(&self, kind: usize) -> WidthContexts {
         let mut pairs = [([Context::default(); 2 * BANDS], [0; 2 * BANDS]); 64];
-        for (index, (contexts, numbers)) in pairs.iter_mut().enumerate() {
+        let classes =
+            (0..CLASSES).flat_map(|first| (0..CLASSES).map(move |second| (first, second)));
+        for (first, second) in classes {
             let of = |class: usize| (0..class).map(move |band| (class, band));
-            let classes = [index >> 3, index & 7].map(|class| class.min(CLASSES - 1));
-            let both = of(classes[0]).chain(of(classes[1]));
+            let both = of(first).chain(of(second));
+            let (contexts, numbers) = &mut pairs[first << 3 | second];
             for ((context, number), (class, band)) in contexts.iter_mut().zip(numbers).zip(both) {
                 *context = CODES.widths(self.widths[place(class, band)]);
                 *number = (kind * BANDS + band) as u8;

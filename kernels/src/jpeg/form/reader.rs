@@ -23,6 +23,8 @@ pub use super::unpack::RowComponent;
 #[derive(Debug, Default)]
 pub struct RowScratch {
     shared: Shared,
+    /// What a compact form has chosen for each kind.
+    choices: ArrayVec<compact::Chosen, KINDS>,
     decoded: compact::Decoded,
     streams: compact_v1::Streams,
     /// A row that has too few bytes behind it.
@@ -66,7 +68,7 @@ impl<'a> FormReader<'a> {
             (Form::Fast, 1) => Coding::FastV1,
             (Form::Fast, _) => Coding::Fast,
             (Form::Compact, 1) => coding_v1(&mut cursor, kinds)?,
-            (Form::Compact, _) => coding(&mut cursor, kinds)?,
+            (Form::Compact, _) => coding(&mut cursor, kinds, &mut scratch.choices)?,
         };
         let skeleton_bytes = cursor.number()? as usize;
         let (_, rows) = frame.mcus();
@@ -162,6 +164,7 @@ impl<'a> FormReader<'a> {
         };
         let shared = &mut self.scratch.shared;
         let (decoded, streams) = (&mut self.scratch.decoded, &mut self.scratch.streams);
+        let choices = &self.scratch.choices;
         let mut unpack = |task: &Task<'_>| match &self.coding {
             Coding::FastV1 => fast_v1::row(task, shared, into),
             Coding::Fast => fast::row(task, shared, into),
@@ -171,10 +174,8 @@ impl<'a> FormReader<'a> {
             Coding::CompactV1 { codes, .. } => {
                 compact_v1::row::<4>(task, codes, shared, streams, into)
             }
-            Coding::Compact { lanes: 1, choices } => {
-                compact::row::<1>(task, choices, shared, decoded, into)
-            }
-            Coding::Compact { choices, .. } => {
+            Coding::Compact { lanes: 1 } => compact::row::<1>(task, choices, shared, decoded, into),
+            Coding::Compact { .. } => {
                 compact::row::<{ LANES as usize }>(task, choices, shared, decoded, into)
             }
         };
@@ -220,7 +221,7 @@ enum Coding {
     FastV1,
     Fast,
     CompactV1 { lanes: u8, codes: ArrayVec<KindCodes, KINDS> },
-    Compact { lanes: u8, choices: ArrayVec<compact::Chosen, KINDS> },
+    Compact { lanes: u8 },
 }
 
 /// How many lanes a compact form has: one or `many`.
@@ -231,9 +232,13 @@ fn lanes(cursor: &mut Cursor<'_>, many: u8) -> Result<u8, FormError> {
 }
 
 /// How a compact form is coded: its lanes and the codes of each kind.
-fn coding(cursor: &mut Cursor<'_>, kinds: usize) -> Result<Coding, FormError> {
+fn coding(
+    cursor: &mut Cursor<'_>,
+    kinds: usize,
+    choices: &mut ArrayVec<compact::Chosen, KINDS>,
+) -> Result<Coding, FormError> {
     let lanes = lanes(cursor, LANES)?;
-    let mut choices = ArrayVec::new();
+    choices.clear();
     for kind in 0..kinds {
         let classes = cursor.byte()?;
         if usize::from(classes) >= CLASS_CODES {
@@ -243,7 +248,7 @@ fn coding(cursor: &mut Cursor<'_>, kinds: usize) -> Result<Coding, FormError> {
         let widths = std::array::from_fn(|place| pairs[place / 2] >> (4 * (place % 2)) & 15);
         choices.push(compact::Chosen::new(&Choice { classes, widths }, kind));
     }
-    Ok(Coding::Compact { lanes, choices })
+    Ok(Coding::Compact { lanes })
 }
 
 /// The same in version 1.
