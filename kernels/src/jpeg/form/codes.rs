@@ -31,8 +31,8 @@ pub(super) const PLACES: usize = 10;
 /// What a pair of groups is, besides those of DC differences: a kind and a band.
 pub(super) const DC_PAIRS: u8 = (KINDS * BANDS) as u8;
 
-/// Bytes of a pair of groups whose codes are listed; of a pair that has more, each group has its own
-/// list.
+/// Bytes of a pair of groups whose codes are listed; of a pair that has more, each group has its
+/// own list.
 pub(super) const PAIR_BYTES: usize = 16;
 
 /// Where a code's table starts among all tables, in bytes. There are up to 64 codes.
@@ -189,7 +189,7 @@ pub(super) fn place(class: usize, band: usize) -> usize {
 }
 
 /// The contexts of the widths of two blocks, one after the other, and the number of the pair of
-/// groups of each, up to [`DC_PAIRS`]; at eight times the class of the first and that of the second.
+/// groups of each, up to [`DC_PAIRS`]; at eight times the class of the first and that of the other.
 #[derive(Debug, Clone)]
 pub(super) struct WidthContexts {
     pub(super) pairs: [([Context; 2 * BANDS], [u8; 2 * BANDS]); 64],

@@ -1,7 +1,7 @@
-//! Streams of prefix codes that are written and read four at a time, one symbol from each in turn.
+//! Streams of prefix codes that are written and read some at a time, one symbol from each in turn.
 //!
-//! Symbol i of a run comes from lane i % 4. The lanes know nothing of each other, so a processor
-//! looks up four codes at once where a single stream would have it wait for each.
+//! Symbol i of a run comes from lane i modulo their number. The lanes know nothing of each other,
+//! so a processor looks up several codes at once where a single stream would have it wait for each.
 
 use super::bank::{CODE_BITS, DecodeTable};
 use super::codes::{ESCAPE, Words};

@@ -2,8 +2,8 @@
 //!
 //! It keeps all that a JPEG's coefficients are, and drops the Huffman coding, which is most of the
 //! work of decoding one. Two points on the trade-off: [`Form::Fast`] is larger than the file and
-//! the quickest to unpack, [`Form::Compact`] is smaller than the file and still several times
-//! quicker. Rows of MCUs are independent, so that a region unpacks only the rows that it touches.
+//! the quickest to unpack, [`Form::Compact`] is mostly smaller than the file and still several
+//! times quicker. Rows of MCUs are independent: a region unpacks only the rows that it touches.
 //! The layout is in `docs/coefficient-form.md`. In reading order: [`Frame`] (what a decoder must
 //! know before the coefficients), [`pack`], [`FormReader`], `unpack` (a row's bytes), `simd`.
 

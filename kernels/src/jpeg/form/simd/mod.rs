@@ -1,8 +1,9 @@
 //! The inner loops of unpacking, for each instruction set.
 //!
-//! Blocks of the fast form are unpacked by [`mod@groups`]. Others pass through [`Zigzag`]: the
-//! coefficients but DC, in zigzag order, a byte each. [`expand_widths`] and [`expand_masks`] make
-//! it of the stored bytes, [`spread`] makes blocks in natural order of it.
+//! Rows of the compact form become rows of the fast form by [`mod@coded`], and blocks of these are
+//! unpacked by [`mod@groups`]. Those of version 1 pass through [`Zigzag`]: the coefficients but DC,
+//! in zigzag order, a byte each. [`expand_widths`] and [`expand_masks`] make it of stored bytes,
+//! [`spread`] makes blocks in natural order of it.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;

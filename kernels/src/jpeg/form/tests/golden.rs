@@ -65,6 +65,14 @@ fn stored_forms_are_read_and_written_as_ever() {
 }
 
 #[test]
+fn both_forms_are_known_by_their_first_bytes_in_every_version() {
+    for (before, words) in [STORED, STORED_V1].into_iter().flat_map(crate::golden::lines) {
+        let form = crate::jpeg::form_of(&bytes(words[0]));
+        assert_eq!(form.map(|form| format!("{form:?}")).as_deref(), Some(before[1]));
+    }
+}
+
+#[test]
 fn version_1_of_both_forms_is_read() {
     let mut numbers = Numbers(3);
     let sets = instruction_sets();

@@ -33,8 +33,8 @@ pub(in super::super) fn read<const N: usize>(
     }
 }
 
-/// Writes the contexts of the widths of blocks by their classes, which are 0 to 4, and the number of
-/// the pair of groups of each; gives how many there are. Both lists have [`OVERRUN`] more.
+/// Writes the contexts of the widths of blocks by their classes, which are 0 to 4, and the number
+/// of the pair of groups of each; gives how many there are. Both lists have [`OVERRUN`] more.
 pub(in super::super) fn width_contexts(
     kernel: Kernel,
     classes: &[u8],
@@ -65,8 +65,8 @@ pub(in super::super) fn group_contexts(
     }
 }
 
-/// Lists the places of [`super::super::codes::ESCAPE`]; gives how many there are. What follows them in
-/// the list means nothing.
+/// Lists the places of [`super::super::codes::ESCAPE`]; gives how many there are. What follows them
+/// in the list means nothing.
 pub(in super::super) fn find_escapes(
     kernel: Kernel,
     symbols: &[u8],
