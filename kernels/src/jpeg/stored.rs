@@ -56,7 +56,7 @@ pub fn from_form(stored: &[u8]) -> Result<Vec<u8>, Error> {
 pub fn form_of(stored: &[u8]) -> Option<Form> {
     match stored.strip_prefix(&form::MAGIC)? {
         [1 | 2, 0, ..] => Some(Form::Fast),
-        [1, 1, ..] => Some(Form::Compact),
+        [1 | 2, 1, ..] => Some(Form::Compact),
         _ => None,
     }
 }

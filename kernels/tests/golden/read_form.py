@@ -4,7 +4,8 @@
     python read_form.py FILE             prints size, form and hash of a stored form
 
 It decodes slowly and plainly, and shares no code with the reader in Rust. Only the code lengths
-are read from kernels/src/jpeg/form/bank.txt, which is part of the format.
+are read from kernels/src/jpeg/form/codes.txt, and for version 1 of the compact form from bank.txt
+beside it; both are part of the format.
 """
 
 import hashlib
@@ -14,6 +15,7 @@ import sys
 
 HERE = pathlib.Path(__file__).parent
 BANK = HERE / "../../src/jpeg/form/bank.txt"
+CODES = HERE / "../../src/jpeg/form/codes.txt"
 
 ZIGZAG = [
     0, 1, 8, 16, 9, 2, 3, 10, 17, 24, 32, 25, 18, 11, 4, 5, 12, 19, 26, 33, 40, 48, 41, 34, 27, 20,
@@ -57,6 +59,18 @@ def read_bank():
     return codes, pairs
 
 
+def read_codes():
+    """The codes of version 2 by name, and the maps of codes of groups."""
+    lines = {}
+    for line in CODES.read_text().splitlines():
+        if not line.startswith("#"):
+            name, digits = line.split()
+            lines.setdefault(name, []).append([int(digit, 36) for digit in digits])
+    codes = {name: [Code(lengths) for lengths in lines[name]]
+             for name in ["group", "width", "class", "dc", "dc_width"]}
+    return codes, lines["group_map"], lines["dc_map"][0]
+
+
 class Bytes:
     """Reads from front to back."""
 
@@ -93,15 +107,18 @@ class Lanes:
         symbols = []
         for index in range(count):
             lane = index % len(self.bits)
-            length, bits = 0, 0
-            while (length, bits) not in code.symbols:
-                if length > 10:
-                    raise ValueError("no such code")
-                bits = bits << 1 | self.bits[lane] >> self.at[lane] & 1
-                length += 1
-                self.at[lane] += 1
-            symbols.append(code.symbols[length, bits])
+            symbols.append(self.symbol(lane, code))
         return symbols
+
+    def symbol(self, lane, code):
+        length, bits = 0, 0
+        while (length, bits) not in code.symbols:
+            if length > 10:
+                raise ValueError("no such code")
+            bits = bits << 1 | self.bits[lane] >> self.at[lane] & 1
+            length += 1
+            self.at[lane] += 1
+        return code.symbols[length, bits]
 
 
 class Form:
@@ -110,7 +127,7 @@ class Form:
         if head.take(8) != b"\x89MPC\r\n\x1a\n":
             raise ValueError("no coefficient form")
         version, form, self.colour, components, tables = head.unpack("5B")
-        if (version, form) not in [(1, 0), (2, 0), (1, 1)]:
+        if version not in (1, 2) or form not in (0, 1):
             raise ValueError("unknown version or form")
         self.version, self.form = version, ["fast", "compact"][form]
         self.width, self.height = head.unpack("2H")
@@ -123,7 +140,13 @@ class Form:
             (wide,) = head.take(1)
             self.tables.append(head.unpack("64H" if wide else "64B"))
         self.kinds = []
-        if form == 1:
+        if form == 1 and version == 2:
+            (self.lanes,) = head.take(1)
+            for _ in range(min(2, components)):
+                (classes,) = head.take(1)
+                widths = [half for byte in head.take(5) for half in (byte & 15, byte >> 4)]
+                self.kinds.append((classes, widths))
+        elif form == 1:
             self.codes, presets = read_bank()
             (self.lanes,) = head.take(1)
             for _ in range(min(2, components)):
@@ -153,9 +176,12 @@ class Form:
                 yield component, min(component, 1), horizontal * self.mcus_wide
 
     def row(self, data):
-        read = self.fast_row if self.form == "fast" else self.compact_row
+        if self.form == "compact" and self.version == 2:
+            data = self.decoded_row(data)
+        is_old_compact = self.form == "compact" and self.version == 1
+        read = self.compact_row if is_old_compact else self.fast_row
         classes, differences, groups = read(data)
-        natural_order = self.form == "fast" and self.version == 2
+        natural_order = self.version == 2
         block, before = 0, None
         above, last = 0, None
         for component, _kind, wide in self.lines():
@@ -227,6 +253,52 @@ class Form:
         if source.at != len(data):
             raise ValueError("bytes behind a row")
         return classes, differences, groups
+
+    def decoded_row(self, data):
+        """The row of the fast form that a row of the compact form stands for."""
+        codes, group_map, dc_map = read_codes()
+        source = Bytes(data)
+        lengths = [source.number()]
+        while len(lengths) < self.lanes:
+            folded = source.number()
+            lengths.append(lengths[-1] + (folded >> 1 ^ -(folded & 1)))
+        streams = [source.take(length) for length in lengths]
+        lanes = Lanes(streams)
+        escapes = iter(source.data[source.at :])
+
+        def run(codes_of):
+            listed = enumerate(codes_of)
+            symbols = [lanes.symbol(index % self.lanes, code) for index, code in listed]
+            return [next(escapes) if symbol == 0x99 else symbol for symbol in symbols]
+
+        def bytes_of(pair, maps, codes):
+            """The codes of the bytes of two groups whose widths are in a byte."""
+            found = []
+            for code, its in zip((pair & 15, pair >> 4), maps):
+                width = 16 if code == 15 else code
+                found += [codes[its[width * (width - 1) // 2 + place]] for place in range(width)]
+            return found
+
+        kinds = [kind for _, kind, wide in self.lines() for _ in range(wide)]
+        groups = sum((wide + 7) // 8 for _, _, wide in self.lines())
+        of_classes = [codes["class"][self.kinds[kind][0]] for kind in kinds[::2]]
+        first = run(of_classes + [codes["dc_width"][0]] * ((groups + 1) // 2))
+        pairs, dc_widths = first[: len(of_classes)], first[len(of_classes) :]
+        classes = [half for byte in pairs for half in (byte & 15, byte >> 4)][: len(kinds)]
+        of_dc = sum((bytes_of(pair, [dc_map] * 2, codes["dc"]) for pair in dc_widths), [])
+        blocks = zip(kinds, classes)
+        places = [(kind, which, band) for kind, which in blocks for band in range(which)]
+        of_widths = [codes["width"][self.kinds[kind][1][which * (which - 1) // 2 + band]]
+                     for kind, which, band in places]
+        second = run(of_dc + of_widths)
+        of_groups = []
+        for pair, (kind, _which, band) in zip(second[len(of_dc) :], places):
+            first_map = 8 * kind + 2 * band
+            of_groups += bytes_of(pair, group_map[first_map : first_map + 2], codes["group"])
+        row = first + second + run(of_groups)
+        if [(at + 7) // 8 for at in lanes.at] != lengths or list(escapes):
+            raise ValueError("a lane has another length, or there are more escapes")
+        return bytes(row)
 
     def compact_row(self, data):
         source = Bytes(data)

@@ -1,7 +1,6 @@
-//! The fixed prefix codes of the compact form, and the tables that decode them.
+//! The fixed prefix codes of version 1 of the compact form, and the tables that decode them.
 //!
-//! They are part of the format: `bank.txt` holds their code lengths, and must never change while
-//! the version of the form stays.
+//! They are part of the format: `bank.txt` holds their code lengths, and must never change.
 
 use std::sync::LazyLock;
 
@@ -23,32 +22,25 @@ pub(super) type DecodeTable = [u16; 1 << CODE_BITS];
 /// A prefix code for bytes.
 #[derive(Debug, Clone)]
 pub(super) struct Code {
-    /// For decoding.
     pub(super) table: Box<DecodeTable>,
-    /// For encoding: the bits of each symbol, first bit lowest.
-    pub(super) bits: [u16; 256],
-    /// How many bits; 0 for a symbol that the code lacks.
-    pub(super) lengths: [u8; 256],
 }
 
 impl Code {
     /// The canonical code of these lengths: shorter codes first, among equals lower symbols first.
     fn new(lengths: [u8; 256]) -> Self {
         let mut table = Box::new([0; 1 << CODE_BITS]);
-        let mut bits = [0; 256];
         let mut next = 0usize;
         for length in 1..=CODE_BITS {
             next <<= 1;
             for symbol in (0..256).filter(|symbol| usize::from(lengths[*symbol]) == length) {
                 let reversed = next.reverse_bits() >> (usize::BITS as usize - length);
-                bits[symbol] = reversed as u16;
                 let entry = (symbol << 8 | length) as u16;
                 table.iter_mut().skip(reversed).step_by(1 << length).for_each(|to| *to = entry);
                 next += 1;
             }
         }
         assert_eq!(next, 1 << CODE_BITS, "the lengths of a code fill it");
-        Self { table, bits, lengths }
+        Self { table }
     }
 
     /// The code of `bits` bits for every number below `1 << bits`.
@@ -126,6 +118,7 @@ pub(super) fn context(class: usize, group: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     #[test]
     fn every_code_is_complete_and_every_map_points_into_the_bank() {
@@ -133,15 +126,17 @@ mod tests {
         let counts = [&bank.values, &bank.masks, &bank.dc, &bank.classes].map(Vec::len);
         assert_eq!(counts, [CODES, CODES, 8, 8]);
         assert_eq!(bank.presets.len(), 16);
+        let symbols = |code: &Code| -> BTreeSet<u8> {
+            code.table.iter().map(|entry| (entry >> 8) as u8).collect()
+        };
         for code in bank.values.iter().chain(&bank.dc) {
-            assert_ne!(code.lengths[usize::from(ESCAPE)], 0);
+            assert!(symbols(code).contains(&ESCAPE));
         }
         for code in &bank.masks {
-            assert!(code.lengths.iter().all(|length| *length != 0));
+            assert_eq!(symbols(code).len(), 256);
         }
         for code in &bank.classes {
-            assert!(code.lengths[..125].iter().all(|length| *length != 0));
-            assert!(code.lengths[125..].iter().all(|length| *length == 0));
+            assert!(symbols(code).into_iter().eq(0..125));
         }
     }
 }

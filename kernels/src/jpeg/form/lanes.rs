@@ -1,9 +1,10 @@
-//! Streams of prefix codes that are written and read four at a time, one symbol from each in turn.
+//! Streams of prefix codes that are written and read some at a time, one symbol from each in turn.
 //!
-//! Symbol i of a run comes from lane i % 4. The lanes know nothing of each other, so a processor
-//! looks up four codes at once where a single stream would have it wait for each.
+//! Symbol i of a run comes from lane i modulo their number. The lanes know nothing of each other,
+//! so a processor looks up several codes at once where a single stream would have it wait for each.
 
-use super::bank::{CODE_BITS, Code, DecodeTable};
+use super::bank::{CODE_BITS, DecodeTable};
+use super::codes::{ESCAPE, Words};
 
 /// Bytes that must be readable behind a row: the eight narrow groups of a block and a word.
 pub(super) const SLACK: usize = 72;
@@ -79,14 +80,22 @@ impl LaneWriter {
         Self { lanes: (0..lanes).map(|_| BitWriter::default()).collect() }
     }
 
-    /// Writes a run of symbols, all of which the code has.
-    pub(super) fn run(&mut self, code: &Code, symbols: impl IntoIterator<Item = u8>) {
+    /// Writes a run of bytes in a code each; those whose code has no word for them are escapes.
+    pub(super) fn run<'a>(
+        &mut self,
+        bytes: impl IntoIterator<Item = (u8, &'a Words)>,
+        escapes: &mut Vec<u8>,
+    ) {
         let lanes = self.lanes.len();
-        for (index, symbol) in symbols.into_iter().enumerate() {
-            let symbol = usize::from(symbol);
-            let length = u32::from(code.lengths[symbol]);
-            assert_ne!(length, 0, "a symbol that its code lacks is escaped");
-            self.lanes[index % lanes].push(u64::from(code.bits[symbol]), length);
+        for (index, (byte, words)) in bytes.into_iter().enumerate() {
+            let word = words[usize::from(byte)];
+            let (bits, length) = if byte == ESCAPE || word.1 == 0 {
+                escapes.push(byte);
+                words[usize::from(ESCAPE)]
+            } else {
+                word
+            };
+            self.lanes[index % lanes].push(u64::from(bits), u32::from(length));
         }
     }
 

@@ -2,12 +2,13 @@
 //!
 //! It keeps all that a JPEG's coefficients are, and drops the Huffman coding, which is most of the
 //! work of decoding one. Two points on the trade-off: [`Form::Fast`] is larger than the file and
-//! the quickest to unpack, [`Form::Compact`] is smaller than the file and still several times
-//! quicker. Rows of MCUs are independent, so that a region unpacks only the rows that it touches.
+//! the quickest to unpack, [`Form::Compact`] is mostly smaller than the file and still several
+//! times quicker. Rows of MCUs are independent: a region unpacks only the rows that it touches.
 //! The layout is in `docs/coefficient-form.md`. In reading order: [`Frame`] (what a decoder must
 //! know before the coefficients), [`pack`], [`FormReader`], `unpack` (a row's bytes), `simd`.
 
 mod bank;
+mod codes;
 mod cursor;
 mod error;
 mod frame;
@@ -35,7 +36,7 @@ pub const MAGIC: [u8; 8] = *b"\x89MPC\r\n\x1a\n";
 pub enum Form {
     /// Groups of eight coefficients in as many bits as their largest needs.
     Fast = 0,
-    /// Significance masks and values in prefix codes out of a fixed bank.
+    /// The bytes of [`Form::Fast`] in prefix codes out of a fixed bank.
     Compact = 1,
 }
 
@@ -43,8 +44,7 @@ impl Form {
     /// Version of the layout that is written.
     pub const fn version(self) -> u8 {
         match self {
-            Self::Fast => 2,
-            Self::Compact => 1,
+            Self::Fast | Self::Compact => 2,
         }
     }
 }

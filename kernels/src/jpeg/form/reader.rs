@@ -1,21 +1,21 @@
 //! Reads the coefficient form, a row of MCUs at a time.
 
 use super::bank::{BANK, CONTEXTS};
+use super::codes::{CLASS_CODES, Choice, KINDS, LANES, PLACES};
 use super::cursor::Cursor;
 use super::error::{FormError, damaged};
 use super::frame::{COMPONENTS_MAX, Frame};
 use super::geometry::{Strip, strips};
 use super::lanes::SLACK;
 use super::simd::Kernel;
-use super::unpack::{DC_SHIFT_MAX, EXPLICIT, KindCodes, Shared, Task, compact, fast, fast_v1};
+use super::unpack::{
+    DC_SHIFT_MAX, EXPLICIT, KindCodes, Shared, Task, compact, compact_v1, fast, fast_v1,
+};
 use super::{Form, MAGIC};
 use crate::Cpu;
 use crate::jpeg::{Block, CoefficientPlane, Coefficients};
 use arrayvec::ArrayVec;
 use std::ops::Range;
-
-/// Kinds of components: the first one, and the others.
-const KINDS: usize = 2;
 
 pub use super::unpack::RowComponent;
 
@@ -23,7 +23,10 @@ pub use super::unpack::RowComponent;
 #[derive(Debug, Default)]
 pub struct RowScratch {
     shared: Shared,
-    streams: compact::Streams,
+    /// What a compact form has chosen for each kind.
+    choices: ArrayVec<compact::Chosen, KINDS>,
+    decoded: compact::Decoded,
+    streams: compact_v1::Streams,
     /// A row that has too few bytes behind it.
     padded: Vec<u8>,
     /// Where each row ends in the stored bytes.
@@ -35,14 +38,11 @@ pub struct RowScratch {
 pub struct FormReader<'a> {
     bytes: &'a [u8],
     form: Form,
-    /// Version of its layout.
-    version: u8,
     frame: Frame,
     strips: ArrayVec<Strip, COMPONENTS_MAX>,
     /// Blocks of a row of MCUs.
     blocks: usize,
-    lanes: u8,
-    codes: ArrayVec<KindCodes, KINDS>,
+    coding: Coding,
     rows_start: usize,
     kernel: Kernel,
     scratch: RowScratch,
@@ -63,9 +63,12 @@ impl<'a> FormReader<'a> {
         let mut cursor = Cursor::new(bytes);
         let (version, form, frame) = head(&mut cursor)?;
         let (strips, blocks) = strips(&frame);
-        let (lanes, codes) = match form {
-            Form::Fast => (0, ArrayVec::new()),
-            Form::Compact => coding(&mut cursor, strips.len().min(KINDS))?,
+        let kinds = strips.len().min(KINDS);
+        let coding = match (form, version) {
+            (Form::Fast, 1) => Coding::FastV1,
+            (Form::Fast, _) => Coding::Fast,
+            (Form::Compact, 1) => coding_v1(&mut cursor, kinds)?,
+            (Form::Compact, _) => coding(&mut cursor, kinds, &mut scratch.choices)?,
         };
         let skeleton_bytes = cursor.number()? as usize;
         let (_, rows) = frame.mcus();
@@ -80,19 +83,7 @@ impl<'a> FormReader<'a> {
             return Err(damaged(rows_start, "rows and skeleton are not all that follows"));
         }
         let kernel = Kernel::new(cpu);
-        Ok(Self {
-            bytes,
-            form,
-            version,
-            frame,
-            strips,
-            blocks,
-            lanes,
-            codes,
-            rows_start,
-            kernel,
-            scratch,
-        })
+        Ok(Self { bytes, form, frame, strips, blocks, coding, rows_start, kernel, scratch })
     }
 
     /// Its layout.
@@ -151,9 +142,10 @@ impl<'a> FormReader<'a> {
             return refuse("a buffer for each component, of the blocks of the columns");
         }
         let (length, offset) = (range.len(), range.start);
-        let bytes = match self.bytes.get(range.start..range.end + SLACK) {
-            Some(bytes) => bytes,
-            None => {
+        // All that follows, so that little is asked on the way.
+        let bytes = match self.bytes.get(range.start..) {
+            Some(bytes) if bytes.len() >= length + SLACK => bytes,
+            _ => {
                 self.scratch.padded.clear();
                 self.scratch.padded.extend(&self.bytes[range]);
                 self.scratch.padded.resize(length + SLACK, 0);
@@ -170,13 +162,22 @@ impl<'a> FormReader<'a> {
             length,
             offset,
         };
-        let (shared, streams) = (&mut self.scratch.shared, &mut self.scratch.streams);
-        let codes = &self.codes;
-        let mut unpack = |task: &Task<'_>| match (self.form, self.lanes) {
-            (Form::Fast, _) if self.version == 1 => fast_v1::row(task, shared, into),
-            (Form::Fast, _) => fast::row(task, shared, into),
-            (Form::Compact, 1) => compact::row::<1>(task, codes, shared, streams, into),
-            (Form::Compact, _) => compact::row::<4>(task, codes, shared, streams, into),
+        let shared = &mut self.scratch.shared;
+        let (decoded, streams) = (&mut self.scratch.decoded, &mut self.scratch.streams);
+        let choices = &self.scratch.choices;
+        let mut unpack = |task: &Task<'_>| match &self.coding {
+            Coding::FastV1 => fast_v1::row(task, shared, into),
+            Coding::Fast => fast::row(task, shared, into),
+            Coding::CompactV1 { lanes: 1, codes } => {
+                compact_v1::row::<1>(task, codes, shared, streams, into)
+            }
+            Coding::CompactV1 { codes, .. } => {
+                compact_v1::row::<4>(task, codes, shared, streams, into)
+            }
+            Coding::Compact { lanes: 1 } => compact::row::<1>(task, choices, shared, decoded, into),
+            Coding::Compact { .. } => {
+                compact::row::<{ LANES as usize }>(task, choices, shared, decoded, into)
+            }
         };
         unpack(&task).map_err(|error| {
             // Vector code may come upon another fault first; all shall give the same reason.
@@ -208,21 +209,51 @@ fn head(cursor: &mut Cursor<'_>) -> Result<(u8, Form, Frame), FormError> {
     }
     let form = match cursor.byte()? {
         0 => Form::Fast,
-        1 if version == 1 => Form::Compact,
+        1 => Form::Compact,
         _ => return Err(damaged(cursor.at - 1, "an unknown form")),
     };
     Ok((version, form, Frame::read(cursor)?))
+}
+
+/// How the rows of a form are stored.
+#[derive(Debug)]
+enum Coding {
+    FastV1,
+    Fast,
+    CompactV1 { lanes: u8, codes: ArrayVec<KindCodes, KINDS> },
+    Compact { lanes: u8 },
+}
+
+/// How many lanes a compact form has: one or `many`.
+fn lanes(cursor: &mut Cursor<'_>, many: u8) -> Result<u8, FormError> {
+    let lanes = cursor.byte()?;
+    let known = lanes == 1 || lanes == many;
+    if known { Ok(lanes) } else { Err(damaged(cursor.at - 1, "an unknown number of lanes")) }
 }
 
 /// How a compact form is coded: its lanes and the codes of each kind.
 fn coding(
     cursor: &mut Cursor<'_>,
     kinds: usize,
-) -> Result<(u8, ArrayVec<KindCodes, KINDS>), FormError> {
-    let lanes = cursor.byte()?;
-    if lanes != 1 && lanes != 4 {
-        return Err(damaged(cursor.at - 1, "not 1 or 4 lanes"));
+    choices: &mut ArrayVec<compact::Chosen, KINDS>,
+) -> Result<Coding, FormError> {
+    let lanes = lanes(cursor, LANES)?;
+    choices.clear();
+    for kind in 0..kinds {
+        let classes = cursor.byte()?;
+        if usize::from(classes) >= CLASS_CODES {
+            return Err(damaged(cursor.at - 1, "an unknown code of classes"));
+        }
+        let pairs = cursor.take(PLACES / 2)?;
+        let widths = std::array::from_fn(|place| pairs[place / 2] >> (4 * (place % 2)) & 15);
+        choices.push(compact::Chosen::new(&Choice { classes, widths }, kind));
     }
+    Ok(Coding::Compact { lanes })
+}
+
+/// The same in version 1.
+fn coding_v1(cursor: &mut Cursor<'_>, kinds: usize) -> Result<Coding, FormError> {
+    let lanes = lanes(cursor, 4)?;
     let mut codes = ArrayVec::new();
     for _ in 0..kinds {
         let (dc, classes) = (cursor.byte()?, cursor.byte()?);
@@ -239,19 +270,19 @@ fn coding(
         let (dc, classes) = (usize::from(dc & 7), usize::from(classes & 7));
         codes.push(KindCodes { classes, dc, dc_shift, map });
     }
-    Ok((lanes, codes))
+    Ok(Coding::CompactV1 { lanes, codes })
 }
 
 /// Unpacks all coefficients of a picture, and the skeleton that was stored with them.
 ///
-/// The planes take 128 bytes a block. A stored block has at least one bit, so that is no more than
-/// 1,024 times the stored bytes.
+/// The planes take 128 bytes a block. Two stored blocks have at least one bit, so that is no more
+/// than 2,048 times the stored bytes.
 pub fn unpack_all(bytes: &[u8], cpu: Cpu) -> Result<(Coefficients, Vec<u8>), FormError> {
     let mut reader = FormReader::open(bytes, cpu)?;
     let (mcus_wide, mcus_high) = reader.frame.mcus();
     let blocks = reader.blocks as u64 * u64::from(mcus_high);
-    if blocks > 8 * bytes.len() as u64 {
-        return Err(damaged(bytes.len(), "fewer bits than blocks"));
+    if blocks > 16 * bytes.len() as u64 {
+        return Err(damaged(bytes.len(), "fewer bits than pairs of blocks"));
     }
     let mut planes: Vec<CoefficientPlane> = reader
         .strips

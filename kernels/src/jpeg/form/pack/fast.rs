@@ -5,32 +5,55 @@ use super::super::lanes::BitWriter;
 use super::super::unpack::width;
 use super::Row;
 
+/// The parts of a row, which follow one another.
+pub(super) struct Parts {
+    /// Two classes a byte.
+    pub(super) classes: Vec<u8>,
+    /// Widths of two groups of DC differences a byte.
+    pub(super) dc_widths: Vec<u8>,
+    /// The groups of DC differences.
+    pub(super) dc: Vec<u8>,
+    /// Widths of two groups a byte.
+    pub(super) widths: Vec<u8>,
+    /// The groups.
+    pub(super) groups: Vec<u8>,
+}
+
 /// The stored bytes of a row.
 pub(super) fn row(row: &Row, strips: &[Strip]) -> Vec<u8> {
+    let Parts { classes, dc_widths, dc, widths, groups } = parts(row, strips);
+    [classes, dc_widths, dc, widths, groups].concat()
+}
+
+/// The parts of a row.
+pub(super) fn parts(row: &Row, strips: &[Strip]) -> Parts {
     let bands = row.natural.iter().map(bands);
-    let mut out = nibbles(&bands.clone().collect::<Vec<_>>());
-    let mut bytes = Vec::new();
-    let dc: Vec<u8> = strips
+    let classes = nibbles(&bands.clone().collect::<Vec<_>>());
+    let (mut dc, mut widths, mut groups) = (Vec::new(), Vec::new(), Vec::new());
+    let dc_widths: Vec<u8> = strips
         .iter()
         .flat_map(|strip| row.dc[strip.first..][..strip.blocks()].chunks(strip.wide))
         .flat_map(|line| line.chunks(GROUPS))
-        .map(|group| push_group(group, folded, &mut bytes))
+        .map(|group| push_group(group, folded, &mut dc))
         .collect();
-    out.extend(nibbles(&dc));
-    out.append(&mut bytes);
     for (block, bands) in row.natural.iter().zip(bands) {
         let group = |group| group_places(group).map(|place| block[place]);
         let codes: Vec<u8> = (0..2 * usize::from(bands))
-            .map(|index| push_group(&group(index), |value| *value as u16, &mut bytes))
+            .map(|index| push_group(&group(index), |value| *value as u16, &mut groups))
             .collect();
-        out.extend(nibbles(&codes));
+        widths.extend(nibbles(&codes));
     }
-    out.append(&mut bytes);
-    out
+    Parts { classes, dc_widths: nibbles(&dc_widths), dc, widths, groups }
 }
 
-/// Bands of a block up to the last that is not all zero.
-fn bands(block: &[i16; 64]) -> u8 {
+/// Bytes of the groups of these widths.
+pub(super) fn group_bytes(widths: &[u8]) -> usize {
+    let bytes = |pair: &u8| usize::from(width(pair & 15)) + usize::from(width(pair >> 4));
+    widths.iter().map(bytes).sum()
+}
+
+/// Bands of a block up to the last that is not all zero, which is its class.
+pub(super) fn bands(block: &[i16; 64]) -> u8 {
     let end = block.iter().rposition(|value| *value != 0).map_or(0, |last| last + 1);
     end.div_ceil(64 / BANDS) as u8
 }

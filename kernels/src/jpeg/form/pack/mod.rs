@@ -6,7 +6,7 @@ mod fast;
 use super::cursor::push_number;
 use super::error::FormError;
 use super::frame::Frame;
-use super::geometry::{GROUPS, NATURAL, Strip, strips};
+use super::geometry::{Strip, strips};
 use super::{Form, MAGIC};
 use crate::jpeg::Coefficients;
 
@@ -62,16 +62,11 @@ struct Row {
     dc: Vec<i16>,
     /// The others in natural order, and a zero in place of DC.
     natural: Vec<[i16; 64]>,
-    /// The others in zigzag order, and a zero.
-    ac: Vec<[i16; 64]>,
-    /// Half the groups up to the last that is not all zero, rounded up.
-    classes: Vec<u8>,
 }
 
 impl Row {
     fn new(coefficients: &Coefficients, strips: &[Strip], row: usize) -> Self {
-        let (dc, natural, ac, classes) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let mut made = Self { dc, natural, ac, classes };
+        let mut made = Self { dc: Vec::new(), natural: Vec::new() };
         for (plane, strip) in coefficients.planes.iter().zip(strips) {
             let blocks = &plane.blocks[row * strip.blocks()..][..strip.blocks()];
             for (index, block) in blocks.iter().enumerate() {
@@ -84,23 +79,8 @@ impl Row {
                 let mut natural = block.0;
                 natural[0] = 0;
                 made.natural.push(natural);
-                let mut ac = [0; 64];
-                for (to, natural) in ac.iter_mut().zip(&NATURAL[1..]) {
-                    *to = block.0[usize::from(*natural)];
-                }
-                let end = ac.iter().rposition(|value| *value != 0).map_or(0, |last| last + 1);
-                made.classes.push(end.div_ceil(2 * GROUPS) as u8);
-                made.ac.push(ac);
             }
         }
         made
-    }
-
-    /// The numbers of the blocks of a kind and class, in order.
-    fn members(&self, strips: &[Strip], kind: usize, class: usize) -> impl Iterator<Item = usize> {
-        let of_kind = strips.iter().filter(move |strip| strip.kind == kind);
-        of_kind
-            .flat_map(|strip| strip.first..strip.first + strip.blocks())
-            .filter(move |block| usize::from(self.classes[*block]) == class)
     }
 }

@@ -1,13 +1,15 @@
 //! The inner loops of unpacking, for each instruction set.
 //!
-//! Blocks of the fast form are unpacked by [`mod@groups`]. Others pass through [`Zigzag`]: the
-//! coefficients but DC, in zigzag order, a byte each. [`expand_widths`] and [`expand_masks`] make
-//! it of the stored bytes, [`spread`] makes blocks in natural order of it.
+//! Rows of the compact form become rows of the fast form by [`mod@coded`], and blocks of these are
+//! unpacked by [`mod@groups`]. Those of version 1 pass through [`Zigzag`]: the coefficients but DC,
+//! in zigzag order, a byte each. [`expand_widths`] and [`expand_masks`] make it of stored bytes,
+//! [`spread`] makes blocks in natural order of it.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+mod coded;
 mod groups;
 #[cfg(target_arch = "aarch64")]
 mod neon;
@@ -18,6 +20,10 @@ use super::geometry::GROUPS;
 use super::lanes::Lanes;
 use super::unpack::{Patch, RowComponent, Target};
 use crate::Cpu;
+pub(super) use coded::{
+    OVERRUN as CODED_OVERRUN, find_escapes, group_contexts, portable as portable_contexts,
+    read as read_coded, width_contexts,
+};
 pub(super) use groups::{GroupedBlocks, group_bytes, prefix_sums, sum, unpack_groups};
 
 /// A block's coefficients 1..=63 in zigzag order and a byte without meaning; 0 is a zero.

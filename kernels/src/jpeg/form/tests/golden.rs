@@ -8,7 +8,7 @@ use crate::jpeg::form::{FormReader, Frame, pack, unpack_all};
 
 pub(super) const STORED: &str = include_str!("../../../../tests/golden/forms.txt");
 
-/// Version 1 of the fast form, which is read but no longer written.
+/// Version 1 of both forms, which is read but no longer written.
 const STORED_V1: &str = include_str!("../../../../tests/golden/forms_v1.txt");
 
 /// The pictures by name.
@@ -65,7 +65,15 @@ fn stored_forms_are_read_and_written_as_ever() {
 }
 
 #[test]
-fn version_1_of_the_fast_form_is_read() {
+fn both_forms_are_known_by_their_first_bytes_in_every_version() {
+    for (before, words) in [STORED, STORED_V1].into_iter().flat_map(crate::golden::lines) {
+        let form = crate::jpeg::form_of(&bytes(words[0]));
+        assert_eq!(form.map(|form| format!("{form:?}")).as_deref(), Some(before[1]));
+    }
+}
+
+#[test]
+fn version_1_of_both_forms_is_read() {
     let mut numbers = Numbers(3);
     let sets = instruction_sets();
     for (before, words) in crate::golden::lines(STORED_V1) {

@@ -162,6 +162,19 @@ fn a_picture_of_one_pixel_stays_small() {
 }
 
 #[test]
+fn a_picture_of_one_colour_takes_little_and_is_read() {
+    let frame = frame(65_535, 8, &[(1, 1)]);
+    let coefficients = coefficients(&frame, Look::Empty, 1);
+    for form in FORMS {
+        let packed = pack(form, &frame, &coefficients, &[]).unwrap();
+        assert!(packed.len() < 8_192, "{form:?} takes {} bytes", packed.len());
+        for cpu in instruction_sets() {
+            assert!(unpack_all(&packed, cpu).unwrap().0 == coefficients, "{form:?} {cpu:?}");
+        }
+    }
+}
+
+#[test]
 fn scratch_goes_from_picture_to_picture() {
     let mut scratch = Default::default();
     for (seed, size) in [(1, 200), (2, 9), (3, 90)] {

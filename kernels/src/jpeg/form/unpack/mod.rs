@@ -1,6 +1,7 @@
 //! Unpacks a row of MCUs: first what all its blocks share, then class by class the blocks.
 
 pub(super) mod compact;
+pub(super) mod compact_v1;
 pub(super) mod fast;
 pub(super) mod fast_v1;
 
@@ -79,7 +80,7 @@ pub(super) struct Task<'a> {
     pub(super) columns: Range<usize>,
     /// Whether they are all columns.
     pub(super) whole: bool,
-    /// The row's bytes and [`super::lanes::SLACK`] more.
+    /// The row's bytes and [`super::lanes::SLACK`] more, or still more.
     pub(super) bytes: &'a [u8],
     /// How many bytes are the row's.
     pub(super) length: usize,

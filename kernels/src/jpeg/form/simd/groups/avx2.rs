@@ -223,7 +223,7 @@ fn load(bytes: &[u8; 32]) -> __m256i {
 }
 
 /// See [`super::group_bytes`].
-pub(super) fn group_bytes(widths: &[u8]) -> usize {
+pub(in super::super) fn group_bytes(widths: &[u8]) -> usize {
     // SAFETY: `Kernel::new` has asked `is_available`.
     unsafe { group_bytes_avx2(widths) }
 }
@@ -247,7 +247,7 @@ fn group_bytes_avx2(widths: &[u8]) -> usize {
 }
 
 /// See [`super::sum`].
-pub(super) fn sum(numbers: &[u8]) -> usize {
+pub(in super::super) fn sum(numbers: &[u8]) -> usize {
     // SAFETY: `Kernel::new` has asked `is_available`.
     unsafe { sum_avx2(numbers) }
 }

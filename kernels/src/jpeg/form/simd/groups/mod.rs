@@ -4,7 +4,7 @@
 //! the first four columns in the low half, that of the last four in the high half.
 
 #[cfg(target_arch = "x86_64")]
-mod avx2;
+pub(super) mod avx2;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 mod portable;
