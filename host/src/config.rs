@@ -89,8 +89,9 @@ pub struct LoaderConfig {
     pub shares: u32,
     /// What carries the ranks' proposals; with more than one rank it must be there. Default: none.
     pub collective: Option<Arc<dyn Collective>>,
-    /// How long a rank waits for the others in a step before that is an error that names those
-    /// who did not come. Default: 60 s.
+    /// How long a rank waits for another in a step, without a sign of life of it, before that is an
+    /// error that names those who did not come. A rank that prepares a batch or waits for its
+    /// devices gives such signs. Default: 60 s.
     pub rank_timeout: Duration,
     /// Cores for the threads of the host; the consumer's thread too while an epoch runs without
     /// workers. Default: all that the process may use.

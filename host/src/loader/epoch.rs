@@ -4,7 +4,7 @@ use super::Loader;
 use crate::Error;
 use crate::batch::Batch;
 use crate::clock::{self, monotonic_ns};
-use crate::collective::{CollectiveError, Turn};
+use crate::collective::{CollectiveError, Signs, Turn};
 use crate::config::LoaderConfig;
 use crate::cores::Bound;
 use crate::driver::{Driver, HostTask, Run, RunSetup, Step};
@@ -30,6 +30,8 @@ pub struct Epoch<'l> {
     errors: u64,
     cpu_before_ns: u64,
     is_ended: bool,
+    /// What the other ranks hear of this one while it comes to no decision.
+    signs: Signs,
     _bound: Option<Bound>,
 }
 
@@ -44,6 +46,7 @@ impl<'l> Epoch<'l> {
         let cpu_before_ns = clock::process_cpu_ns();
         let epoch = setup.epoch;
         let serial = loader.driver.begin(setup)?;
+        let signs = Signs::new(&loader.config);
         Ok(Self {
             loader,
             epoch,
@@ -52,6 +55,7 @@ impl<'l> Epoch<'l> {
             errors: 0,
             cpu_before_ns,
             is_ended: false,
+            signs,
             _bound: bound,
         })
     }
@@ -65,7 +69,7 @@ impl<'l> Epoch<'l> {
         let driver = Arc::clone(&self.loader.driver);
         let _awaiting = driver.step_ended();
         loop {
-            match driver.next_step(self.loader.own.is_some())? {
+            match driver.next_step(self.loader.own.is_some(), self.signs.due())? {
                 Step::Consume(batch, source, ready) => {
                     if let Err(error) = self.settle(batch.0, &ready.contents.mended) {
                         driver.fail(self.serial, error);
@@ -77,13 +81,18 @@ impl<'l> Epoch<'l> {
                 }
                 Step::Prepare(batch) => {
                     let (serial, epoch) = (self.serial, self.epoch);
-                    let own = self.loader.own.as_mut();
+                    let (own, signs) = (self.loader.own.as_mut(), &mut self.signs);
                     let alarm = Alarm { driver: &driver, serial };
-                    own.expect("only a loader without workers is told to prepare")
-                        .work(HostTask { serial, epoch, batch }, &driver);
+                    let task = HostTask { serial, epoch, batch };
+                    own.expect("only a loader without workers is told to prepare").work(
+                        task,
+                        &driver,
+                        &mut || signs.at_work(),
+                    );
                     drop(alarm);
                 }
                 Step::Agree(proposal) => self.agree(&driver, proposal),
+                Step::AtWork => self.signs.at_work(),
                 Step::Done => return Ok(None),
             }
         }
