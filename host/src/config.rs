@@ -1,7 +1,7 @@
 //! What a loader is to be run with.
 
-use crate::StopHandle;
 use crate::collective::Collective;
+use crate::{Notify, StopHandle};
 use meetpoint_format::recipe::Recipe;
 use meetpoint_prepare::OnError;
 use meetpoint_scheduler::{Costs, Learned, Record, Strategy};
@@ -108,6 +108,8 @@ pub struct LoaderConfig {
     /// Whether the checksum of every sample of every consumed batch is kept, for
     /// [`crate::verify`]. Default: false.
     pub verify_samples: bool,
+    /// Who is told at once when the consumer waits for a device. Default: nobody.
+    pub notify: Option<Notify>,
     /// Ends every wait; share a clone to be able to interrupt even [`crate::Loader::open`].
     pub stop: StopHandle,
 }
@@ -152,6 +154,7 @@ impl LoaderConfig {
             errors_max: None,
             quarantine: None,
             verify_samples: false,
+            notify: None,
             stop: StopHandle::new(),
         }
     }

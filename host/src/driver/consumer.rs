@@ -20,7 +20,7 @@ pub(crate) enum Step {
     Prepare(BatchIndex),
     /// Bring this to all ranks, report what they come to, then ask again.
     Agree(Proposal),
-    /// What is waited for is under way: tell the other ranks, then ask again.
+    /// What is waited for is under way, and something is due to be said of that. Then ask again.
     AtWork,
     /// Every batch of the epoch was consumed.
     Done,
@@ -58,12 +58,8 @@ impl Driver {
     }
 
     /// Waits until there is something for the consumer's thread to do. `prepares`: it prepares
-    /// batches itself. `sign_due`: when other ranks are to hear that this one is at work.
-    pub(crate) fn next_step(
-        &self,
-        prepares: bool,
-        sign_due: Option<Instant>,
-    ) -> Result<Step, Error> {
+    /// batches itself. `due`: when something is to be said of a wait that goes on.
+    pub(crate) fn next_step(&self, prepares: bool, due: Option<Instant>) -> Result<Step, Error> {
         let mut state = self.lock();
         let mut looks_again = prepares;
         loop {
@@ -99,7 +95,7 @@ impl Driver {
             if std::mem::replace(&mut looks_again, false) {
                 continue;
             }
-            if run.scheduler.is_at_work() && sign_due.is_some_and(|due| Instant::now() >= due) {
+            if run.scheduler.is_at_work() && due.is_some_and(|due| Instant::now() >= due) {
                 return Ok(Step::AtWork);
             }
             // Claims may have been taken back: workers look again.
@@ -131,6 +127,11 @@ impl Driver {
         if let Some(run) = &mut self.lock().run {
             run.meters.wait.add(monotonic_ns().saturating_sub(since_ns));
         }
+    }
+
+    /// The consumer has waited so long, in words, where that is for a device.
+    pub(crate) fn note_long_wait(&self, waited: Duration) -> Option<String> {
+        self.lock().run.as_mut()?.note_long_wait(waited)
     }
 
     /// Waits until a device has reported on every slot that it published, or the deadline comes.

@@ -32,6 +32,8 @@ pub struct Epoch<'l> {
     is_ended: bool,
     /// What the other ranks hear of this one while it comes to no decision.
     signs: Signs,
+    /// A long wait was told.
+    has_told: bool,
     _bound: Option<Bound>,
 }
 
@@ -56,6 +58,7 @@ impl<'l> Epoch<'l> {
             cpu_before_ns,
             is_ended: false,
             signs,
+            has_told: false,
             _bound: bound,
         })
     }
@@ -65,11 +68,13 @@ impl<'l> Epoch<'l> {
     /// A call says that the step on the batch before has ended. With no workers it may prepare the
     /// batch in this thread.
     pub fn next_batch(&mut self) -> Result<Option<Batch>, Error> {
-        let since_ns = monotonic_ns();
+        let (since_ns, since) = (monotonic_ns(), Instant::now());
+        let mut tell_due = self.tell_due(since);
         let driver = Arc::clone(&self.loader.driver);
         let _awaiting = driver.step_ended();
         loop {
-            match driver.next_step(self.loader.own.is_some(), self.signs.due())? {
+            let due = [self.signs.due(), tell_due].into_iter().flatten().min();
+            match driver.next_step(self.loader.own.is_some(), due)? {
                 Step::Consume(batch, source, ready) => {
                     if let Err(error) = self.settle(batch.0, &ready.contents.mended) {
                         driver.fail(self.serial, error);
@@ -92,9 +97,31 @@ impl<'l> Epoch<'l> {
                     drop(alarm);
                 }
                 Step::Agree(proposal) => self.agree(&driver, proposal),
-                Step::AtWork => self.signs.at_work(),
+                Step::AtWork => {
+                    self.signs.at_work();
+                    if tell_due.is_some_and(|due| Instant::now() >= due) {
+                        self.tell_long_wait(&driver, since.elapsed());
+                        // Where it waits for no device, it may later on.
+                        tell_due = self.tell_due(Instant::now());
+                    }
+                }
                 Step::Done => return Ok(None),
             }
+        }
+    }
+
+    /// When it is to be told that a batch is waited for since then; `None`: nobody wants to know.
+    fn tell_due(&self, since: Instant) -> Option<Instant> {
+        let notify = self.loader.config.notify.as_ref().filter(|_| !self.has_told)?;
+        since.checked_add(notify.after)
+    }
+
+    /// Tells, once, that the consumer has waited so long, if that is for a device.
+    fn tell_long_wait(&mut self, driver: &Driver, waited: Duration) {
+        let Some(text) = driver.note_long_wait(waited) else { return };
+        self.has_told = true;
+        if let Some(notify) = &self.loader.config.notify {
+            notify.tell(&text);
         }
     }
 
