@@ -126,6 +126,7 @@ fn damage_of(
     let first = location.map(|location| (sample.index, location.row, sample.key));
     let said = error.to_string();
     // It is told behind the file.
-    let problem = said.strip_prefix(&format!("{file}: ")).unwrap_or(&said).to_owned();
+    let rest = said.strip_prefix(&file).map(|rest| rest.trim_start_matches([':', ' ']));
+    let problem = rest.unwrap_or(&said).to_owned();
     ((file.clone(), order), Damage { file, problem, first, samples: 1 })
 }
