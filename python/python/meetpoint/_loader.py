@@ -83,8 +83,8 @@ class Loader(Closing):
     :param rendezvous: where ranks with devices meet, to agree on the source of every step:
         ``"unix:PATH"`` (one machine) or ``"tcp:HOST:PORT"`` of rank 0, the same for all. Without,
         ``torch.distributed`` introduces them to each other.
-    :param rank_timeout: seconds that ranks wait for each other. One whose process ends is noticed
-        at once.
+    :param rank_timeout: seconds that ranks wait for one that gives no sign of life, as one that
+        prepares a batch or waits for its devices does. One whose process ends is noticed at once.
     :param output: ``"numpy"``, ``"torch"``, ``"jax"``, or ``"dlpack"``: tensors that any library
         takes with its ``from_dlpack``. Nothing is copied, but with torch's ``pin_memory=True``
         where torch finds CUDA: then every batch is copied into pinned memory.
