@@ -4,7 +4,7 @@ use crate::LeftOut;
 use crate::source::{ContentKind, RemoteError, Whence, size_and_limit};
 use meetpoint_format::units::show_bytes;
 use rustix::process::{Resource, getrlimit};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// How many unreadable files an error names.
 const NAMED_MAX: usize = 10;
@@ -297,7 +297,7 @@ pub enum Error {
         to: PathBuf,
     },
     /// The dataset cannot be written.
-    #[error("failed to write {}: {source}{}", path.display(), remedy(source))]
+    #[error("failed to write {}: {source}{}", path.display(), remedy(path, source))]
     Write {
         /// File or folder.
         path: PathBuf,
@@ -307,8 +307,7 @@ pub enum Error {
     /// A dataset that was not written to its end, and whose whole parts can be gone on with.
     #[error(
         "{error}\n{} kept in {}; the same command with --resume goes on from there",
-        if *parts == 1 { "1 whole part is".to_owned() } else { format!("{parts} whole parts are") },
-        place.display()
+        whole_parts(*parts), place.display()
     )]
     Kept {
         /// What failed.
@@ -347,6 +346,17 @@ pub enum Error {
     /// Stopped on request.
     #[error("interrupted; nothing was written")]
     Interrupted,
+    /// Stopped on request, with whole parts that can be gone on with.
+    #[error(
+        "interrupted; {} kept in {}; the same command with --resume goes on from there",
+        whole_parts(*parts), place.display()
+    )]
+    Stopped {
+        /// The folder that it wrote in.
+        place: PathBuf,
+        /// Parts that are whole, at least one.
+        parts: u64,
+    },
     /// An operation on datasets that cannot be done.
     #[error(transparent)]
     Operation(#[from] crate::operations::OperationError),
@@ -401,6 +411,10 @@ fn found_named(found: &[(&'static str, &'static str, String)]) -> String {
     found.iter().map(line).collect()
 }
 
+fn whole_parts(parts: u64) -> String {
+    if parts == 1 { "1 whole part is".to_owned() } else { format!("{parts} whole parts are") }
+}
+
 fn read_remedy(source: &std::io::Error) -> &'static str {
     use std::io::ErrorKind;
     match source.kind() {
@@ -410,20 +424,29 @@ fn read_remedy(source: &std::io::Error) -> &'static str {
     }
 }
 
-fn remedy(source: &std::io::Error) -> String {
+/// The option that makes files of such a name smaller, where one does.
+fn smaller(path: &Path) -> Option<&'static str> {
+    match path.extension()?.to_str()? {
+        "arrow" => Some("--part-size"),
+        "tar" | "parquet" | "mds" | "tfrecord" => Some("--shard-size"),
+        _ => None,
+    }
+}
+
+fn remedy(path: &Path, source: &std::io::Error) -> String {
     use std::io::ErrorKind;
     let remedy = match source.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
             "; a dataset is about as large as its images: free space or choose another place"
         }
         ErrorKind::FileTooLarge => {
-            let smaller = "let files be smaller (--part-size of a dataset, --shard-size)";
+            let or = |option| format!(", or let files be smaller with {option}");
+            let smaller = smaller(path).map_or_else(String::new, or);
             return match getrlimit(Resource::Fsize).current {
-                Some(most) => format!(
-                    ", the limit is {} (ulimit -f); raise it, or {smaller}",
-                    show_bytes(most)
-                ),
-                None => format!("; {smaller}, or choose a file system that takes longer ones"),
+                Some(most) => {
+                    format!(", the limit is {} (ulimit -f); raise it{smaller}", show_bytes(most))
+                }
+                None => format!("; choose a file system that takes longer ones{smaller}"),
             };
         }
         ErrorKind::PermissionDenied => "; choose a place that you may write to",

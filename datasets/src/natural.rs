@@ -1,8 +1,6 @@
 //! The order of files: as people count, `file2` before `file10`.
 
 use std::cmp::Ordering;
-use std::iter::Peekable;
-use std::str::Chars;
 
 /// Compares two `/`-separated paths, folder by folder, in natural order.
 ///
@@ -25,24 +23,22 @@ pub fn natural_order(left: &str, right: &str) -> Ordering {
 }
 
 fn compare_names(left: &str, right: &str) -> Ordering {
-    let (mut lefts, mut rights) = (left.chars().peekable(), right.chars().peekable());
+    let (mut left, mut right) = (left, right);
     // Leading zeros count only when nothing else differs.
     let mut zeros = Ordering::Equal;
     loop {
-        let order = match (lefts.peek().copied(), rights.peek().copied()) {
+        let order = match (left.chars().next(), right.chars().next()) {
             (None, None) => return zeros,
             (Some(l), Some(r)) if l.is_ascii_digit() && r.is_ascii_digit() => {
-                let (left_zeros, left_digits) = take_number(&mut lefts);
-                let (right_zeros, right_digits) = take_number(&mut rights);
+                let (left_zeros, left_digits) = take_number(&mut left);
+                let (right_zeros, right_digits) = take_number(&mut right);
                 zeros = zeros.then(left_zeros.cmp(&right_zeros));
                 let by_length = left_digits.len().cmp(&right_digits.len());
-                by_length.then_with(|| left_digits.cmp(&right_digits))
+                by_length.then_with(|| left_digits.cmp(right_digits))
             }
-            (Some(_), Some(_)) => {
-                let lower = |chars: &mut Peekable<Chars<'_>>| {
-                    chars.next().into_iter().flat_map(char::to_lowercase).collect::<String>()
-                };
-                lower(&mut lefts).cmp(&lower(&mut rights))
+            (Some(l), Some(r)) => {
+                (left, right) = (&left[l.len_utf8()..], &right[r.len_utf8()..]);
+                compare_letters(l, r)
             }
             (left, right) => left.is_some().cmp(&right.is_some()),
         };
@@ -52,16 +48,21 @@ fn compare_names(left: &str, right: &str) -> Ordering {
     }
 }
 
-/// Takes a run of digits: how many leading zeros, and the digits after them.
-fn take_number(chars: &mut Peekable<Chars<'_>>) -> (usize, String) {
-    let mut zeros = 0;
-    while chars.next_if_eq(&'0').is_some() {
-        zeros += 1;
+/// Two characters in lower case, which may be several characters.
+fn compare_letters(left: char, right: char) -> Ordering {
+    if left.is_ascii() && right.is_ascii() {
+        return left.to_ascii_lowercase().cmp(&right.to_ascii_lowercase());
     }
-    let mut digits = String::new();
-    while let Some(digit) = chars.next_if(char::is_ascii_digit) {
-        digits.push(digit);
-    }
+    left.to_lowercase().cmp(right.to_lowercase())
+}
+
+/// Takes a run of digits off: how many leading zeros, and the digits after them.
+fn take_number<'t>(text: &mut &'t str) -> (usize, &'t str) {
+    let rest = text.trim_start_matches('0');
+    let zeros = text.len() - rest.len();
+    let end = rest.bytes().position(|byte| !byte.is_ascii_digit()).unwrap_or(rest.len());
+    let (digits, rest) = rest.split_at(end);
+    *text = rest;
     (zeros, digits)
 }
 
@@ -103,7 +104,52 @@ mod tests {
         );
     }
 
+    /// The same order a second time, by keys: letters in lower case and numbers by value.
+    fn by_keys(left: &str, right: &str) -> Ordering {
+        #[derive(PartialEq, Eq, PartialOrd, Ord)]
+        enum Piece {
+            Number(usize, String),
+            Letter(String),
+        }
+        let keys = |name: &str| {
+            let (mut pieces, mut zeros, mut rest) =
+                (Vec::new(), Vec::new(), name.chars().peekable());
+            while let Some(letter) = rest.next() {
+                if !letter.is_ascii_digit() {
+                    pieces.push(Piece::Letter(letter.to_lowercase().collect()));
+                    continue;
+                }
+                let mut run = String::from(letter);
+                while let Some(digit) = rest.next_if(char::is_ascii_digit) {
+                    run.push(digit);
+                }
+                let digits = run.trim_start_matches('0').to_owned();
+                zeros.push(run.len() - digits.len());
+                pieces.push(Piece::Number(digits.len(), digits));
+            }
+            (pieces, zeros)
+        };
+        let names = |path: &str| {
+            let name = |name: &str| (keys(name), name.to_owned());
+            path.split('/').map(name).collect::<Vec<_>>()
+        };
+        names(left).cmp(&names(right))
+    }
+
     proptest! {
+        #[test]
+        fn it_is_the_order_of_its_keys(left in "[a-cA-C0-9/]{0,9}", right in "[a-cA-C0-9/]{0,9}") {
+            prop_assert_eq!(natural_order(&left, &right), by_keys(&left, &right));
+        }
+
+        #[test]
+        fn letters_of_any_kind_compare_in_lower_case(
+            names in proptest::collection::vec("[abABéÉİßſ]{0,5}", 2..3),
+        ) {
+            let [left, right] = [&names[0], &names[1]];
+            prop_assert_eq!(natural_order(left, right), by_keys(left, right));
+        }
+
         #[test]
         fn the_order_is_total(
             names in proptest::collection::vec("[a-bA-B0-2/ é]{0,6}", 3..4),

@@ -1,7 +1,7 @@
 //! What a loader is to be run with.
 
-use crate::StopHandle;
 use crate::collective::Collective;
+use crate::{Notify, StopHandle};
 use meetpoint_format::recipe::Recipe;
 use meetpoint_prepare::OnError;
 use meetpoint_scheduler::{Costs, Learned, Record, Strategy};
@@ -89,8 +89,9 @@ pub struct LoaderConfig {
     pub shares: u32,
     /// What carries the ranks' proposals; with more than one rank it must be there. Default: none.
     pub collective: Option<Arc<dyn Collective>>,
-    /// How long a rank waits for the others in a step before that is an error that names those
-    /// who did not come. Default: 60 s.
+    /// How long a rank waits for another in a step, without a sign of life of it, before that is an
+    /// error that names those who did not come. A rank that prepares a batch or waits for its
+    /// devices gives such signs. Default: 60 s.
     pub rank_timeout: Duration,
     /// Cores for the threads of the host; the consumer's thread too while an epoch runs without
     /// workers. Default: all that the process may use.
@@ -107,6 +108,8 @@ pub struct LoaderConfig {
     /// Whether the checksum of every sample of every consumed batch is kept, for
     /// [`crate::verify`]. Default: false.
     pub verify_samples: bool,
+    /// Who is told at once when the consumer waits for a device. Default: nobody.
+    pub notify: Option<Notify>,
     /// Ends every wait; share a clone to be able to interrupt even [`crate::Loader::open`].
     pub stop: StopHandle,
 }
@@ -151,6 +154,7 @@ impl LoaderConfig {
             errors_max: None,
             quarantine: None,
             verify_samples: false,
+            notify: None,
             stop: StopHandle::new(),
         }
     }

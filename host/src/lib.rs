@@ -27,6 +27,7 @@ pub mod explain;
 pub mod group;
 pub mod job;
 mod loader;
+mod notify;
 mod places;
 mod ring;
 mod spool;
@@ -46,6 +47,7 @@ pub use job::{
 };
 pub use loader::{Epoch, Loader};
 pub use meetpoint_prepare::{Action, Damage, Judge, Mended, OnError};
+pub use notify::Notify;
 pub use ring::{Place, Ring};
 pub use stats::EpochStats;
 pub use stop::StopHandle;

@@ -81,21 +81,29 @@ impl HostPreparer {
         Ok((Self { preparer, contents, ring: ring.clone(), counted }, notes))
     }
 
-    /// Prepares a batch and reports it.
-    pub(crate) fn work(&mut self, task: HostTask, driver: &Driver) {
+    /// Prepares a batch and reports it; calls `at_work` between samples and while it reads.
+    pub(crate) fn work(&mut self, task: HostTask, driver: &Driver, at_work: &mut dyn FnMut()) {
         let HostTask { serial, batch, .. } = task;
-        let result = self.prepare(task, driver);
+        let result = self.prepare(task, driver, at_work);
         let read = grown(self.preparer.counters(), &mut self.counted);
         driver.host_finished(serial, batch, result, read);
     }
 
-    fn prepare(&mut self, task: HostTask, driver: &Driver) -> Result<Option<Prepared>, Error> {
+    fn prepare(
+        &mut self,
+        task: HostTask,
+        driver: &Driver,
+        at_work: &mut dyn FnMut(),
+    ) -> Result<Option<Prepared>, Error> {
         let HostTask { serial, epoch, batch: BatchIndex(batch) } = task;
         let Some(mut place) = driver.wait_for_place(&self.ring, serial) else {
             return Ok(None);
         };
         let start_ns = monotonic_ns();
-        let mut is_wanted = |_| driver.is_current(serial);
+        let mut is_wanted = |_| {
+            at_work();
+            driver.is_current(serial)
+        };
         let stats = self.preparer.prepare(epoch, batch, &mut place, &mut is_wanted)?;
         if stats.samples < self.contents.job.batching.batch_len(batch) {
             return Ok(None);
@@ -137,7 +145,7 @@ pub(crate) fn start(
         }
         while let Some(task) = driver.next_for_host() {
             let alarm = Alarm { driver: &driver, serial: task.serial };
-            preparer.work(task, &driver);
+            preparer.work(task, &driver, &mut || {});
             drop(alarm);
         }
     };

@@ -143,6 +143,7 @@ pub(crate) fn of_recipe(py: Python<'_>, error: &RecipeError) -> PyErr {
 pub(crate) fn of_datasets(py: Python<'_>, error: &DatasetsError) -> PyErr {
     match error {
         DatasetsError::Interrupted => PyKeyboardInterrupt::new_err(()),
+        DatasetsError::Stopped { .. } => PyKeyboardInterrupt::new_err(error.to_string()),
         other => plain(py, "PackError", other.to_string()),
     }
 }

@@ -63,6 +63,8 @@ impl Collective for Apart {
         Ok(proposal.agreement())
     }
 
+    fn at_work(&self, _: u32) {}
+
     fn leave(&self, _: u32, _: u32, _: &str) {}
 }
 

@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any, List
 
@@ -87,6 +88,27 @@ def test_leaving_out_shortens_batches_and_hands_out_no_empty_one(damaged: str) -
         assert {record.action for record in loader.errors()} == {"skip"}
     with loader_of(damaged, on_error="skip", batch_size=1) as loader:
         assert len(list(loader)) == COUNT - len(DAMAGED)
+
+
+def test_an_epoch_of_which_nothing_is_left_is_a_warning(dataset: str, tmp_path: Path) -> None:
+    folder = tmp_path / "pictures.set"
+    shutil.copytree(dataset, folder)
+    whole = meetpoint.open(dataset)
+    for part in folder.glob("part-*.arrow"):
+        content = bytearray(part.read_bytes())
+        for sample in whole:
+            at = content.find(sample.image)
+            if at >= 0:
+                content[at + 40] ^= 1
+        part.write_bytes(bytes(content))
+    with loader_of(str(folder), on_error="skip") as loader:
+        with pytest.warns(meetpoint.DamageWarning, match="epoch 0 gave nothing") as told:
+            assert list(loader) == []
+        assert [it.filename for it in told] == [__file__]
+        assert len(loader.errors()) == COUNT
+    with loader_of(dataset, on_error="skip") as loader, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(list(loader)) == len(loader)
 
 
 def test_a_function_decides_and_its_exception_arrives(damaged: str) -> None:

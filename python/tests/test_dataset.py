@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import List, Optional, Tuple
+from typing import Any, Callable, List, Optional, Tuple, cast
 
 import pytest
 from conftest import CLASSES, COUNT, HEIGHT, WIDTH
@@ -47,6 +47,42 @@ def test_a_mapped_dataset_has_the_same_samples(
     assert [sample.image for sample in in_place] == [sample.image for sample in plain]
     with pytest.raises(meetpoint.DatasetError, match="without a mapping, or pack it"):
         meetpoint.open(tmp_path / "in.set", mapped=True)
+
+
+def test_a_dataset_is_closed_by_a_with_block(dataset: str) -> None:
+    with meetpoint.open(dataset, mapped=True) as opened:
+        view, columns, first = opened[:2], opened.select("key"), opened[0]
+        assert view[0] == first
+        with pytest.raises(RuntimeError, match="interrupted"), opened:
+            raise RuntimeError("interrupted")
+    reads: List[Callable[[], object]] = [
+        lambda: opened[0],
+        lambda: len(opened),
+        lambda: "a" in opened,
+        lambda: view[0],
+        lambda: opened.select(["key"]),
+        lambda: opened.manifest,
+    ]
+    for read in reads:
+        with pytest.raises(meetpoint.ClosedError, match="was closed; open it again"):
+            read()
+    assert opened.path == dataset and repr(opened).endswith("# closed")
+    assert columns.__arrow_c_stream__() is not None and len(first.image) > 0
+    opened.close()
+
+
+@pytest.mark.parametrize("wrong", [5, ["key", 5], [None]])
+def test_columns_that_are_no_names_are_refused(dataset: str, wrong: Any) -> None:
+    with pytest.raises(meetpoint.SettingError, match="columns is "):
+        meetpoint.open(dataset).select(wrong)
+
+
+def test_a_path_that_is_none_is_refused() -> None:
+    for path in (5, "", None):
+        with pytest.raises(meetpoint.SettingError, match="path is .*; it takes a path"):
+            meetpoint.open(cast(Any, path))
+        with pytest.raises(meetpoint.SettingError, match="path is .*; it takes a path"):
+            meetpoint.Writer(cast(Any, path))
 
 
 def test_columns_are_arrow_streams(dataset: str) -> None:

@@ -148,6 +148,12 @@ impl Parts {
         self.parts[part].is_untouched(n)
     }
 
+    /// Whether an untouched batch of a part lies below a batch.
+    pub(crate) fn any_untouched_below(&self, part: usize, batch: BatchIndex) -> bool {
+        let of = &self.parts[part];
+        of.untouched > 0 && self.batch(part, of.front) < batch
+    }
+
     /// Claims an untouched batch.
     pub(crate) fn take(&mut self, batch: BatchIndex, by_host: bool) {
         let (at, n) = self.locate(batch);

@@ -19,13 +19,42 @@ pub(crate) fn write(report: &Report, folder: &Path) -> anyhow::Result<(PathBuf, 
 }
 
 fn write_both(report: &Report, folder: &Path) -> anyhow::Result<(PathBuf, PathBuf)> {
-    std::fs::create_dir_all(folder)
+    let made = Made::folder(folder)
         .with_context(|| format!("failed to create folder {}", folder.display()))?;
     let mut json = serde_json::to_string_pretty(report)?;
     json.push('\n');
     let json_path = place(folder, "report.json", json.as_bytes())?;
     let html_path = place(folder, "report.html", html::page(report).as_bytes())?;
+    made.keep();
     Ok((json_path, html_path))
+}
+
+/// Folders that were made for files; dropped before these are there, it removes those that are
+/// empty.
+struct Made(Vec<PathBuf>);
+
+impl Made {
+    /// Makes a folder, and those above it that are missing.
+    fn folder(folder: &Path) -> std::io::Result<Self> {
+        let absolute = std::path::absolute(folder)?;
+        let missing = absolute.ancestors().take_while(|above| above.symlink_metadata().is_err());
+        let made = Self(missing.map(Path::to_path_buf).collect());
+        std::fs::create_dir_all(folder)?;
+        Ok(made)
+    }
+
+    fn keep(mut self) {
+        self.0.clear();
+    }
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        // The deepest first; one that holds something stays, and those above it.
+        for folder in &self.0 {
+            let _ = std::fs::remove_dir(folder);
+        }
+    }
 }
 
 /// Fails where the report could not be written, before the work that it tells of; makes nothing.

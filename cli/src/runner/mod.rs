@@ -29,7 +29,8 @@ use meetpoint_host::group::{self, Conductor, RankOutcome};
 use meetpoint_host::stats::EpochStats;
 use meetpoint_host::verify::Reference;
 use meetpoint_host::{
-    Accelerator, AcceleratorJob, Emulated, Error, JobFile, Loader, Null, StopHandle, StrategyName,
+    Accelerator, AcceleratorJob, Emulated, Error, JobFile, Loader, Notify, Null, StopHandle,
+    StrategyName,
 };
 use meetpoint_kernels::Cpu;
 use meetpoint_prepare::Job;
@@ -37,8 +38,12 @@ use meetpoint_scheduler::{Costs, Strategy};
 use meetpoint_sim::power::PowerModel;
 use metering::Metering;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// How long a strategy waits for a device before that is told.
+const WAIT_TOLD_AFTER: Duration = Duration::from_secs(5);
 
 /// What ran under one strategy, before it is judged.
 struct Measured {
@@ -221,7 +226,8 @@ fn run_strategy(
     let sources = device::sources(&job.devices, job.engine)?;
     let mut config = job.loader_config(name, sources, switch.clone());
     config.costs = Some(costs);
-    let bar = Mutex::new(Progress::new(name.as_str(), "batches", 0));
+    let bar = Arc::new(Mutex::new(Progress::new(name.as_str(), "batches", 0)));
+    config.notify = Some(told_once(name, &bar));
     let metering = Metering::new(std::mem::take(meters));
     let conductor = Stage { job, name, bar, metering };
     let ranks = group::run(&config, job.epochs, &conductor);
@@ -238,11 +244,22 @@ fn run_strategy(
     Ok(Measured { name, strategy: job.strategy(name), ranks, epochs, energy })
 }
 
+/// Says on standard error, once a strategy, that it waits for a device.
+fn told_once(name: StrategyName, bar: &Arc<Mutex<Progress>>) -> Notify {
+    let (bar, has_told) = (Arc::clone(bar), AtomicBool::new(false));
+    Notify::new(WAIT_TOLD_AFTER, move |text| {
+        if !has_told.swap(true, Ordering::SeqCst) {
+            let bar = bar.lock().unwrap_or_else(PoisonError::into_inner);
+            bar.suspend(|| output::notice(&format!("{}: {text}", name.as_str())));
+        }
+    })
+}
+
 /// What the ranks of a strategy are given and how far they are.
 struct Stage<'j> {
     job: &'j JobFile,
     name: StrategyName,
-    bar: Mutex<Progress>,
+    bar: Arc<Mutex<Progress>>,
     metering: Metering,
 }
 

@@ -56,10 +56,11 @@ pub(crate) fn exit_code(outcome: &anyhow::Result<()>, json: bool) -> u8 {
         if json {
             output::failure_document(&document(error));
         }
-        let text = if error.downcast_ref::<Interrupted>().is_some() {
-            "interrupted\n".to_owned()
-        } else {
-            describe(error, output::colour_on_stderr())
+        let is_stop = error.is::<Interrupted>()
+            || matches!(error.downcast_ref(), Some(meetpoint_datasets::Error::Stopped { .. }));
+        let text = match is_stop {
+            true => format!("{}\n", error.root_cause()),
+            false => describe(error, output::colour_on_stderr()),
         };
         // A closed standard error leaves nobody to tell.
         let _ = std::io::stderr().lock().write_all(text.as_bytes());

@@ -45,6 +45,11 @@ impl Progress {
         self.show();
     }
 
+    /// Lets something else be written to standard error, whole.
+    pub(crate) fn suspend(&self, write: impl FnOnce()) {
+        self.bar.suspend(write);
+    }
+
     fn show(&mut self) {
         if !self.shown && self.begun.elapsed() >= SHOWN_AFTER {
             self.shown = true;

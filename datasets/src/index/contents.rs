@@ -7,6 +7,7 @@ use crate::walk::{Sample, Visited, each_sample, threads};
 use meetpoint_format::dataset::{MANIFEST_NAME, SampleLocation};
 use meetpoint_prepare::{Dataset, Error as ReadError};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What a sample was found to be.
@@ -24,7 +25,7 @@ pub fn check_contents(
         return Ok(Vec::new());
     }
     // By file and, for damage inside of one, by sample; file by file it is told once.
-    let mut problems = BTreeMap::new();
+    let mut problems: BTreeMap<(String, Option<u64>), Damage> = BTreeMap::new();
     let mut sum = 0;
     let visit = |_: &mut (), sample: &Sample| -> Found {
         match dataset.locate(sample.index) {
@@ -47,13 +48,16 @@ pub fn check_contents(
                 progress(bytes);
             }
             Err(error) => {
-                let (order, problem) = problem_of(dataset, sample, location, &error);
-                problems.entry(order).or_insert(problem);
+                let (order, damage) = damage_of(dataset, sample, location, &error);
+                match problems.entry(order) {
+                    Entry::Vacant(entry) => drop(entry.insert(damage)),
+                    Entry::Occupied(mut entry) => entry.get_mut().add(damage),
+                }
             }
         }
         Ok(())
     })?;
-    let mut problems: Vec<Problem> = problems.into_values().collect();
+    let mut problems: Vec<Problem> = problems.into_values().map(Damage::told).collect();
     let said = dataset.manifest().image_bytes;
     if problems.is_empty() && sum != said {
         problems.push(Problem {
@@ -65,13 +69,50 @@ pub fn check_contents(
     Ok(problems)
 }
 
+/// A damage, and the samples that it is of.
+struct Damage {
+    file: String,
+    problem: String,
+    /// The first of them: its index, its row in the part, its key. `None` where the part itself
+    /// does not say.
+    first: Option<(u64, u64, String)>,
+    samples: u64,
+}
+
+impl Damage {
+    /// The same damage, met at other samples; they come in any order.
+    fn add(&mut self, more: Self) {
+        self.samples += more.samples;
+        let known = self.first.take();
+        self.first = match (known, more.first) {
+            (Some(known), Some(more)) => Some(known.min(more)),
+            (known, more) => known.or(more),
+        };
+    }
+
+    fn told(self) -> Problem {
+        let Self { file, problem, first, samples } = self;
+        match first {
+            None => Problem { file, place: Place::File, problem },
+            Some((_, row, key)) if samples == 1 => {
+                Problem { file, place: Place::Row { row, key }, problem }
+            }
+            Some((_, row, key)) => Problem {
+                file,
+                place: Place::File,
+                problem: format!("{problem}; it has {samples} samples, from row {row}, key {key}"),
+            },
+        }
+    }
+}
+
 /// What is wrong, and where it comes in the order of all.
-fn problem_of(
+fn damage_of(
     dataset: &Dataset,
     sample: Sample,
     location: Option<SampleLocation>,
     error: &ReadError,
-) -> ((String, Option<u64>), Problem) {
+) -> ((String, Option<u64>), Damage) {
     let file = match location.as_ref().map(|location| dataset.content_path(location)) {
         Some(path) => path.display().to_string(),
         None => MANIFEST_NAME.to_owned(),
@@ -81,13 +122,11 @@ fn problem_of(
         other => other,
     };
     let of_file = matches!(error, ReadError::ContentChanged { .. } | ReadError::Content { .. });
-    let row = location.filter(|_| !of_file).map(|location| location.row);
-    let (place, order) = match row {
-        Some(row) => (Place::Row { row, key: sample.key }, Some(sample.index)),
-        None => (Place::File, None),
-    };
+    let order = location.as_ref().filter(|_| !of_file).map(|_| sample.index);
+    let first = location.map(|location| (sample.index, location.row, sample.key));
     let said = error.to_string();
     // It is told behind the file.
-    let problem = said.strip_prefix(&format!("{file}: ")).unwrap_or(&said).to_owned();
-    ((file.clone(), order), Problem { file, place, problem })
+    let rest = said.strip_prefix(&file).map(|rest| rest.trim_start_matches([':', ' ']));
+    let problem = rest.unwrap_or(&said).to_owned();
+    ((file.clone(), order), Damage { file, problem, first, samples: 1 })
 }

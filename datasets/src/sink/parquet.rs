@@ -22,7 +22,7 @@ use arrow_array::{ArrayRef, RecordBatch, StructArray};
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
 use arrow_select::concat::concat_batches;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Bytes of a file where nothing else is said: what the Hub advises.
@@ -129,7 +129,7 @@ impl Parquet {
         if self.rows.samples == 0 {
             return Ok(());
         }
-        let batch = self.gathered().map_err(|error| self.failed(error.into()))?;
+        let batch = self.gathered().map_err(|error| failed(&self.folder, error.into()))?;
         if self.open.is_empty() || self.samples == self.rows.samples {
             self.begin_file()?;
         }
@@ -137,12 +137,12 @@ impl Parquet {
         self.rows.samples = 0;
         let writer = self.open.last_mut().expect("a file was begun");
         let written = writer.write(&batch).and_then(|()| writer.flush());
-        written.map_err(|error| self.failed(error))
+        written.map_err(|error| failed(writer.inner().path(), error))
     }
 
     fn begin_file(&mut self) -> Result<(), Error> {
         let path = self.folder.join(format!("data-{:05}.parquet", self.open.len()));
-        let output = Output::create(path)?;
+        let output = Output::create(path.clone())?;
         let schema = Arc::clone(&self.schema);
         // The schema is written with the footer, when the names of the labels are known: readers
         // take the metadata of columns from it, and from nowhere else.
@@ -150,7 +150,7 @@ impl Parquet {
             .with_properties(self.properties.clone())
             .with_skip_arrow_metadata(true);
         let writer = ArrowWriter::try_new_with_options(output, schema, options);
-        self.open.push(writer.map_err(|error| self.failed(error))?);
+        self.open.push(writer.map_err(|error| failed(&path, error))?);
         Ok(())
     }
 
@@ -204,17 +204,18 @@ impl Parquet {
         }
         Some(serde_json::json!({"info": {"features": all}}).to_string())
     }
+}
 
-    fn failed(&self, error: ParquetError) -> Error {
-        let source = match error {
-            ParquetError::External(cause) => match cause.downcast::<std::io::Error>() {
-                Ok(source) => *source,
-                Err(cause) => std::io::Error::other(cause),
-            },
-            error => std::io::Error::other(error),
-        };
-        Error::Write { path: self.folder.clone(), source }
-    }
+/// An error of writing a file.
+fn failed(path: &Path, error: ParquetError) -> Error {
+    let source = match error {
+        ParquetError::External(cause) => match cause.downcast::<std::io::Error>() {
+            Ok(source) => *source,
+            Err(cause) => std::io::Error::other(cause),
+        },
+        error => std::io::Error::other(error),
+    };
+    Error::Write { path: path.to_path_buf(), source }
 }
 
 /// Whether contents have a path beside them.
@@ -282,7 +283,8 @@ impl Sink for Parquet {
                 let key = features::METADATA_KEY.to_owned();
                 writer.append_key_value_metadata(KeyValue::new(key, features.clone()));
             }
-            let output = writer.into_inner().map_err(|error| self.failed(error))?;
+            let path = writer.inner().path().to_path_buf();
+            let output = writer.into_inner().map_err(|error| failed(&path, error))?;
             output.finish(&mut tally)?;
         }
         Ok(Closed { tally, notes: self.notes })

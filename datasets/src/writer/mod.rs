@@ -187,20 +187,24 @@ impl Writer {
         self.parts.samples()
     }
 
-    /// The error that ended it, and what is kept of the dataset. Where it is one of writing and no
-    /// part is whole, nothing is kept: it would only take room.
+    /// The error that ended it, and what is kept of the dataset. Where no part is whole, nothing is
+    /// kept: it would only take room.
     pub(crate) fn kept(&mut self, error: Error) -> Error {
-        let is_of_write = matches!(error, Error::Write { .. });
-        if !self.staging.is_kept() || !(is_of_write || matches!(error, Error::Remote(_))) {
+        let can_go_on =
+            matches!(error, Error::Write { .. } | Error::Remote(_) | Error::Interrupted);
+        if !self.staging.is_kept() || !can_go_on {
             return error;
         }
         self.parts.keep();
-        let parts = self.parts.journal.parts();
+        let (place, parts) = (self.place().to_path_buf(), self.parts.journal.parts());
         if parts == 0 {
-            self.staging.keep(!is_of_write);
+            self.staging.keep(matches!(error, Error::Remote(_)));
             return error;
         }
-        Error::Kept { error: Box::new(error), place: self.place().to_path_buf(), parts }
+        match error {
+            Error::Interrupted => Error::Stopped { place, parts },
+            error => Error::Kept { error: Box::new(error), place, parts },
+        }
     }
 
     /// Leaves nothing behind, whatever [`WriterOptions::resume`] says.

@@ -128,7 +128,14 @@ fn stop_after(bench: &Bench, samples: u64, options: &PackOptions) {
     let result = pack(&bench.from(), &bench.to(), options, &mut |step| {
         stop.store(step.samples_done >= samples, Ordering::Relaxed);
     });
-    assert!(matches!(result, Err(Error::Interrupted)), "{result:?}");
+    match result {
+        Err(Error::Stopped { place, parts }) => {
+            assert!(options.resume && place.is_dir() && parts > 0, "{parts} in {place:?}");
+            let told = Error::Stopped { place, parts }.to_string();
+            assert!(told.contains("kept in") && told.contains("--resume goes on"), "{told}");
+        }
+        other => assert!(!options.resume && matches!(other, Err(Error::Interrupted)), "{other:?}"),
+    }
 }
 
 fn go_on(bench: &Bench, options: PackOptions) -> Result<PackSummary, Error> {

@@ -20,7 +20,13 @@ fn a_shuffle_goes_on_wherever_it_was_stopped() {
         let stopped = shuffle(&from, &to, 5, &resumed(&stop), &mut |step| {
             stop.store(step.samples_done >= stop_at, Ordering::Relaxed);
         });
-        assert!(matches!(stopped, Err(Error::Interrupted)), "{stopped:?}");
+        match stopped {
+            Err(Error::Stopped { parts, .. }) => assert!(parts > 0),
+            other => {
+                assert!(matches!(other, Err(Error::Interrupted)), "{other:?}");
+                assert_eq!(place.names(), ["a"], "of no whole part nothing is kept");
+            }
+        }
         assert!(!to.exists(), "what is not whole is not there");
         stop.store(false, Ordering::Relaxed);
         let summary = shuffle(&from, &to, 5, &resumed(&stop), &mut silent).unwrap();
@@ -61,7 +67,7 @@ fn a_split_goes_on_with_the_part_it_was_in() {
     let stopped = split(&from, &by(&place), &resumed(&stop), &mut |step| {
         stop.store(step.samples_done >= 35, Ordering::Relaxed);
     });
-    assert!(matches!(stopped, Err(Error::Interrupted)));
+    assert!(matches!(stopped, Err(Error::Stopped { parts: 1.., .. })), "{stopped:?}");
     assert!(place.path("x").exists() && !place.path("y").exists());
     stop.store(false, Ordering::Relaxed);
     let summaries = split(&from, &by(&place), &resumed(&stop), &mut silent).unwrap();

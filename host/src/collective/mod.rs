@@ -1,14 +1,18 @@
 //! How ranks come to one decision about each step (C5): every rank brings what it could do, all
 //! of it is combined, and every rank gets the same answer.
 //!
-//! In reading order: this file (what a carrier of proposals must do), [`Threads`] (the one for
-//! ranks that are threads of one process), [`Processes`] (the one for ranks that are processes,
-//! over a socket of rank 0).
+//! In reading order: this file (what a carrier of proposals must do), `signs` (when a rank says
+//! that it is at work), `patience` (how long the others wait), [`Threads`] (the carrier for ranks
+//! that are threads of one process), [`Processes`] (the one for ranks that are processes, over a
+//! socket of rank 0).
 
+mod patience;
 mod processes;
+mod signs;
 mod threads;
 
 pub use processes::{Listener, Meeting, Place, Processes, TOKEN_BYTES, Token};
+pub(crate) use signs::Signs;
 pub use threads::Threads;
 
 use crate::StopHandle;
@@ -27,6 +31,10 @@ pub trait Collective: Debug + Send + Sync {
     /// turn of that epoch is an error as well, for all ranks; the next epoch begins afresh.
     fn agree(&self, turn: &Turn<'_>, proposal: Proposal) -> Result<Agreement, CollectiveError>;
 
+    /// A sign of life: the rank prepares a batch, or waits for one that is under way, which has
+    /// limits of its own. The time that others wait for its turn begins anew.
+    fn at_work(&self, rank: u32);
+
     /// The rank takes no more turns in this epoch, for this reason; whoever waits for it is told
     /// at once.
     fn leave(&self, rank: u32, epoch: u32, why: &str);
@@ -41,7 +49,7 @@ pub struct Turn<'s> {
     pub epoch: u32,
     /// The how-many-eth decision of the epoch it is, from 0.
     pub number: u64,
-    /// Longest wait for the other ranks.
+    /// Longest wait for a rank that gives no sign of life.
     pub limit: Duration,
     /// Ends the wait.
     pub stop: &'s StopHandle,

@@ -1,11 +1,11 @@
 //! A collective for ranks that are threads of one process.
 
+use super::patience::Patience;
 use super::{Collective, CollectiveError, Turn};
 use crate::stop::WAIT_SLICE;
 use meetpoint_scheduler::{Agreement, Proposal};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
 
 /// Ranks of one process meet here.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub struct Threads {
     changed: Condvar,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
     /// By epoch and number of the decision. A meeting is gone once everybody took its result, so
     /// there are two at most, and those of an epoch that failed.
@@ -25,6 +25,8 @@ struct State {
     failed: Option<(u32, CollectiveError)>,
     /// The first rank that is gone for good, and why.
     lost: Option<(u32, String)>,
+    /// How many signs of life each rank gave.
+    signs: Vec<u64>,
 }
 
 #[derive(Debug)]
@@ -41,7 +43,13 @@ impl Threads {
     /// For so many ranks, at least 1.
     pub fn new(ranks: u32) -> Arc<Self> {
         assert!(ranks > 0, "there is at least one rank");
-        Arc::new(Self { ranks, state: Mutex::default(), changed: Condvar::new() })
+        let state = State {
+            meetings: BTreeMap::new(),
+            failed: None,
+            lost: None,
+            signs: vec![0; ranks as usize],
+        };
+        Arc::new(Self { ranks, state: Mutex::new(state), changed: Condvar::new() })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -88,6 +96,15 @@ impl State {
         })
     }
 
+    /// Ranks that did not come to a turn and were not heard of for as long as it waits.
+    fn silent(&self, turn: &Turn<'_>, patience: &mut Patience) -> Vec<u32> {
+        let meeting = self.meetings.get(&(turn.epoch, turn.number));
+        let meeting = meeting.expect("a meeting ends when all took its result, or it failed");
+        let missing = meeting.came.iter().zip(&self.signs).enumerate().filter(|(_, it)| !*it.0);
+        let silent = missing.filter(|(at, it)| patience.silent(*at, *it.1) >= turn.limit);
+        silent.map(|(at, _)| u32::try_from(at).expect("ranks have 32 bits")).collect()
+    }
+
     /// Enters a rank's proposal; whether it had a turn.
     fn enter(&mut self, turn: &Turn<'_>, ranks: u32, proposal: Proposal) -> bool {
         let key = (turn.epoch, turn.number);
@@ -110,10 +127,15 @@ impl State {
     }
 }
 
-impl Collective for Threads {
-    fn agree(&self, turn: &Turn<'_>, proposal: Proposal) -> Result<Agreement, CollectiveError> {
+impl Threads {
+    /// As [`Collective::agree`]; calls `meanwhile` every now and then while it waits.
+    pub(super) fn agree_while(
+        &self,
+        turn: &Turn<'_>,
+        proposal: Proposal,
+        meanwhile: &mut dyn FnMut(),
+    ) -> Result<Agreement, CollectiveError> {
         let key = (turn.epoch, turn.number);
-        let begun = Instant::now();
         let mut state = self.lock();
         if let Some(error) = state.failure(turn) {
             return Err(error);
@@ -122,6 +144,7 @@ impl Collective for Threads {
             return Err(CollectiveError::NoTurn { rank: turn.rank, ranks: self.ranks });
         }
         self.changed.notify_all();
+        let mut patience = Patience::new(&state.signs);
         loop {
             let met = state.meetings.get_mut(&key).filter(|meeting| meeting.missing == 0);
             if let Some(meeting) = met {
@@ -135,22 +158,32 @@ impl Collective for Threads {
             if let Some(error) = state.failure(turn) {
                 return Err(error);
             }
-            let meeting = state.meetings.get(&key);
-            let meeting = meeting.expect("a meeting ends when all took its result, or it failed");
             if turn.stop.is_stopped() {
                 return Err(CollectiveError::Interrupted);
             }
-            let waited = begun.elapsed();
-            let Some(left) = turn.limit.checked_sub(waited).filter(|left| !left.is_zero()) else {
-                let missing = (0..self.ranks).zip(&meeting.came).filter(|(_, came)| !**came);
-                let ranks = missing.map(|(rank, _)| rank).collect();
+            patience.look();
+            let ranks = state.silent(turn, &mut patience);
+            if !ranks.is_empty() {
                 let Turn { epoch, number, limit: waited, .. } = *turn;
                 let error = CollectiveError::Missing { ranks, epoch, number, waited };
                 return Err(self.fail(&mut state, epoch, error));
-            };
-            let slice = left.min(WAIT_SLICE);
-            let waited = self.changed.wait_timeout(state, slice);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            }
+            let waited = self.changed.wait_timeout(state, turn.limit.min(WAIT_SLICE));
+            drop(waited.unwrap_or_else(PoisonError::into_inner));
+            meanwhile();
+            state = self.lock();
+        }
+    }
+}
+
+impl Collective for Threads {
+    fn agree(&self, turn: &Turn<'_>, proposal: Proposal) -> Result<Agreement, CollectiveError> {
+        self.agree_while(turn, proposal, &mut || {})
+    }
+
+    fn at_work(&self, rank: u32) {
+        if let Some(signs) = self.lock().signs.get_mut(rank as usize) {
+            *signs += 1;
         }
     }
 
@@ -227,6 +260,28 @@ mod tests {
         let next = Turn { epoch: 4, ..turn(&stop, 0, 0, SHORT) };
         let error = meeting.agree(&next, proposal(1)).unwrap_err().to_string();
         assert!(error.starts_with("ranks 1 and 2 did not come"), "{error}");
+    }
+
+    /// Rank 0 looks at the meeting whenever it is woken; so often that it would have given rank 1
+    /// up ten times over, had that not been heard of before each look.
+    #[test]
+    fn a_rank_that_is_at_work_is_waited_for_and_one_that_falls_silent_is_not() {
+        let meeting = Threads::new(2);
+        let stop = StopHandle::new();
+        let (mut looks, limit) = (0, Duration::from_millis(20));
+        let mut works = || {
+            // Longer than the limit: but it is heard of before anybody looks again.
+            std::thread::sleep(limit);
+            looks += 1;
+            if looks < 10 {
+                meeting.at_work(1);
+            }
+        };
+        let error = meeting.agree_while(&turn(&stop, 0, 0, limit), proposal(1), &mut works);
+        let error = error.unwrap_err().to_string();
+        assert_eq!(looks, 10, "given up while it was at work: {error}");
+        assert!(error.starts_with("rank 1 did not come to decision 0 of epoch 3"), "{error}");
+        meeting.at_work(7);
     }
 
     #[test]

@@ -20,6 +20,8 @@ pub(crate) enum Step {
     Prepare(BatchIndex),
     /// Bring this to all ranks, report what they come to, then ask again.
     Agree(Proposal),
+    /// What is waited for is under way, and something is due to be said of that. Then ask again.
+    AtWork,
     /// Every batch of the epoch was consumed.
     Done,
 }
@@ -56,9 +58,10 @@ impl Driver {
     }
 
     /// Waits until there is something for the consumer's thread to do. `prepares`: it prepares
-    /// batches itself.
-    pub(crate) fn next_step(&self, prepares: bool) -> Result<Step, Error> {
+    /// batches itself. `due`: when something is to be said of a wait that goes on.
+    pub(crate) fn next_step(&self, prepares: bool, due: Option<Instant>) -> Result<Step, Error> {
         let mut state = self.lock();
+        let mut looks_again = prepares;
         loop {
             self.stop.check()?;
             let run = state.run.as_mut().expect("an epoch is under way while it is asked");
@@ -88,11 +91,19 @@ impl Driver {
             if prepares && let HostDecision::Prepare(batch) = run.host() {
                 return Ok(Step::Prepare(batch));
             }
+            // That question may have fixed the order, and something may be there to be consumed.
+            if std::mem::replace(&mut looks_again, false) {
+                continue;
+            }
+            if run.scheduler.is_at_work() && due.is_some_and(|due| Instant::now() >= due) {
+                return Ok(Step::AtWork);
+            }
             // Claims may have been taken back: workers look again.
             self.work.notify_all();
             let limit = Duration::from_nanos(until.saturating_sub(now)).min(WAIT_SLICE);
             let waited = self.ready.wait_timeout(state, limit);
             state = waited.expect("no thread panics while it holds the driver").0;
+            looks_again = prepares;
             if let Some(run) = &mut state.run {
                 let now = run.now();
                 run.scheduler.tick(now);
@@ -116,6 +127,11 @@ impl Driver {
         if let Some(run) = &mut self.lock().run {
             run.meters.wait.add(monotonic_ns().saturating_sub(since_ns));
         }
+    }
+
+    /// The consumer has waited so long, in words, where that is for a device.
+    pub(crate) fn note_long_wait(&self, waited: Duration) -> Option<String> {
+        self.lock().run.as_mut()?.note_long_wait(waited)
     }
 
     /// Waits until a device has reported on every slot that it published, or the deadline comes.

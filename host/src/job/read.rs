@@ -150,9 +150,12 @@ fn quarantine(table: &Table<'_>, folder: &Path) -> Result<Option<PathBuf>, JobEr
 }
 
 fn host_cores(table: &Table<'_>) -> Result<Option<Vec<usize>>, JobError> {
-    let remedy = "a list of core numbers, such as [0, 1]";
-    match table.wholes("host_cores", remedy)? {
-        Some(cores) if cores.is_empty() => Err(table.wrong_at("host_cores", remedy)),
+    match table.wholes("host_cores", "a list of core numbers, such as [0, 1]")? {
+        Some(cores) if cores.is_empty() => Err(table.fault_at(
+            "host_cores",
+            "`host_cores` is an empty list, and the host needs a core",
+            "name one or more, such as [0, 1], or leave the key out for all of them",
+        )),
         cores => Ok(cores),
     }
 }

@@ -4,7 +4,7 @@ use super::Loader;
 use crate::Error;
 use crate::batch::Batch;
 use crate::clock::{self, monotonic_ns};
-use crate::collective::{CollectiveError, Turn};
+use crate::collective::{CollectiveError, Signs, Turn};
 use crate::config::LoaderConfig;
 use crate::cores::Bound;
 use crate::driver::{Driver, HostTask, Run, RunSetup, Step};
@@ -30,6 +30,10 @@ pub struct Epoch<'l> {
     errors: u64,
     cpu_before_ns: u64,
     is_ended: bool,
+    /// What the other ranks hear of this one while it comes to no decision.
+    signs: Signs,
+    /// A long wait was told.
+    has_told: bool,
     _bound: Option<Bound>,
 }
 
@@ -44,6 +48,7 @@ impl<'l> Epoch<'l> {
         let cpu_before_ns = clock::process_cpu_ns();
         let epoch = setup.epoch;
         let serial = loader.driver.begin(setup)?;
+        let signs = Signs::new(&loader.config);
         Ok(Self {
             loader,
             epoch,
@@ -52,6 +57,8 @@ impl<'l> Epoch<'l> {
             errors: 0,
             cpu_before_ns,
             is_ended: false,
+            signs,
+            has_told: false,
             _bound: bound,
         })
     }
@@ -61,11 +68,13 @@ impl<'l> Epoch<'l> {
     /// A call says that the step on the batch before has ended. With no workers it may prepare the
     /// batch in this thread.
     pub fn next_batch(&mut self) -> Result<Option<Batch>, Error> {
-        let since_ns = monotonic_ns();
+        let (since_ns, since) = (monotonic_ns(), Instant::now());
+        let mut tell_due = self.tell_due(since);
         let driver = Arc::clone(&self.loader.driver);
         let _awaiting = driver.step_ended();
         loop {
-            match driver.next_step(self.loader.own.is_some())? {
+            let due = [self.signs.due(), tell_due].into_iter().flatten().min();
+            match driver.next_step(self.loader.own.is_some(), due)? {
                 Step::Consume(batch, source, ready) => {
                     if let Err(error) = self.settle(batch.0, &ready.contents.mended) {
                         driver.fail(self.serial, error);
@@ -77,15 +86,42 @@ impl<'l> Epoch<'l> {
                 }
                 Step::Prepare(batch) => {
                     let (serial, epoch) = (self.serial, self.epoch);
-                    let own = self.loader.own.as_mut();
+                    let (own, signs) = (self.loader.own.as_mut(), &mut self.signs);
                     let alarm = Alarm { driver: &driver, serial };
-                    own.expect("only a loader without workers is told to prepare")
-                        .work(HostTask { serial, epoch, batch }, &driver);
+                    let task = HostTask { serial, epoch, batch };
+                    own.expect("only a loader without workers is told to prepare").work(
+                        task,
+                        &driver,
+                        &mut || signs.at_work(),
+                    );
                     drop(alarm);
                 }
                 Step::Agree(proposal) => self.agree(&driver, proposal),
+                Step::AtWork => {
+                    self.signs.at_work();
+                    if tell_due.is_some_and(|due| Instant::now() >= due) {
+                        self.tell_long_wait(&driver, since.elapsed());
+                        // Where it waits for no device, it may later on.
+                        tell_due = self.tell_due(Instant::now());
+                    }
+                }
                 Step::Done => return Ok(None),
             }
+        }
+    }
+
+    /// When it is to be told that a batch is waited for since then; `None`: nobody wants to know.
+    fn tell_due(&self, since: Instant) -> Option<Instant> {
+        let notify = self.loader.config.notify.as_ref().filter(|_| !self.has_told)?;
+        since.checked_add(notify.after)
+    }
+
+    /// Tells, once, that the consumer has waited so long, if that is for a device.
+    fn tell_long_wait(&mut self, driver: &Driver, waited: Duration) {
+        let Some(text) = driver.note_long_wait(waited) else { return };
+        self.has_told = true;
+        if let Some(notify) = &self.loader.config.notify {
+            notify.tell(&text);
         }
     }
 

@@ -4,10 +4,11 @@ use crate::support::device::{Behaviour, FakeDevice, Fault};
 use crate::support::{Seen, config, consume, dataset_in_parts, sorted};
 use meetpoint_host::stats::EpochStats;
 use meetpoint_host::verify::{Reference, Verdict, verify};
-use meetpoint_host::{DeviceSource, Loader, LoaderConfig, SpoolConfig, SpoolKind};
+use meetpoint_host::{DeviceSource, Loader, LoaderConfig, Notify, SpoolConfig, SpoolKind};
 use meetpoint_prepare::Job;
 use meetpoint_scheduler::{Goal, Level, Order, Split, Strategy, Tail};
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 const MTE: Strategy = Strategy::Mte { split: Split::Fixed(8), tail: Tail::Descending };
@@ -243,4 +244,28 @@ fn a_device_of_several_that_cannot_be_used_is_named() {
     config.devices[1] = DeviceSource::Connect { socket: "/no/such/socket".into() };
     let error = Loader::open(config).unwrap_err().to_string();
     assert!(error.starts_with("device 1: no device answers at /no/such/socket"), "{error}");
+}
+
+/// A wait that lasts is told while it lasts, once an epoch, and stands in its events.
+#[test]
+fn a_long_wait_for_a_device_is_told_at_once_with_its_reason() {
+    let folder = dataset_in_parts(16, 2);
+    let pause = Duration::from_millis(200);
+    let slow = FakeDevice::start(Behaviour { pause, ..Behaviour::default() });
+    let told = Arc::new(Mutex::new(Vec::new()));
+    for (strategy, expected) in [(Strategy::DeviceOnly, 2), (Strategy::HostOnly, 0)] {
+        let mut config = with_devices(folder.path(), &[&slow], strategy);
+        let kept = Arc::clone(&told);
+        config.notify = Some(Notify::new(Duration::from_millis(10), move |text| {
+            kept.lock().unwrap().push(text.to_owned());
+        }));
+        let runs = run(config, 2);
+        let told = std::mem::take(&mut *told.lock().unwrap());
+        assert_eq!(told.len(), expected, "{told:?}");
+        for (text, stats) in told.iter().zip(&runs) {
+            let words = ["the next batch is waited for since", "it is with the device, "];
+            assert!(words.iter().all(|words| text.contains(words)), "{text}");
+            assert!(stats.events.iter().any(|event| event.text == *text), "{text}");
+        }
+    }
 }

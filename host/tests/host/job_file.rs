@@ -275,7 +275,7 @@ fn values_of_the_wrong_kind_or_range_are_refused_where_they_stand() {
         ("batch_size = 1\nmemory_budget = \"512\"", "such as \"512MiB\""),
         ("batch_size = 1\nstrategy = \"fastest\"", "one of \"host-only\""),
         ("batch_size = 1\nstall_timeout = \"0s\"", "longer than nothing"),
-        ("batch_size = 1\nhost_cores = []", "a list of core numbers"),
+        ("batch_size = 1\nhost_cores = []", "an empty list, and the host needs a core"),
         ("batch_size = 1\nhost_cores = [0, -1]", "a list of core numbers"),
         ("batch_size = 1\nengine = \"fast\"", "one of \"auto\""),
         ("batch_size = 1\n[device]\ncpu_ratio = 0.0", "above 0 and at most 1"),

@@ -125,6 +125,25 @@ fn a_device_that_dies_at_one_rank_costs_no_batch_and_no_rank() {
     }
 }
 
+/// A rank that waits for its device is heard of meanwhile, so that no other gives it up, however
+/// long devices are waited for and however often they stall.
+#[test]
+fn a_rank_that_waits_for_its_device_longer_than_ranks_wait_for_each_other_is_not_given_up() {
+    let folder = dataset_in_parts(40, 2);
+    let devices = devices(2, |rank| Behaviour {
+        faults: if rank == 1 { vec![(3, Fault::Hang)] } else { vec![] },
+        ..Behaviour::default()
+    });
+    let mut config = ranks_config(folder.path(), Strategy::DeviceOnly, 2);
+    config.rank_timeout = Duration::from_secs(2);
+    config.stall_timeout = Duration::from_secs(5);
+    let conductor = Ranks { devices: &devices, consumed: AtomicU32::new(0) };
+    let outcomes = group::run(&config, 1, &conductor).unwrap();
+    let stalls = |rank: &RankOutcome| rank.epochs[0].schedule.devices[0].stalls;
+    assert_eq!(outcomes.iter().map(stalls).collect::<Vec<_>>(), [0, 1]);
+    judge(config.strategy, &outcomes, 1);
+}
+
 #[test]
 fn a_rank_that_never_comes_is_named() {
     let folder = dataset_in_parts(80, 2);

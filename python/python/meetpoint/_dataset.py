@@ -6,6 +6,10 @@ import os
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Union, overload
 
 from . import _native
+from ._arguments import flag, items, text
+from ._arguments import path as given_path
+from ._closing import Closing
+from .errors import ClosedError
 
 __all__ = ["Columns", "Dataset", "Sample", "open"]
 
@@ -27,22 +31,35 @@ class Sample(NamedTuple):
         return f"Sample({self.number}, {self.key!r}, <{size} bytes>, label={self.label})"
 
 
-class Dataset(Sequence[Sample]):
+class Dataset(Closing, Sequence[Sample]):
     """A packed dataset, opened for reading: a sequence of samples, and a mapping from keys.
 
     Opening reads the manifest and the footers of the parts, no samples. Reads are checked against
-    the checksums that the dataset holds.
+    the checksums that the dataset holds. It may be closed, by a ``with`` block too; one that
+    nobody holds any more is.
     """
 
     def __init__(
         self, path: Union[str, "os.PathLike[str]"], *, mapped: bool = False
     ) -> None:
-        self._native = _native.Dataset(os.fspath(path), mapped=mapped)
+        opened = _native.Dataset(given_path("path", path), mapped=flag("mapped", mapped))
+        self._opened: Optional[_native.Dataset] = opened
+        self._path = os.fspath(opened.path)
+
+    @property
+    def _native(self) -> _native.Dataset:
+        if self._opened is None:
+            raise ClosedError(f"the dataset {self._path!r} was closed; open it again")
+        return self._opened
+
+    def close(self) -> None:
+        """Lets go of its files, and of their map. Samples and columns that were given stay good."""
+        self._opened = None
 
     @property
     def path(self) -> str:
         """Its folder."""
-        return os.fspath(self._native.path)
+        return self._path
 
     @property
     def label_names(self) -> List[str]:
@@ -125,7 +142,8 @@ class Dataset(Sequence[Sample]):
 
         :raises SettingError: a column that there is not.
         """
-        return Columns(self._native, list(columns))
+        given = [columns] if isinstance(columns, str) else items("columns", columns, "names")
+        return Columns(self._native, [text("columns", name) for name in given])
 
     def __arrow_c_stream__(self, requested_schema: Optional[object] = None) -> Any:
         """All columns but the content, as an Arrow stream: ``pyarrow.table(dataset)``."""
@@ -134,7 +152,8 @@ class Dataset(Sequence[Sample]):
         return self.select(names).__arrow_c_stream__(requested_schema)
 
     def __repr__(self) -> str:
-        return f"meetpoint.open({self.path!r})  # {len(self)} samples"
+        state = "closed" if self._opened is None else f"{len(self)} samples"
+        return f"meetpoint.open({self.path!r})  # {state}"
 
 
 class Columns:
@@ -179,7 +198,7 @@ class _View(Sequence[Sample]):
 
 
 def open(path: Union[str, "os.PathLike[str]"], *, mapped: bool = False) -> Dataset:
-    """Opens a packed dataset.
+    """Opens a packed dataset, to be closed by a ``with`` block or with the last name for it.
 
     :param mapped: read through a memory map of its parts, which is about twice as fast where they
         are in the page cache. Only where nobody shortens a part meanwhile (no command of

@@ -8,7 +8,7 @@ from ._arguments import U64, flag, items, number, text, whole
 from ._program import own_command
 from .errors import SettingError
 
-__all__ = ["Device", "Emulated", "sources"]
+__all__ = ["Device", "Devices", "Emulated", "sources"]
 
 # Limits of `meetpoint device serve`.
 _CPU_RATIO_MIN = 0.001
@@ -68,10 +68,11 @@ class Emulated(NamedTuple):
         return command
 
 
-Device = Union[str, Emulated, None]
+Device = Union[str, Emulated]
+Devices = Union[Device, Sequence[Device], None]
 
 
-def sources(device: Union[Device, Sequence[Device]]) -> Tuple[List[str], List[List[str]]]:
+def sources(device: Devices) -> Tuple[List[str], List[List[str]]]:
     """Sockets to connect to, and commands that start devices."""
     is_several = isinstance(device, (list, tuple)) and not isinstance(device, Emulated)
     several: Any = device if is_several else [device]
@@ -85,9 +86,14 @@ def sources(device: Union[Device, Sequence[Device]]) -> Tuple[List[str], List[Li
             commands.append(Emulated().command())
         elif isinstance(one, str) and one.startswith("unix:"):
             sockets.append(one[len("unix:") :])
+        elif is_several:
+            raise SettingError(
+                f'device holds {one!r}; a list of devices takes "emulated", '
+                'meetpoint.Emulated(...) and "unix:PATH"; for the host alone give device=None'
+            )
         elif one is not None:
             raise SettingError(
                 f'device is {one!r}; it takes None, "emulated", meetpoint.Emulated(...), '
-                '"unix:PATH", or a list of those'
+                '"unix:PATH", or a list of devices'
             )
     return sockets, commands

@@ -22,8 +22,13 @@ TOKEN = "MEETPOINT_RENDEZVOUS_TOKEN"
 _TOKEN_BYTES = 32
 
 
-def ranks(rank: Optional[int], world_size: Optional[int]) -> Tuple[int, int]:
-    """Which rank this is, of how many: as given, or as torch.distributed says."""
+def ranks(
+    rank: Optional[int], world_size: Optional[int], rendezvous: Optional[str]
+) -> Tuple[int, int]:
+    """Which rank this is, of how many: as given, or as torch.distributed says.
+
+    :raises SettingError: one without the other, or a place to meet with nobody.
+    """
     if (rank is None) != (world_size is None):
         raise SettingError("rank and world_size belong together; give both or neither")
     if rank is not None and world_size is not None:
@@ -31,6 +36,11 @@ def ranks(rank: Optional[int], world_size: Optional[int]) -> Tuple[int, int]:
     distributed = _distributed()
     if distributed is not None:
         return int(distributed.get_rank()), int(distributed.get_world_size())
+    if rendezvous is not None:
+        raise SettingError(
+            f"rendezvous is {rendezvous!r}, but there are no ranks that could meet there; give "
+            "rank and world_size as well, or leave it out"
+        )
     return 0, 1
 
 

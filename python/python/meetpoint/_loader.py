@@ -7,7 +7,6 @@ import os
 import warnings
 import weakref
 from collections import deque
-from types import TracebackType
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -19,16 +18,16 @@ from typing import (
     Optional,
     Sequence,
     Tuple,
-    Type,
     Union,
 )
 
 from . import _arguments, _devices, _distributed, _native, _output
 from ._arguments import U64, Recipe, path_or_none, seconds, text, whole, whole_or_none
+from ._closing import Closing
 from ._damage import DamagedSample, OnError
-from ._devices import Device
+from ._devices import Devices
 from ._state import Position, position_of
-from .errors import DeviceWarning
+from .errors import DamageWarning, DeviceWarning
 from .transforms import Compose
 
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ _LOSSES = ("was lost", "no more work", "published nothing in time")
 _open_loaders: "weakref.WeakSet[Loader]" = weakref.WeakSet()
 
 
-class Loader:
+class Loader(Closing):
     """Batches of a packed dataset, epoch after epoch.
 
     Iterating gives ``(images, labels)`` for every batch of an epoch: ``images`` has the shape
@@ -84,15 +83,16 @@ class Loader:
     :param rendezvous: where ranks with devices meet, to agree on the source of every step:
         ``"unix:PATH"`` (one machine) or ``"tcp:HOST:PORT"`` of rank 0, the same for all. Without,
         ``torch.distributed`` introduces them to each other.
-    :param rank_timeout: seconds that ranks wait for each other. One whose process ends is noticed
-        at once.
+    :param rank_timeout: seconds that ranks wait for one that gives no sign of life, as one that
+        prepares a batch or waits for its devices does. One whose process ends is noticed at once.
     :param output: ``"numpy"``, ``"torch"``, ``"jax"``, or ``"dlpack"``: tensors that any library
         takes with its ``from_dlpack``. Nothing is copied, but with torch's ``pin_memory=True``
         where torch finds CUDA: then every batch is copied into pinned memory.
     :param columns: some of ``"image"``, ``"label"``, ``"sample"`` (number in the dataset) and
         ``"key"``; iterating then gives dictionaries of these.
     :param on_error: what is done about a sample that does not read or decode: ``"raise"``,
-        ``"skip"`` (its batch is shorter, and left out where nothing is left of it), ``"replace"``
+        ``"skip"`` (its batch is shorter, and left out where nothing is left of it; an epoch of
+        which nothing is left is a :class:`DamageWarning`), ``"replace"``
         (another sample takes its place, the same one whoever prepares the batch), or a function
         that is given a :class:`DamagedSample` and gives one of these words. It is called on a
         thread of the loader, each time that such a sample is met; several may call it at a time.
@@ -120,7 +120,7 @@ class Loader:
         strategy: str = "auto",
         order: str = "any",
         window: Optional[int] = None,
-        device: Union[Device, Sequence[Device]] = None,
+        device: Devices = None,
         workers: Optional[int] = None,
         prefetch: Optional[int] = None,
         memory_budget: int = 512 << 20,
@@ -161,7 +161,7 @@ class Loader:
         self._columns = _arguments.column_names(columns)
         self._recipe = _arguments.compose(recipe)
         sockets, commands = _devices.sources(device)
-        rank, world_size = _distributed.ranks(rank, world_size)
+        rank, world_size = _distributed.ranks(rank, world_size, rendezvous)
         has_devices = bool(sockets or commands)
         if strategy == "auto" and not has_devices:
             strategy = "host-only"
@@ -432,7 +432,7 @@ class Loader:
         """
         from ._observe import Energy
 
-        return Energy(self._native, None if power is None else os.fspath(power))
+        return Energy(self._native, path_or_none("power", power))
 
     def trace(self, path: Union[str, "os.PathLike[str]"]) -> int:
         """Writes the last four epochs that ended as a trace for ui.perfetto.dev or Chrome.
@@ -442,8 +442,9 @@ class Loader:
         are, and the file says how many are not.
 
         :returns: events written.
+        :raises SettingError: ``path`` is none.
         """
-        events, _ = self._native.write_trace(os.fspath(path))
+        events, _ = self._native.write_trace(_arguments.path("path", path))
         return events
 
     def metrics(self) -> str:
@@ -455,6 +456,7 @@ class Loader:
 
         :param port: 0 for any that is free; the server says which.
         :param host: address to listen on; only this machine can ask where nothing is given.
+        :raises SettingError: it cannot listen there.
         """
         from ._observe import MetricsServer
 
@@ -501,17 +503,6 @@ class Loader:
         if self._exporter is not None:
             self._exporter._warn()
 
-    def __enter__(self) -> "Loader":
-        return self
-
-    def __exit__(
-        self,
-        kind: Optional[Type[BaseException]],
-        error: Optional[BaseException],
-        trace: Optional[TracebackType],
-    ) -> None:
-        self.close()
-
     def __reduce__(self) -> Tuple[Any, ...]:
         return (_rebuild, (self._arguments, self.state_dict()))
 
@@ -530,6 +521,8 @@ class _Iterator(Iterator[Any]):
         self._position = position
         self._warned = False
         self._left = len(loader) - len(position)
+        self._begun_with = self._left
+        self._is_empty = True
 
     def __iter__(self) -> "_Iterator":
         return self
@@ -549,6 +542,8 @@ class _Iterator(Iterator[Any]):
                 loader._exporter._warn()
             if batch is None:
                 self._loader = None
+                if self._is_empty and self._begun_with > self._left:
+                    warnings.warn(self._why_empty(), DamageWarning, stacklevel=2)
                 raise StopIteration
             self._left -= 1
             self._position.add(batch.index, self._native.rest_record)
@@ -557,7 +552,15 @@ class _Iterator(Iterator[Any]):
             loader._damaged.extend(damaged)
             # Every sample of it was left out.
             if len(batch) > 0:
+                self._is_empty = False
                 return loader._hand_over(batch)
+
+    def _why_empty(self) -> str:
+        return (
+            f"epoch {self._position.epoch} gave nothing: every sample of its batches is damaged "
+            "and was left out; loader.errors() names them, and `meetpoint verify` finds what is "
+            "wrong with the dataset"
+        )
 
     def _close(self) -> None:
         if self._loader is not None and self._serial is not None:

@@ -11,7 +11,8 @@ from types import TracebackType
 from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Type
 
 from . import _native
-from ._arguments import seconds, text_or_none
+from ._arguments import seconds, text, text_or_none, whole
+from ._closing import Closing
 from .errors import ClosedError, MetricsWarning, SettingError
 
 __all__ = [
@@ -23,6 +24,8 @@ __all__ = [
     "MetricsServer",
     "Replay",
 ]
+
+_PORT_MAX = 65535
 
 
 class Ceiling(NamedTuple):
@@ -192,16 +195,18 @@ class Energy:
         return "\n".join(lines)
 
 
-class MetricsServer:
+class MetricsServer(Closing):
     """Answers ``GET /metrics`` with a loader's metrics, on a thread of its own, until closed."""
 
-    def __init__(self, text: Callable[[], str], host: str, port: int) -> None:
+    def __init__(self, metrics: Callable[[], str], host: str, port: int) -> None:
+        host, port = text("host", host), whole("port", port, _PORT_MAX)
+
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:  # noqa: N802
                 if self.path.split("?")[0] != "/metrics":
                     self.send_error(404, "the metrics are at /metrics")
                     return
-                body = text().encode()
+                body = metrics().encode()
                 self.send_response(200)
                 kind = "application/openmetrics-text; version=1.0.0; charset=utf-8"
                 self.send_header("Content-Type", kind)
@@ -212,7 +217,13 @@ class MetricsServer:
             def log_message(self, format: str, *args: Any) -> None:
                 """Scrapes are not told."""
 
-        self._server = ThreadingHTTPServer((host, port), Handler)
+        try:
+            self._server = ThreadingHTTPServer((host, port), Handler)
+        except (OSError, UnicodeError) as error:
+            raise SettingError(
+                f"metrics cannot be served at {host!r}, port {port} ({error}); give an address of "
+                "this machine, and another port, or 0 for any that is free"
+            ) from error
         self._server.daemon_threads = True
         thread = threading.Thread(
             target=self._server.serve_forever, name="meetpoint-metrics", daemon=True
@@ -229,19 +240,8 @@ class MetricsServer:
         self._server.shutdown()
         self._server.server_close()
 
-    def __enter__(self) -> "MetricsServer":
-        return self
 
-    def __exit__(
-        self,
-        kind: Optional[Type[BaseException]],
-        error: Optional[BaseException],
-        trace: Optional[TracebackType],
-    ) -> None:
-        self.close()
-
-
-class MetricsExporter:
+class MetricsExporter(Closing):
     """Sends a loader's metrics to an OpenTelemetry collector, on a thread of its own, until closed.
 
     Training never waits for the collector; the first export that fails is a
@@ -297,14 +297,3 @@ class MetricsExporter:
         failure = self._native.take_failure()
         if failure is not None:
             warnings.warn(failure, MetricsWarning, stacklevel=3)
-
-    def __enter__(self) -> "MetricsExporter":
-        return self
-
-    def __exit__(
-        self,
-        kind: Optional[Type[BaseException]],
-        error: Optional[BaseException],
-        trace: Optional[TracebackType],
-    ) -> None:
-        self.close()

@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import List, Optional, Sequence, Type, Union
 
 from . import _native
+from ._arguments import path as given_path
 from .errors import PackError
 
 __all__ = ["Writer"]
@@ -39,7 +40,7 @@ class Writer:
         force: bool = False,
         part_bytes: int = 256 << 20,
     ) -> None:
-        self._native = _native.Writer(os.fspath(path), force=force, part_bytes=part_bytes)
+        self._native = _native.Writer(given_path("path", path), force=force, part_bytes=part_bytes)
         self._labels: List[str] = list(labels or [])
         self._are_fixed = labels is not None
         self._places = {name: place for place, name in enumerate(self._labels)}

@@ -19,8 +19,9 @@ message.
     ├── RankError             ranks that came to no decision
     ├── StorageError          also an OSError: blocks that cannot be read or memory not had
     ├── ForkError             also a RuntimeError: a loader used in a forked child
-    └── ClosedError           also a RuntimeError: a loader that was closed, an epoch that ended
+    └── ClosedError           also a RuntimeError: what was closed, an epoch that ended
 
+    DamageWarning             nothing is left of an epoch, all of whose samples are damaged
     DeviceWarning             a device was lost or fell silent; the host does its part
     MetricsWarning            metrics did not reach their collector
 """
@@ -33,6 +34,7 @@ __all__ = [
     "BudgetError",
     "ClosedError",
     "DamageLimitError",
+    "DamageWarning",
     "DatasetError",
     "DeviceError",
     "DeviceWarning",
@@ -123,7 +125,11 @@ class ForkError(MeetpointError, RuntimeError):
 
 
 class ClosedError(MeetpointError, RuntimeError):
-    """A loader that was closed, or an iteration that another one ended."""
+    """A loader or dataset that was closed, or an iteration that another one ended."""
+
+
+class DamageWarning(UserWarning):
+    """All samples of an epoch are damaged and were left out, so nothing came of it."""
 
 
 class DeviceWarning(UserWarning):

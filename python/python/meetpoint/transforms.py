@@ -238,9 +238,21 @@ class Compose:
 
     @classmethod
     def load(cls, path: Union[str, "os.PathLike[str]"]) -> Compose:
-        """Reads a recipe file."""
-        with open(path, encoding="utf-8") as file:
-            return cls.from_toml(file.read())
+        """Reads a recipe file.
+
+        :raises RecipeError: there is none that can be read, or it is no recipe.
+        """
+        try:
+            with open(path, encoding="utf-8") as file:
+                text = file.read()
+        except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", None) or str(error)
+            raise RecipeError(
+                f"recipe {os.fspath(path)!r} cannot be read ({why}); give the path of a recipe "
+                "file, or transforms",
+                file=os.fsdecode(path),
+            ) from error
+        return cls.from_toml(text)
 
     def to_toml(self) -> str:
         """As a recipe file, every default spelled out."""

@@ -297,6 +297,12 @@ impl Epoch {
         None
     }
 
+    /// The device that holds up the accelerator, if one does.
+    pub fn device_waited_for(&mut self) -> Option<DeviceId> {
+        let next = self.plan.next(&self.board);
+        self.waited_for(next)
+    }
+
     /// Nobody has the next batch yet: asking the host for it may leave it to a device (the switch
     /// of `mte-feedback`), which then is to be waited for no longer than allowed.
     pub(crate) fn guard_looks_again(&self, next: Next) -> Option<Time> {

@@ -69,6 +69,14 @@ impl Epoch {
         }
     }
 
+    /// Whether batches are under way that nobody has finished: claimed by the host or a device, or
+    /// being fetched. Whoever waits for one of these does not wait for nothing, nor for ever: each
+    /// has a limit of its own.
+    pub fn is_at_work(&self) -> bool {
+        let ledger = &self.board.ledger;
+        ledger.host_working() + ledger.device_claimed() + self.board.fetching > 0
+    }
+
     /// What a device came to so far; `None` for one that is not there.
     pub fn device_summary(&self, device: DeviceId) -> Option<DeviceSummary> {
         let device = self.board.devices.get(usize::from(device.0))?;

@@ -109,6 +109,9 @@ impl Ordered {
     /// The shares are in the layout: from here on the order is known to its end.
     pub(super) fn begin_fixed(&mut self, board: &mut Board, pattern: Pattern) {
         self.fixed = true;
+        // Another batch may be next in this order; the host's place is not to be taken by one that
+        // comes later.
+        self.given = None;
         self.layout.pattern = pattern;
         self.layout.total = self.layout.shares.iter().sum();
         for cursor in [&mut self.consume, &mut self.ahead, &mut self.fetch] {
@@ -247,11 +250,16 @@ impl Ordered {
         }
     }
 
-    /// Whether ranks agreed to leave something to devices that comes before a batch.
+    /// Whether ranks agreed to leave something to devices that comes before a batch. Where devices
+    /// are given nothing any more, the host prepares what is left of it.
     fn leaves_before(&self, board: &Board, batch: BatchIndex) -> bool {
-        let consumed = board.ledger.consumed();
-        let windows = self.layout.windows.filter(|_| board.grants_allowed);
-        windows.is_some_and(|windows| windows.leave_any(consumed, batch.0))
+        let (consumed, parts) = (board.ledger.consumed(), &board.ledger.parts);
+        match &self.layout.windows {
+            None => false,
+            Some(windows) if board.grants_allowed => windows.leave_any(consumed, batch.0),
+            Some(_) if parts.len() > LOOKED_AT => parts.untouched() > 0,
+            Some(_) => (0..parts.len()).any(|part| parts.any_untouched_below(part, batch)),
+        }
     }
 
     pub(super) fn grant(&mut self, board: &Board, device: DeviceId) -> Grant {

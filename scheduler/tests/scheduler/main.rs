@@ -6,4 +6,5 @@ mod examples;
 mod never_slower;
 mod picks;
 mod properties;
+mod ranks;
 mod reuse;

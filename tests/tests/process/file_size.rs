@@ -1,6 +1,7 @@
 //! A limit of file sizes, and what is kept where a dataset cannot be written to its end.
 
-use super::support::{Finished, command, finish, jpeg, pictures, program, run};
+use super::jobs::job;
+use super::support::{Finished, command, finish, jpeg, packed, pictures, program, run};
 use std::path::Path;
 use std::process::Command;
 
@@ -27,20 +28,50 @@ fn a_file_beyond_the_limit_is_named_with_it_and_nothing_is_left() {
     let folder = tempfile::tempdir().unwrap();
     pictures(folder.path(), 60);
     run(folder.path(), &["pack", "pictures", "there.set"]).success();
-    for (arguments, file) in [
-        (&["pack", "pictures", "to"][..], "part-00000.arrow"),
-        (&["index", "pictures", "to"], "part-00000.arrow"),
-        (&["unpack", "there.set", "to", "--to", "webdataset"], ".tar"),
-        (&["unpack", "there.set", "to", "--to", "mds"], ".mds"),
-        (&["convert", "pictures", "to", "--to", "parquet"], ".parquet"),
-        (&["convert", "pictures", "to", "--to", "datadings"], ".msgpack"),
-        (&["convert", "pictures", "to", "--to", "tfrecord"], ".tfrecord"),
-        (&["dataset", "shuffle", "there.set", "to"], "part-00000.arrow"),
+    const PART: &str = "raise it, or let files be smaller with --part-size\n";
+    const SHARD: &str = "raise it, or let files be smaller with --shard-size\n";
+    for (arguments, file, remedy) in [
+        (&["pack", "pictures", "to"][..], "part-00000.arrow", PART),
+        (&["index", "pictures", "to"], "part-00000.arrow", PART),
+        (&["unpack", "there.set", "to", "--to", "webdataset"], ".tar", SHARD),
+        (&["unpack", "there.set", "to", "--to", "mds"], ".mds", SHARD),
+        (&["unpack", "there.set", "to", "--to", "folder"], ".jpg", "raise it\n"),
+        (&["convert", "pictures", "to", "--to", "parquet"], ".parquet", SHARD),
+        (&["convert", "pictures", "to", "--to", "datadings"], ".msgpack", "raise it\n"),
+        (&["convert", "pictures", "to", "--to", "tfrecord"], ".tfrecord", SHARD),
+        (&["dataset", "shuffle", "there.set", "to"], "part-00000.arrow", PART),
     ] {
         let done = limited(folder.path(), 4, arguments);
-        done.refused(&["failed to write", file, "KiB (ulimit -f); raise it"]);
+        done.refused(&["failed to write", file, "KiB (ulimit -f); ", remedy]);
         assert_eq!(names(folder.path()), ["pictures", "there.set"], "{arguments:?}");
     }
+}
+
+/// More than is gathered before it is written, so that it fails while the table is made.
+#[test]
+fn a_long_table_that_does_not_fit_is_named_by_its_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = pictures(folder.path(), 2);
+    let long = jpeg(1, 1000, 1000);
+    for number in 0..(6 << 20) / long.len() {
+        std::fs::write(source.join(format!("cat/long-{number}.jpg")), &long).unwrap();
+    }
+    let done = limited(folder.path(), 3000, &["convert", "pictures", "to", "--to", "parquet"]);
+    done.refused(&["failed to write", "data-00000.parquet", "--shard-size"]);
+    assert_eq!(names(folder.path()), ["pictures"]);
+}
+
+#[test]
+fn a_report_that_cannot_be_written_leaves_no_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    packed(folder.path(), 8);
+    std::fs::write(folder.path().join("job.toml"), job("host-only", 0, "")).unwrap();
+    let running = ["run", "job.toml", "--report", "out/deep"];
+    limited(folder.path(), 2, &running).refused(&["could not be written to out/deep", "--report"]);
+    assert_eq!(names(folder.path()), ["job.toml", "pictures", "small.set"]);
+    std::fs::create_dir(folder.path().join("out")).unwrap();
+    limited(folder.path(), 2, &running).refused(&["could not be written to out/deep"]);
+    assert_eq!(names(&folder.path().join("out")), [""; 0], "what was there stays");
 }
 
 /// Small parts, and a last one that is longer than the limit.

@@ -25,10 +25,15 @@ fn host_and_device_prepare_its_batches_and_a_change_is_refused_by_both_names() {
     let found = run(folder.path(), &["verify", "small.set"]);
     assert_eq!(found.code(), Some(1), "{found:?}");
     assert!(found.stdout.contains("cat/4.jpg"), "{found:?}");
+    assert!(found.stdout.contains("row 2, key cat/4.jpg: changed since it was"), "{found:?}");
     assert!(found.stdout.contains("it has 12 bytes, had"), "{found:?}");
     std::fs::write(folder.path().join("job.toml"), job("host-only", 0, "")).unwrap();
     run(folder.path(), &["run", "job.toml"])
         .refused(&["cat/4.jpg", "changed since it was indexed"]);
+    std::fs::remove_file(source.join("dog/1.jpg")).unwrap();
+    let found = run(folder.path(), &["verify", "small.set"]);
+    assert!(found.stdout.contains("key dog/1.jpg: "), "{found:?}");
+    assert!(found.stdout.contains("DAMAGED in 2 places"), "{found:?}");
 }
 
 #[test]
@@ -110,6 +115,8 @@ fn samples_stay_in_shards_and_archives_and_a_changed_shard_is_refused_by_name() 
         let found = run(folder, &["verify", "there.set"]);
         assert_eq!(found.code(), Some(1), "{found:?}");
         assert!(found.stdout.contains(name) && found.stdout.contains("DAMAGED in 1 place"));
+        let samples = format!("it has {SAMPLES} samples, from row 0, key ");
+        assert!(found.stdout.contains(&samples), "{found:?}");
         run(folder, &["run", "job.toml"]).refused(&[name, "changed since it was indexed"]);
     }
 }

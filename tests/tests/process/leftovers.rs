@@ -60,6 +60,31 @@ fn a_killed_host_leaves_no_device_and_no_socket() {
     assert!(until(Duration::from_secs(5), || is_empty(&runtime)), "the socket stays");
 }
 
+/// Interrupted where it may be gone on with, a pack says what it keeps; else it keeps nothing.
+#[test]
+fn an_interrupted_pack_says_what_it_keeps_and_how_to_go_on() {
+    let folder = tempfile::tempdir().unwrap();
+    pictures(folder.path(), 600);
+    let packing = ["pack", "pictures", "to.set", "--resume", "--part-size", "20KiB"];
+    let host = command(folder.path(), &packing).spawn().unwrap();
+    let kept = folder.path().join("to.set.partial-0-0");
+    let (third, whole) = (kept.join("part-00003.arrow"), folder.path().join("to.set"));
+    let is_underway = || third.exists() || whole.exists();
+    assert!(until(Duration::from_secs(60), is_underway), "the pack comes to its third part");
+    kill_process(Pid::from_child(&host), Signal::INT).unwrap();
+    let done = finish(host);
+    // A pack that is over before it was seen is no failure of what is tested here.
+    if !whole.exists() {
+        assert_eq!(done.code(), Some(1), "{done:?}");
+        assert!(done.stderr.starts_with("interrupted; "), "{done:?}");
+        let words = "to.set.partial-0-0; the same command with --resume goes on from there\n";
+        assert!(done.stderr.contains(" whole part") && done.stderr.ends_with(words), "{done:?}");
+        let done = super::support::run(folder.path(), &packing).success();
+        assert!(done.stdout.contains("of the parts were there already"), "{done:?}");
+    }
+    super::support::run(folder.path(), &["verify", "to.set"]).success();
+}
+
 #[test]
 fn a_killed_pack_leaves_nothing_that_looks_like_a_dataset() {
     let folder = tempfile::tempdir().unwrap();

@@ -98,6 +98,7 @@ fn operations_that_cannot_be_done_are_refused() {
     for wrong in [
         &["dataset", "split", "small.set"][..],
         &["dataset", "split", "small.set", "a.set=0.8", "--by", "label", "--to", "x"],
+        &["dataset", "split", "small.set", "--by", "label", "--to", "x", "--stratify"],
         &["dataset", "split", "small.set", "a.set"],
         &["dataset", "merge", "small.set", "x.set"],
         &["dataset", "sample", "small.set", "x.set", "--fraction", "1.5"],

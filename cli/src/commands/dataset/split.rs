@@ -23,7 +23,7 @@ pub(super) struct Arguments {
     #[arg(value_name = "PATH=SHARE", value_delimiter = ',', value_parser = part)]
     parts: Vec<(PathBuf, Share)>,
     /// Split every label by these shares, not only all samples together.
-    #[arg(long, requires = "parts")]
+    #[arg(long, conflicts_with = "by")]
     stratify: bool,
     /// Seed of the draw.
     #[arg(long, default_value_t = 0, conflicts_with = "by")]

@@ -17,6 +17,9 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(5);
 /// How long somebody who came may take to say who he is.
 const HELLO_LIMIT: Duration = Duration::from_secs(2);
 
+/// How often a rank is told that others are waited for.
+const WAITS_EVERY: Duration = Duration::from_secs(1);
+
 /// The meeting, at rank 0.
 #[derive(Debug)]
 pub(super) struct Hub {
@@ -64,6 +67,10 @@ impl Hub {
         proposal: Proposal,
     ) -> Result<Agreement, CollectiveError> {
         self.threads.agree(turn, proposal)
+    }
+
+    pub(super) fn at_work(&self, rank: u32) {
+        self.threads.at_work(rank);
     }
 
     pub(super) fn leave(&self, rank: u32, epoch: u32, why: &str) {
@@ -203,19 +210,38 @@ fn serve(mut member: Member, threads: &Threads, stop: &StopHandle) {
         match message {
             Message::Turn { epoch, number, limit, proposal } => {
                 let turn = Turn { rank: member.rank, epoch, number, limit, stop };
-                let answer = threads.agree(&turn, Proposal::from_words(proposal));
+                let answer = agree(&member, threads, &turn, Proposal::from_words(proposal));
                 let answer = answer.map(Agreement::to_words);
                 let answer = Message::Answer { epoch, number, answer };
                 if send(&member.stream, &answer).is_err() {
                     break "its process ended".to_owned();
                 }
             }
+            Message::AtWork => threads.at_work(member.rank),
             Message::Leave { epoch, why } => threads.leave(member.rank, epoch, &why),
             Message::Bye { why } => break why,
             _ => break "it said what no rank says".to_owned(),
         }
     };
     threads.lose(member.rank, &why);
+}
+
+/// Takes a turn of another rank; tells it now and then that others are waited for.
+fn agree(
+    member: &Member,
+    threads: &Threads,
+    turn: &Turn<'_>,
+    proposal: Proposal,
+) -> Result<Agreement, CollectiveError> {
+    let mut told = Instant::now();
+    let mut meanwhile = || {
+        if told.elapsed() >= WAITS_EVERY {
+            told = Instant::now();
+            // Where it is gone, that is seen when it is to be answered.
+            let _ = send(&member.stream, &Message::Waits);
+        }
+    };
+    threads.agree_while(turn, proposal, &mut meanwhile)
 }
 
 /// Tells a rank that has no turn under way why rank 0 goes: which rank was lost first.

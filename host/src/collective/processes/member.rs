@@ -5,6 +5,7 @@ use super::message::{Hello, Incoming, Message, VERSION, send};
 use super::stream::Stream;
 use super::{CollectiveError, Meeting, Turn};
 use crate::StopHandle;
+use crate::collective::patience::Patience;
 use crate::stop::WAIT_SLICE;
 use meetpoint_scheduler::{Agreement, Proposal};
 use std::io;
@@ -87,13 +88,18 @@ impl Member {
         let message = Message::Turn { epoch, number, limit, proposal: proposal.to_words() };
         // Where rank 0 is gone, what it said last may still be there.
         let _ = send(&self.stream, &message);
-        let begun = Instant::now();
+        // Signs of rank 0, which knows how long it waits for whom.
+        let (mut patience, mut signs) = (Patience::new(&[0]), 0);
         loop {
-            return match receive(&self.stream, &mut incoming, begun, limit + GRACE, stop) {
+            return match incoming.receive(&self.stream) {
                 // To a turn that was not waited for any more.
                 Ok(Some(Message::Answer { epoch: of, number: at, .. }))
                     if (of, at) != (epoch, number) =>
                 {
+                    continue;
+                }
+                Ok(Some(Message::Waits)) => {
+                    signs += 1;
                     continue;
                 }
                 Ok(Some(Message::Answer { answer, .. })) => {
@@ -104,12 +110,21 @@ impl Member {
                 }
                 Ok(None) if stop.is_stopped() => Err(CollectiveError::Interrupted),
                 Ok(None) => {
+                    patience.look();
+                    if patience.silent(0, signs) < limit + GRACE {
+                        continue;
+                    }
                     let (ranks, waited) = (vec![0], limit);
                     Err(CollectiveError::Missing { ranks, epoch, number, waited })
                 }
                 Ok(Some(_)) | Err(_) => Err(gone()),
             };
         }
+    }
+
+    pub(super) fn at_work(&self) {
+        // Where rank 0 is gone, the next turn says so.
+        let _ = send(&self.stream, &Message::AtWork);
     }
 
     pub(super) fn leave(&self, epoch: u32, why: &str) {

@@ -9,7 +9,7 @@ use std::io::{self, Read, Write};
 use std::time::Duration;
 
 /// Changes when the messages do.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 
 /// Most bytes of a message.
 const MESSAGE_MAX: usize = 64 << 10;
@@ -26,6 +26,10 @@ pub(super) enum Message {
     Welcome,
     /// A rank's part in a decision.
     Turn { epoch: u32, number: u64, limit: Duration, proposal: [u64; Proposal::WORDS] },
+    /// The rank is at work, and will come to its turn.
+    AtWork,
+    /// Rank 0 waits for others in the turn of the rank that this is said to.
+    Waits,
     /// What all came to in a turn.
     Answer { epoch: u32, number: u64, answer: Result<[u64; Proposal::WORDS], CollectiveError> },
     /// The ranks do not meet, or rank 0 goes because one of them left.

@@ -145,6 +145,13 @@ impl Collective for Processes {
         }
     }
 
+    fn at_work(&self, rank: u32) {
+        match &self.end {
+            End::Hub(hub) => hub.at_work(rank),
+            End::Member(member) => member.at_work(),
+        }
+    }
+
     fn leave(&self, rank: u32, epoch: u32, why: &str) {
         match &self.end {
             End::Hub(hub) => hub.leave(rank, epoch, why),

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::thread::{ScopedJoinHandle, scope};
+use std::time::Instant;
 
 const LONG: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_millis(300);
@@ -91,6 +92,27 @@ fn a_rank_whose_process_ends_is_named_by_all_others() {
             assert!(again.contains(&format!("rank {gone} left")), "{again}");
         }
     }
+}
+
+/// The limit passes many times over while rank 1 is at work; each of its signs comes before rank 0
+/// can have waited so long.
+#[test]
+fn a_rank_that_is_at_work_is_waited_for_over_sockets_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let met = all(&unix(folder.path()), 2);
+    let stop = StopHandle::new();
+    let limit = Duration::from_secs(2);
+    let turn = |rank| Turn { rank, epoch: 3, number: 0, limit, stop: &stop };
+    scope(|scope| {
+        let waits = scope.spawn(|| met[0].agree(&turn(0), proposal(1)));
+        let works_until = Instant::now() + 2 * limit;
+        while Instant::now() < works_until {
+            met[1].at_work(1);
+            std::thread::sleep(limit / 100);
+        }
+        let agreed = met[1].agree(&turn(1), proposal(2));
+        assert_eq!([agreed, waits.join().unwrap()], [(); 2].map(|()| Ok(proposal(2).agreement())));
+    });
 }
 
 #[test]

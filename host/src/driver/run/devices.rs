@@ -175,6 +175,23 @@ impl Run {
         }
     }
 
+    /// The consumer has waited so long: notes that, and says it, where it waits for a device.
+    pub(in crate::driver) fn note_long_wait(&mut self, waited: Duration) -> Option<String> {
+        let device = self.scheduler.device_waited_for()?;
+        let name = &self.devices[usize::from(device.0)].name;
+        let summary = self.scheduler.device_summary(device).unwrap_or_default();
+        let pace = match Duration::from_nanos(summary.batch_ns) {
+            Duration::ZERO => "which has finished none so far".to_owned(),
+            each => format!("whose batches take {each:.1?} each"),
+        };
+        let text = format!(
+            "the next batch is waited for since {waited:.1?}: it is with {name}, {pace}; the \
+             strategy `auto` does not wait for a device that is too slow"
+        );
+        self.note(text.clone());
+        Some(text)
+    }
+
     /// A batch of a device has to be prepared by the host.
     fn note_failure(&mut self, number: usize, reason: &str, text: String) {
         if self.devices[number].is_news(reason) {

@@ -15,7 +15,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use device::Message;
-use meetpoint_scheduler::{Config, Outcome, Proposal, Source, Summary, Time};
+use meetpoint_scheduler::{Config, Epoch, Outcome, Proposal, Source, Summary, Time};
 pub(crate) use random::Random;
 use rank::Rank;
 
@@ -91,6 +91,11 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
+    /// Whether anything happens but that time passes.
+    fn is_busy(&self) -> bool {
+        self.events.iter().any(|Reverse((.., event))| *event != Event::Wake)
+    }
+
     pub(crate) fn post(&mut self, rank: usize, delay: u64, event: Event) {
         self.posted += 1;
         self.events.push(Reverse((self.now + delay, self.posted, rank, event)));
@@ -103,6 +108,9 @@ pub(crate) fn run(config: &Config, scenario: &Scenario) -> Run {
     runs.pop().expect("one rank gives one run")
 }
 
+/// Longest that nobody may do anything while batches are to be consumed.
+const IDLE_NS_MAX: u64 = 1_000_000;
+
 /// Runs one epoch of all ranks.
 pub(crate) fn run_ranks(ranks: &[(Config, Scenario)]) -> Vec<Run> {
     let mut clock = Clock::default();
@@ -113,19 +121,29 @@ pub(crate) fn run_ranks(ranks: &[(Config, Scenario)]) -> Vec<Run> {
         .map(|(number, (config, scenario))| Rank::new(number, config, scenario, &mut clock))
         .collect();
     let steps_max = 20_000 * ranks.len() as u64 + 500 * batches;
+    let mut idle_ns = 0;
     for _ in 0..steps_max {
         agree(&mut ranks, &mut clock);
         if ranks.iter().all(|rank| rank.finished) {
             let now = clock.now;
             return ranks.into_iter().map(|rank| rank.into_run(now)).collect();
         }
+        let is_busy = clock.is_busy();
         let Reverse((time, _, rank, event)) = clock.events.pop().expect("somebody is waited for");
+        idle_ns = if is_busy { 0 } else { idle_ns + (time - clock.now) };
+        assert!(idle_ns <= IDLE_NS_MAX, "nobody does anything, and {:?} wait", waiting(&ranks));
         clock.now = time;
         ranks[rank].happen(event, &mut clock);
         ranks[rank].poll(&mut clock);
     }
     let stuck = ranks.iter().map(|rank| (&rank.sequence, &rank.epoch));
     panic!("no end after {steps_max} steps: {:?}", stuck.collect::<Vec<_>>());
+}
+
+/// The ranks that hold up the others: what each has consumed, and what it knows.
+fn waiting(ranks: &[Rank]) -> Vec<(usize, &[u32], &Epoch)> {
+    let waiting = ranks.iter().filter(|rank| !rank.finished && rank.proposal.is_none());
+    waiting.map(|rank| (rank.number, &rank.sequence[..], &rank.epoch)).collect()
 }
 
 /// Once every rank has proposed, the proposals are combined, and all go on with the result.

@@ -11,7 +11,7 @@ use super::device::{Device, Message};
 use super::{Clock, Event, Random, Run, Scenario, is_device};
 
 pub(crate) struct Rank {
-    number: usize,
+    pub(crate) number: usize,
     scenario: Scenario,
     pub(crate) epoch: Epoch,
     random: Random,
@@ -184,6 +184,7 @@ impl Rank {
 
     /// Asks for decisions until nobody is told anything.
     pub(crate) fn poll(&mut self, clock: &mut Clock) {
+        let mut quiet_rounds = 0;
         loop {
             let before = clock.posted + self.sequence.len() as u64;
             for part in self.random.shuffled([0, 1, 2, 3]) {
@@ -197,7 +198,10 @@ impl Rank {
                     }
                 }
             }
-            if self.finished || before == clock.posted + self.sequence.len() as u64 {
+            // An answer to one may have changed what another is told: all are asked once more.
+            let is_quiet = before == clock.posted + self.sequence.len() as u64;
+            quiet_rounds = if is_quiet { quiet_rounds + 1 } else { 0 };
+            if self.finished || quiet_rounds == 2 {
                 break;
             }
         }
