@@ -1,5 +1,6 @@
 //! What can go wrong between a batch index and its tensor.
 
+use meetpoint_kernels::Error as PictureError;
 use meetpoint_storage::Error as StorageError;
 use std::path::PathBuf;
 
@@ -172,7 +173,7 @@ pub enum Error {
         /// Key.
         key: String,
         /// Cause.
-        source: meetpoint_kernels::Error,
+        source: PictureError,
     },
     /// Nothing sound was found for the place of a damaged sample.
     #[error(
@@ -222,6 +223,10 @@ impl Error {
         let (what, remedy) = match self {
             Self::ChecksumMismatch { got, expected, .. } => {
                 (format!("checksum is {got:#010x}, expected {expected:#010x}"), restore)
+            }
+            // Nothing fills in what a coefficient form lacks.
+            Self::Sample { source: source @ PictureError::Form(_), .. } => {
+                (source.to_string(), restore)
             }
             Self::Sample { source, .. } => (source.to_string(), repair),
             Self::ContentChecksum { got, expected, .. } => {

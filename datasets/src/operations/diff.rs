@@ -9,6 +9,7 @@ use crate::Error;
 use crate::jpeg::form_of;
 use crate::walk::threads;
 use arrow_array::RecordBatch;
+use meetpoint_format::dataset::Form;
 use meetpoint_prepare::{Dataset, original};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
@@ -273,7 +274,8 @@ impl<'a> Both<'a> {
         let right = read(self.right, pair.right, &right);
         Ok(match (left, right) {
             (Ok(left), Ok(right)) if left == right => Contents::Same,
-            (Ok(left), Ok(right)) if form_of(&left) != form_of(&right) => {
+            // Forms of the same kind may be of different versions.
+            (Ok(left), Ok(right)) if [&left, &right].iter().any(|it| form_of(it) != Form::Jpeg) => {
                 match (original(&left), original(&right)) {
                     (Ok(left), Ok(right)) if left == right => Contents::OtherForm,
                     _ => Contents::Changed("content".to_owned()),

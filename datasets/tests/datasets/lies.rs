@@ -107,7 +107,11 @@ fn samples_that_are_not_what_they_should_be_are_found_deeply() {
     let right = entry_points.row(0).unwrap().as_ref().to_vec();
     let form = meetpoint_kernels::jpeg::to_form(&file, meetpoint_kernels::jpeg::Form::Compact);
     let mut cut_form = form.unwrap();
+    let mut newer_form = cut_form.clone();
+    newer_form[8] = 3;
+    let newer = "is of version 3, and this program reads up to 2: a newer Meetpoint made it";
     cut_form.truncate(cut_form.len() / 2);
+    let cut_head = cut_form[..8].to_vec();
     let mut stale = right.clone();
     *stale.last_mut().unwrap() ^= 1;
     let other = jpeg(40, 40, 9);
@@ -118,6 +122,8 @@ fn samples_that_are_not_what_they_should_be_are_found_deeply() {
         (file.clone(), None, Form::Jpeg, "it has no entry points"),
         (b"no picture".to_vec(), None, Form::Jpeg, "not a picture"),
         (cut_form, None, Form::Compact, "pack again"),
+        (newer_form, None, Form::Compact, newer),
+        (cut_head, None, Form::Compact, "pack again"),
     ] {
         let bench = Bench::new();
         let samples = u64::from(entry_points.is_some());
@@ -137,6 +143,8 @@ fn samples_that_are_not_what_they_should_be_are_found_deeply() {
         let [problem] = &problems[..] else { panic!("{words}: {problems:?}") };
         assert_eq!(problem.place, Place::Row { row: 0, key: "a.jpg".to_owned() });
         assert!(problem.problem.contains(words), "{problem} does not say {words:?}");
+        // Nothing that does not come back from its form is taken for a file.
+        assert!(form == Form::Jpeg || bench.unpack().is_err());
     }
 }
 

@@ -52,12 +52,12 @@ pub fn from_form(stored: &[u8]) -> Result<Vec<u8>, Error> {
     assemble(&Skeleton::from_bytes(&skeleton)?, &coefficients)
 }
 
-/// Which form bytes have, by their first ones.
+/// Which form bytes have, by their first ones. What begins as a form is one, also where it is of a
+/// version that is not known or cut short: reading it says so, and it is no picture file.
 pub fn form_of(stored: &[u8]) -> Option<Form> {
     match stored.strip_prefix(&form::MAGIC)? {
-        [1 | 2, 0, ..] => Some(Form::Fast),
-        [1 | 2, 1, ..] => Some(Form::Compact),
-        _ => None,
+        [_, 0, ..] => Some(Form::Fast),
+        _ => Some(Form::Compact),
     }
 }
 

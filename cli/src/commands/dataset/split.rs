@@ -15,6 +15,8 @@ use std::path::PathBuf;
   meetpoint dataset split photos.set train.set=0.8 val.set=0.2 --stratify
   meetpoint dataset split photos.set a=8,b=1,c=1 --seed 7
   meetpoint dataset split photos.set --by fold --to folds")]
+#[command(override_usage = "meetpoint dataset split [OPTIONS] <DATASET> <PATH=SHARE>...
+       meetpoint dataset split [OPTIONS] <DATASET> --by <COLUMN> --to <FOLDER>")]
 #[command(group = clap::ArgGroup::new("how").required(true).args(["parts", "by"]))]
 pub(super) struct Arguments {
     /// Folder of the dataset.
@@ -22,7 +24,8 @@ pub(super) struct Arguments {
     /// The datasets to make, each with its share of all shares.
     #[arg(value_name = "PATH=SHARE", value_delimiter = ',', value_parser = part)]
     parts: Vec<(PathBuf, Share)>,
-    /// Split every label by these shares, not only all samples together.
+    /// Split every label by these shares, not only all samples together; not with --by, whose parts
+    /// have no shares.
     #[arg(long, conflicts_with = "by")]
     stratify: bool,
     /// Seed of the draw.

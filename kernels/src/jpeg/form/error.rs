@@ -12,6 +12,17 @@ pub enum FormError {
         /// What is wrong there.
         reason: &'static str,
     },
+    /// The stored bytes are of a later version of the layout.
+    #[error(
+        "the coefficient form is of version {version}, and this program reads up to {newest}: a \
+         newer Meetpoint made it, and reads it"
+    )]
+    Newer {
+        /// Their version.
+        version: u8,
+        /// The newest one that is known.
+        newest: u8,
+    },
     /// The frame is none that the form can hold, or the planes do not fit it.
     #[error("no coefficient form for this picture: {reason}")]
     Unfit {

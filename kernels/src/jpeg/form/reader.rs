@@ -198,14 +198,19 @@ pub(crate) fn size(bytes: &[u8]) -> Result<(u32, u32), FormError> {
     Ok((frame.width, frame.height))
 }
 
+/// The newest version of either layout.
+const NEWEST: u8 = 2;
+
 /// Version, layout and frame, with which all stored bytes begin.
 fn head(cursor: &mut Cursor<'_>) -> Result<(u8, Form, Frame), FormError> {
     if cursor.take(MAGIC.len())? != MAGIC {
         return Err(damaged(0, "it does not begin as a coefficient form"));
     }
     let version = cursor.byte()?;
-    if !(1..=2).contains(&version) {
-        return Err(damaged(cursor.at - 1, "an unknown version"));
+    match version {
+        0 => return Err(damaged(cursor.at - 1, "there is no version 0")),
+        1..=NEWEST => {}
+        _ => return Err(FormError::Newer { version, newest: NEWEST }),
     }
     let form = match cursor.byte()? {
         0 => Form::Fast,

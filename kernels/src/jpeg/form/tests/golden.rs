@@ -4,7 +4,7 @@ use super::rows::{fits, read, slice};
 use super::{FORMS, Look, Numbers, coefficients, frame};
 use crate::golden::{bytes, instruction_sets, sha256};
 use crate::jpeg::Coefficients;
-use crate::jpeg::form::{FormReader, Frame, pack, unpack_all};
+use crate::jpeg::form::{FormError, FormReader, Frame, pack, unpack_all};
 
 pub(super) const STORED: &str = include_str!("../../../../tests/golden/forms.txt");
 
@@ -69,6 +69,17 @@ fn both_forms_are_known_by_their_first_bytes_in_every_version() {
     for (before, words) in [STORED, STORED_V1].into_iter().flat_map(crate::golden::lines) {
         let form = crate::jpeg::form_of(&bytes(words[0]));
         assert_eq!(form.map(|form| format!("{form:?}")).as_deref(), Some(before[1]));
+    }
+}
+
+#[test]
+fn a_form_of_a_later_version_is_a_form_and_says_so() {
+    for (_, words) in crate::golden::lines(STORED) {
+        let mut stored = bytes(words[0]);
+        stored[8] = 3;
+        assert!(crate::jpeg::form_of(&stored).is_some());
+        let newer = FormError::Newer { version: 3, newest: 2 };
+        assert_eq!(unpack_all(&stored, crate::Cpu::Portable), Err(newer));
     }
 }
 
