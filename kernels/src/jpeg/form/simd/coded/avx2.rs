@@ -35,25 +35,14 @@ fn read_bmi2<const N: usize>(
     assert!(bytes.len() >= WORD_BYTES && out.len() >= contexts.len(), "there is room");
     let count = contexts.len() / (N * BETWEEN_LOADS);
     let furthest = lanes.0.iter().max().map_or(0, |place| place / 8);
+    let lists = (contexts.as_ptr(), out.as_mut_ptr());
     // SAFETY: there are so many whole steps. None takes eight bytes of a lane, and the last load
     // takes eight where it starts, so that those of the first case end within the bytes.
     unsafe {
         if furthest + WORD_BYTES * (count + 1) <= bytes.len() {
-            read_steps::<N, false>(
-                lanes,
-                bytes,
-                tables,
-                (contexts.as_ptr(), out.as_mut_ptr()),
-                count,
-            );
+            read_steps::<N, false>(lanes, bytes, tables, lists, count);
         } else {
-            read_steps::<N, true>(
-                lanes,
-                bytes,
-                tables,
-                (contexts.as_ptr(), out.as_mut_ptr()),
-                count,
-            );
+            read_steps::<N, true>(lanes, bytes, tables, lists, count);
         }
     }
     let read = count * N * BETWEEN_LOADS;
