@@ -69,8 +69,8 @@ type Samples = [__m512i; 4];
 /// Blocks of one value each.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 fn flat(table: &[i16; 64], blocks: &Group<'_>) -> Samples {
-    let samples = blocks.map(|block| i64::from(flat_sample(table, block)));
-    let [first, second, third, fourth] = samples.map(|sample| sample * 0x0101_0101_0101_0101);
+    let [first, second, third, fourth] =
+        blocks.map(|block| i64::from_ne_bytes([flat_sample(table, block); SIDE]));
     [_mm512_setr_epi64(first, second, third, fourth, first, second, third, fourth); 4]
 }
 
