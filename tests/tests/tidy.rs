@@ -94,3 +94,22 @@ fn an_untidy_source_is_found() {
     let literal = format!("//! What it is for.\n    \"{}\",\n", "x".repeat(100));
     assert_eq!(complaints("f.rs", &literal).len(), 0);
 }
+
+/// Crates that compute lengths and offsets from bytes that others wrote.
+const PARSERS: [&str; 4] =
+    ["meetpoint-datasets", "meetpoint-device", "meetpoint-format", "meetpoint-prepare"];
+
+#[test]
+fn crates_that_parse_check_for_overflow_in_release_builds() {
+    let manifest = std::fs::read_to_string(root().join("Cargo.toml")).expect("a manifest reads");
+    let section = manifest.split("[profile.release.package]").nth(1).expect("there is a section");
+    let lines: Vec<&str> = section.lines().take_while(|line| !line.starts_with('[')).collect();
+    for parser in PARSERS {
+        let is_checked = lines.iter().any(|line| {
+            line.split_once(" = ").is_some_and(|(name, settings)| {
+                name == parser && settings.contains("overflow-checks = true")
+            })
+        });
+        assert!(is_checked, "{parser} wraps around in release builds");
+    }
+}
