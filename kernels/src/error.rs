@@ -4,6 +4,14 @@
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
+    /// More scans or segments than any encoder writes: decoding could take very long.
+    #[error("JPEG has more than {limit} {what}; re-encode the picture")]
+    TooMany {
+        /// What there is too much of.
+        what: &'static str,
+        /// Most that are read.
+        limit: usize,
+    },
     /// The first bytes are of no known format.
     #[error("not a picture in a known format (JPEG, PNG, WebP, BMP, GIF, TIFF)")]
     UnknownFormat,

@@ -89,17 +89,17 @@ impl JpegDecoder {
             ([_, ..], OnError::Fail) => header.parse_known(file),
             _ => header.parse(file),
         };
-        self.is_damaged = parsed.is_err();
+        self.is_damaged = matches!(parsed, Err(Error::Decode { .. }));
         if header.frame.count > 0 {
             check_pixels(&header.frame)?;
         }
         let (frame, orientation) = match (parsed, on_error) {
             (Ok(()), _) => (header.frame, header.orientation),
-            (Err(error), OnError::Fail) => return Err(error),
-            (Err(_), OnError::Lenient) => {
+            (Err(Error::Decode { .. }), OnError::Lenient) => {
                 let lenient = Lenient::open(file)?;
                 (*lenient.frame(), lenient.orientation())
             }
+            (Err(error), _) => return Err(error),
         };
         self.orientation = orientation.unwrap_or(1);
         Ok((frame.width, frame.height))

@@ -39,8 +39,13 @@ pub(crate) mod code {
 }
 use code::*;
 
-/// Most scans of a file; encoders make about ten.
+/// Most scans of a file; encoders write about ten. Each one goes through the blocks of the whole
+/// picture, and may take next to no bytes.
 pub(crate) const SCANS_MAX: usize = 100;
+
+/// Most segments of a file: enough for the tables of [`SCANS_MAX`] scans, and for 256 MiB of
+/// metadata (ICC, XMP, previews) in segments half as long as the format allows.
+pub(crate) const SEGMENTS_MAX: usize = 8192 + 16 * SCANS_MAX;
 
 /// Zigzag position to natural order (T.81 Figure A.6).
 pub(crate) const NATURAL: [u8; 64] = [
@@ -119,7 +124,7 @@ pub(crate) struct Header {
     pub(crate) frame: Frame,
     /// Quantisation table of each component, as it stood when its first scan began.
     pub(crate) quant: [Option<QuantTable>; COMPONENTS_MAX],
-    /// All Huffman tables of the file in their order; a scan names those that it uses.
+    /// The Huffman tables that scans use, in the order of their first use.
     pub(crate) huffman: Vec<HuffmanSpec>,
     pub(crate) scans: Vec<Scan>,
     /// All segments in order, scan headers included; not the entropy-coded data.
@@ -132,12 +137,20 @@ pub(crate) struct Header {
     pub(crate) orientation: Option<u8>,
     /// Offset behind the end marker.
     pub(crate) end: usize,
-    /// Huffman tables in effect while parsing: [DC or AC][destination] to index in `huffman`.
-    huffman_now: [[Option<usize>; 4]; 2],
+    /// Huffman tables in effect while parsing, by class (DC, AC) and destination.
+    huffman_now: [[Option<TableInEffect>; 4]; 2],
     quant_now: [Option<QuantTable>; 4],
     restart_now: u32,
     /// How much of the file is looked at.
     reach: Reach,
+}
+
+/// A Huffman table that the next scan may use.
+#[derive(Debug, Clone, Copy)]
+struct TableInEffect {
+    spec: HuffmanSpec,
+    /// Index in [`Header::huffman`], once a scan has used it.
+    index: Option<usize>,
 }
 
 /// How much of a file [`Header`] looks at.
@@ -211,6 +224,9 @@ impl Header {
                 _ => (),
             }
             let content = segment_content(file, at)?;
+            if self.segments.len() == SEGMENTS_MAX {
+                return Err(Error::TooMany { what: "segments", limit: SEGMENTS_MAX });
+            }
             self.segments.push(Segment {
                 marker,
                 bytes: at - 2..content.end,
@@ -292,32 +308,25 @@ impl Header {
                 return Err(damaged(at, "a Huffman table has more than 256 codes"));
             }
             spec.symbols[..length].copy_from_slice(rest.get(16..16 + length).ok_or_else(short)?);
-            self.huffman_now[class][index] = Some(self.keep(spec));
+            self.huffman_now[class][index] = Some(TableInEffect { spec, index: None });
             bytes = &rest[16 + length..];
         }
         Ok(())
     }
 
-    /// Index of a table in `huffman`. A file may send a table again with every scan; one copy is
-    /// enough.
-    fn keep(&mut self, spec: HuffmanSpec) -> usize {
-        let known = self.huffman.iter().rposition(|earlier| *earlier == spec);
-        known.unwrap_or_else(|| {
-            self.huffman.push(spec);
-            self.huffman.len() - 1
-        })
-    }
-
-    /// The table in effect at a destination. As in libjpeg, a sequential file may leave out those
-    /// of Annex K.
+    /// Index in `huffman` of the table in effect at a destination. As in libjpeg, a sequential file
+    /// may leave out those of Annex K.
     fn table(&mut self, class: usize, destination: usize) -> Option<usize> {
-        let now = *self.huffman_now[class].get(destination)?;
-        if now.is_some() || self.frame.coding == Coding::Progressive {
-            return now;
+        let now = self.huffman_now[class].get_mut(destination)?;
+        if now.is_none() && self.frame.coding != Coding::Progressive {
+            let spec = super::standard::table(class, destination)?;
+            *now = Some(TableInEffect { spec, index: None });
         }
-        let index = self.keep(super::standard::table(class, destination)?);
-        self.huffman_now[class][destination] = Some(index);
-        Some(index)
+        let now = now.as_mut()?;
+        Some(*now.index.get_or_insert_with(|| {
+            self.huffman.push(now.spec);
+            self.huffman.len() - 1
+        }))
     }
 
     /// Reads a scan header and finds the end of its data, which it returns.
@@ -326,7 +335,7 @@ impl Header {
             return Err(damaged(at, "a scan comes before the frame header"));
         }
         if self.scans.len() == SCANS_MAX {
-            return Err(damaged(at, format_args!("it has more than {SCANS_MAX} scans")));
+            return Err(Error::TooMany { what: "scans", limit: SCANS_MAX });
         }
         let count = usize::from(bytes.first().copied().unwrap_or(0));
         if !(1..=self.frame.count).contains(&count) || bytes.len() != 4 + 2 * count {

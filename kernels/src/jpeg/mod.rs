@@ -14,6 +14,8 @@ mod geometry;
 mod huffman;
 pub(crate) mod idct;
 mod lenient;
+#[cfg(test)]
+mod limit_tests;
 pub(crate) mod markers;
 mod merged;
 mod options;

@@ -110,7 +110,7 @@ impl<'a> Lenient<'a> {
         while let Some(head) = next {
             scans += 1;
             if scans > SCANS_MAX {
-                return Err(self.markers.fault("it has more than 100 scans"));
+                return Err(Error::TooMany { what: "scans", limit: SCANS_MAX });
             }
             let mut scan = Scan::begin(&mut self.markers, &head)?;
             progress.begin(&head);
