@@ -3,8 +3,9 @@
 
 use meetpoint_format::dataset::schema::{ENTRY_POINTS_BYTES_MAX, IMAGE_BYTES_MAX};
 use meetpoint_format::dataset::{EntryPointSpacing, Form, Kept};
+use meetpoint_kernels::decode::Decoder;
 use meetpoint_kernels::jpeg::{self, HuffmanTables, Process, Restarts, Rewrite, Spacing};
-use meetpoint_kernels::{ImageFormat, Picture, decode_into};
+use meetpoint_kernels::{Cpu, Error, ImageFormat, Interrupt, Picture};
 use std::collections::BTreeMap;
 
 /// What to do with progressive JPEGs.
@@ -129,95 +130,170 @@ pub(crate) struct Converted {
     pub(crate) fate: Fate,
 }
 
-/// Converts a file that decodes, or keeps it as it is and says why.
-///
-/// With `decoded`, its picture, each step is checked: what is re-written must show the same
-/// pixels, and what is converted must come back byte for byte.
-pub(crate) fn convert(
-    file: Vec<u8>,
-    options: &JpegOptions,
-    decoded: Option<&Picture>,
-    scratch: &mut Picture,
-) -> Converted {
-    let mut fate = Fate::default();
-    if ImageFormat::of(&file) != Some(ImageFormat::Jpeg) {
-        fate.kept = Some(Kept::NotJpeg);
-        return Converted { stored: file, entry_points: None, fate };
+/// The caller asked to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Interrupted;
+
+/// What a kernel made, or `None` where it cannot: an interruption is neither.
+fn possible<T>(made: Result<T, Error>) -> Result<Option<T>, Interrupted> {
+    match made {
+        Ok(made) => Ok(Some(made)),
+        Err(Error::Interrupted) => Err(Interrupted),
+        Err(_) => Ok(None),
     }
-    // Where the coefficient form brings the file itself back, there is no reason to re-write it.
-    if !options.rewrites_all()
-        && let Some(stored) = to_form(&file, options.form, decoded.is_some())
-    {
-        fate.is_converted = true;
-        return Converted { stored, entry_points: None, fate };
+}
+
+/// Converts JPEGs, until it is interrupted.
+#[derive(Debug)]
+pub(crate) struct Converter {
+    interrupt: Interrupt,
+    decoder: Decoder,
+    rewritten: Picture,
+}
+
+impl Converter {
+    pub(crate) fn new(interrupt: Interrupt) -> Self {
+        let mut decoder = Decoder::new(Cpu::detect());
+        decoder.set_interrupt(interrupt.clone());
+        Self { interrupt, decoder, rewritten: Picture::default() }
     }
-    let mut stored = file;
-    let transcodes = options.progressive == Progressive::Transcode && jpeg::is_progressive(&stored);
-    if options.rewrites_all() || transcodes {
-        match rewrite(&stored, options, transcodes, decoded, scratch) {
-            Some(rewritten) => {
-                fate.is_rewritten = rewritten != stored;
-                fate.is_transcoded = transcodes;
-                stored = rewritten;
-            }
-            None => fate.kept = Some(Kept::NotRewritable),
+
+    /// Decodes a file whole.
+    pub(crate) fn decode(&mut self, file: &[u8], into: &mut Picture) -> Result<(), Error> {
+        self.decoder.decode_into(file.into(), None, into)
+    }
+
+    /// Converts a file that decodes, or keeps it as it is and says why.
+    ///
+    /// With `decoded`, its picture, each step is checked: what is re-written must show the same
+    /// pixels, and what is converted must come back byte for byte.
+    pub(crate) fn convert(
+        &mut self,
+        file: Vec<u8>,
+        options: &JpegOptions,
+        decoded: Option<&Picture>,
+    ) -> Result<Converted, Interrupted> {
+        let mut fate = Fate::default();
+        if ImageFormat::of(&file) != Some(ImageFormat::Jpeg) {
+            fate.kept = Some(Kept::NotJpeg);
+            return Ok(Converted { stored: file, entry_points: None, fate });
         }
-        if let Some(form) = to_form(&stored, options.form, decoded.is_some()) {
+        // Where the coefficient form brings the file itself back, there is no reason to re-write
+        // it.
+        if !options.rewrites_all()
+            && let Some(stored) = self.to_form(&file, options.form, decoded.is_some())?
+        {
             fate.is_converted = true;
-            return Converted { stored: form, entry_points: None, fate };
+            return Ok(Converted { stored, entry_points: None, fate });
         }
+        let mut stored = file;
+        let transcodes =
+            options.progressive == Progressive::Transcode && jpeg::is_progressive(&stored);
+        if options.rewrites_all() || transcodes {
+            match self.rewrite(&stored, options, transcodes, decoded)? {
+                Some(rewritten) => {
+                    fate.is_rewritten = rewritten != stored;
+                    fate.is_transcoded = transcodes;
+                    stored = rewritten;
+                }
+                None => fate.kept = Some(Kept::NotRewritable),
+            }
+            if let Some(form) = self.to_form(&stored, options.form, decoded.is_some())? {
+                fate.is_converted = true;
+                return Ok(Converted { stored: form, entry_points: None, fate });
+            }
+        }
+        if options.form != Form::Jpeg {
+            fate.kept = Some(Kept::NotReproducible);
+        }
+        let entry_points = match options.entry_points {
+            Some(spacing) => entry_points_until(&stored, spacing, &self.interrupt)?,
+            None => None,
+        };
+        Ok(Converted { stored, entry_points, fate })
     }
-    if options.form != Form::Jpeg {
-        fate.kept = Some(Kept::NotReproducible);
+
+    /// The coefficient form of a file; `None` where none is asked for or the file would not come
+    /// back.
+    fn to_form(
+        &self,
+        file: &[u8],
+        form: Form,
+        is_checked: bool,
+    ) -> Result<Option<Vec<u8>>, Interrupted> {
+        let Some(form) = kernel_form(form) else { return Ok(None) };
+        let Some(stored) = possible(jpeg::to_form_until(file, form, &self.interrupt))? else {
+            return Ok(None);
+        };
+        if stored.len() as u64 > IMAGE_BYTES_MAX {
+            return Ok(None);
+        }
+        if is_checked {
+            let back = possible(jpeg::from_form_until(&stored, &self.interrupt))?;
+            return Ok((back.as_deref() == Some(file)).then_some(stored));
+        }
+        Ok(Some(stored))
     }
-    let entry_points = options.entry_points.and_then(|spacing| entry_points(&stored, spacing));
-    Converted { stored, entry_points, fate }
-}
 
-/// The coefficient form of a file; `None` where none is asked for or the file would not come back.
-fn to_form(file: &[u8], form: Form, is_checked: bool) -> Option<Vec<u8>> {
-    let form = kernel_form(form)?;
-    let stored = jpeg::to_form(file, form).ok()?;
-    let fits = stored.len() as u64 <= IMAGE_BYTES_MAX;
-    let comes_back = || jpeg::from_form(&stored).is_ok_and(|back| back == file);
-    (fits && (!is_checked || comes_back())).then_some(stored)
-}
-
-/// The same picture in other bytes; `None` where that cannot be had.
-fn rewrite(
-    file: &[u8],
-    options: &JpegOptions,
-    transcodes: bool,
-    decoded: Option<&Picture>,
-    scratch: &mut Picture,
-) -> Option<Vec<u8>> {
-    let restarts = match options.restarts {
-        RestartMarkers::Keep => Restarts::Keep,
-        RestartMarkers::Remove => Restarts::Remove,
-        RestartMarkers::EveryMcuRow => Restarts::EveryMcuRows(1),
-        RestartMarkers::EveryMcus(count) => Restarts::EveryMcus(count),
-    };
-    let process = if transcodes { Process::Baseline } else { Process::Keep };
-    let with = |tables| jpeg::rewrite(file, &Rewrite { restarts, tables, process }).ok();
-    // The tables of progressive scans do not fit a baseline one, and other restart markers may need
-    // codes that a file's own tables lack.
-    let own = if transcodes || options.optimise_huffman { None } else { with(HuffmanTables::Keep) };
-    let rewritten = own.or_else(|| with(HuffmanTables::Optimise))?;
-    let fits = rewritten.len() as u64 <= IMAGE_BYTES_MAX;
-    let mut shows =
-        |picture: &Picture| decode_into(&rewritten, None, scratch).is_ok() && scratch == picture;
-    (fits && decoded.is_none_or(&mut shows)).then_some(rewritten)
+    /// The same picture in other bytes; `None` where that cannot be had.
+    fn rewrite(
+        &mut self,
+        file: &[u8],
+        options: &JpegOptions,
+        transcodes: bool,
+        decoded: Option<&Picture>,
+    ) -> Result<Option<Vec<u8>>, Interrupted> {
+        let restarts = match options.restarts {
+            RestartMarkers::Keep => Restarts::Keep,
+            RestartMarkers::Remove => Restarts::Remove,
+            RestartMarkers::EveryMcuRow => Restarts::EveryMcuRows(1),
+            RestartMarkers::EveryMcus(count) => Restarts::EveryMcus(count),
+        };
+        let process = if transcodes { Process::Baseline } else { Process::Keep };
+        let with = |tables| {
+            let how = Rewrite { restarts, tables, process };
+            possible(jpeg::rewrite_until(file, &how, &self.interrupt))
+        };
+        // The tables of progressive scans do not fit a baseline one, and other restart markers may
+        // need codes that a file's own tables lack.
+        let own =
+            if transcodes || options.optimise_huffman { None } else { with(HuffmanTables::Keep)? };
+        let rewritten = match own {
+            Some(own) => Some(own),
+            None => with(HuffmanTables::Optimise)?,
+        };
+        let Some(rewritten) = rewritten else { return Ok(None) };
+        if rewritten.len() as u64 > IMAGE_BYTES_MAX {
+            return Ok(None);
+        }
+        if let Some(picture) = decoded {
+            let into = &mut self.rewritten;
+            let shown = possible(self.decoder.decode_into((&rewritten).into(), None, into))?;
+            return Ok((shown.is_some() && into == picture).then_some(rewritten));
+        }
+        Ok(Some(rewritten))
+    }
 }
 
 /// The entry points of a JPEG; `None` where decoding cannot start in the middle, or where they
 /// would be longer than a row may have.
 pub(crate) fn entry_points(file: &[u8], spacing: EntryPointSpacing) -> Option<Vec<u8>> {
+    entry_points_until(file, spacing, &Interrupt::default()).unwrap_or(None)
+}
+
+/// The same, until it is interrupted.
+pub(crate) fn entry_points_until(
+    file: &[u8],
+    spacing: EntryPointSpacing,
+    interrupt: &Interrupt,
+) -> Result<Option<Vec<u8>>, Interrupted> {
     let spacing = match spacing {
         EntryPointSpacing::McuRow => Spacing::McuRow,
         EntryPointSpacing::Mcus(count) => Spacing::Mcus(count),
     };
-    let found = jpeg::entry_points(file, spacing).ok().flatten()?;
-    (1..=ENTRY_POINTS_BYTES_MAX).contains(&(found.len() as u64)).then_some(found)
+    let found = possible(jpeg::entry_points_until(file, spacing, interrupt))?.flatten();
+    let fits = |found: &Vec<u8>| (1..=ENTRY_POINTS_BYTES_MAX).contains(&(found.len() as u64));
+    Ok(found.filter(fits))
 }
 
 /// The kernels' name of a form; `None` for files.

@@ -15,9 +15,12 @@ use crate::{Emulation, cores};
 use meetpoint_format::checksum::crc32c;
 use meetpoint_format::slot::{HEADER_BYTES, SlotHeader};
 use meetpoint_format::wire::{DeviceMessage, Failed, Published, device_message::Message};
+use meetpoint_kernels::Interrupt;
+use meetpoint_prepare::Error as PrepareError;
 use meetpoint_storage::AlignedBuffer;
 use rustix::time::{ClockId, clock_gettime};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::Sender;
 use tonic::Status;
@@ -52,6 +55,8 @@ struct Worker {
     header: AlignedBuffer,
     totals: Totals,
     member: Member,
+    /// The fence of the batch in hand: once it is void, decoding is interrupted.
+    fence: Arc<AtomicU64>,
 }
 
 /// Why a batch was not published.
@@ -86,7 +91,7 @@ struct Clock {
 
 /// Prepares batches until the queue is closed and returns how many it published. To be called on a
 /// thread of its own.
-pub(crate) fn run(job: Job, around: Surroundings) -> u64 {
+pub(crate) fn run(mut job: Job, around: Surroundings) -> u64 {
     around.signs.this_thread();
     if let Some(core) = around.core
         && let Err(error) = cores::pin(core)
@@ -97,6 +102,10 @@ pub(crate) fn run(job: Job, around: Surroundings) -> u64 {
         return 0;
     }
     let bytes = job.batching.batch_size() as usize * job.spec.bytes();
+    let fence = Arc::new(AtomicU64::new(0));
+    let (queue, current) = (Arc::clone(&around.queue), Arc::clone(&fence));
+    job.preparer
+        .set_interrupt(Interrupt::when(move || queue.is_void(current.load(Ordering::Relaxed))));
     let mut worker = Worker {
         brake: Brake::new(around.emulation.cpu_ratio, Arc::clone(&job.waits)),
         payload: AlignedBuffer::zeroed(bytes),
@@ -105,6 +114,7 @@ pub(crate) fn run(job: Job, around: Surroundings) -> u64 {
         member: around.turns.join(),
         job,
         around,
+        fence,
     };
     worker.work();
     worker.totals.batches
@@ -238,6 +248,7 @@ impl Worker {
         plan: &Plan,
         clock: &mut Clock,
     ) -> Result<(), Lost> {
+        self.fence.store(at.fence, Ordering::Relaxed);
         let Self { job, around, brake, payload, .. } = self;
         let (queue, signs) = (&around.queue, &around.signs);
         let reads_are_paced =
@@ -262,9 +273,10 @@ impl Worker {
             !queue.is_void(at.fence) && brake.pay(&mut go_on)
         };
         let prepared = job.preparer.prepare(at.epoch, at.batch, payload.as_mut_slice(), &mut pace);
-        let stats = prepared.map_err(|error| match error.is_damage() {
-            true => Lost::Damaged(error.to_string()),
-            false => error.into(),
+        let stats = prepared.map_err(|error| match error {
+            PrepareError::Interrupted => Lost::Void,
+            error if error.is_damage() => Lost::Damaged(error.to_string()),
+            error => error.into(),
         })?;
         if stats.samples == samples {
             // A batch may end without a last question.

@@ -34,7 +34,8 @@ pub struct LoaderConfig {
     pub workers: u32,
     /// Batches prepared ahead per worker, as PyTorch's `prefetch_factor`. Default: 2.
     pub prefetch: u32,
-    /// Most memory of the ring of batches. A spool in memory has its own limit,
+    /// Most memory of the ring of batches; and again so much for decoding pictures that take more
+    /// than 16 MiB each, by all workers together. A spool in memory has its own limit,
     /// [`SpoolConfig::quota_bytes`]. Default: 512 MiB.
     pub memory_budget_bytes: u64,
     /// How blocks are read. Default: `Auto`.

@@ -7,11 +7,14 @@ use crate::driver::{Driver, HostTask, Prepared};
 use crate::ring::Ring;
 use crate::{Error, cores};
 use meetpoint_format::checksum::crc32c;
-use meetpoint_kernels::Cpu;
-use meetpoint_prepare::{BatchPreparer, Job, Mended, samples_held};
+use meetpoint_kernels::{Cpu, Interrupt};
+use meetpoint_prepare::{
+    BatchPreparer, DecodeMemory, Error as PrepareError, Job, Mended, samples_held,
+};
 use meetpoint_scheduler::BatchIndex;
 use meetpoint_storage::{Counters, open_engine};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
 /// One thread's means of preparing batches into the ring.
@@ -19,6 +22,8 @@ pub(crate) struct HostPreparer {
     preparer: BatchPreparer,
     contents: ContentsReader,
     ring: Ring,
+    /// The run that a batch is being prepared for; its end interrupts decoding.
+    serial: Arc<AtomicU64>,
     /// What the engine had done when it was last asked.
     counted: Counters,
 }
@@ -64,21 +69,26 @@ impl HostPreparer {
     /// Opens the parts of the dataset with an engine of its own; also what the engine had to do
     /// without.
     pub(crate) fn open(
-        config: &LoaderConfig,
-        job: &Job,
-        ring: &Ring,
+        (config, job, ring, driver): (&LoaderConfig, &Job, &Ring, &Arc<Driver>),
+        memory: &Arc<DecodeMemory>,
     ) -> Result<(Self, Vec<String>), Error> {
         let chosen = open_engine(config.engine, config.read_depth)?;
         let mut notes: Vec<String> = chosen.note.into_iter().collect();
         notes.extend_from_slice(chosen.engine.notes());
-        let preparer = BatchPreparer::new(job.clone(), chosen.engine, Cpu::detect())?;
+        let mut preparer = BatchPreparer::new(job.clone(), chosen.engine, Cpu::detect())?;
+        preparer.set_decode_memory(Arc::clone(memory));
+        let serial = Arc::new(AtomicU64::new(0));
+        let (wanted, asked) = (Arc::clone(&serial), Arc::clone(driver));
+        preparer.set_interrupt(Interrupt::when(move || {
+            !asked.is_current(wanted.load(Ordering::Relaxed))
+        }));
         let contents = ContentsReader {
             job: job.clone(),
             sample_bytes: preparer.spec().bytes(),
             verifies: config.verify_samples,
         };
         let counted = Counters::default();
-        Ok((Self { preparer, contents, ring: ring.clone(), counted }, notes))
+        Ok((Self { preparer, contents, ring: ring.clone(), serial, counted }, notes))
     }
 
     /// Prepares a batch and reports it; calls `at_work` between samples and while it reads.
@@ -104,7 +114,11 @@ impl HostPreparer {
             at_work();
             driver.is_current(serial)
         };
-        let stats = self.preparer.prepare(epoch, batch, &mut place, &mut is_wanted)?;
+        self.serial.store(serial, Ordering::Relaxed);
+        let stats = match self.preparer.prepare(epoch, batch, &mut place, &mut is_wanted) {
+            Err(PrepareError::Interrupted) => return Ok(None),
+            prepared => prepared?,
+        };
         if stats.samples < self.contents.job.batching.batch_len(batch) {
             return Ok(None);
         }

@@ -4,6 +4,9 @@
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
+    /// The caller asked to stop. The picture may be sound.
+    #[error("interrupted")]
+    Interrupted,
     /// More scans or segments than any encoder writes: decoding could take very long.
     #[error("JPEG has more than {limit} {what}; re-encode the picture")]
     TooMany {
@@ -77,5 +80,14 @@ pub enum Error {
     },
     /// A coefficient form that cannot be written or read.
     #[error(transparent)]
-    Form(#[from] crate::jpeg::FormError),
+    Form(crate::jpeg::FormError),
+}
+
+impl From<crate::jpeg::FormError> for Error {
+    fn from(error: crate::jpeg::FormError) -> Self {
+        match error {
+            crate::jpeg::FormError::Interrupted => Self::Interrupted,
+            error => Self::Form(error),
+        }
+    }
 }

@@ -10,6 +10,9 @@ pub mod decode;
 mod error;
 #[cfg(test)]
 mod golden;
+mod interrupt;
+#[cfg(test)]
+mod interrupt_tests;
 pub mod jpeg;
 pub mod resize;
 mod sample;
@@ -17,7 +20,10 @@ mod stripe;
 pub mod tensor;
 
 pub use cpu::Cpu;
-pub use decode::{Encoded, ImageFormat, ImageInfo, Picture, Region, decode_into, probe};
+pub use decode::{
+    Encoded, ImageFormat, ImageInfo, Picture, Region, decode_bytes, decode_into, probe,
+};
 pub use error::Error;
+pub use interrupt::Interrupt;
 pub use sample::{SampleId, SamplePreparer, Tensor};
 pub use stripe::{ROW_SLACK, Row, Stripe};

@@ -1,13 +1,18 @@
 //! What a dataset stores of a sample, and what of it a recipe needs.
 
 use meetpoint_format::recipe::{Operation, Recipe};
-use meetpoint_kernels::{Error, jpeg};
+use meetpoint_kernels::{Error, Interrupt, jpeg};
 use std::borrow::Cow;
 
 /// The file that stored bytes were made from; the bytes themselves where they are a file.
 pub fn original(stored: &[u8]) -> Result<Cow<'_, [u8]>, Error> {
+    original_until(stored, &Interrupt::default())
+}
+
+/// The same, until it is interrupted.
+pub fn original_until<'a>(stored: &'a [u8], interrupt: &Interrupt) -> Result<Cow<'a, [u8]>, Error> {
     match jpeg::form_of(stored) {
-        Some(_) => jpeg::from_form(stored).map(Cow::Owned),
+        Some(_) => jpeg::from_form_until(stored, interrupt).map(Cow::Owned),
         None => Ok(Cow::Borrowed(stored)),
     }
 }

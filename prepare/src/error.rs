@@ -1,5 +1,6 @@
 //! What can go wrong between a batch index and its tensor.
 
+use meetpoint_format::units::{show_bytes, show_bytes_at_least};
 use meetpoint_kernels::Error as PictureError;
 use meetpoint_storage::Error as StorageError;
 use std::path::PathBuf;
@@ -130,6 +131,28 @@ pub enum Error {
         /// How long was waited.
         seconds: u64,
     },
+    /// Decoding a sample needs more memory than there may be for it.
+    #[error(
+        "{part}, row {row}, key {key}: decoding it takes up to {}, and the memory budget allows \
+         {}; raise memory_budget to {} or more, or pack the set again: that makes progressive \
+         JPEGs baseline, which take little",
+        show_bytes_at_least(*needed), show_bytes(*limit), show_bytes_at_least(*needed)
+    )]
+    DecodeMemory {
+        /// Part file.
+        part: String,
+        /// Row in the part.
+        row: u64,
+        /// Key.
+        key: String,
+        /// Most bytes that decoding takes.
+        needed: u64,
+        /// Bytes that there may be.
+        limit: u64,
+    },
+    /// The caller asked to stop. No sample is at fault.
+    #[error("interrupted")]
+    Interrupted,
     /// No such batch.
     #[error("batch {batch} of an epoch of {batches}")]
     NoSuchBatch {

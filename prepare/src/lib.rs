@@ -4,13 +4,15 @@
 //! In reading order: [`Dataset`] (an open dataset), [`KeyLookup`] (how it finds keys),
 //! [`SampleReader`] (samples as they are stored, in any order), [`MappedDataset`] (the same without
 //! a copy), [`original`] (the file of what it holds), [`BatchPreparer`] (one thread's means of
-//! preparing batches), [`OnError`] (what it does about a damaged sample), [`Error`].
+//! preparing batches), [`DecodeMemory`] (what
+//! preparers share for large pictures), [`OnError`] (what it does about a damaged sample), [`Error`].
 
 mod batch;
 mod buffers;
 mod contents;
 mod damage;
 mod dataset;
+mod decode_memory;
 mod encoded;
 mod error;
 mod keys;
@@ -22,7 +24,8 @@ pub use batch::{BYTES_AHEAD_MAX, BatchPreparer, Job, PrepareStats, READ_TIMEOUT,
 pub use contents::modified_ns;
 pub use damage::{Action, Damage, Judge, Mended, OnError, samples_held};
 pub use dataset::Dataset;
-pub use encoded::{decodes_regions, original};
+pub use decode_memory::{DecodeMemory, NoMemory, Reserved, UNCOUNTED_BYTES};
+pub use encoded::{decodes_regions, original, original_until};
 pub use error::Error;
 pub use keys::KeyLookup;
 pub use mapped::MappedDataset;

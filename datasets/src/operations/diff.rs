@@ -10,11 +10,13 @@ use crate::jpeg::form_of;
 use crate::walk::threads;
 use arrow_array::RecordBatch;
 use meetpoint_format::dataset::Form;
-use meetpoint_prepare::{Dataset, original};
+use meetpoint_kernels::{Error as PictureError, Interrupt};
+use meetpoint_prepare::{Dataset, original_until};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 
@@ -120,7 +122,7 @@ pub fn diff(
     left: &Path,
     right: &Path,
     options: &DiffOptions,
-    stop: &AtomicBool,
+    stop: &Arc<AtomicBool>,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Difference, Error> {
     let (lefts, rights) = (Dataset::open(left)?, Dataset::open(right)?);
@@ -141,7 +143,9 @@ pub fn diff(
         label_names: lefts.manifest().labels != rights.manifest().labels,
         order: moved(&lefts, &pairs)?,
     };
-    compare_all(&Both::new(&lefts, &rights, options), &pairs, stop, progress, &mut found)?;
+    let interrupt = Interrupt::from(Arc::clone(stop));
+    let both = Both::new(&lefts, &rights, options, interrupt);
+    compare_all(&both, &pairs, stop, progress, &mut found)?;
     Ok(found)
 }
 
@@ -208,6 +212,7 @@ struct Both<'a> {
     left: &'a Dataset,
     right: &'a Dataset,
     options: &'a DiffOptions,
+    interrupt: Interrupt,
     /// Columns that both have with the same type: name, index in the first and in the second.
     columns: Vec<(&'a str, usize, usize)>,
 }
@@ -221,7 +226,12 @@ struct Compared {
 }
 
 impl<'a> Both<'a> {
-    fn new(left: &'a Dataset, right: &'a Dataset, options: &'a DiffOptions) -> Self {
+    fn new(
+        left: &'a Dataset,
+        right: &'a Dataset,
+        options: &'a DiffOptions,
+        interrupt: Interrupt,
+    ) -> Self {
         let others = right.columns().extra.fields();
         let fields = left.columns().extra.fields().iter().enumerate();
         let of_both = fields.filter(|(_, field)| !is_place(field)).filter_map(|(at, field)| {
@@ -230,7 +240,7 @@ impl<'a> Both<'a> {
             })?;
             Some((field.name().as_str(), at, other))
         });
-        Self { left, right, options, columns: of_both.collect() }
+        Self { left, right, options, interrupt, columns: of_both.collect() }
     }
 
     /// Compares pairs whose left samples lie in one record batch.
@@ -238,6 +248,9 @@ impl<'a> Both<'a> {
         let mut compared = Compared::default();
         let mut columns = Extras::new(self);
         for pair in pairs {
+            if self.interrupt.is_raised() {
+                return Err(Error::Interrupted);
+            }
             let mut what = Vec::new();
             let contents = self.contents(*pair)?;
             let is_other_form = contents == Contents::OtherForm;
@@ -276,7 +289,11 @@ impl<'a> Both<'a> {
             (Ok(left), Ok(right)) if left == right => Contents::Same,
             // Forms of the same kind may be of different versions.
             (Ok(left), Ok(right)) if [&left, &right].iter().any(|it| form_of(it) != Form::Jpeg) => {
+                let original = |stored| original_until(stored, &self.interrupt);
                 match (original(&left), original(&right)) {
+                    (Err(PictureError::Interrupted), _) | (_, Err(PictureError::Interrupted)) => {
+                        return Err(Error::Interrupted);
+                    }
                     (Ok(left), Ok(right)) if left == right => Contents::OtherForm,
                     _ => Contents::Changed("content".to_owned()),
                 }

@@ -1,11 +1,11 @@
 //! Does a sample read, is it what it should be, and what is stored of it.
 
 use super::Check;
-use crate::jpeg::{Converted, Fate, JpegOptions, convert};
+use crate::jpeg::{Converted, Converter, Fate, Interrupted, JpegOptions};
 use crate::source::files::file_elsewhere;
 use crate::source::{Content, ContentKind, Item};
 use meetpoint_format::dataset::schema::{IMAGE_BYTES_MAX, KEY_BYTES_MAX};
-use meetpoint_kernels::{Picture, decode_into, jpeg, probe};
+use meetpoint_kernels::{Error as PictureError, Interrupt, Picture, jpeg, probe};
 use rustix::buffer::spare_capacity;
 use rustix::io::Errno;
 use std::fs::{File, Metadata, OpenOptions};
@@ -21,6 +21,8 @@ pub(super) enum Verdict {
     Unreadable(String),
     /// The file that it is in changed while it was read.
     Changed(PathBuf),
+    /// The caller asked to stop.
+    Interrupted,
 }
 
 /// How a sample is looked into.
@@ -35,10 +37,17 @@ pub(super) struct How<'a> {
 }
 
 /// Memory that is reused from sample to sample.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Scratch {
     picture: Picture,
-    rewritten: Picture,
+    converter: Converter,
+}
+
+impl Scratch {
+    /// Memory for samples that are looked into until an interrupt is raised.
+    pub(super) fn new(interrupt: Interrupt) -> Self {
+        Self { picture: Picture::default(), converter: Converter::new(interrupt) }
+    }
 }
 
 /// Reads the content of a sample, looks into it and converts it.
@@ -92,17 +101,20 @@ fn check_image(image: Vec<u8>, how: &How<'_>, scratch: &mut Scratch) -> Verdict 
             "the coefficient form of a JPEG, not a picture file".to_owned(),
         );
     }
+    let Scratch { picture, converter } = scratch;
     let checked = match how.check {
         Check::Header => probe(&image).map(|_| None),
-        Check::Decode => {
-            decode_into(&image, None, &mut scratch.picture).map(|()| Some(&scratch.picture))
-        }
+        Check::Decode => converter.decode(&image, picture).map(|()| Some(&*picture)),
     };
     match checked {
         Ok(picture) => {
             let bytes = image.len() as u64;
-            Verdict::Sound(convert(image, how.jpeg, picture, &mut scratch.rewritten), bytes)
+            match converter.convert(image, how.jpeg, picture) {
+                Ok(converted) => Verdict::Sound(converted, bytes),
+                Err(Interrupted) => Verdict::Interrupted,
+            }
         }
+        Err(PictureError::Interrupted) => Verdict::Interrupted,
         Err(error) => Verdict::Unreadable(error.to_string()),
     }
 }
@@ -193,7 +205,11 @@ fn read_range(file: &File, offset: u64, bytes: u64) -> Result<Option<Vec<u8>>, S
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::RestartMarkers;
     use crate::source::Whence;
+    use meetpoint_format::dataset::Form;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     fn item(key: &str, label: Option<i32>) -> Item {
         Item {
@@ -208,7 +224,50 @@ mod tests {
     fn look(item: &Item, content: Content, kind: ContentKind) -> Verdict {
         let jpeg = JpegOptions::default();
         let how = How { kind, check: Check::Header, jpeg: &jpeg };
-        check(item, content, &how, &mut Scratch::default())
+        check(item, content, &how, &mut Scratch::new(Interrupt::default()))
+    }
+
+    fn jpeg(is_progressive: bool) -> Vec<u8> {
+        let pixels: Vec<u8> = (0..64 * 64 * 3_u32).map(|at| (at * at / 97) as u8).collect();
+        let mut file = Vec::new();
+        let mut encoder = jpeg_encoder::Encoder::new(&mut file, 85);
+        encoder.set_progressive(is_progressive);
+        encoder.encode(&pixels, 64, 64, jpeg_encoder::ColorType::Rgb).unwrap();
+        file
+    }
+
+    #[test]
+    fn a_sample_that_is_interrupted_at_any_poll_is_neither_sound_nor_unreadable() {
+        let options = |form, restarts| JpegOptions { form, restarts, ..JpegOptions::default() };
+        let ways = [
+            options(Form::Jpeg, RestartMarkers::Keep),
+            options(Form::Compact, RestartMarkers::Keep),
+            options(Form::Fast, RestartMarkers::EveryMcuRow),
+        ];
+        for (is_progressive, jpeg) in [false, true].into_iter().zip([jpeg(false), jpeg(true)]) {
+            for (options, level) in
+                ways.iter().flat_map(|options| [(options, Check::Decode), (options, Check::Header)])
+            {
+                let how = How { kind: ContentKind::Image, check: level, jpeg: options };
+                let look = |raised_at: usize| {
+                    let polled = Arc::new(AtomicUsize::new(0));
+                    let counter = Arc::clone(&polled);
+                    let poll = move || counter.fetch_add(1, Ordering::Relaxed) >= raised_at;
+                    let mut scratch = Scratch::new(Interrupt::when(poll));
+                    let content = Content::Bytes(jpeg.clone());
+                    let verdict = check(&item("a.jpg", None), content, &how, &mut scratch);
+                    (verdict, polled.load(Ordering::Relaxed))
+                };
+                let (verdict, polls) = look(usize::MAX);
+                assert!(matches!(verdict, Verdict::Sound(..)), "{is_progressive} {how:?}");
+                assert!(polls > 0);
+                for raised_at in 0..polls {
+                    let (verdict, _) = look(raised_at);
+                    let is_interrupted = matches!(verdict, Verdict::Interrupted);
+                    assert!(is_interrupted, "{is_progressive} {how:?} {raised_at}: {verdict:?}");
+                }
+            }
+        }
     }
 
     fn refused(verdict: &Verdict, words: &str) -> bool {

@@ -254,6 +254,7 @@ fn write_rows(
             threads => threads,
         },
         passed: rows.passed,
+        stop: &options.stop,
     };
     let drained = pipeline::go_through(source, &passage, &mut |arrived| rows.take(arrived))?;
     // Samples that were not fetched are not unreadable.

@@ -8,7 +8,10 @@
 use super::check::{How, Scratch, Verdict, check};
 use crate::source::{Content, Entry, Finished, Item, Source};
 use crate::{Error, LeftOut};
+use meetpoint_kernels::Interrupt;
 use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard};
 
 /// Bytes of content that may be ahead of the writer; one sample may be longer.
@@ -44,6 +47,8 @@ pub(super) struct Passage<'a> {
     pub(super) threads: usize,
     /// So many samples at the beginning are passed over.
     pub(super) passed: u64,
+    /// Set from elsewhere to stop, also inside a sample.
+    pub(super) stop: &'a Arc<AtomicBool>,
 }
 
 /// What the threads share.
@@ -55,6 +60,9 @@ struct Shared {
     arrived: Condvar,
     /// Told when there is room ahead of the writer, or nothing more to do.
     room: Condvar,
+    /// Raised when nobody wants the samples any more that are being looked into.
+    interrupt: Interrupt,
+    is_abandoned: Arc<AtomicBool>,
 }
 
 struct State {
@@ -110,6 +118,7 @@ struct Stop<'a>(&'a Shared);
 
 impl Drop for Stop<'_> {
     fn drop(&mut self) {
+        self.0.is_abandoned.store(true, Ordering::Relaxed);
         self.0.lock().is_over = true;
         self.0.work.notify_all();
         self.0.room.notify_all();
@@ -123,6 +132,10 @@ pub(super) fn go_through(
     write: &mut dyn FnMut(Arrived) -> Result<(), Error>,
 ) -> Result<Drained, Error> {
     let threads = passage.threads.max(1);
+    let is_abandoned = Arc::new(AtomicBool::new(false));
+    let (stop, abandoned) = (Arc::clone(passage.stop), Arc::clone(&is_abandoned));
+    let interrupt =
+        Interrupt::when(move || stop.load(Ordering::Relaxed) || abandoned.load(Ordering::Relaxed));
     let shared = Shared {
         state: Mutex::new(State {
             work: VecDeque::new(),
@@ -135,6 +148,8 @@ pub(super) fn go_through(
         work: Condvar::new(),
         arrived: Condvar::new(),
         room: Condvar::new(),
+        interrupt,
+        is_abandoned,
     };
     std::thread::scope(|scope| {
         for _ in 0..threads {
@@ -247,7 +262,7 @@ fn offer(shared: &Shared, place: usize, item: Box<Item>) -> bool {
 /// Looks into one sample after another.
 fn look_into(shared: &Shared, how: &How<'_>) {
     let _alarm = Alarm(shared);
-    let mut scratch = Scratch::default();
+    let mut scratch = Scratch::new(shared.interrupt.clone());
     while let Some((place, mut item)) = take(shared) {
         let bytes = item.content.bytes();
         let content = std::mem::replace(&mut item.content, Content::Bytes(Vec::new()));

@@ -18,7 +18,8 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use drive::{ExtraRow, Fed, Outcome, Written, drive};
 use meetpoint_format::dataset::{Form, SampleLocation};
-use meetpoint_prepare::{Dataset, original};
+use meetpoint_kernels::{Error as PictureError, Interrupt};
+use meetpoint_prepare::{Dataset, original_until};
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -113,7 +114,8 @@ pub fn unpack(
         Row::Sample { location, .. } => location.bytes,
         Row::Damaged(_) => 0,
     };
-    let read = |row: Row| read(&dataset, row);
+    let interrupt = Interrupt::from(Arc::clone(&options.stop));
+    let read = |row: Row| read(&dataset, row, &interrupt);
     let mut report = |written: &Written| {
         progress(UnpackProgress { samples_done: written.checked, samples });
     };
@@ -247,7 +249,7 @@ impl<'a> Rows<'a> {
 }
 
 /// Reads the file of a row.
-fn read(dataset: &Dataset, row: Row) -> Outcome {
+fn read(dataset: &Dataset, row: Row, interrupt: &Interrupt) -> Outcome {
     let (index, key, location, extra) = match row {
         Row::Sample { index, key, location, extra } => (index, key, location, extra),
         Row::Damaged(left_out) => return Outcome::Damaged(left_out),
@@ -263,11 +265,12 @@ fn read(dataset: &Dataset, row: Row) -> Outcome {
         let label = location.label;
         return Outcome::Sample(Fed { key, label, extra, file: stored, is_converted });
     }
-    match original(&stored) {
+    match original_until(&stored, interrupt) {
         Ok(file) => {
             let (label, file) = (location.label, file.into_owned());
             Outcome::Sample(Fed { key, label, extra, file, is_converted })
         }
+        Err(PictureError::Interrupted) => Outcome::Broken(Error::Interrupted),
         Err(error) => {
             let reason = format!("does not come back from its form: {error}");
             Outcome::Damaged(LeftOut { path: key, reason })

@@ -3,12 +3,13 @@
 
 use super::{DeepReport, Place, Problem, VerifyProgress, VerifyReport};
 use crate::Error;
-use crate::jpeg::{entry_points, form_of};
+use crate::jpeg::{Converter, entry_points_until, form_of};
 use crate::walk::{Sample, Visited, each_sample, threads};
 use meetpoint_format::dataset::{ContentKind, Form, Kept, MANIFEST_NAME};
-use meetpoint_kernels::{ImageFormat, Picture, decode_into};
-use meetpoint_prepare::{Dataset, original};
+use meetpoint_kernels::{ImageFormat, Interrupt, Picture};
+use meetpoint_prepare::{Dataset, original_until};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What a sample was found to be.
@@ -20,12 +21,28 @@ struct Found {
     has_entry_points: bool,
 }
 
+/// Memory and means that a thread keeps from sample to sample.
+struct Scratch {
+    interrupt: Interrupt,
+    converter: Converter,
+    of_file: Picture,
+    of_form: Picture,
+}
+
+impl Scratch {
+    fn new(interrupt: Interrupt) -> Self {
+        let converter = Converter::new(interrupt.clone());
+        let (of_file, of_form) = Default::default();
+        Self { interrupt, converter, of_file, of_form }
+    }
+}
+
 /// Decodes every sample of a dataset that [`verify`](super::verify) found sound, and holds forms
 /// and entry points against what is made of them anew; what is found is added to `report`.
 pub fn verify_deep(
     path: &Path,
     asked_threads: usize,
-    stop: &AtomicBool,
+    stop: &Arc<AtomicBool>,
     report: &mut VerifyReport,
     progress: &mut dyn FnMut(VerifyProgress),
 ) -> Result<(), Error> {
@@ -35,8 +52,10 @@ pub fn verify_deep(
     let (bytes, samples) = (dataset.manifest().image_bytes, dataset.len());
     let mut done = VerifyProgress { bytes_done: 0, bytes, samples };
     progress(done);
-    let visit = |scratch: &mut [Picture; 2], sample: &Sample| look(&dataset, sample, scratch);
-    each_sample(&dataset, threads(asked_threads), &Default::default, &visit, &mut |visited| {
+    let start = || Scratch::new(Interrupt::from(Arc::clone(stop)));
+    let visit = |scratch: &mut Scratch, sample: &Sample| look(&dataset, sample, scratch);
+    each_sample(&dataset, threads(asked_threads), &start, &visit, &mut |visited| {
+        // First of all: a sample that was interrupted is not damaged.
         if stop.load(Ordering::Relaxed) {
             return Err(Error::Interrupted);
         }
@@ -71,11 +90,8 @@ pub fn verify_deep(
 }
 
 /// Looks at one sample; the error is what is wrong with it.
-fn look(
-    dataset: &Dataset,
-    sample: &Sample,
-    [of_file, of_form]: &mut [Picture; 2],
-) -> Result<Found, String> {
+fn look(dataset: &Dataset, sample: &Sample, scratch: &mut Scratch) -> Result<Found, String> {
+    let Scratch { interrupt, converter, of_file, of_form } = scratch;
     let stored = dataset.read_sample(sample.index).map_err(|error| error.to_string())?;
     let manifest = dataset.manifest();
     if manifest.kind() != ContentKind::Image {
@@ -86,12 +102,13 @@ fn look(
         let (found, said) = (form.name(), manifest.form().name());
         return Err(format!("it is in the form {found}, dataset.json says {said}; pack again"));
     }
-    let file = original(&stored)
+    let file = original_until(&stored, interrupt)
         .map_err(|error| format!("it does not come back from its form: {error}; pack again"))?;
-    decode_into(&file, None, of_file)
+    converter
+        .decode(&file, of_file)
         .map_err(|error| format!("{error}; repair the source and pack again"))?;
     if form != Form::Jpeg {
-        decode_into(&stored, None, of_form).map_err(|error| format!("{error}; pack again"))?;
+        converter.decode(&stored, of_form).map_err(|error| format!("{error}; pack again"))?;
         if of_form != of_file {
             return Err("its form shows another picture than its file; pack again".to_owned());
         }
@@ -100,7 +117,10 @@ fn look(
     let spacing = manifest.stored.as_ref().and_then(|stored| stored.entry_points.spacing);
     let expected = spacing
         .filter(|_| form == Form::Jpeg && is_jpeg)
-        .and_then(|spacing| entry_points(&file, spacing));
+        .map(|spacing| entry_points_until(&file, spacing, interrupt))
+        .transpose()
+        .map_err(|_| "interrupted".to_owned())?
+        .flatten();
     let packed = sample.entry_points.as_ref().map(AsRef::as_ref);
     let problem = match (packed, expected.as_deref()) {
         (packed, expected) if packed == expected => None,

@@ -2,11 +2,12 @@
 
 use crate::support::{Bench, files, golden, jpeg, names};
 use meetpoint_datasets::{
-    Check, JpegOptions, PackOptions, PackSummary, Progressive, RestartMarkers, VerifyReport, pack,
-    unpack, verify, verify_deep,
+    Check, Error, JpegOptions, PackOptions, PackSummary, Progressive, RestartMarkers, VerifyReport,
+    pack, unpack, verify, verify_deep,
 };
 use meetpoint_format::dataset::{EntryPointSpacing, Form, Kept};
 use meetpoint_kernels::{Picture, decode_into};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 const FORMS: [Form; 3] = [Form::Jpeg, Form::Compact, Form::Fast];
@@ -22,7 +23,7 @@ fn packed(jpeg: JpegOptions) -> (Bench, PackSummary) {
 fn looked_at_deeply(bench: &Bench) -> VerifyReport {
     let mut report = verify(&bench.to(), &mut |_| ()).unwrap();
     assert_eq!(report.problems, []);
-    verify_deep(&bench.to(), 2, &AtomicBool::new(false), &mut report, &mut |_| ()).unwrap();
+    verify_deep(&bench.to(), 2, &Arc::default(), &mut report, &mut |_| ()).unwrap();
     assert_eq!(report.problems, []);
     report
 }
@@ -202,4 +203,14 @@ fn unpacking_with_several_threads_gives_the_same_files() {
         assert_eq!(last, done);
         assert!(files(&to) == files(&bench.from()), "{threads} threads");
     }
+}
+
+#[test]
+fn a_deep_look_that_is_stopped_finds_nothing_wrong() {
+    let (bench, _) = packed(JpegOptions { form: Form::Compact, ..JpegOptions::default() });
+    let mut report = verify(&bench.to(), &mut |_| ()).unwrap();
+    let stop = Arc::new(AtomicBool::new(true));
+    let looked = verify_deep(&bench.to(), 2, &stop, &mut report, &mut |_| ());
+    assert!(matches!(looked, Err(Error::Interrupted)), "{looked:?}");
+    assert_eq!(report.problems, []);
 }

@@ -8,6 +8,7 @@ use meetpoint_format::dataset::{
     ColumnEntry, Columns, ContentKind, EntryPointSpacing, EntryPointsStored, Form, Manifest, Row,
     Stored,
 };
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 /// Four images in two classes.
@@ -21,7 +22,7 @@ fn packed(form: Form) -> Bench {
 fn deep(bench: &Bench) -> VerifyReport {
     let mut report = verify(&bench.to(), &mut |_| ()).unwrap();
     if report.is_sound() {
-        let stop = AtomicBool::new(false);
+        let stop = Arc::new(AtomicBool::new(false));
         verify_deep(&bench.to(), 1, &stop, &mut report, &mut |_| ()).unwrap();
     }
     report

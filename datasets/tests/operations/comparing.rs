@@ -6,13 +6,13 @@ use meetpoint_datasets::{JpegOptions, PackOptions, pack};
 use meetpoint_format::dataset::Form;
 use proptest::prelude::*;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
 
 const LABELS: [&str; 3] = ["class0", "class1", "class2"];
 
 fn compare(left: &Path, right: &Path) -> Difference {
     let options = DiffOptions { threads: 2, ..DiffOptions::default() };
-    diff(left, right, &options, &AtomicBool::new(false), &mut silent).unwrap()
+    diff(left, right, &options, &Arc::default(), &mut silent).unwrap()
 }
 
 proptest! {
@@ -102,7 +102,7 @@ fn lists_are_bounded_and_counts_are_not() {
     all.iter_mut().for_each(|made| made.content[0] ^= 0x55);
     let right = place.write("b", &LABELS, &all, 900);
     let options = DiffOptions { named_max: 3, ..DiffOptions::default() };
-    let found = diff(&left, &right, &options, &AtomicBool::new(false), &mut silent).unwrap();
+    let found = diff(&left, &right, &options, &Arc::default(), &mut silent).unwrap();
     assert_eq!((found.changed, found.changed_named.len()), (40, 3));
     assert_eq!(found.changed_named[2].left, 2, "the first ones of the dataset");
 }

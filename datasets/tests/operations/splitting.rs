@@ -6,7 +6,7 @@ use meetpoint_datasets::operations::{
 };
 use proptest::prelude::*;
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
 
 fn by_shares(place: &Place, shares: &[&str], stratify: bool, seed: u64) -> SplitBy {
     let part = |(number, share): (usize, &&str)| {
@@ -65,7 +65,7 @@ proptest! {
         let merged = place.path("merged");
         merge(&paths, &merged, order, &[], &options(), &mut silent).unwrap();
         prop_assert_eq!(sorted(read(&merged)), sorted(all));
-        let found = diff(&from, &merged, &Default::default(), &AtomicBool::new(false), &mut silent);
+        let found = diff(&from, &merged, &Default::default(), &Arc::default(), &mut silent);
         let mut found = found.unwrap();
         found.order = None;
         prop_assert!(found.is_empty(), "{:?}", found);

@@ -26,7 +26,7 @@ use crate::worker::HostPreparer;
 use crate::{Error, StopHandle, worker};
 use meetpoint_format::recipe::TensorSpec;
 use meetpoint_format::units::show_bytes_at_least;
-use meetpoint_prepare::Job;
+use meetpoint_prepare::{DecodeMemory, Job};
 use meetpoint_scheduler::{BatchIndex, Common, Config, DeviceId, Learned, Level, Record, Source};
 use saving::Saving;
 use std::sync::Arc;
@@ -144,8 +144,11 @@ impl Loader {
             // Tried once here, so that a wrong core is an error before anything runs.
             drop(Bound::new(cores)?);
         }
+        let shares = u64::from(self.config.shares);
+        let memory = DecodeMemory::new(self.config.memory_budget_bytes / shares);
         for number in 0..self.config.workers.max(1) {
-            let (preparer, notes) = HostPreparer::open(&self.config, &self.job, &self.ring)?;
+            let of_loader = (&self.config, &self.job, &self.ring, &self.driver);
+            let (preparer, notes) = HostPreparer::open(of_loader, &memory)?;
             notes.into_iter().for_each(|note| self.notice(note));
             if self.config.workers == 0 {
                 self.own = Some(preparer);

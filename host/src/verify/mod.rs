@@ -14,7 +14,7 @@ use crate::stats::{BatchCheck, EpochStats, Preparer};
 use crate::{Error, StopHandle};
 use meetpoint_format::batching::Batching;
 use meetpoint_format::checksum::crc32c;
-use meetpoint_kernels::Cpu;
+use meetpoint_kernels::{Cpu, Interrupt};
 use meetpoint_prepare::{BatchPreparer, Job};
 use meetpoint_scheduler::{Level, Strategy, Tail};
 use meetpoint_storage::{EngineKind, open_engine};
@@ -76,6 +76,8 @@ impl Reference {
     ) -> Result<Self, Error> {
         let engine = open_engine(engine, READ_DEPTH)?.engine;
         let mut preparer = BatchPreparer::new(job.clone(), engine, cpu)?;
+        let asked = stop.clone();
+        preparer.set_interrupt(Interrupt::when(move || asked.is_stopped()));
         let sample_bytes = preparer.spec().bytes();
         let batching = &job.batching;
         let mut out = vec![0; sample_bytes * batching.batch_size() as usize];
@@ -85,8 +87,9 @@ impl Reference {
             let mut samples = HashMap::new();
             for batch in 0..u32::try_from(batching.batches()).expect("a loader was opened on it") {
                 let mut is_wanted = |_| !stop.is_stopped();
-                preparer.prepare(epoch, batch, &mut out, &mut is_wanted)?;
+                let prepared = preparer.prepare(epoch, batch, &mut out, &mut is_wanted);
                 stop.check()?;
+                prepared?;
                 let tensors = out.chunks_exact(sample_bytes);
                 let left_out = |position: usize| {
                     let mut mended = preparer.mended().iter();

@@ -7,14 +7,18 @@
 
 #[cfg(test)]
 mod hostile;
+mod input;
 mod other;
 #[cfg(test)]
 mod tests;
 
+#[cfg(test)]
+pub(crate) use tests::golden_files;
+
 use crate::jpeg::colour::interleave;
 use crate::jpeg::{self, DecodeOptions, JpegDecoder};
 use crate::stripe::{Planes, Stripe};
-use crate::{Cpu, Error};
+use crate::{Cpu, Error, Interrupt};
 use meetpoint_format::recipe::OnError;
 
 /// Most pixels of a picture: 2^28, Pillow's default for an error being about 1.8 * 10^8.
@@ -183,6 +187,15 @@ pub fn probe(encoded: &[u8]) -> Result<ImageInfo, Error> {
     Ok(ImageInfo { format, width, height })
 }
 
+/// Most bytes of memory that decoding a picture takes besides what it returns, by its headers.
+pub fn decode_bytes(encoded: &[u8], on_error: OnError) -> Result<u64, Error> {
+    match ImageFormat::of(encoded).ok_or(Error::UnknownFormat)? {
+        ImageFormat::Jpeg => jpeg::decode_bytes(encoded, on_error),
+        ImageFormat::Coefficients => jpeg::form_decode_bytes(encoded),
+        format => other::decode_bytes(format, encoded),
+    }
+}
+
 /// Decodes a region (the whole picture for `None`) to RGB into `out`, whose memory is reused.
 ///
 /// Grey and palette pictures become RGB; alpha is dropped as Pillow's `convert("RGB")` does;
@@ -196,6 +209,7 @@ pub fn decode_into(encoded: &[u8], region: Option<Region>, out: &mut Picture) ->
 #[derive(Debug)]
 pub struct Decoder {
     cpu: Cpu,
+    interrupt: Interrupt,
     jpeg: JpegDecoder,
     /// Samples in the picture's own colour space, where that is not RGB.
     scratch: Vec<u8>,
@@ -213,11 +227,24 @@ impl Decoder {
         assert!(cpu.is_available(), "this machine has no {}", cpu.name());
         Self {
             cpu,
+            interrupt: Interrupt::default(),
             jpeg: JpegDecoder::new(cpu),
             scratch: Vec::new(),
             picture: Picture::default(),
             stripe: Planes::default(),
         }
+    }
+
+    /// Stops decoding with [`Error::Interrupted`] when it is raised.
+    pub fn set_interrupt(&mut self, interrupt: Interrupt) {
+        self.jpeg.set_interrupt(interrupt.clone());
+        self.interrupt = interrupt;
+    }
+
+    /// Frees the memory for whole pictures, which is otherwise reused.
+    pub(crate) fn free_pictures(&mut self) {
+        self.picture = Picture::default();
+        self.scratch = Vec::new();
     }
 
     /// As the function [`decode_into`].
@@ -260,7 +287,11 @@ impl Decoder {
             });
         }
         check_size(info, region)?;
-        other::decode(info.format, encoded.bytes, &mut self.scratch, out)?;
+        let file = (encoded.bytes, &self.interrupt);
+        let decoded = other::decode(info.format, file, &mut self.scratch, out);
+        // What the decoder made of the failed read is not the picture's fault.
+        self.interrupt.check()?;
+        decoded?;
         if (out.width, out.height) != (info.width, info.height) {
             return Err(info.format.damaged(&format_args!(
                 "the header says {}x{}, the data {}x{}",
@@ -358,6 +389,7 @@ impl Decoder {
         let first = region.y as usize * row_bytes + region.x as usize * 3;
         let height = region.height as usize;
         for y in (0..height).step_by(STRIPE_ROWS) {
+            self.interrupt.check()?;
             let rows = STRIPE_ROWS.min(height - y);
             for row in 0..rows {
                 let pixels = &self.picture.pixels[first + (y + row) * row_bytes..][..width * 3];

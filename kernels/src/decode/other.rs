@@ -7,11 +7,11 @@
 //!   takes the background colour there.
 //! - TIFF with a palette, floats, 32 bits a channel or YCbCr is not supported: an error.
 
+use super::input::Input;
 use super::{ImageFormat, PIXELS_MAX, Picture};
-use crate::Error;
+use crate::{Error, Interrupt};
 use image::codecs::{bmp, gif, png, tiff, webp};
 use image::{ColorType, ImageDecoder, ImageResult, Limits};
-use std::io::Cursor;
 
 /// Longest side; no format here needs more, and areas are limited on their own.
 const SIDE_MAX: u32 = 1 << 20;
@@ -29,22 +29,47 @@ const PIXELS_FREE: u64 = 1 << 24;
 
 /// Reads the size from the header.
 pub(super) fn size(format: ImageFormat, encoded: &[u8]) -> Result<(u32, u32), Error> {
-    let decoder = open(format, encoded).map_err(|error| format.damaged(&error))?;
+    let never = Interrupt::default();
+    let decoder =
+        open(format, Input::new(encoded, &never)).map_err(|error| format.damaged(&error))?;
     Ok(decoder.dimensions())
 }
 
-/// Decodes the whole picture.
+/// Most bytes that decoding takes: the pixels as RGB, those of the file where they are of another
+/// type, and what the format's decoder takes for itself.
+pub(super) fn decode_bytes(format: ImageFormat, encoded: &[u8]) -> Result<u64, Error> {
+    let never = Interrupt::default();
+    let decoder =
+        open(format, Input::new(encoded, &never)).map_err(|error| format.damaged(&error))?;
+    let (width, height) = decoder.dimensions();
+    let colours = decoder.color_type();
+    let of_file = u64::from(colours.bytes_per_pixel());
+    let samples = if colours == ColorType::Rgb8 { 0 } else { of_file };
+    let own = match format {
+        ImageFormat::Jpeg | ImageFormat::Coefficients | ImageFormat::Png | ImageFormat::Bmp => 0,
+        // Indices of a frame, and the frame as RGBA.
+        ImageFormat::Gif => 5,
+        // Planes of luma, chroma and alpha; RGBA.
+        ImageFormat::WebP => 7,
+        // A strip or tile, which may be the whole picture.
+        ImageFormat::Tiff => of_file,
+    };
+    let pixels = u64::from(width) * u64::from(height);
+    Ok(pixels * (3 + samples + own) + encoded.len() as u64)
+}
+
+/// Decodes the whole picture. Reads fail once the interrupt is raised; WebP is read before it is
+/// decoded, and so cannot be interrupted while it is.
 pub(super) fn decode(
     format: ImageFormat,
-    encoded: &[u8],
+    (encoded, interrupt): (&[u8], &Interrupt),
     scratch: &mut Vec<u8>,
     out: &mut Picture,
 ) -> Result<(), Error> {
-    read(format, encoded, scratch, out).map_err(|error| format.damaged(&error))
+    read(format, (encoded, interrupt), scratch, out).map_err(|error| format.damaged(&error))
 }
 
-fn open(format: ImageFormat, encoded: &[u8]) -> ImageResult<Box<dyn ImageDecoder + '_>> {
-    let reader = Cursor::new(encoded);
+fn open(format: ImageFormat, reader: Input<'_>) -> ImageResult<Box<dyn ImageDecoder + '_>> {
     Ok(match format {
         ImageFormat::Jpeg | ImageFormat::Coefficients => {
             unreachable!("JPEG has a decoder of its own")
@@ -67,11 +92,11 @@ fn limits(pixels: u64) -> Limits {
 
 fn read(
     format: ImageFormat,
-    encoded: &[u8],
+    (encoded, interrupt): (&[u8], &Interrupt),
     scratch: &mut Vec<u8>,
     out: &mut Picture,
 ) -> ImageResult<()> {
-    let mut decoder = open(format, encoded)?;
+    let mut decoder = open(format, Input::new(encoded, interrupt))?;
     let (width, height) = decoder.dimensions();
     let pixels = u64::from(width) * u64::from(height);
     if pixels > PIXELS_FREE + encoded.len() as u64 * PIXELS_PER_BYTE_MAX {

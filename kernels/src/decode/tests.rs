@@ -13,7 +13,7 @@ pub(super) fn decoded(encoded: &[u8]) -> Result<Picture, Error> {
 }
 
 /// The golden files: name and encoded bytes.
-pub(super) fn golden_files() -> Vec<(&'static str, Vec<u8>)> {
+pub(crate) fn golden_files() -> Vec<(&'static str, Vec<u8>)> {
     let lines = golden::lines(PICTURES);
     lines.iter().map(|(words, data)| (words[0], golden::bytes(data[0]))).collect()
 }

@@ -18,7 +18,7 @@ use super::sequential::{Sequential, TableCache, restart_offsets};
 use super::source::Source;
 use crate::decode::Encoded;
 use crate::stripe::Stripe;
-use crate::{Cpu, Error, Region};
+use crate::{Cpu, Error, Interrupt, Region};
 use arrayvec::ArrayVec;
 use meetpoint_format::entry_points::Entry;
 use meetpoint_format::recipe::OnError;
@@ -27,6 +27,7 @@ use meetpoint_format::recipe::OnError;
 #[derive(Debug)]
 pub(crate) struct JpegDecoder {
     cpu: Cpu,
+    interrupt: Interrupt,
     header: Header,
     tables: TableCache,
     entries: Vec<Entry>,
@@ -46,6 +47,7 @@ impl JpegDecoder {
     pub(crate) fn new(cpu: Cpu) -> Self {
         Self {
             cpu,
+            interrupt: Interrupt::default(),
             header: Header::default(),
             tables: TableCache::default(),
             entries: Vec::new(),
@@ -56,6 +58,11 @@ impl JpegDecoder {
             orientation: 1,
             is_filled_in: false,
         }
+    }
+
+    /// Stops decoding when it is raised.
+    pub(crate) fn set_interrupt(&mut self, interrupt: Interrupt) {
+        self.interrupt = interrupt;
     }
 
     /// Whether the last picture was damaged and filled in.
@@ -154,15 +161,16 @@ impl JpegDecoder {
         let colours = lenient.colours();
         let fast_transform = options.fast_transform;
         if lenient.has_one_scan() {
-            let (rows, quant) = lenient.rows()?;
+            let (rows, quant) = lenient.rows(&self.interrupt)?;
             let picture = Picture { frame, quant, colours, fast_transform };
             let source = Source::Lenient(rows);
-            return self.pixels.run(self.cpu, &picture, region, &need, source, sink);
+            let how = (self.cpu, &self.interrupt);
+            return self.pixels.run(how, &picture, region, &need, source, sink);
         }
-        let (coefficients, quant) = lenient.whole()?;
+        let (coefficients, quant) = lenient.whole(&self.interrupt)?;
         let picture = Picture { frame, quant, colours, fast_transform };
         let source = Source::Whole(&coefficients);
-        self.pixels.run(self.cpu, &picture, region, &need, source, sink)
+        self.pixels.run((self.cpu, &self.interrupt), &picture, region, &need, source, sink)
     }
 
     /// Decodes a file whose headers are sound.
@@ -185,10 +193,11 @@ impl JpegDecoder {
             colours: Colours::of(header),
             fast_transform: options.fast_transform,
         };
+        let how = (self.cpu, &self.interrupt);
         if !has_one_sequential_scan(header) {
-            let (coefficients, _) = super::whole::read(file, header)?;
+            let (coefficients, _) = super::whole::read(file, header, &self.interrupt)?;
             let source = Source::Whole(&coefficients);
-            return self.pixels.run(self.cpu, &picture, region, &need, source, sink);
+            return self.pixels.run(how, &picture, region, &need, source, sink);
         }
         let entry_points = match encoded.entry_points {
             [] => None,
@@ -198,8 +207,8 @@ impl JpegDecoder {
         };
         restart_offsets(file, header, &mut self.restarts)?;
         let scan =
-            Sequential::new(self.cpu, file, header, &mut self.tables, &self.restarts, entry_points);
-        self.pixels.run(self.cpu, &picture, region, &need, Source::Sequential(scan), sink)
+            Sequential::new(how, file, header, &mut self.tables, &self.restarts, entry_points);
+        self.pixels.run(how, &picture, region, &need, Source::Sequential(scan), sink)
     }
 
     /// The same for the coefficient form of a JPEG.
@@ -219,7 +228,8 @@ impl JpegDecoder {
         check_region(&picture.frame, region, options)?;
         let need = Need::of(&picture.frame, region, options)?;
         let source = Source::Form(&mut reader);
-        let outcome = self.pixels.run(self.cpu, &picture, region, &need, source, sink);
+        let how = (self.cpu, &self.interrupt);
+        let outcome = self.pixels.run(how, &picture, region, &need, source, sink);
         self.form = reader.into_scratch();
         outcome
     }

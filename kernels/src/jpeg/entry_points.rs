@@ -4,7 +4,7 @@ use super::bits::Place;
 use super::markers::{COMPONENTS_MAX, Coding, Header};
 use super::sequential::{Sequential, TableCache};
 use super::{check_pixels, damaged};
-use crate::Error;
+use crate::{Error, Interrupt};
 use meetpoint_format::checksum::crc32c;
 use meetpoint_format::entry_points::{self, Entry, EntryPointsHead};
 
@@ -22,6 +22,15 @@ pub enum Spacing {
 /// `None` for a file that is not a sequential JPEG with one scan: there is nothing to enter at.
 /// The whole file is decoded for it, so that a damaged one is an error.
 pub fn entry_points(file: &[u8], spacing: Spacing) -> Result<Option<Vec<u8>>, Error> {
+    entry_points_until(file, spacing, &Interrupt::default())
+}
+
+/// The same, until it is interrupted.
+pub fn entry_points_until(
+    file: &[u8],
+    spacing: Spacing,
+    interrupt: &Interrupt,
+) -> Result<Option<Vec<u8>>, Error> {
     let mut header = Header::default();
     header.parse(file)?;
     check_pixels(&header.frame)?;
@@ -31,7 +40,8 @@ pub fn entry_points(file: &[u8], spacing: Spacing) -> Result<Option<Vec<u8>>, Er
     }
     let mut tables = TableCache::default();
     let data_offset = header.scans[0].data.start;
-    let mut scan = Sequential::new(crate::Cpu::detect(), file, &header, &mut tables, &[], None);
+    let how = (crate::Cpu::detect(), interrupt);
+    let mut scan = Sequential::new(how, file, &header, &mut tables, &[], None);
     let wide = header.frame.mcus_wide;
     let step = match spacing {
         Spacing::McuRow => wide,

@@ -161,6 +161,8 @@ enum Reach {
     File,
     /// All up to the frame header.
     Frame,
+    /// All up to the first scan header.
+    Scan,
     /// All up to the data of the first scan, if that is sequential, of all components and without
     /// restart markers.
     Data,
@@ -186,6 +188,13 @@ impl Header {
     pub(crate) fn parse_frame_only(&mut self, file: &[u8]) -> Result<(), Error> {
         self.clear();
         self.reach = Reach::Frame;
+        self.walk(file)
+    }
+
+    /// Parses a file up to its first scan header, which [`Header::scans`] then holds without data.
+    pub(crate) fn parse_to_scan(&mut self, file: &[u8]) -> Result<(), Error> {
+        self.clear();
+        self.reach = Reach::Scan;
         self.walk(file)
     }
 
@@ -254,6 +263,9 @@ impl Header {
                 DAC => return Err(damaged(start, "arithmetic coding is not supported")),
                 SOS => {
                     at = self.scan(file, bytes, start, at)?;
+                    if self.reach == Reach::Scan {
+                        return Ok(());
+                    }
                     if at == file.len() {
                         // Its end was not looked for.
                         self.end = at;
@@ -398,7 +410,11 @@ impl Header {
             && count == self.frame.count
             && !progressive
             && self.restart_now == 0;
-        let end = if is_known { file.len() } else { end_of_scan(file, data)? };
+        let end = match self.reach {
+            Reach::Scan => data,
+            _ if is_known => file.len(),
+            _ => end_of_scan(file, data)?,
+        };
         let (first, last) = if progressive { (first, last) } else { (0, 63) };
         self.scans.push(Scan {
             all,

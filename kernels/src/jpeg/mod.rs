@@ -17,6 +17,7 @@ mod lenient;
 #[cfg(test)]
 mod limit_tests;
 pub(crate) mod markers;
+mod memory;
 mod merged;
 mod options;
 mod pixels;
@@ -39,15 +40,16 @@ mod window;
 
 pub(crate) use decoder::JpegDecoder;
 pub use form::{Form, FormError};
+pub(crate) use memory::{decode_bytes, form_decode_bytes};
 pub use options::{DecodeOptions, DecodeScale};
-pub use rewrite::{HuffmanTables, Process, Restarts, Rewrite, rewrite};
+pub use rewrite::{HuffmanTables, Process, Restarts, Rewrite, rewrite, rewrite_until};
 pub use skeleton::{Skeleton, assemble, dismantle};
-pub use stored::{form_of, from_form, is_progressive, to_form};
+pub use stored::{form_of, from_form, from_form_until, is_progressive, to_form, to_form_until};
 pub(crate) use stored::{form_orientation, orientation};
 pub use summary::JpegSummary;
 pub use whole::read_coefficients;
 
-pub use entry_points::{Spacing, entry_points};
+pub use entry_points::{Spacing, entry_points, entry_points_until};
 
 use crate::Error;
 use crate::decode::{ImageFormat, PIXELS_MAX};

@@ -11,7 +11,7 @@ use super::source::Source;
 use super::upsample::{self, Place, Side, Upsampling};
 use super::window::Window;
 use crate::stripe::{ROW_SLACK, Stripe};
-use crate::{Cpu, Error, Region};
+use crate::{Cpu, Error, Interrupt, Region};
 use std::ops::Range;
 
 /// Bytes before the first row that waits to be handed over, of which one may be written.
@@ -38,10 +38,11 @@ pub(super) struct Pixels {
 }
 
 impl Pixels {
-    /// Decodes a region and hands it over from top to bottom.
+    /// Decodes a region and hands it over from top to bottom. Polls the interrupt before each row
+    /// of MCUs.
     pub(super) fn run(
         &mut self,
-        cpu: Cpu,
+        (cpu, interrupt): (Cpu, &Interrupt),
         picture: &Picture,
         region: Region,
         need: &Need,
@@ -65,6 +66,7 @@ impl Pixels {
         let mut y = region.y as usize;
         let end = (region.y + region.height) as usize;
         for mcu_row in need.mcu_rows.clone() {
+            interrupt.check()?;
             source.row(mcu_row, need.mcu_columns.clone(), &mut self.rows)?;
             for (index, need) in need.components().enumerate() {
                 let above = usize::from(need.upsampling.needs_context_rows());

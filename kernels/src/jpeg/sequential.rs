@@ -10,7 +10,7 @@ use super::huffman::{
 use super::markers::{COMPONENTS_MAX, Header, NATURAL, ScanComponent};
 use super::rows::BlockRows;
 use super::{Block, damaged};
-use crate::{Cpu, Error};
+use crate::{Cpu, Error, Interrupt};
 use arrayvec::ArrayVec;
 use std::ops::Range;
 
@@ -79,6 +79,7 @@ pub(super) struct Cursor<'a> {
 #[derive(Debug)]
 pub(super) struct Sequential<'a> {
     cpu: Cpu,
+    interrupt: &'a Interrupt,
     data: &'a [u8],
     /// Offset of `data` in the file.
     data_at: usize,
@@ -94,7 +95,7 @@ pub(super) struct Sequential<'a> {
 impl<'a> Sequential<'a> {
     /// Reads the only scan of a file, which must be sequential and of all components.
     pub(super) fn new(
-        cpu: Cpu,
+        (cpu, interrupt): (Cpu, &'a Interrupt),
         file: &'a [u8],
         header: &Header,
         tables: &'a mut TableCache,
@@ -126,6 +127,7 @@ impl<'a> Sequential<'a> {
         let bits = Bits::new(data, Place { offset: 0, bits: 0 });
         Self {
             cpu,
+            interrupt,
             data,
             data_at: scan.data.start,
             units,
@@ -147,7 +149,7 @@ impl<'a> Sequential<'a> {
         let from = mcu_row * self.mcus_wide + columns.start;
         let to = mcu_row * self.mcus_wide + columns.end;
         self.seek(from);
-        self.run(from, &mut Passed::default())?;
+        self.pass(from)?;
         self.run(to, rows)
     }
 
@@ -157,9 +159,14 @@ impl<'a> Sequential<'a> {
         (Place { offset: self.data_at + place.offset, ..place }, self.cursor.dc)
     }
 
-    /// Passes over MCUs up to one.
+    /// Passes over MCUs up to one. Polls the interrupt as often as there are MCUs in a row.
     pub(super) fn pass(&mut self, to: u32) -> Result<(), Error> {
-        self.run(to, &mut Passed::default())
+        while self.cursor.mcu < to {
+            self.interrupt.check()?;
+            let until = to.min(self.cursor.mcu.saturating_add(self.mcus_wide));
+            self.run(until, &mut Passed::default())?;
+        }
+        Ok(())
     }
 
     /// Jumps to the last place at or before an MCU where decoding can begin, if it lies ahead.

@@ -4,19 +4,25 @@ use super::colour::Ink;
 use super::colours::Colours;
 use super::form::{self, Colour, FormComponent};
 use super::markers::{Coding, Header};
-use super::{Form, Skeleton, assemble, check_pixels, damaged, dismantle};
-use crate::{Cpu, Error};
+use super::skeleton::{assemble_until, dismantle_until};
+use super::{Form, Skeleton, check_pixels, damaged};
+use crate::{Cpu, Error, Interrupt};
 use arrayvec::ArrayVec;
 
 /// The coefficient form of a file.
 ///
 /// [`Error::NotReproducible`] for a file that its coefficients do not lead back to, byte for byte.
 pub fn to_form(file: &[u8], form: Form) -> Result<Vec<u8>, Error> {
+    to_form_until(file, form, &Interrupt::default())
+}
+
+/// The same, until it is interrupted.
+pub fn to_form_until(file: &[u8], form: Form, interrupt: &Interrupt) -> Result<Vec<u8>, Error> {
     let mut header = Header::default();
     header.parse(file)?;
     check_pixels(&header.frame)?;
     header.check_progress()?;
-    let (skeleton, coefficients) = dismantle(file)?;
+    let (skeleton, coefficients) = dismantle_until(file, interrupt)?;
     let mut frame = form::Frame {
         width: header.frame.width,
         height: header.frame.height,
@@ -43,13 +49,18 @@ pub fn to_form(file: &[u8], form: Form) -> Result<Vec<u8>, Error> {
             quant_table: index as u8,
         });
     }
-    Ok(form::pack(form, &frame, &coefficients, &skeleton.to_bytes())?)
+    Ok(form::pack_until(form, &frame, &coefficients, &skeleton.to_bytes(), interrupt)?)
 }
 
 /// The file that a coefficient form was made from.
 pub fn from_form(stored: &[u8]) -> Result<Vec<u8>, Error> {
-    let (coefficients, skeleton) = form::unpack_all(stored, Cpu::detect())?;
-    assemble(&Skeleton::from_bytes(&skeleton)?, &coefficients)
+    from_form_until(stored, &Interrupt::default())
+}
+
+/// The same, until it is interrupted.
+pub fn from_form_until(stored: &[u8], interrupt: &Interrupt) -> Result<Vec<u8>, Error> {
+    let (coefficients, skeleton) = form::unpack_all_until(stored, Cpu::detect(), interrupt)?;
+    assemble_until(&Skeleton::from_bytes(&skeleton)?, &coefficients, interrupt)
 }
 
 /// Which form bytes have, by their first ones. What begins as a form is one, also where it is of a

@@ -31,6 +31,12 @@ impl Resizer {
         grow(&mut self.results, CHUNK * 3 * plane_bytes(self.across.wanted, false));
     }
 
+    /// Looks at the interrupt, before each row that is given.
+    fn look(&mut self) -> bool {
+        self.is_interrupted |= self.interrupt.is_raised();
+        self.is_interrupted
+    }
+
     /// For a resize with a pass along the columns: rows wait in the ring until there are enough.
     pub(super) fn feed_ring(
         &mut self,
@@ -77,6 +83,7 @@ impl Resizer {
     /// Gives all rows that the ring has enough for.
     fn give_from_ring(&mut self, pause: &mut dyn FnMut(), sink: &mut RowSink<'_>) {
         while self.given + self.batched < self.down.wanted
+            && !self.look()
             && self.down.run_end(self.given + self.batched) <= self.fed
         {
             let (first, weights) = self.down.coefficients.run(self.given + self.batched);
@@ -159,7 +166,7 @@ impl Resizer {
     ) {
         let (first, end) = (self.fed, self.fed + rows.len());
         self.fed = end;
-        while self.given < self.down.wanted {
+        while self.given < self.down.wanted && !self.look() {
             let from = match self.down.kind {
                 Kind::Pick => self.down.picks[self.given],
                 _ => self.given as u32,

@@ -31,7 +31,7 @@ mod tests;
 pub use coefficients::Filter;
 
 use crate::stripe::{Row, Stripe};
-use crate::{Cpu, Region};
+use crate::{Cpu, Interrupt, Region};
 use axis::{Axis, Kind, Span};
 use passes::{Passes, Work};
 use ring::Ring;
@@ -119,6 +119,8 @@ pub struct Resizer {
     fed: usize,
     given: usize,
     work: Work,
+    interrupt: Interrupt,
+    is_interrupted: bool,
 }
 
 impl Resizer {
@@ -139,7 +141,19 @@ impl Resizer {
             fed: 0,
             given: 0,
             work: Work::default(),
+            interrupt: Interrupt::default(),
+            is_interrupted: false,
         }
+    }
+
+    /// Stops giving rows when it is raised.
+    pub fn set_interrupt(&mut self, interrupt: Interrupt) {
+        self.interrupt = interrupt;
+    }
+
+    /// Whether the picture was interrupted: not all rows were given.
+    pub fn is_interrupted(&self) -> bool {
+        self.is_interrupted
     }
 
     /// Makes ready for a picture. Returns the region of it that is to be fed.
@@ -158,6 +172,7 @@ impl Resizer {
         self.needed = Region { x: columns.start, y: rows.start, width, height };
         self.take_memory();
         (self.fed, self.given, self.batched) = (0, 0, 0);
+        self.is_interrupted = false;
         self.needed
     }
 
@@ -172,6 +187,9 @@ impl Resizer {
         let left = self.needed.height as usize - self.fed;
         assert!(stripe.rows <= left, "no more rows than the region has");
         for from in (0..stripe.rows).step_by(CHUNK) {
+            if self.is_interrupted() {
+                return;
+            }
             let rows = from..stripe.rows.min(from + CHUNK);
             match (self.down.kind, self.across.kind) {
                 (Kind::Weigh, _) => self.feed_ring(stripe, rows, pause, sink),

@@ -9,12 +9,12 @@ mod stage;
 mod tests;
 mod turn;
 
-use crate::decode::{Decoder, Encoded, ImageInfo, Region};
+use crate::decode::{Decoder, Encoded, ImageInfo, Region, decode_bytes, probe};
 use crate::jpeg::{DecodeOptions, DecodeScale};
 use crate::resize::Resizer;
 use crate::stripe::{Planes, Stripe};
 use crate::tensor::TensorWriter;
-use crate::{Cpu, Error};
+use crate::{Cpu, Error, Interrupt};
 use canvas::{Canvas, Target};
 use meetpoint_format::random::{DrawKey, Draws};
 use meetpoint_format::recipe::{Decode, Operation, Recipe, TensorSpec};
@@ -62,6 +62,7 @@ pub struct SamplePreparer {
     recipe: Recipe,
     output: Option<TensorSpec>,
     decoder: Decoder,
+    interrupt: Interrupt,
     /// How the recipe decodes.
     decode: Decode,
     /// How the sample in hand is decoded and, if it is, turned.
@@ -95,6 +96,7 @@ impl SamplePreparer {
             options: DecodeOptions::default(),
             turn: None,
             decoder: Decoder::new(cpu),
+            interrupt: Interrupt::default(),
             stages: Vec::new(),
             resizer: Resizer::new(cpu),
             canvas: Canvas::default(),
@@ -104,6 +106,32 @@ impl SamplePreparer {
             next: Planes::default(),
             mirrored: Planes::default(),
         }
+    }
+
+    /// Stops preparing with [`Error::Interrupted`] when it is raised.
+    pub fn set_interrupt(&mut self, interrupt: Interrupt) {
+        self.decoder.set_interrupt(interrupt.clone());
+        self.resizer.set_interrupt(interrupt.clone());
+        self.interrupt = interrupt;
+    }
+
+    /// Most bytes of memory that preparing a sample takes for whole pictures and coefficients, by
+    /// its headers. The result and some rows are not counted.
+    pub fn memory_bytes(&self, encoded: &[u8]) -> Result<u64, Error> {
+        let turned = match self.decode.orient {
+            true => {
+                let info = probe(encoded)?;
+                3 * u64::from(info.width) * u64::from(info.height)
+            }
+            false => 0,
+        };
+        Ok(decode_bytes(encoded, self.decode.on_error)? + turned)
+    }
+
+    /// Frees the memory for whole pictures, which is otherwise reused.
+    pub fn free_pictures(&mut self) {
+        self.decoder.free_pictures();
+        (self.picture, self.next) = Default::default();
     }
 
     /// Prepares a sample into `out`, whose length must be the recipe's output size. After an error
@@ -220,9 +248,13 @@ impl SamplePreparer {
                 let (x, y) = (region.x as usize, region.y as usize);
                 let (width, height) = (region.width as usize, region.height as usize);
                 for first in (0..height).step_by(STRIPE_ROWS) {
+                    self.interrupt.check()?;
                     let rows = STRIPE_ROWS.min(height - first);
                     take(self.picture.stripe((x, y + first), width, rows));
                 }
+            }
+            if self.resizer.is_interrupted() {
+                return Err(Error::Interrupted);
             }
             canvas.finish();
             std::mem::swap(&mut self.picture, &mut self.next);

@@ -7,11 +7,11 @@ mod mend;
 use crate::buffers::BufferPool;
 use crate::contents::OpenContents;
 use crate::encoded::decodes_regions;
-use crate::{Dataset, Error, Mended, OnError};
+use crate::{Dataset, DecodeMemory, Error, Mended, NoMemory, OnError, Reserved};
 use meetpoint_format::batching::{Batching, EpochOrder};
 use meetpoint_format::dataset::{ENTRY_POINTS_KEPT_BYTES, SampleLocation};
 use meetpoint_format::recipe::{Recipe, TensorSpec};
-use meetpoint_kernels::{Cpu, Encoded, SampleId, SamplePreparer};
+use meetpoint_kernels::{Cpu, Encoded, Error as PictureError, Interrupt, SampleId, SamplePreparer};
 use meetpoint_storage::{
     Access, AlignedBuffer, Completion, Counters, Engine, Error as StorageError, FileId, Request,
     RequestKind,
@@ -70,6 +70,8 @@ pub struct BatchPreparer {
     /// Files outside of the parts.
     contents: OpenContents,
     preparer: SamplePreparer,
+    interrupt: Interrupt,
+    memory: Option<Arc<DecodeMemory>>,
     spec: TensorSpec,
     /// The order of the epoch that was last asked for.
     order: Option<(u32, EpochOrder)>,
@@ -118,6 +120,8 @@ impl BatchPreparer {
         }
         Ok(Self {
             preparer: SamplePreparer::new(&job.recipe, cpu),
+            interrupt: Interrupt::default(),
+            memory: None,
             job,
             engine,
             files,
@@ -130,6 +134,17 @@ impl BatchPreparer {
             completions: Vec::new(),
             call: 0,
         })
+    }
+
+    /// Ends [`Self::prepare`] with [`Error::Interrupted`] when it is raised, also inside a sample.
+    pub fn set_interrupt(&mut self, interrupt: Interrupt) {
+        self.preparer.set_interrupt(interrupt.clone());
+        self.interrupt = interrupt;
+    }
+
+    /// Shares memory for decoding large samples with others; without it there is no limit.
+    pub fn set_decode_memory(&mut self, memory: Arc<DecodeMemory>) {
+        self.memory = Some(memory);
     }
 
     /// Shape of one sample.
@@ -168,7 +183,11 @@ impl BatchPreparer {
             is_given_up: false,
         };
         self.mended.clear();
-        let outcome = self.run(&mut hand);
+        let outcome = match self.run(&mut hand) {
+            // A batch that is given up while it waits for memory is no error either.
+            Err(Error::Interrupted) if hand.is_given_up => Ok(()),
+            outcome => outcome,
+        };
         if outcome.is_ok() && !self.mended.is_empty() {
             self.mended.sort_by_key(|mended| mended.position);
             self.close_up(hand.out);
@@ -217,6 +236,7 @@ impl BatchPreparer {
             if !hand.ask() {
                 return Ok(());
             }
+            self.interrupt.check().map_err(|_| Error::Interrupted)?;
             self.read_ahead(hand)?;
             if hand.is_given_up {
                 return Ok(());
@@ -380,6 +400,7 @@ impl BatchPreparer {
         let started = Instant::now();
         self.job.dataset.check_image(sample, location, stored)?;
         let of_place = self.samples[position].0;
+        let reserved = self.reserve((sample, location), stored, hand)?;
         let id = SampleId { seed: self.job.batching.seed(), epoch: hand.epoch, sample: of_place };
         let place = position * self.spec.bytes();
         let out = &mut hand.out[place..place + self.spec.bytes()];
@@ -390,6 +411,13 @@ impl BatchPreparer {
         let encoded = Encoded { bytes: stored, entry_points, crc32c };
         let pause = &mut || *is_given_up |= !pace(done);
         let prepared = self.preparer.prepare(encoded, id, out, pause);
+        if reserved.is_some() {
+            // What it took is free for others only if it is not retained.
+            self.preparer.free_pictures();
+        }
+        if let Err(PictureError::Interrupted) = prepared {
+            return Err(Error::Interrupted);
+        }
         if let Err(source) = prepared {
             let (part, row, key) = self.job.dataset.place_in_words(sample, location);
             return Err(Error::Sample { part, row, key, source });
@@ -399,6 +427,27 @@ impl BatchPreparer {
         hand.stats.bytes_read += stored.len() as u64;
         hand.stats.compute_ns += nanoseconds(started.elapsed());
         Ok(())
+    }
+
+    /// Reserves the memory that decoding a sample takes, where that is much.
+    fn reserve(
+        &self,
+        (sample, location): (u64, &SampleLocation),
+        stored: &[u8],
+        hand: &mut InHand<'_>,
+    ) -> Result<Option<Reserved>, Error> {
+        let Some(memory) = &self.memory else { return Ok(None) };
+        // Headers that do not read are the decoder's to refuse.
+        let Ok(needed) = self.preparer.memory_bytes(stored) else { return Ok(None) };
+        memory.reserve(needed, &mut || hand.ask() && !self.interrupt.is_raised()).map_err(|why| {
+            match why {
+                NoMemory::GivenUp => Error::Interrupted,
+                NoMemory::Never { limit } => {
+                    let (part, row, key) = self.job.dataset.place_in_words(sample, location);
+                    Error::DecodeMemory { part, row, key, needed, limit }
+                }
+            }
+        })
     }
 
     fn read_failed(

@@ -74,7 +74,8 @@ class Loader(Closing):
     :param workers: threads that prepare; ``None`` for one less than the cores that may be used.
         Torch's name ``num_workers`` is taken too.
     :param prefetch: batches prepared ahead a worker; torch's ``prefetch_factor``.
-    :param memory_budget: most bytes of batches, prepared ahead and in use together.
+    :param memory_budget: most bytes of batches, prepared ahead and in use together; and most bytes
+        that decoding large pictures takes, all workers together.
     :param spool_quota: most bytes of the batches that devices have ready.
     :param spool_folder: folder of the file for those; ``None``: memory without a name.
     :param rank: which of ``world_size`` processes this is; from ``torch.distributed`` where that

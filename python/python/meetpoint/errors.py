@@ -14,7 +14,7 @@ message.
     ├── RecipeError           also a ValueError: a recipe that cannot be followed
     ├── SettingError          also a ValueError: an argument out of its range
     ├── StateError            also a ValueError: a state of another dataset, recipe or seed
-    ├── BudgetError           also a MemoryError: more batches are kept than the budget holds
+    ├── BudgetError           also a MemoryError: the memory budget is too small
     ├── DeviceError           a device that cannot be started or reached
     ├── RankError             ranks that came to no decision
     ├── StorageError          also an OSError: blocks that cannot be read or memory not had
@@ -105,7 +105,7 @@ class StateError(MeetpointError, ValueError):
 
 
 class BudgetError(MeetpointError, MemoryError):
-    """More batches are kept alive than the memory budget holds."""
+    """The memory budget is too small: for the batches that are kept, or to decode a picture."""
 
 
 class DeviceError(MeetpointError):

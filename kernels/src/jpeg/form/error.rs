@@ -29,6 +29,9 @@ pub enum FormError {
         /// What does not fit.
         reason: &'static str,
     },
+    /// The caller asked to stop.
+    #[error("interrupted")]
+    Interrupted,
     /// Rows, columns or buffers that are not those of the picture.
     #[error("request does not fit the coefficient form: {reason}")]
     Request {

@@ -24,8 +24,9 @@ mod unpack;
 pub use error::FormError;
 pub use frame::{COMPONENTS_MAX, Colour, FormComponent, Frame, PIXELS_MAX};
 pub use pack::pack;
-pub(crate) use reader::size;
+pub(crate) use pack::pack_until;
 pub use reader::{FormReader, RowComponent, RowScratch, unpack_all};
+pub(crate) use reader::{size, unpack_all_until};
 
 /// First bytes of a coefficient form.
 pub const MAGIC: [u8; 8] = *b"\x89MPC\r\n\x1a\n";

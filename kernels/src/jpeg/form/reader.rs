@@ -12,8 +12,8 @@ use super::unpack::{
     DC_SHIFT_MAX, EXPLICIT, KindCodes, Shared, Task, compact, compact_v1, fast, fast_v1,
 };
 use super::{Form, MAGIC};
-use crate::Cpu;
 use crate::jpeg::{Block, CoefficientPlane, Coefficients};
+use crate::{Cpu, Interrupt};
 use arrayvec::ArrayVec;
 use std::ops::Range;
 
@@ -220,6 +220,11 @@ fn head(cursor: &mut Cursor<'_>) -> Result<(u8, Form, Frame), FormError> {
     Ok((version, form, Frame::read(cursor)?))
 }
 
+/// [`FormError::Interrupted`] once an interrupt was raised.
+pub(super) fn check(interrupt: &Interrupt) -> Result<(), FormError> {
+    if interrupt.is_raised() { Err(FormError::Interrupted) } else { Ok(()) }
+}
+
 /// How the rows of a form are stored.
 #[derive(Debug)]
 enum Coding {
@@ -283,6 +288,15 @@ fn coding_v1(cursor: &mut Cursor<'_>, kinds: usize) -> Result<Coding, FormError>
 /// The planes take 128 bytes a block. Two stored blocks have at least one bit, so that is no more
 /// than 2,048 times the stored bytes.
 pub fn unpack_all(bytes: &[u8], cpu: Cpu) -> Result<(Coefficients, Vec<u8>), FormError> {
+    unpack_all_until(bytes, cpu, &Interrupt::default())
+}
+
+/// The same, until it is interrupted.
+pub(crate) fn unpack_all_until(
+    bytes: &[u8],
+    cpu: Cpu,
+    interrupt: &Interrupt,
+) -> Result<(Coefficients, Vec<u8>), FormError> {
     let mut reader = FormReader::open(bytes, cpu)?;
     let (mcus_wide, mcus_high) = reader.frame.mcus();
     let blocks = reader.blocks as u64 * u64::from(mcus_high);
@@ -301,6 +315,7 @@ pub fn unpack_all(bytes: &[u8], cpu: Cpu) -> Result<(Coefficients, Vec<u8>), For
     let sizes: Vec<usize> = reader.strips.iter().map(Strip::blocks).collect();
     let mut extents: Vec<Vec<u8>> = sizes.iter().map(|blocks| vec![0; *blocks]).collect();
     for mcu_row in 0..mcus_high {
+        check(interrupt)?;
         let mut into: Vec<RowComponent<'_>> = planes
             .iter_mut()
             .zip(&sizes)

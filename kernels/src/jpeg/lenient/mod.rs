@@ -21,7 +21,7 @@ use super::markers::{COMPONENTS_MAX, Coding, Frame, SCANS_MAX};
 use super::rows::BlockRows;
 use super::whole::zeros;
 use super::{Block, Coefficients, QuantTable, damaged};
-use crate::Error;
+use crate::{Error, Interrupt};
 use markers::{Markers, ScanHead};
 use scan::Scan;
 use smooth::{Progress, smooth};
@@ -74,7 +74,10 @@ impl<'a> Lenient<'a> {
     }
 
     /// The rows of the only scan, and the quantisation tables.
-    pub(super) fn rows(mut self) -> Result<(LenientRows<'a>, Quantisation), Error> {
+    pub(super) fn rows(
+        mut self,
+        interrupt: &'a Interrupt,
+    ) -> Result<(LenientRows<'a>, Quantisation), Error> {
         let scan = Scan::begin(&mut self.markers, &self.head)?;
         let components = self.head.parts.iter().map(|part| part.component);
         let mut factors = [(0, 0); COMPONENTS_MAX];
@@ -89,12 +92,15 @@ impl<'a> Lenient<'a> {
             }
         }
         let mcus_wide = self.markers.frame.mcus_wide;
-        Ok((LenientRows { scan, units, mcus_wide, mcu: 0 }, self.markers.quant))
+        Ok((LenientRows { interrupt, scan, units, mcus_wide, mcu: 0 }, self.markers.quant))
     }
 
     /// All coefficients of a file with several scans, and the quantisation tables. A component
     /// without a scan has none, and is grey.
-    pub(super) fn whole(mut self) -> Result<(Coefficients, Quantisation), Error> {
+    pub(super) fn whole(
+        mut self,
+        interrupt: &Interrupt,
+    ) -> Result<(Coefficients, Quantisation), Error> {
         let blocks = |wide: u32, high: u32| u64::from(wide) * u64::from(high);
         let components = self.markers.frame.components().iter();
         let blocks: u64 = components.map(|c| blocks(c.blocks_wide, c.blocks_high)).sum();
@@ -118,11 +124,12 @@ impl<'a> Lenient<'a> {
                 [only] => self.markers.factors_down[only.component],
                 _ => 1,
             };
-            read_scan(&mut scan, &mut coefficients, down, &mut progress.last_row)?;
+            let last_row = &mut progress.last_row;
+            read_scan(&mut scan, &mut coefficients, down, last_row, interrupt)?;
             self.markers.input = scan.input;
             next = self.markers.next_scan()?;
         }
-        smooth(&mut coefficients, &self.markers, &progress);
+        smooth(&mut coefficients, &self.markers, &progress, interrupt)?;
         Ok((coefficients, self.markers.quant))
     }
 }
@@ -137,11 +144,13 @@ fn read_scan(
     coefficients: &mut Coefficients,
     down: u32,
     last_row: &mut u32,
+    interrupt: &Interrupt,
 ) -> Result<(), Error> {
     let order = scan.order.clone();
     let mut blocks = [Block::ZERO; UNITS_MAX];
     let blocks = &mut blocks[..order.cells().len()];
     for y in 0..order.mcus_high {
+        interrupt.check()?;
         for x in 0..order.mcus_wide {
             if scan.is_over() {
                 return Ok(());
@@ -174,6 +183,7 @@ struct Unit {
 /// The only scan of a file, row of MCUs by row of MCUs.
 #[derive(Debug)]
 pub(super) struct LenientRows<'a> {
+    interrupt: &'a Interrupt,
     scan: Scan<'a>,
     units: arrayvec::ArrayVec<Unit, UNITS_MAX>,
     mcus_wide: u32,
@@ -194,6 +204,9 @@ impl LenientRows<'_> {
         let mut blocks = [Block::ZERO; UNITS_MAX];
         let blocks = &mut blocks[..self.units.len()];
         while self.mcu < to {
+            if self.mcu.is_multiple_of(self.mcus_wide) {
+                self.interrupt.check()?;
+            }
             blocks.fill(Block::ZERO);
             self.scan.mcu(blocks)?;
             if let Some(column) = self.mcu.checked_sub(from) {

@@ -5,6 +5,7 @@
 use super::super::markers::{COMPONENTS_MAX, Coding};
 use super::super::{Block, CoefficientPlane, Coefficients, QuantTable};
 use super::markers::{Markers, ScanHead};
+use crate::{Error, Interrupt};
 
 /// Zigzag positions that are made up at most: DC and nine others.
 const COUNT: usize = 10;
@@ -80,7 +81,12 @@ impl Progress {
 }
 
 /// Makes up what is missing, where libjpeg does.
-pub(super) fn smooth(coefficients: &mut Coefficients, markers: &Markers<'_>, progress: &Progress) {
+pub(super) fn smooth(
+    coefficients: &mut Coefficients,
+    markers: &Markers<'_>,
+    progress: &Progress,
+    interrupt: &Interrupt,
+) -> Result<(), Error> {
     let frame = &markers.frame;
     let count = frame.count;
     let steps = |quant: &Option<QuantTable>| {
@@ -93,7 +99,7 @@ pub(super) fn smooth(coefficients: &mut Coefficients, markers: &Markers<'_>, pro
     let is_of_use = progress.now[..count].iter().any(|now| now[1..].iter().any(|bit| *bit != 0));
     let has_dc = progress.now[..count].iter().all(|now| now[0] >= 0);
     if frame.coding != Coding::Progressive || !all_known || !has_dc || !is_of_use {
-        return;
+        return Ok(());
     }
     for (index, plane) in coefficients.planes.iter_mut().enumerate() {
         let component = &frame.components()[index];
@@ -111,8 +117,9 @@ pub(super) fn smooth(coefficients: &mut Coefficients, markers: &Markers<'_>, pro
             last_good: progress.last_row as usize,
             plane,
         };
-        plane.run();
+        plane.run(interrupt)?;
     }
+    Ok(())
 }
 
 /// A component being smoothed.
@@ -133,11 +140,13 @@ struct Smoothed<'a> {
 }
 
 impl Smoothed<'_> {
-    fn run(mut self) {
+    fn run(mut self, interrupt: &Interrupt) -> Result<(), Error> {
         for row in 0..self.high {
+            interrupt.check()?;
             let reached = if row / self.factor > self.last_good { self.before } else { self.now };
             self.row(row, &reached);
         }
+        Ok(())
     }
 
     /// The rows around a row, two above and two below: itself or a nearer one where libjpeg looks

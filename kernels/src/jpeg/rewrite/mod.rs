@@ -19,7 +19,7 @@ pub(super) use sink::{Both, Counter, Padding, TABLES, Tape, Writer};
 use super::Coefficients;
 use super::markers::{Coding, Frame, Header, HuffmanSpec, Scan, Segment, code};
 use super::whole::{self, spec};
-use crate::{Error, ImageFormat};
+use crate::{Error, ImageFormat, Interrupt};
 
 /// What becomes of the restart markers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -78,21 +78,27 @@ pub struct Rewrite {
 /// included that come to stand behind the data because a segment is gone; bits that fill up a byte
 /// are ones.
 pub fn rewrite(file: &[u8], how: &Rewrite) -> Result<Vec<u8>, Error> {
+    rewrite_until(file, how, &Interrupt::default())
+}
+
+/// The same, until it is interrupted.
+pub fn rewrite_until(file: &[u8], how: &Rewrite, interrupt: &Interrupt) -> Result<Vec<u8>, Error> {
     let mut header = Header::default();
     header.parse(file)?;
-    let (coefficients, _) = whole::read(file, &header)?;
+    let (coefficients, _) = whole::read(file, &header, interrupt)?;
+    let output = Output::new((file, &header), &coefficients, how, interrupt);
     let output = match new_plans(&header, how.process) {
-        None => Output::new(file, &header, &coefficients, how).with_same_scans()?,
+        None => output.with_same_scans()?,
         Some(_) if how.tables == HuffmanTables::Keep => {
             return Err(Error::Rewrite { reason: "its Huffman tables are made for other scans" });
         }
         Some(plans) => {
             // In other scans it would no longer look unfinished.
             header.check_progress()?;
-            Output::new(file, &header, &coefficients, how).with_scans(plans)?
+            output.with_scans(plans)?
         }
     };
-    verify(file, &header, &coefficients, how, &output)?;
+    verify((file, &header), &coefficients, how, &output, interrupt)?;
     Ok(output)
 }
 
@@ -111,11 +117,11 @@ fn new_plans(header: &Header, process: Process) -> Option<Vec<Plan>> {
 
 /// Reads what was written and compares.
 fn verify(
-    file: &[u8],
-    header: &Header,
+    (file, header): (&[u8], &Header),
     coefficients: &Coefficients,
     how: &Rewrite,
     output: &[u8],
+    interrupt: &Interrupt,
 ) -> Result<(), Error> {
     const DIFFERS: Error =
         Error::Rewrite { reason: "the written file does not read back the same" };
@@ -125,13 +131,42 @@ fn verify(
     }
     let mut written = Header::default();
     written.parse(output).map_err(|_| DIFFERS)?;
-    let (read, _) = whole::read(output, &written).map_err(|_| DIFFERS)?;
+    let (read, _) = whole::read(output, &written, interrupt).map_err(|error| match error {
+        Error::Interrupted => error,
+        _ => DIFFERS,
+    })?;
     let same = match how.process {
         Process::Progressive => same_picture(&header.frame, coefficients, &read),
-        _ => *coefficients == read,
+        _ => same_coefficients(coefficients, &read, interrupt)?,
     };
     let count = header.frame.count;
     if same && written.quant[..count] == header.quant[..count] { Ok(()) } else { Err(DIFFERS) }
+}
+
+/// Whether all blocks are the same.
+fn same_coefficients(
+    one: &Coefficients,
+    other: &Coefficients,
+    interrupt: &Interrupt,
+) -> Result<bool, Error> {
+    /// Blocks between two looks at the interrupt.
+    const BLOCKS: usize = 1 << 17;
+    if one.planes.len() != other.planes.len() {
+        return Ok(false);
+    }
+    for (one, other) in one.planes.iter().zip(&other.planes) {
+        let sizes = [one, other].map(|plane| (plane.blocks_wide, plane.blocks_high));
+        if sizes[0] != sizes[1] || one.blocks.len() != other.blocks.len() {
+            return Ok(false);
+        }
+        for (one, other) in one.blocks.chunks(BLOCKS).zip(other.blocks.chunks(BLOCKS)) {
+            interrupt.check()?;
+            if one != other {
+                return Ok(false);
+            }
+        }
+    }
+    Ok(true)
 }
 
 /// Whether all blocks that are not padding are the same.
@@ -166,6 +201,7 @@ pub(super) fn kept_tables(
 
 /// A file in the making.
 struct Output<'a> {
+    interrupt: &'a Interrupt,
     file: &'a [u8],
     header: &'a Header,
     coefficients: &'a Coefficients,
@@ -177,13 +213,13 @@ struct Output<'a> {
 
 impl<'a> Output<'a> {
     fn new(
-        file: &'a [u8],
-        header: &'a Header,
+        (file, header): (&'a [u8], &'a Header),
         coefficients: &'a Coefficients,
         how: &'a Rewrite,
+        interrupt: &'a Interrupt,
     ) -> Self {
         let out = Vec::with_capacity(file.len() + file.len() / 8);
-        Self { file, header, coefficients, how, out, restart_now: 0 }
+        Self { interrupt, file, header, coefficients, how, out, restart_now: 0 }
     }
 
     /// Whether a segment stays.
@@ -315,7 +351,8 @@ impl<'a> Output<'a> {
             None => {
                 let (mut counter, mut tape) = (Counter::new(), Tape::default());
                 let mut sink = Both(&mut counter, &mut tape);
-                write_scan(plan, frame, self.coefficients, &mut sink).map_err(|_| RANGE)?;
+                write_scan(plan, frame, self.coefficients, &mut sink, self.interrupt)
+                    .map_err(|unwritten| unwritten.or(RANGE))?;
                 let mut tables = [None; TABLES];
                 for index in plan.tables() {
                     tables[index] = counter.table(index);
@@ -332,10 +369,11 @@ impl<'a> Output<'a> {
         }
         self.out.extend_from_slice(header);
         let mut writer = Writer::new(&mut self.out, &tables, Padding::Same(0xff));
-        match tape {
-            Some(tape) => tape.play(&mut writer),
-            None => write_scan(plan, frame, self.coefficients, &mut writer).map_err(|_| RANGE)?,
-        }
+        let written = match tape {
+            Some(tape) => tape.play(&mut writer, self.interrupt),
+            None => write_scan(plan, frame, self.coefficients, &mut writer, self.interrupt),
+        };
+        written.map_err(|unwritten| unwritten.or(RANGE))?;
         if writer.lacks_code {
             return Err(Error::Rewrite { reason: "a kept Huffman table lacks a code" });
         }

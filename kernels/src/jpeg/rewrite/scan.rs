@@ -6,6 +6,7 @@ use super::sink::Sink;
 use crate::jpeg::markers::{COMPONENTS_MAX, Coding, Frame, NATURAL, Scan};
 use crate::jpeg::whole::{AC_SIZE_MAX, Cell, DC_SIZE_MAX, Order};
 use crate::jpeg::{CoefficientPlane, Coefficients};
+use crate::{Error, Interrupt};
 
 /// A component's part in a scan to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -77,20 +78,44 @@ impl Plan {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OutOfRange;
 
-/// Sends the symbols of a scan to a sink.
+/// Why a scan was not written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unwritten {
+    OutOfRange,
+    Interrupted,
+}
+
+impl From<OutOfRange> for Unwritten {
+    fn from(_: OutOfRange) -> Self {
+        Self::OutOfRange
+    }
+}
+
+impl Unwritten {
+    /// The error, where `out_of_range` is that of a coefficient out of range.
+    pub(crate) fn or(self, out_of_range: Error) -> Error {
+        match self {
+            Self::OutOfRange => out_of_range,
+            Self::Interrupted => Error::Interrupted,
+        }
+    }
+}
+
+/// Sends the symbols of a scan to a sink. Polls the interrupt in every row of MCUs.
 pub(crate) fn write_scan(
     plan: &Plan,
     frame: &Frame,
     coefficients: &Coefficients,
     sink: &mut impl Sink,
-) -> Result<(), OutOfRange> {
-    let planes = &coefficients.planes;
+    interrupt: &Interrupt,
+) -> Result<(), Unwritten> {
+    let from = (plan, frame, &coefficients.planes[..], interrupt);
     match (plan.progressive, plan.first, plan.high) {
-        (false, ..) => walk(plan, frame, planes, sink, &mut Sequential::new(plan)),
-        (true, 0, 0) => walk(plan, frame, planes, sink, &mut DcFirst::new(plan)),
-        (true, 0, _) => walk(plan, frame, planes, sink, &mut DcRefine::new(plan)),
-        (true, _, 0) => walk(plan, frame, planes, sink, &mut AcFirst::new(plan)),
-        (true, ..) => walk(plan, frame, planes, sink, &mut AcRefine::new(plan)),
+        (false, ..) => walk(from, sink, &mut Sequential::new(plan)),
+        (true, 0, 0) => walk(from, sink, &mut DcFirst::new(plan)),
+        (true, 0, _) => walk(from, sink, &mut DcRefine::new(plan)),
+        (true, _, 0) => walk(from, sink, &mut AcFirst::new(plan)),
+        (true, ..) => walk(from, sink, &mut AcRefine::new(plan)),
     }
 }
 
@@ -104,12 +129,10 @@ pub(crate) trait WriteBlock<S: Sink> {
 }
 
 fn walk<S: Sink>(
-    plan: &Plan,
-    frame: &Frame,
-    planes: &[CoefficientPlane],
+    (plan, frame, planes, interrupt): (&Plan, &Frame, &[CoefficientPlane], &Interrupt),
     sink: &mut S,
     blocks: &mut impl WriteBlock<S>,
-) -> Result<(), OutOfRange> {
+) -> Result<(), Unwritten> {
     let order = plan.order(frame);
     let interval = match plan.restart_interval {
         0 => order.mcus(),
@@ -118,6 +141,9 @@ fn walk<S: Sink>(
     let intervals = order.mcus().div_ceil(interval);
     let (mut left, mut ended) = (interval, 0);
     for y in 0..order.mcus_high {
+        if interrupt.is_raised() {
+            return Err(Unwritten::Interrupted);
+        }
         for x in 0..order.mcus_wide {
             if left == 0 {
                 blocks.end_interval(sink);

@@ -3,6 +3,8 @@
 
 use super::bits::BitWriter;
 use super::optimal::{Frequencies, optimal_table};
+use super::scan::Unwritten;
+use crate::Interrupt;
 use crate::jpeg::markers::HuffmanSpec;
 use crate::jpeg::whole::restart_marker;
 
@@ -88,10 +90,27 @@ impl Tape {
     const INTERVAL: u32 = 2;
     const LAST_INTERVAL: u32 = 3;
 
+    /// Steps between two looks at the interrupt.
+    const STEPS_PER_CHECK: usize = 1 << 18;
+
     /// Sends all to another sink.
-    pub(crate) fn play(&self, sink: &mut impl Sink) {
+    pub(crate) fn play(
+        &self,
+        sink: &mut impl Sink,
+        interrupt: &Interrupt,
+    ) -> Result<(), Unwritten> {
         let mut interval = 0;
-        for step in &self.steps {
+        for steps in self.steps.chunks(Self::STEPS_PER_CHECK) {
+            if interrupt.is_raised() {
+                return Err(Unwritten::Interrupted);
+            }
+            Self::play_some(steps, &mut interval, sink);
+        }
+        Ok(())
+    }
+
+    fn play_some(steps: &[u32], interval: &mut usize, sink: &mut impl Sink) {
+        for step in steps {
             match step & 3 {
                 Self::SYMBOL => sink.symbol(
                     (step >> 2 & 7) as usize,
@@ -101,8 +120,8 @@ impl Tape {
                 ),
                 Self::BIT => sink.bit(step >> 2 == 1),
                 kind => {
-                    sink.end_interval(interval, kind == Self::LAST_INTERVAL);
-                    interval += 1;
+                    sink.end_interval(*interval, kind == Self::LAST_INTERVAL);
+                    *interval += 1;
                 }
             }
         }

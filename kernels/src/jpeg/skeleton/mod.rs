@@ -15,7 +15,7 @@ mod tests;
 use super::markers::{Component, Header, Scan};
 use super::rewrite::{Both, Counter, Padding, Plan, Tape, Writer, kept_tables, write_scan};
 use super::{CoefficientPlane, Coefficients, whole};
-use crate::Error;
+use crate::{Error, Interrupt};
 
 /// All of a JPEG but its coefficients.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,9 +72,17 @@ impl ScanEnding {
 /// Takes a file apart. [`assemble`] gives it back from the two parts, byte for byte; if it could
 /// not, this is the error [`Error::NotReproducible`].
 pub fn dismantle(file: &[u8]) -> Result<(Skeleton, Coefficients), Error> {
+    dismantle_until(file, &Interrupt::default())
+}
+
+/// The same, until it is interrupted.
+pub(super) fn dismantle_until(
+    file: &[u8],
+    interrupt: &Interrupt,
+) -> Result<(Skeleton, Coefficients), Error> {
     let mut header = Header::default();
     header.parse(file)?;
-    let (coefficients, read) = whole::read(file, &header)?;
+    let (coefficients, read) = whole::read(file, &header, interrupt)?;
     let mut outside = Vec::new();
     let mut endings = Vec::with_capacity(read.len());
     let mut at = 0;
@@ -92,7 +100,8 @@ pub fn dismantle(file: &[u8]) -> Result<(Skeleton, Coefficients), Error> {
         return Err(damaged("too much stands outside of the scans"));
     }
     let mut counters = Vec::new();
-    let again = skeleton.with_scans(&coefficients, Blocks::Counted(&mut counters))?;
+    let counted = Blocks::Counted(&mut counters);
+    let again = skeleton.with_scans(&coefficients, counted, interrupt)?;
     if again != file {
         let same = again.iter().zip(file).take_while(|(one, other)| one == other).count();
         return Err(Error::NotReproducible { offset: same });
@@ -103,9 +112,18 @@ pub fn dismantle(file: &[u8]) -> Result<(Skeleton, Coefficients), Error> {
 /// Puts a file together again. Coefficients of another size than the skeleton's frame are an error;
 /// others of that size give another picture's file, or an error where its tables lack a code.
 pub fn assemble(skeleton: &Skeleton, coefficients: &Coefficients) -> Result<Vec<u8>, Error> {
-    match tables::fill(skeleton, coefficients)? {
-        Some((filled, tapes)) => filled.with_scans(coefficients, Blocks::Taped(&tapes)),
-        None => skeleton.with_scans(coefficients, Blocks::Taped(&[])),
+    assemble_until(skeleton, coefficients, &Interrupt::default())
+}
+
+/// The same, until it is interrupted.
+pub(super) fn assemble_until(
+    skeleton: &Skeleton,
+    coefficients: &Coefficients,
+    interrupt: &Interrupt,
+) -> Result<Vec<u8>, Error> {
+    match tables::fill(skeleton, coefficients, interrupt)? {
+        Some((filled, tapes)) => filled.with_scans(coefficients, Blocks::Taped(&tapes), interrupt),
+        None => skeleton.with_scans(coefficients, Blocks::Taped(&[]), interrupt),
     }
 }
 
@@ -157,6 +175,7 @@ impl Skeleton {
         &self,
         coefficients: &Coefficients,
         mut blocks: Blocks<'_>,
+        interrupt: &Interrupt,
     ) -> Result<Vec<u8>, Error> {
         let header = self.header(coefficients)?;
         let mut file = Vec::with_capacity(self.outside.len() + capacity(coefficients));
@@ -167,24 +186,22 @@ impl Skeleton {
             let plan = plan(&self.outside, &header, index);
             let ending = self.endings.get(index).unwrap_or(&PLAIN);
             let tables = kept_tables(&header, scan, &plan)?;
+            let frame = &header.frame;
             let mut writer = Writer::new(&mut file, &tables, ending.padding());
             let written = match &mut blocks {
                 Blocks::Taped(tapes) => match tapes.get(index) {
-                    Some(Some(tape)) => {
-                        tape.play(&mut writer);
-                        Ok(())
-                    }
-                    _ => write_scan(&plan, &header.frame, coefficients, &mut writer),
+                    Some(Some(tape)) => tape.play(&mut writer, interrupt),
+                    _ => write_scan(&plan, frame, coefficients, &mut writer, interrupt),
                 },
                 Blocks::Counted(counters) => {
                     let mut counter = Counter::new();
                     let mut sink = Both(&mut writer, &mut counter);
-                    let written = write_scan(&plan, &header.frame, coefficients, &mut sink);
+                    let written = write_scan(&plan, frame, coefficients, &mut sink, interrupt);
                     counters.push(counter);
                     written
                 }
             };
-            written.map_err(|_| damaged("a coefficient is out of range"))?;
+            written.map_err(|why| why.or(damaged("a coefficient is out of range")))?;
             if writer.lacks_code {
                 return Err(damaged("a Huffman table lacks a code"));
             }

@@ -4,10 +4,10 @@
 //! real one like that is never mistaken for it, as no scan can use it.
 
 use super::{Skeleton, damaged, plan};
-use crate::Error;
 use crate::jpeg::Coefficients;
 use crate::jpeg::markers::{Header, HuffmanSpec, Segment, code};
 use crate::jpeg::rewrite::{Both, Counter, Tape, write_scan};
+use crate::{Error, Interrupt};
 
 /// Bytes of a table without codes: class and destination, and 16 counts.
 const EMPTY: usize = 17;
@@ -54,6 +54,7 @@ type Tapes = Vec<Option<Tape>>;
 pub(super) fn fill(
     skeleton: &Skeleton,
     coefficients: &Coefficients,
+    interrupt: &Interrupt,
 ) -> Result<Option<(Skeleton, Tapes)>, Error> {
     let header = skeleton.header(coefficients)?;
     let mut counters: Vec<Option<Counter>> = header.scans.iter().map(|_| None).collect();
@@ -66,13 +67,15 @@ pub(super) fn fill(
         if counters[place.scan].is_none() {
             let plan = plan(&skeleton.outside, &header, place.scan);
             let mut counter = Counter::new();
+            let frame = &header.frame;
             let written = if plan.progressive {
-                write_scan(&plan, &header.frame, coefficients, &mut counter)
+                write_scan(&plan, frame, coefficients, &mut counter, interrupt)
             } else {
                 let tape = tapes[place.scan].insert(Tape::default());
-                write_scan(&plan, &header.frame, coefficients, &mut Both(&mut counter, tape))
+                let mut sink = Both(&mut counter, tape);
+                write_scan(&plan, frame, coefficients, &mut sink, interrupt)
             };
-            written.map_err(|_| damaged("a coefficient is out of range"))?;
+            written.map_err(|why| why.or(damaged("a coefficient is out of range")))?;
             counters[place.scan] = Some(counter);
         }
         let counter = counters[place.scan].as_ref();

@@ -20,8 +20,8 @@ pub(super) use order::{Cell, Order};
 
 use super::markers::{COMPONENTS_MAX, Coding, Component, Frame, Header, HuffmanSpec, Scan, code};
 use super::{Block, CoefficientPlane, Coefficients, damaged};
-use crate::Error;
 use crate::decode::PIXELS_MAX;
+use crate::{Error, Interrupt};
 use bits::{Bits, stuffed_offset, unstuff};
 use progressive::{AcFirst, AcRefine, DcFirst, DcRefine};
 use sequential::Sequential;
@@ -43,7 +43,7 @@ const AC_MAX: i32 = (1 << AC_SIZE_MAX) - 1;
 pub fn read_coefficients(file: &[u8]) -> Result<Coefficients, Error> {
     let mut header = Header::default();
     header.parse(file)?;
-    Ok(read(file, &header)?.0)
+    Ok(read(file, &header, &Interrupt::default())?.0)
 }
 
 /// What a scan holds that its coefficients don't tell.
@@ -55,15 +55,20 @@ pub(super) struct Ending {
     pub(super) end: usize,
 }
 
-/// Reads all coefficients of a file whose header is parsed, and how each scan ends.
-pub(super) fn read(file: &[u8], header: &Header) -> Result<(Coefficients, Vec<Ending>), Error> {
+/// Reads all coefficients of a file whose header is parsed, and how each scan ends. Polls the
+/// interrupt in every row of MCUs of every scan.
+pub(super) fn read(
+    file: &[u8],
+    header: &Header,
+    interrupt: &Interrupt,
+) -> Result<(Coefficients, Vec<Ending>), Error> {
     check_scans(header)?;
     check_sizes(header)?;
     let mut coefficients = zeros(&header.frame);
     let mut endings = Vec::with_capacity(header.scans.len());
     for scan in &header.scans {
         let planes = &mut coefficients.planes;
-        let mut reader = ScanReader::new(file, header, scan);
+        let mut reader = ScanReader::new(file, header, scan, interrupt);
         let part = |class: usize, slot: usize| spec(header, scan, class, slot);
         let slots = 0..scan.components().len();
         let ending = if header.frame.coding != Coding::Progressive {
@@ -212,6 +217,7 @@ trait ReadBlock {
 
 /// Goes through the MCUs of a scan.
 struct ScanReader<'a> {
+    interrupt: &'a Interrupt,
     file: &'a [u8],
     scan: &'a Scan,
     order: Order,
@@ -219,9 +225,10 @@ struct ScanReader<'a> {
 }
 
 impl<'a> ScanReader<'a> {
-    fn new(file: &'a [u8], header: &Header, scan: &'a Scan) -> Self {
+    fn new(file: &'a [u8], header: &Header, scan: &'a Scan, interrupt: &'a Interrupt) -> Self {
         let order = order(&header.frame, scan);
-        Self { file, scan, order, unstuffed: Vec::with_capacity(scan.data.len()) }
+        let unstuffed = Vec::with_capacity(scan.data.len());
+        Self { interrupt, file, scan, order, unstuffed }
     }
 
     fn run(&mut self, blocks: &mut impl ReadBlock) -> Result<Ending, Error> {
@@ -271,6 +278,9 @@ impl<'a> ScanReader<'a> {
         let mut bits = Bits::new(&self.unstuffed);
         let (mut x, mut y) = (first % self.order.mcus_wide, first / self.order.mcus_wide);
         for _ in first..end {
+            if x == 0 {
+                self.interrupt.check()?;
+            }
             for cell in self.order.cells() {
                 let read = blocks.read(&mut bits, cell, cell.block(x, y));
                 if read.is_err() || bits.overrun() {

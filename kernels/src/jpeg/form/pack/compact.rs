@@ -7,9 +7,10 @@ use super::super::codes::{
 use super::super::cursor::push_number;
 use super::super::geometry::Strip;
 use super::super::lanes::LaneWriter;
+use super::super::reader::check;
 use super::super::simd::{CODED_OVERRUN, portable_contexts};
-use super::Rows;
 use super::fast::{Parts, group_bytes, parts};
+use super::{FormError, Interrupt, Row, Rows};
 
 /// Blocks of a row of MCUs up to which one lane is shorter than many by more than it is slower.
 const ONE_LANE_BLOCKS_MAX: usize = 32;
@@ -21,14 +22,20 @@ const ESCAPE_BITS: u64 = 8;
 type Counts = [u64; 256];
 
 /// Appends how the picture is coded to `out`, and gives the stored bytes of its rows.
-pub(super) fn rows(rows: &Rows<'_>, out: &mut Vec<u8>) -> Vec<Vec<u8>> {
+pub(super) fn rows(
+    rows: &Rows<'_>,
+    out: &mut Vec<u8>,
+    interrupt: &Interrupt,
+) -> Result<Vec<Vec<u8>>, FormError> {
     let kinds = rows.strips.len().min(KINDS);
     let mut statistics = vec![Statistics::default(); kinds];
-    let all: Vec<(Parts, Vec<u8>)> = rows
-        .iter()
-        .map(|row| (parts(&row, rows.strips), row.natural.iter().map(super::fast::bands).collect()))
-        .collect();
+    let of_row = |row: Row| {
+        check(interrupt)?;
+        Ok((parts(&row, rows.strips), row.natural.iter().map(super::fast::bands).collect()))
+    };
+    let all = rows.iter().map(of_row).collect::<Result<Vec<(Parts, Vec<u8>)>, FormError>>()?;
     for (parts, classes) in &all {
+        check(interrupt)?;
         for (kind, statistics) in statistics.iter_mut().enumerate() {
             statistics.add(parts, classes, rows.strips, kind);
         }
@@ -42,8 +49,10 @@ pub(super) fn rows(rows: &Rows<'_>, out: &mut Vec<u8>) -> Vec<Vec<u8>> {
         let pairs = choice.widths.chunks(2);
         out.extend(pairs.map(|pair| pair[0] | pair[1] << 4));
     }
-    let stored =
-        |(parts, classes): &(Parts, Vec<u8>)| store(parts, classes, rows.strips, &choices, lanes);
+    let stored = |(parts, classes): &(Parts, Vec<u8>)| {
+        check(interrupt)?;
+        Ok(store(parts, classes, rows.strips, &choices, lanes))
+    };
     all.iter().map(stored).collect()
 }
 

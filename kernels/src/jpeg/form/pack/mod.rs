@@ -7,7 +7,9 @@ use super::cursor::push_number;
 use super::error::FormError;
 use super::frame::Frame;
 use super::geometry::{Strip, strips};
+use super::reader::check;
 use super::{Form, MAGIC};
+use crate::Interrupt;
 use crate::jpeg::Coefficients;
 
 /// Stores a picture's coefficients, and `skeleton`, opaque bytes that travel with them.
@@ -19,6 +21,17 @@ pub fn pack(
     coefficients: &Coefficients,
     skeleton: &[u8],
 ) -> Result<Vec<u8>, FormError> {
+    pack_until(form, frame, coefficients, skeleton, &Interrupt::default())
+}
+
+/// The same, until it is interrupted, which it looks at before each row of MCUs.
+pub(crate) fn pack_until(
+    form: Form,
+    frame: &Frame,
+    coefficients: &Coefficients,
+    skeleton: &[u8],
+    interrupt: &Interrupt,
+) -> Result<Vec<u8>, FormError> {
     frame.check(coefficients)?;
     let skeleton_bytes = u32::try_from(skeleton.len())
         .map_err(|_| FormError::Unfit { reason: "the skeleton has 2^32 bytes or more" })?;
@@ -29,9 +42,10 @@ pub fn pack(
     out.push(form.version());
     out.push(form as u8);
     frame.write(&mut out);
+    let fast = |row: Row| check(interrupt).map(|()| fast::row(&row, &strips));
     let stored = match form {
-        Form::Fast => rows.iter().map(|row| fast::row(&row, &strips)).collect(),
-        Form::Compact => compact::rows(&rows, &mut out),
+        Form::Fast => rows.iter().map(fast).collect::<Result<Vec<_>, _>>()?,
+        Form::Compact => compact::rows(&rows, &mut out, interrupt)?,
     };
     push_number(&mut out, skeleton_bytes);
     for row in &stored {
