@@ -26,9 +26,9 @@ deny:
 typos:
     typos
 
-# The scheduler and the formats under Miri (needs a nightly toolchain with miri).
-miri:
-    MIRIFLAGS=-Zmiri-disable-isolation cargo +nightly miri test -p meetpoint-scheduler --lib --test examples
+# The portable kernels and the scheduler under Miri (needs a nightly toolchain with miri).
+miri *NAMES:
+    scripts/miri.sh {{NAMES}}
 
 # Every bench, each printing its ratio against a peer or a limit in the same run.
 bench *ARGS:

@@ -95,7 +95,7 @@ pub struct RankOutcome {
     pub record: Option<String>,
     /// The strategy that `auto` picked, and why.
     pub picked: Option<String>,
-    /// Levels of DESIGN §3 that the strategy gives.
+    /// Consistency levels that the strategy gives.
     pub levels: Vec<Level>,
     /// Share of the devices under `mte`, once fixed.
     pub split: Option<u32>,

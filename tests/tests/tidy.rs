@@ -3,7 +3,7 @@
 use crate::layers::root;
 use std::path::{Path, PathBuf};
 
-/// Longest source file in lines; STYLE says think at 500, split before 800.
+/// Longest source file in lines.
 const LINES_MAX: usize = 800;
 
 /// Longest line in characters.

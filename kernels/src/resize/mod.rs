@@ -4,8 +4,8 @@
 //! Two passes, one along the rows and one along the columns, each rounding to uint8, so that their
 //! order shows. It is that of Pillow 13: along the rows first, unless the other takes away many
 //! more rows. (Earlier versions always went along the rows first; where the order differs, so do
-//! some values, by 1 as a rule.) A pass that would change nothing is left out. Sources: Pillow's
-//! `src/libImaging/Resample.c`, and `Geometry.c` for the nearest pixel.
+//! some values, by 1 as a rule.) A pass that would change nothing is left out. Sources:
+//! `Resample.c` of Pillow's libImaging, and `Geometry.c` for the nearest pixel.
 //!
 //! In reading order: [`Resize`] (what is wanted), `coefficients` and `axis` (what each axis does),
 //! [`Resizer`] (the stream) with `feed` and `ring`, `passes` and `portable` (the arithmetic), and

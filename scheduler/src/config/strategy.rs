@@ -87,7 +87,7 @@ pub enum Order {
     Baseline,
 }
 
-/// Consistency levels, DESIGN §3.
+/// Consistency levels; README.md says what each promises.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
     /// Every batch consumed exactly once.

@@ -83,7 +83,8 @@ fn the_solana_servers_watts_and_its_energy_saving_come_out() {
     assert!((saving - 0.67).abs() < 0.005, "{saving}");
 }
 
-/// The slots of 37.6 % of ImageNet's 1,281,167 samples of 224x224x3 bytes: `ddlp.md` has 72.5 GB.
+/// The slots of 37.6 % of ImageNet's 1,281,167 samples of 224x224x3 bytes: the
+/// DDLP paper has 72.5 GB.
 #[test]
 fn an_epoch_of_device_batches_wears_the_drive_by_what_it_writes() {
     let written = (1_281_167.0 * 0.376 * 150_528.0) as u64;
