@@ -18,8 +18,9 @@ const ERROR_MAX: f64 = 0.05;
 fn main() -> anyhow::Result<()> {
     let options = Options::from_args(&["dir", "rounds"])?;
     let folder = tempfile::tempdir().context("making a temporary folder")?;
-    let source = options.own.get("dir").map(Path::new);
-    let set = pictures::dataset(folder.path(), source, if options.quick { 32 } else { 1200 })?;
+    let source = options.path("dir");
+    let set =
+        pictures::dataset(folder.path(), source.as_deref(), if options.quick { 32 } else { 1200 })?;
     let rounds = match options.own.get("rounds") {
         Some(rounds) => rounds.parse().context("--rounds takes a number")?,
         None if options.quick => 1,

@@ -41,8 +41,9 @@ struct Pass {
 fn main() -> anyhow::Result<()> {
     let options = Options::from_args(&["dir"])?;
     let folder = tempfile::tempdir().context("making a temporary folder")?;
-    let source = options.own.get("dir").map(Path::new);
-    let path = pictures::dataset(folder.path(), source, if options.quick { 32 } else { 600 })?;
+    let source = options.path("dir");
+    let path =
+        pictures::dataset(folder.path(), source.as_deref(), if options.quick { 32 } else { 600 })?;
     let recipe = Arc::new(Recipe::from_toml(RECIPE)?);
     let mut report = Report::new("runtime", &options);
     overhead(&path, &recipe, if options.quick { 1 } else { 9 }, &mut report)?;

@@ -35,8 +35,9 @@ const CASES: [Case; 4] = [
 fn main() -> anyhow::Result<()> {
     let options = Options::from_args(&["dir"])?;
     let folder = tempfile::tempdir().context("making a temporary folder")?;
-    let source = options.own.get("dir").map(Path::new);
-    let path = pictures::dataset(folder.path(), source, if options.quick { 48 } else { 400 })?;
+    let source = options.path("dir");
+    let path =
+        pictures::dataset(folder.path(), source.as_deref(), if options.quick { 48 } else { 400 })?;
     let mut report = Report::new("slot", &options);
     for case in &CASES {
         let mut times = measure(&path, folder.path(), case, if options.quick { 1 } else { 4 })?;

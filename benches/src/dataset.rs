@@ -28,15 +28,15 @@ const KEYS: u64 = 10_000;
 
 /// Measures.
 pub fn run(options: &Options) -> anyhow::Result<Report> {
-    let directory = options.own.get("directory").map_or_else(std::env::temp_dir, Into::into);
+    let directory = options.path("directory").unwrap_or_else(std::env::temp_dir);
     let folder = tempfile::tempdir_in(&directory)
         .with_context(|| format!("failed to make a folder in {}", directory.display()))?;
     let (pictures, tiny, rounds) = if options.quick { (20, 2000, 1) } else { (2000, 1_000_000, 5) };
     let mut report = Report::new("dataset", options);
     opening(folder.path(), tiny, None, &mut report)?;
     opening(folder.path(), tiny, Some(MANY_PARTS_BYTES), &mut report)?;
-    let source = options.own.get("pictures").map(Path::new);
-    let packed = dataset(folder.path(), source, pictures)?;
+    let source = options.path("pictures");
+    let packed = dataset(folder.path(), source.as_deref(), pictures)?;
     let packed = Arc::new(Dataset::open(&packed)?);
     let fio = match fio::version() {
         Ok(version) if !options.quick => {

@@ -30,7 +30,7 @@ const MIB: usize = 1 << 20;
 
 /// Measures.
 pub fn run(options: &Options) -> anyhow::Result<Report> {
-    let directory = options.own.get("directory").map_or_else(std::env::temp_dir, Into::into);
+    let directory = options.path("directory").unwrap_or_else(std::env::temp_dir);
     let (file_bytes, time, repetitions) = match options.quick {
         true => (8 * MIB as u64, Duration::from_millis(20), 1),
         false => (1024 * MIB as u64, Duration::from_secs(1), 9),

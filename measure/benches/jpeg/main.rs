@@ -85,17 +85,17 @@ fn main() -> anyhow::Result<()> {
     let mut report = Report::new("jpeg", &options);
     report.note(format!("kernels for {}; one thread; {sweeps} sweeps", cpu.name()));
     let count = if options.quick { 2 } else { 60 };
-    let dir = options.own.get("dir").map(std::path::Path::new);
-    let mut given = sets::given(dir, pictures_max, count)?;
+    let dir = options.path("dir");
+    let mut given = sets::given(dir.as_deref(), pictures_max, count)?;
     let only_given = options.own.get("sets").is_some_and(|sets| sets == "given");
     let mut sets = if only_given { Vec::new() } else { sets::others(&given)? };
     let wanted = options.own.get("methods").map_or("", String::as_str);
     methods::keep_what_all_decode(&mut given, &mut methods(cpu, "")?, &mut report);
-    if let Some(path) = options.own.get("boxes") {
-        sets::write_boxes(&given, sweeps, path.as_ref())?;
+    if let Some(path) = options.path("boxes") {
+        sets::write_boxes(&given, sweeps, &path)?;
     }
-    if let Some(path) = options.own.get("samples") {
-        methods::write_results(&given, ours::sample(cpu)?, path.as_ref())?;
+    if let Some(path) = options.path("samples") {
+        methods::write_results(&given, ours::sample(cpu)?, &path)?;
     }
     simd::note(&given, &mut report)?;
     sets.insert(0, given);
