@@ -76,7 +76,7 @@ pub(crate) fn examine(system: &System, probes: &Probes) -> Vec<Finding> {
         sensors::gpu(system),
         sensors::gpudirect(system),
     ];
-    findings.extend(sensors::energy(&system.meters()));
+    findings.extend(sensors::energy(system.meters(), sensors::METERS_WARM_UP));
     findings
 }
 

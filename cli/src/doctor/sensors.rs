@@ -3,17 +3,27 @@
 use super::{Finding, System};
 use crate::surface::units;
 use meetpoint_host::energy::{About, Listed, Meters};
+use std::time::Duration;
+
+/// How long a meter may show 0: counters of the kernel begin there.
+pub(super) const METERS_WARM_UP: Duration = Duration::from_millis(50);
 
 /// Every meter of energy: what it covers, how fine it is, and why it does not work here.
-pub(super) fn energy(meters: &Meters) -> Vec<Finding> {
-    meters.listed().iter().map(meter).collect()
+pub(super) fn energy(mut meters: Meters, warm_up: Duration) -> Vec<Finding> {
+    let at_zero = meters.at_zero(warm_up);
+    meters.listed().iter().map(|listed| meter(listed, &at_zero)).collect()
 }
 
-fn meter(listed: &Listed) -> Finding {
+fn meter(listed: &Listed, at_zero: &[String]) -> Finding {
     let topic = "energy meter";
     let about = &listed.about;
     let found = format!("{}: {}; {}; {}", about.name, about.covers, fineness(about), about.source);
     match (&listed.meter, &listed.same_as) {
+        (Ok(_), None) if at_zero.contains(&about.name) => {
+            let used = "shows 0, as in many virtual machines; a run that it shows 0 in has no \
+                        measured energy";
+            Finding::limited(topic, found, used)
+        }
         (Ok(_), None) => Finding::ready(topic, found, "measured energy of every run"),
         (Ok(_), Some(other)) => {
             let used = format!("not read: {other} shows the same");
@@ -86,6 +96,7 @@ mod tests {
     use super::{energy, gpu, gpudirect};
     use crate::doctor::State;
     use crate::doctor::system::made_up;
+    use std::time::Duration;
 
     #[test]
     fn every_meter_is_listed_with_its_fineness_or_its_reason() {
@@ -95,7 +106,7 @@ mod tests {
             ("sys/class/powercap/intel-rapl:0:0/energy_uj", "much"),
             ("sys/class/powercap/intel-rapl:0:0/name", "dram"),
         ]);
-        let findings = energy(&system.meters());
+        let findings = energy(system.meters(), Duration::ZERO);
         assert_eq!(findings[0].state, State::Ready);
         let package = "rapl:package-0: a processor package, whatever runs on it; no memory \
                        modules, drives, fans; steps of 6.1e-5 J, renewed each 1.00 ms; ";
@@ -103,9 +114,18 @@ mod tests {
         assert_eq!(findings[1].state, State::Missing);
         assert!(findings[1].found.contains("holds \"much\""), "{}", findings[1].found);
         let (_folder, system) = made_up(&[]);
-        let rapl = &energy(&system.meters())[0];
+        let rapl = &energy(system.meters(), Duration::ZERO)[0];
         assert_eq!(rapl.state, State::Missing);
         assert!(rapl.remedy.as_ref().unwrap().contains("bare metal"), "{rapl:?}");
+    }
+
+    #[test]
+    fn a_meter_that_shows_0_is_not_called_a_measurement() {
+        let (_folder, system) = made_up(&[
+            ("sys/class/powercap/intel-rapl:0/energy_uj", "0"),
+            ("sys/class/powercap/intel-rapl:0/name", "psys"),
+        ]);
+        assert_eq!(energy(system.meters(), Duration::ZERO)[0].state, State::Limited);
     }
 
     #[test]

@@ -56,6 +56,12 @@ pub enum MeterError {
         /// Microjoules after.
         now: u64,
     },
+    /// A meter that showed no energy at all, which no machine runs on.
+    #[error("it showed 0 in all of {readings} readings, so it measures nothing here")]
+    NeverAdvanced {
+        /// How often it was read.
+        readings: u64,
+    },
     /// Power that nothing draws.
     #[error("the sensor shows {watts} W")]
     Impossible {

@@ -45,9 +45,13 @@ impl Integrator {
         Ok(())
     }
 
-    /// Joules between the first reading and the last.
-    pub(super) fn joules(&self) -> f64 {
-        self.microjoules as f64 * MICRO + self.sampled_joules
+    /// Joules between the first reading and the last; an error where there were none.
+    pub(super) fn joules(&self) -> Result<f64, MeterError> {
+        let joules = self.microjoules as f64 * MICRO + self.sampled_joules;
+        if joules > 0.0 {
+            return Ok(joules);
+        }
+        Err(MeterError::NeverAdvanced { readings: self.readings })
     }
 
     /// How many readings were taken.
@@ -81,7 +85,7 @@ mod tests {
         for (second, counter) in [900, 950, 20, 70].into_iter().enumerate() {
             sum.add(second as u64 * SECOND, energy(counter, Some(1_000))).unwrap();
         }
-        assert!((sum.joules() - 170e-6).abs() < 1e-12, "{}", sum.joules());
+        assert!((sum.joules().unwrap() - 170e-6).abs() < 1e-12, "{:?}", sum.joules());
         assert_eq!(sum.readings(), 4);
     }
 
@@ -97,12 +101,25 @@ mod tests {
     }
 
     #[test]
+    fn a_meter_that_never_advances_measures_nothing() {
+        let mut counter = Integrator::default();
+        let mut sensor = Integrator::default();
+        for at in 0..3 {
+            counter.add(at * SECOND, energy(7, Some(1_000))).unwrap();
+            sensor.add(at * SECOND, Reading::Power { watts: 0.0 }).unwrap();
+        }
+        for sum in [counter, sensor] {
+            assert!(matches!(sum.joules(), Err(MeterError::NeverAdvanced { readings: 3 })));
+        }
+    }
+
+    #[test]
     fn power_is_integrated_over_time() {
         let mut sum = Integrator::default();
         for (at, watts) in [(0, 10.0), (SECOND, 20.0), (3 * SECOND, 20.0)] {
             sum.add(at, Reading::Power { watts }).unwrap();
         }
-        assert_eq!(sum.joules(), 15.0 + 40.0);
+        assert_eq!(sum.joules().unwrap(), 15.0 + 40.0);
         for watts in [-1.0, f64::NAN, f64::INFINITY] {
             assert!(sum.add(4 * SECOND, Reading::Power { watts }).is_err(), "{watts}");
         }
@@ -127,7 +144,7 @@ mod tests {
                 sum.add(place as u64 + 1, energy(counter, Some(range))).unwrap();
             }
             let through: u64 = steps.iter().sum();
-            prop_assert!((sum.joules() - through as f64 * 1e-6).abs() < 1e-9);
+            prop_assert!((sum.joules().unwrap_or(0.0) - through as f64 * 1e-6).abs() < 1e-9);
         }
     }
 }

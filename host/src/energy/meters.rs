@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use super::gpu::Gpus;
 use super::perf_event::{Counters, Kernel};
-use super::{About, Listed, Meter, Nvml, Scope, Unusable};
+use super::{About, Listed, Meter, Nvml, Reading, Scope, Unusable};
 use super::{battery, gpu, hwmon, perf, powercap};
 
 /// Where meters are looked for.
@@ -65,6 +66,27 @@ impl Meters {
             .iter()
             .filter(|listed| listed.meter.is_ok() && listed.same_as.is_none())
             .map(|listed| &listed.about)
+    }
+
+    /// Names of the meters that still show 0 after this time, in which any machine uses energy.
+    pub fn at_zero(&mut self, patience: Duration) -> Vec<String> {
+        let end = Instant::now() + patience;
+        loop {
+            let at_zero: Vec<String> = self
+                .used_mut()
+                .filter_map(|(about, meter)| {
+                    let shows_zero = match meter.read().ok()? {
+                        Reading::Energy { microjoules, .. } => microjoules == 0,
+                        Reading::Power { watts } => watts == 0.0,
+                    };
+                    shows_zero.then(|| about.name.clone())
+                })
+                .collect();
+            if at_zero.is_empty() || Instant::now() >= end {
+                return at_zero;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     /// Why nothing can be measured here, as a sentence; `None` where something can.

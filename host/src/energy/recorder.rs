@@ -27,7 +27,7 @@ pub struct Measured {
     pub scope: Scope,
     /// The same in words.
     pub covers: String,
-    /// Joules over the interval; `None` where the meter failed in it.
+    /// Joules over the interval; `None` where the meter failed in it or never advanced.
     pub joules: Option<f64>,
     /// Why it failed.
     pub failure: Option<String>,
@@ -170,12 +170,16 @@ impl Interval {
 }
 
 fn measured(about: &About, sum: &Result<Integrator, String>) -> Measured {
+    let joules = match sum {
+        Ok(integrator) => integrator.joules().map_err(|error| error.to_string()),
+        Err(failure) => Err(failure.clone()),
+    };
     Measured {
         meter: about.name.clone(),
         scope: about.scope,
         covers: about.covers.clone(),
-        joules: sum.as_ref().ok().map(Integrator::joules),
-        failure: sum.as_ref().err().cloned(),
+        joules: joules.as_ref().ok().copied(),
+        failure: joules.err(),
         readings: sum.as_ref().map_or(0, Integrator::readings),
     }
 }
