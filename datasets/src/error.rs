@@ -2,9 +2,12 @@
 
 use crate::LeftOut;
 use crate::source::{ContentKind, RemoteError, Whence, size_and_limit};
+use crate::words::{self, Words};
 use meetpoint_format::units::show_bytes;
 use rustix::process::{Resource, getrlimit};
 use std::path::{Path, PathBuf};
+
+const CLI: Words = Words::CommandLine;
 
 /// How many unreadable files an error names.
 const NAMED_MAX: usize = 10;
@@ -30,8 +33,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// Nothing that is known.
-    #[error("{} is no source that is known; looked for:{}\nname its kind with --from",
-            path.display(), kinds_named(looked_for))]
+    #[error("{}", CLI.unknown_source(path, looked_for))]
     UnknownSource {
         /// What was named.
         path: PathBuf,
@@ -39,8 +41,7 @@ pub enum Error {
         looked_for: Vec<(&'static str, &'static str)>,
     },
     /// Two kinds of source at once.
-    #[error("{} is several sources at once:{}\nname one of them with --from, or move the others \
-             away", path.display(), found_named(found))]
+    #[error("{}", CLI.ambiguous_source(path, found))]
     AmbiguousSource {
         /// What was named.
         path: PathBuf,
@@ -48,7 +49,7 @@ pub enum Error {
         found: Vec<(&'static str, &'static str, String)>,
     },
     /// A kind of source that is not known.
-    #[error("there is no kind of source {name:?}; these are known:{}", kinds_named(kinds))]
+    #[error("there is no kind of source {name:?}; these are known:{}", words::kinds(kinds))]
     NoSuchKind {
         /// What was asked for.
         name: String,
@@ -100,10 +101,7 @@ pub enum Error {
         names: u64,
     },
     /// What a killed process left cannot be gone on with.
-    #[error(
-        "{} cannot be gone on with: {difference}; start over without --resume, which removes it",
-        path.display()
-    )]
+    #[error("{}", CLI.resume_differs(path, difference))]
     ResumeDiffers {
         /// What was left.
         path: PathBuf,
@@ -215,7 +213,7 @@ pub enum Error {
         problem: String,
     },
     /// The destination is there already.
-    #[error("{} exists; choose another name or replace it with --force", path.display())]
+    #[error("{}", CLI.exists(path))]
     Exists {
         /// Destination.
         path: PathBuf,
@@ -305,10 +303,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// A dataset that was not written to its end, and whose whole parts can be gone on with.
-    #[error(
-        "{error}\n{} kept in {}; the same command with --resume goes on from there",
-        whole_parts(*parts), place.display()
-    )]
+    #[error("{error}\n{}", CLI.kept(place, *parts))]
     Kept {
         /// What failed.
         error: Box<Error>,
@@ -347,10 +342,7 @@ pub enum Error {
     #[error("interrupted; nothing was written")]
     Interrupted,
     /// Stopped on request, with whole parts that can be gone on with.
-    #[error(
-        "interrupted; {} kept in {}; the same command with --resume goes on from there",
-        whole_parts(*parts), place.display()
-    )]
+    #[error("interrupted; {}", CLI.kept(place, *parts))]
     Stopped {
         /// The folder that it wrote in.
         place: PathBuf,
@@ -400,19 +392,6 @@ fn named(files: &[LeftOut]) -> String {
 
 fn listed(names: &[String]) -> String {
     if names.is_empty() { "none".to_owned() } else { names.join(", ") }
-}
-
-fn kinds_named(kinds: &[(&'static str, &'static str)]) -> String {
-    kinds.iter().map(|(name, words)| format!("\n  {name}: {words}")).collect()
-}
-
-fn found_named(found: &[(&'static str, &'static str, String)]) -> String {
-    let line = |(name, words, by_what): &(_, _, String)| format!("\n  {name}: {words} ({by_what})");
-    found.iter().map(line).collect()
-}
-
-fn whole_parts(parts: u64) -> String {
-    if parts == 1 { "1 whole part is".to_owned() } else { format!("{parts} whole parts are") }
 }
 
 fn read_remedy(source: &std::io::Error) -> &'static str {

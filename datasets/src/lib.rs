@@ -19,6 +19,7 @@ pub mod source;
 pub mod unpack;
 pub mod verify;
 mod walk;
+mod words;
 pub mod writer;
 
 pub use error::{Error, printable};
@@ -34,4 +35,5 @@ pub use verify::{
     DeepReport, Place, Problem, VerifyOptions, VerifyProgress, VerifyReport, verify, verify_deep,
     verify_with,
 };
+pub use words::Words;
 pub use writer::{Writer, WriterOptions, Written};

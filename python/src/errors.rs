@@ -1,6 +1,6 @@
 //! Errors of the other crates as the exceptions of `meetpoint.errors`.
 
-use meetpoint_datasets::Error as DatasetsError;
+use meetpoint_datasets::{Error as DatasetsError, Words};
 use meetpoint_format::recipe::RecipeError;
 use meetpoint_host::Error as HostError;
 use meetpoint_prepare::Error as PrepareError;
@@ -146,8 +146,10 @@ pub(crate) fn of_recipe(py: Python<'_>, error: &RecipeError) -> PyErr {
 pub(crate) fn of_datasets(py: Python<'_>, error: &DatasetsError) -> PyErr {
     match error {
         DatasetsError::Interrupted => PyKeyboardInterrupt::new_err(()),
-        DatasetsError::Stopped { .. } => PyKeyboardInterrupt::new_err(error.to_string()),
-        other => plain(py, "PackError", other.to_string()),
+        DatasetsError::Stopped { .. } => {
+            PyKeyboardInterrupt::new_err(error.in_words(Words::Python))
+        }
+        other => plain(py, "PackError", other.in_words(Words::Python)),
     }
 }
 

@@ -133,7 +133,7 @@ fn a_pack_goes_on_after_the_server_failed_unless_something_changed() {
     let bytes = std::fs::read(here.join("cat/0.jpg")).unwrap();
     web.put(first, bytes.clone());
     let said = web.pack(folder.path(), "/photos/", "there.set", &resume);
-    said.refused(&["cannot be gone on with", "files of the source"]);
+    said.refused(&["cannot resume", "files of the source"]);
 
     // As it was, it is gone on with; what is packed is not fetched again.
     web.state().requests.clear();

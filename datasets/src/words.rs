@@ -1,0 +1,124 @@
+//! What errors call the options that their remedies name: as on the command line, or in Python.
+
+use crate::Error;
+use std::path::Path;
+
+/// Where a message is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Words {
+    /// Options are `--force`.
+    CommandLine,
+    /// Options are `force=True`.
+    Python,
+}
+
+/// An option that a remedy names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Setting {
+    Force,
+    Kind,
+    Resume,
+}
+
+impl Setting {
+    fn spelled(self, words: Words) -> &'static str {
+        match (self, words) {
+            (Self::Force, Words::CommandLine) => "--force",
+            (Self::Force, Words::Python) => "force=True",
+            (Self::Kind, Words::CommandLine) => "--from",
+            (Self::Kind, Words::Python) => "kind=",
+            (Self::Resume, Words::CommandLine) => "--resume",
+            (Self::Resume, Words::Python) => "resume=True",
+        }
+    }
+}
+
+impl Error {
+    /// The message in these words; `to_string` is in those of the command line.
+    pub fn in_words(&self, words: Words) -> String {
+        match self {
+            Self::UnknownSource { path, looked_for } => words.unknown_source(path, looked_for),
+            Self::AmbiguousSource { path, found } => words.ambiguous_source(path, found),
+            Self::ResumeDiffers { path, difference } => words.resume_differs(path, difference),
+            Self::Exists { path } => words.exists(path),
+            Self::Kept { error, place, parts } => {
+                format!("{}\n{}", error.in_words(words), words.kept(place, *parts))
+            }
+            Self::Stopped { place, parts } => format!("interrupted; {}", words.kept(place, *parts)),
+            // These name no option.
+            other => other.to_string(),
+        }
+    }
+}
+
+impl Words {
+    pub(crate) fn unknown_source(self, path: &Path, looked_for: &[(&str, &str)]) -> String {
+        format!(
+            "cannot determine the format of {}; looked for:{}\nname its kind with {}",
+            path.display(),
+            kinds(looked_for),
+            Setting::Kind.spelled(self)
+        )
+    }
+
+    pub(crate) fn ambiguous_source(self, path: &Path, found: &[(&str, &str, String)]) -> String {
+        let lines: String =
+            found.iter().map(|(name, what, by)| format!("\n  {name}: {what} ({by})")).collect();
+        format!(
+            "{} is several sources at once:{lines}\nname one of them with {}, or move the others \
+             away",
+            path.display(),
+            Setting::Kind.spelled(self)
+        )
+    }
+
+    pub(crate) fn resume_differs(self, path: &Path, difference: &str) -> String {
+        format!(
+            "cannot resume {}: {difference}; start over without {}, which removes it",
+            path.display(),
+            Setting::Resume.spelled(self)
+        )
+    }
+
+    pub(crate) fn exists(self, path: &Path) -> String {
+        let force = Setting::Force.spelled(self);
+        format!("{} exists; choose another name or replace it with {force}", path.display())
+    }
+
+    pub(crate) fn kept(self, place: &Path, parts: u64) -> String {
+        let parts = match parts {
+            1 => "1 whole part is".to_owned(),
+            _ => format!("{parts} whole parts are"),
+        };
+        let same = match self {
+            Self::CommandLine => "command",
+            Self::Python => "call",
+        };
+        format!(
+            "{parts} kept in {}; the same {same} with {} resumes from there",
+            place.display(),
+            Setting::Resume.spelled(self)
+        )
+    }
+}
+
+/// Kinds of source and what they are, a line each.
+pub(crate) fn kinds(kinds: &[(&str, &str)]) -> String {
+    kinds.iter().map(|(name, what)| format!("\n  {name}: {what}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_option_is_spelled_as_where_the_message_is_read() {
+        let exists = || Error::Exists { path: "a.set".into() };
+        assert_eq!(exists().in_words(Words::CommandLine), exists().to_string());
+        assert!(exists().in_words(Words::Python).ends_with("force=True"));
+        let kept = Error::Kept { error: Box::new(exists()), place: "here".into(), parts: 2 };
+        assert_eq!(kept.in_words(Words::CommandLine), kept.to_string());
+        let said = kept.in_words(Words::Python);
+        assert!(said.contains("force=True") && said.contains("resume=True"), "{said}");
+    }
+}
