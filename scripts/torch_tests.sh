@@ -4,9 +4,9 @@
 #
 #     scripts/torch_tests.sh [profile of the build: dev, the default, or release]
 #
-# TORCH_PYTHON names a Python with torch and torchvision (torchdata, lightning and jax where they
-# are to be tested); without, a virtual environment is made under the target folder, for which pip
-# loads some gigabytes. MEETPOINT_WHEEL names a wheel to test in place of one that is built.
+# TORCH_PYTHON names a Python with torch and torchvision (and torchdata, lightning, transformers,
+# accelerate and jax, whose tests are skipped otherwise); without, a virtual environment is made
+# under the target folder, for which pip loads some gigabytes. MEETPOINT_WHEEL names a wheel to test in place of one that is built.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -18,7 +18,7 @@ python="${TORCH_PYTHON:-$folder/venv/bin/python}"
 if [ ! -x "$python" ]; then
     "${PYTHON:-python3}" -m venv "$folder/venv"
     "$python" -m pip install --quiet --disable-pip-version-check \
-        torch torchvision torchdata lightning jax pytest pillow
+        torch torchvision torchdata lightning transformers accelerate jax pytest pillow
 fi
 wheel="${MEETPOINT_WHEEL:-}"
 if [ -z "$wheel" ]; then

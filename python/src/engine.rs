@@ -4,12 +4,13 @@
 //! own, which answers one question at a time. Whoever asks waits in slices, between which Python
 //! looks at its signals. What was asked for and not waited for is there for the next who asks.
 
+use meetpoint_format::batching::Batching;
 use meetpoint_host::collective::{CollectiveError, Meeting, Processes};
 use meetpoint_host::stats::{EpochStats, Event};
 use meetpoint_host::{
     Batch, DeviceInfo, Epoch, Error, Loader, LoaderConfig, SpoolKind, StopHandle,
 };
-use meetpoint_scheduler::Record;
+use meetpoint_scheduler::{Level, Record};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -20,7 +21,8 @@ use std::time::Duration;
 #[derive(Debug, Clone)]
 pub(crate) struct Opened {
     pub(crate) batches: u32,
-    pub(crate) samples: u64,
+    /// How an epoch is cut into batches.
+    pub(crate) batching: Batching,
     pub(crate) manifest_sha256: [u8; 32],
     pub(crate) labels: Vec<String>,
     pub(crate) devices: Vec<DeviceInfo>,
@@ -30,6 +32,8 @@ pub(crate) struct Opened {
     pub(crate) batch_bytes: u64,
     /// Whether slots of devices are written to a file.
     pub(crate) spool_on_flash: bool,
+    /// Whether batches are consumed in the order of the host alone.
+    pub(crate) has_host_order: bool,
 }
 
 /// An epoch to begin.
@@ -256,13 +260,14 @@ fn opened(loader: &Loader) -> Opened {
     let job = loader.job();
     Opened {
         batches: loader.batches_per_epoch(),
-        samples: job.batching.samples(),
+        batching: job.batching.clone(),
         manifest_sha256: job.dataset.manifest_sha256(),
         labels: job.dataset.manifest().labels.clone(),
         devices: loader.devices().cloned().collect(),
         notices: loader.notices(),
         workers: loader.config().workers,
         batch_bytes: u64::from(job.batching.batch_size()) * loader.spec().bytes() as u64,
+        has_host_order: loader.config().strategy.levels().contains(&Level::C4),
         spool_on_flash: matches!(loader.config().spool.kind, SpoolKind::File { .. }),
     }
 }

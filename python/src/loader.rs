@@ -7,6 +7,7 @@ use crate::exporter::{self, ExportSettings, MetricsExporter};
 use crate::settings::Settings;
 use crate::tensor::Batch;
 use crate::{errors, recipe};
+use meetpoint_format::batching::{Batching, Rank};
 use meetpoint_format::recipe::TensorSpec;
 use meetpoint_host::explain::{Surroundings, explain};
 use meetpoint_host::stats::EpochStats;
@@ -162,7 +163,30 @@ impl Loader {
 
     #[getter]
     fn samples(&self) -> u64 {
-        self.opened.samples
+        self.opened.batching.samples()
+    }
+
+    /// Batches and samples of an epoch of another rank.
+    fn size_of(&self, py: Python<'_>, rank: u32, ranks: u32) -> PyResult<(u64, u64)> {
+        let own = &self.opened.batching;
+        let batching = Batching::new(*own.cut(), Rank { rank, ranks }, own.holders().clone())
+            .map_err(|error| errors::plain(py, "SettingError", error.to_string()))?;
+        let batches = batching.batches();
+        let counted = u32::try_from(batches).unwrap_or(u32::MAX);
+        let samples = (0..counted).map(|batch| u64::from(batching.batch_len(batch))).sum();
+        Ok((batches, samples))
+    }
+
+    /// Numbers of the samples of these batches, in order.
+    fn samples_of(&self, epoch: u32, batches: Vec<u32>) -> Vec<Vec<u64>> {
+        let batching = &self.opened.batching;
+        let order = batching.order(epoch);
+        batches.into_iter().map(|batch| batching.samples_of(&order, batch).collect()).collect()
+    }
+
+    #[getter]
+    fn has_host_order(&self) -> bool {
+        self.opened.has_host_order
     }
 
     #[getter]

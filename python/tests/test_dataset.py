@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import operator
 import os
+import pickle
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any, Callable, List, Optional, Tuple, cast
 
@@ -69,6 +73,46 @@ def test_a_dataset_is_closed_by_a_with_block(dataset: str) -> None:
     assert opened.path == dataset and repr(opened).endswith("# closed")
     assert columns.__arrow_c_stream__() is not None and len(first.image) > 0
     opened.close()
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_a_dataset_is_opened_again_in_a_process_that_it_is_sent_to(
+    dataset: str, method: str
+) -> None:
+    context = multiprocessing.get_context(method)
+    with meetpoint.open(dataset, mapped=True) as opened:
+        with ProcessPoolExecutor(1, mp_context=context) as others:
+            assert others.submit(operator.itemgetter(5), opened).result() == opened[5]
+            numbers = others.submit(list, opened[3:5]).result()
+        assert [sample.number for sample in numbers] == [3, 4]
+
+
+def test_remedies_name_arguments_of_python(
+    dataset: str, pictures: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(meetpoint.PackError) as raised:
+        meetpoint.pack(pictures, dataset)
+    assert raised.value.remedy is not None and raised.value.remedy.endswith("force=True")
+    (tmp_path / "it.bin").write_bytes(b"neither a table nor an archive")
+    with pytest.raises(meetpoint.PackError) as raised:
+        meetpoint.pack(tmp_path / "it.bin", tmp_path / "it.set")
+    assert str(raised.value).endswith("kind=")
+
+
+def test_a_dataset_that_was_replaced_is_not_taken_for_the_one_that_was_pickled(
+    pictures: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "it.set"
+    meetpoint.pack(pictures, path)
+    with meetpoint.open(path) as opened:
+        pickled = pickle.dumps(opened)
+    with pytest.raises(meetpoint.ClosedError):
+        pickle.dumps(opened)
+    assert len(pickle.loads(pickled)) == COUNT
+    meetpoint.pack(pictures / "ant", path, force=True)
+    with pytest.raises(meetpoint.DatasetError) as raised:
+        pickle.loads(pickled)
+    assert raised.value.file == str(path)
 
 
 @pytest.mark.parametrize("wrong", [5, ["key", 5], [None]])

@@ -67,6 +67,17 @@ def test_importing_needs_no_other_package() -> None:
         assert f"'{name}'" not in output
 
 
+def test_an_output_is_imported_before_the_first_step_begins(dataset: str) -> None:
+    code = """
+import sys, meetpoint
+loader = meetpoint.Loader(sys.argv[1], recipe=[meetpoint.transforms.CenterCrop(8)])
+assert "numpy" not in sys.modules
+batches = iter(loader)
+assert "numpy" in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code, dataset], check=True, timeout=LIMIT)
+
+
 def test_the_command_is_the_program(dataset: str) -> None:
     def run(*words: str) -> "subprocess.CompletedProcess[str]":
         command = [sys.executable, "-m", "meetpoint", *words]

@@ -11,7 +11,7 @@
         ...
 
 Importing it needs neither NumPy nor a framework; what a loader's ``output`` asks for is imported
-when the first batch is there.
+when an iteration begins.
 """
 
 from __future__ import annotations
@@ -83,3 +83,8 @@ __all__ = [
     "pack",
     "transforms",
 ]
+
+
+def __dir__() -> "list[str]":
+    """The names for users; what is imported for use within is not completed."""
+    return sorted(__all__)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import os
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Union
+from typing import Any, Dict, List, Optional, Sequence, Union
 
 from ._torchvision import is_of_torchvision
 from .errors import SettingError
@@ -57,25 +57,12 @@ _VALUES = {
 }
 
 
-class Named(NamedTuple):
-    """What torch's names say of our arguments."""
+def either(**names: Optional[int]) -> Optional[int]:
+    """The value of two names for one argument: torch's, then ours.
 
-    workers: Optional[int]
-    prefetch: Optional[int]
-
-
-def take_torch_names(
-    names: Dict[str, Any], *, workers: Optional[int], prefetch: Optional[int]
-) -> Named:
-    """Takes ``num_workers`` and ``prefetch_factor`` out of what was given."""
-    return Named(
-        _either(names, "num_workers", "workers", workers),
-        _either(names, "prefetch_factor", "prefetch", prefetch),
-    )
-
-
-def _either(names: Dict[str, Any], theirs: str, ours: str, given: Optional[int]) -> Optional[int]:
-    other = names.pop(theirs, None)
+    :raises SettingError: both were given.
+    """
+    (theirs, other), (ours, given) = names.items()
     if other is not None and given is not None:
         raise SettingError(f"{theirs} and {ours} mean the same; give one of them")
     return given if other is None else other

@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Union, overload
+from typing import (
+    Any,
+    Dict,
+    Iterator,
+    List,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Tuple,
+    Type,
+    TypeVar,
+    Union,
+    overload,
+)
 
 from . import _native
 from ._arguments import flag, items, text
 from ._arguments import path as given_path
 from ._closing import Closing
-from .errors import ClosedError
+from .errors import ClosedError, DatasetError
 
 __all__ = ["Columns", "Dataset", "Sample", "open"]
 
@@ -42,7 +55,8 @@ class Dataset(Closing, Sequence[Sample]):
     def __init__(
         self, path: Union[str, "os.PathLike[str]"], *, mapped: bool = False
     ) -> None:
-        opened = _native.Dataset(given_path("path", path), mapped=flag("mapped", mapped))
+        self._mapped = flag("mapped", mapped)
+        opened = _native.Dataset(given_path("path", path), mapped=self._mapped)
         self._opened: Optional[_native.Dataset] = opened
         self._path = os.fspath(opened.path)
 
@@ -151,6 +165,13 @@ class Dataset(Closing, Sequence[Sample]):
         names = [name for at, name in enumerate(self.columns) if at != content]
         return self.select(names).__arrow_c_stream__(requested_schema)
 
+    def _origin(self) -> Tuple[str, bool, str]:
+        """What another process opens the same dataset by."""
+        return os.path.abspath(self._path), self._mapped, self.fingerprint
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        return (reopen, (Dataset, *self._origin()))
+
     def __repr__(self) -> str:
         state = "closed" if self._opened is None else f"{len(self)} samples"
         return f"meetpoint.open({self.path!r})  # {state}"
@@ -195,6 +216,23 @@ class _View(Sequence[Sample]):
 
     def __repr__(self) -> str:
         return f"<{len(self)} samples of {self._dataset.path!r}>"
+
+
+_DatasetT = TypeVar("_DatasetT", bound=Dataset)
+
+
+def reopen(kind: Type[_DatasetT], path: str, mapped: bool, fingerprint: str) -> _DatasetT:
+    """Opens the dataset that was pickled, perhaps by another process.
+
+    :raises DatasetError: there is another one at its path.
+    """
+    dataset = kind(path, mapped=mapped)
+    if dataset.fingerprint != fingerprint:
+        raise DatasetError(
+            f"the dataset {path!r} is another than the one that was pickled; open it again",
+            file=path,
+        )
+    return dataset
 
 
 def open(path: Union[str, "os.PathLike[str]"], *, mapped: bool = False) -> Dataset:

@@ -7,41 +7,22 @@ the collectives of the training nor waits for them.
 from __future__ import annotations
 
 import os
-import sys
 from typing import TYPE_CHECKING, Any, List, Optional, Tuple
 
 from . import _native
-from ._arguments import whole
+from ._world import PLACE, process_group
 from .errors import RankError, SettingError
 
 if TYPE_CHECKING:
     from ._native import Meeting
 
-PLACE = "MEETPOINT_RENDEZVOUS"
 TOKEN = "MEETPOINT_RENDEZVOUS_TOKEN"
 _TOKEN_BYTES = 32
 
 
-def ranks(
-    rank: Optional[int], world_size: Optional[int], rendezvous: Optional[str]
-) -> Tuple[int, int]:
-    """Which rank this is, of how many: as given, or as torch.distributed says.
-
-    :raises SettingError: one without the other, or a place to meet with nobody.
-    """
-    if (rank is None) != (world_size is None):
-        raise SettingError("rank and world_size belong together; give both or neither")
-    if rank is not None and world_size is not None:
-        return whole("rank", rank), whole("world_size", world_size)
-    distributed = _distributed()
-    if distributed is not None:
-        return int(distributed.get_rank()), int(distributed.get_world_size())
-    if rendezvous is not None:
-        raise SettingError(
-            f"rendezvous is {rendezvous!r}, but there are no ranks that could meet there; give "
-            "rank and world_size as well, or leave it out"
-        )
-    return 0, 1
+def can_meet(rendezvous: Optional[str]) -> bool:
+    """Whether there is anything yet that introduces the ranks to each other."""
+    return bool(rendezvous or os.environ.get(PLACE)) or process_group() is not None
 
 
 def meeting(
@@ -55,7 +36,7 @@ def meeting(
     place = os.environ.get(PLACE) if rendezvous is None else rendezvous
     if place:
         return {"place": place, "token": _given_token(place), "listener": None, "job": job}
-    distributed = _distributed()
+    distributed = process_group()
     if distributed is None:
         raise SettingError(
             f"{world_size} ranks with devices agree on every step, so they have to meet: "
@@ -129,12 +110,3 @@ def _given_token(place: str) -> bytes:
             "the same 16 characters or more for all ranks"
         )
     return hashlib.sha256(text.encode()).digest()
-
-
-def _distributed() -> Optional[Any]:
-    """torch.distributed, where it was initialised. It is never imported for this."""
-    torch: Any = sys.modules.get("torch")
-    distributed = getattr(torch, "distributed", None)
-    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
-        return None
-    return distributed

@@ -6,48 +6,53 @@ import atexit
 import os
 import warnings
 import weakref
-from collections import deque
 from typing import (
     TYPE_CHECKING,
     Any,
-    Deque,
+    Callable,
     Dict,
-    Iterator,
+    Generic,
     List,
-    Mapping,
+    Literal,
     Optional,
     Sequence,
     Tuple,
-    Union,
+    TypeVar,
+    overload,
 )
 
-from . import _arguments, _devices, _distributed, _native, _output
+from . import _arguments, _devices, _distributed, _frameworks, _native, _output, _world
 from ._arguments import U64, Recipe, path_or_none, seconds, text, whole, whole_or_none
 from ._closing import Closing
 from ._damage import DamagedSample, OnError
 from ._devices import Devices
-from ._state import Position, position_of
-from .errors import DamageWarning, DeviceWarning
+from ._iterator import EpochIterator
+from ._measured import Measured
+from ._loader_types import Columns, Path
+from ._state import Position, States, position_of
+from ._world import World
+from .errors import DeviceWarning, RankError, SettingError, StateError
 from .transforms import Compose
 
 if TYPE_CHECKING:
+    import torch.utils.data  # type: ignore[import-not-found,unused-ignore]  # pyright: ignore
+    from typing_extensions import Unpack
+
+    from ._frameworks import BatchSampler, LoaderDataset, Sampler
     from ._nvtx import Ranges
-    from ._observe import Energy, Explanation, MetricsExporter, MetricsServer, Replay
+    from ._loader_types import ColumnBatch, DlpackBatch, JaxBatch, NumpyBatch, Options, TorchBatch
 
 __all__ = ["Loader"]
-
-# Epochs of which a report keeps everything; of those before, all but the batches one by one.
-_WHOLE_EPOCHS = 4
-# Damaged samples that are remembered.
-_ERRORS_KEPT = 10_000
 
 # In the events of an epoch, what says that a device does no more, or nothing for now.
 _LOSSES = ("was lost", "no more work", "published nothing in time")
 
-_open_loaders: "weakref.WeakSet[Loader]" = weakref.WeakSet()
+BatchT = TypeVar("BatchT")
+
+_open_loaders: "weakref.WeakSet[Loader[Any]]" = weakref.WeakSet()
 
 
-class Loader(Closing):
+class Loader(Measured, Closing, Generic[BatchT]):
     """Batches of a packed dataset, epoch after epoch.
 
     Iterating gives ``(images, labels)`` for every batch of an epoch: ``images`` has the shape
@@ -78,8 +83,10 @@ class Loader(Closing):
         that decoding large pictures takes, all workers together.
     :param spool_quota: most bytes of the batches that devices have ready.
     :param spool_folder: folder of the file for those; ``None``: memory without a name.
-    :param rank: which of ``world_size`` processes this is; from ``torch.distributed`` where that
-        was initialised. All ranks take the same number of steps.
+    :param rank: which of ``world_size`` processes this is; without it, what ``torch.distributed``
+        says when an iteration begins, else ``RANK`` and ``WORLD_SIZE`` in the environment. With
+        ``rank=0, world_size=1`` this process loads everything. All ranks take the same number of
+        steps.
     :param world_size: processes that share every epoch.
     :param rendezvous: where ranks with devices meet, to agree on the source of every step:
         ``"unix:PATH"`` (one machine) or ``"tcp:HOST:PORT"`` of rank 0, the same for all. Without,
@@ -109,9 +116,75 @@ class Loader(Closing):
     :raises RankError: the other ranks did not come, or are to run something else.
     """
 
+    @overload
+    def __init__(
+        self: "Loader[NumpyBatch]",
+        dataset: Path,
+        *,
+        recipe: Recipe,
+        output: Literal["numpy"] = ...,
+        columns: None = ...,
+        **options: "Unpack[Options]",
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: "Loader[TorchBatch]",
+        dataset: Path,
+        *,
+        recipe: Recipe,
+        output: Literal["torch"],
+        columns: None = ...,
+        **options: "Unpack[Options]",
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: "Loader[JaxBatch]",
+        dataset: Path,
+        *,
+        recipe: Recipe,
+        output: Literal["jax"],
+        columns: None = ...,
+        **options: "Unpack[Options]",
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: "Loader[DlpackBatch]",
+        dataset: Path,
+        *,
+        recipe: Recipe,
+        output: Literal["dlpack"],
+        columns: None = ...,
+        **options: "Unpack[Options]",
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: "Loader[Tuple[Any, Any]]",
+        dataset: Path,
+        *,
+        recipe: Recipe,
+        output: Literal["numpy", "torch", "jax", "dlpack"],
+        columns: None = ...,
+        **options: "Unpack[Options]",
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: "Loader[ColumnBatch]",
+        dataset: Path,
+        *,
+        recipe: Recipe,
+        output: Literal["numpy", "torch", "jax", "dlpack"] = ...,
+        columns: Columns,
+        **options: "Unpack[Options]",
+    ) -> None: ...
+
     def __init__(
         self,
-        dataset: Union[str, "os.PathLike[str]"],
+        dataset: Path,
         *,
         recipe: Recipe,
         batch_size: int = 1,
@@ -126,18 +199,24 @@ class Loader(Closing):
         prefetch: Optional[int] = None,
         memory_budget: int = 512 << 20,
         spool_quota: int = 256 << 20,
-        spool_folder: Union[str, "os.PathLike[str]", None] = None,
+        spool_folder: Optional[Path] = None,
         rank: Optional[int] = None,
         world_size: Optional[int] = None,
         rendezvous: Optional[str] = None,
         rank_timeout: float = 1800.0,
         output: str = "numpy",
-        columns: Optional[Sequence[str]] = None,
+        columns: Optional[Columns] = None,
         on_error: OnError = "raise",
         max_errors: Optional[int] = None,
-        quarantine: Union[str, "os.PathLike[str]", None] = None,
+        quarantine: Optional[Path] = None,
         stall_timeout: float = 2.0,
         nvtx: Optional[bool] = None,
+        num_workers: Optional[int] = None,
+        prefetch_factor: Optional[int] = None,
+        pin_memory: bool = False,
+        persistent_workers: bool = False,
+        timeout: float = 0,
+        in_order: bool = True,
         **torch_names: Any,
     ) -> None:
         self._arguments: Dict[str, Any] = {
@@ -145,31 +224,45 @@ class Loader(Closing):
         }
         self._arguments.update(torch_names)
         # Of the outputs only torch's knows pinned memory.
-        pin = bool(torch_names.pop("pin_memory", False)) if output == "torch" else False
-        named = _arguments.take_torch_names(torch_names, workers=workers, prefetch=prefetch)
+        pin = bool(pin_memory) and output == "torch"
+        torch_names.update(
+            persistent_workers=persistent_workers, timeout=timeout, in_order=in_order
+        )
+        if not pin:
+            torch_names["pin_memory"] = pin_memory
+        workers = _arguments.either(num_workers=num_workers, workers=workers)
+        prefetch = _arguments.either(prefetch_factor=prefetch_factor, prefetch=prefetch)
         _arguments.refuse_unknown(torch_names)
         batch_size, seed = whole("batch_size", batch_size), whole("seed", seed, U64)
         shuffle = _arguments.flag("shuffle", shuffle)
-        drop_last = _arguments.flag("drop_last", drop_last)
+        self._drop_last = drop_last = _arguments.flag("drop_last", drop_last)
+        self._batch_size = batch_size
         strategy, order = text("strategy", strategy), text("order", order)
         window = whole_or_none("window", window)
         rank_timeout = seconds("rank_timeout", rank_timeout)
         rendezvous = _arguments.text_or_none("rendezvous", rendezvous)
-        workers = whole_or_none("workers", named.workers)
-        prefetch = whole_or_none("prefetch", named.prefetch)
+        workers = whole_or_none("workers", workers)
+        prefetch = whole_or_none("prefetch", prefetch)
         self._convert = _output.converter(output, pin=pin)
         self._ranges = _ranges(nvtx)
         self._columns = _arguments.column_names(columns)
         self._recipe = _arguments.compose(recipe)
         sockets, commands = _devices.sources(device)
-        rank, world_size = _distributed.ranks(rank, world_size, rendezvous)
+        self._given = _world.given(rank, world_size)
+        self._rendezvous = rendezvous
+        self._world = _world.look(self._given, rendezvous)
+        if rendezvous is not None and self._world.source == _world.ALONE:
+            raise SettingError(
+                f"rendezvous is {rendezvous!r}, but there are no ranks that could meet there; give "
+                "rank and world_size as well, or leave it out"
+            )
         has_devices = bool(sockets or commands)
         if strategy == "auto" and not has_devices:
             strategy = "host-only"
         self._strategy = strategy
         self._dataset = _arguments.path("dataset", dataset)
         recipe_toml = self._recipe.to_toml()
-        settings: _native.Settings = {
+        self._settings: _native.Settings = {
             "dataset": self._dataset,
             "recipe": recipe_toml,
             "batch_size": batch_size,
@@ -186,8 +279,8 @@ class Loader(Closing):
             "commands": commands,
             "spool_quota": whole("spool_quota", spool_quota, U64),
             "spool_folder": path_or_none("spool_folder", spool_folder),
-            "rank": rank,
-            "ranks": world_size,
+            "rank": self._world.rank,
+            "ranks": self._world.size,
             "meeting": None,
             "rank_timeout": rank_timeout,
             "stall_timeout": seconds("stall_timeout", stall_timeout),
@@ -195,16 +288,11 @@ class Loader(Closing):
             "max_errors": whole_or_none("max_errors", max_errors, U64),
             "quarantine": path_or_none("quarantine", quarantine),
         }
-        if world_size > 1 and has_devices and strategy != "host-only":
-            job = (
-                f"strategy {strategy} (order {order}, window {window}), batches of {batch_size} "
-                f"(drop_last {drop_last}, shuffle {shuffle}, seed {seed}), and the recipe\n"
-                + recipe_toml
-            )
-            settings["meeting"] = _distributed.meeting(
-                rank, world_size, rendezvous, job, rank_timeout
-            )
-        self._native = _native.Loader(settings)
+        Measured.__init__(self)
+        self._is_closed = False
+        # The rank that the native loader is for; ``None`` where it has to be opened anew.
+        self._opened_for: Optional[Tuple[int, int]] = None
+        self._native = self._open(may_wait=True)
         self._fixed: Dict[str, Any] = {
             "dataset": self._native.dataset_sha256,
             "recipe": self._native.recipe_hash,
@@ -212,23 +300,99 @@ class Loader(Closing):
             "drop_last": drop_last,
             "shuffle": shuffle,
             "seed": seed,
-            "world_size": world_size,
-            "rank": rank,
+            "world_size": self._world.size,
+            "rank": self._world.rank,
         }
-        self._resumed: List[str] = []
+        self._pin_memory = pin
         self._batches = self._native.batches
         self._position = Position(epoch=0)
+        # The state that was loaded, until a batch of it is handed out.
+        self._loaded: Optional[States] = None
+        # Epochs that frameworks are behind, since they count from 0 again after a resume.
+        self._epoch_offset = 0
+        # A batch was handed out, so the rank cannot change any more.
+        self._is_used = False
         # Who leaves a loop drops it, and with it what goes on for it.
-        self._iterator: Optional["weakref.ref[_Iterator]"] = None
-        self._epochs: List[Dict[str, Any]] = []
+        self._iterator: Optional["weakref.ref[EpochIterator[BatchT]]"] = None
         self._keys: Optional[_native.Dataset] = None
-        self._damaged: Deque[DamagedSample] = deque(maxlen=_ERRORS_KEPT)
-        self._replayed_step: Optional[float] = None
-        self._exporter: Optional["MetricsExporter"] = None
+        self._view: Optional["LoaderDataset"] = None
         _open_loaders.add(self)
+
+    def _open(self, *, may_wait: bool) -> _native.Loader:
+        """Opens the native loader for the rank that this is.
+
+        Ranks that the environment names may not be able to meet yet. ``may_wait`` then opens the
+        host's part alone; devices follow when an iteration begins.
+        """
+        world = self._world
+        settings: _native.Settings = {**self._settings, "rank": world.rank, "ranks": world.size}
+        has_devices = bool(settings["sockets"] or settings["commands"])
+        if world.size > 1 and has_devices and settings["strategy"] != "host-only":
+            is_early = not _distributed.can_meet(self._rendezvous)
+            if may_wait and is_early and world.source == _world.ENVIRONMENT:
+                self._opened_for = None
+                settings["strategy"] = "host-only"
+                settings["sockets"], settings["commands"] = [], []
+                return _native.Loader(settings)
+            job = (
+                f"strategy {settings['strategy']} (order {settings['order']}, window "
+                f"{settings['window']}), batches of {settings['batch_size']} (drop_last "
+                f"{settings['drop_last']}, shuffle {settings['shuffle']}, seed "
+                f"{settings['seed']}), and the recipe\n{settings['recipe']}"
+            )
+            settings["meeting"] = _distributed.meeting(
+                world.rank, world.size, self._rendezvous, job, settings["rank_timeout"]
+            )
+        opened = _native.Loader(settings)
+        self._opened_for = world.place
+        return opened
+
+    def _look(self) -> None:
+        """Looks again which rank this is; until a batch was handed out it may change."""
+        if not self._is_used:
+            self._become(_world.look(self._given, self._rendezvous))
+
+    def _become(self, world: World) -> None:
+        """Is this rank from now on, if the world says so on better authority."""
+        if not world.replaces(self._world):
+            return
+        if world.place != self._world.place:
+            fixed = {**self._fixed, "rank": world.rank, "world_size": world.size}
+            batches, _ = self._native.size_of(*world.place)
+            resumed: List[str] = []
+            position = Position(epoch=self._position.epoch)
+            if self._loaded is not None:
+                samples = self._native.samples
+                position, resumed = position_of(self._loaded, fixed, samples, batches)
+            self._fixed, self._batches = fixed, batches
+            self._position, self._resumed = position, resumed
+        self._world = world
+
+    def _settle(self) -> None:
+        """Opens the native loader anew if this turned out to be another rank than it was for.
+
+        :raises RankError: batches were handed out before as another rank.
+        """
+        world = _world.look(self._given, self._rendezvous)
+        if self._is_used and world.replaces(self._world) and world.place != self._world.place:
+            raise RankError(
+                f"this loader has handed out batches as {self._world}, but now this is {world}; "
+                "make the loader, or iterate over it, only when torch.distributed is initialised, "
+                "or load its state_dict() into a new one"
+            )
+        self._look()
+        if self._opened_for == self._world.place or self._is_closed:
+            return
+        self._native.close()
+        self._opened_for = None
+        self._native = self._open(may_wait=False)
+        self._batches = self._native.batches
+        if self._exporter is not None:
+            self._exporter._move(self._native, *self._world.place)
 
     def __len__(self) -> int:
         """Batches of an epoch."""
+        self._look()
         return self._batches
 
     @property
@@ -240,6 +404,65 @@ class Loader(Closing):
     def samples(self) -> int:
         """Samples in the dataset."""
         return self._native.samples
+
+    @property
+    def dataset(self) -> "LoaderDataset":
+        """The dataset itself: a sequence of samples as they were packed."""
+        if self._view is None:
+            self._view = _frameworks.LoaderDataset(self._dataset)
+        return self._view
+
+    @property
+    def batch_size(self) -> int:
+        """Samples in a full batch."""
+        return self._batch_size
+
+    @property
+    def drop_last(self) -> bool:
+        """Whether a last batch that is not full is left out."""
+        return self._drop_last
+
+    @property
+    def num_workers(self) -> int:
+        """Worker processes: none. Workers are threads of this process."""
+        return 0
+
+    @property
+    def prefetch_factor(self) -> None:
+        """Batches that each worker process has prepared ahead: none, as there are none of these."""
+        return None
+
+    @property
+    def pin_memory(self) -> bool:
+        """Whether batches are copied into pinned memory, where torch finds CUDA."""
+        return self._pin_memory
+
+    @property
+    def sampler(self) -> "Sampler":
+        """Numbers of this rank's samples in the order of the next epoch, if the host prepares all.
+
+        Devices change the order of batches, but not what is in them.
+        """
+        return _frameworks.Sampler(self)
+
+    @property
+    def batch_sampler(self) -> "BatchSampler":
+        """The same, batch by batch; see :meth:`as_torch`."""
+        return _frameworks.BatchSampler(self)
+
+    @property
+    def collate_fn(self) -> Callable[[Any], Any]:
+        """What a DataLoader of torch calls with what it fetched; see :meth:`as_torch`."""
+        return _frameworks.collate
+
+    def as_torch(self) -> "torch.utils.data.DataLoader[BatchT]":
+        """This loader as a ``torch.utils.data.DataLoader``, for frameworks that take nothing else.
+
+        It gives the same batches and shares this loader's place in its epochs.
+        """
+        from ._torch import TorchLoader
+
+        return TorchLoader(self)
 
     @property
     def label_names(self) -> List[str]:
@@ -256,18 +479,66 @@ class Loader(Closing):
 
         Where a state of this epoch was loaded, the iteration goes on in the middle of it.
         """
-        epoch = whole("epoch", epoch)
-        position = self._position
-        if position.is_begun or position.epoch != epoch:
-            self._position = Position(epoch=epoch)
+        self._epoch_offset = 0
+        self._begin_at(whole("epoch", epoch))
 
-    def __iter__(self) -> "_Iterator":
-        self._end_iterator()
+    def _begin_at(self, epoch: int) -> None:
         position = self._position
+        if self._is_past(position) or position.epoch != epoch:
+            self._position, self._loaded = Position(epoch=epoch), None
+
+    def _set_epoch_of_pass(self, epoch: int) -> None:
+        """As :meth:`set_epoch`, by a framework that numbers its passes itself."""
+        epoch = whole("epoch", epoch)
+        if self._loaded is not None:
+            self._epoch_offset = self._position.epoch - epoch
+        self._begin_at(max(0, epoch + self._epoch_offset))
+
+    def _left(self) -> Tuple[int, List[int]]:
+        """The epoch of the next iteration, and the batches that are left of it."""
+        self._settle()
+        position = self._upcoming()
+        consumed = {batch for start, end in position.ranges for batch in range(start, end)}
+        return position.epoch, [it for it in range(self._batches) if it not in consumed]
+
+    def _skip(self, epoch: int, batches: Sequence[int]) -> None:
+        """The next iteration is of this epoch, and leaves out the first batches of those left.
+
+        :raises StateError: it is not known which these were, as the order is not fixed.
+        """
+        self._begin_at(epoch)
+        if not batches:
+            return
+        self._settle()
+        if not self._native.has_host_order:
+            raise StateError(
+                f"the first {len(batches)} batches of epoch {epoch} are to be left out, but with "
+                f"strategy {self._strategy!r} the order of batches is not the same in every run; "
+                "restore the loader by load_state_dict(), or make it with order=\"baseline\""
+            )
+        self._position = self._upcoming().without(batches)
+
+    def _samples_of_rank(self) -> int:
+        self._look()
+        _, samples = self._native.size_of(*self._world.place)
+        return samples
+
+    def _is_past(self, position: Position) -> bool:
+        """Whether the next iteration is of the next epoch."""
         # Of an iteration that nobody took a batch from, nothing is over: Lightning begins twice.
-        if position.is_begun and (position.is_used or len(position) >= self._batches):
-            position = Position(epoch=position.epoch + 1)
-        position = position.begun()
+        return position.is_begun and (position.is_used or len(position) >= self._batches)
+
+    def _upcoming(self) -> Position:
+        """Where the next iteration begins."""
+        position = self._position
+        return Position(epoch=position.epoch + 1) if self._is_past(position) else position
+
+    def __iter__(self) -> "EpochIterator[BatchT]":
+        self._end_iterator()
+        self._settle()
+        # An import during the first step would be counted as training.
+        _output.load(self._convert)
+        position = self._upcoming().begun()
         self._position = position
         is_whole = len(position) >= self._batches
         record = position.record if position.strategy == self._strategy else None
@@ -275,7 +546,7 @@ class Loader(Closing):
         if not is_whole:
             serial = self._native.begin(position.epoch, position.ranges, record, position.errors)
         position.strategy = self._strategy
-        iterator = _Iterator(self, serial, position)
+        iterator = EpochIterator(self, serial, position)
         self._iterator = weakref.ref(iterator)
         return iterator
 
@@ -326,12 +597,13 @@ class Loader(Closing):
 
         Counted is what was handed out, so what was prepared ahead is neither lost nor repeated.
         """
+        self._look()
         position = self._position
         if len(position) >= self._batches:
             position = Position(epoch=position.epoch + 1)
         return {"version": 1, **self._fixed, **position.to_dict()}
 
-    def load_state_dict(self, state: Union[Dict[str, Any], Sequence[Dict[str, Any]]]) -> None:
+    def load_state_dict(self, state: States) -> None:
         """The next iteration gives the batches that were left when the state was taken.
 
         Under ``host-only``, ``device-only`` and ``windowed`` they come in the order in which they
@@ -347,10 +619,11 @@ class Loader(Closing):
         :raises StateError: the state is of another dataset, recipe, seed or batch size, or says
             too little.
         """
+        self._look()
         samples = self._native.samples
         position, self._resumed = position_of(state, self._fixed, samples, self._batches)
         self._end_iterator()
-        self._position = position
+        self._position, self._loaded = position, state
 
     def errors(self) -> List[DamagedSample]:
         """The damaged samples of the batches that were handed out, the last 10,000 of them.
@@ -358,138 +631,6 @@ class Loader(Closing):
         Empty under ``on_error="raise"``, where the first one is an exception.
         """
         return list(self._damaged)
-
-    def report(self) -> Dict[str, Any]:
-        """What was measured: ``epochs``, as in the reports of `meetpoint run`, and ``notices``.
-
-        An epoch under way is not in it.
-        """
-        # Importing this package is to take no time.
-        import json
-
-        for text in self._native.take_finished():
-            self._epochs.append(json.loads(text))
-        for epoch in self._epochs[:-_WHOLE_EPOCHS]:
-            epoch.pop("records", None)
-        return {
-            "strategy": self._strategy,
-            "batches": self._batches,
-            "samples": self._native.samples,
-            "epochs": list(self._epochs),
-            "notices": [*self._native.notices, *self._resumed],
-        }
-
-    def explain(self) -> Optional["Explanation"]:
-        """Whether loading held the last epoch up, which stage of it, and what would be gained.
-
-        Of an epoch that has ended, with two batches or more; ``None`` where there is none. After
-        :meth:`replay` what would be gained is measured, else it is worked out of the steps.
-        """
-        from ._observe import explanation
-
-        text = self._native.explain(self._replayed_step)
-        return None if text is None else explanation(text)
-
-    def replay(self, batches: int = 4, steps: int = 64) -> "Replay":
-        """The first batches of the next epoch, over and over, with nothing prepared meanwhile.
-
-        Train on it for a while: how long its steps take is the pace of training that never waits,
-        with which :meth:`explain` goes on. The epoch that it takes batches from is begun again by
-        the next iteration; its state is as it was.
-
-        :param batches: how many different ones are kept.
-        :param steps: how many are given.
-        """
-        from ._observe import Replay
-
-        batches, steps = whole("batches", batches, least=1), whole("steps", steps, least=1)
-        before, damaged = self._position, list(self._damaged)
-        kept: List[Any] = []
-        for batch in self:
-            kept.append(batch)
-            if len(kept) == batches:
-                break
-        self._end_iterator()
-        self._position = before
-        self._damaged = deque(damaged, maxlen=_ERRORS_KEPT)
-
-        def done(seconds: float) -> None:
-            self._replayed_step = seconds
-
-        return Replay(kept, steps, done)
-
-    def energy(self, power: Union[str, "os.PathLike[str]", None] = None) -> "Energy":
-        """The energy of a ``with`` block, each figure with its source.
-
-        ::
-
-            with loader.energy() as energy:
-                for images, labels in loader:
-                    ...
-            print(energy)
-
-        :param power: the model of watts: a preset's name (``server``, ``desktop``, …) or a TOML
-            file; ``None`` for the default preset.
-        """
-        from ._observe import Energy
-
-        return Energy(self._native, path_or_none("power", power))
-
-    def trace(self, path: Union[str, "os.PathLike[str]"]) -> int:
-        """Writes the last four epochs that ended as a trace for ui.perfetto.dev or Chrome.
-
-        Who prepared which batch when, what the consumer waited for, how many batches were ready,
-        and what went wrong. An epoch under way is not in it; of more than 200,000 batches the last
-        are, and the file says how many are not.
-
-        :returns: events written.
-        :raises SettingError: ``path`` is none.
-        """
-        events, _ = self._native.write_trace(_arguments.path("path", path))
-        return events
-
-    def metrics(self) -> str:
-        """Counters and histograms as Prometheus scrapes them (OpenMetrics text)."""
-        return self._native.metrics()
-
-    def serve_metrics(self, port: int = 0, host: str = "127.0.0.1") -> "MetricsServer":
-        """Answers ``GET /metrics`` until the server that it gives is closed.
-
-        :param port: 0 for any that is free; the server says which.
-        :param host: address to listen on; only this machine can ask where nothing is given.
-        :raises SettingError: it cannot listen there.
-        """
-        from ._observe import MetricsServer
-
-        return MetricsServer(self.metrics, host, port)
-
-    def export_metrics(
-        self,
-        endpoint: Optional[str] = None,
-        *,
-        interval: Optional[float] = None,
-        attributes: Optional[Mapping[str, str]] = None,
-    ) -> "MetricsExporter":
-        """Sends metrics to an OpenTelemetry collector (OTLP over gRPC), from now until closed.
-
-        The instruments are those of :meth:`metrics`, counted from now on. What is not given, the
-        ``OTEL_*`` variables of the environment say. A collector that is not there, or is silent,
-        costs a :class:`MetricsWarning` and holds nothing up.
-
-        :param endpoint: URL such as ``"http://127.0.0.1:4317"``, which is that where nobody says.
-        :param interval: seconds between two exports; 10 where nobody says.
-        :param attributes: further attributes of the resource, which has ``service.name``,
-            ``meetpoint.rank`` and ``meetpoint.world_size``.
-        :raises SettingError: an endpoint that cannot be used, a protocol that is not gRPC, or an
-            exporter is at it already.
-        """
-        from ._observe import MetricsExporter
-
-        rank, ranks = self._fixed["rank"], self._fixed["world_size"]
-        self._exporter = MetricsExporter(
-            self._native, endpoint, interval, attributes or {}, rank, ranks
-        )
-        return self._exporter
 
     @property
     def device_processes(self) -> List[int]:
@@ -499,83 +640,28 @@ class Loader(Closing):
     def close(self) -> None:
         """Ends the epoch, the threads and the devices that were started. Batches stay good."""
         self._iterator = None
+        self._is_closed = True
         self._native.close()
         _open_loaders.discard(self)
         if self._exporter is not None:
             self._exporter._warn()
 
     def __reduce__(self) -> Tuple[Any, ...]:
-        return (_rebuild, (self._arguments, self.state_dict()))
+        return (_rebuild, (self._arguments, self.state_dict(), self._world))
 
     def __repr__(self) -> str:
         state = ", closed" if self._native.is_closed else ""
         return f"<meetpoint.Loader {self._dataset!r}, {self._batches} batches{state}>"
 
 
-class _Iterator(Iterator[Any]):
-    """One epoch under way."""
-
-    def __init__(self, loader: Loader, serial: Optional[int], position: Position) -> None:
-        self._loader: Optional[Loader] = loader
-        self._native = loader._native
-        self._serial = serial
-        self._position = position
-        self._warned = False
-        self._left = len(loader) - len(position)
-        self._begun_with = self._left
-        self._is_empty = True
-
-    def __iter__(self) -> "_Iterator":
-        return self
-
-    def __len__(self) -> int:
-        """Batches that are left."""
-        return self._left
-
-    def __next__(self) -> Any:
-        loader = self._loader
-        if loader is None or self._serial is None:
-            raise StopIteration
-        while True:
-            batch = loader._wait(self._serial, self._position.epoch)
-            self._warned = loader._tell(self._warned)
-            if loader._exporter is not None:
-                loader._exporter._warn()
-            if batch is None:
-                self._loader = None
-                if self._is_empty and self._begun_with > self._left:
-                    warnings.warn(self._why_empty(), DamageWarning, stacklevel=2)
-                raise StopIteration
-            self._left -= 1
-            self._position.add(batch.index, self._native.rest_record)
-            damaged = [DamagedSample(**record) for record in batch.damaged]
-            self._position.errors += len(damaged)
-            loader._damaged.extend(damaged)
-            # Every sample of it was left out.
-            if len(batch) > 0:
-                self._is_empty = False
-                return loader._hand_over(batch)
-
-    def _why_empty(self) -> str:
-        return (
-            f"epoch {self._position.epoch} gave nothing: every sample of its batches is damaged "
-            "and was left out; loader.errors() names them, and `meetpoint verify` finds what is "
-            "wrong with the dataset"
-        )
-
-    def _close(self) -> None:
-        if self._loader is not None and self._serial is not None:
-            self._native.abandon(self._serial)
-        self._loader = None
-
-    def __del__(self) -> None:
-        if getattr(self, "_loader", None) is not None:
-            self._close()
-
-
-def _rebuild(arguments: Dict[str, Any], state: Dict[str, Any]) -> Loader:
-    loader = Loader(**arguments)
+def _rebuild(arguments: Dict[str, Any], state: Dict[str, Any], world: World) -> "Loader[Any]":
+    loader: Loader[Any] = Loader(**arguments)
+    # A process that was spawned by a rank has no process group that says which rank it is.
+    if world.is_better_known_than(loader._world):
+        loader._become(world)
     loader.load_state_dict(state)
+    if not state["consumed"]:
+        loader._loaded = None
     return loader
 
 

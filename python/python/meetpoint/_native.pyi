@@ -162,6 +162,13 @@ class Loader:
     @property
     def samples(self) -> int: ...
     @property
+    def has_host_order(self) -> bool:
+        """Whether batches come in the order of the host alone, whoever prepares them."""
+    def size_of(self, rank: int, ranks: int) -> Tuple[int, int]:
+        """Batches and samples of an epoch of another rank."""
+    def samples_of(self, epoch: int, batches: Sequence[int]) -> List[List[int]]:
+        """Numbers of the samples of these batches, in order."""
+    @property
     def label_names(self) -> List[str]: ...
     @property
     def output(self) -> Output: ...

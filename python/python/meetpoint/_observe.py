@@ -124,7 +124,8 @@ class Energy:
     ``components`` is empty until the block has ended.
     """
 
-    def __init__(self, loader: _native.Loader, power: Optional[str]) -> None:
+    def __init__(self, loader: Callable[[], _native.Loader], power: Optional[str]) -> None:
+        # A loader opens another native one where it learns its rank when iteration begins.
         self._loader = loader
         self._power = power
         self._native: Optional[_native.Energy] = None
@@ -148,7 +149,7 @@ class Energy:
     def __enter__(self) -> "Energy":
         if self._native is not None:
             raise SettingError("this block was begun before; ask for another with energy()")
-        self._native = self._loader.begin_energy(self._power)
+        self._native = self._loader().begin_energy(self._power)
         return self
 
     def __exit__(
@@ -158,7 +159,7 @@ class Energy:
         trace: Optional[TracebackType],
     ) -> None:
         assert self._native is not None
-        said: Dict[str, Any] = json.loads(self._loader.end_energy(self._native))
+        said: Dict[str, Any] = json.loads(self._loader().end_energy(self._native))
         measured, modelled = said["measured"], said["modelled"]
         self.seconds = said["seconds"]
         for meter in measured["meters"]:
@@ -259,15 +260,21 @@ class MetricsExporter(Closing):
     ) -> None:
         if not isinstance(attributes, Mapping):
             raise SettingError(f"attributes is {attributes!r}; it takes names and their values")
-        self._native = loader.export_metrics(
-            {
-                "endpoint": text_or_none("endpoint", endpoint),
-                "interval": None if interval is None else seconds("interval", interval),
-                "attributes": [(str(key), str(value)) for key, value in attributes.items()],
-                "rank": rank,
-                "ranks": ranks,
-            }
-        )
+        self._settings: _native.ExportSettings = {
+            "endpoint": text_or_none("endpoint", endpoint),
+            "interval": None if interval is None else seconds("interval", interval),
+            "attributes": [(str(key), str(value)) for key, value in attributes.items()],
+            "rank": rank,
+            "ranks": ranks,
+        }
+        self._native = loader.export_metrics(self._settings)
+        self._is_closed = False
+
+    def _move(self, loader: _native.Loader, rank: int, ranks: int) -> None:
+        """Goes on with the native loader that took the place of the one before."""
+        if not self._is_closed:
+            self._settings["rank"], self._settings["ranks"] = rank, ranks
+            self._native = loader.export_metrics(self._settings)
 
     @property
     def exports(self) -> int:
@@ -290,6 +297,7 @@ class MetricsExporter(Closing):
 
     def close(self) -> None:
         """Sends what is left, for which it takes a second at most, and sends no more."""
+        self._is_closed = True
         self._native.close()
         self._warn()
 

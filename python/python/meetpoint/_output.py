@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 from typing import Any, Callable, Dict
 
@@ -33,6 +34,13 @@ def converter(output: str, *, pin: bool = False) -> Converter:
     return converters[output]
 
 
+def load(convert: Converter) -> None:
+    """Imports what a converter needs."""
+    module = _MODULES.get(convert)
+    if module is not None:
+        importlib.import_module(module)
+
+
 def has_narrow_integers(convert: Converter) -> bool:
     """Whether integers of 64 bits are not taken: JAX's default, without leave to use them."""
     return convert is _as_jax
@@ -49,12 +57,13 @@ def _as_numpy(tensor: _native.Tensor) -> Any:
 
 
 def _as_torch(tensor: _native.Tensor) -> Any:
-    import torch  # type: ignore[import-not-found,unused-ignore]
-
-    return torch.from_dlpack(tensor)  # pyright: ignore
+    torch: Any = importlib.import_module("torch")
+    return torch.from_dlpack(tensor)
 
 
 def _as_jax(tensor: _native.Tensor) -> Any:
-    import jax  # type: ignore[import-not-found,unused-ignore]
+    jax_numpy: Any = importlib.import_module("jax.numpy")
+    return jax_numpy.from_dlpack(tensor)
 
-    return jax.numpy.from_dlpack(tensor)  # pyright: ignore
+
+_MODULES: Dict[Converter, str] = {_as_numpy: "numpy", _as_torch: "torch", _as_jax: "jax.numpy"}

@@ -16,6 +16,7 @@ _WORDS = {
 }
 
 State = Dict[str, Any]
+States = Union[State, Sequence[State]]
 
 
 class Position:
@@ -47,6 +48,14 @@ class Position:
         copy.is_begun = True
         return copy
 
+    def without(self, batches: Sequence[int]) -> "Position":
+        """The same, of an iteration that has not begun, after these batches too."""
+        copy = self.begun()
+        for batch in batches:
+            copy.add(batch, None)
+        copy.is_begun = copy.is_used = False
+        return copy
+
     def __len__(self) -> int:
         return sum(end - start for start, end in self.ranges)
 
@@ -74,7 +83,7 @@ class Position:
 
 
 def position_of(
-    states: Union[State, Sequence[State]], fixed: State, samples: int, batches: int
+    states: States, fixed: State, samples: int, batches: int
 ) -> Tuple[Position, List[str]]:
     """The position of this rank by its state, or by those of all ranks, and what is to be said.
 
@@ -112,6 +121,8 @@ def position_of(
                 )
             first = own[0]
         return _as_it_was(first, batches), []
+    if not any(state["consumed"] for state in several):
+        return Position(int(first["epoch"])), []
     # Importing this package is to take no time.
     from . import _reshard
 

@@ -51,6 +51,11 @@ __all__ = [
 ]
 
 
+def __dir__() -> "list[str]":
+    """The names for users; what is imported for use within is not completed."""
+    return sorted(__all__)
+
+
 class MeetpointError(Exception):
     """Anything that goes wrong in Meetpoint."""
 

@@ -31,6 +31,11 @@ __all__ = [
     "from_torchvision",
 ]
 
+
+def __dir__() -> "list[str]":
+    """The names for users; what is imported for use within is not completed."""
+    return sorted(__all__)
+
 Size = Union[int, Sequence[int]]
 
 

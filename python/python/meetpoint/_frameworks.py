@@ -1,0 +1,159 @@
+"""What frameworks ask a DataLoader of torch for: its dataset and its samplers.
+
+accelerate, and with it the Trainer of transformers, takes a loader apart and builds a DataLoader of
+its parts: ``DataLoader(it.dataset, batch_sampler=it.batch_sampler, collate_fn=it.collate_fn)``.
+Built of these parts it gives the loader's own batches: the batch sampler names a batch, the dataset
+takes it from the loader. Nothing here imports torch.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Iterator, List, Optional, Sequence, Tuple, Union
+
+from ._dataset import Dataset, Sample, reopen
+from .errors import SettingError, StateError
+
+if TYPE_CHECKING:
+    from ._loader import Loader
+
+# Batches whose samples are asked for at once.
+_CHUNK = 256
+
+
+class Taken:
+    """A batch that the loader handed out, on its way through a DataLoader of torch."""
+
+    def __init__(self, batch: Any) -> None:
+        self.batch = batch
+
+
+class BatchIndices(List[int]):
+    """Numbers of the samples of a batch, and the pass over the epoch that they belong to."""
+
+    def __init__(self, samples: Sequence[int], of: "Pass", number: int) -> None:
+        super().__init__(samples)
+        self._of = of
+        self._number = number
+
+    def take(self) -> Taken:
+        """The batch itself, from the loader."""
+        return Taken(self._of.take(self._number))
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        # In another process there is no loader to take it from.
+        return (list, (list(self),))
+
+
+class Pass:
+    """One pass of the batch sampler: batches are taken from the loader in its order."""
+
+    def __init__(self, loader: "Loader[Any]") -> None:
+        self._loader = loader
+        self.epoch, self.left = loader._left()
+        self._batches: Optional[Iterator[Any]] = None
+        self._next = 0
+
+    def take(self, number: int) -> Any:
+        """The batch with this number in the pass.
+
+        :raises StateError: the first ones were left out, and the loader's order is not fixed; or
+            others were left out.
+        """
+        loader = self._loader
+        if self._batches is None:
+            loader._skip(self.epoch, self.left[:number])
+            self._batches = iter(loader)
+            self._next = number
+        if number != self._next:
+            raise StateError(
+                f"batch {self._next} of the epoch was left out and batch {number} asked for: a "
+                f"framework deals out batches to ranks again, which this loader, "
+                f"{loader._world}, has done; pass it on as it is, or prepare it for one process, "
+                "as with accelerate.data_loader.prepare_data_loader(loader, num_processes=1, "
+                "process_index=0)"
+            )
+        self._next += 1
+        return next(self._batches)
+
+    def __iter__(self) -> Iterator[BatchIndices]:
+        for begin in range(0, len(self.left), _CHUNK):
+            chunk = self.left[begin : begin + _CHUNK]
+            for at, samples in enumerate(self._loader._native.samples_of(self.epoch, chunk)):
+                yield BatchIndices(samples, self, begin + at)
+
+
+class Sampler:
+    """Numbers of this rank's samples, in the order in which the host prepares them."""
+
+    def __init__(self, loader: "Loader[Any]") -> None:
+        self._loader = loader
+
+    def __iter__(self) -> Iterator[int]:
+        return (sample for batch in Pass(self._loader) for sample in batch)
+
+    def __len__(self) -> int:
+        """Samples of an epoch of this rank."""
+        return self._loader._samples_of_rank()
+
+    def set_epoch(self, epoch: int) -> None:
+        """As :meth:`Loader.set_epoch`, but counted on from the epoch of a state that was loaded.
+
+        Frameworks that number their passes themselves begin anew where training resumes.
+        """
+        self._loader._set_epoch_of_pass(epoch)
+
+
+class BatchSampler:
+    """Numbers of the samples of each batch, in the order in which the host prepares them."""
+
+    # Without a batch size accelerate does not deal batches out to ranks again.
+
+    def __init__(self, loader: "Loader[Any]") -> None:
+        self._loader = loader
+
+    @property
+    def sampler(self) -> Sampler:
+        """The same samples one by one."""
+        return Sampler(self._loader)
+
+    @property
+    def drop_last(self) -> bool:
+        """Whether a last batch that is not full is left out."""
+        return self._loader.drop_last
+
+    def set_epoch(self, epoch: int) -> None:
+        """As :meth:`Sampler.set_epoch`."""
+        self._loader._set_epoch_of_pass(epoch)
+
+    def __iter__(self) -> Iterator[BatchIndices]:
+        return iter(Pass(self._loader))
+
+    def __len__(self) -> int:
+        return len(self._loader)
+
+
+class LoaderDataset(Dataset):
+    """A loader's dataset: samples as they were packed, and the loader's batches for torch."""
+
+    def __getitems__(self, indices: Union[BatchIndices, Sequence[int]]) -> Any:
+        """What a DataLoader of torch fetches: a batch of the loader, or samples by number."""
+        if isinstance(indices, BatchIndices):
+            return indices.take()
+        return [self[index] for index in indices]
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        return (reopen, (LoaderDataset, *self._origin()))
+
+
+def collate(fetched: Union[Taken, List[Sample]]) -> Any:
+    """The batch that was fetched.
+
+    :raises SettingError: samples were fetched one by one, which no batch is made of.
+    """
+    if not isinstance(fetched, Taken):
+        raise SettingError(
+            "samples of a loader's dataset were fetched one by one, but batches are prepared by "
+            "the loader; build a DataLoader with batch_sampler=loader.batch_sampler and "
+            "num_workers=0, or call loader.as_torch()"
+        )
+    return fetched.batch

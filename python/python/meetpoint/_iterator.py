@@ -1,0 +1,80 @@
+"""One epoch under way."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any, Iterator, Optional, TypeVar
+
+from ._damage import DamagedSample
+from ._state import Position
+from .errors import DamageWarning
+
+if TYPE_CHECKING:
+    from ._loader import Loader
+
+BatchT = TypeVar("BatchT")
+
+
+class EpochIterator(Iterator[BatchT]):
+    """One epoch under way."""
+
+    def __init__(
+        self, loader: "Loader[BatchT]", serial: Optional[int], position: Position
+    ) -> None:
+        self._loader: Optional["Loader[Any]"] = loader
+        self._native = loader._native
+        self._serial = serial
+        self._position = position
+        self._warned = False
+        self._left = len(loader) - len(position)
+        self._begun_with = self._left
+        self._is_empty = True
+
+    def __iter__(self) -> "EpochIterator[BatchT]":
+        return self
+
+    def __len__(self) -> int:
+        """Batches that are left."""
+        return self._left
+
+    def __next__(self) -> BatchT:
+        loader = self._loader
+        if loader is None or self._serial is None:
+            raise StopIteration
+        while True:
+            batch = loader._wait(self._serial, self._position.epoch)
+            self._warned = loader._tell(self._warned)
+            if loader._exporter is not None:
+                loader._exporter._warn()
+            if batch is None:
+                self._loader = None
+                if self._is_empty and self._begun_with > self._left:
+                    warnings.warn(self._why_empty(), DamageWarning, stacklevel=2)
+                raise StopIteration
+            self._left -= 1
+            loader._is_used, loader._loaded = True, None
+            self._position.add(batch.index, self._native.rest_record)
+            damaged = [DamagedSample(**record) for record in batch.damaged]
+            self._position.errors += len(damaged)
+            loader._damaged.extend(damaged)
+            # Every sample of it was left out.
+            if len(batch) > 0:
+                self._is_empty = False
+                handed: BatchT = loader._hand_over(batch)
+                return handed
+
+    def _why_empty(self) -> str:
+        return (
+            f"epoch {self._position.epoch} gave nothing: every sample of its batches is damaged "
+            "and was left out; loader.errors() names them, and `meetpoint verify` finds what is "
+            "wrong with the dataset"
+        )
+
+    def _close(self) -> None:
+        if self._loader is not None and self._serial is not None:
+            self._native.abandon(self._serial)
+        self._loader = None
+
+    def __del__(self) -> None:
+        if getattr(self, "_loader", None) is not None:
+            self._close()

@@ -1,0 +1,72 @@
+"""Arguments and batches of a loader, for type checkers."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, Dict, Optional, Sequence, Tuple, TypedDict, Union
+
+from ._damage import OnError
+from ._devices import Devices
+
+if TYPE_CHECKING:
+    import jax  # type: ignore[import-not-found,unused-ignore]  # pyright: ignore
+    import numpy
+    import numpy.typing
+    import torch  # type: ignore[import-not-found,unused-ignore]  # pyright: ignore
+
+    from ._native import Tensor
+
+    NumpyBatch = Tuple[
+        numpy.typing.NDArray[Any], Optional[numpy.typing.NDArray[numpy.signedinteger[Any]]]
+    ]
+    TorchBatch = Tuple[torch.Tensor, Optional[torch.Tensor]]  # pyright: ignore
+    JaxBatch = Tuple[jax.Array, Optional[jax.Array]]  # pyright: ignore
+    DlpackBatch = Tuple[Tensor, Optional[Tensor]]
+    ColumnBatch = Dict[str, Any]
+
+Path = Union[str, "os.PathLike[str]"]
+
+
+class Options(TypedDict, total=False):
+    """The arguments of a loader that do not change the type of its batches."""
+
+    batch_size: int
+    shuffle: bool
+    drop_last: bool
+    seed: int
+    strategy: str
+    order: str
+    window: Optional[int]
+    device: Devices
+    workers: Optional[int]
+    prefetch: Optional[int]
+    memory_budget: int
+    spool_quota: int
+    spool_folder: Optional[Path]
+    rank: Optional[int]
+    world_size: Optional[int]
+    rendezvous: Optional[str]
+    rank_timeout: float
+    on_error: OnError
+    max_errors: Optional[int]
+    quarantine: Optional[Path]
+    stall_timeout: float
+    nvtx: Optional[bool]
+    # torch's names.
+    num_workers: Optional[int]
+    prefetch_factor: Optional[int]
+    pin_memory: bool
+    pin_memory_device: str
+    persistent_workers: bool
+    timeout: float
+    in_order: bool
+    # What torch's users may pass on without a value.
+    sampler: None
+    batch_sampler: None
+    collate_fn: None
+    worker_init_fn: None
+    multiprocessing_context: None
+    generator: None
+
+
+Columns = Union[str, Sequence[str]]

@@ -1,0 +1,115 @@
+"""Which rank this process is, out of how many, and who says so."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any, NamedTuple, Optional, Tuple
+
+from ._arguments import whole
+from .errors import SettingError
+
+PLACE = "MEETPOINT_RENDEZVOUS"
+
+ARGUMENTS = "the arguments rank and world_size"
+GROUP = "torch.distributed"
+ENVIRONMENT = "RANK and WORLD_SIZE in the environment"
+ALONE = "neither torch.distributed nor the environment"
+
+# A later source never replaces what an earlier one said: a process group may be destroyed.
+_PRECEDENCE = (ARGUMENTS, GROUP, ENVIRONMENT, ALONE)
+
+
+class World(NamedTuple):
+    """A rank, the number of ranks, and where both come from."""
+
+    rank: int
+    size: int
+    source: str
+
+    @property
+    def place(self) -> Tuple[int, int]:
+        """Rank and number of ranks."""
+        return self.rank, self.size
+
+    def is_better_known_than(self, other: "World") -> bool:
+        """Whether it comes from a source with precedence over another's."""
+        return _PRECEDENCE.index(self.source) < _PRECEDENCE.index(other.source)
+
+    def replaces(self, other: "World") -> bool:
+        """Whether it differs from what was known before, and that was known no better."""
+        return self != other and not other.is_better_known_than(self)
+
+    def __str__(self) -> str:
+        return f"rank {self.rank} of {self.size} ({self.source})"
+
+
+def given(rank: Optional[int], world_size: Optional[int]) -> Optional[World]:
+    """The rank that the arguments name, if they do.
+
+    :raises SettingError: one argument without the other.
+    """
+    if (rank is None) != (world_size is None):
+        raise SettingError("rank and world_size belong together; give both or neither")
+    if rank is None or world_size is None:
+        return None
+    return World(whole("rank", rank), whole("world_size", world_size), ARGUMENTS)
+
+
+def look(arguments: Optional[World], rendezvous: Optional[str]) -> World:
+    """Which rank this is now: by the arguments, torch.distributed or the environment.
+
+    :raises SettingError: the arguments contradict torch.distributed, or the environment names no
+        rank.
+    """
+    group = _of_group()
+    if arguments is not None:
+        _check(arguments, group, rendezvous)
+        return arguments
+    return group or _of_environment() or World(0, 1, ALONE)
+
+
+def _check(arguments: World, group: Optional[World], rendezvous: Optional[str]) -> None:
+    # One process may load by itself, and some ranks of a group may share epochs, as those do
+    # that hold the same part of a model. Ranks with a rendezvous are independent of the group.
+    if group is None or arguments.size < max(2, group.size) or rendezvous or _has_place():
+        return
+    if arguments.place != group.place:
+        raise SettingError(
+            f"rank {arguments.rank} of {arguments.size} was given, but torch.distributed says "
+            f"rank {group.rank} of {group.size}; leave rank and world_size out, give rank=0 and "
+            "world_size=1 to load everything in this process, or give the ranks of this loader a "
+            "rendezvous of their own"
+        )
+
+
+def _has_place() -> bool:
+    return bool(os.environ.get(PLACE))
+
+
+def _of_group() -> Optional[World]:
+    distributed = process_group()
+    if distributed is None:
+        return None
+    return World(int(distributed.get_rank()), int(distributed.get_world_size()), GROUP)
+
+
+def _of_environment() -> Optional[World]:
+    rank, size = os.environ.get("RANK"), os.environ.get("WORLD_SIZE")
+    if not rank or not size:
+        return None
+    if not (rank.isdecimal() and size.isdecimal() and int(rank) < int(size)):
+        raise SettingError(
+            f"RANK is {rank!r} and WORLD_SIZE is {size!r} in the environment, which name no rank; "
+            "correct or unset them, or give the arguments rank and world_size"
+        )
+    return World(int(rank), int(size), ENVIRONMENT)
+
+
+def process_group() -> Optional[Any]:
+    """torch.distributed, if it is initialised. It is never imported for this."""
+    torch: Any = sys.modules.get("torch")
+    distributed = getattr(torch, "distributed", None)
+    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
+        return None
+    return distributed

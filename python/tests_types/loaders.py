@@ -1,0 +1,63 @@
+# pyright: reportUnnecessaryTypeIgnoreComment=true
+"""What type checkers must say of loaders: checked by mypy and pyright, never run.
+
+A line with ``type: ignore`` has an error; where a checker finds none it says that the comment is
+not needed.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Optional, Tuple
+
+import jax
+import numpy
+import torch
+from numpy.typing import NDArray
+from typing_extensions import assert_type
+
+import meetpoint
+from meetpoint import transforms as T
+
+RECIPE = T.Compose([T.CenterCrop(8)])
+
+
+def batches_have_the_type_of_the_output() -> None:
+    for images, labels in meetpoint.Loader("a.set", recipe=RECIPE, batch_size=4):
+        assert_type(images, NDArray[Any])
+        assert_type(labels, Optional[NDArray[numpy.signedinteger[Any]]])
+    for of_torch in meetpoint.Loader("a.set", recipe=RECIPE, output="torch", pin_memory=True):
+        assert_type(of_torch, Tuple[torch.Tensor, Optional[torch.Tensor]])
+    for of_jax in meetpoint.Loader("a.set", recipe=RECIPE, output="jax", num_workers=2):
+        assert_type(of_jax, Tuple[jax.Array, Optional[jax.Array]])
+    for of_dlpack in meetpoint.Loader("a.set", recipe=RECIPE, output="dlpack"):
+        assert_type(of_dlpack, Tuple[meetpoint.Tensor, Optional[meetpoint.Tensor]])
+    for batch in meetpoint.Loader("a.set", recipe=RECIPE, columns=["image", "key"]):
+        assert_type(batch, Dict[str, Any])
+
+
+def a_loader_has_what_torch_users_expect(loader: meetpoint.Loader[Any]) -> None:
+    assert_type(loader.dataset[0], meetpoint.Sample)
+    assert_type(loader.batch_size, int)
+    sizes: List[int] = [len(samples) for samples in loader.batch_sampler]
+    assert_type(sizes, List[int])
+    assert_type(loader.state_dict(), Dict[str, Any])
+
+
+def arguments_of_torch_without_a_value_are_taken() -> None:
+    meetpoint.Loader("a.set", recipe=RECIPE, sampler=None, collate_fn=None, timeout=0)
+
+
+def misspelt_and_wrong_arguments_are_errors() -> None:
+    meetpoint.Loader("a.set", recipe=RECIPE, outptu="torch")  # type: ignore[call-overload]
+    meetpoint.Loader("a.set", recipe=RECIPE, shufle=True)  # type: ignore[call-overload]
+    meetpoint.Loader("a.set", recipe=RECIPE, output="pytorch")  # type: ignore[call-overload]
+    meetpoint.Loader("a.set", recipe=RECIPE, batch_size="4")  # type: ignore[call-overload]
+    meetpoint.Loader("a.set", recipe=RECIPE, sampler=[1])  # type: ignore[call-overload]
+    meetpoint.Loader("a.set")  # type: ignore[call-overload]
+
+
+def batches_are_not_taken_for_others() -> None:
+    for images, _ in meetpoint.Loader("a.set", recipe=RECIPE):
+        images.backward()  # type: ignore[attr-defined]
+    for tensors, _ in meetpoint.Loader("a.set", recipe=RECIPE, output="torch"):
+        tensors.block_until_ready()  # type: ignore[attr-defined]

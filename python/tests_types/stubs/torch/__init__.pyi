@@ -1,0 +1,4 @@
+"""As much of torch as the types of a loader name, where torch is not installed."""
+
+class Tensor:
+    def backward(self) -> None: ...

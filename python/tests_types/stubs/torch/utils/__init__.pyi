@@ -1,0 +1,1 @@
+"""As much of torch as the types of a loader name."""
