@@ -146,6 +146,10 @@ pub fn decode(bytes: &[u8], entries: &mut Vec<Entry>) -> Result<EntryPointsHead,
     }
     let entry_bits = place_bits + widths.iter().map(|bits| u32::from(*bits)).sum::<u32>();
     let packed = &bytes[packed_at..];
+    // No two entries are at one bit, so each takes at least one; none come of no bytes.
+    if entry_bits == 0 && count > 0 {
+        return Err(EntryPointsError::Length);
+    }
     if packed.len() as u64 != (u64::from(entry_bits) * u64::from(count)).div_ceil(8) {
         return Err(EntryPointsError::Length);
     }
@@ -219,7 +223,7 @@ mod tests {
 
     fn any_entries() -> impl Strategy<Value = (EntryPointsHead, Vec<Entry>)> {
         let head = (prop_oneof![Just(1_usize), Just(3), Just(4)], any::<u16>(), any::<u32>());
-        let steps = prop::collection::vec((0..1_u64 << 20, any::<[i16; 4]>(), 0..15_u32), 0..60);
+        let steps = prop::collection::vec((1..1_u64 << 20, any::<[i16; 4]>(), 0..15_u32), 0..60);
         (head, 0..1_u32 << 20, steps).prop_map(|((components, spacing, crc), start, steps)| {
             let head =
                 EntryPointsHead { components, spacing, file_crc32c: crc, data_offset: start };
@@ -267,6 +271,19 @@ mod tests {
             let read = decode(&bytes, &mut entries);
             prop_assert!(read.is_ok() || entries.len() <= ENTRIES_MAX as usize);
         }
+    }
+
+    #[test]
+    fn entries_that_take_no_bits_are_refused() {
+        let head = EntryPointsHead { components: 1, spacing: 0, file_crc32c: 0, data_offset: 9 };
+        let mut bytes = encode(head, &[]);
+        let mut entries = Vec::new();
+        assert_eq!(decode(&bytes, &mut entries), Ok(head));
+        bytes.truncate(bytes.len() - 4);
+        bytes[8..12].copy_from_slice(&ENTRIES_MAX.to_le_bytes());
+        bytes.extend(crc32c(&bytes).to_le_bytes());
+        assert_eq!(decode(&bytes, &mut entries), Err(EntryPointsError::Length));
+        assert_eq!(entries.capacity(), 0);
     }
 
     /// The bytes of the table in the module's documentation, put together by hand.

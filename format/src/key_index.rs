@@ -193,7 +193,8 @@ impl KeyIndex {
         if keys != samples {
             return Err(damaged(format!("it has {keys} keys, dataset.json {samples} samples")));
         }
-        let expected = Some(bits).filter(|bits| *bits <= BITS_MAX).and_then(|bits| {
+        // More buckets than the keys need would be memory for nothing.
+        let expected = Some(bits).filter(|bits| *bits <= bits_for(keys)).and_then(|bits| {
             (BUCKET_BYTES << bits)
                 .checked_add(keys.checked_mul(ENTRY_BYTES)?)?
                 .checked_add(HEADER_BYTES as u64)
@@ -366,6 +367,22 @@ mod tests {
         assert!(open(&bytes, 3).unwrap_err().to_string().contains("2 keys"));
         let version = open(&[&b"MPKEYIDX\x02"[..], &[0; 200]].concat(), 2).unwrap_err();
         assert!(version.to_string().contains("version is 2"), "{version}");
+    }
+
+    #[test]
+    fn more_buckets_than_the_keys_need_are_refused_unread() {
+        let mut bytes = written(["a", "b"]);
+        bytes[12..16].copy_from_slice(&BITS_MAX.to_le_bytes());
+        let crc = crc32c(&bytes[..HEADER_CRC_AT]);
+        bytes[HEADER_CRC_AT..HEADER_BYTES].copy_from_slice(&crc.to_le_bytes());
+        // A file with holes has this length and takes no room.
+        let file_bytes = HEADER_BYTES as u64 + (BUCKET_BYTES << BITS_MAX) + 2 * ENTRY_BYTES;
+        let read = |offset: u64, into: &mut [u8]| {
+            assert!(offset + into.len() as u64 <= HEADER_BYTES as u64, "the directory is read");
+            reader(&bytes)(offset, into)
+        };
+        let opened = KeyIndex::open(SHA, 2, file_bytes, &read);
+        assert!(matches!(opened, Err(KeyIndexError::Damaged { .. })), "{opened:?}");
     }
 
     #[test]
