@@ -1,5 +1,6 @@
 //! What can go wrong between a batch index and its tensor.
 
+use meetpoint_format::dataset::DatasetError;
 use meetpoint_format::units::{show_bytes, show_bytes_at_least};
 use meetpoint_kernels::Error as PictureError;
 use meetpoint_storage::Error as StorageError;
@@ -29,12 +30,12 @@ pub enum Error {
         problem: &'static str,
     },
     /// The dataset is damaged.
-    #[error("dataset {}: {source}", path.display())]
+    #[error("dataset {}: {source}{}", path.display(), remedy(source))]
     Dataset {
         /// Dataset folder.
         path: PathBuf,
         /// Cause.
-        source: meetpoint_format::dataset::DatasetError,
+        source: DatasetError,
     },
     /// The index of keys is not usable.
     #[error("dataset {}: {problem}", path.display())]
@@ -212,6 +213,16 @@ pub enum Error {
     /// The recipe's output depends on the picture, so no batch can be made.
     #[error("the recipe's result has no fixed shape; end it with a crop or an exact resize")]
     NoFixedShape,
+}
+
+/// What can be done about a manifest that does not read; other causes say it themselves.
+fn remedy(source: &DatasetError) -> &'static str {
+    match source {
+        DatasetError::Manifest { .. } => {
+            "; `meetpoint dataset repair` makes a dataset of what its parts hold"
+        }
+        _ => "",
+    }
 }
 
 impl Error {

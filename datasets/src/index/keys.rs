@@ -89,9 +89,11 @@ pub(crate) fn write_keys(
 /// and every key of the dataset looked up.
 pub fn check_keys(dataset: &Dataset) -> Result<Option<String>, Error> {
     let path = dataset.path().join(KEY_INDEX_NAME);
+    let remedy = "make it anew with `meetpoint index --keys`";
     let file = match meetpoint_storage::files::open_regular(&path) {
+        Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        opened => opened.map_err(|source| Error::Source { path: path.clone(), source })?,
+        Err(error) => return Ok(Some(format!("does not open: {error}; {remedy}"))),
     };
     let length = |file: &File| file.metadata().map(|metadata| metadata.len());
     let bytes = length(&file).map_err(|source| Error::Source { path, source })?;
@@ -110,7 +112,6 @@ pub fn check_keys(dataset: &Dataset) -> Result<Option<String>, Error> {
     if let Err(error) = checked {
         return Ok(Some(error.to_string()));
     }
-    let remedy = "make it anew with `meetpoint index --keys`";
     if let Some(sample) = twice {
         return Ok(Some(format!("it has sample {sample} twice; {remedy}")));
     }

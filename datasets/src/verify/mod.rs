@@ -181,7 +181,10 @@ pub fn verify_with(
             report.problems.push(Problem {
                 file: MANIFEST_NAME.to_owned(),
                 place: Place::File,
-                problem: format!("{error}; restore it: without it the parts cannot be checked"),
+                problem: format!(
+                    "{error}; restore it, since the parts cannot be checked without it, or let \
+                     `meetpoint dataset repair` make a dataset of what they hold"
+                ),
             });
             return Ok(report);
         }

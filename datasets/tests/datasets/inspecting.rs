@@ -1,7 +1,8 @@
 //! What `inspect` says of a dataset.
 
 use crate::support::{Bench, jpeg, picture};
-use meetpoint_datasets::{Check, PackOptions, inspect};
+use meetpoint_datasets::{Check, Error, PackOptions, inspect, verify};
+use meetpoint_format::dataset::{DatasetError, MANIFEST_NAME};
 
 #[test]
 fn counts_labels_formats_and_dimensions_are_told() {
@@ -47,4 +48,34 @@ fn a_damaged_dataset_is_an_error_that_names_the_part() {
     std::fs::write(&path, &bytes[..bytes.len() - 1]).unwrap();
     let error = inspect(&bench.to()).unwrap_err().to_string();
     assert!(error.contains("part-00000.arrow"), "{error}");
+}
+
+#[test]
+fn a_manifest_that_does_not_read_names_the_command_that_repairs_it() {
+    let bench = Bench::with_images(&["a.jpg"]);
+    bench.pack().unwrap();
+    let path = bench.to().join(MANIFEST_NAME);
+    let sound = std::fs::read(&path).unwrap();
+    for at in [0, sound.len() / 2, sound.len() - 10] {
+        let mut flipped = sound.clone();
+        flipped[at] ^= 1;
+        std::fs::write(&path, &flipped).unwrap();
+        let error = inspect(&bench.to()).unwrap_err();
+        let source = match &error {
+            Error::Dataset(meetpoint_prepare::Error::Dataset { source, .. }) => source,
+            other => panic!("{other:?}"),
+        };
+        assert!(matches!(source, DatasetError::Manifest { .. }), "{source:?}");
+        assert!(error.to_string().contains("meetpoint dataset repair"), "{error}");
+        let problems = verify(&bench.to(), &mut |_| ()).unwrap().problems;
+        assert!(problems[0].problem.contains("meetpoint dataset repair"), "{problems:?}");
+    }
+    let newer = String::from_utf8(sound).unwrap().replace("\"version\": 3", "\"version\": 99");
+    std::fs::write(&path, newer).unwrap();
+    let error = inspect(&bench.to()).unwrap_err();
+    let source = match &error {
+        Error::Dataset(meetpoint_prepare::Error::Dataset { source, .. }) => source,
+        other => panic!("{other:?}"),
+    };
+    assert!(matches!(source, DatasetError::Version { version: 99, .. }), "{source:?}");
 }

@@ -2,8 +2,10 @@
 
 use crate::support::Bench;
 use meetpoint_datasets::index::{check_keys, index_keys};
+use meetpoint_datasets::verify;
 use meetpoint_format::key_index::KEY_INDEX_NAME;
 use meetpoint_prepare::{Error, KeyLookup};
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
@@ -82,4 +84,25 @@ fn a_dataset_with_an_index_of_keys_can_be_replaced() {
     std::fs::write(bench.to().join(".keys.idx.partial-77"), "cut").unwrap();
     let options = meetpoint_datasets::PackOptions { force: true, ..Default::default() };
     assert!(bench.pack_with(&options).unwrap().replaced);
+}
+
+#[test]
+fn an_index_that_is_no_file_is_a_problem_of_its_own_with_a_remedy() {
+    let bench = bench();
+    let keys = keys_of(&bench);
+    let put: [&dyn Fn(); 3] = [
+        &|| mknodat(CWD, &keys, FileType::Fifo, Mode::RWXU, 0).unwrap(),
+        &|| std::os::unix::fs::symlink(&keys, &keys).unwrap(),
+        &|| std::os::unix::fs::symlink("/dev/zero", &keys).unwrap(),
+    ];
+    for put in put {
+        put();
+        let report = verify(&bench.to(), &mut |_| ()).unwrap();
+        let files: Vec<&str> = report.problems.iter().map(|found| found.file.as_str()).collect();
+        assert_eq!((files, report.parts), (vec![KEY_INDEX_NAME], 1));
+        assert!(report.problems[0].problem.contains("meetpoint index --keys"), "{report:?}");
+        assert_eq!(index(&bench), 20);
+        assert!(verify(&bench.to(), &mut |_| ()).unwrap().is_sound());
+        std::fs::remove_file(&keys).unwrap();
+    }
 }

@@ -10,6 +10,17 @@ pub enum DatasetError {
         /// What is wrong, with line and column where the text does not parse.
         problem: String,
     },
+    /// `dataset.json` is of a version that this program does not read.
+    #[error(
+        "manifest dataset.json: version is {version}, this program reads {read}; pack the source \
+         again with it or use the program that packed it"
+    )]
+    Version {
+        /// What it says.
+        version: u32,
+        /// What can be read, in words.
+        read: String,
+    },
     /// A part is not the Arrow IPC file that the manifest promises.
     #[error("part {part}: {problem}")]
     Part {

@@ -169,12 +169,7 @@ impl Manifest {
             return Err(broken(format!("format is {:?}, expected {FORMAT:?}", head.format)));
         }
         if !VERSIONS_READ.contains(&head.version) {
-            return Err(broken(format!(
-                "version is {}, this program reads {}; pack the source again with it or use the \
-                 program that packed it",
-                head.version,
-                versions_read()
-            )));
+            return Err(DatasetError::Version { version: head.version, read: versions_read() });
         }
         let (body, stated) = split_self_sha256(text).ok_or_else(|| {
             broken(format!("does not end with `{SELF_SHA256}`; it was changed or cut short"))
