@@ -3,6 +3,7 @@
 //! Types are found by looking at all values ([`Shape::absorb`]); a value is never converted to
 //! another type but integers to floats, and those only where nothing is lost.
 
+use super::json::non_finite;
 use super::{ContentKind, Entry, Item};
 use arrow_array::builder::BinaryBuilder;
 use arrow_array::{
@@ -111,6 +112,7 @@ impl Shape {
             Value::Number(number) if number.is_i64() => Self::Int,
             Value::Number(number) if number.is_u64() => Self::Unsigned,
             Value::Number(_) => Self::Float,
+            Value::String(_) if non_finite(value).is_some() => Self::Float,
             Value::String(_) => Self::Text,
             Value::Array(items) => return self.absorb_list(items, depth),
             Value::Object(fields) => return self.absorb_fields(fields, depth),
@@ -285,7 +287,7 @@ fn float(datum: Datum<'_>) -> Option<f64> {
         Datum::Json(value) => value,
         _ => return None,
     };
-    let float = value.as_f64()?;
+    let float = value.as_f64().or_else(|| non_finite(value))?;
     let is_same = match (value.as_i64(), value.as_u64()) {
         (Some(integer), _) => float as i128 == i128::from(integer),
         (None, Some(integer)) => float as i128 == i128::from(integer),

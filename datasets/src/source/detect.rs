@@ -8,6 +8,7 @@ use super::{
     parquet, side_labels, table, tar, tfrecord, zip,
 };
 use crate::Error;
+use std::fs::Metadata;
 use std::path::Path;
 
 /// Opens what a path names.
@@ -137,15 +138,24 @@ pub fn kind_named(name: &str) -> Option<&'static SourceKind> {
 pub fn detect(path: &Path) -> Result<&'static SourceKind, Error> {
     let mut found = Vec::new();
     let metadata = path.metadata();
-    let mut failed = None;
+    let mut failed = Vec::new();
     for kind in &KINDS {
         match (kind.recognise)(path) {
             Ok(Some(by_what)) => found.push((kind, by_what)),
             Ok(None) => {}
             // It may still be of another kind: a pattern is no file, and a link in a folder that
             // leads nowhere is for the kind to name.
-            Err(error) => failed = failed.or(Some(error)),
+            Err(error) => failed.push((kind, error)),
         }
+    }
+    // A folder of images with a table that does not read is not taken for one without.
+    let is_folder = metadata.as_ref().is_ok_and(Metadata::is_dir);
+    let is_hidden = |kind: &SourceKind| {
+        let covers = |name: &str| kind.covers.contains(&name);
+        is_folder && covers("folder") && found.iter().all(|(found, _)| covers(found.name))
+    };
+    if let Some(at) = failed.iter().position(|(kind, _)| is_hidden(kind)) {
+        return Err(failed.swap_remove(at).1);
     }
     let covered: Vec<_> = found.iter().flat_map(|(kind, _)| kind.covers).copied().collect();
     found.retain(|(kind, _)| !covered.contains(&kind.name));
@@ -157,7 +167,8 @@ pub fn detect(path: &Path) -> Result<&'static SourceKind, Error> {
             }
             // What calls itself a kind and is none by content has that kind's error.
             Ok(_) => named(path).ok_or_else(|| {
-                failed.unwrap_or_else(|| Error::UnknownSource {
+                let first = failed.into_iter().next().map(|(_, error)| error);
+                first.unwrap_or_else(|| Error::UnknownSource {
                     path: path.to_path_buf(),
                     looked_for: KINDS.iter().map(|kind| (kind.name, kind.words)).collect(),
                 })

@@ -21,6 +21,7 @@ pub mod folder;
 mod gathered;
 pub mod idx;
 mod input;
+mod json;
 mod limit;
 pub mod mds;
 pub mod meetpoint;

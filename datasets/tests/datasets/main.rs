@@ -15,6 +15,7 @@ mod lies;
 mod packing;
 mod places;
 mod resume;
+mod side_tables;
 mod sinks;
 mod sources;
 mod support;

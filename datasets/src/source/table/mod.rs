@@ -1,9 +1,10 @@
 //! Files that a table names: a folder with a CSV, TSV or JSON Lines file beside them.
 //!
-//! In reading order: `rows` (of the table), `types` (of its columns). The table is gone through
-//! twice: for the types and the names of the classes, then for the samples. Memory: the names of
-//! the classes, and one record batch of samples.
+//! In reading order: `quotes` (is a field left open), `rows` (of the table), `types` (of its
+//! columns). The table is gone through twice: for the types and the names of the classes, then for
+//! the samples. Memory: the names of the classes, and one record batch of samples.
 
+mod quotes;
 mod rows;
 mod types;
 
@@ -45,38 +46,82 @@ const LABEL_COLUMNS: [&str; 5] = ["label", "class", "category", "target", "class
 const RESERVED: [&str; 4] = ["key", "label", "crc32c", "entry_points"];
 /// Entries of a folder that are looked at to find its table.
 const FOLDER_ENTRIES_MAX: usize = 10_000;
+/// Tables of a folder that are looked at to find out whether one names the files beside it.
+const RECOGNISE_TABLES: usize = 16;
+/// Longest row that is read for that.
+const RECOGNISE_ROW_BYTES: u64 = 1 << 20;
 /// Names of classes.
 const CLASSES_MAX: usize = 1 << 20;
 
 /// Says by what `path` is known to be a table of files, or a folder that holds one: the name of a
 /// file, and that of a column.
+///
+/// A table in a folder that does not read is an error, since it may hold the labels of the files
+/// beside it.
 pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
-    let table = match std::fs::metadata(path) {
-        Ok(metadata) if metadata.is_dir() => match tables_in(path).as_slice() {
-            [table] => table.clone(),
-            tables => match tables.iter().find(|table| is_metadata(table)) {
-                Some(table) => table.clone(),
-                None => return Ok(None),
-            },
-        },
-        Ok(metadata) if metadata.is_file() => path.to_path_buf(),
-        _ => return Ok(None),
-    };
-    let Some(format) = Format::of(&table) else {
-        return Ok(None);
-    };
-    // What does not read as a table is none.
-    let Ok(mut rows) = Rows::open(&table, format) else {
-        return Ok(None);
-    };
-    let mut columns = Columns::named(rows.columns().unwrap_or_default()).unwrap_or_default();
-    if let Ok(Some(row)) = rows.next() {
-        // Types do not matter here.
-        let _ = columns.absorb(&row);
+    match std::fs::metadata(path) {
+        Ok(metadata) if metadata.is_dir() => {
+            let mut tables = tables_in(path);
+            if let Some(metadata) = tables.iter().position(|table| is_metadata(table)) {
+                tables = vec![tables.swap_remove(metadata)];
+            }
+            for table in tables.iter().take(RECOGNISE_TABLES) {
+                let found = look(table).map_err(|error| with_way_out(error, table))?;
+                if found.is_some() {
+                    return Ok(found);
+                }
+            }
+            Ok(None)
+        }
+        // What does not read as a table may be something else.
+        Ok(metadata) if metadata.is_file() => Ok(look(path).unwrap_or(None)),
+        _ => Ok(None),
     }
-    let name = table.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    Ok(named(&columns, &FILE_COLUMNS)
-        .map(|index| format!("the table {name} has a column {}", columns.all[index].name)))
+}
+
+/// Looks at the names of the columns and the first row of a table.
+fn look(table: &Path) -> Result<Option<String>, Error> {
+    let Some(format) = Format::of(table) else {
+        return Ok(None);
+    };
+    let shown = table.display().to_string();
+    let wrong = |problem: String| malformed(&shown, "line 1".to_owned(), &problem);
+    let mut rows = Rows::open_limited(table, format, RECOGNISE_ROW_BYTES)?;
+    let mut columns = Columns::named(rows.columns().unwrap_or_default()).map_err(wrong)?;
+    match rows.next()? {
+        // Types do not matter here.
+        Some(row) => drop(columns.absorb(&row)),
+        None if rows.columns().is_none() => return Err(wrong("the table has no rows".to_owned())),
+        None => {}
+    }
+    let name = table.file_name().unwrap_or_default().to_string_lossy();
+    match find(&columns, None, &FILE_COLUMNS) {
+        Some(index) => {
+            Ok(Some(format!("the table {name} has a column {}", columns.all[index].name)))
+        }
+        None if is_metadata(table) => Err(wrong(no_file_column(&columns))),
+        None => Ok(None),
+    }
+}
+
+/// Adds to an error about a table beside other files how to do without the table.
+fn with_way_out(error: Error, table: &Path) -> Error {
+    match error {
+        Error::Malformed { whence, problem } => {
+            let name = table.file_name().unwrap_or_default().to_string_lossy();
+            let problem = format!("{problem}; to pack without {name}, use --from folder");
+            Error::Malformed { whence, problem }
+        }
+        error => error,
+    }
+}
+
+fn no_file_column(columns: &Columns) -> String {
+    format!(
+        "no column with the names of the files, such as file_name; name it with --from table \
+         --content: {}",
+        names(columns)
+    )
 }
 
 /// Tables at the top of a folder, in natural order.
@@ -161,7 +206,8 @@ fn places(path: &Path, options: &SourceOptions) -> Result<(PathBuf, PathBuf), Er
                 (Some(table), _) | (None, [table]) => Ok(table.clone()),
                 (None, []) => Err("no table in it; name one with --table".to_owned()),
                 (None, [first, second, ..]) => Err(format!(
-                    "several tables in it, {} and {}; name one with --table",
+                    "several tables in it, {} and {}; name one with --from table --table, or leave \
+                     them out with --from folder",
                     first.display(),
                     second.display()
                 )),
@@ -262,13 +308,7 @@ impl Plan {
         let with_name = |index: usize| (index, columns.all[index].name.clone());
         let file = column(&columns, "content", options.content.as_deref(), &FILE_COLUMNS)
             .map_err(wrong)?
-            .ok_or_else(|| {
-                wrong(format!(
-                    "no column with the names of the files, such as file_name; name it with \
-                     --content: {}",
-                    names(&columns)
-                ))
-            })?;
+            .ok_or_else(|| wrong(no_file_column(&columns)))?;
         let key = column(&columns, "key", options.key.as_deref(), &[WHOLE_KEY]).map_err(wrong)?;
         let label = label(&columns, options, file).map_err(wrong)?;
         let texts = label.and_then(|index| texts.remove(&index)).unwrap_or_default();

@@ -2,8 +2,10 @@
 //!
 //! A row has at most [`ROW_BYTES_MAX`] bytes, so that an open quote does not swallow the file.
 
+use super::quotes::{OpenQuote, Quotes};
 use crate::Error;
-use crate::source::input::Input;
+use crate::source::input::{Input, read_up_to};
+use crate::source::json;
 use crate::source::names::extension;
 use serde_json::{Map, Value};
 use std::io::{self, BufRead, BufReader, Read};
@@ -13,6 +15,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Longest row.
 const ROW_BYTES_MAX: u64 = 16 << 20;
+/// Bytes that are looked at to find out what separates the fields.
+const LOOK_BYTES: usize = 64 << 10;
+/// What may separate fields; a file's name says which is likely.
+const SEPARATORS: [u8; 4] = [b',', b'\t', b';', b'|'];
 
 /// How a table is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +55,8 @@ pub(super) enum Row {
 pub(super) struct Rows {
     from: From,
     shown: String,
+    /// Longest row that is read.
+    row_bytes_max: u64,
     /// Rows that were read.
     pub(super) count: u64,
 }
@@ -61,13 +69,25 @@ enum From {
 impl Rows {
     /// Opens a table.
     pub(super) fn open(path: &Path, format: Format) -> Result<Self, Error> {
-        let input = Input::open(path)?;
+        Self::open_limited(path, format, ROW_BYTES_MAX)
+    }
+
+    /// Opens a table whose rows have at most `row_bytes_max` bytes.
+    pub(super) fn open_limited(
+        path: &Path,
+        format: Format,
+        row_bytes_max: u64,
+    ) -> Result<Self, Error> {
         let shown = path.display().to_string();
+        let begin = begin_of(path, &shown)?;
+        let input = Input::open(path)?;
         let from = match format {
             Format::JsonLines => From::JsonLines { reader: BufReader::new(input), line: 0 },
-            Format::Separated(separator) => {
-                let left = Arc::new(AtomicU64::new(ROW_BYTES_MAX));
-                let limited = Limited { input, left: left.clone() };
+            Format::Separated(usual) => {
+                let separator = separator_of(&begin, usual);
+                let left = Arc::new(AtomicU64::new(row_bytes_max));
+                let quotes = Quotes::new(separator);
+                let limited = Limited { input, quotes, left: left.clone(), row_bytes_max };
                 let mut builder = csv::ReaderBuilder::new();
                 let mut reader = builder.delimiter(separator).from_reader(limited);
                 let headers = reader.headers().map_err(|error| broken(&shown, 0, &error))?;
@@ -76,7 +96,7 @@ impl Rows {
                 From::Separated { reader, columns, left }
             }
         };
-        Ok(Self { from, shown, count: 0 })
+        Ok(Self { from, shown, row_bytes_max, count: 0 })
     }
 
     /// Names of the columns, where the table names them once.
@@ -91,17 +111,53 @@ impl Rows {
     pub(super) fn next(&mut self) -> Result<Option<Row>, Error> {
         let row = match &mut self.from {
             From::Separated { reader, left, .. } => {
-                left.store(ROW_BYTES_MAX, Ordering::Relaxed);
+                left.store(self.row_bytes_max, Ordering::Relaxed);
                 let mut record = csv::StringRecord::new();
                 let is_there = reader.read_record(&mut record);
                 let is_there = is_there.map_err(|error| broken(&self.shown, self.count, &error))?;
                 is_there.then_some(Row::Fields(record))
             }
-            From::JsonLines { reader, line } => next_object(reader, line)
+            From::JsonLines { reader, line } => next_object(reader, line, self.row_bytes_max)
                 .map_err(|problem| malformed(&self.shown, format!("line {line}"), &problem))?,
         };
         self.count += u64::from(row.is_some());
         Ok(row)
+    }
+}
+
+/// The first bytes of a table, which must be those of a UTF-8 text.
+fn begin_of(path: &Path, shown: &str) -> Result<Vec<u8>, Error> {
+    let mut input = Input::open(path)?;
+    let mut begin = vec![0; LOOK_BYTES];
+    let got = read_up_to(&mut input, &mut begin).map_err(|error| input.unreadable(None, &error))?;
+    begin.truncate(got);
+    let wrong = |problem| Err(malformed(shown, "line 1".to_owned(), problem));
+    match begin.as_slice() {
+        [] => wrong("the table is empty"),
+        // The byte order marks of UTF-16; without one, every other byte of plain letters is zero.
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [0, ..] | [_, 0, ..] => {
+            wrong("the table is UTF-16; convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)")
+        }
+        _ => Ok(begin),
+    }
+}
+
+/// What separates the fields of a table that begins so: `usual`, unless the first line is a single
+/// field by it and several by exactly one other separator.
+fn separator_of(begin: &[u8], usual: u8) -> u8 {
+    let fields = |separator: u8| {
+        let mut builder = csv::ReaderBuilder::new();
+        let builder = builder.delimiter(separator).has_headers(false).flexible(true);
+        let first = builder.from_reader(begin).into_byte_records().next();
+        first.and_then(Result::ok).map_or(0, |record| record.len())
+    };
+    if fields(usual) != 1 {
+        return usual;
+    }
+    let mut others = SEPARATORS.into_iter().filter(|other| *other != usual && fields(*other) > 1);
+    match (others.next(), others.next()) {
+        (Some(only), None) => only,
+        _ => usual,
     }
 }
 
@@ -113,62 +169,118 @@ pub(super) fn malformed(table: &str, place: String, problem: &str) -> Error {
 }
 
 fn broken(shown: &str, count: u64, error: &csv::Error) -> Error {
-    let line = error.position().map(csv::Position::line);
-    let place = line.map_or_else(|| format!("row {}", count + 1), |line| format!("line {line}"));
+    let mut line = error.position().map(csv::Position::line);
     let problem = match error.kind() {
         csv::ErrorKind::UnequalLengths { expected_len, len, .. } => format!(
             "{len} fields, but the table has {expected_len} columns; put fields with a separator \
              in them into double quotes"
         ),
         csv::ErrorKind::Utf8 { .. } => "not UTF-8; save the table as UTF-8".to_owned(),
-        csv::ErrorKind::Io(error) => error.to_string(),
+        csv::ErrorKind::Io(error) => {
+            let open = error.get_ref().and_then(|inner| inner.downcast_ref::<OpenQuote>());
+            line = open.map(|open| open.line).or(line);
+            error.to_string()
+        }
         _ => error.to_string(),
     };
+    let place = line.map_or_else(|| format!("row {}", count + 1), |line| format!("line {line}"));
     malformed(shown, place, &problem)
 }
 
 /// The object of the next line that is not blank.
-fn next_object(reader: &mut BufReader<Input>, line: &mut u64) -> Result<Option<Row>, String> {
+fn next_object(
+    reader: &mut BufReader<Input>,
+    line: &mut u64,
+    row_bytes_max: u64,
+) -> Result<Option<Row>, String> {
     loop {
         let mut text = Vec::new();
-        let got = reader.by_ref().take(ROW_BYTES_MAX + 1).read_until(b'\n', &mut text);
+        let got = reader.by_ref().take(row_bytes_max + 1).read_until(b'\n', &mut text);
         if got.map_err(|error| error.to_string())? == 0 {
             return Ok(None);
         }
         *line += 1;
-        if text.len() as u64 > ROW_BYTES_MAX {
-            return Err(too_long());
+        if text.len() as u64 > row_bytes_max {
+            return Err(too_long(row_bytes_max));
         }
-        let text = text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&text);
-        if text.trim_ascii().is_empty() {
+        let text = text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&text).trim_ascii();
+        if text.is_empty() {
             continue;
         }
-        return match serde_json::from_slice(text) {
+        const EXPECTED: &str = "each line must be one JSON object, {\"file_name\": …}";
+        return match json::parse(text) {
             Ok(Value::Object(object)) => Ok(Some(Row::Object(object))),
-            Ok(_) => Err("no JSON object; each line is one, {\"file_name\": …}".to_owned()),
-            Err(error) => Err(format!("no JSON: {error}")),
+            Ok(Value::Array(_)) => Err(format!("a JSON array; {EXPECTED} (jq -c '.[]')")),
+            Ok(_) => Err(format!("not a JSON object; {EXPECTED}")),
+            // The standard's way to write a list starts with a line of its own.
+            Err(_) if text == b"[" => Err(format!("a JSON array; {EXPECTED} (jq -c '.[]')")),
+            Err(error) => {
+                // It counts lines in this one alone.
+                let place = format!(" at line {} column {}", error.line(), error.column());
+                let words = error.to_string();
+                let words = words.strip_suffix(&place).unwrap_or(&words);
+                Err(format!("invalid JSON at column {}: {words}; {EXPECTED}", error.column()))
+            }
         };
     }
 }
 
-fn too_long() -> String {
-    format!("a row of more than {ROW_BYTES_MAX} bytes; a double quote may be left open")
+fn too_long(row_bytes_max: u64) -> String {
+    let longer = match row_bytes_max < ROW_BYTES_MAX {
+        true => format!("; --from table reads up to {ROW_BYTES_MAX}"),
+        false => String::new(),
+    };
+    format!("a row of more than {row_bytes_max} bytes{longer}")
 }
 
-/// Fails when a row goes on for too long.
+/// Fails when a row goes on for too long, or the table ends inside of a quoted field.
 struct Limited {
     input: Input,
+    quotes: Quotes,
     left: Arc<AtomicU64>,
+    row_bytes_max: u64,
 }
 
 impl Read for Limited {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
         if self.left.load(Ordering::Relaxed) == 0 {
-            return Err(io::Error::other(too_long()));
+            return Err(match self.quotes.open() {
+                Some(open) => io::Error::other(open),
+                None => io::Error::other(too_long(self.row_bytes_max)),
+            });
         }
         let got = self.input.read(to)?;
+        self.quotes.follow(&to[..got]);
+        if got == 0
+            && !to.is_empty()
+            && let Some(open) = self.quotes.open()
+        {
+            return Err(io::Error::other(open));
+        }
         let left = self.left.load(Ordering::Relaxed);
         self.left.store(left.saturating_sub(got as u64), Ordering::Relaxed);
         Ok(got)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::separator_of;
+
+    #[test]
+    fn fields_are_separated_as_the_first_line_says_where_only_one_separator_fits() {
+        for (begin, usual, expected) in [
+            ("file_name,label\n", b',', b','),
+            ("file_name;label\na.jpg;1,5\n", b',', b';'),
+            ("file_name\tlabel\n", b',', b'\t'),
+            ("file_name|label\n", b',', b'|'),
+            ("file_name,label\n", b'\t', b','),
+            ("a;b|c\n", b',', b','),
+            ("file_name\na;b.jpg\n", b',', b','),
+            ("\"a;b\"\n", b',', b','),
+            ("file_name;a,b\n", b',', b','),
+        ] {
+            assert_eq!(separator_of(begin.as_bytes(), usual), expected, "{begin:?}");
+        }
     }
 }

@@ -6,6 +6,7 @@
 
 use super::rows::Row;
 use crate::source::columns::{Cell, Shape};
+use crate::source::json::non_finite;
 use serde_json::Value;
 
 /// Columns of a table.
@@ -139,10 +140,11 @@ pub(super) fn cell(row: &Row, index: usize, name: &str, shape: &Shape) -> Cell {
 pub(super) fn text(row: &Row, index: usize, name: &str) -> Option<String> {
     match row {
         Row::Fields(fields) => fields.get(index).filter(|text| !text.is_empty()).map(str::to_owned),
-        Row::Object(object) => match object.get(name)? {
-            Value::Null => None,
-            Value::String(text) => Some(text.clone()),
-            value => Some(value.to_string()),
+        Row::Object(object) => match (object.get(name)?, non_finite(object.get(name)?)) {
+            (Value::Null, _) => None,
+            (_, Some(number)) => Some(number.to_string()),
+            (Value::String(text), None) => Some(text.clone()),
+            (value, None) => Some(value.to_string()),
         },
     }
 }

@@ -1,0 +1,144 @@
+//! Tables beside images: their labels and columns are taken over, or the table is an error that
+//! names file and line; they are never left out without being asked for.
+
+use crate::support::Bench;
+use arrow_array::cast::AsArray;
+use arrow_array::types::Float64Type;
+use meetpoint_datasets::source::{self, Entry, SourceOptions};
+use meetpoint_datasets::{Error, PackOptions};
+
+/// Two images and a table beside them.
+fn images_and(name: &str, table: &[u8]) -> Bench {
+    let bench = Bench::with_images(&["a.jpg", "b.jpg"]);
+    bench.put(name, table);
+    bench
+}
+
+/// Expects that the table is an error at a line, and that the images pack without it where that is
+/// asked for.
+fn refuses(name: &str, table: &[u8], line: u64) {
+    let bench = images_and(name, table);
+    let error = bench.pack().unwrap_err();
+    let Error::Malformed { whence, problem } = &error else { panic!("{error:?}") };
+    assert!(whence.file.ends_with(name), "{whence}");
+    assert_eq!(whence.member, Some(format!("line {line}")), "{error}");
+    assert!(problem.contains("--from folder"), "{problem}");
+    assert_eq!(bench.names(), ["in"]);
+    let from = Some("folder".to_owned());
+    let without = bench.pack_with(&PackOptions { from, ..PackOptions::default() }).unwrap();
+    assert_eq!((without.samples, without.not_samples[0].path.as_str()), (2, name));
+}
+
+fn utf_16(text: &str, mark: &str) -> Vec<u8> {
+    format!("{mark}{text}").encode_utf16().flat_map(u16::to_le_bytes).collect()
+}
+
+#[test]
+fn a_first_json_line_that_is_cut_off_is_an_error() {
+    refuses("metadata.jsonl", b"{\"file_name\":\"a.jpg\",\"lab\n{\"file_name\":\"b.jpg\"}\n", 1);
+}
+
+#[test]
+fn a_json_array_is_an_error() {
+    refuses("metadata.jsonl", b"[{\"file_name\":\"a.jpg\",\"label\":1}]", 1);
+    refuses("metadata.jsonl", b"[\n {\"file_name\":\"a.jpg\",\"label\":1}\n]\n", 1);
+}
+
+#[test]
+fn json_that_is_nested_too_deep_is_an_error() {
+    let deep = format!("{{\"file_name\":\"a.jpg\",\"x\":{}{}}}", "[".repeat(200), "]".repeat(200));
+    refuses("metadata.jsonl", deep.as_bytes(), 1);
+}
+
+#[test]
+fn an_empty_table_is_an_error() {
+    refuses("metadata.csv", b"", 1);
+    refuses("metadata.jsonl", b"", 1);
+    refuses("labels.tsv", b"", 1);
+    refuses("metadata.ndjson", b"\n\n", 1);
+}
+
+#[test]
+fn a_table_in_utf_16_is_an_error() {
+    refuses("metadata.csv", &utf_16("file_name,label\na.jpg,1\n", "\u{feff}"), 1);
+    refuses("metadata.csv", &utf_16("file_name,label\na.jpg,1\n", ""), 1);
+    refuses("metadata.jsonl", &utf_16("{\"file_name\":\"a.jpg\"}\n", "\u{feff}"), 1);
+}
+
+#[test]
+fn a_quote_that_is_not_closed_is_an_error_at_its_line() {
+    refuses("metadata.csv", b"file_name,\"label\na.jpg,1\nb.jpg,2\n", 1);
+    refuses("metadata.csv", b"file_name,label\na.jpg,\"1\nb.jpg,2\n", 2);
+    let bench = images_and("metadata.csv", b"file_name,label\na.jpg,1\nb.jpg,\"2\n");
+    let error = bench.pack().unwrap_err();
+    let Error::Malformed { whence, .. } = &error else { panic!("{error:?}") };
+    assert_eq!(whence.member.as_deref(), Some("line 3"), "{error}");
+}
+
+#[test]
+fn a_table_that_is_not_utf_8_is_an_error() {
+    refuses("metadata.csv", b"file_name,caf\xe9\na.jpg,1\n", 1);
+}
+
+#[test]
+fn two_columns_of_one_name_are_an_error() {
+    refuses("metadata.csv", b"file_name,x,x\na.jpg,1,2\n", 1);
+}
+
+#[test]
+fn metadata_that_names_no_files_is_an_error() {
+    refuses("metadata.csv", b"id,label\n1,1\n", 1);
+    refuses("metadata.jsonl", b"{\"id\":1,\"label\":1}\n", 1);
+}
+
+#[test]
+fn a_table_under_another_name_that_names_no_files_is_left_out_and_named() {
+    let summary = images_and("sizes.csv", b"id,size\n1,20\n").pack().unwrap();
+    assert_eq!((summary.samples, summary.not_samples[0].path.as_str()), (2, "sizes.csv"));
+}
+
+#[test]
+fn several_tables_that_name_files_want_a_choice() {
+    let bench = images_and("test.csv", b"file_name,label\na.jpg,1\n");
+    bench.put("train.csv", b"file_name,label\nb.jpg,2\n");
+    assert!(matches!(bench.pack(), Err(Error::Malformed { .. })));
+    let table = Some(bench.from().join("train.csv"));
+    let options = SourceOptions { table, ..SourceOptions::default() };
+    let summary = bench.pack_with(&PackOptions { source: options, ..PackOptions::default() });
+    assert_eq!(summary.unwrap().samples, 1);
+}
+
+#[test]
+fn fields_may_be_separated_by_semicolons() {
+    for (name, table) in [
+        ("metadata.csv", "file_name;label;x\na.jpg;cat;1,5\nb.jpg;dog;2\n"),
+        ("metadata.csv", "file_name\tlabel\tx\na.jpg\tcat\t1\nb.jpg\tdog\t2\n"),
+        ("metadata.tsv", "file_name,label,x\na.jpg,cat,1\nb.jpg,dog,2\n"),
+    ] {
+        let summary = images_and(name, table.as_bytes()).pack().unwrap();
+        assert_eq!(summary.labels, ["cat", "dog"]);
+        assert_eq!((summary.samples, summary.columns), (2, vec!["x".to_owned()]));
+    }
+}
+
+#[test]
+fn numbers_that_are_nan_or_infinite_are_read_as_python_reads_them() {
+    let table = br#"{"file_name":"a.jpg","label":1,"x":NaN,"list":[-Infinity,1]}
+{"file_name":"b.jpg","label":2,"x":3,"list":[Infinity]}
+"#;
+    let bench = images_and("metadata.jsonl", table);
+    let mut source = source::open(&bench.from(), None, &SourceOptions::default()).unwrap();
+    let mut found = Vec::new();
+    while let Some(entry) = source.next().unwrap() {
+        let Entry::Sample(item) = entry else { continue };
+        let (batch, row) = item.extra.clone().unwrap();
+        let x = batch.column_by_name("x").unwrap().as_primitive::<Float64Type>().value(row);
+        let list = batch.column_by_name("list").unwrap().as_list::<i32>().value(row);
+        found.push((item.label, x, list.as_primitive::<Float64Type>().value(0)));
+    }
+    let [(Some(1), first, f64::NEG_INFINITY), (Some(2), 3.0, f64::INFINITY)] = found[..] else {
+        panic!("{found:?}");
+    };
+    assert!(first.is_nan());
+    assert_eq!(bench.pack().unwrap().columns, ["list", "x"]);
+}
