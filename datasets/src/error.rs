@@ -1,7 +1,7 @@
 //! What can go wrong when a dataset is made or looked at.
 
 use crate::LeftOut;
-use crate::source::{ContentKind, RemoteError, Whence, size_and_limit};
+use crate::source::{ContentKind, RemoteError, Whence, link_words, size_and_limit};
 use crate::words::{self, Words};
 use meetpoint_format::units::show_bytes;
 use rustix::process::{Resource, getrlimit};
@@ -203,6 +203,14 @@ pub enum Error {
     SourceChanged {
         /// File.
         path: PathBuf,
+    },
+    /// A link in a source that leads out of it.
+    #[error("{} is {}", link.display(), link_words(target))]
+    LinkLeadsOut {
+        /// The link.
+        link: PathBuf,
+        /// Where it leads.
+        target: PathBuf,
     },
     /// A sample that cannot be indexed where it lies.
     #[error("{whence} cannot stay in place: {problem}")]

@@ -24,6 +24,9 @@ pub(crate) struct Arguments {
     source: PathBuf,
     /// Folder to make; it may be there when it is empty.
     destination: PathBuf,
+    /// Follow symbolic links that lead out of the source; without it they do not read.
+    #[arg(long, help_heading = "Options about the source")]
+    follow_links: bool,
     #[command(flatten)]
     of_source: SourceArguments,
     #[command(flatten)]
@@ -33,7 +36,8 @@ pub(crate) struct Arguments {
 pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     let stop = Stop::install()?;
     let options = arguments.sink.options(&stop)?;
-    let said = arguments.of_source.options(&stop);
+    let mut said = arguments.of_source.options(&stop);
+    said.follow_links = arguments.follow_links;
     let (from, to) = (&arguments.source, &arguments.destination);
     let mut transfer = Transfer::of(from, &said.remote.watch);
     let opened = source::open(from, arguments.of_source.from.as_deref(), &said);

@@ -55,6 +55,9 @@ pub(crate) struct Arguments {
     /// not).
     #[arg(long)]
     optimize_huffman: bool,
+    /// Follow symbolic links that lead out of the source; without it they do not read.
+    #[arg(long, help_heading = "Options about the source")]
+    follow_links: bool,
     #[command(flatten)]
     packing: Packing,
 }
@@ -186,6 +189,7 @@ impl From<CheckName> for Check {
 pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     let stop = Stop::install()?;
     let mut options = arguments.packing.options(&stop);
+    options.source.follow_links = arguments.follow_links;
     options.jpeg = JpegOptions {
         form: match arguments.form {
             FormName::Jpeg => Form::Jpeg,

@@ -66,6 +66,8 @@ impl SourceArguments {
             split: self.split.clone(),
             table: self.table.clone(),
             root: self.root.clone(),
+            // An option of its own, since what is indexed cannot lie behind such links.
+            follow_links: false,
             sample_bytes_max: Some(self.sample_bytes_max),
             remote: RemoteOptions {
                 cache: self.cache.clone(),

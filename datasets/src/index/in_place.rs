@@ -81,7 +81,10 @@ impl InPlace {
         let resolved = path.canonicalize().map_err(failed)?;
         let relative = resolved.strip_prefix(&self.root).map_err(|_| {
             let to = resolved.display();
-            not_in_place(item, &format!("it is a link to {to}, outside of the source; use `pack`"))
+            not_in_place(
+                item,
+                &format!("it is a link to {to}, outside of the source; use `pack --follow-links`"),
+            )
         })?;
         let relative = relative
             .to_str()

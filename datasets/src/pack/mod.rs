@@ -190,6 +190,10 @@ pub fn pack(
     Writer::may_write(to, &writer_options)?;
     refuse_in_place_elsewhere(from, options)?;
     refuse_longer_samples(options)?;
+    let mut options = options.clone();
+    // What leads out of the source cannot stay in place, and is refused as such.
+    options.source.follow_links |= options.in_place;
+    let options = &options;
     let location = Location::find(from, &options.source.remote)?;
     let stamp = location.stamp(&options.source);
     let open = || -> Result<Box<dyn Source>, Error> {

@@ -3,6 +3,7 @@
 //! This is the one place to register a kind of source.
 
 use super::limit::limited;
+use super::links::refuse_leading_out;
 use super::{
     Location, Source, SourceOptions, arrow, cifar, datadings, ffcv, folder, idx, mds, meetpoint,
     parquet, side_labels, table, tar, tfrecord, zip,
@@ -235,6 +236,10 @@ pub(super) fn open_here(
             kinds: KINDS.iter().map(|kind| (kind.name, kind.words)).collect(),
         })?,
     };
+    // These two name each link by itself.
+    if !["folder", "table"].contains(&kind.name) {
+        refuse_leading_out(path, options.follow_links)?;
+    }
     let source = (kind.open)(path, options)?;
     let source = side_labels::named(source, kind.name, path)?;
     Ok(limited(source, options.sample_bytes_max))

@@ -4,6 +4,7 @@
 //! unreadable, any other file is named, and only hidden and side files are counted alone. Folders
 //! of sounds, texts or anything else are read where [`SourceOptions::kind`] says so, by name.
 
+use super::links::{self, Links};
 use super::{
     Content, ContentKind, Entry, Finished, Item, Size, Source, SourceOptions, SourceSchema, Whence,
 };
@@ -54,7 +55,8 @@ pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
 /// Opens a folder: lists all of its files.
 pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Error> {
     options.allow_only(WORDS, &["kind"])?;
-    Ok(Box::new(Folder::open(path, options.kind.unwrap_or(ContentKind::Image))?))
+    let kind = options.kind.unwrap_or(ContentKind::Image);
+    Ok(Box::new(Folder::open(path, kind, options.follow_links)?))
 }
 
 /// A folder of files.
@@ -95,8 +97,8 @@ struct Found {
 }
 
 impl Folder {
-    fn open(path: &Path, kind: ContentKind) -> Result<Self, Error> {
-        let mut found = scan(path, kind)?;
+    fn open(path: &Path, kind: ContentKind, follow_links: bool) -> Result<Self, Error> {
+        let mut found = scan(path, kind, follow_links)?;
         // They are given out from the end.
         found.others.reverse();
         found.unreadable.reverse();
@@ -168,7 +170,7 @@ fn name_of(kind: ContentKind) -> &'static str {
 }
 
 /// Looks through the folder.
-fn scan(from: &Path, kind: ContentKind) -> Result<Found, Error> {
+fn scan(from: &Path, kind: ContentKind, follow_links: bool) -> Result<Found, Error> {
     if kind == ContentKind::None {
         return Err(Error::OptionWithoutUse {
             option: "kind none".to_owned(),
@@ -187,13 +189,14 @@ fn scan(from: &Path, kind: ContentKind) -> Result<Found, Error> {
         unreadable: Vec::new(),
         ignored: 0,
     };
+    let links = Links::below(from, follow_links)?;
     let mut folders = BTreeSet::new();
     let mut entries = walkdir::WalkDir::new(from).min_depth(1).follow_links(true).into_iter();
     while let Some(entry) = entries.next() {
         let entry = match entry {
             Ok(entry) => entry,
             Err(error) => {
-                note_broken_link(error, from, &mut found)?;
+                note_unlisted(error, from, &mut found)?;
                 continue;
             }
         };
@@ -205,14 +208,24 @@ fn scan(from: &Path, kind: ContentKind) -> Result<Found, Error> {
             continue;
         }
         let key = key_of(entry.path(), from);
-        if entry.file_type().is_dir() {
+        if entry.path_is_symlink()
+            && let Some(target) = links.leads_out(entry.path())
+        {
+            if entry.file_type().is_dir() {
+                entries.skip_current_dir();
+            }
+            let (Ok(path) | Err(path)) = key;
+            found.unreadable.push(LeftOut { path, reason: links::words(&target) });
+        } else if entry.file_type().is_dir() {
             // A folder whose name is no UTF-8 is named by each file in it.
             if let (1, Ok(key)) = (entry.depth(), key) {
                 folders.insert(key);
             }
         } else {
-            let metadata = entry.metadata().map_err(|error| walk_error(error, from))?;
-            add_file(&mut found, entry.path(), key, &metadata);
+            match entry.metadata() {
+                Ok(metadata) => add_file(&mut found, entry.path(), key, &metadata),
+                Err(error) => note_unlisted(error, from, &mut found)?,
+            }
         }
     }
     found.files.sort_by(|left, right| natural_order(&left.key, &right.key));
@@ -358,11 +371,24 @@ fn begins_as_image(path: &Path) -> std::io::Result<bool> {
         || (begins(b"RIFF") && bytes.get(8..12) == Some(b"WEBP")))
 }
 
-/// A link that leads nowhere is named like a file; other failures hide files, so they are errors.
-fn note_broken_link(error: walkdir::Error, from: &Path, found: &mut Found) -> Result<(), Error> {
+/// A link that leads nowhere is named like a file, and so is a path that is too long to open; other
+/// failures hide files, so they are errors.
+fn note_unlisted(error: walkdir::Error, from: &Path, found: &mut Found) -> Result<(), Error> {
     let Some(path) = error.path().map(Path::to_path_buf) else {
         return Err(walk_error(error, from));
     };
+    let is_too_long = |error: &std::io::Error| error.kind() == std::io::ErrorKind::InvalidFilename;
+    if error.io_error().is_some_and(is_too_long) && path != from {
+        let bytes = path.as_os_str().len();
+        let (Ok(path) | Err(path)) = key_of(&path, from);
+        let reason = format!(
+            "its path has {bytes} bytes and does not open; shorten the names of its folders, or \
+             name {} by a shorter path",
+            from.display()
+        );
+        found.unreadable.push(LeftOut { path, reason });
+        return Ok(());
+    }
     let is_link = path.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink());
     if !is_link || path == from {
         return Err(walk_error(error, from));

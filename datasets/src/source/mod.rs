@@ -23,6 +23,7 @@ pub mod idx;
 mod input;
 mod json;
 mod limit;
+mod links;
 pub mod mds;
 pub mod meetpoint;
 mod names;
@@ -40,6 +41,7 @@ pub mod zip;
 
 pub use detect::{KINDS, OpenSource, SourceKind, detect, kind_named, open};
 pub(crate) use limit::size_and_limit;
+pub(crate) use links::words as link_words;
 pub use options::SourceOptions;
 pub(crate) use remote::refuse_destination;
 pub use remote::{CACHE_BYTES, Location, RemoteError, RemoteOptions, Watch, is_url};

@@ -29,6 +29,9 @@ pub struct SourceOptions {
     pub table: Option<PathBuf>,
     /// Folder that names in a table are relative to (`--root`); else that of the table.
     pub root: Option<PathBuf>,
+    /// Follow symbolic links that lead out of the source (`--follow-links`); links within it are
+    /// always followed. Without it such a link does not read.
+    pub follow_links: bool,
     /// Longest content of a sample in bytes (`--sample-bytes-max`); `None` for that of a dataset,
     /// 256 MiB. Longer ones do not read.
     pub sample_bytes_max: Option<u64>,

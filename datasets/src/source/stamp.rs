@@ -2,6 +2,7 @@
 
 use super::datadings::INDEX_SUFFIXES;
 use super::idx::labels_names;
+use super::links::Links;
 use super::side_labels::LABELS_NAME;
 use sha2::{Digest, Sha256};
 use std::os::unix::ffi::OsStrExt;
@@ -16,8 +17,9 @@ pub struct SourceStamp(u128);
 
 impl SourceStamp {
     /// Of everything in these files and folders, and of the side files of a file. For a path that
-    /// names no file or folder by itself (a pattern), it is that of the files beside it.
-    pub fn of(paths: &[&Path]) -> Self {
+    /// names no file or folder by itself (a pattern), it is that of the files beside it. Links that
+    /// lead out of a folder count where `follow_links` says that they are followed.
+    pub fn of(paths: &[&Path], follow_links: bool) -> Self {
         let mut sum = 0_u128;
         let side_files = paths.iter().flat_map(|path| side_files(path)).collect::<Vec<_>>();
         for path in paths.iter().copied().chain(side_files.iter().map(PathBuf::as_path)) {
@@ -27,9 +29,15 @@ impl SourceStamp {
                 let parent = path.parent().filter(|parent| *parent != Path::new(""));
                 (parent.unwrap_or(Path::new(".")), 1)
             };
+            // What a pattern names may be links.
+            let links = Links::below(root, follow_links || root != path).ok();
             let files = walkdir::WalkDir::new(root).max_depth(depth).follow_links(true);
+            let leads_out =
+                |link: &Path| links.as_ref().is_some_and(|links| links.leads_out(link).is_some());
             let is_seen = |entry: &walkdir::DirEntry| {
-                entry.depth() == 0 || !entry.file_name().as_bytes().starts_with(b".")
+                entry.depth() == 0
+                    || !entry.file_name().as_bytes().starts_with(b".")
+                        && !(entry.path_is_symlink() && leads_out(entry.path()))
             };
             // What does not read here does not read when it is packed either, and is named there.
             for entry in files.into_iter().filter_entry(is_seen).filter_map(Result::ok) {
@@ -47,7 +55,7 @@ impl SourceStamp {
 
 /// What is read beside a file: an index (`X.msgpack.offsets`), the names of the labels, the labels
 /// of IDX pictures.
-fn side_files(path: &Path) -> Vec<PathBuf> {
+pub(super) fn side_files(path: &Path) -> Vec<PathBuf> {
     let Some(name) = path.file_name().and_then(|name| name.to_str()).filter(|_| path.is_file())
     else {
         return Vec::new();
@@ -97,7 +105,7 @@ mod tests {
     #[test]
     fn files_that_come_go_or_change_change_the_stamp() {
         let folder = tempfile::tempdir().unwrap();
-        let stamp = || SourceStamp::of(&[folder.path()]);
+        let stamp = || SourceStamp::of(&[folder.path()], false);
         let put = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
         std::fs::create_dir(folder.path().join("below")).unwrap();
         put("a", "one");
@@ -114,9 +122,9 @@ mod tests {
         put(".hidden", "x");
         assert_eq!(seen.last(), Some(&stamp()));
         let pattern = folder.path().join("{a..c}");
-        let of_pattern = SourceStamp::of(&[&pattern]);
+        let of_pattern = SourceStamp::of(&[&pattern], false);
         put("c", "something else");
-        assert_ne!(of_pattern, SourceStamp::of(&[&pattern]));
+        assert_ne!(of_pattern, SourceStamp::of(&[&pattern], false));
         for (file, side) in [
             ("x.msgpack", "x.msgpack.offsets"),
             ("t-images-idx3-ubyte", "t-labels-idx1-ubyte"),
@@ -124,7 +132,7 @@ mod tests {
         ] {
             put(file, "content");
             put(side, "a");
-            let of_file = || SourceStamp::of(&[&folder.path().join(file)]);
+            let of_file = || SourceStamp::of(&[&folder.path().join(file)], false);
             let before = of_file();
             put(side, "another");
             assert_ne!(before, of_file(), "{side}");

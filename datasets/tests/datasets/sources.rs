@@ -1,9 +1,12 @@
 //! Which files of a folder are packed, in which order, with which label.
 
-use crate::support::{Bench, jpeg, picture};
+use crate::support::{Bench, golden, jpeg, picture};
 use image::ImageFormat;
-use meetpoint_datasets::{OnError, PackOptions, pack};
+use meetpoint_datasets::source::{self, SourceOptions};
+use meetpoint_datasets::{Error, OnError, PackOptions, pack};
+use rustix::fs::{CWD, FileType, Mode, OFlags, mkdirat, mknodat, openat};
 use std::collections::BTreeSet;
+use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 
@@ -155,17 +158,120 @@ fn an_image_is_known_by_its_content_where_its_name_says_nothing() {
     assert_eq!(bench.pack().unwrap().samples, 3);
 }
 
+fn following_links() -> PackOptions {
+    let source = SourceOptions { follow_links: true, ..SourceOptions::default() };
+    PackOptions { source, ..PackOptions::default() }
+}
+
 #[test]
-fn links_are_followed_but_not_in_circles() {
+fn links_are_followed_where_that_is_allowed_but_not_in_circles() {
     let bench = Bench::with_images(&["cat/a.jpg"]);
     let outside = Bench::with_images(&["b.jpg"]);
     symlink(bench.from(), bench.from().join("cat/loop")).unwrap();
     symlink(outside.from(), bench.from().join("dog")).unwrap();
     symlink("nowhere", bench.from().join("cat/notes")).unwrap();
-    let summary = bench.pack().unwrap();
+    let summary = bench.pack_with(&following_links()).unwrap();
     assert_eq!(bench.keys(), ["cat/a.jpg", "dog/b.jpg"]);
     let left: Vec<_> = summary.not_samples.iter().map(|file| file.path.as_str()).collect();
     assert_eq!(left, ["cat/loop", "cat/notes"]);
+}
+
+#[test]
+fn links_that_lead_out_of_the_source_do_not_read() {
+    let bench = Bench::with_images(&["cat/a.jpg"]);
+    let outside = Bench::with_images(&["b.jpg"]);
+    symlink(outside.from(), bench.from().join("dog")).unwrap();
+    symlink(outside.from().join("b.jpg"), bench.from().join("cat/b.jpg")).unwrap();
+    symlink("a.jpg", bench.from().join("cat/c.jpg")).unwrap();
+    symlink(bench.from().join("cat"), bench.from().join("lynx")).unwrap();
+    let Err(Error::Unreadable { files, .. }) = bench.pack() else { panic!("it was packed") };
+    let refused: Vec<_> = files.iter().map(|file| file.path.as_str()).collect();
+    assert_eq!(refused, ["cat/b.jpg", "dog", "lynx/b.jpg"]);
+    assert!(files.iter().all(|file| file.reason.contains("--follow-links")), "{files:?}");
+    let options = PackOptions { on_error: OnError::Skip, ..PackOptions::default() };
+    let summary = bench.pack_with(&options).unwrap();
+    assert_eq!(bench.keys(), ["cat/a.jpg", "cat/c.jpg", "lynx/a.jpg", "lynx/c.jpg"]);
+    assert_eq!((summary.unreadable, summary.labels), (files, vec!["cat".into(), "lynx".into()]));
+}
+
+#[test]
+fn a_row_of_a_table_does_not_lead_out_of_its_folder() {
+    let bench = Bench::with_images(&["a.jpg"]);
+    let outside = Bench::with_images(&["b.jpg"]);
+    symlink(outside.from(), bench.from().join("dog")).unwrap();
+    symlink(outside.from().join("b.jpg"), bench.from().join("b.jpg")).unwrap();
+    bench.put("metadata.csv", b"file_name\na.jpg\nb.jpg\ndog/b.jpg\n../in/a.jpg\n/etc/passwd\n");
+    let Err(Error::Unreadable { files, .. }) = bench.pack() else { panic!("it was packed") };
+    assert_eq!(files.len(), 4, "{files:?}");
+    bench.put("metadata.csv", b"file_name\na.jpg\nb.jpg\ndog/b.jpg\n");
+    assert_eq!(bench.pack_with(&following_links()).unwrap().samples, 3);
+}
+
+#[test]
+fn a_table_that_is_a_link_out_of_its_folder_is_refused_unless_it_is_named() {
+    let bench = Bench::with_images(&["a.jpg"]);
+    let table = bench.path().join("table.csv");
+    std::fs::write(&table, "file_name,label\na.jpg,x\n").unwrap();
+    let link = bench.from().join("metadata.csv");
+    symlink(&table, &link).unwrap();
+    assert!(matches!(bench.pack(), Err(Error::LinkLeadsOut { .. })));
+    let source = SourceOptions { table: Some(link), ..SourceOptions::default() };
+    let summary = bench.pack_with(&PackOptions { source, ..PackOptions::default() }).unwrap();
+    assert_eq!(summary.labels, ["x"]);
+}
+
+#[test]
+fn a_shard_that_is_a_link_out_of_its_folder_is_refused() {
+    let shard = golden().join("sources/wds-000.tar");
+    for name in ["a.tar", "b.parquet", "c.tfrecord"] {
+        let bench = Bench::new();
+        symlink(&shard, bench.from().join(name)).unwrap();
+        let Err(Error::LinkLeadsOut { link, .. }) = bench.pack() else { panic!("{name}") };
+        assert_eq!(link, bench.from().join(name));
+    }
+    let bench = Bench::new();
+    symlink(&shard, bench.from().join("a.tar")).unwrap();
+    assert!(bench.pack_with(&following_links()).is_ok());
+}
+
+#[test]
+fn a_path_that_is_too_long_is_one_file_that_does_not_read() {
+    let bench = Bench::with_images(&["cat/a.jpg"]);
+    // Each folder is made in the one before, since no path of this length opens.
+    let mut folder = File::open(bench.from().join("cat")).unwrap();
+    for _ in 0..17 {
+        let name = "d".repeat(250);
+        mkdirat(&folder, &name, Mode::RWXU).unwrap();
+        folder = File::from(openat(&folder, &name, OFlags::DIRECTORY, Mode::empty()).unwrap());
+    }
+    let options = PackOptions { on_error: OnError::Skip, ..PackOptions::default() };
+    let summary = bench.pack_with(&options).unwrap();
+    assert_eq!((summary.samples, summary.unreadable.len()), (1, 1));
+    assert!(summary.unreadable[0].path.starts_with("cat/ddd"));
+    assert!(summary.unreadable[0].to_string().len() < 1000, "{}", summary.unreadable[0]);
+}
+
+#[test]
+fn a_pipe_among_the_files_is_not_waited_for() {
+    let bench = Bench::with_images(&["a.jpg"]);
+    let pipe = |name: &str| {
+        let kind = FileType::Fifo;
+        mknodat(CWD, bench.from().join(name), kind, Mode::RWXU, 0).unwrap();
+    };
+    pipe("b.jpg");
+    let summary = bench.pack().unwrap();
+    assert_eq!((summary.samples, summary.not_samples[0].path.as_str()), (1, "b.jpg"));
+    pipe("metadata.csv");
+    pipe("labels.json");
+    assert_eq!(
+        bench.pack_with(&PackOptions { force: true, ..PackOptions::default() }).unwrap().samples,
+        1
+    );
+    for (kind, name) in [("table", "metadata.csv"), ("tar", "labels.json")] {
+        let path = bench.from().join(name);
+        let error = source::open(&path, Some(kind), &SourceOptions::default()).err().unwrap();
+        assert!(matches!(error, Error::Source { .. }), "{error}");
+    }
 }
 
 #[test]

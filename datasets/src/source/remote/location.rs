@@ -66,7 +66,7 @@ impl Location {
                 let said = [&options.table, &options.root];
                 let said = said.into_iter().flatten().map(PathBuf::as_path);
                 let paths: Vec<&Path> = std::iter::once(path.as_path()).chain(said).collect();
-                SourceStamp::of(&paths)
+                SourceStamp::of(&paths, options.follow_links)
             }
             #[cfg(feature = "remote")]
             Self::Elsewhere(mirror) => mirror.stamp(),

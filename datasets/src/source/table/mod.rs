@@ -10,6 +10,7 @@ mod types;
 
 use super::columns::{Cell, Gather, Shape};
 use super::gathered::{Advance, Gathered};
+use super::links::{self, Links};
 use super::names::{kind_of, relative_path};
 use super::tar::WHOLE_KEY;
 use super::{
@@ -160,6 +161,14 @@ pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Err
     let known = ["content", "kind", "label", "key", "columns", "table", "root"];
     options.allow_only(WORDS, &known)?;
     let (table, root) = places(path, options)?;
+    let links = Links::below(&root, options.follow_links)?;
+    // One that the user names may lie anywhere.
+    if table != *path
+        && options.table.is_none()
+        && let Some(target) = links.leads_out(&table)
+    {
+        return Err(Error::LinkLeadsOut { link: table, target });
+    }
     let shown = table.display().to_string();
     let wrong = |problem: String| {
         let whence = Whence { file: shown.clone(), ..Whence::default() };
@@ -186,6 +195,7 @@ pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Err
             rows: Rows::open(&table, format)?,
             shown,
             root,
+            links,
             plan,
         },
         gather,
@@ -429,6 +439,7 @@ struct TableSource {
     rows: Rows,
     shown: String,
     root: PathBuf,
+    links: Links,
     plan: Plan,
 }
 
@@ -469,7 +480,7 @@ impl Advance for TableSource {
 
 impl TableSource {
     /// The sample of a row; why it is none, in words.
-    fn item(&self, row: &Row) -> Result<(Item, Vec<Cell>), String> {
+    fn item(&mut self, row: &Row) -> Result<(Item, Vec<Cell>), String> {
         let plan = &self.plan;
         let text = |(index, name): &(usize, String)| types::text(row, *index, name);
         let named = text(&plan.file).ok_or_else(|| format!("no file in {}", plan.file.1))?;
@@ -486,6 +497,9 @@ impl TableSource {
             return Err(format!("its key has {} bytes, the limit is {KEY_BYTES_MAX}", key.len()));
         }
         let path = self.root.join(&file);
+        if let Some(target) = self.links.path_leads_out(&path) {
+            return Err(format!("{file} is {}", links::words(&target)));
+        }
         let metadata = std::fs::metadata(&path).map_err(|error| format!("{file}: {error}"))?;
         if !metadata.is_file() {
             return Err(format!("{file} is not a regular file"));

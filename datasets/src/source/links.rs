@@ -1,0 +1,129 @@
+//! Symbolic links in a source: those that stay within it are followed, those that lead out of it
+//! only where the user allows it, so that nobody's files get into a dataset by a prepared folder.
+
+use super::stamp::side_files;
+use crate::Error;
+use std::path::{Path, PathBuf};
+
+/// How deep folders of shards are looked through.
+const DEPTH_MAX: usize = 4;
+
+/// Which links below a folder are followed.
+#[derive(Debug)]
+pub(super) struct Links {
+    /// The folder, with its own links resolved; `None` where all links are followed.
+    root: Option<PathBuf>,
+    /// The folder that was looked at last, and where it leads if that is outside.
+    folder: Option<(PathBuf, Option<PathBuf>)>,
+}
+
+impl Links {
+    /// Of the source in the folder `root`.
+    pub(super) fn below(root: &Path, follow_links: bool) -> Result<Self, Error> {
+        let root = match follow_links {
+            true => None,
+            false => {
+                // A file's name alone has the empty path for its folder.
+                let root = if root == Path::new("") { Path::new(".") } else { root };
+                let failed = |source| Error::Source { path: root.to_path_buf(), source };
+                Some(root.canonicalize().map_err(failed)?)
+            }
+        };
+        Ok(Self { root, folder: None })
+    }
+
+    /// Where a link leads, if it is not to be followed. One that leads nowhere does not open.
+    pub(super) fn leads_out(&self, link: &Path) -> Option<PathBuf> {
+        let root = self.root.as_ref()?;
+        let target = link.canonicalize().ok()?;
+        (!target.starts_with(root)).then_some(target)
+    }
+
+    /// The same for a path that may be no link but lie behind one.
+    pub(super) fn path_leads_out(&mut self, path: &Path) -> Option<PathBuf> {
+        self.root.as_ref()?;
+        let parent = path.parent().unwrap_or(Path::new(""));
+        let known = self.folder.as_ref().filter(|(folder, _)| folder == parent);
+        let above = match known {
+            Some((_, above)) => above.clone(),
+            None => {
+                let above = self.leads_out(parent);
+                self.folder = Some((parent.to_path_buf(), above.clone()));
+                above
+            }
+        };
+        let is_link = || path.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink());
+        above.or_else(|| if is_link() { self.leads_out(path) } else { None })
+    }
+}
+
+/// Why a link is not followed, and what to do.
+pub(crate) fn words(target: &Path) -> String {
+    format!(
+        "a link to {}, outside of the source; put what it leads to in its place, or allow such \
+         links with --follow-links",
+        target.display()
+    )
+}
+
+/// Fails at a link in a folder of shards that leads out of it, or a side file of a single file that
+/// is such a link. What the user named, by a path or by a pattern, may be a link.
+pub(super) fn refuse_leading_out(path: &Path, follow_links: bool) -> Result<(), Error> {
+    if follow_links || !path.exists() {
+        return Ok(());
+    }
+    let folder = if path.is_dir() { path } else { path.parent().unwrap_or(Path::new("")) };
+    let links = Links::below(folder, follow_links)?;
+    let refused = |link: &Path| match links.leads_out(link) {
+        Some(target) => Err(Error::LinkLeadsOut { link: link.to_path_buf(), target }),
+        None => Ok(()),
+    };
+    if !path.is_dir() {
+        return side_files(path).iter().try_for_each(|side| refused(side));
+    }
+    let is_seen = |entry: &walkdir::DirEntry| {
+        entry.depth() == 0 || !entry.file_name().as_encoded_bytes().starts_with(b".")
+    };
+    let walk = walkdir::WalkDir::new(path).min_depth(1).max_depth(DEPTH_MAX).into_iter();
+    // What does not read here does not read as a shard either, and is named there.
+    let entries = walk.filter_entry(is_seen).filter_map(Result::ok);
+    entries.filter(|entry| entry.path_is_symlink()).try_for_each(|entry| refused(entry.path()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn only_links_that_lead_out_are_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (root, outside) = (folder.path().join("in"), folder.path().join("out"));
+        for folder in [&root, &outside, &root.join("a")] {
+            std::fs::create_dir(folder).unwrap();
+        }
+        std::fs::write(outside.join("x"), "x").unwrap();
+        std::fs::write(root.join("a/y"), "y").unwrap();
+        symlink("a/y", root.join("within")).unwrap();
+        symlink(root.join("a"), root.join("absolute")).unwrap();
+        symlink("../out/x", root.join("file")).unwrap();
+        symlink(&outside, root.join("folder")).unwrap();
+        symlink("nowhere", root.join("broken")).unwrap();
+        let mut links = Links::below(&root, false).unwrap();
+        let target = outside.join("x").canonicalize().unwrap();
+        for (name, expected) in [
+            ("within", None),
+            ("absolute/y", None),
+            ("a/y", None),
+            ("broken", None),
+            ("file", Some(&target)),
+        ] {
+            assert_eq!(links.path_leads_out(&root.join(name)).as_ref(), expected, "{name}");
+        }
+        assert!(links.path_leads_out(&root.join("folder/x")).is_some());
+        let mut all = Links::below(&root, true).unwrap();
+        assert_eq!(all.path_leads_out(&root.join("file")), None);
+        assert!(matches!(refuse_leading_out(&root, false), Err(Error::LinkLeadsOut { .. })));
+        assert!(refuse_leading_out(&root, true).is_ok());
+    }
+}
