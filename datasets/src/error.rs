@@ -1,7 +1,7 @@
 //! What can go wrong when a dataset is made or looked at.
 
 use crate::LeftOut;
-use crate::source::{ContentKind, RemoteError, Whence, link_words, size_and_limit};
+use crate::source::{ContentKind, OverBudget, RemoteError, Whence, link_words, size_and_limit};
 use crate::words::{self, Words};
 use meetpoint_format::units::show_bytes;
 use rustix::process::{Resource, getrlimit};
@@ -140,6 +140,14 @@ pub enum Error {
         /// What is wrong with it, and what to do about it: "checksum is 00000001, its data give
         /// 00000002; the file is damaged, fetch it again".
         problem: String,
+    },
+    /// A source that needs more memory than it may take.
+    #[error("{whence}: {over}")]
+    OverBudget {
+        /// Where.
+        whence: Box<Whence>,
+        /// What it needs.
+        over: OverBudget,
     },
     /// An option that means nothing for this source or its kind of content.
     #[error("--{option} means nothing for {source_words}; leave it out")]

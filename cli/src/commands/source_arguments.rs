@@ -38,6 +38,9 @@ pub(super) struct SourceArguments {
     /// Longest sample: longer ones do not read. What goes into a dataset has at most 256 MiB.
     #[arg(long, default_value = "256MiB", value_name = "SIZE", value_parser = units::parse_bytes)]
     sample_bytes_max: u64,
+    /// Memory for what is decompressed and for lists of values; what needs more is refused.
+    #[arg(long, default_value = "1GiB", value_name = "SIZE", value_parser = units::parse_bytes)]
+    source_memory: u64,
     /// Of a URL: folder for the objects that are held while they are read, which is removed at the
     /// end; without it, meetpoint in $XDG_CACHE_HOME or ~/.cache.
     #[arg(long, value_name = "FOLDER")]
@@ -69,6 +72,7 @@ impl SourceArguments {
             // An option of its own, since what is indexed cannot lie behind such links.
             follow_links: false,
             sample_bytes_max: Some(self.sample_bytes_max),
+            memory_bytes_max: Some(self.source_memory),
             remote: RemoteOptions {
                 cache: self.cache.clone(),
                 cache_bytes: self.cache_size,

@@ -352,8 +352,9 @@ fn refuse_longer_samples(options: &PackOptions) -> Result<(), Error> {
 /// Everything that decides on the rows and parts.
 fn recipe(from: &Path, stamp: SourceStamp, options: &PackOptions) -> Recipe {
     let from = from.canonicalize().unwrap_or_else(|_| from.to_path_buf());
-    // Where objects are held, and how many, decides on nothing.
-    let said = SourceOptions { remote: RemoteOptions::default(), ..options.source.clone() };
+    // Where objects are held, how many, and how much memory there is decide on nothing.
+    let remote = RemoteOptions::default();
+    let said = SourceOptions { remote, memory_bytes_max: None, ..options.source.clone() };
     let mut recipe = options.jpeg.by_name();
     let further = [
         ("source", from.display().to_string()),

@@ -11,6 +11,7 @@
 //! a module for each kind.
 
 pub mod arrow;
+mod budget;
 pub mod cifar;
 mod columns;
 pub mod datadings;
@@ -39,6 +40,7 @@ pub mod tar;
 pub mod tfrecord;
 pub mod zip;
 
+pub use budget::{MEMORY_BYTES, OverBudget};
 pub use detect::{KINDS, OpenSource, SourceKind, detect, kind_named, open};
 pub(crate) use limit::size_and_limit;
 pub(crate) use links::words as link_words;

@@ -35,6 +35,9 @@ pub struct SourceOptions {
     /// Longest content of a sample in bytes (`--sample-bytes-max`); `None` for that of a dataset,
     /// 256 MiB. Longer ones do not read.
     pub sample_bytes_max: Option<u64>,
+    /// Bytes of memory for what is decompressed and for lists of values (`--source-memory`); `None`
+    /// for [`MEMORY_BYTES`](super::MEMORY_BYTES).
+    pub memory_bytes_max: Option<u64>,
     /// How a source elsewhere is reached; means nothing to one that is here.
     pub remote: RemoteOptions,
 }

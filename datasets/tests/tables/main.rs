@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(unsafe_code, reason = "the allocator counts what is taken")]
 
+mod bombs;
 mod damage;
 mod golden;
 mod meetpoint;

@@ -16,6 +16,7 @@ use super::rows::row_source::TABLE_OPTIONS;
 use super::rows::{RowSource, malformed};
 use super::{Source, SourceOptions};
 use crate::Error;
+use crate::source::budget::MemoryBudget;
 use crate::source::files::open_regular;
 use serde_json::Value;
 use std::io::Read;
@@ -56,7 +57,7 @@ pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Err
     options.allow_only("an Arrow dataset", &known)?;
     let (files, info) = files_of(path, options)?;
     let features = info.as_ref().map(Features::of_info);
-    let table = ArrowTable::open(files, features)?;
+    let table = ArrowTable::open(files, features, MemoryBudget::of(options))?;
     Ok(Box::new(RowSource::open(table, options, &path.display().to_string())?))
 }
 

@@ -7,7 +7,8 @@ use super::layout;
 use super::message::{Message, Messages};
 use crate::Error;
 use crate::source::OpenFile;
-use crate::source::rows::table::{guarded, open_file, read_at};
+use crate::source::budget::MemoryBudget;
+use crate::source::rows::table::{guarded, open_file, read_at, too_large};
 use crate::source::rows::{ContentColumn, malformed};
 use arrow_array::RecordBatch;
 use arrow_buffer::MutableBuffer;
@@ -32,6 +33,7 @@ pub(super) struct Shard {
     pub(super) bytes: u64,
     messages: Messages,
     decoder: FileDecoder,
+    budget: MemoryBudget,
 }
 
 /// A record batch, and the byte of the file from which the content's offsets count, where the
@@ -40,7 +42,7 @@ pub(super) type Decoded = (RecordBatch, Option<u64>);
 
 impl Shard {
     /// Opens a file and reads its schema.
-    pub(super) fn open(path: &Path) -> Result<Self, Error> {
+    pub(super) fn open(path: &Path, budget: &MemoryBudget) -> Result<Self, Error> {
         let (file, bytes) = open_file(path)?;
         let mut messages = Messages::open(&file, bytes)?;
         let first = if messages.footer().is_none() { messages.next(&file)? } else { None };
@@ -62,7 +64,8 @@ impl Shard {
             schema.map(Arc::new).map_err(|error| malformed(path, None, error.to_string()))
         })?;
         let decoder = FileDecoder::new(Arc::clone(&schema), version);
-        Ok(Self { file, schema, bytes, messages, decoder })
+        let budget = budget.clone();
+        Ok(Self { file, schema, bytes, messages, decoder, budget })
     }
 
     /// The number of rows in what follows; each message is looked at but for its body.
@@ -177,6 +180,7 @@ impl Shard {
                  compression",
             ));
         }
+        let mut plain_bytes = 0u64;
         for buffer in batch.buffers().into_iter().flatten() {
             let range =
                 u64::try_from(buffer.offset()).ok().zip(u64::try_from(buffer.length()).ok());
@@ -198,7 +202,14 @@ impl Shard {
                 if !is_sound {
                     return Err(fault("a compressed buffer that claims an absurd length"));
                 }
+                let plain = u64::try_from(unfolded).unwrap_or(length);
+                plain_bytes = plain_bytes.saturating_add(plain);
             }
+        }
+        if compression.is_some() {
+            // The compressed bytes are held beside what becomes of them.
+            let held = self.budget.hold(plain_bytes.saturating_add(message.body_bytes));
+            held.map_err(|over| too_large(&self.file.path, None, Some(message.offset), over))?;
         }
         for node in batch.nodes().into_iter().flatten() {
             if node.length() < 0 || node.null_count() < 0 {

@@ -2,6 +2,7 @@
 
 use super::shard::Shard;
 use crate::Error;
+use crate::source::budget::MemoryBudget;
 use crate::source::rows::files::{Files, Seen};
 use crate::source::rows::hugging_face::Features;
 use crate::source::rows::paths::Paths;
@@ -23,21 +24,26 @@ pub(super) struct ArrowTable {
     files: Files,
     content: Option<ContentColumn>,
     current: Option<(Shard, u64)>,
+    budget: MemoryBudget,
 }
 
 impl ArrowTable {
     /// Looks at the schema and the length of each file; `features` come from beside them, and else
     /// from the first of them.
-    pub(super) fn open(files: Vec<PathBuf>, features: Option<Features>) -> Result<Self, Error> {
+    pub(super) fn open(
+        files: Vec<PathBuf>,
+        features: Option<Features>,
+        budget: MemoryBudget,
+    ) -> Result<Self, Error> {
         let mut files = Files::of(files, |path| {
-            let shard = Shard::open(path)?;
+            let shard = Shard::open(path, &budget)?;
             let (schema, bytes) = (Arc::clone(&shard.schema), shard.bytes);
             Ok(Seen { schema, rows: shard.count_rows()?, bytes })
         })?;
         if let Some(features) = features.filter(|features| *features != Features::default()) {
             files.features = features;
         }
-        Ok(Self { files, content: None, current: None })
+        Ok(Self { files, content: None, current: None, budget })
     }
 
     /// Goes through the content column until `look` has seen enough.
@@ -47,7 +53,7 @@ impl ArrowTable {
         mut look: impl FnMut(&Shard, &RecordBatch, Option<u64>) -> Result<bool, Error>,
     ) -> Result<(), Error> {
         for path in self.files.paths() {
-            let mut shard = Shard::open(path)?;
+            let mut shard = Shard::open(path, &self.budget)?;
             while let Some((batch, base)) = shard.next(Some(content))? {
                 if look(&shard, &batch, base)? {
                     return Ok(());
@@ -122,7 +128,7 @@ impl Table for ArrowTable {
                 Some(current) => current,
                 None => {
                     let open = |path: &Path| {
-                        let shard = Shard::open(path)?;
+                        let shard = Shard::open(path, &self.budget)?;
                         let schema = Arc::clone(&shard.schema);
                         Ok((shard, schema))
                     };

@@ -9,9 +9,10 @@ mod index;
 mod sample;
 mod verify;
 
+use super::budget::MemoryBudget;
 use super::rows::records::{Record, RecordTable, Records};
 use super::rows::row_source::TABLE_OPTIONS;
-use super::rows::table::{open_file, read_at};
+use super::rows::table::{open_file, read_at, too_large};
 use super::rows::value::{Kind, Value};
 use super::rows::{RowSource, malformed};
 use super::{OpenFile, Source, SourceOptions};
@@ -89,7 +90,7 @@ pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Err
             return Err(malformed(path, None, problem));
         }
     };
-    let samples = Samples::open(path)?;
+    let samples = Samples::open(path, MemoryBudget::of(options))?;
     let table = RecordTable::open(samples, options.columns.is_some())?;
     Ok(Box::new(RowSource::open(table, options, &path.display().to_string())?))
 }
@@ -104,14 +105,16 @@ struct Samples {
     next: u64,
     /// Where the last sample ended.
     end: u64,
+    budget: MemoryBudget,
 }
 
 impl Samples {
-    fn open(path: &Path) -> Result<Self, Error> {
+    fn open(path: &Path, budget: MemoryBudget) -> Result<Self, Error> {
         let (file, bytes) = open_file(path)?;
         let index = Index::open(path, bytes)?;
         let name = path.display().to_string().into();
-        Ok(Self { path: path.to_path_buf(), name, file, bytes, index, next: 0, end: 0 })
+        let path = path.to_path_buf();
+        Ok(Self { path, name, file, bytes, index, next: 0, end: 0, budget })
     }
 }
 
@@ -126,8 +129,12 @@ impl Records for Samples {
             let length = end - start;
             return Err(fault(format!("{length} bytes, the limit is {SAMPLE_BYTES_MAX}")));
         }
+        let over =
+            |over| too_large(&self.path, Some(format!("sample {number}")), Some(start), over);
+        let mut held = self.budget.hold(end - start).map_err(over)?;
         let mut bytes = vec![0; (end - start) as usize];
         read_at(&self.file, &mut bytes, start)?;
+        held.grow(sample::values_bytes(&bytes)).map_err(over)?;
         let fields = sample::parse(&bytes, start).map_err(fault)?;
         let stored = fields.iter().find(|(name, _)| name == "key").map(|(_, value)| value);
         match (stored, &key) {
@@ -145,7 +152,7 @@ impl Records for Samples {
         self.end = end;
         let file_name = Arc::clone(&self.name);
         let file = Some(Arc::clone(&self.file));
-        Ok(Some(Record { file_name, file, number, fields, bytes: bytes.len() }))
+        Ok(Some(Record { file_name, file, number, fields, bytes: bytes.len(), _held: held }))
     }
 
     fn declared(&self) -> Vec<(String, Kind)> {

@@ -1,10 +1,41 @@
 //! One sample: a MessagePack map, with NumPy's arrays as `msgpack-numpy` writes them.
 
+use crate::source::rows::records::FIELDS_MAX;
 use crate::source::rows::value::{Value, dtype_of, is_shape_of, number, width};
+use rmp::Marker;
 use rmpv::ValueRef;
 
 /// How deep maps and arrays may stand in one another.
 const DEPTH_MAX: usize = 32;
+
+/// Memory of a parsed value, beside the bytes of a string.
+const VALUE_BYTES: u64 = (size_of::<ValueRef<'_>>() + size_of::<(String, Value)>()) as u64;
+
+/// Memory that the values of a sample take once it is parsed: each is at least a byte in the file.
+pub(super) fn values_bytes(sample: &[u8]) -> u64 {
+    let (mut values, mut at) = (0, 0_usize);
+    while let Some(&first) = sample.get(at) {
+        values += 1;
+        let length = |bytes: usize| {
+            let end = (at + 1 + bytes).min(sample.len());
+            sample[at + 1..end].iter().fold(0_usize, |sum, byte| sum << 8 | usize::from(*byte))
+        };
+        let behind = match Marker::from_u8(first) {
+            Marker::FixStr(bytes) => usize::from(bytes),
+            Marker::U8 | Marker::I8 => 1,
+            Marker::U16 | Marker::I16 | Marker::Array16 | Marker::Map16 => 2,
+            Marker::U32 | Marker::I32 | Marker::F32 | Marker::Array32 | Marker::Map32 => 4,
+            Marker::U64 | Marker::I64 | Marker::F64 => 8,
+            Marker::Str8 | Marker::Bin8 => 1 + length(1),
+            Marker::Str16 | Marker::Bin16 => 2 + length(2),
+            Marker::Str32 | Marker::Bin32 => 4 + length(4),
+            // Extensions are refused, and the rest is a single byte.
+            _ => 0,
+        };
+        at = at.saturating_add(1 + behind);
+    }
+    VALUE_BYTES * values
+}
 
 /// The values of a sample whose bytes begin at `at` in the file.
 pub(super) fn parse(bytes: &[u8], at: u64) -> Result<Vec<(String, Value)>, String> {
@@ -15,6 +46,7 @@ pub(super) fn parse(bytes: &[u8], at: u64) -> Result<Vec<(String, Value)>, Strin
         return Err(format!("{} bytes behind its map", rest.len()));
     }
     let ValueRef::Map(entries) = value else { return Err("is no map".to_owned()) };
+    check_length(&entries)?;
     let mut fields: Vec<(String, Value)> = Vec::with_capacity(entries.len().min(64));
     for (name, value) in &entries {
         let name = name_of(name)?;
@@ -25,6 +57,13 @@ pub(super) fn parse(bytes: &[u8], at: u64) -> Result<Vec<(String, Value)>, Strin
         fields.push((name, value));
     }
     Ok(fields)
+}
+
+fn check_length(entries: &[(ValueRef<'_>, ValueRef<'_>)]) -> Result<(), String> {
+    match entries.len() {
+        0..=FIELDS_MAX => Ok(()),
+        fields => Err(format!("a map of {fields} fields, the limit is {FIELDS_MAX}")),
+    }
 }
 
 fn name_of(name: &ValueRef<'_>) -> Result<String, String> {
@@ -63,6 +102,7 @@ fn convert(value: &ValueRef<'_>, sample: &[u8], at: u64) -> Result<Value, String
         ValueRef::Map(entries) => match numpy(entries)? {
             Some(value) => value,
             None => {
+                check_length(entries)?;
                 let entries = entries
                     .iter()
                     .map(|(name, value)| Ok((name_of(name)?, convert(value, sample, at)?)));
@@ -115,4 +155,41 @@ fn numpy(entries: &[(ValueRef<'_>, ValueRef<'_>)]) -> Result<Option<Value>, Stri
         return Ok(Some(number(&dtype, &bytes)));
     }
     Ok(Some(Value::Tensor { dtype, shape, bytes }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rmpv::Value as Any;
+
+    #[test]
+    fn the_memory_of_values_is_known_before_they_are_parsed() {
+        let sample = Any::Map(vec![
+            (Any::from("text"), Any::from("x".repeat(300))),
+            (Any::from("bytes"), Any::Binary(vec![0; 70_000])),
+            (Any::from("list"), Any::Array(vec![Any::Nil; 1000])),
+            (Any::from("numbers"), Any::Array(vec![1.into(), 300.into(), 1e9.into(), (-5).into()])),
+            (Any::from("map"), Any::Map(vec![(Any::from("a"), Any::Boolean(true))])),
+        ]);
+        let mut bytes = Vec::new();
+        rmpv::encode::write_value(&mut bytes, &sample).unwrap();
+        // The map, its names, its values, and what is in the last three.
+        assert_eq!(values_bytes(&bytes), VALUE_BYTES * (1 + 5 + 5 + 1000 + 4 + 2));
+        assert_eq!(parse(&bytes, 0).unwrap().len(), 5);
+        for cut in 0..bytes.len().min(400) {
+            assert!(values_bytes(&bytes[..cut]) <= VALUE_BYTES * cut as u64);
+        }
+    }
+
+    #[test]
+    fn a_map_of_more_fields_than_are_searched_is_refused() {
+        let sample = |count: usize| {
+            let fields = (0..count).map(|number| (Any::from(number.to_string()), Any::Nil));
+            let mut bytes = Vec::new();
+            rmpv::encode::write_value(&mut bytes, &Any::Map(fields.collect())).unwrap();
+            bytes
+        };
+        assert_eq!(parse(&sample(FIELDS_MAX), 0).unwrap().len(), FIELDS_MAX);
+        assert!(parse(&sample(FIELDS_MAX + 1), 0).is_err());
+    }
 }

@@ -7,6 +7,7 @@
 
 mod layout;
 
+use super::budget::Held;
 use super::rows::hugging_face::Features;
 use super::rows::picture::png;
 use super::rows::records::{Record, RecordTable, Records};
@@ -162,7 +163,8 @@ impl Records for Samples {
         let number = self.next;
         self.next += 1;
         let (file_name, file) = (Arc::clone(&self.name), Some(Arc::clone(&self.file)));
-        Ok(Some(Record { file_name, file, number, fields, bytes }))
+        let held = Held::default();
+        Ok(Some(Record { file_name, file, number, fields, bytes, _held: held }))
     }
 
     fn declared(&self) -> Vec<(String, Kind)> {

@@ -4,11 +4,15 @@ use super::encoding::Column;
 use crate::Error;
 use crate::source::arrow::{json, plain_name};
 use crate::source::rows::malformed;
+use crate::source::rows::records::FIELDS_MAX;
 use serde_json::Value;
 use std::path::Path;
 
 /// Longest shard: its offsets have 32 bits.
 const SHARD_BYTES_MAX: u64 = u32::MAX as u64;
+
+/// Most samples of a shard: each has an offset.
+const SAMPLES_MAX: u64 = SHARD_BYTES_MAX / 4;
 
 /// The list of shards.
 #[derive(Debug)]
@@ -63,6 +67,9 @@ impl Index {
             }
             let samples = shard["samples"].as_u64();
             let samples = samples.ok_or_else(|| fault("no number of samples".to_owned()))?;
+            if samples > SAMPLES_MAX {
+                return Err(fault(format!("{samples} samples, the limit is {SAMPLES_MAX}")));
+            }
             let raw = file_of(path, &shard["raw_data"])?
                 .ok_or_else(|| fault("no file, `raw_data`".to_owned()))?;
             if raw.bytes > SHARD_BYTES_MAX {
@@ -84,6 +91,9 @@ fn columns_of(shard: &Value) -> Result<Vec<Column>, String> {
     let sizes = list("column_sizes")?;
     if names.len() != encodings.len() || names.len() != sizes.len() {
         return Err("lists of columns of different lengths".to_owned());
+    }
+    if names.len() > FIELDS_MAX {
+        return Err(format!("{} columns, the limit is {FIELDS_MAX}", names.len()));
     }
     let mut columns: Vec<Column> = Vec::new();
     for ((name, encoding), size) in names.iter().zip(&encodings).zip(&sizes) {

@@ -11,6 +11,7 @@ mod index;
 mod shard;
 
 use super::arrow::chosen_split;
+use super::budget::{Held, MemoryBudget};
 use super::rows::hugging_face::Features;
 use super::rows::records::{Record, RecordTable, Records};
 use super::rows::row_source::TABLE_OPTIONS;
@@ -56,7 +57,7 @@ pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Err
         }
         path.join(chosen_split(path, &splits, options.split.as_deref())?)
     };
-    let samples = Samples::open(&folder)?;
+    let samples = Samples::open(&folder, MemoryBudget::of(options))?;
     let table = RecordTable::open(samples, options.columns.is_some())?;
     Ok(Box::new(RowSource::open(table, options, &path.display().to_string())?))
 }
@@ -82,12 +83,13 @@ struct Samples {
     index: Index,
     next_shard: usize,
     current: Option<Shard>,
+    budget: MemoryBudget,
 }
 
 impl Samples {
-    fn open(folder: &Path) -> Result<Self, Error> {
+    fn open(folder: &Path, budget: MemoryBudget) -> Result<Self, Error> {
         let index = Index::read(&folder.join(INDEX_NAME))?;
-        Ok(Self { folder: folder.to_path_buf(), index, next_shard: 0, current: None })
+        Ok(Self { folder: folder.to_path_buf(), index, next_shard: 0, current: None, budget })
     }
 }
 
@@ -101,7 +103,7 @@ impl Records for Samples {
                         return Ok(None);
                     };
                     self.next_shard += 1;
-                    self.current.insert(Shard::open(&self.folder, entry)?)
+                    self.current.insert(Shard::open(&self.folder, entry, &self.budget)?)
                 }
             };
             let Some((number, at, bytes)) = shard.next()? else {
@@ -121,6 +123,7 @@ impl Records for Samples {
                 number,
                 fields,
                 bytes: bytes.len(),
+                _held: Held::default(),
             }));
         }
     }
@@ -142,10 +145,12 @@ impl Records for Samples {
     }
 
     fn rows(&self) -> Option<u64> {
-        Some(self.index.shards.iter().map(|shard| shard.samples).sum())
+        let samples = self.index.shards.iter().map(|shard| shard.samples);
+        Some(samples.fold(0, u64::saturating_add))
     }
 
     fn bytes(&self) -> Option<u64> {
-        Some(self.index.shards.iter().map(|shard| shard.raw.bytes).sum())
+        let bytes = self.index.shards.iter().map(|shard| shard.raw.bytes);
+        Some(bytes.fold(0, u64::saturating_add))
     }
 }

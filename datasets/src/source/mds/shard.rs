@@ -4,9 +4,10 @@ use super::hash;
 use super::index::{FileEntry, ShardEntry};
 use crate::Error;
 use crate::source::OpenFile;
+use crate::source::budget::{HeldBytes, MemoryBudget, over_budget};
 use crate::source::files::open_regular;
 use crate::source::rows::malformed;
-use crate::source::rows::table::{open_file, read_at, unreadable};
+use crate::source::rows::table::{open_file, read_at, too_large, unreadable};
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,7 +17,7 @@ enum Body {
     /// In a file as they are.
     File(Arc<OpenFile>),
     /// Unfolded into memory.
-    Memory(Vec<u8>),
+    Memory(HeldBytes),
 }
 
 /// An open shard.
@@ -31,12 +32,16 @@ pub(super) struct Shard {
 
 impl Shard {
     /// Opens it: the plain file if it is there, else the compressed one.
-    pub(super) fn open(folder: &Path, entry: &ShardEntry) -> Result<Self, Error> {
+    pub(super) fn open(
+        folder: &Path,
+        entry: &ShardEntry,
+        budget: &MemoryBudget,
+    ) -> Result<Self, Error> {
         let plain = folder.join(&entry.raw.name);
         let (path, body) = match &entry.folded {
             Some(folded) if !plain.exists() => {
                 let path = folder.join(&folded.name);
-                let body = Body::Memory(unfold(&path, folded, entry)?);
+                let body = Body::Memory(unfold(&path, folded, entry, budget)?);
                 (path, body)
             }
             _ => {
@@ -74,7 +79,7 @@ impl Shard {
             Body::Memory(bytes) => {
                 let start = usize::try_from(offset).unwrap_or(usize::MAX);
                 let end = start.saturating_add(to.len());
-                let from = bytes.get(start..end);
+                let from = bytes.bytes.get(start..end);
                 to.copy_from_slice(from.ok_or_else(|| self.fault("ends too early"))?);
                 Ok(())
             }
@@ -159,23 +164,36 @@ fn check_file(path: &Path, bytes: u64, entry: &FileEntry) -> Result<(), Error> {
 }
 
 /// The plain bytes of a compressed shard.
-fn unfold(path: &Path, folded: &FileEntry, entry: &ShardEntry) -> Result<Vec<u8>, Error> {
-    let (file, bytes) = open_file(path)?;
-    check_file(path, bytes, folded)?;
+fn unfold(
+    path: &Path,
+    folded: &FileEntry,
+    entry: &ShardEntry,
+    budget: &MemoryBudget,
+) -> Result<HeldBytes, Error> {
+    let (file, compressed) = open_file(path)?;
+    check_file(path, compressed, folded)?;
     let file = file.file.try_clone().map_err(|error| unreadable(path, error))?;
     let fault = |problem: String| malformed(path, None, problem);
     let compression = entry.compression.as_deref().unwrap_or_default();
     let algorithm = compression.split(':').next().unwrap_or_default();
     let mut file = BufReader::new(file);
+    // One byte more than there should be shows that there are too many.
     let limit = entry.raw.bytes + 1;
-    let mut plain = Vec::new();
-    let read = match algorithm {
-        "gz" => flate2::read::MultiGzDecoder::new(file).take(limit).read_to_end(&mut plain),
-        "br" => brotli::Decompressor::new(file, 1 << 16).take(limit).read_to_end(&mut plain),
+    let read = |from: &mut dyn Read| {
+        budget.read_to_end(from, Vec::new(), limit, compressed).map_err(|error| {
+            match over_budget(&error) {
+                Some(over) => too_large(path, None, None, over),
+                None => fault(format!("does not unfold: {error}")),
+            }
+        })
+    };
+    let plain = match algorithm {
+        "gz" => read(&mut flate2::read::MultiGzDecoder::new(file))?,
+        "br" => read(&mut brotli::Decompressor::new(file, 1 << 16))?,
         "zstd" => {
-            let decoder = ruzstd::decoding::StreamingDecoder::new(file)
+            let mut decoder = ruzstd::decoding::StreamingDecoder::new(file)
                 .map_err(|error| fault(format!("is no Zstandard frame: {error}")))?;
-            decoder.take(limit).read_to_end(&mut plain)
+            read(&mut decoder)?
         }
         "snappy" => {
             let mut block = Vec::new();
@@ -184,10 +202,11 @@ fn unfold(path: &Path, folded: &FileEntry, entry: &ShardEntry) -> Result<Vec<u8>
             if claimed as u64 != entry.raw.bytes || claimed / 64 > block.len() {
                 return Err(fault("a Snappy block of another length than the index says".into()));
             }
-            plain = snap::raw::Decoder::new()
-                .decompress_vec(&block)
-                .map_err(|error| fault(format!("does not unfold: {error}")))?;
-            Ok(plain.len())
+            let held = budget.hold(claimed as u64);
+            let held = held.map_err(|over| too_large(path, None, None, over))?;
+            let plain = snap::raw::Decoder::new().decompress_vec(&block);
+            let plain = plain.map_err(|error| fault(format!("does not unfold: {error}")))?;
+            HeldBytes::new(plain, held)
         }
         other => {
             let problem = format!(
@@ -197,18 +216,17 @@ fn unfold(path: &Path, folded: &FileEntry, entry: &ShardEntry) -> Result<Vec<u8>
             return Err(fault(problem));
         }
     };
-    read.map_err(|error| fault(format!("does not unfold: {error}")))?;
-    if plain.len() as u64 != entry.raw.bytes {
+    if plain.bytes.len() as u64 != entry.raw.bytes {
         let problem = format!(
             "unfolds to {} bytes or more, where the index claims {}",
-            plain.len(),
+            plain.bytes.len(),
             entry.raw.bytes
         );
         return Err(fault(problem));
     }
     for (algorithm, stored) in &entry.raw.hashes {
-        let got =
-            hash::hash(algorithm, &mut &plain[..]).map_err(|error| unreadable(path, error))?;
+        let got = hash::hash(algorithm, &mut &plain.bytes[..])
+            .map_err(|error| unreadable(path, error))?;
         if got.is_some_and(|got| !got.eq_ignore_ascii_case(stored)) {
             return Err(fault(format!(
                 "what it unfolds to does not have the {algorithm} {stored}"

@@ -13,6 +13,7 @@ use super::rows::row_source::TABLE_OPTIONS;
 use super::rows::shards;
 use super::{Source, SourceOptions};
 use crate::Error;
+use crate::source::budget::MemoryBudget;
 use crate::source::files::open_regular;
 use std::io::Read;
 use std::path::Path;
@@ -36,7 +37,7 @@ pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Err
     let known = TABLE_OPTIONS.iter().copied().chain(["split"]).collect::<Vec<_>>();
     options.allow_only("Parquet", &known)?;
     let files = shards::choose(path, "Parquet files", is_member, options.split.as_deref())?;
-    let table = ParquetTable::open(files)?;
+    let table = ParquetTable::open(files, MemoryBudget::of(options))?;
     Ok(Box::new(RowSource::open(table, options, &path.display().to_string())?))
 }
 

@@ -5,6 +5,8 @@
 //! what it hands over is unfolded here. LZ4, whose blocks do not say where they end, is left to it.
 
 use super::places::{Places, Placing};
+use crate::source::OverBudget;
+use crate::source::budget::{Held, HeldBytes, MemoryBudget, over_budget};
 use bytes::Bytes;
 use parquet::arrow::arrow_reader::RowGroups;
 use parquet::basic::Compression;
@@ -16,8 +18,8 @@ use std::fs::File;
 use std::io::Read;
 use std::sync::Arc;
 
-/// Longest page that is unfolded.
-const PAGE_BYTES_MAX: u64 = 1 << 30;
+/// Longest page: its header gives the length in 31 bits.
+const PAGE_BYTES_MAX: u64 = i32::MAX as u64;
 
 /// One row group of a file.
 pub(super) struct RowGroup<'a> {
@@ -26,6 +28,8 @@ pub(super) struct RowGroup<'a> {
     pub(super) index: usize,
     /// The leaf column whose values are wanted where they lie.
     pub(super) placed: Option<(usize, &'a Places)>,
+    /// What unfolded pages draw from.
+    pub(super) budget: &'a MemoryBudget,
 }
 
 impl RowGroup<'_> {
@@ -52,12 +56,16 @@ impl RowGroups for RowGroup<'_> {
                 None => places.lose(),
             }
         }
-        let reader: Box<dyn PageReader> = match chunk.compression() {
-            codec if is_unfolded_here(codec) => {
-                let plain = chunk.clone().into_builder().set_compression(Compression::UNCOMPRESSED);
-                Box::new(Unfolding { codec, inner: open(&plain.build()?)? })
-            }
-            _ => Box::new(open(chunk)?),
+        let codec = chunk.compression();
+        let inner = if is_unfolded_here(codec) {
+            let plain = chunk.clone().into_builder().set_compression(Compression::UNCOMPRESSED);
+            open(&plain.build()?)?
+        } else {
+            open(chunk)?
+        };
+        let reader: Box<dyn PageReader> = match codec {
+            Compression::UNCOMPRESSED => Box::new(inner),
+            _ => Box::new(Unfolding { codec, inner, budget: self.budget.clone() }),
         };
         Ok(Box::new(OneChunk { reader: Some(reader) }))
     }
@@ -85,15 +93,16 @@ impl Iterator for OneChunk {
 
 impl PageIterator for OneChunk {}
 
-/// Pages whose bytes are unfolded on the way.
+/// Pages whose bytes are unfolded on the way, here or by `inner`.
 struct Unfolding {
     codec: Compression,
     inner: SerializedPageReader<File>,
+    budget: MemoryBudget,
 }
 
 impl Unfolding {
     fn unfold(&self, page: Page) -> Result<Page> {
-        let unfolded = |buf: &Bytes, levels| unfolded(self.codec, buf, levels);
+        let unfolded = |buf: &Bytes, levels| unfolded(self.codec, buf, levels, &self.budget);
         Ok(match page {
             Page::DataPage {
                 buf,
@@ -121,9 +130,9 @@ impl Unfolding {
                 num_rows,
                 def_levels_byte_len,
                 rep_levels_byte_len,
-                is_compressed: true,
+                is_compressed,
                 statistics,
-            } => Page::DataPageV2 {
+            } if is_compressed || !is_unfolded_here(self.codec) => Page::DataPageV2 {
                 // The levels in front of the values are not compressed.
                 buf: unfolded(
                     &buf,
@@ -148,8 +157,20 @@ fn is_unfolded_here(codec: Compression) -> bool {
     matches!(codec, SNAPPY | GZIP(_) | BROTLI(_) | ZSTD(_))
 }
 
-fn unfolded(codec: Compression, buffer: &Bytes, levels: u64) -> Result<Bytes> {
+/// The bytes of a page, of which the first `levels` are plain. Their memory is given back to the
+/// budget when the last reference to them is dropped.
+fn unfolded(
+    codec: Compression,
+    buffer: &Bytes,
+    levels: u64,
+    budget: &MemoryBudget,
+) -> Result<Bytes> {
     let fault = |text: String| ParquetError::General(text);
+    let over = |over: OverBudget| ParquetError::External(Box::new(over));
+    if !is_unfolded_here(codec) {
+        let held = budget.hold(buffer.len() as u64).map_err(over)?;
+        return Ok(Bytes::from_owner(HeldPage { page: buffer.clone(), _held: held }));
+    }
     let levels = usize::try_from(levels).ok().filter(|levels| *levels <= buffer.len());
     let levels = levels.ok_or_else(|| fault("levels longer than their page".to_owned()))?;
     let mut bytes = buffer[..levels].to_vec();
@@ -157,40 +178,52 @@ fn unfolded(codec: Compression, buffer: &Bytes, levels: u64) -> Result<Bytes> {
     if folded.is_empty() {
         return Ok(Bytes::from(bytes));
     }
+    if codec == Compression::SNAPPY {
+        let claimed = snap::raw::decompress_len(folded).unwrap_or(usize::MAX);
+        // A copy of 64 bytes takes at least two.
+        if claimed / 64 > folded.len() {
+            return Err(fault("a Snappy block that claims an absurd length".to_owned()));
+        }
+        let held = budget.hold((levels + claimed) as u64).map_err(over)?;
+        bytes.resize(levels + claimed, 0);
+        let plain = snap::raw::Decoder::new().decompress(folded, &mut bytes[levels..]);
+        let plain = plain.map_err(|error| fault(format!("a page: {error}")))?;
+        bytes.truncate(levels + plain);
+        return Ok(Bytes::from_owner(HeldBytes::new(bytes, held)));
+    }
     let limit = PAGE_BYTES_MAX + 1;
-    let read = match codec {
-        Compression::SNAPPY => {
-            let claimed = snap::raw::decompress_len(folded).unwrap_or(usize::MAX);
-            // A copy of 64 bytes takes at least two.
-            if claimed / 64 > folded.len() {
-                return Err(fault("a Snappy block that claims an absurd length".to_owned()));
-            }
-            let plain = snap::raw::Decoder::new().decompress_vec(folded);
-            let plain = plain.map_err(|error| fault(format!("a page: {error}")))?;
-            if levels == 0 {
-                // A page may be a single long value, which is not to be held twice.
-                return Ok(Bytes::from(plain));
-            }
-            bytes.extend(plain);
-            Ok(0)
-        }
-        Compression::GZIP(_) => {
-            flate2::read::MultiGzDecoder::new(folded).take(limit).read_to_end(&mut bytes)
-        }
-        Compression::BROTLI(_) => {
-            brotli::Decompressor::new(folded, 1 << 16).take(limit).read_to_end(&mut bytes)
-        }
+    let mut read = |from: &mut dyn Read| {
+        budget.read_to_end(from, std::mem::take(&mut bytes), limit, folded.len() as u64)
+    };
+    let plain = match codec {
+        Compression::GZIP(_) => read(&mut flate2::read::MultiGzDecoder::new(folded)),
+        Compression::BROTLI(_) => read(&mut brotli::Decompressor::new(folded, 1 << 16)),
         _ => {
-            let decoder = ruzstd::decoding::StreamingDecoder::new(folded)
+            let mut decoder = ruzstd::decoding::StreamingDecoder::new(folded)
                 .map_err(|error| fault(format!("a page that is no Zstandard frame: {error}")))?;
-            decoder.take(limit).read_to_end(&mut bytes)
+            read(&mut decoder)
         }
     };
-    read.map_err(|error| fault(format!("a page that does not unfold: {error}")))?;
-    if bytes.len() as u64 > PAGE_BYTES_MAX {
+    let plain = plain.map_err(|error| match over_budget(&error) {
+        Some(refused) => over(refused),
+        None => fault(format!("a page that does not unfold: {error}")),
+    })?;
+    if plain.bytes.len() as u64 > PAGE_BYTES_MAX {
         return Err(fault(format!("a page of more than {PAGE_BYTES_MAX} bytes")));
     }
-    Ok(Bytes::from(bytes))
+    Ok(Bytes::from_owner(plain))
+}
+
+/// A page that the `parquet` crate has unfolded.
+struct HeldPage {
+    page: Bytes,
+    _held: Held,
+}
+
+impl AsRef<[u8]> for HeldPage {
+    fn as_ref(&self) -> &[u8] {
+        &self.page
+    }
 }
 
 impl Iterator for Unfolding {

@@ -4,12 +4,13 @@ use super::pages::RowGroup;
 use super::places::{Place, Places};
 use crate::Error;
 use crate::source::OpenFile;
+use crate::source::budget::MemoryBudget;
 use crate::source::rows::files::{Files, Seen};
 use crate::source::rows::hugging_face::Features;
 use crate::source::rows::paths::Paths;
 use crate::source::rows::plain::{plain_batch, plain_schema};
 use crate::source::rows::row_source::bytes_at;
-use crate::source::rows::table::{Batch, Contents, guarded, open_file, unreadable};
+use crate::source::rows::table::{Batch, Contents, guarded, open_file, too_large, unreadable};
 use crate::source::rows::{ContentColumn, Table, malformed};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch};
@@ -34,6 +35,7 @@ pub(super) struct ParquetTable {
     content: Option<ContentColumn>,
     /// Where the values of the content lie.
     places: Places,
+    budget: MemoryBudget,
 }
 
 /// An open file.
@@ -48,10 +50,11 @@ struct Shard {
     rows: u64,
     /// Length of the file.
     bytes: u64,
+    budget: MemoryBudget,
 }
 
 impl Shard {
-    fn open(path: &Path) -> Result<Self, Error> {
+    fn open(path: &Path, budget: &MemoryBudget) -> Result<Self, Error> {
         let (opened, bytes) = open_file(path)?;
         if bytes == 0 {
             return Err(malformed(path, None, "is empty"));
@@ -70,7 +73,8 @@ impl Shard {
         }
         let path = path.to_path_buf();
         let file = Arc::new(file);
-        Ok(Self { path, opened, file, metadata, next_group: 0, reader: None, rows: 0, bytes })
+        let (reader, budget) = (None, budget.clone());
+        Ok(Self { path, opened, file, metadata, next_group: 0, reader, rows: 0, bytes, budget })
     }
 
     /// The next rows; of the columns in `mask`, or of all. Where the values of the leaf column
@@ -86,7 +90,7 @@ impl Shard {
                 let group = self.next_group - 1;
                 let next = guarded(path, "row group", || {
                     let next = reader.next().transpose();
-                    next.map_err(|error| fault(path, &format!("row group {group}: {error}")))
+                    next.map_err(|error| failed(path, group, &error, &self.budget))
                 })?;
                 if let Some(batch) = next {
                     self.rows += batch.num_rows() as u64;
@@ -114,14 +118,14 @@ impl Shard {
                     Some(fields),
                 );
                 let levels = levels.map_err(|error| fault(path, &error.to_string()))?;
-                let group = RowGroup { file, metadata, index, placed };
+                let group = RowGroup { file, metadata, index, placed, budget: &self.budget };
                 ParquetRecordBatchReader::try_new_with_row_groups(
                     &levels,
                     &group,
                     batch_rows as usize,
                     None,
                 )
-                .map_err(|error| fault(path, &format!("row group {index}: {error}")))
+                .map_err(|error| failed(path, index, &error, &self.budget))
             })?);
         }
     }
@@ -191,21 +195,34 @@ fn is_within(group: &parquet::file::metadata::RowGroupMetaData, bytes: u64) -> b
     })
 }
 
+/// The error of a row group; the crate keeps only the words of a refusal of memory.
+fn failed(
+    path: &Path,
+    group: usize,
+    error: &dyn std::fmt::Display,
+    budget: &MemoryBudget,
+) -> Error {
+    match budget.take_refusal() {
+        Some(over) => too_large(path, Some(format!("row group {group}")), None, over),
+        None => fault(path, &format!("row group {group}: {error}")),
+    }
+}
+
 fn fault(path: &Path, problem: &str) -> Error {
     malformed(path, None, format!("{problem}; the file is cut off, damaged or of another kind"))
 }
 
 impl ParquetTable {
     /// Looks at the footer of each file.
-    pub(super) fn open(files: Vec<PathBuf>) -> Result<Self, Error> {
+    pub(super) fn open(files: Vec<PathBuf>, budget: MemoryBudget) -> Result<Self, Error> {
         let files = Files::of(files, |path| {
-            let shard = Shard::open(path)?;
+            let shard = Shard::open(path, &budget)?;
             let groups = shard.metadata.metadata().row_groups().iter();
             let rows = groups.map(|group| u64::try_from(group.num_rows()).unwrap_or(0));
             let rows = rows.fold(0, u64::saturating_add);
             Ok(Seen { schema: Arc::clone(shard.metadata.schema()), rows, bytes: shard.bytes })
         })?;
-        Ok(Self { files, current: None, content: None, places: Places::default() })
+        Ok(Self { files, current: None, content: None, places: Places::default(), budget })
     }
 
     /// Goes through one column, or a child of it, until `look` has seen enough.
@@ -216,7 +233,7 @@ impl ParquetTable {
         mut look: impl FnMut(&ArrayRef) -> bool,
     ) -> Result<(), Error> {
         for path in self.files.paths() {
-            let mut shard = Shard::open(path)?;
+            let mut shard = Shard::open(path, &self.budget)?;
             let mask = shard.mask(column, child);
             while let Some(batch) = shard.next(&mask, None)? {
                 let batch = plain_batch(&batch, &plain_schema(&batch.schema()))
@@ -280,7 +297,7 @@ impl Table for ParquetTable {
                 Some(shard) => shard,
                 None => {
                     let open = |path: &Path| {
-                        let shard = Shard::open(path)?;
+                        let shard = Shard::open(path, &self.budget)?;
                         let schema = Arc::clone(shard.metadata.schema());
                         Ok((shard, schema))
                     };

@@ -14,23 +14,68 @@ use arrow_data::ArrayData;
 use arrow_schema::{DataType, Field, Fields};
 use std::sync::Arc;
 
+/// Largest offset of a column of lists or strings: Arrow's have 32 bits.
+const OFFSET_MAX: usize = i32::MAX as usize;
 /// Integers up to here are numbers of 64 bits exactly.
 const EXACT_MAX: u64 = 1 << 53;
 
 /// A column of the type `kind`; the error says which value does not fit (its index) and why.
 pub(crate) fn column(kind: &Kind, values: &[&Value]) -> Result<ArrayRef, (usize, String)> {
+    column_within(kind, values, OFFSET_MAX)
+}
+
+/// The same with another limit of the items or bytes of all lists or strings of a column.
+fn column_within(
+    kind: &Kind,
+    values: &[&Value],
+    offset_max: usize,
+) -> Result<ArrayRef, (usize, String)> {
     match kind {
         Kind::Null => match values.iter().position(|value| **value != Value::Null) {
             None => Ok(Arc::new(NullArray::new(values.len()))),
             Some(index) => Err(mismatch(kind, values, index)),
         },
         Kind::Number(dtype) => number(dtype, values),
-        Kind::Numbers(dtype) => numbers(kind, dtype, values),
-        Kind::Tensor(dtype, axes) => tensors(kind, dtype, axes, values),
-        Kind::List(item) => list(kind, item, values),
-        Kind::Struct(fields) => structs(kind, fields, values),
-        _ => simple(kind, values),
+        Kind::Numbers(dtype) => numbers(kind, dtype, values, offset_max),
+        Kind::Tensor(dtype, axes) => tensors(kind, dtype, axes, values, offset_max),
+        Kind::List(item) => list(kind, item, values, offset_max),
+        Kind::Struct(fields) => structs(kind, fields, values, offset_max),
+        _ => {
+            let bytes = values.iter().map(|value| string_bytes(value)).collect::<Vec<_>>();
+            check_offsets(&bytes, offset_max)?;
+            simple(kind, values)
+        }
     }
+}
+
+/// Bytes that a value adds to a column of strings.
+fn string_bytes(value: &Value) -> usize {
+    match value {
+        Value::Text(text) => text.len(),
+        Value::Bytes { bytes, .. } => bytes.len(),
+        _ => 0,
+    }
+}
+
+/// Whether the offsets of a column hold such lengths; the index of the first that is too much.
+fn check_offsets(lengths: &[usize], offset_max: usize) -> Result<(), (usize, String)> {
+    let mut sum = 0usize;
+    for (index, length) in lengths.iter().enumerate() {
+        sum = sum.saturating_add(*length);
+        if sum > offset_max {
+            let problem = format!(
+                "more than the {offset_max} bytes or items that a batch of this column holds; \
+                 leave the column out with --columns, or make its values shorter"
+            );
+            return Err((index, problem));
+        }
+    }
+    Ok(())
+}
+
+fn offsets(lengths: &[usize], offset_max: usize) -> Result<OffsetBuffer<i32>, (usize, String)> {
+    check_offsets(lengths, offset_max)?;
+    Ok(OffsetBuffer::from_lengths(lengths.iter().copied()))
 }
 
 fn mismatch(kind: &Kind, values: &[&Value], index: usize) -> (usize, String) {
@@ -99,7 +144,12 @@ fn item(data_type: DataType) -> Arc<Field> {
     Arc::new(Field::new("item", data_type, true))
 }
 
-fn numbers(kind: &Kind, dtype: &DataType, values: &[&Value]) -> Result<ArrayRef, (usize, String)> {
+fn numbers(
+    kind: &Kind,
+    dtype: &DataType,
+    values: &[&Value],
+    offset_max: usize,
+) -> Result<ArrayRef, (usize, String)> {
     let width = super::value::width(dtype);
     let mut all = Vec::new();
     let (mut lengths, mut valid) = (Vec::new(), Vec::new());
@@ -115,8 +165,8 @@ fn numbers(kind: &Kind, dtype: &DataType, values: &[&Value]) -> Result<ArrayRef,
         lengths.push(bytes.len() / width);
         valid.push(**value != Value::Null);
     }
+    let offsets = offsets(&lengths, offset_max)?;
     let child = primitive(dtype, &all).map_err(|text| (0, text))?;
-    let offsets = OffsetBuffer::from_lengths(lengths);
     let nulls = Some(NullBuffer::from(valid));
     ListArray::try_new(item(dtype.clone()), offsets, child, nulls)
         .map(|array| Arc::new(array) as ArrayRef)
@@ -128,6 +178,7 @@ fn tensors(
     dtype: &DataType,
     axes: &Axes,
     values: &[&Value],
+    offset_max: usize,
 ) -> Result<ArrayRef, (usize, String)> {
     let mut all = Vec::new();
     let (mut lengths, mut shapes, mut valid) = (Vec::new(), Vec::new(), Vec::new());
@@ -173,9 +224,8 @@ fn tensors(
         let array = FixedSizeListArray::try_new(field, length, child, nulls).map_err(words)?;
         return Ok(Arc::new(array));
     }
-    let data =
-        ListArray::try_new(item(dtype.clone()), OffsetBuffer::from_lengths(lengths), child, None)
-            .map_err(words)?;
+    let offsets = offsets(&lengths, offset_max)?;
+    let data = ListArray::try_new(item(dtype.clone()), offsets, child, None).map_err(words)?;
     let rank = i32::try_from(axes.rank()).map_err(|error| (0, error.to_string()))?;
     let shapes = Arc::new(Int32Array::from(shapes));
     let shape = FixedSizeListArray::try_new(item(DataType::Int32), rank, shapes, None);
@@ -188,7 +238,12 @@ fn tensors(
         .map_err(words)
 }
 
-fn list(kind: &Kind, of: &Kind, values: &[&Value]) -> Result<ArrayRef, (usize, String)> {
+fn list(
+    kind: &Kind,
+    of: &Kind,
+    values: &[&Value],
+    offset_max: usize,
+) -> Result<ArrayRef, (usize, String)> {
     let (mut items, mut owners) = (Vec::new(), Vec::new());
     let (mut lengths, mut valid) = (Vec::new(), Vec::new());
     for (index, value) in values.iter().enumerate() {
@@ -202,10 +257,11 @@ fn list(kind: &Kind, of: &Kind, values: &[&Value]) -> Result<ArrayRef, (usize, S
         lengths.push(row.len());
         valid.push(**value != Value::Null);
     }
-    let child =
-        column(of, &items).map_err(|(at, text)| (owners.get(at).copied().unwrap_or(0), text))?;
+    let offsets = offsets(&lengths, offset_max)?;
+    let child = column_within(of, &items, offset_max)
+        .map_err(|(at, text)| (owners.get(at).copied().unwrap_or(0), text))?;
     let field = item(child.data_type().clone());
-    ListArray::try_new(field, OffsetBuffer::from_lengths(lengths), child, Some(valid.into()))
+    ListArray::try_new(field, offsets, child, Some(valid.into()))
         .map(|array| Arc::new(array) as ArrayRef)
         .map_err(|error| (0, error.to_string()))
 }
@@ -214,6 +270,7 @@ fn structs(
     kind: &Kind,
     fields: &[(String, Kind)],
     values: &[&Value],
+    offset_max: usize,
 ) -> Result<ArrayRef, (usize, String)> {
     for (index, value) in values.iter().enumerate() {
         match value {
@@ -238,7 +295,8 @@ fn structs(
                 _ => &Value::Null,
             })
             .collect();
-        columns.push(column(kind, &row).map_err(|(at, text)| (at, format!("{name:?}: {text}")))?);
+        let column = column_within(kind, &row, offset_max);
+        columns.push(column.map_err(|(at, text)| (at, format!("{name:?}: {text}")))?);
     }
     let valid: Vec<bool> = values.iter().map(|value| **value != Value::Null).collect();
     let fields: Fields = fields.iter().map(|(name, kind)| kind.field(name)).collect();
@@ -297,5 +355,37 @@ mod tests {
         let big = [Value::Int(300)];
         let big: Vec<&Value> = big.iter().collect();
         assert!(column(&Kind::Number(DataType::UInt8), &big).is_err());
+    }
+
+    #[test]
+    fn a_column_with_more_than_its_offsets_hold_is_refused_at_the_row() {
+        let text = |length: usize| Value::Text("x".repeat(length));
+        let bytes = |length: usize| Value::Bytes { bytes: vec![0; length], at: None };
+        let numbers =
+            |count: usize| Value::Numbers { dtype: DataType::UInt8, bytes: vec![0; count] };
+        let tensor = |count: usize| Value::Tensor {
+            dtype: DataType::UInt8,
+            shape: vec![count],
+            bytes: vec![0; count],
+        };
+        let list = |count: usize| Value::List(vec![Value::Int(1); count]);
+        let inner = |count: usize| Value::List(vec![text(count)]);
+        let field = |count: usize| Value::Struct(vec![("a".to_owned(), text(count))]);
+        let made: [(&dyn Fn(usize) -> Value, Kind); 7] = [
+            (&text, Kind::Text),
+            (&bytes, Kind::Bytes),
+            (&numbers, Kind::Numbers(DataType::UInt8)),
+            (&tensor, Kind::Tensor(DataType::UInt8, Axes::Rank(1))),
+            (&list, Kind::List(Box::new(Kind::Int))),
+            (&inner, Kind::List(Box::new(Kind::Text))),
+            (&field, Kind::Struct(vec![("a".to_owned(), Kind::Text)])),
+        ];
+        for (make, kind) in made {
+            let values = [make(4), Value::Null, make(6), make(1)];
+            let values: Vec<&Value> = values.iter().collect();
+            assert_eq!(column_within(&kind, &values, 11).unwrap().len(), 4, "{kind:?}");
+            assert_eq!(column_within(&kind, &values, 10).unwrap_err().0, 3, "{kind:?}");
+            assert_eq!(column_within(&kind, &values, 9).unwrap_err().0, 2, "{kind:?}");
+        }
     }
 }

@@ -9,12 +9,15 @@ use super::table::{Batch, Contents, RowContent};
 use super::value::{Kind, Value};
 use super::{ContentColumn, Table};
 use crate::Error;
+use crate::source::budget::Held;
 use crate::source::{Content, OpenFile, Whence};
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
 use arrow_schema::{Schema, SchemaRef};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+/// Fields of a record, of a map in one, and columns: they are searched one by one.
+pub(crate) const FIELDS_MAX: usize = 1024;
 /// Records that are looked at for the types.
 const LOOK_RECORDS: usize = 1024;
 /// Bytes of them.
@@ -37,6 +40,8 @@ pub(crate) struct Record {
     pub(crate) fields: Vec<(String, Value)>,
     /// Bytes in memory, about.
     pub(crate) bytes: usize,
+    /// Memory of the source's budget that it takes.
+    pub(crate) _held: Held,
 }
 
 impl Record {
@@ -108,6 +113,9 @@ impl<R: Records> RecordTable<R> {
         }
         if !is_declared {
             infer(&mut columns, &ahead, records.noun())?;
+        }
+        if let Some(record) = ahead.front().filter(|_| columns.len() > FIELDS_MAX) {
+            return Err(fault(record, records.noun(), too_many(columns.len())));
         }
         let fields = columns.iter().map(|(name, kind)| kind.field(name)).collect::<Vec<_>>();
         let schema = Arc::new(Schema::new(fields));
@@ -185,6 +193,10 @@ fn fault(record: &Record, noun: &str, problem: String) -> Error {
     Error::Malformed { whence: Box::new(record.whence(noun)), problem }
 }
 
+fn too_many(columns: usize) -> String {
+    format!("{columns} columns or more, the limit is {FIELDS_MAX}")
+}
+
 /// The columns that the records have, in order of appearance, behind those that are known.
 fn infer(
     columns: &mut Vec<(String, Kind)>,
@@ -195,7 +207,9 @@ fn infer(
         for (name, value) in &record.fields {
             let conflict = |text: String| fault(record, noun, format!("{name:?}: {text}"));
             let kind = Kind::of(value).map_err(conflict)?;
+            let is_full = columns.len() == FIELDS_MAX;
             match columns.iter_mut().find(|(known, _)| known == name) {
+                None if is_full => return Err(fault(record, noun, too_many(FIELDS_MAX + 1))),
                 None => columns.push((name.clone(), kind)),
                 Some((_, known)) => {
                     let old = std::mem::replace(known, Kind::Null);

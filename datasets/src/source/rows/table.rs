@@ -3,7 +3,7 @@
 use super::hugging_face::Features;
 use crate::Error;
 use crate::source::files::open_regular;
-use crate::source::{Content, OpenFile, Whence};
+use crate::source::{Content, OpenFile, OverBudget, Whence};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use std::cell::Cell;
@@ -109,6 +109,17 @@ pub(crate) fn malformed(file: &Path, offset: Option<u64>, problem: impl Into<Str
         whence: Box::new(Whence { file: file.display().to_string(), member: None, offset }),
         problem: problem.into(),
     }
+}
+
+/// The error of a file that needs more memory than a source may take.
+pub(crate) fn too_large(
+    file: &Path,
+    member: Option<String>,
+    offset: Option<u64>,
+    over: OverBudget,
+) -> Error {
+    let whence = Box::new(Whence { file: file.display().to_string(), member, offset });
+    Error::OverBudget { whence, over }
 }
 
 /// The error of a file that does not read.

@@ -1,5 +1,6 @@
 //! Values whose types the file does not declare, and the type of a column that holds some of them.
 
+use super::records::FIELDS_MAX;
 use arrow_schema::extension::{EXTENSION_TYPE_METADATA_KEY, EXTENSION_TYPE_NAME_KEY};
 use arrow_schema::{DataType, Field, Fields};
 use std::collections::HashMap;
@@ -110,6 +111,7 @@ impl Kind {
                 Self::List(Box::new(kind))
             }
             Value::Struct(fields) => {
+                check_length(fields.len())?;
                 let fields =
                     fields.iter().map(|(name, value)| Ok((name.clone(), Self::of(value)?)));
                 Self::Struct(fields.collect::<Result<_, String>>()?)
@@ -142,7 +144,10 @@ impl Kind {
                             *known =
                                 old.join(kind).map_err(|text| format!("in {name:?}: {text}"))?;
                         }
-                        None => left.push((name, kind)),
+                        None => {
+                            check_length(left.len() + 1)?;
+                            left.push((name, kind));
+                        }
                     }
                 }
                 Self::Struct(left)
@@ -283,6 +288,14 @@ pub(crate) fn dtype_of(name: &str) -> Option<(DataType, bool)> {
     matches!(order, "<" | ">" | "|" | "=").then_some((dtype, order == ">"))
 }
 
+/// Fields are searched one by one.
+fn check_length(fields: usize) -> Result<(), String> {
+    match fields {
+        0..=FIELDS_MAX => Ok(()),
+        _ => Err(format!("a map of {fields} fields, the limit is {FIELDS_MAX}")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -301,6 +314,12 @@ mod tests {
         let map = |name: &str, kind| Kind::Struct(vec![(name.to_owned(), kind)]);
         let joined = map("a", Kind::Int).join(map("b", Kind::Text)).unwrap();
         assert!(matches!(joined, Kind::Struct(fields) if fields.len() == 2));
+        let names = |numbers: std::ops::Range<usize>| {
+            Value::Struct(numbers.map(|number| (number.to_string(), Value::Int(1))).collect())
+        };
+        let widest = Kind::of(&names(0..FIELDS_MAX)).unwrap();
+        assert!(Kind::of(&names(0..FIELDS_MAX + 1)).is_err());
+        assert!(widest.join(Kind::of(&names(5000..5001)).unwrap()).is_err());
     }
 
     #[test]

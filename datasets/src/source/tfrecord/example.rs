@@ -5,9 +5,17 @@
 //! `{ repeated … value = 1 }`:
 //! <https://github.com/tensorflow/tensorflow/blob/master/tensorflow/core/example/feature.proto>.
 
+use crate::source::OverBudget;
+use crate::source::budget::Held;
+use crate::source::rows::records::FIELDS_MAX;
 use crate::source::rows::value::{Kind, Value};
 use arrow_schema::DataType;
 use std::ops::Range;
+
+/// Memory of a byte string: its range, then its value.
+const STRING_BYTES: u64 = (size_of::<Range<usize>>() + size_of::<Value>()) as u64;
+/// Memory of an integer: in a list, then in the bytes of a column.
+const INT_BYTES: u64 = 16;
 
 /// A list of values.
 #[derive(Debug, Clone, PartialEq)]
@@ -114,27 +122,59 @@ impl Feature {
     }
 }
 
-/// The features of an example by name.
-pub(super) fn parse(record: &[u8]) -> Result<Vec<(String, Feature)>, String> {
+/// Why a record is not taken apart.
+#[derive(Debug)]
+pub(super) enum Fault {
+    /// It is not what it should be, in words.
+    Malformed(String),
+    /// It needs more memory than there is for the source.
+    OverBudget(OverBudget),
+}
+
+impl From<String> for Fault {
+    fn from(problem: String) -> Self {
+        Self::Malformed(problem)
+    }
+}
+
+impl From<OverBudget> for Fault {
+    fn from(over: OverBudget) -> Self {
+        Self::OverBudget(over)
+    }
+}
+
+/// The features of an example by name; memory for their lists is added to `held`.
+pub(super) fn parse(record: &[u8], held: &mut Held) -> Result<Vec<(String, Feature)>, Fault> {
     let mut features: Vec<(String, Feature)> = Vec::new();
-    each(record, 0..record.len(), |number, field| {
+    let parsed = each(record, 0..record.len(), |number, field| {
         let (1, Wire::Bytes(all)) = (number, field) else { return Ok(()) };
         each(record, all, |number, field| {
             let (1, Wire::Bytes(entry)) = (number, field) else { return Ok(()) };
-            let (name, feature) = map_entry(record, entry)?;
+            let (name, feature) = map_entry(record, entry, held)?;
             // The last of equal keys counts.
+            let is_full = features.len() == FIELDS_MAX;
             match features.iter_mut().find(|(known, _)| *known == name) {
                 Some((_, known)) => *known = feature,
+                None if is_full => {
+                    return Err(format!("more than {FIELDS_MAX} features").into());
+                }
                 None => features.push((name, feature)),
             }
             Ok(())
         })
-    })
-    .map_err(|text: String| format!("is no tf.train.Example: {text}"))?;
-    Ok(features)
+    });
+    match parsed {
+        Ok(()) => Ok(features),
+        Err(Fault::Malformed(text)) => Err(format!("is no tf.train.Example: {text}").into()),
+        Err(over) => Err(over),
+    }
 }
 
-fn map_entry(record: &[u8], entry: Range<usize>) -> Result<(String, Feature), String> {
+fn map_entry(
+    record: &[u8],
+    entry: Range<usize>,
+    held: &mut Held,
+) -> Result<(String, Feature), Fault> {
     let mut name = String::new();
     let mut feature = Feature::Empty;
     each(record, entry, |number, field| {
@@ -143,7 +183,7 @@ fn map_entry(record: &[u8], entry: Range<usize>) -> Result<(String, Feature), St
                 let text = std::str::from_utf8(&record[range]);
                 name = text.map_err(|_| "a name that is not UTF-8".to_owned())?.to_owned();
             }
-            (2, Wire::Bytes(range)) => feature = one_of(record, range)?,
+            (2, Wire::Bytes(range)) => feature = one_of(record, range, held)?,
             _ => {}
         }
         Ok(())
@@ -151,7 +191,7 @@ fn map_entry(record: &[u8], entry: Range<usize>) -> Result<(String, Feature), St
     Ok((name, feature))
 }
 
-fn one_of(record: &[u8], range: Range<usize>) -> Result<Feature, String> {
+fn one_of(record: &[u8], range: Range<usize>, held: &mut Held) -> Result<Feature, Fault> {
     let mut feature = Feature::Empty;
     each(record, range, |number, field| {
         let Wire::Bytes(range) = field else { return Ok(()) };
@@ -160,14 +200,15 @@ fn one_of(record: &[u8], range: Range<usize>) -> Result<Feature, String> {
                 let mut values = Vec::new();
                 each(record, range, |number, field| {
                     if let (1, Wire::Bytes(value)) = (number, field) {
+                        held.grow(STRING_BYTES)?;
                         values.push(value);
                     }
                     Ok(())
                 })?;
                 Feature::Bytes(values)
             }
-            2 => Feature::Floats(floats(record, range)?),
-            3 => Feature::Ints(ints(record, range)?),
+            2 => Feature::Floats(floats(record, range, held)?),
+            3 => Feature::Ints(ints(record, range, held)?),
             _ => return Ok(()),
         };
         Ok(())
@@ -175,7 +216,8 @@ fn one_of(record: &[u8], range: Range<usize>) -> Result<Feature, String> {
     Ok(feature)
 }
 
-fn floats(record: &[u8], range: Range<usize>) -> Result<Vec<u8>, String> {
+fn floats(record: &[u8], range: Range<usize>, held: &mut Held) -> Result<Vec<u8>, Fault> {
+    held.grow(range.len() as u64)?;
     let mut bytes = Vec::new();
     each(record, range, |number, field| {
         match (number, field) {
@@ -183,7 +225,7 @@ fn floats(record: &[u8], range: Range<usize>) -> Result<Vec<u8>, String> {
                 bytes.extend_from_slice(&record[packed]);
             }
             (1, Wire::Fixed32(value)) => bytes.extend_from_slice(&value.to_le_bytes()),
-            (1, _) => return Err("a list of floats of odd length".to_owned()),
+            (1, _) => return Err("a list of floats of odd length".to_owned().into()),
             _ => {}
         }
         Ok(())
@@ -191,17 +233,24 @@ fn floats(record: &[u8], range: Range<usize>) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-fn ints(record: &[u8], range: Range<usize>) -> Result<Vec<i64>, String> {
+fn ints(record: &[u8], range: Range<usize>, held: &mut Held) -> Result<Vec<i64>, Fault> {
     let mut values = Vec::new();
     each(record, range, |number, field| {
         match (number, field) {
             (1, Wire::Bytes(packed)) => {
+                // The last byte of each number has its highest bit clear.
+                let count = record[packed.clone()].iter().filter(|byte| **byte < 0x80).count();
+                held.grow(INT_BYTES * count as u64)?;
+                values.reserve_exact(count);
                 let mut next = packed.start;
                 while next < packed.end {
                     values.push(varint(&record[..packed.end], &mut next)?.cast_signed());
                 }
             }
-            (1, Wire::Varint(value)) => values.push(value.cast_signed()),
+            (1, Wire::Varint(value)) => {
+                held.grow(INT_BYTES)?;
+                values.push(value.cast_signed());
+            }
             _ => {}
         }
         Ok(())
@@ -221,8 +270,8 @@ enum Wire {
 fn each(
     record: &[u8],
     range: Range<usize>,
-    mut take: impl FnMut(u64, Wire) -> Result<(), String>,
-) -> Result<(), String> {
+    mut take: impl FnMut(u64, Wire) -> Result<(), Fault>,
+) -> Result<(), Fault> {
     let message = &record[..range.end];
     let mut next = range.start;
     let cut = || "it ends within a field".to_owned();
@@ -247,7 +296,7 @@ fn each(
                 let bytes = message[start..next].try_into().expect("four bytes were counted");
                 Wire::Fixed32(u32::from_le_bytes(bytes))
             }
-            other => return Err(format!("a field of wire type {other}")),
+            other => return Err(format!("a field of wire type {other}").into()),
         };
         take(tag >> 3, field)?;
     }
@@ -270,6 +319,8 @@ fn varint(message: &[u8], next: &mut usize) -> Result<u64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::source::SourceOptions;
+    use crate::source::budget::MemoryBudget;
     use proptest::prelude::*;
     use prost::Message;
     use std::collections::BTreeMap;
@@ -327,7 +378,8 @@ mod tests {
                 ("i".to_owned(), Oneof { ints: wholes, ..empty }),
             ]);
             let record = Example { features: Some(Features { feature }) }.encode_to_vec();
-            let parsed: BTreeMap<String, Feature> = parse(&record).unwrap().into_iter().collect();
+            let parsed = parse(&record, &mut Held::default()).unwrap();
+            let parsed: BTreeMap<String, Feature> = parsed.into_iter().collect();
             let Feature::Bytes(ranges) = &parsed["b"] else { panic!("{parsed:?}") };
             let got: Vec<&[u8]> = ranges.iter().map(|range| &record[range.clone()]).collect();
             prop_assert_eq!(got, bytes);
@@ -340,7 +392,41 @@ mod tests {
         fn any_bytes_are_refused_or_parsed(
             bytes in proptest::collection::vec(any::<u8>(), 0..200),
         ) {
-            let _ = parse(&bytes);
+            let _ = parse(&bytes, &mut Held::default());
         }
+    }
+
+    fn message(number: u8, content: &[u8]) -> Vec<u8> {
+        let mut bytes = vec![number << 3 | 2];
+        prost::encode_length_delimiter(content.len(), &mut bytes).unwrap();
+        bytes.extend_from_slice(content);
+        bytes
+    }
+
+    #[test]
+    fn numbers_that_take_more_memory_than_there_is_are_refused() {
+        let record = |count: usize| {
+            let list = message(3, &message(1, &vec![0; count]));
+            message(1, &message(1, &[message(1, b"a"), message(2, &list)].concat()))
+        };
+        let budget = MemoryBudget::of(&SourceOptions {
+            memory_bytes_max: Some(100_000),
+            ..SourceOptions::default()
+        });
+        let hold = || budget.hold(0).unwrap();
+        assert_eq!(parse(&record(1000), &mut hold()).unwrap()[0].1.len(), 1000);
+        let fault = parse(&record(10_000), &mut hold());
+        assert!(matches!(fault, Err(Fault::OverBudget(OverBudget::Memory { .. }))), "{fault:?}");
+    }
+
+    #[test]
+    fn more_features_than_a_record_may_have_are_refused() {
+        let record = |count: usize| {
+            let names = (0..count).map(|number| message(1, number.to_string().as_bytes()));
+            message(1, &names.flat_map(|name| message(1, &name)).collect::<Vec<u8>>())
+        };
+        assert_eq!(parse(&record(FIELDS_MAX), &mut Held::default()).unwrap().len(), FIELDS_MAX);
+        let fault = parse(&record(FIELDS_MAX + 1), &mut Held::default());
+        assert!(matches!(fault, Err(Fault::Malformed(_))), "{fault:?}");
     }
 }

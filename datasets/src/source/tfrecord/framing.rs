@@ -5,9 +5,10 @@
 
 use crate::Error;
 use crate::source::OpenFile;
+use crate::source::budget::{Held, HeldBytes, MemoryBudget, over_budget};
 use crate::source::files::open_regular;
 use crate::source::rows::malformed;
-use crate::source::rows::table::{open_file, unreadable};
+use crate::source::rows::table::{open_file, too_large, unreadable};
 use flate2::read::MultiGzDecoder;
 use meetpoint_format::checksum::crc32c;
 use std::io::{BufReader, Read};
@@ -28,6 +29,8 @@ pub(super) struct Frame {
     pub(super) at: Option<u64>,
     /// The data.
     pub(super) bytes: Vec<u8>,
+    /// The memory for the data, and for what they are parsed to.
+    pub(super) held: Held,
 }
 
 /// The records of a file.
@@ -40,6 +43,7 @@ pub(super) struct Frames {
     next: u64,
     number: u64,
     bytes: u64,
+    budget: MemoryBudget,
 }
 
 /// What TensorFlow stores of a checksum.
@@ -65,7 +69,7 @@ pub(super) fn is_gzip(path: &Path) -> Result<bool, Error> {
 
 impl Frames {
     /// Opens a file, plain or gzip.
-    pub(super) fn open(path: &Path) -> Result<Self, Error> {
+    pub(super) fn open(path: &Path, budget: &MemoryBudget) -> Result<Self, Error> {
         let is_plain = !is_gzip(path)?;
         let (file, bytes) = open_file(path)?;
         let reading = open_regular(path).map_err(|error| unreadable(path, error))?;
@@ -74,7 +78,8 @@ impl Frames {
             if is_plain { Box::new(reading) } else { Box::new(MultiGzDecoder::new(reading)) };
         let name = path.display().to_string().into();
         let path = path.to_path_buf();
-        Ok(Self { path, name, file, is_plain, reader, next: 0, number: 0, bytes })
+        let budget = budget.clone();
+        Ok(Self { path, name, file, is_plain, reader, next: 0, number: 0, bytes, budget })
     }
 
     /// The file, where records lie in it as they are.
@@ -85,8 +90,7 @@ impl Frames {
     /// The next record; `None` at the end.
     pub(super) fn next(&mut self) -> Result<Option<Frame>, Error> {
         let offset = self.next;
-        let mut head = Vec::new();
-        self.read(&mut head, 12)?;
+        let (head, _) = self.read(12)?;
         let fault = |problem: String| malformed(&self.path, Some(offset), problem);
         if head.is_empty() {
             return Ok(None);
@@ -106,8 +110,7 @@ impl Frames {
                  {RECORD_BYTES_MAX} that are read; the file is cut off or damaged"
             )));
         }
-        let mut bytes = Vec::new();
-        self.read(&mut bytes, length + 4)?;
+        let (mut bytes, held) = self.read(length + 4)?;
         let fault = |problem: String| malformed(&self.path, Some(offset), problem);
         if bytes.len() as u64 != length + 4 {
             return Err(fault("is cut off within a record".to_owned()));
@@ -119,13 +122,21 @@ impl Frames {
         let number = self.number;
         self.number += 1;
         self.next = offset + 12 + length + 4;
-        Ok(Some(Frame { number, offset, at: self.is_plain.then_some(offset + 12), bytes }))
+        let at = self.is_plain.then_some(offset + 12);
+        Ok(Some(Frame { number, offset, at, bytes, held }))
     }
 
     /// Reads up to `count` bytes; memory grows with what is there.
-    fn read(&mut self, to: &mut Vec<u8>, count: u64) -> Result<(), Error> {
-        self.reader.as_mut().take(count).read_to_end(to).map_err(|error| {
+    fn read(&mut self, count: u64) -> Result<(Vec<u8>, Held), Error> {
+        let from = self.reader.as_mut();
+        let read = self.budget.read_to_end(from, Vec::new(), count, self.bytes);
+        read.map(HeldBytes::split).map_err(|error| {
             use std::io::ErrorKind;
+            if let Some(over) = over_budget(&error) {
+                let record = format!("record {}", self.number);
+                let offset = self.is_plain.then_some(self.next);
+                return too_large(&self.path, Some(record), offset, over);
+            }
             match error.kind() {
                 ErrorKind::InvalidInput | ErrorKind::InvalidData | ErrorKind::UnexpectedEof => {
                     let problem = format!("gzip data that do not unfold: {error}");
@@ -133,8 +144,7 @@ impl Frames {
                 }
                 _ => unreadable(&self.path, error),
             }
-        })?;
-        Ok(())
+        })
     }
 }
 

@@ -9,14 +9,16 @@
 mod example;
 mod framing;
 
-use super::rows::records::{Record, RecordTable, Records};
+use super::budget::MemoryBudget;
+use super::rows::records::{FIELDS_MAX, Record, RecordTable, Records};
 use super::rows::row_source::TABLE_OPTIONS;
+use super::rows::table::too_large;
 use super::rows::value::{Kind, Value};
 use super::rows::{RowSource, malformed, shards};
 use super::{Source, SourceOptions};
 use crate::Error;
-use example::Feature;
-use framing::Frames;
+use example::{Fault, Feature};
+use framing::{Frame, Frames};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -64,7 +66,7 @@ pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Err
     options.allow_only("TFRecord files", &known)?;
     let split = options.split.as_deref();
     let files = shards::choose(path, "TFRecord files", is_member, split)?;
-    let examples = Examples::open(files)?;
+    let examples = Examples::open(files, MemoryBudget::of(options))?;
     let table = RecordTable::open(examples, options.columns.is_some())?;
     Ok(Box::new(RowSource::open(table, options, &path.display().to_string())?))
 }
@@ -80,10 +82,11 @@ struct Examples {
     columns: Vec<(String, Kind)>,
     next_file: usize,
     current: Option<Frames>,
+    budget: MemoryBudget,
 }
 
 impl Examples {
-    fn open(files: Vec<PathBuf>) -> Result<Self, Error> {
+    fn open(files: Vec<PathBuf>, budget: MemoryBudget) -> Result<Self, Error> {
         let mut bytes = 0;
         for path in &files {
             let metadata = std::fs::metadata(path);
@@ -91,24 +94,28 @@ impl Examples {
                 metadata.map_err(|source| Error::Source { path: path.clone(), source })?;
             bytes += metadata.len();
         }
-        let columns = columns_of(&files)?;
-        Ok(Self { files, bytes, columns, next_file: 0, current: None })
+        let columns = columns_of(&files, &budget)?;
+        Ok(Self { files, bytes, columns, next_file: 0, current: None, budget })
     }
 }
 
 /// The features of the first records and their types.
-fn columns_of(files: &[PathBuf]) -> Result<Vec<(String, Kind)>, Error> {
+fn columns_of(files: &[PathBuf], budget: &MemoryBudget) -> Result<Vec<(String, Kind)>, Error> {
     let mut columns: Vec<(String, Feature, bool)> = Vec::new();
     let (mut seen, mut bytes) = (0, 0);
     for path in files {
-        let mut frames = Frames::open(path)?;
-        while let Some(frame) = frames.next()? {
-            let features = example::parse(&frame.bytes)
-                .map_err(|problem| malformed(path, Some(frame.offset), problem))?;
+        let mut frames = Frames::open(path, budget)?;
+        while let Some(mut frame) = frames.next()? {
+            let features = parse(path, &mut frame)?;
             for (name, feature) in features {
                 let is_single = feature.len() == 1;
+                let is_full = columns.len() == FIELDS_MAX;
                 match columns.iter_mut().find(|(known, _, _)| *known == name) {
                     None if feature.len() == 0 => {}
+                    None if is_full => {
+                        let problem = format!("more than {FIELDS_MAX} features up to here");
+                        return Err(malformed(path, Some(frame.offset), problem));
+                    }
                     None => columns.push((name, feature, is_single)),
                     Some((_, first, single)) => {
                         if feature.len() > 0 && !first.is_like(&feature) {
@@ -131,6 +138,17 @@ fn columns_of(files: &[PathBuf]) -> Result<Vec<(String, Kind)>, Error> {
         }
     }
     Ok(kinds(columns))
+}
+
+/// The features of a record.
+fn parse(path: &Path, frame: &mut Frame) -> Result<Vec<(String, Feature)>, Error> {
+    example::parse(&frame.bytes, &mut frame.held).map_err(|fault| match fault {
+        Fault::Malformed(problem) => malformed(path, Some(frame.offset), problem),
+        Fault::OverBudget(over) => {
+            let record = Some(format!("record {}", frame.number));
+            too_large(path, record, frame.at.map(|_| frame.offset), over)
+        }
+    })
 }
 
 /// In alphabetical order: that of a map on the wire is chance.
@@ -156,15 +174,15 @@ impl Records for Examples {
                 None => {
                     let Some(path) = self.files.get(self.next_file) else { return Ok(None) };
                     self.next_file += 1;
-                    self.current.insert(Frames::open(path)?)
+                    self.current.insert(Frames::open(path, &self.budget)?)
                 }
             };
-            let Some(frame) = frames.next()? else {
+            let Some(mut frame) = frames.next()? else {
                 self.current = None;
                 continue;
             };
+            let parsed = parse(&frames.path, &mut frame)?;
             let fault = |problem: String| malformed(&frames.path, Some(frame.offset), problem);
-            let parsed = example::parse(&frame.bytes).map_err(fault)?;
             let mut fields = Vec::with_capacity(parsed.len());
             for (name, feature) in parsed {
                 let kind = self.columns.iter().find(|(known, _)| *known == name);
@@ -184,6 +202,7 @@ impl Records for Examples {
                 number: frame.number,
                 fields,
                 bytes: frame.bytes.len(),
+                _held: frame.held,
             }));
         }
     }

@@ -1,0 +1,251 @@
+//! How much memory a source takes for what it decompresses and for lists of values: one budget for
+//! each source, which everything that unfolds its bytes draws from.
+
+use super::SourceOptions;
+use meetpoint_format::units::show_bytes;
+use std::io::{self, Read};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// Bytes that a source holds at once, unless another limit is asked for.
+pub const MEMORY_BYTES: u64 = 1 << 30;
+/// Times that compressed bytes may grow beyond [`RATIO_FREE_BYTES`]: some ten times what
+/// photographs, texts and arrays do.
+const RATIO_MAX: u64 = 256;
+/// Bytes that may come of any number of compressed bytes.
+const RATIO_FREE_BYTES: u64 = 64 << 20;
+/// What is set aside before the first bytes are there.
+const FIRST_BYTES: u64 = 64 << 10;
+
+/// More memory than a source may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum OverBudget {
+    /// More than is held of a source at once.
+    #[error(
+        "needs {} of memory, the limit for a source is {}; raise it with --source-memory if the \
+         file is sound",
+        show_bytes(*wanted), show_bytes(*limit)
+    )]
+    Memory {
+        /// What would be held.
+        wanted: u64,
+        /// The limit.
+        limit: u64,
+    },
+    /// Bytes that grow by more than any data do.
+    #[error(
+        "{} decompress to more than {RATIO_MAX} times as much; if the file is sound, decompress \
+         it before",
+        show_bytes(*compressed)
+    )]
+    Ratio {
+        /// Bytes as they are in the file.
+        compressed: u64,
+        /// Bytes that came of them so far.
+        bytes: u64,
+    },
+}
+
+impl From<OverBudget> for io::Error {
+    fn from(over: OverBudget) -> Self {
+        Self::other(over)
+    }
+}
+
+/// The memory of one source; clones share it.
+#[derive(Debug, Clone)]
+pub(super) struct MemoryBudget {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    limit: u64,
+    ratio_free_bytes: u64,
+    held: AtomicU64,
+    /// The last refusal, for errors that come through code that keeps only their words.
+    refused: Mutex<Option<OverBudget>>,
+}
+
+impl MemoryBudget {
+    /// As a user asks for it.
+    pub(super) fn of(options: &SourceOptions) -> Self {
+        Self::new(options.memory_bytes_max.unwrap_or(MEMORY_BYTES), RATIO_FREE_BYTES)
+    }
+
+    fn new(limit: u64, ratio_free_bytes: u64) -> Self {
+        let (held, refused) = (AtomicU64::new(0), Mutex::new(None));
+        Self { shared: Arc::new(Shared { limit, ratio_free_bytes, held, refused }) }
+    }
+
+    /// Sets memory aside until the result is dropped.
+    pub(super) fn hold(&self, bytes: u64) -> Result<Held, OverBudget> {
+        let mut held = Held { budget: Some(self.clone()), bytes: 0 };
+        held.grow(bytes)?;
+        Ok(held)
+    }
+
+    /// The refusal since this was last asked.
+    pub(super) fn take_refusal(&self) -> Option<OverBudget> {
+        self.shared.refused.lock().expect("nobody panics while holding it").take()
+    }
+
+    /// Reads to the end, or `most` bytes, behind the bytes that are there; `compressed` bytes in
+    /// the file are what they come from. A refusal is in the error: see [`over_budget`].
+    pub(super) fn read_to_end(
+        &self,
+        from: &mut dyn Read,
+        bytes: Vec<u8>,
+        most: u64,
+        compressed: u64,
+    ) -> io::Result<HeldBytes> {
+        let mut held = self.hold(bytes.capacity() as u64)?;
+        let mut bytes = bytes;
+        let begin = bytes.len() as u64;
+        loop {
+            let got = bytes.len() as u64 - begin;
+            self.check_ratio(got, compressed)?;
+            if bytes.len() == bytes.capacity() {
+                let room = (bytes.len() as u64).max(FIRST_BYTES).min(most - got);
+                held.grow(room)?;
+                bytes.reserve_exact(usize::try_from(room).unwrap_or(usize::MAX));
+            }
+            let room = ((bytes.capacity() - bytes.len()) as u64).min(most - got);
+            if (&mut *from).take(room).read_to_end(&mut bytes)? == 0 || room == 0 {
+                return Ok(HeldBytes { bytes, _held: held });
+            }
+        }
+    }
+
+    fn check_ratio(&self, bytes: u64, compressed: u64) -> Result<(), OverBudget> {
+        let may_be = bytes <= self.shared.ratio_free_bytes || bytes / RATIO_MAX <= compressed;
+        if may_be { Ok(()) } else { Err(self.refuse(OverBudget::Ratio { compressed, bytes })) }
+    }
+
+    fn refuse(&self, over: OverBudget) -> OverBudget {
+        *self.shared.refused.lock().expect("nobody panics while holding it") = Some(over);
+        over
+    }
+}
+
+/// Why bytes were not read, where that is the budget.
+pub(super) fn over_budget(error: &io::Error) -> Option<OverBudget> {
+    error.get_ref()?.downcast_ref().copied()
+}
+
+/// Memory that is set aside, given back when this is dropped.
+#[derive(Debug, Default)]
+pub(crate) struct Held {
+    budget: Option<MemoryBudget>,
+    bytes: u64,
+}
+
+impl Held {
+    /// Sets more aside.
+    pub(super) fn grow(&mut self, bytes: u64) -> Result<(), OverBudget> {
+        let Some(budget) = &self.budget else { return Ok(()) };
+        let (held, limit) = (&budget.shared.held, budget.shared.limit);
+        let sum = |held: u64| held.checked_add(bytes).filter(|sum| *sum <= limit);
+        match held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, sum) {
+            Ok(_) => {
+                self.bytes += bytes;
+                Ok(())
+            }
+            Err(held) => {
+                let wanted = held.saturating_add(bytes);
+                Err(budget.refuse(OverBudget::Memory { wanted, limit }))
+            }
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let Some(budget) = &self.budget {
+            budget.shared.held.fetch_sub(self.bytes, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Bytes with the memory that is set aside for them.
+#[derive(Debug)]
+pub(super) struct HeldBytes {
+    pub(super) bytes: Vec<u8>,
+    _held: Held,
+}
+
+impl HeldBytes {
+    /// Bytes that memory was set aside for.
+    pub(super) fn new(bytes: Vec<u8>, held: Held) -> Self {
+        Self { bytes, _held: held }
+    }
+
+    /// The bytes and their memory.
+    pub(super) fn split(self) -> (Vec<u8>, Held) {
+        (self.bytes, self._held)
+    }
+}
+
+impl AsRef<[u8]> for HeldBytes {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Endless zeros, as a bomb unfolds to, with a count of those that were asked for.
+    struct Zeros(u64);
+
+    impl Read for Zeros {
+        fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+            to.fill(0);
+            self.0 += to.len() as u64;
+            Ok(to.len())
+        }
+    }
+
+    #[test]
+    fn what_unfolds_without_end_is_stopped_at_the_limit() {
+        let budget = MemoryBudget::new(1 << 20, u64::MAX);
+        let mut zeros = Zeros(0);
+        let read = budget.read_to_end(&mut zeros, Vec::new(), u64::MAX, 10);
+        let over = over_budget(&read.unwrap_err());
+        assert!(matches!(over, Some(OverBudget::Memory { limit: 0x10_0000, .. })), "{over:?}");
+        assert_eq!(budget.take_refusal(), over);
+        assert!(zeros.0 <= 1 << 20, "{} bytes", zeros.0);
+        assert_eq!(budget.shared.held.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn what_grows_by_more_than_data_do_is_stopped_before_the_limit() {
+        let budget = MemoryBudget::new(1 << 30, 100_000);
+        let mut zeros = Zeros(0);
+        let read = budget.read_to_end(&mut zeros, Vec::new(), u64::MAX, 1000);
+        let over = over_budget(&read.unwrap_err());
+        assert!(matches!(over, Some(OverBudget::Ratio { compressed: 1000, .. })), "{over:?}");
+        assert!(zeros.0 <= 4 * RATIO_MAX * 1000, "{} bytes", zeros.0);
+    }
+
+    #[test]
+    fn bytes_are_read_whole_and_their_memory_is_given_back() {
+        let budget = MemoryBudget::new(300_000, 0);
+        for length in [0, 1, 65_536, 65_537, 200_000] {
+            let text = vec![7; length];
+            let read = budget.read_to_end(&mut &text[..], vec![1, 2], u64::MAX, 200_000).unwrap();
+            assert_eq!((&read.bytes[..2], &read.bytes[2..]), (&[1, 2][..], &text[..]));
+            let held = budget.shared.held.load(Ordering::Relaxed);
+            assert!(held >= length as u64, "{held} for {length}");
+        }
+        let first = budget.read_to_end(&mut Zeros(0), Vec::new(), 10, 1).unwrap();
+        assert_eq!(first.bytes.len(), 10);
+        assert!(budget.hold(300_000).is_err());
+        drop(first);
+        let all = budget.hold(300_000).unwrap();
+        assert!(matches!(budget.hold(1), Err(OverBudget::Memory { wanted: 300_001, .. })));
+        drop(all);
+        assert_eq!(budget.shared.held.load(Ordering::Relaxed), 0);
+    }
+}
