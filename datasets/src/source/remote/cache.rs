@@ -1,14 +1,17 @@
 //! The folder that objects are held in, which goes when its process goes.
 //!
-//! It is `remote-PID-N` in the cache folder, beside a file `remote-PID-N.lock` that is locked for
-//! as long as the process lives. What nobody has locked is what a killed process left, and the
-//! next one removes it.
+//! It is `remote-PID-RANDOM` in the cache folder, beside a file of that name with `.lock` that is
+//! locked for as long as the process lives. What nobody has locked is what a killed process left,
+//! and the next one removes it. Only the user can read what is held, and no link is followed.
 
 use super::RemoteError;
-use rustix::fs::{FlockOperation, Timespec, Timestamps, flock};
-use std::fs::{File, Permissions};
+use rustix::fs::{FlockOperation, OFlags, Timespec, Timestamps, flock};
+use rustix::process::geteuid;
+use std::collections::hash_map::RandomState;
+use std::fs::{DirBuilder, File, OpenOptions, Permissions};
+use std::hash::{BuildHasher, Hasher};
 use std::io;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// How folders are called.
@@ -30,24 +33,46 @@ pub(super) struct Folder {
 impl Folder {
     /// Makes one in the cache folder, and removes what killed processes left there.
     pub(super) fn create(cache: Option<&Path>) -> Result<Self, RemoteError> {
-        let cache = match cache {
-            Some(cache) => cache.to_path_buf(),
-            None => default_cache(|name| std::env::var_os(name).map(PathBuf::from)),
-        };
+        match cache {
+            Some(cache) => Self::create_in(cache, Whose::Named),
+            None => {
+                let cache = default_cache(|name| std::env::var_os(name).map(PathBuf::from));
+                Self::create_in(&cache.ok_or(RemoteError::NoCache)?, Whose::Ours)
+            }
+        }
+    }
+
+    fn create_in(cache: &Path, whose: Whose) -> Result<Self, RemoteError> {
         let failed = |error: io::Error| RemoteError::Cache {
-            path: cache.clone(),
+            path: cache.to_path_buf(),
             problem: error.to_string(),
         };
-        std::fs::create_dir_all(&cache).map_err(failed)?;
+        private_folders().recursive(true).create(cache).map_err(failed)?;
         let cache = cache.canonicalize().map_err(failed)?;
+        let folder = OpenOptions::new()
+            .read(true)
+            .custom_flags((OFlags::NOFOLLOW | OFlags::DIRECTORY).bits().cast_signed())
+            .open(&cache)
+            .map_err(failed)?;
+        let metadata = folder.metadata().map_err(failed)?;
+        let user = geteuid().as_raw();
+        match whose.judge(metadata.uid(), metadata.mode(), user) {
+            Ok(Judged::Private) => {}
+            Ok(Judged::ToTighten) => {
+                folder.set_permissions(Permissions::from_mode(0o700)).map_err(failed)?;
+            }
+            Err(problem) => return Err(RemoteError::NotPrivate { path: cache, problem }),
+        }
         clean(&cache);
-        for number in 0..NAMES_MAX {
-            let name = format!("{PREFIX}{}-{number}", std::process::id());
+        for _ in 0..NAMES_MAX {
+            // Nobody can prepare something of a name that nobody knows.
+            let random = RandomState::new().build_hasher().finish();
+            let name = format!("{PREFIX}{}-{random:016x}", std::process::id());
             let (path, lock_path) = (cache.join(&name), cache.join(format!("{name}{LOCK}")));
             let Some(lock) = lock(&lock_path).map_err(failed)? else { continue };
-            std::fs::create_dir(&path).map_err(failed)?;
+            private_folders().create(&path).map_err(failed)?;
             for inner in ["files", "incoming"] {
-                std::fs::create_dir(path.join(inner)).map_err(failed)?;
+                private_folders().create(path.join(inner)).map_err(failed)?;
             }
             return Ok(Self { path, lock_path, _lock: lock });
         }
@@ -73,16 +98,71 @@ impl Drop for Folder {
     }
 }
 
-/// The cache folder of the user.
-fn default_cache(variable: impl Fn(&str) -> Option<PathBuf>) -> PathBuf {
+/// Whose a cache folder is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Whose {
+    /// The program's own, in the user's cache.
+    Ours,
+    /// One that the user named, with anything in it.
+    Named,
+}
+
+/// What is found of the owner and mode of a cache folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Judged {
+    /// Nobody else can put something in the place of what lies in it.
+    Private,
+    /// So, once its mode is 0700.
+    ToTighten,
+}
+
+impl Whose {
+    /// Whether objects may be held below such a folder, in a folder that only `user` opens.
+    fn judge(self, owner: u32, mode: u32, user: u32) -> Result<Judged, &'static str> {
+        let is_writable = mode & 0o022 != 0;
+        let is_sticky = mode & 0o1000 != 0;
+        match self {
+            _ if owner != user && owner != 0 => Err("it belongs to another user"),
+            Self::Ours if owner != user => Err("it belongs to another user"),
+            Self::Ours if mode & 0o077 != 0 => Ok(Judged::ToTighten),
+            Self::Named if is_writable && !is_sticky => {
+                Err("others may write to it and rename what is in it (chmod go-w)")
+            }
+            _ => Ok(Judged::Private),
+        }
+    }
+}
+
+/// The cache folder of the user, where there is one.
+fn default_cache(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
     let absolute = |name| variable(name).filter(|path| path.is_absolute());
     let cache = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")));
-    cache.unwrap_or_else(std::env::temp_dir).join("meetpoint")
+    cache.map(|cache| cache.join("meetpoint"))
 }
+
+fn private_folders() -> DirBuilder {
+    let mut builder = DirBuilder::new();
+    builder.mode(0o700);
+    builder
+}
+
+/// Makes a file, or empties it, that only the user reads and that is no link.
+pub(super) fn create_private(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .custom_flags(NO_LINK.bits().cast_signed())
+        .open(path)
+}
+
+/// Opens what is no link, without waiting for the other end of a pipe.
+const NO_LINK: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK);
 
 /// Takes a lock by name; `None` where somebody has it.
 fn lock(path: &Path) -> io::Result<Option<File>> {
-    let file = File::create(path)?;
+    let file = create_private(path)?;
     if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
         return Ok(None);
     }
@@ -104,7 +184,14 @@ fn clean(cache: &Path) {
         else {
             continue;
         };
-        let Ok(file) = File::open(entry.path()) else { continue };
+        let flags = NO_LINK.bits().cast_signed();
+        let opened = OpenOptions::new().read(true).custom_flags(flags).open(entry.path());
+        // Where others may write too, they may have prepared something of such a name.
+        let is_ours = |file: &File| {
+            let metadata = file.metadata();
+            metadata.is_ok_and(|there| there.is_file() && there.uid() == geteuid().as_raw())
+        };
+        let Some(file) = opened.ok().filter(is_ours) else { continue };
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
             // Another process may be at the same; what stays is for the next.
             let _ = std::fs::remove_dir_all(cache.join(folder));
@@ -121,7 +208,7 @@ pub(super) fn placeholder(
     bytes: u64,
     modified: (i64, u32),
 ) -> io::Result<()> {
-    let file = File::create(incoming)?;
+    let file = create_private(incoming)?;
     file.set_len(bytes)?;
     file.set_permissions(Permissions::from_mode(0o000))?;
     put(&file, incoming, to, modified)
@@ -158,8 +245,62 @@ mod tests {
     #[test]
     fn the_cache_is_where_the_user_has_it() {
         let home = |name: &str| (name == "HOME").then(|| PathBuf::from("/home/u"));
-        assert_eq!(default_cache(home), Path::new("/home/u/.cache/meetpoint"));
+        assert_eq!(default_cache(home).unwrap(), Path::new("/home/u/.cache/meetpoint"));
         let set = |name: &str| (name == "XDG_CACHE_HOME").then(|| PathBuf::from("/fast"));
-        assert_eq!(default_cache(set), Path::new("/fast/meetpoint"));
+        assert_eq!(default_cache(set).unwrap(), Path::new("/fast/meetpoint"));
+        assert_eq!(default_cache(|_| None), None);
+        assert_eq!(default_cache(|_| Some(PathBuf::from("relative"))), None);
+    }
+
+    fn mode(path: &Path) -> u32 {
+        path.symlink_metadata().unwrap().mode() & 0o7777
+    }
+
+    #[test]
+    fn only_the_user_reads_what_is_held() {
+        let home = tempfile::tempdir().unwrap();
+        let cache = home.path().join(".cache/meetpoint");
+        let folder = Folder::create_in(&cache, Whose::Ours).unwrap();
+        for path in [&cache, &folder.path, &folder.files(), &folder.incoming()] {
+            assert_eq!(mode(path), 0o700, "{}", path.display());
+        }
+        let object = folder.incoming().join("0");
+        create_private(&object).unwrap();
+        assert_eq!((mode(&object), mode(&folder.lock_path)), (0o600, 0o600));
+        std::fs::set_permissions(&cache, Permissions::from_mode(0o755)).unwrap();
+        let _other = Folder::create_in(&cache, Whose::Ours).unwrap();
+        assert_eq!(mode(&cache), 0o700);
+    }
+
+    #[test]
+    fn a_cache_that_others_can_change_is_refused() {
+        let (user, other, root) = (1000, 1001, 0);
+        assert_eq!(Whose::Ours.judge(user, 0o40700, user), Ok(Judged::Private));
+        assert_eq!(Whose::Ours.judge(user, 0o40777, user), Ok(Judged::ToTighten));
+        assert!(Whose::Ours.judge(other, 0o40700, user).is_err());
+        assert!(Whose::Ours.judge(root, 0o41777, user).is_err());
+        assert_eq!(Whose::Named.judge(user, 0o40755, user), Ok(Judged::Private));
+        assert_eq!(Whose::Named.judge(root, 0o41777, user), Ok(Judged::Private));
+        assert!(Whose::Named.judge(other, 0o40755, user).is_err());
+        assert!(Whose::Named.judge(user, 0o40775, user).is_err());
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::set_permissions(folder.path(), Permissions::from_mode(0o777)).unwrap();
+        let refused = Folder::create(Some(folder.path()));
+        assert!(matches!(refused, Err(RemoteError::NotPrivate { .. })), "{refused:?}");
+    }
+
+    #[test]
+    fn prepared_links_are_not_followed() {
+        let cache = tempfile::tempdir().unwrap();
+        let precious = cache.path().join("precious");
+        std::fs::write(&precious, "x").unwrap();
+        for name in ["remote-1-0.lock", "remote-1-0"] {
+            std::os::unix::fs::symlink(&precious, cache.path().join(name)).unwrap();
+        }
+        assert!(lock(&cache.path().join("remote-1-0.lock")).is_err());
+        assert!(create_private(&cache.path().join("remote-1-0")).is_err());
+        drop(Folder::create(Some(cache.path())).unwrap());
+        assert_eq!(std::fs::read(&precious).unwrap(), b"x");
+        assert_eq!(std::fs::read_dir(cache.path()).unwrap().count(), 3);
     }
 }

@@ -1,5 +1,6 @@
 //! Fetches one object into a file: whole, of the object that was listed, or not at all.
 
+use super::cache::create_private;
 use super::listing::{Object, modified, tag};
 use super::store::{Store, refused};
 use super::{RemoteError, Watch};
@@ -46,7 +47,7 @@ pub(super) async fn download(
         path: to.to_path_buf(),
         problem: error.to_string(),
     };
-    let mut file = File::create(to).map_err(failed)?;
+    let mut file = create_private(to).map_err(failed)?;
     let (mut got, mut furthest) = (0, 0);
     let mut tag = wanted.tag.map(str::to_owned);
     let mut attempts = 0;

@@ -87,6 +87,23 @@ pub enum RemoteError {
         /// Why.
         problem: String,
     },
+    /// A cache folder in which others could read or replace objects.
+    #[error(
+        "{} is not used to hold objects: {problem}; name another folder with --cache",
+        path.display()
+    )]
+    NotPrivate {
+        /// The folder.
+        path: PathBuf,
+        /// Why not.
+        problem: &'static str,
+    },
+    /// The user has no cache folder.
+    #[error(
+        "there is no folder to hold objects in, since neither XDG_CACHE_HOME nor HOME names one; \
+         name one with --cache"
+    )]
+    NoCache,
     /// Stopped on request.
     #[error("interrupted")]
     Interrupted,
