@@ -108,6 +108,25 @@ fn samples_come_whole_and_in_the_order_asked_for_at_any_depth() {
 }
 
 #[test]
+fn a_part_that_is_gone_or_became_a_pipe_after_opening_is_an_error_and_no_wait() {
+    let (folder, dataset) = dataset();
+    let open = || SampleReader::new(Arc::clone(&dataset), engine(1), OnDamage::Fail).map(|_| ());
+    let part = folder.path().join(part_name(1));
+    std::fs::remove_file(&part).unwrap();
+    for kind in [std::io::ErrorKind::NotFound, std::io::ErrorKind::InvalidInput] {
+        match open() {
+            Err(Error::Storage(StorageError::Open { path, source })) => {
+                assert_eq!((path.file_name(), source.kind()), (part.file_name(), kind));
+            }
+            other => panic!("{other:?}"),
+        }
+        if kind == std::io::ErrorKind::NotFound {
+            rustix::fs::mkfifoat(rustix::fs::CWD, &part, rustix::fs::Mode::RUSR).unwrap();
+        }
+    }
+}
+
+#[test]
 fn what_lies_side_by_side_is_read_at_once() {
     let (_folder, dataset) = dataset();
     let bytes = dataset.manifest().image_bytes;

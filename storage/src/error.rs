@@ -1,13 +1,24 @@
 //! What can go wrong with a file.
 
+use rustix::io::Errno;
 use std::path::{Path, PathBuf};
+
+/// What to do about a file that does not open.
+fn remedy_of_open(source: &std::io::Error) -> &'static str {
+    match Errno::from_io_error(source) {
+        Some(Errno::MFILE) => "raise the limit of open files (ulimit -n)",
+        Some(Errno::NFILE) => "raise the machine's limit of open files (sysctl fs.file-max)",
+        Some(Errno::ACCESS | Errno::PERM) => "make it readable for this user",
+        _ => "restore it",
+    }
+}
 
 /// A failed operation.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A file that does not open.
-    #[error("failed to open {}: {source}", path.display())]
+    #[error("failed to open {}: {source}; {}", path.display(), remedy_of_open(source))]
     Open {
         /// File.
         path: PathBuf,
@@ -95,5 +106,17 @@ impl Error {
             | Self::ShortRead { path, .. } => Some(path),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_does_not_open_for_want_of_descriptors_names_their_limit() {
+        let remedy = |errno: Errno| remedy_of_open(&errno.into());
+        assert!(remedy(Errno::MFILE).contains("ulimit -n"));
+        assert_ne!(remedy(Errno::NOENT), remedy(Errno::MFILE));
     }
 }

@@ -1,6 +1,7 @@
 //! Plain random access to a fixed set of files: footers and tables, not samples.
 
 use crate::Error;
+use crate::open::irregular;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
@@ -90,7 +91,6 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
 fn open_measured(path: &Path) -> io::Result<(File, u64)> {
     // Without waiting, even for the other end of a pipe. Regular files know no such thing.
     let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
-    let irregular = || io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
     match OpenOptions::new().read(true).custom_flags(flags).open(path) {
         Ok(file) => {
             let metadata = file.metadata()?;

@@ -1,9 +1,10 @@
 //! Opens files for the engines: directly where the file system takes it, with which alignment.
 
 use crate::{Access, BLOCK_BYTES, Error, FileId};
-use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, StatxFlags};
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -64,24 +65,37 @@ impl<B> FileTable<B> {
 }
 
 impl Opened<File> {
-    /// Opens a file by name, with O_DIRECT where the file system takes it.
+    /// Opens a file by name, with O_DIRECT where the file system takes it. Anything but a regular
+    /// file or a block device is refused: a pipe could block for ever.
     pub(crate) fn open(path: &Path, access: Access) -> Result<Self, Error> {
         let mode = match access {
             Access::Read => OFlags::RDONLY,
             Access::ReadWrite => OFlags::RDWR,
         };
-        let failed = |source| Error::Open { path: path.to_path_buf(), source };
-        match open_direct(path, mode) {
-            Ok(Some((body, alignment))) => {
-                Ok(Self { path: path.to_path_buf(), alignment: Some(alignment), body })
+        let open = || -> std::io::Result<Self> {
+            // Without waiting, even for the other end of a pipe.
+            let mode = mode | OFlags::NONBLOCK;
+            let (body, alignment) = match open_direct(path, mode)? {
+                Some((body, alignment)) => (body, Some(alignment)),
+                None => {
+                    let fd = rustix::fs::open(path, mode | OFlags::CLOEXEC, Mode::empty())?;
+                    (File::from(fd), None)
+                }
+            };
+            if !is_seekable(&body) {
+                return Err(irregular());
             }
-            Ok(None) => {
-                let fd = rustix::fs::open(path, mode | OFlags::CLOEXEC, Mode::empty())
-                    .map_err(|error| failed(error.into()))?;
-                Ok(Self { path: path.to_path_buf(), alignment: None, body: File::from(fd) })
-            }
-            Err(error) => Err(failed(error)),
-        }
+            // Reads may wait again, or io_uring would give up.
+            let flags = rustix::fs::fcntl_getfl(&body)?;
+            rustix::fs::fcntl_setfl(&body, flags.difference(OFlags::NONBLOCK))?;
+            Ok(Self { path: path.to_path_buf(), alignment, body })
+        };
+        open().map_err(|source| {
+            // Sockets do not open at all.
+            let is_socket = path.metadata().is_ok_and(|found| found.file_type().is_socket());
+            let source = if is_socket { irregular() } else { source };
+            Error::Open { path: path.to_path_buf(), source }
+        })
     }
 
     /// Takes over an open file. One without O_DIRECT is opened again with it where that works:
@@ -95,11 +109,7 @@ impl Opened<File> {
             return Ok(Self { path, alignment: Some(alignment), body: file });
         }
         let again = format!("/proc/self/fd/{}", file.as_raw_fd());
-        let seekable = rustix::fs::fstat(&file).is_ok_and(|stat| {
-            let kind = rustix::fs::FileType::from_raw_mode(stat.st_mode);
-            kind.is_file() || kind.is_block_device()
-        });
-        if seekable
+        if is_seekable(&file)
             && let Ok(Some((body, alignment))) =
                 open_direct(Path::new(&again), flags & OFlags::RWMODE)
         {
@@ -114,11 +124,24 @@ impl Opened<File> {
     }
 }
 
+/// Whether a file is a regular one or a block device.
+fn is_seekable(file: &File) -> bool {
+    rustix::fs::fstat(file).is_ok_and(|stat| {
+        let kind = FileType::from_raw_mode(stat.st_mode);
+        kind.is_file() || kind.is_block_device()
+    })
+}
+
+/// Why something that is not a file is not opened.
+pub(crate) fn irregular() -> std::io::Error {
+    std::io::Error::new(std::io::ErrorKind::InvalidInput, "not a regular file")
+}
+
 /// Length of a file, or of the device behind it, in bytes.
 pub(crate) fn file_bytes(file: &File, path: &Path) -> Result<u64, Error> {
     let length = || {
         let metadata = file.metadata()?;
-        if std::os::unix::fs::FileTypeExt::is_block_device(&metadata.file_type()) {
+        if metadata.file_type().is_block_device() {
             return Ok(rustix::fs::seek(file, rustix::fs::SeekFrom::End(0))?);
         }
         Ok(metadata.len())

@@ -33,7 +33,8 @@ fn enospc_from_the_kernel_surfaces_with_the_path() {
             return;
         }
         let mut engine = subject.engine(2);
-        let file = engine.open(Path::new("/dev/full"), Access::ReadWrite).unwrap();
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let file = engine.adopt(full, "/dev/full").unwrap();
         let error = write(&mut *engine, file, 0, &[1; 4096]).unwrap_err();
         assert!(error.to_string().contains("/dev/full"), "{error}");
         let Error::Io { source, .. } = error else { panic!("{}: {error}", subject.name) };

@@ -1,7 +1,8 @@
 //! Reads: any range of any file, whole or an error.
 
-use crate::harness::{LONG, drain, each, open, pattern, read, request, submit};
+use crate::harness::{LONG, drain, each, each_alone, open, pattern, read, request, submit};
 use meetpoint_storage::{Access, Error, RequestKind};
+use std::path::Path;
 
 /// No multiple of a block.
 const LENGTH: usize = 3 * 4096 + 1234;
@@ -119,6 +120,27 @@ fn a_file_that_is_not_there_is_named() {
         let error = subject.engine(1).open(&path, Access::Read).unwrap_err();
         let Error::Open { path: named, source } = error else { panic!("{error}") };
         assert_eq!((named, source.kind()), (path, std::io::ErrorKind::NotFound));
+    });
+}
+
+#[test]
+fn what_is_not_a_file_is_refused_at_once() {
+    each_alone(|subject| {
+        if !subject.is_on_disk() {
+            return;
+        }
+        let folder = subject.put("part", &[]).parent().unwrap().to_path_buf();
+        let special = tempfile::tempdir_in(&folder).unwrap();
+        let (pipe, socket) = (special.path().join("pipe"), special.path().join("socket"));
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, mode).unwrap();
+        let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        let mut engine = subject.engine(1);
+        for path in [&*pipe, &*socket, special.path(), Path::new("/dev/zero")] {
+            let error = engine.open(path, Access::Read).unwrap_err();
+            let Error::Open { path: named, source } = error else { panic!("{error}") };
+            assert_eq!((&*named, source.kind()), (path, std::io::ErrorKind::InvalidInput));
+        }
     });
 }
 
