@@ -4,7 +4,8 @@
 //! completion, so nobody touches memory that the kernel is writing to. In reading order:
 //! [`buffer`], [`engine`] (the contract), [`uring`], [`threads`], [`memory`], the decorators
 //! [`slow`] and [`faulty`], [`choose`] (which engine this machine gets, and why), [`probe`]
-//! (what it offers), [`files`] (plain random access for metadata).
+//! (what it offers), [`files`] (plain random access for metadata), [`MemoryLimit`] (how much memory
+//! this process may use), [`LocalSocket`] (how processes of one user meet).
 
 mod arena;
 mod block;
@@ -14,7 +15,9 @@ pub mod engine;
 mod error;
 pub mod faulty;
 pub mod files;
+mod local_socket;
 pub mod memory;
+mod memory_limit;
 mod open;
 pub mod probe;
 mod random;
@@ -31,3 +34,5 @@ pub use engine::{
     Access, Completion, Counters, DEPTH_MAX, Engine, FileId, Limits, Refused, Request, RequestKind,
 };
 pub use error::Error;
+pub use local_socket::{LocalSocket, SOCKET_PATH_BYTES_MAX, SocketError, trusted_peer};
+pub use memory_limit::MemoryLimit;

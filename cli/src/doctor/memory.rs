@@ -2,6 +2,33 @@
 
 use super::{Finding, Probes, System};
 use crate::surface::units;
+use meetpoint_storage::MemoryLimit;
+
+/// Memory below which the defaults of a loader with a device, and decoding, hardly fit.
+const MEMORY_WANTED: u64 = 1 << 30;
+
+/// Memory that this process may use: the machine's, or what its control group allows.
+pub(super) fn limit(system: &System) -> Finding {
+    let MemoryLimit { bytes, available_bytes, file } = MemoryLimit::below(&system.path(""));
+    let topic = "memory limit";
+    let available = units::bytes(available_bytes);
+    let used = "budgets up to that; more is refused before anything is started";
+    match file {
+        None => {
+            let found = format!("{} of the machine, {available} available", units::bytes(bytes));
+            Finding::ready(topic, found, used)
+        }
+        Some(file) => {
+            let file = file.display();
+            let found = format!("{} ({file}), {available} available", units::bytes(bytes));
+            match bytes < MEMORY_WANTED {
+                true => Finding::limited(topic, found, used)
+                    .remedy("raise it (docker: --memory, systemd: MemoryMax=)"),
+                false => Finding::ready(topic, found, used),
+            }
+        }
+    }
+}
 
 /// Locked memory below which registering the buffers of a few workers is likely to be refused.
 const MEMLOCK_WANTED: u64 = 64 << 20;
@@ -56,7 +83,7 @@ pub(super) fn memlock(system: &System, probes: &Probes) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use super::{huge_pages, memlock};
+    use super::{huge_pages, limit, memlock};
     use crate::doctor::system::made_up;
     use crate::doctor::{Probes, State};
 
@@ -76,6 +103,26 @@ mod tests {
             assert_eq!(finding.state, state, "{bits}");
             assert_eq!(finding.remedy.is_some(), state == State::Limited);
         }
+    }
+
+    #[test]
+    fn the_limit_of_a_container_is_listed_and_a_small_one_has_a_remedy() {
+        let mounts = "35 24 0:30 / /sys/fs/cgroup rw - cgroup2 cgroup rw\n";
+        for (bytes, state) in [(300_u64 << 20, State::Limited), (8 << 30, State::Ready)] {
+            let bytes = bytes.to_string();
+            let meminfo = "MemTotal: 16777216 kB\nMemAvailable: 8388608 kB\n";
+            let (_folder, system) = made_up(&[
+                ("proc/meminfo", meminfo),
+                ("proc/self/cgroup", "0::/\n"),
+                ("proc/self/mountinfo", mounts),
+                ("sys/fs/cgroup/memory.max", &bytes),
+            ]);
+            let finding = limit(&system);
+            assert_eq!(finding.state, state);
+            assert!(finding.found.contains("/sys/fs/cgroup/memory.max"));
+        }
+        let (_folder, system) = made_up(&[]);
+        assert_eq!(limit(&system).state, State::Ready);
     }
 
     #[test]

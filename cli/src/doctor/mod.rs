@@ -67,6 +67,7 @@ pub(crate) fn examine(system: &System, probes: &Probes) -> Vec<Finding> {
         processor::cores(system, probes),
         processor::instruction_set(),
         processor::cgroup(system),
+        memory::limit(system),
         memory::huge_pages(system),
         memory::memlock(system, probes),
         storage::io_uring(system, probes),

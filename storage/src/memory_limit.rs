@@ -1,0 +1,306 @@
+//! How much memory this process may use: the machine's, or less where a control group says so.
+
+use std::path::{Component, Path, PathBuf};
+
+/// The memory that this process may use, and what sets the limit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemoryLimit {
+    /// Most bytes that it may use.
+    pub bytes: u64,
+    /// Bytes that can still be allocated, what the kernel can reclaim from caches included.
+    pub available_bytes: u64,
+    /// The file of the control group that sets `bytes`; `None` where the machine's memory does.
+    pub file: Option<PathBuf>,
+}
+
+impl MemoryLimit {
+    /// The limit of this process now. Reads a few small files; others in the group use memory too,
+    /// so [`MemoryLimit::available_bytes`] is out of date as soon as it is known.
+    pub fn of_this_process() -> Self {
+        Self::below(Path::new("/"))
+    }
+
+    /// The same of the machine whose `proc` and `sys` are in `root`. What does not read or parse
+    /// sets no limit.
+    pub fn below(root: &Path) -> Self {
+        let read = |path: &Path| {
+            let below = path.strip_prefix("/").unwrap_or(path);
+            std::fs::read_to_string(root.join(below)).ok()
+        };
+        find(read, machine_bytes())
+    }
+}
+
+/// All memory of the machine.
+fn machine_bytes() -> u64 {
+    let info = rustix::system::sysinfo();
+    info.totalram.saturating_mul(u64::from(info.mem_unit))
+}
+
+/// The tightest of all limits, from what `read` makes of absolute paths.
+fn find(read: impl Fn(&Path) -> Option<String>, machine_bytes: u64) -> MemoryLimit {
+    let (total, available) = read(Path::new("/proc/meminfo"))
+        .and_then(|text| machine(&text))
+        .unwrap_or((machine_bytes, machine_bytes));
+    let mut limit = MemoryLimit { bytes: total, available_bytes: available, file: None };
+    let membership = read(Path::new("/proc/self/cgroup")).unwrap_or_default();
+    let mounts = read(Path::new("/proc/self/mountinfo")).unwrap_or_default();
+    for hierarchy in hierarchies(&membership, &mounts) {
+        for folder in hierarchy.groups() {
+            let mut used = None;
+            for name in hierarchy.version.limits() {
+                let file = folder.join(name);
+                let Some(bytes) = read(&file).and_then(|text| number(&text)) else { continue };
+                let used = *used.get_or_insert_with(|| used_bytes(&read, &folder, &hierarchy));
+                limit.available_bytes = limit.available_bytes.min(bytes.saturating_sub(used));
+                if bytes < limit.bytes {
+                    limit.bytes = bytes;
+                    limit.file = Some(file);
+                }
+            }
+        }
+    }
+    limit
+}
+
+/// Total and available bytes of `/proc/meminfo`; free swap space counts as available.
+fn machine(meminfo: &str) -> Option<(u64, u64)> {
+    let bytes = |name: &str| {
+        let value = meminfo.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+        number(value.trim().strip_suffix("kB")?)?.checked_mul(1024)
+    };
+    let swap = bytes("SwapFree").unwrap_or(0);
+    Some((bytes("MemTotal")?, bytes("MemAvailable")?.saturating_add(swap)))
+}
+
+/// Versions of control groups (cgroups(7)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Version {
+    V1,
+    V2,
+}
+
+impl Version {
+    /// Files that limit the memory of a group. A group above `memory.high` is slowed down until it
+    /// stands still, so that is a limit as well.
+    fn limits(self) -> &'static [&'static str] {
+        match self {
+            Self::V1 => &["memory.limit_in_bytes"],
+            Self::V2 => &["memory.max", "memory.high"],
+        }
+    }
+}
+
+/// The control groups of this process in a mounted hierarchy.
+#[derive(Debug, PartialEq, Eq)]
+struct Hierarchy {
+    version: Version,
+    /// Where it is mounted.
+    mount: PathBuf,
+    /// The group of this process, relative to `mount`.
+    group: PathBuf,
+}
+
+impl Hierarchy {
+    /// Folders of the group and of those above it.
+    fn groups(&self) -> impl Iterator<Item = PathBuf> + '_ {
+        self.group.ancestors().map(|group| self.mount.join(group))
+    }
+}
+
+/// The hierarchies that limit memory, by `/proc/self/cgroup` and `/proc/self/mountinfo`.
+fn hierarchies(membership: &str, mounts: &str) -> Vec<Hierarchy> {
+    let mut found = Vec::new();
+    for line in mounts.lines() {
+        // "36 35 98:0 /root /mount options optional... - type source options" (proc(5)).
+        let Some((before, after)) = line.split_once(" - ") else { continue };
+        let mut after = after.split(' ');
+        let (Some(kind), options) = (after.next(), after.nth(1).unwrap_or_default()) else {
+            continue;
+        };
+        let version = match kind {
+            "cgroup2" => Version::V2,
+            "cgroup" if options.split(',').any(|option| option == "memory") => Version::V1,
+            _ => continue,
+        };
+        let mut before = before.split(' ').skip(3);
+        let (Some(root), Some(mount)) = (before.next(), before.next()) else { continue };
+        let member = membership.lines().find_map(|line| {
+            let (number, rest) = line.split_once(':')?;
+            let (controllers, path) = rest.split_once(':')?;
+            let is_it = match version {
+                Version::V2 => number == "0" && controllers.is_empty(),
+                Version::V1 => controllers.split(',').any(|controller| controller == "memory"),
+            };
+            is_it.then_some(path)
+        });
+        let Some(member) = member else { continue };
+        // In a container the mount shows a part of the hierarchy. A group outside of that part is
+        // not visible, but the limit of the container itself is.
+        let group = Path::new(member).strip_prefix(root).unwrap_or(Path::new(""));
+        let is_inside = group.components().all(|part| matches!(part, Component::Normal(_)));
+        let group = if is_inside { group.to_path_buf() } else { PathBuf::new() };
+        found.push(Hierarchy { version, mount: unescaped(mount).into(), group });
+    }
+    found
+}
+
+/// A path of mountinfo, in which `\040` is a space.
+fn unescaped(path: &str) -> String {
+    path.replace("\\040", " ").replace("\\011", "\t").replace("\\134", "\\")
+}
+
+/// Bytes that a group uses and the kernel cannot reclaim: neither page cache nor caches of its own.
+fn used_bytes(read: impl Fn(&Path) -> Option<String>, folder: &Path, hierarchy: &Hierarchy) -> u64 {
+    let stat = read(&folder.join("memory.stat")).unwrap_or_default();
+    let value = |name: &str| {
+        stat.lines().find_map(|line| number(line.strip_prefix(name)?.strip_prefix(' ')?))
+    };
+    let used = match hierarchy.version {
+        Version::V2 => value("anon").map(|anon| {
+            let kernel = value("kernel").unwrap_or(0);
+            let kernel = kernel.saturating_sub(value("slab_reclaimable").unwrap_or(0));
+            anon.saturating_add(value("shmem").unwrap_or(0)).saturating_add(kernel)
+        }),
+        Version::V1 => {
+            value("total_rss").map(|anon| anon.saturating_add(value("total_shmem").unwrap_or(0)))
+        }
+    };
+    used.unwrap_or(0)
+}
+
+/// A number of bytes; `None` for `max` and anything else.
+fn number(text: &str) -> Option<u64> {
+    text.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    const GIB: u64 = 1 << 30;
+    const MACHINE: (&str, &str) =
+        ("/proc/meminfo", "MemTotal: 8388608 kB\nMemAvailable: 6291456 kB\nSwapFree: 0 kB\n");
+    const V2: (&str, &str) =
+        ("/proc/self/mountinfo", "35 24 0:30 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 c rw\n");
+
+    fn of(files: &[(&str, &str)]) -> MemoryLimit {
+        let files: BTreeMap<&Path, &str> =
+            files.iter().map(|(path, text)| (Path::new(*path), *text)).collect();
+        find(|path| files.get(path).map(|text| (*text).to_owned()), 8 * GIB)
+    }
+
+    fn limit(bytes: u64, available_bytes: u64, file: &str) -> MemoryLimit {
+        let file = (!file.is_empty()).then(|| file.into());
+        MemoryLimit { bytes, available_bytes, file }
+    }
+
+    #[test]
+    fn without_control_groups_the_machine_is_the_limit() {
+        assert_eq!(of(&[]), limit(8 * GIB, 8 * GIB, ""));
+        assert_eq!(of(&[MACHINE]), limit(8 * GIB, 6 * GIB, ""));
+        let files = [MACHINE, V2, ("/proc/self/cgroup", "0::/a\n")];
+        assert_eq!(of(&files), limit(8 * GIB, 6 * GIB, ""));
+        let unlimited = [("/sys/fs/cgroup/a/memory.max", "max\n")];
+        assert_eq!(of(&[&files[..], &unlimited].concat()), limit(8 * GIB, 6 * GIB, ""));
+    }
+
+    #[test]
+    fn the_tightest_limit_on_the_way_up_counts() {
+        let files = [
+            MACHINE,
+            V2,
+            ("/proc/self/cgroup", "1:name=systemd:/x\n0::/a/b\n"),
+            ("/sys/fs/cgroup/a/memory.max", "2147483648\n"),
+            ("/sys/fs/cgroup/a/memory.stat", "anon 1073741824\nfile 900000000\nshmem 4096\n"),
+            ("/sys/fs/cgroup/a/b/memory.max", "4294967296\n"),
+            ("/sys/fs/cgroup/a/b/memory.high", "3221225472\n"),
+        ];
+        let expected = limit(2 * GIB, GIB - 4096, "/sys/fs/cgroup/a/memory.max");
+        assert_eq!(of(&files), expected);
+        let group = ("/sys/fs/cgroup/a/b/memory.high", "1000\n");
+        let expected = limit(1000, 1000, "/sys/fs/cgroup/a/b/memory.high");
+        assert_eq!(of(&[&files[..6], &[group]].concat()), expected);
+    }
+
+    #[test]
+    fn a_group_that_uses_more_than_its_limit_has_nothing_left() {
+        let files = [
+            V2,
+            ("/proc/self/cgroup", "0::/\n"),
+            ("/sys/fs/cgroup/memory.max", "1000"),
+            ("/sys/fs/cgroup/memory.stat", "anon 900\nkernel 300\nslab_reclaimable 100\n"),
+        ];
+        assert_eq!(of(&files), limit(1000, 0, "/sys/fs/cgroup/memory.max"));
+    }
+
+    #[test]
+    fn groups_of_version_1_are_read_inside_a_container_too() {
+        let files = [
+            MACHINE,
+            ("/proc/self/cgroup", "9:cpu,cpuacct:/docker/7\n4:memory:/docker/7/in\n0::/docker/7\n"),
+            (
+                "/proc/self/mountinfo",
+                "30 20 0:25 /docker/7 /sys/fs/cgroup/cpu ro - cgroup cgroup rw,cpu\n\
+                 31 20 0:26 /docker/7 /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n",
+            ),
+            ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "314572800\n"),
+            ("/sys/fs/cgroup/memory/memory.stat", "rss 1\ntotal_rss 4096\ntotal_shmem 4096\n"),
+            ("/sys/fs/cgroup/memory/in/memory.limit_in_bytes", "9223372036854771712\n"),
+        ];
+        let bytes = 300 << 20;
+        let expected = limit(bytes, bytes - 8192, "/sys/fs/cgroup/memory/memory.limit_in_bytes");
+        assert_eq!(of(&files), expected);
+    }
+
+    #[test]
+    fn a_group_outside_of_what_is_mounted_has_the_limit_of_the_mount() {
+        for member in ["0::/../other\n", "0::/elsewhere\n"] {
+            let mounts = "35 24 0:30 /pod /cg\\040x rw - cgroup2 cgroup rw\n";
+            let files = [
+                MACHINE,
+                ("/proc/self/cgroup", member),
+                ("/proc/self/mountinfo", mounts),
+                ("/cg x/memory.max", "4096\n"),
+            ];
+            assert_eq!(of(&files), limit(4096, 4096, "/cg x/memory.max"));
+        }
+    }
+
+    #[test]
+    fn noise_sets_no_limit() {
+        let noise = [
+            ("/proc/meminfo", "MemTotal: much\n"),
+            ("/proc/self/cgroup", "0\n::\n\u{fffd}"),
+            ("/proc/self/mountinfo", " - \n1 2 - cgroup2\n - cgroup x memory"),
+        ];
+        assert_eq!(of(&noise), limit(8 * GIB, 8 * GIB, ""));
+    }
+
+    #[test]
+    fn this_process_has_a_limit_that_is_no_more_than_the_machine() {
+        let found = MemoryLimit::of_this_process();
+        assert!(found.bytes > 0 && found.bytes <= machine_bytes());
+        assert!(found.available_bytes <= found.bytes + swap_bytes());
+    }
+
+    fn swap_bytes() -> u64 {
+        let info = rustix::system::sysinfo();
+        info.totalswap.saturating_mul(u64::from(info.mem_unit))
+    }
+
+    #[test]
+    fn files_are_read_below_a_root() {
+        let root = tempfile::tempdir().unwrap();
+        for (path, text) in
+            [V2, ("/proc/self/cgroup", "0::/"), ("/sys/fs/cgroup/memory.max", "12288")]
+        {
+            let path = root.path().join(path.strip_prefix('/').unwrap());
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        let found = MemoryLimit::below(root.path());
+        assert_eq!(found, limit(12288, 12288, "/sys/fs/cgroup/memory.max"));
+    }
+}
