@@ -7,6 +7,7 @@ use crate::StopHandle;
 use crate::collective::Threads;
 use crate::stop::WAIT_SLICE;
 use meetpoint_scheduler::{Agreement, Proposal};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -14,8 +15,12 @@ use std::time::{Duration, Instant};
 /// How often it looks who came.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(5);
 
-/// How long somebody who came may take to say who he is.
+/// How long a connection may take, from its beginning, to say which rank it is.
 const HELLO_LIMIT: Duration = Duration::from_secs(2);
+
+/// Most connections that have not said yet which rank they are. One more ends the oldest, whose
+/// rank, should it be one, connects again.
+const GREETINGS_MAX: usize = 64;
 
 /// How often a rank is told that others are waited for.
 const WAITS_EVERY: Duration = Duration::from_secs(1);
@@ -115,17 +120,25 @@ fn gather(
     stop: &StopHandle,
 ) -> Result<(), CollectiveError> {
     let begun = Instant::now();
+    let mut greetings = VecDeque::new();
     while came.iter().any(Option::is_none) {
         if stop.is_stopped() {
             return Err(CollectiveError::Interrupted);
         }
-        let accepted = listener.accept().map_err(|error| meeting.place.problem(error))?;
-        if let Some(stream) = accepted {
-            // Whoever does not say what a rank says is a stranger.
-            if let Some((hello, member)) = greet(stream, meeting) {
-                admit(hello, member, meeting, came)?;
+        if greetings.len() == GREETINGS_MAX {
+            greetings.pop_front();
+        }
+        while greetings.len() < GREETINGS_MAX {
+            let accepted = listener.accept().map_err(|error| meeting.place.problem(error))?;
+            let Some(stream) = accepted else { break };
+            greetings.push_back(Greeting::new(stream, Instant::now()));
+        }
+        for greeting in std::mem::take(&mut greetings) {
+            match greeting.hear(meeting, Instant::now()) {
+                Heard::Rank(hello, member) => admit(hello, member, meeting, came)?,
+                Heard::Nothing(greeting) => greetings.push_back(greeting),
+                Heard::Stranger => {}
             }
-            continue;
         }
         if begun.elapsed() >= meeting.limit {
             let missing = (1..).zip(came.iter()).filter(|(_, came)| came.is_none());
@@ -142,22 +155,42 @@ fn gather(
     Ok(())
 }
 
-/// Hears who came.
-fn greet(stream: Stream, meeting: &Meeting) -> Option<(Hello, Member)> {
-    let stream = stream.prepare(WAIT_SLICE).ok()?;
-    let mut incoming = Incoming::default();
-    let begun = Instant::now();
-    let hello = loop {
-        match incoming.receive(&stream).ok()? {
-            Some(Message::Hello(hello)) => break hello,
-            Some(_) => return None,
-            None if begun.elapsed() >= HELLO_LIMIT => return None,
-            None => {}
+/// A connection that has not said yet which rank it is.
+#[derive(Debug)]
+struct Greeting {
+    stream: Stream,
+    incoming: Incoming,
+    deadline: Instant,
+}
+
+/// What a connection has said.
+#[derive(Debug)]
+enum Heard {
+    Rank(Hello, Member),
+    /// Not all of it yet.
+    Nothing(Greeting),
+    /// Nothing that a rank says, or not in time.
+    Stranger,
+}
+
+impl Greeting {
+    fn new(stream: Stream, now: Instant) -> Self {
+        Self { stream, incoming: Incoming::default(), deadline: now + HELLO_LIMIT }
+    }
+
+    /// Reads what is there, without waiting for more.
+    fn hear(mut self, meeting: &Meeting, now: Instant) -> Heard {
+        match self.incoming.receive(&self.stream) {
+            Ok(Some(Message::Hello(hello))) if hello.token.is(&meeting.token) => {
+                let Ok(stream) = self.stream.prepare(WAIT_SLICE) else { return Heard::Stranger };
+                let member = Member { rank: hello.rank, stream, incoming: self.incoming };
+                Heard::Rank(hello, member)
+            }
+            // Some of a message is no reason to wait longer.
+            Ok(None) if now < self.deadline => Heard::Nothing(self),
+            _ => Heard::Stranger,
         }
-    };
-    let is_known = hello.token.is(&meeting.token);
-    let rank = hello.rank;
-    is_known.then_some((hello, Member { rank, stream, incoming }))
+    }
 }
 
 /// Lets a rank in that has something to do here.
@@ -250,5 +283,66 @@ fn say_why(member: &Member, threads: &Threads) {
         // The rank knows which epoch it is in.
         let error = CollectiveError::Left { rank, epoch: 0, why };
         let _ = send(&member.stream, &Message::Failed(error));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collective::processes::{Place, Token};
+    use std::io::Write;
+    use std::os::unix::net::UnixStream;
+
+    fn meeting() -> Meeting {
+        Meeting {
+            place: Place::Unix("ranks".into()),
+            listener: None,
+            token: Token::default(),
+            rank: 0,
+            ranks: 2,
+            job: "job".to_owned(),
+            limit: Duration::from_secs(60),
+        }
+    }
+
+    fn greeting(now: Instant) -> (UnixStream, Greeting) {
+        let (theirs, ours) = UnixStream::pair().unwrap();
+        let ours = Stream::Unix(ours);
+        ours.set_nonblocking().unwrap();
+        (theirs, Greeting::new(ours, now))
+    }
+
+    #[test]
+    fn a_connection_that_says_a_byte_now_and_then_has_no_more_time_than_a_silent_one() {
+        let begun = Instant::now();
+        let (mut theirs, mut greeting) = greeting(begun);
+        let just_before = HELLO_LIMIT - Duration::from_nanos(1);
+        for after in [Duration::ZERO, HELLO_LIMIT / 2, just_before] {
+            theirs.write_all(&[1]).unwrap();
+            greeting = match greeting.hear(&meeting(), begun + after) {
+                Heard::Nothing(greeting) => greeting,
+                other => panic!("{other:?}"),
+            };
+        }
+        theirs.write_all(&[1]).unwrap();
+        assert!(matches!(greeting.hear(&meeting(), begun + HELLO_LIMIT), Heard::Stranger));
+    }
+
+    #[test]
+    fn a_rank_is_heard_once_all_of_its_words_are_there() {
+        let begun = Instant::now();
+        let (mut theirs, greeting) = greeting(begun);
+        let mut words = Vec::new();
+        let token = Token::default();
+        let hello = Hello { version: VERSION, rank: 1, ranks: 2, token, job: "job".to_owned() };
+        send(&mut words, &Message::Hello(hello.clone())).unwrap();
+        let (first, last) = words.split_at(words.len() - 1);
+        theirs.write_all(first).unwrap();
+        let Heard::Nothing(greeting) = greeting.hear(&meeting(), begun) else { panic!() };
+        theirs.write_all(last).unwrap();
+        match greeting.hear(&meeting(), begun) {
+            Heard::Rank(heard, member) => assert_eq!((heard, member.rank), (hello, 1)),
+            other => panic!("{other:?}"),
+        }
     }
 }

@@ -2,11 +2,10 @@
 
 use super::stream::Stream;
 use super::{CollectiveError, Place};
-use rustix::fs::Mode;
+use meetpoint_storage::{LocalSocket, trusted_peer};
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::PathBuf;
+use std::os::unix::net::UnixStream;
 
 /// A listening socket of rank 0.
 #[derive(Debug)]
@@ -16,47 +15,54 @@ pub struct Listener {
 
 #[derive(Debug)]
 enum Socket {
-    Unix(UnixListener, PathBuf),
+    Unix(LocalSocket),
     Tcp(TcpListener),
 }
 
 impl Listener {
     /// Begins to listen. TCP takes port 0 for any that is free.
     pub fn bind(place: &Place) -> Result<Self, CollectiveError> {
-        let socket = match place {
-            Place::Unix(path) => bind_unix(path).map(|it| Socket::Unix(it, path.clone())),
-            Place::Tcp(address) => TcpListener::bind(address).map(Socket::Tcp),
-        };
-        let socket = socket.map_err(|error| {
+        let failed = |error: &dyn std::fmt::Display| {
             place.problem(format_args!("rank 0 cannot listen there: {error}; give another place"))
-        })?;
-        let listener = Self { socket };
-        let set = match &listener.socket {
-            Socket::Unix(socket, _) => socket.set_nonblocking(true),
-            Socket::Tcp(socket) => socket.set_nonblocking(true),
         };
-        set.map_err(|error| place.problem(error))?;
-        Ok(listener)
+        let socket = match place {
+            Place::Unix(path) => {
+                Socket::Unix(LocalSocket::bind(path).map_err(|error| failed(&error))?)
+            }
+            Place::Tcp(address) => {
+                let socket = TcpListener::bind(address).map_err(|error| failed(&error))?;
+                socket.set_nonblocking(true).map_err(|error| place.problem(error))?;
+                Socket::Tcp(socket)
+            }
+        };
+        Ok(Self { socket })
     }
 
     /// The port of TCP.
     pub fn port(&self) -> Option<u16> {
         match &self.socket {
-            Socket::Unix(..) => None,
+            Socket::Unix(_) => None,
             Socket::Tcp(socket) => {
                 socket.local_addr().ok().map(|address: SocketAddr| address.port())
             }
         }
     }
 
-    /// Somebody who came; `None` when nobody did.
+    /// Somebody who came, on a connection whose reads do not wait; `None` when nobody did. A
+    /// process of another user that got hold of a Unix socket is nobody.
     pub(super) fn accept(&self) -> io::Result<Option<Stream>> {
         let accepted = match &self.socket {
-            Socket::Unix(socket, _) => socket.accept().map(|(stream, _)| Stream::Unix(stream)),
+            Socket::Unix(socket) => {
+                socket.listener().accept().map(|(stream, _)| Stream::Unix(stream))
+            }
             Socket::Tcp(socket) => socket.accept().map(|(stream, _)| Stream::Tcp(stream)),
         };
         match accepted {
-            Ok(stream) => Ok(Some(stream)),
+            Ok(Stream::Unix(stream)) if trusted_peer(&stream).is_none() => Ok(None),
+            Ok(stream) => {
+                stream.set_nonblocking()?;
+                Ok(Some(stream))
+            }
             Err(error) => match error.kind() {
                 io::ErrorKind::WouldBlock
                 | io::ErrorKind::Interrupted
@@ -67,36 +73,19 @@ impl Listener {
     }
 }
 
-impl Drop for Listener {
-    fn drop(&mut self) {
-        if let Socket::Unix(_, path) = &self.socket {
-            // Somebody may have taken it away.
-            let _ = std::fs::remove_file(path);
-        }
-    }
-}
-
-/// Listens at a path that only this user may connect to. A name that somebody left who listens no
-/// more is taken over.
-fn bind_unix(path: &PathBuf) -> io::Result<UnixListener> {
-    let listener = match UnixListener::bind(path) {
-        Err(error) if error.kind() == io::ErrorKind::AddrInUse => match UnixStream::connect(path) {
-            Err(refused) if refused.kind() == io::ErrorKind::ConnectionRefused => {
-                std::fs::remove_file(path)?;
-                UnixListener::bind(path)?
-            }
-            _ => return Err(error),
-        },
-        bound => bound?,
-    };
-    rustix::fs::chmod(path, Mode::RUSR | Mode::WUSR)?;
-    Ok(listener)
-}
-
-/// Connects to rank 0.
+/// Connects to rank 0. What another user listens at is no rank 0, and does not get the token.
 pub(super) fn connect(place: &Place) -> io::Result<Stream> {
     match place {
-        Place::Unix(path) => UnixStream::connect(path).map(Stream::Unix),
+        Place::Unix(path) => {
+            let stream = UnixStream::connect(path)?;
+            match trusted_peer(&stream) {
+                Some(_) => Ok(Stream::Unix(stream)),
+                None => Err(io::Error::new(
+                    io::ErrorKind::PermissionDenied,
+                    "a process of another user listens there; give another place",
+                )),
+            }
+        }
         Place::Tcp(address) => TcpStream::connect(address).map(Stream::Tcp),
     }
 }

@@ -16,6 +16,14 @@ pub(super) enum Stream {
 }
 
 impl Stream {
+    /// Makes reads and writes return at once.
+    pub(super) fn set_nonblocking(&self) -> io::Result<()> {
+        match self {
+            Self::Unix(stream) => stream.set_nonblocking(true),
+            Self::Tcp(stream) => stream.set_nonblocking(true),
+        }
+    }
+
     /// A connection whose reads end after `slice` without a byte.
     pub(super) fn prepare(self, slice: Duration) -> io::Result<Self> {
         match &self {

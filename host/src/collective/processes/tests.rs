@@ -270,3 +270,36 @@ fn places_are_read_as_they_are_written() {
         assert!(Place::parse(text).unwrap_err().to_string().contains("unix:PATH or tcp:HOST:PORT"));
     }
 }
+
+/// More than are heard at a time, and fewer than may wait to be accepted.
+#[test]
+fn ranks_meet_while_strangers_that_say_little_stay_connected() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ranks");
+    let place = Place::Unix(path.clone());
+    let listener = Some(Listener::bind(&place).unwrap());
+    let strangers: Vec<UnixStream> = (0..100)
+        .map(|_| {
+            let mut stranger = UnixStream::connect(&path).unwrap();
+            stranger.write_all(&[0]).unwrap();
+            stranger
+        })
+        .collect();
+    scope(|scope| {
+        let other = scope.spawn(|| meet(meeting(&place, 1, 2, LONG)).unwrap());
+        let first = meet(Meeting { listener, ..meeting(&place, 0, 2, LONG) }).unwrap();
+        drop((first, other.join().unwrap()));
+    });
+    drop(strangers);
+}
+
+#[test]
+fn a_live_socket_of_another_meeting_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = unix(folder.path());
+    let first = Listener::bind(&place).unwrap();
+    assert!(matches!(Listener::bind(&place), Err(CollectiveError::Place { .. })));
+    assert!(folder.path().join("ranks").exists());
+    drop(first);
+    assert!(Listener::bind(&place).is_ok());
+}
