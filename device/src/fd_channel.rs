@@ -1,6 +1,6 @@
 //! Takes a spool's file descriptor from a connection that offers one.
 
-use meetpoint_format::wire::FdOffer;
+use meetpoint_format::wire::{FD_CHANNEL_BUSY, FdOffer};
 use rustix::io::Errno;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use std::io::{Error, ErrorKind, IoSliceMut};
@@ -43,6 +43,11 @@ pub(crate) async fn read_offer(stream: &UnixStream) -> std::io::Result<Offered> 
 /// Says that the descriptor has arrived.
 pub(crate) async fn confirm(stream: &mut UnixStream, offer: FdOffer) -> std::io::Result<()> {
     stream.write_all(&offer.encode()).await
+}
+
+/// Says that no more descriptors can be held now.
+pub(crate) async fn say_busy(stream: &mut UnixStream) -> std::io::Result<()> {
+    stream.write_all(&FD_CHANNEL_BUSY).await
 }
 
 fn receive(stream: &UnixStream, into: &mut [u8], fds: &mut Vec<OwnedFd>) -> Result<usize, Errno> {

@@ -1,7 +1,7 @@
 //! Accepts connections: hosts' go to the service, spools' are taken, all others are closed.
 
-use crate::fd_channel::{confirm, read_offer};
-use crate::owner::{Cut, Owner, Peer};
+use crate::fd_channel::{confirm, read_offer, say_busy};
+use crate::owner::{Cut, Owner, Peer, Unheld};
 use meetpoint_format::wire::FD_CHANNEL_MAGIC;
 use rustix::net::{RecvFlags, recv};
 use std::io::ErrorKind;
@@ -10,7 +10,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Semaphore, mpsc};
@@ -145,11 +145,7 @@ impl Gate {
 
 /// The other process and a handle to the connection, if it runs as the same user or as root.
 fn admit(stream: &UnixStream) -> Option<(u32, Cut)> {
-    let other = rustix::net::sockopt::socket_peercred(stream).ok()?;
-    if other.uid != rustix::process::geteuid() && !other.uid.is_root() {
-        return None;
-    }
-    let process_id = u32::try_from(other.pid.as_raw_nonzero().get()).ok()?;
+    let process_id = meetpoint_storage::trusted_peer(stream)?;
     Some((process_id, Cut::new(stream.as_fd().try_clone_to_owned().ok()?)))
 }
 
@@ -164,10 +160,15 @@ async fn sort(
     let first = peek_until(&stream, |seen| !seen.is_empty()).await?;
     if first[0] == FD_CHANNEL_MAGIC[0] {
         let offered = read_offer(&stream).await?;
-        if !owner.offer(offered.offer.token, offered.fd) {
-            return Err(ErrorKind::QuotaExceeded.into());
-        }
-        return confirm(&mut stream, offered.offer).await;
+        let spool = (offered.offer.token, offered.fd);
+        return match owner.offer(peer.process_id, spool, Instant::now()) {
+            Ok(()) => confirm(&mut stream, offered.offer).await,
+            Err(Unheld::TokenTaken) => Err(ErrorKind::AlreadyExists.into()),
+            Err(Unheld::Full) => {
+                say_busy(&mut stream).await?;
+                Err(ErrorKind::QuotaExceeded.into())
+            }
+        };
     }
     let is_wrong = |seen: &[u8]| !HTTP2_PREFACE.starts_with(seen);
     let seen = peek_until(&stream, |seen| seen.len() == 24 || is_wrong(seen)).await?;
@@ -180,13 +181,14 @@ async fn sort(
     hosts.send(Ok(host)).await.map_err(|_| ErrorKind::NotConnected.into())
 }
 
-/// Looks at the first bytes, up to the 24 of a preface, without taking them, until `enough`.
+/// Looks at the first bytes, up to the 24 of a preface, without taking them, until `enough`. A peer
+/// that closed its end before is an error: such a socket stays readable, so waiting would not wait.
 async fn peek_until(
     stream: &UnixStream,
     enough: impl Fn(&[u8]) -> bool,
 ) -> std::io::Result<Vec<u8>> {
     loop {
-        stream.readable().await?;
+        let closed = stream.ready(Interest::READABLE).await?.is_read_closed();
         // Reporting "would block" makes `readable` wait for more bytes than there are now.
         let seen = stream.try_io(Interest::READABLE, || {
             let mut bytes = [0; HTTP2_PREFACE.len()];
@@ -198,6 +200,10 @@ async fn peek_until(
             }
         });
         match seen {
+            // What came before the end is there by now, and it is not enough.
+            Err(error) if error.kind() == ErrorKind::WouldBlock && closed => {
+                return Err(ErrorKind::UnexpectedEof.into());
+            }
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
             seen => return seen,
         }

@@ -10,10 +10,13 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
 /// Most spools that wait for their `Load`, besides one for each host.
-const OFFERS_MAX: usize = 7;
+const OFFERS_MAX: usize = 63;
+
+/// Most of them of one process, besides one for each host: a process may run several.
+const OFFERS_OF_PROCESS_MAX: usize = 7;
 
 /// How long a spool waits for its `Load` before it is let go: its host may be dead.
-const OFFER_LIFETIME: Duration = Duration::from_secs(30);
+const OFFER_LIFETIME: Duration = Duration::from_secs(10);
 
 /// One end of a connection, by which it can be cut.
 #[derive(Debug)]
@@ -68,7 +71,18 @@ fn listed(process_ids: &[u32]) -> String {
 
 struct Offer {
     fd: Arc<OwnedFd>,
+    /// Process that made it.
+    process_id: u32,
     since: Instant,
+}
+
+/// Why an offered spool is not held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unheld {
+    /// Another spool waits under its token.
+    TokenTaken,
+    /// As many wait as can.
+    Full,
 }
 
 /// A host that the device works for.
@@ -163,19 +177,35 @@ impl Owner {
         self.changed.notify_waiters();
     }
 
-    /// Keeps a spool for the `Load` that will name it; `false` when that cannot be.
-    pub(crate) fn offer(&self, token: u64, fd: OwnedFd) -> bool {
+    /// Holds a spool, with its token, for the `Load` that will name it. A process that has offered
+    /// as many as it may loses the oldest, so that it takes nothing from other processes.
+    pub(crate) fn offer(
+        &self,
+        process_id: u32,
+        (token, fd): (u64, OwnedFd),
+        now: Instant,
+    ) -> Result<(), Unheld> {
         let mut state = self.lock();
-        if state.offers.len() >= OFFERS_MAX + self.hosts_max || state.offers.contains_key(&token) {
-            return false;
+        if state.offers.contains_key(&token) {
+            return Err(Unheld::TokenTaken);
         }
-        state.offers.insert(token, Offer { fd: Arc::new(fd), since: Instant::now() });
-        true
+        let own = state.offers.iter().filter(|(_, offer)| offer.process_id == process_id);
+        let own: Vec<(Instant, u64)> = own.map(|(token, offer)| (offer.since, *token)).collect();
+        if own.len() >= OFFERS_OF_PROCESS_MAX + self.hosts_max {
+            let (_, oldest) = own.into_iter().min().expect("there are some");
+            state.offers.remove(&oldest);
+        }
+        if state.offers.len() >= OFFERS_MAX + self.hosts_max {
+            return Err(Unheld::Full);
+        }
+        state.offers.insert(token, Offer { fd: Arc::new(fd), process_id, since: now });
+        Ok(())
     }
 
     /// Lets spools go that nobody asked for.
-    pub(crate) fn forget_old_offers(&self) {
-        self.lock().offers.retain(|_, offer| offer.since.elapsed() < OFFER_LIFETIME);
+    pub(crate) fn forget_old_offers(&self, now: Instant) {
+        let age = |offer: &Offer| now.saturating_duration_since(offer.since);
+        self.lock().offers.retain(|_, offer| age(offer) < OFFER_LIFETIME);
     }
 
     /// Takes the device for a peer, or leaves it to it.
@@ -318,5 +348,45 @@ impl Owner {
     fn lock(&self) -> MutexGuard<'_, State> {
         // No change of state can stop half-way.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+
+    fn fd() -> OwnedFd {
+        File::open("/dev/null").unwrap().into()
+    }
+
+    fn tokens(owner: &Owner) -> Vec<u64> {
+        let mut tokens: Vec<u64> = owner.lock().offers.keys().copied().collect();
+        tokens.sort_unstable();
+        tokens
+    }
+
+    #[test]
+    fn a_process_that_offers_many_spools_loses_its_oldest_and_others_are_held() {
+        let (owner, begun) = (Owner::new(1), Instant::now());
+        assert_eq!(owner.offer(7, (1000, fd()), begun), Ok(()));
+        assert_eq!(owner.offer(7, (1000, fd()), begun), Err(Unheld::TokenTaken));
+        for token in 0..20 {
+            let now = begun + Duration::from_millis(token);
+            assert_eq!(owner.offer(8, (token, fd()), now), Ok(()));
+        }
+        assert_eq!(tokens(&owner), (12..20).chain([1000]).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn when_many_processes_offer_spools_the_next_is_refused_until_theirs_are_let_go() {
+        let (owner, begun) = (Owner::new(1), Instant::now());
+        for process in 0..64 {
+            assert_eq!(owner.offer(process, (process.into(), fd()), begun), Ok(()));
+        }
+        assert_eq!(owner.offer(99, (99, fd()), begun), Err(Unheld::Full));
+        owner.forget_old_offers(begun + OFFER_LIFETIME);
+        assert_eq!(owner.offer(99, (99, fd()), begun + OFFER_LIFETIME), Ok(()));
+        assert_eq!(tokens(&owner), [99]);
     }
 }

@@ -158,7 +158,7 @@ impl Process {
             if over {
                 return;
             }
-            self.owner.forget_old_offers();
+            self.owner.forget_old_offers(Instant::now());
             self.owner.change(LOOK_INTERVAL).await;
         }
     }

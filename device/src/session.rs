@@ -11,8 +11,10 @@ use meetpoint_format::wire::{LoadRequest, PROTOCOL_VERSION};
 use meetpoint_kernels::Cpu;
 use meetpoint_prepare::{BatchPreparer, Dataset, OnError};
 use meetpoint_storage::slow::{Meter, Pace};
-use meetpoint_storage::{BLOCK_BYTES, EngineKind, open_engine};
+use meetpoint_storage::{BLOCK_BYTES, EngineKind, MemoryLimit, open_engine};
+use std::ffi::OsStr;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -48,15 +50,15 @@ pub(crate) enum Refusal {
     )]
     Version { host: u32 },
     #[error(
-        "\"{dataset}\" is not within the folders that this device serves ({roots}), or is not \
+        "{dataset:?} is not within the folders that this device serves ({roots}), or is not \
          there: start the device with --root for it"
     )]
-    OutsideRoots { dataset: String, roots: String },
+    OutsideRoots { dataset: PathBuf, roots: String },
     #[error(
-        "the content of \"{dataset}\" stays in {content}, which is not within the folders that \
+        "the content of {dataset:?} stays in {content}, which is not within the folders that \
          this device serves ({roots}): start the device with --root {content} too"
     )]
-    ContentOutsideRoots { dataset: String, content: String, roots: String },
+    ContentOutsideRoots { dataset: PathBuf, content: String, roots: String },
     #[error(transparent)]
     Dataset(#[from] meetpoint_prepare::Error),
     #[error(
@@ -230,11 +232,12 @@ pub(crate) fn check_version(request: &LoadRequest) -> Result<(), Refusal> {
 
 /// Opens a dataset inside the roots. Whether anything is there outside of them is not told.
 fn open_dataset(request: &LoadRequest, means: &Means) -> Result<Arc<Dataset>, Refusal> {
-    let path = std::fs::canonicalize(Path::new(&request.dataset)).ok();
+    let named = Path::new(OsStr::from_bytes(&request.dataset));
+    let path = std::fs::canonicalize(named).ok();
     let inside = path.filter(|path| means.roots.iter().any(|root| path.starts_with(root)));
     let Some(path) = inside else {
         let roots: Vec<_> = means.roots.iter().map(|root| root.display().to_string()).collect();
-        let (dataset, roots) = (request.dataset.clone(), roots.join(", "));
+        let (dataset, roots) = (named.to_path_buf(), roots.join(", "));
         return Err(Refusal::OutsideRoots { dataset, roots });
     };
     let dataset = means.datasets.open(&path)?;
@@ -243,7 +246,7 @@ fn open_dataset(request: &LoadRequest, means: &Means) -> Result<Arc<Dataset>, Re
         if std::fs::canonicalize(content).ok().filter(inside).is_none() {
             let roots: Vec<_> = means.roots.iter().map(|root| root.display().to_string()).collect();
             return Err(Refusal::ContentOutsideRoots {
-                dataset: request.dataset.clone(),
+                dataset: named.to_path_buf(),
                 content: content.display().to_string(),
                 roots: roots.join(", "),
             });

@@ -2,10 +2,14 @@
 //!
 //! A connection whose first byte is that of [`FD_CHANNEL_MAGIC`] is not HTTP/2 (whose preface
 //! starts with `P`). The host sends one [`FdOffer`] of 16 bytes with the descriptor attached as
-//! `SCM_RIGHTS`; the device answers with the same 16 bytes once it holds the descriptor.
+//! `SCM_RIGHTS`; the device answers with the same 16 bytes once it holds the descriptor, or with
+//! [`FD_CHANNEL_BUSY`] where it holds too many already.
 
 /// First eight bytes of an offer.
 pub const FD_CHANNEL_MAGIC: [u8; 8] = *b"mpspool1";
+
+/// Answer of a device that holds as many descriptors as it can that no `Load` has named yet.
+pub const FD_CHANNEL_BUSY: [u8; 16] = *b"mpbusy_1\0\0\0\0\0\0\0\0";
 
 /// Announces one file descriptor under a token that `Load` then names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +37,7 @@ impl FdOffer {
 
 #[cfg(test)]
 mod tests {
-    use super::{FD_CHANNEL_MAGIC, FdOffer};
+    use super::{FD_CHANNEL_BUSY, FD_CHANNEL_MAGIC, FdOffer};
 
     #[test]
     fn an_offer_is_its_magic_and_its_token_in_little_endian_order() {
@@ -42,6 +46,11 @@ mod tests {
         for token in [0, 1, u64::MAX, offer.token] {
             assert_eq!(FdOffer::decode(&FdOffer { token }.encode()), Some(FdOffer { token }));
         }
+    }
+
+    #[test]
+    fn busy_is_the_echo_of_no_offer() {
+        assert_eq!(FdOffer::decode(&FD_CHANNEL_BUSY), None);
     }
 
     #[test]

@@ -50,9 +50,9 @@ pub struct Emulation {
 pub struct LoadRequest {
     #[prost(uint32, tag = "1")]
     pub protocol_version: u32,
-    /// Absolute path of the dataset's folder.
-    #[prost(string, tag = "2")]
-    pub dataset: ::prost::alloc::string::String,
+    /// Absolute path of the dataset's folder, in the bytes of the file system.
+    #[prost(bytes = "vec", tag = "2")]
+    pub dataset: ::prost::alloc::vec::Vec<u8>,
     /// SHA-256 of dataset.json.
     #[prost(bytes = "vec", tag = "3")]
     pub manifest_sha256: ::prost::alloc::vec::Vec<u8>,

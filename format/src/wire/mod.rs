@@ -8,7 +8,7 @@ mod fd_channel;
 #[expect(missing_docs, clippy::allow_attributes, reason = "generated; the .proto has the docs")]
 mod generated;
 
-pub use fd_channel::{FD_CHANNEL_MAGIC, FdOffer};
+pub use fd_channel::{FD_CHANNEL_BUSY, FD_CHANNEL_MAGIC, FdOffer};
 pub use generated::*;
 
 /// Version of the device link. Host and device must have the same.

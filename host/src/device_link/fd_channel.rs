@@ -2,7 +2,7 @@
 
 use crate::stop::WAIT_SLICE;
 use crate::{Error, StopHandle};
-use meetpoint_format::wire::FdOffer;
+use meetpoint_format::wire::{FD_CHANNEL_BUSY, FdOffer};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use std::io::{ErrorKind, IoSlice, Read};
 use std::mem::MaybeUninit;
@@ -45,6 +45,12 @@ pub(crate) fn hand_over(
             }
             Err(error) => return Err(failed(error)),
         }
+    }
+    if answer == FD_CHANNEL_BUSY {
+        let reason = "it holds as many spools as it can that no host has used yet, and lets them \
+                      go after 10 s; try again then, or end the processes that offer them";
+        let (socket, step) = (socket.to_path_buf(), "take the spool");
+        return Err(Error::DeviceRefused { socket, step, reason: reason.to_owned() });
     }
     if answer != offer {
         let problem = "answered the spool's offer with something else".to_owned();
@@ -120,6 +126,12 @@ mod tests {
         assert!(matches!(offer_to(b"mpspool1").0, Err(Error::DeviceUnreachable { .. })));
         let wrong = offer_to(b"HTTP/2 404 eh no").0.unwrap_err().to_string();
         assert!(wrong.contains("something else"), "{wrong}");
+    }
+
+    #[test]
+    fn a_device_that_holds_too_many_spools_is_busy_and_not_gone() {
+        let error = offer_to(&FD_CHANNEL_BUSY).0.unwrap_err();
+        assert!(matches!(error, Error::DeviceRefused { .. }), "{error}");
     }
 
     #[test]

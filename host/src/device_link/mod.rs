@@ -29,6 +29,7 @@ use meetpoint_prepare::Job;
 use meetpoint_scheduler::DeviceId;
 use spawn::DeviceProcess;
 use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
@@ -245,7 +246,7 @@ fn load_request(setup: &LinkSetup, dataset: &Path, spool: &Spool) -> LoadRequest
     };
     LoadRequest {
         protocol_version: PROTOCOL_VERSION,
-        dataset: dataset.to_string_lossy().into_owned(),
+        dataset: dataset.as_os_str().as_bytes().to_vec(),
         manifest_sha256: opened.manifest_sha256().to_vec(),
         recipe_toml: recipe.to_toml(),
         recipe_hash: recipe.hash().0.to_vec(),

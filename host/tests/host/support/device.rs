@@ -16,9 +16,11 @@ use meetpoint_prepare::{BatchPreparer, Dataset, Job, OnError};
 use meetpoint_storage::{EngineKind, open_engine};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use std::collections::VecDeque;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{IoSliceMut, Write};
 use std::mem::MaybeUninit;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -205,7 +207,8 @@ impl Device for Agent {
             return Err(Status::failed_precondition(reason));
         }
         let request = request.into_inner();
-        let dataset = Arc::new(Dataset::open(Path::new(&request.dataset)).unwrap());
+        let dataset =
+            Arc::new(Dataset::open(Path::new(OsStr::from_bytes(&request.dataset))).unwrap());
         assert_eq!(dataset.manifest_sha256().to_vec(), request.manifest_sha256);
         let recipe = Arc::new(Recipe::from_toml(&request.recipe_toml).unwrap());
         assert_eq!(recipe.hash().0.to_vec(), request.recipe_hash);
