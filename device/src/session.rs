@@ -93,7 +93,10 @@ pub(crate) enum Refusal {
     Spool(#[from] SpoolError),
     #[error(transparent)]
     Storage(#[from] meetpoint_storage::Error),
-    #[error("a batch takes the device to {needed} bytes of memory, more than its limit of {limit}")]
+    #[error(
+        "a batch takes the device to {needed} bytes of memory, more than its limit of {limit}: make \
+         batches smaller, or raise the limit (--memory-max, or that of the container)"
+    )]
     Memory { needed: u64, limit: u64 },
 }
 
@@ -294,10 +297,9 @@ fn find_batching(request: &LoadRequest, dataset: &Dataset) -> Result<(Batching, 
     }
 }
 
-/// Refuses batches that memory cannot hold, the emulated device's or this machine's.
+/// Refuses batches that do not fit the memory of the emulated device or of this process.
 fn check_memory(payload: u64, means: &Means) -> Result<(), Refusal> {
-    let present = rustix::system::sysinfo();
-    let present = present.totalram.saturating_mul(u64::from(present.mem_unit));
+    let present = MemoryLimit::of_this_process().bytes;
     let limit = means.emulation.memory_bytes_max.map_or(present, |limit| limit.min(present));
     let needed = meters::own_memory_bytes().saturating_add(payload);
     if needed > limit { Err(Refusal::Memory { needed, limit }) } else { Ok(()) }

@@ -89,6 +89,20 @@ impl Memory {
             }
         }
     }
+
+    fn payload_mut(&mut self, bytes: usize) -> &mut [u8] {
+        match self {
+            Self::Place(place) => &mut place[..bytes],
+            Self::Fetched { buffer, start } => {
+                let start = *start + HEADER_BYTES;
+                &mut buffer.as_mut_slice()[start..start + bytes]
+            }
+            Self::Slot(lease) => {
+                let slot = lease.bytes_mut().expect("slots that are used in place are memory");
+                &mut slot[HEADER_BYTES..HEADER_BYTES + bytes]
+            }
+        }
+    }
 }
 
 impl Batch {
@@ -121,6 +135,12 @@ impl Batch {
     /// The tensor: row-major, little-endian elements.
     pub fn bytes(&self) -> &[u8] {
         self.memory.payload(self.payload_bytes)
+    }
+
+    /// The tensor, to write to in place, whoever prepared it: the memory is this batch's until it
+    /// is dropped. With `reuse`, a device then prepares the batch again for the next epoch.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        self.memory.payload_mut(self.payload_bytes)
     }
 
     /// The samples as indices in the dataset, in batch order: those that replace damaged ones

@@ -36,7 +36,8 @@ pub struct LoaderConfig {
     pub prefetch: u32,
     /// Most memory of the ring of batches; and again so much for decoding pictures that take more
     /// than 16 MiB each, by all workers together. A spool in memory has its own limit,
-    /// [`SpoolConfig::quota_bytes`]. Default: 512 MiB.
+    /// [`SpoolConfig::quota_bytes`]. Default: [`LoaderConfig::MEMORY_BUDGET_BYTES`]. Another value
+    /// must not be more than the memory that this process may use.
     pub memory_budget_bytes: u64,
     /// How blocks are read. Default: `Auto`.
     pub engine: EngineKind,
@@ -116,6 +117,9 @@ pub struct LoaderConfig {
 }
 
 impl LoaderConfig {
+    /// Default of [`LoaderConfig::memory_budget_bytes`]: 512 MiB.
+    pub const MEMORY_BUDGET_BYTES: u64 = 512 << 20;
+
     /// A configuration with defaults: host only, no workers.
     pub fn new(dataset: impl Into<PathBuf>, recipe: Arc<Recipe>, batch_size: u32) -> Self {
         Self {
@@ -128,7 +132,7 @@ impl LoaderConfig {
             strategy: Strategy::HostOnly,
             workers: 0,
             prefetch: 2,
-            memory_budget_bytes: 512 << 20,
+            memory_budget_bytes: Self::MEMORY_BUDGET_BYTES,
             engine: EngineKind::Auto,
             read_depth: 32,
             devices: Vec::new(),

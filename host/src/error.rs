@@ -5,8 +5,18 @@ use crate::job::JobError;
 use meetpoint_format::batching::BatchingError;
 use meetpoint_format::holders::HoldersError;
 use meetpoint_format::units::{show_bytes, show_bytes_at_least};
+use meetpoint_storage::MemoryLimit;
 use std::path::PathBuf;
 use std::time::Duration;
+
+/// How much memory there is, and what limits it.
+pub(crate) fn memory_of(limit: &MemoryLimit) -> String {
+    let bytes = show_bytes(limit.bytes);
+    match &limit.file {
+        None => format!("the {bytes} of memory that this machine has"),
+        Some(file) => format!("the {bytes} of memory that {} allows", file.display()),
+    }
+}
 
 /// A loader that cannot be opened, or an epoch that cannot go on.
 #[derive(Debug, thiserror::Error)]
@@ -81,6 +91,17 @@ pub enum Error {
         /// Batches that must fit.
         least: u64,
     },
+    /// The ring may hold more than this process may use.
+    #[error(
+        "memory budget of {} is more than {}; set memory_budget to a part of that",
+        show_bytes(*budget_bytes), memory_of(limit)
+    )]
+    BudgetTooLarge {
+        /// As given.
+        budget_bytes: u64,
+        /// What there is.
+        limit: MemoryLimit,
+    },
     /// The machine does not give the memory of the ring.
     #[error(
         "failed to reserve {} for batches: {source}; set memory_budget to less, or raise the \
@@ -119,6 +140,18 @@ pub enum Error {
         slot_bytes: u64,
         /// Slots that must fit.
         least: u64,
+    },
+    /// A spool in memory that does not fit what is left of it.
+    #[error(
+        "a spool of {} does not fit in memory: {} are available of {}; set the spool's quota to \
+         less, or keep it in a file",
+        show_bytes(*bytes), show_bytes(limit.available_bytes), memory_of(limit)
+    )]
+    SpoolTooLarge {
+        /// Its size.
+        bytes: u64,
+        /// What there is.
+        limit: MemoryLimit,
     },
     /// The spool cannot be made.
     #[error("failed to make a spool of {} in {place}: {source}; {remedy}", show_bytes(*bytes))]

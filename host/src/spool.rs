@@ -4,6 +4,9 @@
 //! published belongs to the host until it is released; a device writes to free slots only. That is
 //! the trust boundary: host and device run under the same user, and a device that writes to a slot
 //! which it gave away can change a batch after its checksum was checked.
+//!
+//! A slot in memory is mapped writable and shared: whoever has the batch may write to it in place.
+//! A private mapping would show the first batch that was written to again in that slot.
 #![expect(unsafe_code, reason = "maps the memory that it shares with the device")]
 
 use crate::config::{SpoolConfig, SpoolKind};
@@ -11,13 +14,17 @@ use crate::job::free_bytes;
 use crate::places::SpoolLimits;
 use crate::{Error, clock};
 use meetpoint_format::units::show_bytes;
+use meetpoint_storage::MemoryLimit;
 use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, memfd_create};
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 use std::ptr::NonNull;
+
+/// Bytes of memory that one call reserves.
+const RESERVED_AT_ONCE: u64 = 64 << 20;
 
 /// Slots that a host and one device share.
 #[derive(Debug)]
@@ -32,14 +39,14 @@ pub(crate) struct Spool {
     notices: Vec<String>,
 }
 
-/// A read-only view of all slots: the host never writes to one.
+/// A view of all slots, shared with the device.
 #[derive(Debug)]
 struct Mapping {
     start: NonNull<u8>,
     bytes: usize,
 }
 
-// SAFETY: the mapping is only read, and unmapped once, by whoever drops it last.
+// SAFETY: this only holds the address, and unmaps once, when the last owner drops it.
 unsafe impl Send for Mapping {}
 
 // SAFETY: as above.
@@ -55,11 +62,12 @@ impl Spool {
             SpoolKind::File { directory } => directory.display().to_string(),
         };
         let failed = |source| {
-            let (place, remedy) = (place.clone(), remedy(&config.kind));
+            let (place, remedy) = (place.clone(), remedy(&config.kind, &source));
             Error::Spool { bytes, place, source, remedy }
         };
         let (file, mapping) = match &config.kind {
             SpoolKind::Memory => {
+                check_memory(bytes, MemoryLimit::of_this_process())?;
                 let file = memory_file(bytes).map_err(failed)?;
                 let mapping = Mapping::new(&file, bytes).map_err(failed)?;
                 (file, Some(mapping))
@@ -96,26 +104,25 @@ impl Spool {
         u64::from(slot) * self.limits.slot_bytes
     }
 
-    /// A slot's bytes where they are memory. Only for slots that the device has given away.
-    pub(crate) fn slot(&self, slot: u32) -> Option<&[u8]> {
+    /// A slot's bytes where they are memory: initialised, and mapped readable and writable while
+    /// this spool lives. Whether they may be used is for the holder of the slot's lease to know.
+    pub(crate) fn slot(&self, slot: u32) -> Option<NonNull<[u8]>> {
         let mapping = self.mapping.as_ref()?;
         assert!(slot < self.limits.slots, "slot {slot} was checked when it was published");
         let bytes = usize::try_from(self.limits.slot_bytes).expect("a mapped slot fits");
-        // SAFETY: the slot lies within the mapping, whose file cannot shrink (it is sealed), and
-        // nobody writes to it: the host has no writable view, and the device gave the slot away.
-        Some(unsafe {
-            std::slice::from_raw_parts(mapping.start.add(slot as usize * bytes).as_ptr(), bytes)
-        })
+        // SAFETY: the slot lies within the mapping.
+        let start = unsafe { mapping.start.add(slot as usize * bytes) };
+        Some(NonNull::slice_from_raw_parts(start, bytes))
     }
 }
 
 impl Mapping {
     fn new(file: &File, bytes: u64) -> std::io::Result<Self> {
         let bytes = usize::try_from(bytes).map_err(|_| std::io::ErrorKind::OutOfMemory)?;
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new mapping at an address of the kernel's choice touches nobody's memory.
-        let start = unsafe {
-            mmap(std::ptr::null_mut(), bytes, ProtFlags::READ, MapFlags::SHARED, file, 0)
-        }?;
+        let start =
+            unsafe { mmap(std::ptr::null_mut(), bytes, protection, MapFlags::SHARED, file, 0) }?;
         let start = NonNull::new(start.cast()).expect("a mapping is not at address 0");
         Ok(Self { start, bytes })
     }
@@ -130,11 +137,18 @@ impl Drop for Mapping {
 }
 
 /// What to do when a spool cannot be made.
-fn remedy(kind: &SpoolKind) -> String {
+fn remedy(kind: &SpoolKind, source: &std::io::Error) -> String {
+    let limit = match Errno::from_io_error(source) {
+        Some(Errno::FBIG) => Some("the limit of file size (ulimit -f)"),
+        Some(Errno::MFILE) => Some("the limit of open files (ulimit -n)"),
+        Some(Errno::NOMEM) => Some("the limit of address space (ulimit -v)"),
+        _ => None,
+    };
+    if let Some(limit) = limit {
+        return format!("set the spool's quota to less, or raise {limit}");
+    }
     match kind {
-        SpoolKind::Memory => {
-            "set the spool's quota to less, or raise the limit of address space (ulimit -v)".into()
-        }
+        SpoolKind::Memory => "set the spool's quota to less, or keep it in a file".into(),
         SpoolKind::File { directory } => {
             let free = free_bytes(directory)
                 .map_or_else(String::new, |free| format!("{} are free there: ", show_bytes(free)));
@@ -143,11 +157,27 @@ fn remedy(kind: &SpoolKind) -> String {
     }
 }
 
-/// Anonymous memory whose length nobody can change.
+/// Refuses a spool that would take more memory than there is: reserving it would end the process.
+fn check_memory(bytes: u64, limit: MemoryLimit) -> Result<(), Error> {
+    if bytes > limit.available_bytes {
+        return Err(Error::SpoolTooLarge { bytes, limit });
+    }
+    Ok(())
+}
+
+/// Anonymous memory, all of it reserved, whose length nobody can change. Without the reservation an
+/// access to memory that the kernel does not have is a fatal signal.
 fn memory_file(bytes: u64) -> std::io::Result<File> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     let file = File::from(memfd_create("meetpoint-spool", flags)?);
     file.set_len(bytes)?;
+    let mut begin = 0;
+    while begin < bytes {
+        // A signal undoes the call that it interrupts, so each call reserves a part.
+        let part = (bytes - begin).min(RESERVED_AT_ONCE);
+        retry_on_intr(|| fallocate(&file, FallocateFlags::empty(), begin, part))?;
+        begin += part;
+    }
     fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
     Ok(file)
 }
@@ -188,9 +218,42 @@ mod tests {
         let config = SpoolConfig { kind: SpoolKind::Memory, quota_bytes: 1 << 20 };
         let spool = Spool::create(&config, limits(3)).unwrap();
         spool.file().write_all_at(&[9; 8192], spool.offset(1)).unwrap();
-        assert!(spool.slot(1).unwrap().iter().all(|&byte| byte == 9));
-        assert!(spool.slot(2).unwrap().iter().all(|&byte| byte == 0));
+        let bytes = |slot| {
+            // SAFETY: nobody writes to the spool while the slice is used.
+            unsafe { spool.slot(slot).unwrap().as_ref() }
+        };
+        assert!(bytes(1).iter().all(|&byte| byte == 9));
+        assert!(bytes(2).iter().all(|&byte| byte == 0));
         assert!(spool.file().set_len(0).is_err(), "the other side cannot cut it short");
+    }
+
+    #[test]
+    fn a_memory_spool_is_reserved() {
+        let config = SpoolConfig { kind: SpoolKind::Memory, quota_bytes: 1 << 20 };
+        let spool = Spool::create(&config, limits(3)).unwrap();
+        assert_eq!(spool.file().metadata().unwrap().blocks() * 512, 3 * 8192);
+    }
+
+    #[test]
+    fn a_memory_spool_beyond_what_is_available_is_refused() {
+        let limit = MemoryLimit { bytes: 1 << 30, available_bytes: 4096, file: None };
+        assert!(check_memory(4096, limit.clone()).is_ok());
+        let refused = check_memory(4097, limit);
+        assert!(matches!(refused, Err(Error::SpoolTooLarge { bytes: 4097, .. })));
+    }
+
+    #[test]
+    fn the_remedy_names_the_limit_that_was_met() {
+        for kind in [SpoolKind::Memory, SpoolKind::File { directory: "/".into() }] {
+            for (error, limit) in [
+                (Errno::FBIG, "ulimit -f"),
+                (Errno::NOMEM, "ulimit -v"),
+                (Errno::MFILE, "ulimit -n"),
+            ] {
+                assert!(remedy(&kind, &error.into()).contains(limit));
+            }
+            assert!(!remedy(&kind, &Errno::NOSPC.into()).contains("ulimit"));
+        }
     }
 
     #[test]

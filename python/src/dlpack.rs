@@ -83,7 +83,7 @@ impl Context {
             Element::Int64 => (INT, 64),
         };
         DlTensor {
-            data: tensor.memory.address().cast_mut().cast(),
+            data: tensor.memory.address().cast(),
             device_type: CPU,
             device_id: 0,
             ndim: i32::try_from(self.shape.len()).expect("a tensor has few axes"),

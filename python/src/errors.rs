@@ -72,7 +72,9 @@ pub(crate) fn of_host(py: Python<'_>, error: &HostError) -> PyErr {
             raise(py, "DamageLimitError", &message, place)
         }
         HostError::Quarantine { .. } => plain(py, "StorageError", message),
-        HostError::AllBatchesKept { .. } => plain(py, "BudgetError", message),
+        HostError::AllBatchesKept { .. }
+        | HostError::BudgetTooLarge { .. }
+        | HostError::SpoolTooLarge { .. } => plain(py, "BudgetError", message),
         HostError::Thread(_) | HostError::Panicked | HostError::EpochFailed => {
             plain(py, "MeetpointError", message)
         }

@@ -69,21 +69,26 @@ enum Elements {
 #[derive(Debug)]
 pub(crate) struct Memory {
     elements: ManuallyDrop<Elements>,
+    /// Of the first byte, taken from a `*mut` whose provenance was exposed: libraries write there.
+    address: usize,
     process: u32,
 }
 
 impl Memory {
-    fn new(elements: Elements) -> Arc<Self> {
-        Arc::new(Self { elements: ManuallyDrop::new(elements), process: std::process::id() })
+    fn new(mut elements: Elements) -> Arc<Self> {
+        let start: *mut u8 = match &mut elements {
+            Elements::Batch(batch) => batch.bytes_mut().as_mut_ptr(),
+            Elements::Int32(elements) => elements.as_mut_ptr().cast(),
+            Elements::Int64(elements) => elements.as_mut_ptr().cast(),
+        };
+        let (elements, address) = (ManuallyDrop::new(elements), start.expose_provenance());
+        Arc::new(Self { elements, address, process: std::process::id() })
     }
 
-    /// The first byte. Nothing in this process writes to the memory while this lives.
-    pub(crate) fn address(&self) -> *const u8 {
-        match &*self.elements {
-            Elements::Batch(batch) => batch.bytes().as_ptr(),
-            Elements::Int32(elements) => elements.as_ptr().cast(),
-            Elements::Int64(elements) => elements.as_ptr().cast(),
-        }
+    /// The first byte. Whoever shows the tensor may write to it while this lives; nothing else
+    /// reads or writes the memory.
+    pub(crate) fn address(&self) -> *mut u8 {
+        std::ptr::with_exposed_provenance_mut(self.address)
     }
 }
 
@@ -123,7 +128,7 @@ impl Tensor {
         let shape = pyo3::types::PyTuple::new(py, &self.axes)?;
         interface.set_item("shape", shape)?;
         interface.set_item("typestr", self.element.code())?;
-        interface.set_item("data", (self.memory.address() as usize, false))?;
+        interface.set_item("data", (self.memory.address().addr(), false))?;
         interface.set_item("version", 3)?;
         Ok(interface)
     }

@@ -168,6 +168,11 @@ def test_memory_is_used_again_when_its_last_array_is_gone(dataset: str) -> None:
     assert len(addresses) <= 8
 
 
+def test_a_budget_beyond_the_memory_of_this_process_is_refused(dataset: str) -> None:
+    with pytest.raises(meetpoint.BudgetError, match="memory_budget"):
+        make(dataset, memory_budget=10**18)
+
+
 def test_a_loop_that_keeps_everything_is_told_of_the_budget(dataset: str) -> None:
     with make(dataset, batch_size=1, memory_budget=16 << 20) as loader:
         with pytest.raises(meetpoint.BudgetError, match="memory_budget") as caught:
@@ -179,8 +184,9 @@ def test_a_loop_that_keeps_everything_is_told_of_the_budget(dataset: str) -> Non
         assert sum(1 for _ in loader) == COUNT
 
 
-def test_dlpack_hands_over_memory_without_a_copy(dataset: str) -> None:
-    with make(dataset, output="dlpack") as loader:
+@pytest.mark.parametrize("strategy", ["host-only", "device-only"])
+def test_dlpack_hands_over_memory_without_a_copy(dataset: str, strategy: str) -> None:
+    with make(dataset, strategy, output="dlpack") as loader:
         images, labels = next(iter(loader))
         assert isinstance(images, meetpoint.Tensor) and images.dtype == "uint8"
         assert images.__dlpack_device__() == (1, 0)
@@ -199,6 +205,8 @@ def test_dlpack_hands_over_memory_without_a_copy(dataset: str) -> None:
         del images, labels
         gc.collect()
     numpy.testing.assert_array_equal(array[1], pixels(1))
+    array[1] = 0
+    assert not array[1].any()
 
 
 def test_jax_takes_batches(dataset: str) -> None:
@@ -209,9 +217,10 @@ def test_jax_takes_batches(dataset: str) -> None:
     numpy.testing.assert_array_equal(numpy.asarray(images)[2], pixels(2))
 
 
-def test_torch_takes_batches(dataset: str) -> None:
+@pytest.mark.parametrize("strategy", ["host-only", "device-only"])
+def test_torch_takes_batches(dataset: str, strategy: str) -> None:
     pytest.importorskip("torch")
-    with make(dataset, output="torch") as loader:
+    with make(dataset, strategy, output="torch") as loader:
         images, labels = next(iter(loader))
     assert tuple(images.shape) == (4, HEIGHT, WIDTH, 3) and str(labels.dtype) == "torch.int64"
     numpy.testing.assert_array_equal(images.numpy()[2], pixels(2))

@@ -58,6 +58,41 @@ def make(strategy="device-only", **more):
 """
 
 
+WRITE = (
+    MAKE
+    + """
+import numpy
+how = sys.argv[2]
+def array_of(images):
+    return images if how == "numpy" else getattr(numpy, how)(images)
+with make(output="numpy" if how == "numpy" else "dlpack", shuffle=False) as loader:
+    for epoch in range(2):
+        seen = []
+        for images, labels in loader:
+            array = array_of(images)
+            before = array.copy()
+            array -= 7
+            assert array.flags.writeable and (array + 7 == before).all()
+            array[...] = 0
+            seen.append(int(before.sum(dtype=numpy.int64)))
+        print(sorted(seen), flush=True)
+    epochs = loader.report()["epochs"]
+    print([epoch["schedule"]["device_batches"] for epoch in epochs], flush=True)
+"""
+)
+
+
+@pytest.mark.parametrize("how", ["numpy", "asarray", "from_dlpack"])
+def test_batches_of_a_device_are_written_to_in_place(
+    dataset: str, runtime_folder: Path, how: str
+) -> None:
+    process = python(WRITE, dataset, how, folder=runtime_folder)
+    output, errors = process.communicate(timeout=LIMIT)
+    assert process.returncode == 0, errors
+    first, second, device_batches = output.splitlines()
+    assert first == second and json.loads(device_batches) == [COUNT // 2] * 2
+
+
 def test_importing_needs_no_other_package() -> None:
     code = "import sys, meetpoint; print(sorted({name.split('.')[0] for name in sys.modules}))"
     output = subprocess.run(

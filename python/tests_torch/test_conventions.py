@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, List
+from typing import Any, Callable, List
 
 import pytest
 import torch
@@ -11,32 +11,49 @@ import torch
 import meetpoint
 from meetpoint import transforms as T
 
+Make = Callable[..., meetpoint.Loader]
 
-def make(dataset: str, **more: Any) -> meetpoint.Loader:
-    settings = dict(
-        recipe=T.Compose([T.CenterCrop(8), T.ToTensor()]),
-        batch_size=3,
-        shuffle=True,
-        seed=7,
-        output="torch",
-    )
-    return meetpoint.Loader(dataset, **{**settings, **more})
+# Whoever prepares the batches, the conventions are the same.
+ENDS = {
+    "host-only": None,
+    "device-only": meetpoint.Emulated(allow_shared=True),
+}
 
 
-def test_batches_are_tensors_that_own_their_memory(dataset: str) -> None:
+@pytest.fixture(params=list(ENDS))
+def make(request: pytest.FixtureRequest) -> Make:
+    def make(dataset: str, **more: Any) -> meetpoint.Loader:
+        settings = dict(
+            recipe=T.Compose([T.CenterCrop(8), T.ToTensor()]),
+            batch_size=3,
+            shuffle=True,
+            seed=7,
+            output="torch",
+            strategy=request.param,
+            device=ENDS[request.param],
+        )
+        return meetpoint.Loader(dataset, **{**settings, **more})
+
+    return make
+
+
+def test_batches_are_tensors_that_own_their_memory(make: Make, dataset: str) -> None:
     with make(dataset) as loader:
         kept = [(images, images.clone()) for images, _ in loader]
     assert len(kept) == 22
     for images, copy in kept:
         assert images.dtype == torch.float32 and images.shape[1:] == (3, 8, 8)
         assert torch.equal(images, copy)
-    images, labels = next(iter(make(dataset)))
-    assert labels.dtype == torch.int64
-    # Written to as to any tensor.
-    images.add_(1.0)
+    with make(dataset) as loader:
+        for images, labels in loader:
+            assert labels.dtype == torch.int64
+            # Written to as to any tensor.
+            before = images.clone()
+            images.add_(1.0)
+            assert torch.equal(images, before + 1.0)
 
 
-def test_states_are_taken_and_loaded_as_torchdata_does(dataset: str) -> None:
+def test_states_are_taken_and_loaded_as_torchdata_does(make: Make, dataset: str) -> None:
     stateful = pytest.importorskip("torchdata.stateful_dataloader")
     theirs = stateful.StatefulDataLoader(range(22), batch_size=1)
     ours = make(dataset)
@@ -65,7 +82,7 @@ def _first(batch: Any) -> Any:
     return batch[0].sum().item() if isinstance(batch, (list, tuple)) else batch.tolist()
 
 
-def test_a_state_survives_torch_save(dataset: str, tmp_path: Any) -> None:
+def test_a_state_survives_torch_save(make: Make, dataset: str, tmp_path: Any) -> None:
     with make(dataset) as loader:
         batches = iter(loader)
         for _ in range(5):
@@ -77,7 +94,9 @@ def test_a_state_survives_torch_save(dataset: str, tmp_path: Any) -> None:
         assert [_first(batch) for batch in other] == rest
 
 
-def test_lightning_goes_on_in_the_middle_of_an_epoch(dataset: str, tmp_path: Any) -> None:
+def test_lightning_goes_on_in_the_middle_of_an_epoch(
+    make: Make, dataset: str, tmp_path: Any
+) -> None:
     lightning = pytest.importorskip("lightning.pytorch")
     seen: List[float] = []
 
@@ -116,7 +135,7 @@ def test_lightning_goes_on_in_the_middle_of_an_epoch(dataset: str, tmp_path: Any
     assert seen == expected[:30]
 
 
-def test_pinning_does_nothing_aloud_where_there_is_no_cuda(dataset: str) -> None:
+def test_pinning_does_nothing_aloud_where_there_is_no_cuda(make: Make, dataset: str) -> None:
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         with make(dataset, pin_memory=True) as loader:
@@ -129,12 +148,14 @@ def test_pinning_does_nothing_aloud_where_there_is_no_cuda(dataset: str) -> None
         ]
 
 
-def test_rank_and_world_size_are_one_without_a_group(dataset: str) -> None:
+def test_rank_and_world_size_are_one_without_a_group(make: Make, dataset: str) -> None:
     with make(dataset) as loader:
         assert (loader.state_dict()["rank"], loader.state_dict()["world_size"]) == (0, 1)
 
 
-def test_ranges_are_made_by_torch_itself(dataset: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ranges_are_made_by_torch_itself(
+    make: Make, dataset: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if torch.version.cuda is None:
         pytest.skip("this torch was built without CUDA")
     pushed: List[str] = []

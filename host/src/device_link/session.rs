@@ -1,4 +1,5 @@
 //! One connection to a device: what is said to it, and which slots it has given away.
+#![expect(unsafe_code, reason = "lends the slots, which are shared memory, as slices")]
 
 use crate::spool::Spool;
 use meetpoint_format::wire::{
@@ -207,7 +208,21 @@ impl SlotLease {
 
     /// The slot's bytes where the spool is memory.
     pub(crate) fn bytes(&self) -> Option<&[u8]> {
-        self.session.spool.slot(self.slot)
+        let slot = self.session.spool.slot(self.slot)?;
+        // SAFETY: the session keeps the spool mapped, no device writes to a slot that it gave away,
+        // and a slot has one lease, whose `&mut` alone writes to it.
+        Some(unsafe { slot.as_ref() })
+    }
+
+    /// The slot's bytes where the spool is memory, to write to. The batch is then not kept for
+    /// another epoch.
+    pub(crate) fn bytes_mut(&mut self) -> Option<&mut [u8]> {
+        let mut slot = self.session.spool.slot(self.slot)?;
+        if self.contents.take().is_some() {
+            lock(&self.session.retained).count -= 1;
+        }
+        // SAFETY: as in `bytes`, and the exclusive borrow keeps everybody else out.
+        Some(unsafe { slot.as_mut() })
     }
 
     /// Keeps the batch in its slot for another epoch, where there is room for that.
@@ -252,6 +267,7 @@ mod tests {
     use super::*;
     use crate::config::{SpoolConfig, SpoolKind};
     use crate::places::SpoolLimits;
+    use std::os::unix::fs::FileExt;
 
     fn session(slots: u32) -> (Arc<Session>, mpsc::Receiver<HostMessage>) {
         let limits = SpoolLimits { slots, slot_bytes: 8192, slots_scheduled: slots };
@@ -310,6 +326,29 @@ mod tests {
         drop(kept);
         assert_eq!([released(), released(), released()], [Some(1), Some(0), None]);
         assert!(session.take_retained().is_empty());
+    }
+
+    #[test]
+    fn a_slot_that_is_written_to_is_not_kept_and_its_next_batch_is_the_devices() {
+        let (session, mut sent) = session(2);
+        session.retain_at_most(1);
+        let contents = SlotContents { epoch: 0, generation: 1, batch: 0, start_ns: 0, end_ns: 1 };
+        let spool = session.spool();
+        spool.file().write_all_at(&[9; 8192], spool.offset(1)).unwrap();
+        let mut lease = session.lease(1).unwrap();
+        lease.retain(contents);
+        lease.bytes_mut().unwrap().fill(3);
+        assert!(lease.bytes().unwrap().iter().all(|&byte| byte == 3));
+        drop(lease);
+        let released = host_message::Message::Release(Release { slot: 1 });
+        assert_eq!(sent.try_recv().unwrap().message, Some(released));
+        assert!(session.take_retained().is_empty());
+        spool.file().write_all_at(&[7; 8192], spool.offset(1)).unwrap();
+        let mut again = session.lease(1).unwrap();
+        assert!(again.bytes().unwrap().iter().all(|&byte| byte == 7));
+        again.retain(contents);
+        drop(again);
+        assert_eq!(session.take_retained().len(), 1, "there is room for one again");
     }
 
     #[test]

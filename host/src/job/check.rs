@@ -1,12 +1,14 @@
 //! What only shows when a job meets its dataset and this machine, still with file, line and column.
 
 use super::{Choice, DeviceKind, EmulatedDevice, JobError, JobFile, StrategyName};
+use crate::error::memory_of;
 use crate::{Error, SpoolKind};
 use meetpoint_format::batching::{Batching, Cut, Rank};
 use meetpoint_format::holders::Holders;
 use meetpoint_format::units::show_bytes;
 use meetpoint_prepare::Dataset;
 use meetpoint_scheduler::{Order, Split};
+use meetpoint_storage::MemoryLimit;
 use rustix::fs::{Access, access, statvfs};
 use rustix::thread::{CpuSet, sched_getaffinity};
 use std::path::Path;
@@ -36,7 +38,7 @@ impl JobFile {
         self.check_combination()?;
         self.check_dataset()?;
         self.check_cores()?;
-        self.check_memory()?;
+        self.check_memory(&MemoryLimit::of_this_process())?;
         Ok(self.check_spool()?)
     }
 
@@ -47,8 +49,10 @@ impl JobFile {
             error => error,
         };
         let key = match cause {
-            Error::BudgetTooSmall { .. } | Error::RingMemory { .. } => "memory_budget",
-            Error::QuotaTooSmall { .. } => "spool.quota",
+            Error::BudgetTooSmall { .. }
+            | Error::BudgetTooLarge { .. }
+            | Error::RingMemory { .. } => "memory_budget",
+            Error::QuotaTooSmall { .. } | Error::SpoolTooLarge { .. } => "spool.quota",
             Error::Spool { .. } => match self.spool.kind {
                 SpoolKind::Memory => "spool.quota",
                 SpoolKind::File { .. } => "spool.directory",
@@ -243,18 +247,14 @@ impl JobFile {
     }
 
     /// Only for what the file itself asks for: a default is no fault of its writer.
-    fn check_memory(&self) -> Result<(), JobError> {
-        let info = rustix::system::sysinfo();
-        let memory = info.totalram.saturating_mul(u64::from(info.mem_unit));
+    fn check_memory(&self, limit: &MemoryLimit) -> Result<(), JobError> {
         let check = |key: &str, bytes: u64| {
-            if bytes <= memory || self.marks.of_key(key).is_none() {
+            if bytes <= limit.bytes || self.marks.of_key(key).is_none() {
                 return Ok(());
             }
-            let (asked, there) = (show_bytes(bytes), show_bytes(memory));
-            let problem = format!(
-                "`{key}` is {asked}, more than the {there} of memory that this machine has"
-            );
-            Err(self.fault(key, problem, "set it to what may really be used; a part will do"))
+            let problem =
+                format!("`{key}` is {}, more than {}", show_bytes(bytes), memory_of(limit));
+            Err(self.fault(key, problem, "set it to a part of that"))
         };
         check("memory_budget", self.memory_budget_bytes)?;
         match self.spool.kind {

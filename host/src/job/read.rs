@@ -5,7 +5,7 @@ use super::table::{Source, Table};
 use super::{
     AcceleratorJob, Choice, JobError, JobFile, StrategyOptions, devices, recipe, strategy,
 };
-use crate::config::{SpoolConfig, SpoolKind};
+use crate::config::{LoaderConfig, SpoolConfig, SpoolKind};
 use meetpoint_format::units::{parse_bandwidth, parse_bytes, parse_duration};
 use meetpoint_prepare::Action;
 use meetpoint_storage::EngineKind;
@@ -100,7 +100,7 @@ pub(super) fn read(text: &str, path: &Path) -> Result<JobFile, JobError> {
         prefetch: table.small("prefetch", 1..=1024, 2)?,
         memory_budget_bytes: table
             .quantity("memory_budget", parse_bytes, BYTES)?
-            .unwrap_or(512 << 20),
+            .unwrap_or(LoaderConfig::MEMORY_BUDGET_BYTES),
         engine: table
             .word(
                 "engine",

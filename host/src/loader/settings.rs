@@ -5,6 +5,7 @@ use crate::config::LoaderConfig;
 use meetpoint_format::batching::{Batching, Cut, RANKS_MAX, Rank};
 use meetpoint_format::holders::Holders;
 use meetpoint_prepare::{Dataset, Job};
+use meetpoint_storage::MemoryLimit;
 use std::sync::Arc;
 
 /// Most devices of a loader.
@@ -63,6 +64,16 @@ pub(super) fn check(config: &LoaderConfig) -> Result<(), Error> {
     }
     if config.rank_timeout.is_zero() {
         return refuse("rank_timeout", 0, "longer than nothing");
+    }
+    check_memory(config, MemoryLimit::of_this_process())
+}
+
+/// Refuses a budget that this process can never use. The default is nobody's request: where less
+/// is allowed, what the ring really holds decides.
+fn check_memory(config: &LoaderConfig, limit: MemoryLimit) -> Result<(), Error> {
+    let budget_bytes = config.memory_budget_bytes;
+    if budget_bytes > limit.bytes && budget_bytes != LoaderConfig::MEMORY_BUDGET_BYTES {
+        return Err(Error::BudgetTooLarge { budget_bytes, limit });
     }
     Ok(())
 }
@@ -126,4 +137,28 @@ pub(super) fn count_batches(job: &Job) -> Result<u32, Error> {
         }
     }
     Ok(counted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use meetpoint_format::recipe::Recipe;
+
+    #[test]
+    fn a_budget_beyond_what_the_process_may_use_is_refused_and_the_default_is_not() {
+        let text = "[[operation]]\nname = \"decode\"\n";
+        let mut config = LoaderConfig::new("set", Arc::new(Recipe::from_toml(text).unwrap()), 4);
+        let limit = MemoryLimit { bytes: 300 << 20, available_bytes: 0, file: None };
+        assert!(check_memory(&config, limit.clone()).is_ok());
+        config.memory_budget_bytes = 300 << 20;
+        assert!(check_memory(&config, limit.clone()).is_ok());
+        for beyond in [(300 << 20) + 1, u64::MAX] {
+            config.memory_budget_bytes = beyond;
+            let refused = check_memory(&config, limit.clone());
+            assert!(matches!(
+                refused,
+                Err(Error::BudgetTooLarge { budget_bytes, .. }) if budget_bytes == beyond
+            ));
+        }
+    }
 }

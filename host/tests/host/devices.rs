@@ -1,7 +1,7 @@
 //! Epochs with several devices, each with its own parts, speed, spool and end.
 
 use crate::support::device::{Behaviour, FakeDevice, Fault};
-use crate::support::{Seen, config, consume, dataset_in_parts, sorted};
+use crate::support::{Seen, config, consume, dataset_in_parts, pack, picture, sorted};
 use meetpoint_host::stats::EpochStats;
 use meetpoint_host::verify::{Reference, Verdict, verify};
 use meetpoint_host::{DeviceSource, Loader, LoaderConfig, Notify, SpoolConfig, SpoolKind};
@@ -118,6 +118,48 @@ fn devices_with_parts_and_spools_of_their_own_give_the_bytes_of_the_host_alone()
         }
     }
     assert_eq!(std::fs::read_dir(spool_folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn batches_of_devices_can_be_written_to_in_place_and_the_next_ones_are_whole() {
+    let folder = dataset_in_parts(120, 1);
+    let spool_folder = tempfile::tempdir().unwrap();
+    let file = SpoolKind::File { directory: spool_folder.path().to_path_buf() };
+    for kind in [SpoolKind::Memory, file] {
+        let device = good();
+        let mut config = with_devices(folder.path(), &[&device], Strategy::DeviceOnly);
+        // Few slots, so that each is used again and again.
+        config.spool = SpoolConfig { kind, quota_bytes: 6 * 8192 };
+        let (expected, _) = of_host_alone(&config, 2);
+        let mut loader = Loader::open(config).unwrap();
+        for (number, expected) in (0..).zip(expected) {
+            let mut epoch = loader.start_epoch(number).unwrap();
+            let (mut seen, mut last) = (Vec::new(), None);
+            while let Some(mut batch) = epoch.next_batch().unwrap() {
+                seen.push(Seen::from(&batch));
+                batch.bytes_mut().fill(0xA5);
+                assert!(batch.bytes().iter().all(|&byte| byte == 0xA5));
+                last = Some(batch);
+            }
+            let stats = epoch.finish();
+            assert!(last.unwrap().bytes().iter().all(|&byte| byte == 0xA5));
+            assert_eq!(sorted(seen), expected);
+            assert_eq!(events(&stats), "");
+            assert_eq!(stats.schedule.device_batches, 30);
+        }
+    }
+}
+
+#[test]
+fn a_dataset_in_a_folder_whose_name_is_not_utf_8_is_served() {
+    use std::os::unix::ffi::OsStrExt;
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join(std::ffi::OsStr::from_bytes(b"\xff\xfe"));
+    std::fs::create_dir(&folder).unwrap();
+    pack(&folder, (0..16).map(picture).collect());
+    let device = good();
+    let stats = run(with_devices(&folder, &[&device], Strategy::DeviceOnly), 1);
+    assert_eq!(stats[0].schedule.device_batches, 4);
 }
 
 #[test]

@@ -141,10 +141,10 @@ fn values_that_dataset_or_machine_do_not_allow_are_refused_with_place_and_remedy
     change(
         "seed = 7",
         "seed = 7\nmemory_budget = \"900TiB\"",
-        &["job.toml:4:17: ", "900 TiB", "this machine has"],
+        &["job.toml:4:17: ", "900 TiB", "of memory"],
     );
     change("seed = 7", "seed = 7\nmemory_budget = \"1KiB\"", &["job.toml:4:17: ", "or more"]);
-    device("[spool]\nquota = \"900TiB\"", &["job.toml:20:9: ", "900 TiB", "this machine has"]);
+    device("[spool]\nquota = \"900TiB\"", &["job.toml:20:9: ", "900 TiB", "of memory"]);
     device("[spool]\nquota = \"1KiB\"", &["job.toml:20:9: ", "or more"]);
     device(
         "[spool]\nkind = \"file\"\ndirectory = \"absent\"",
