@@ -186,6 +186,11 @@ pub enum DeviceSource {
         /// Its socket.
         socket: PathBuf,
     },
+    /// One that was started for several loaders and lost before it served any.
+    Lost {
+        /// How it was lost.
+        why: String,
+    },
 }
 
 /// A device process: `program arguments… --socket S --root DATASET --once`.

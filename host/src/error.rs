@@ -214,6 +214,14 @@ pub enum Error {
         /// `: ` and the end of what it wrote to standard error; empty when that was nothing.
         said: String,
     },
+    /// A device that was there and is not any more, before it had a job: the host goes on without.
+    #[error("{device} was lost before it served: {why}")]
+    DeviceLost {
+        /// Its program, or its socket.
+        device: String,
+        /// What happened.
+        why: String,
+    },
     /// Nobody answers at the socket.
     #[error(
         "no device answers at {}: {problem}; start one with \
@@ -405,4 +413,11 @@ pub enum Error {
     /// The epoch ended with an error before.
     #[error("the epoch ended with an error before; start another")]
     EpochFailed,
+}
+
+impl Error {
+    /// Whether a device was lost, as it can be at any time, rather than asked for wrongly.
+    pub(crate) fn is_loss(&self) -> bool {
+        matches!(self, Self::DeviceLost { .. })
+    }
 }

@@ -18,8 +18,8 @@ pub struct RankOutcome {
     pub epochs: Vec<EpochStats>,
     /// What fixes the content of its batches.
     pub job: Job,
-    /// What each device said of itself.
-    pub devices: Vec<DeviceInfo>,
+    /// What each device said of itself; `None` for one that was never there.
+    pub devices: Vec<Option<DeviceInfo>>,
     /// Slots of its spools; `None` where no device is used.
     pub spool_slots: Option<u32>,
     /// Fallbacks and limits that were reached, as sentences.
@@ -130,9 +130,20 @@ fn share_devices(
     }
     for source in &mut config.devices {
         if let DeviceSource::Spawn(spawn) = source {
-            let device = SharedDevice::start(spawn, &config.dataset, config.ranks, &config.stop)?;
-            *source = device.source();
-            started.push(device);
+            let start = || SharedDevice::start(spawn, &config.dataset, config.ranks, &config.stop);
+            // Once more, as a loader does at its first epoch.
+            let device = match start() {
+                Err(error) if error.is_loss() => start(),
+                device => device,
+            };
+            match device {
+                Ok(device) => {
+                    *source = device.source();
+                    started.push(device);
+                }
+                Err(Error::DeviceLost { why, .. }) => *source = DeviceSource::Lost { why },
+                Err(error) => return Err(error),
+            }
         }
     }
     Ok(started)
@@ -156,7 +167,7 @@ fn run_rank(
         rank,
         epochs: measured,
         job: loader.job().clone(),
-        devices: loader.devices().cloned().collect(),
+        devices: loader.devices().map(Option::<&_>::cloned).collect(),
         spool_slots: loader.spool_slots(),
         notices: loader.notices(),
     })

@@ -25,7 +25,7 @@ pub(crate) struct Opened {
     pub(crate) batching: Batching,
     pub(crate) manifest_sha256: [u8; 32],
     pub(crate) labels: Vec<String>,
-    pub(crate) devices: Vec<DeviceInfo>,
+    pub(crate) devices: Vec<Option<DeviceInfo>>,
     pub(crate) notices: Vec<String>,
     pub(crate) workers: u32,
     /// Bytes of the tensors of a whole batch.
@@ -263,7 +263,7 @@ fn opened(loader: &Loader) -> Opened {
         batching: job.batching.clone(),
         manifest_sha256: job.dataset.manifest_sha256(),
         labels: job.dataset.manifest().labels.clone(),
-        devices: loader.devices().cloned().collect(),
+        devices: loader.devices().map(Option::<&_>::cloned).collect(),
         notices: loader.notices(),
         workers: loader.config().workers,
         batch_bytes: u64::from(job.batching.batch_size()) * loader.spec().bytes() as u64,

@@ -57,6 +57,7 @@ pub(crate) fn of_host(py: Python<'_>, error: &HostError) -> PyErr {
         HostError::SocketFolder { .. }
         | HostError::DeviceStart { .. }
         | HostError::DeviceEnded { .. }
+        | HostError::DeviceLost { .. }
         | HostError::DeviceUnreachable { .. }
         | HostError::NotASocket { .. }
         | HostError::NotADevice { .. }

@@ -216,7 +216,7 @@ impl Loader {
 
     #[getter]
     fn device_processes(&self) -> Vec<u32> {
-        self.opened.devices.iter().map(|device| device.process_id).collect()
+        self.opened.devices.iter().flatten().map(|device| device.process_id).collect()
     }
 
     #[getter]

@@ -33,7 +33,7 @@ pub(super) fn judge(
         })
         .collect();
     let of_devices = &measured.ranks[0].devices;
-    let emulations: Vec<_> = of_devices.iter().map(|device| device.emulation).collect();
+    let emulations: Vec<_> = of_devices.iter().map(|device| device.as_ref()?.emulation).collect();
     Run {
         strategy: measured.name.as_str().to_owned(),
         prediction: predict::total(predictions, totals.seconds),

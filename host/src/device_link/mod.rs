@@ -185,16 +185,21 @@ fn open(
     let dataset = absolute(setup.job.dataset.path())?;
     let socket = match &setup.source {
         DeviceSource::Connect { socket } => socket.clone(),
+        DeviceSource::Lost { why } => {
+            return Err(Error::DeviceLost { device: "it".to_owned(), why: why.clone() });
+        }
         DeviceSource::Spawn(spawn) => {
             process.insert(DeviceProcess::start(spawn, &dataset, 1)?).socket().to_path_buf()
         }
     };
+    let mut has_answered = false;
     let opened = runtime.block_on(async {
         let mut connection = match process.as_mut() {
             None => Connection::open(&socket, stop).await?,
             Some(process) => first_connection(process, &socket, stop).await?,
         };
         let mut info = connection.describe().await?;
+        has_answered = true;
         let (token, file) = (spool.token(), spool.file().as_fd());
         fd_channel::hand_over(&socket, token, file, connect::CALL_LIMIT, stop)?;
         let request = load_request(setup, &dataset, &spool);
@@ -208,11 +213,17 @@ fn open(
         if matches!(opened, Err(Error::DeviceUnreachable { .. } | Error::NotADevice { .. })) {
             // A device that died of what it was asked says why better than the call that failed.
             process.wait(ENDING_LIMIT);
-            process.check_alive()?;
+            process.check_alive(has_answered)?;
         }
         process.forget_socket();
     }
-    opened
+    match opened {
+        Err(Error::DeviceUnreachable { socket, problem }) if has_answered => {
+            let device = format!("the device at {}", socket.display());
+            Err(Error::DeviceLost { device, why: problem })
+        }
+        opened => opened,
+    }
 }
 
 /// Waits until a process that was just started listens.
@@ -223,7 +234,7 @@ async fn first_connection<'a>(
 ) -> Result<Connection<'a>, Error> {
     let deadline = Instant::now() + START_LIMIT;
     loop {
-        process.check_alive()?;
+        process.check_alive(false)?;
         match Connection::open(socket, stop).await {
             Err(Error::DeviceUnreachable { .. } | Error::NotADevice { .. })
                 if Instant::now() < deadline =>

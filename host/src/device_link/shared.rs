@@ -96,7 +96,7 @@ fn open(
         Err(error) => {
             // A device that died says why better than the call that failed.
             process.wait(super::ENDING_LIMIT);
-            process.check_alive()?;
+            process.check_alive(false)?;
             Err(error)
         }
     }

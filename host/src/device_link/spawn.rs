@@ -3,6 +3,7 @@
 use crate::{Error, SpawnDevice, StopHandle};
 use std::collections::VecDeque;
 use std::io::Read;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,6 +15,9 @@ const STDERR_BYTES_MAX: usize = 4096;
 
 /// How long the process may take to go by itself once its link has ended.
 const GOING_LIMIT: Duration = Duration::from_secs(1);
+
+/// With which a Rust program ends that panicked.
+const PANIC_EXIT_CODE: i32 = 101;
 
 /// How often it is looked at meanwhile.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
@@ -85,12 +89,20 @@ impl DeviceProcess {
         self.folder.take();
     }
 
-    /// An error that says how it ended, once it has.
-    pub(crate) fn check_alive(&mut self) -> Result<(), Error> {
+    /// An error that says how it ended, once it has. One that was killed or panicked is lost. Any
+    /// other end says that it will not serve, unless it `has_answered` before.
+    pub(crate) fn check_alive(&mut self, has_answered: bool) -> Result<(), Error> {
         match self.child.try_wait() {
             Ok(Some(status)) => {
                 let said = self.last_words();
                 let said = if said.is_empty() { said } else { format!(": {said}") };
+                let is_lost = has_answered
+                    || status.signal().is_some()
+                    || status.code() == Some(PANIC_EXIT_CODE);
+                if is_lost {
+                    let device = format!("device program {}", self.program.display());
+                    return Err(Error::DeviceLost { device, why: format!("{status}{said}") });
+                }
                 let program = self.program.clone();
                 Err(Error::DeviceEnded { program, status: status.to_string(), said })
             }
@@ -201,9 +213,27 @@ mod tests {
         let spawn = shell("echo first >&2; echo error: no such knob >&2; exit 3");
         let mut process = DeviceProcess::start(&spawn, Path::new("/data"), 1).unwrap();
         assert!(process.wait(Duration::from_secs(60)).is_some());
-        let error = process.check_alive().unwrap_err().to_string();
+        let error = process.check_alive(false).unwrap_err();
+        assert!(matches!(error, Error::DeviceEnded { .. }));
+        let error = error.to_string();
         assert!(error.contains("exit status: 3"), "{error}");
         assert!(error.ends_with("first; no such knob"), "{error}");
+    }
+
+    #[test]
+    fn a_program_that_is_killed_or_panics_is_lost_and_one_that_refuses_is_not() {
+        for (script, has_answered, is_loss) in [
+            ("kill -9 $$", false, true),
+            ("exit 101", false, true),
+            ("exit 2", false, false),
+            ("exit 0", false, false),
+            ("exit 0", true, true),
+        ] {
+            let mut process = DeviceProcess::start(&shell(script), Path::new("/data"), 1).unwrap();
+            assert!(process.wait(Duration::from_secs(60)).is_some());
+            let error = process.check_alive(has_answered).unwrap_err();
+            assert_eq!(error.is_loss(), is_loss, "{script}: {error}");
+        }
     }
 
     #[test]

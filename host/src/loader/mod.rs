@@ -56,6 +56,8 @@ pub struct Loader {
     links: Vec<Option<DeviceLink>>,
     /// What each device said of itself when it was last there.
     devices: Vec<Option<DeviceInfo>>,
+    /// Devices that were lost before they served, and how; for the events of the first epoch.
+    lost_at_start: Vec<(usize, String)>,
     notices: Vec<String>,
     next_generation: u32,
     /// What the epochs so far learned.
@@ -96,6 +98,7 @@ impl Loader {
             own: None,
             links: Vec::new(),
             devices: Vec::new(),
+            lost_at_start: Vec::new(),
             notices: limits.notices.clone(),
             limits,
             // 0 is what a device starts with: nothing was granted under it.
@@ -114,7 +117,14 @@ impl Loader {
         loader.links.resize_with(devices, || None);
         loader.devices.resize(devices, None);
         for number in 0..devices {
-            loader.open_link(number).map_err(|error| of_device(error, number, devices))?;
+            match loader.open_link(number) {
+                // As with a loss later on: the next epoch, the first, tries to open it again.
+                Err(error) if error.is_loss() => {
+                    loader.config.stop.check()?;
+                    loader.lost_at_start.push((number, error.to_string()));
+                }
+                opened => opened.map_err(|error| of_device(error, number, devices))?,
+            }
             loader.note_reuse(number);
         }
         Ok(loader)
@@ -222,9 +232,10 @@ impl Loader {
         &self.config
     }
 
-    /// What each device said of itself when its link was last opened; empty where none is used.
-    pub fn devices(&self) -> impl ExactSizeIterator<Item = &DeviceInfo> {
-        self.devices.iter().map(|info| info.as_ref().expect("a loader opens every link"))
+    /// What each device said of itself when its link was last opened; `None` for one that was lost
+    /// before it served. Empty where none is used.
+    pub fn devices(&self) -> impl ExactSizeIterator<Item = Option<&DeviceInfo>> {
+        self.devices.iter().map(Option::as_ref)
     }
 
     /// Slots of the spools of all devices; `None` where no device is used.
@@ -298,8 +309,12 @@ impl Loader {
         let name = device_name(number, self.links.len());
         let again = match &self.config.devices[number] {
             DeviceSource::Connect { .. } => "connected to",
-            DeviceSource::Spawn(_) => "started",
+            DeviceSource::Spawn(_) | DeviceSource::Lost { .. } => "started",
         };
+        if let Some(at) = self.lost_at_start.iter().position(|(lost, _)| *lost == number) {
+            let (_, why) = self.lost_at_start.swap_remove(at);
+            events.push(format!("{name} was lost at the start: {why}"));
+        }
         if let Some(why) = self.driver.take_lost_between(device_id(number)) {
             events.push(format!("{name} was lost between epochs: {why}"));
         }

@@ -4,7 +4,7 @@ use crate::support::{Seen, config, consume, dataset, sorted};
 use meetpoint_host::stats::{EpochStats, Preparer};
 use meetpoint_host::verify::{Reference, Verdict, verify};
 use meetpoint_host::{DeviceSource, Error, Loader, LoaderConfig, SpawnDevice, SpoolKind};
-use meetpoint_scheduler::{Split, Strategy, Tail};
+use meetpoint_scheduler::{Goal, Order, Split, Strategy, Tail};
 use std::path::Path;
 use std::time::Duration;
 
@@ -349,6 +349,31 @@ fn a_device_program_that_ends_at_once_is_an_error_with_its_words() {
     let error = Loader::open(config).unwrap_err();
     assert!(matches!(error, Error::DeviceEnded { .. }), "{error}");
     assert!(error.to_string().contains("wrong knob"), "{error}");
+}
+
+#[test]
+fn a_device_that_is_killed_before_it_serves_leaves_the_host_to_go_on_alone() {
+    let folder = dataset(16);
+    let auto = Strategy::Auto { goal: Goal::Throughput, order: Order::Any };
+    for strategy in [Strategy::DeviceOnly, Strategy::Wrr, auto] {
+        let mut config = config(folder.path());
+        config.strategy = strategy;
+        let arguments = ["-c", "kill -9 $$"].map(Into::into).to_vec();
+        config.devices =
+            vec![DeviceSource::Spawn(SpawnDevice { program: "/bin/sh".into(), arguments })];
+        let mut loader = Loader::open(config).unwrap();
+        assert!(loader.devices().all(|device| device.is_none()));
+        for epoch in 0..2 {
+            let (seen, stats) = consume(loader.start_epoch(epoch).unwrap());
+            assert_eq!(seen.len(), 4, "{strategy:?}");
+            assert_eq!(stats.schedule.host_batches, 4, "{strategy:?}");
+            assert!(stats.schedule.device_lost, "{strategy:?}");
+            // How it was lost, and that it could not be started again.
+            let losses = if epoch == 0 { 2 } else { 1 };
+            let told = stats.events.iter().filter(|event| event.text.contains("SIGKILL"));
+            assert_eq!(told.count(), losses, "{strategy:?}: {:?}", stats.events);
+        }
+    }
 }
 
 #[test]
