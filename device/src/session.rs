@@ -94,8 +94,8 @@ pub(crate) enum Refusal {
     #[error(transparent)]
     Storage(#[from] meetpoint_storage::Error),
     #[error(
-        "a batch takes the device to {needed} bytes of memory, more than its limit of {limit}: make \
-         batches smaller, or raise the limit (--memory-max, or that of the container)"
+        "a batch takes the device to {needed} bytes of memory, more than its limit of {limit}: \
+         make batches smaller, or raise the limit (--memory-max, or that of the container)"
     )]
     Memory { needed: u64, limit: u64 },
 }
