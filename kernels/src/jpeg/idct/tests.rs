@@ -1,11 +1,15 @@
 //! Every instruction set against the portable code, and what the shortcuts rest on.
 
+use super::islow::flat_row;
 use super::{Dequantiser, Scale, ifast, islow, scaled};
 use crate::jpeg::backend_tests::{ZIGZAG, extent};
 use crate::jpeg::{Block, QuantTable};
 use crate::{Cpu, golden};
 use proptest::collection::vec;
 use proptest::prelude::*;
+
+/// A transform of a run of blocks by their extents to an output and its stride.
+type Transform<'a> = &'a dyn Fn(Cpu, &[u8], &mut [u8], usize);
 
 /// Values as a photograph has them, as large as a file can say, and any.
 fn any_value() -> impl Strategy<Value = i16> {
@@ -95,7 +99,6 @@ proptest! {
         more in vec(0..64u8, 10),
     ) {
         let dequantiser = Dequantiser::new(&table);
-        type Transform<'a> = &'a dyn Fn(Cpu, &[u8], &mut [u8], usize);
         let scales = [Scale::Four, Scale::Two, Scale::One];
         let scaled = scales.map(|scale| {
             let (dequantiser, blocks) = (&dequantiser, &blocks);
@@ -125,6 +128,55 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn a_row_of_a_flat_block_is_eight_copies_of_every_sample() {
+    for sample in 0..=255 {
+        assert_eq!(flat_row(sample).to_ne_bytes(), [sample; 8]);
+    }
+}
+
+/// The sample of a flat block depends on the lower 16 bits of a product alone, so that a step of 1
+/// goes through all of them; with the other steps the product overflows.
+#[test]
+fn every_flat_block_matches_portable() {
+    for step in [1, 3, 16, 255, 32_767, 32_768, 65_535] {
+        let dequantiser = Dequantiser::new(&QuantTable([step; 64]));
+        let apart = if step == 1 && !cfg!(miri) { 1 } else { 61 };
+        let means: Vec<i16> = (i16::MIN..=i16::MAX).step_by(apart).collect();
+        for means in means.chunks(512) {
+            let blocks: Vec<Block> = means.iter().map(|mean| flat(*mean)).collect();
+            for cpu in Cpu::available().skip(1) {
+                let same = |side: usize, transform: Transform<'_>| {
+                    let made = |cpu| {
+                        run(side, &blocks, 0, |extents, out, stride| {
+                            transform(cpu, extents, out, stride);
+                        })
+                    };
+                    assert_eq!(made(cpu), made(Cpu::Portable), "{} {step}", cpu.name());
+                };
+                same(8, &|cpu, extents, out, stride| {
+                    islow(cpu, &dequantiser, &blocks, extents, out, stride);
+                });
+                same(8, &|cpu, extents, out, stride| {
+                    ifast(cpu, &dequantiser, &blocks, extents, out, stride);
+                });
+                for scale in [Scale::Four, Scale::Two, Scale::One] {
+                    same(scale.side(), &|cpu, extents, out, stride| {
+                        scaled(cpu, scale, &dequantiser, &blocks, extents, out, stride);
+                    });
+                }
+            }
+        }
+    }
+}
+
+/// A block of which only the mean is not 0.
+fn flat(mean: i16) -> Block {
+    let mut block = Block([0; 64]);
+    block.0[0] = mean;
+    block
 }
 
 #[test]

@@ -4,8 +4,8 @@
 #![expect(unsafe_code, reason = "loads and stores of vectors, and calls behind a CPU check")]
 
 use super::{
-    COLUMN_MAX, EVEN_INNER, EVEN_OUTER, FIRST_SHIFT, ODD, ROUND_AND_LEVEL, SIDE, flat_sample,
-    portable,
+    COLUMN_MAX, EVEN_INNER, EVEN_OUTER, FIRST_SHIFT, ODD, ROUND_AND_LEVEL, SIDE, flat_row,
+    flat_sample, portable,
 };
 use crate::jpeg::Block;
 use crate::jpeg::idct::{CORNER_EXTENT, store};
@@ -69,8 +69,7 @@ type Samples = [__m512i; 4];
 /// Blocks of one value each.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 fn flat(table: &[i16; 64], blocks: &Group<'_>) -> Samples {
-    let [first, second, third, fourth] =
-        blocks.map(|block| i64::from_ne_bytes([flat_sample(table, block); SIDE]));
+    let [first, second, third, fourth] = blocks.map(|block| flat_row(flat_sample(table, block)));
     [_mm512_setr_epi64(first, second, third, fourth, first, second, third, fourth); 4]
 }
 

@@ -102,3 +102,10 @@ fn flat_sample(table: &[i16; 64], block: &Block) -> u8 {
     let between = block.0[0].wrapping_mul(table[0]) << BETWEEN_BITS;
     (((i32::from(between) + 16) >> 5) + 128).clamp(0, 255) as u8
 }
+
+/// Eight copies of a sample, as the vector code takes them: one row of a flat block.
+#[cfg(any(target_arch = "x86_64", test))]
+#[inline]
+pub(super) fn flat_row(sample: u8) -> i64 {
+    i64::from_ne_bytes([sample; SIDE])
+}
