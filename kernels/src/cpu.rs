@@ -1,27 +1,111 @@
 //! The instruction set that kernels may use, passed in so that tests can loop over all of them.
 
+use std::sync::LazyLock;
+
 /// An instruction set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Cpu {
     /// What every machine has; the meaning of every kernel.
     Portable,
-    /// x86-64 with AVX2.
+    /// x86-64 with AVX2 and what every processor with it has: BMI1, BMI2, LZCNT and POPCNT.
     Avx2,
-    /// x86-64 with AVX2 and the AVX-512 of Ice Lake and Zen 4: F, BW, DQ, VL, VBMI and VBMI2.
+    /// The same with the AVX-512 of Ice Lake and Zen 4: F, BW, DQ, VL, VBMI and VBMI2.
     Avx512,
     /// AArch64 with NEON.
     Neon,
 }
 
+/// Why code for an instruction set cannot run on this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unavailable {
+    /// The machine has another architecture than this one.
+    Architecture(&'static str),
+    /// The processor, or the virtual machine, lacks these features.
+    Features(Vec<&'static str>),
+}
+
+impl std::fmt::Display for Unavailable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Architecture(needed) => {
+                write!(f, "this machine is {}, not {needed}", std::env::consts::ARCH)
+            }
+            Self::Features(lacking) => write!(f, "this processor lacks {}", lacking.join(", ")),
+        }
+    }
+}
+
+/// How the kernels of an instruction set were tested against the portable ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Evidence {
+    /// On a processor that has it.
+    Hardware,
+    /// Under an emulator of such a processor.
+    Emulator,
+}
+
+impl Evidence {
+    /// Name in the committed results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Hardware => "hardware",
+            Self::Emulator => "emulator",
+        }
+    }
+}
+
+/// A processor feature: its name in Rust, and whether this machine has it.
+type Feature = (&'static str, fn() -> bool);
+
+#[cfg(target_arch = "x86_64")]
+macro_rules! x86_features {
+    ($($name:tt)*) => { &[$(($name, || std::arch::is_x86_feature_detected!($name))),*] };
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+macro_rules! x86_features {
+    ($($name:tt)*) => { &[$(($name, || false)),*] };
+}
+
+#[cfg(target_arch = "aarch64")]
+macro_rules! aarch64_features {
+    ($($name:tt)*) => { &[$(($name, || std::arch::is_aarch64_feature_detected!($name))),*] };
+}
+
+#[cfg(not(target_arch = "aarch64"))]
+macro_rules! aarch64_features {
+    ($($name:tt)*) => { &[$(($name, || false)),*] };
+}
+
+const AVX2: &[Feature] = x86_features!("avx2" "bmi1" "bmi2" "lzcnt" "popcnt");
+
+const AVX512: &[Feature] = x86_features!(
+    "avx2" "bmi1" "bmi2" "lzcnt" "popcnt"
+    "avx512f" "avx512bw" "avx512dq" "avx512vl" "avx512vbmi" "avx512vbmi2"
+);
+
+const NEON: &[Feature] = aarch64_features!("neon");
+
+/// For each of [`Cpu::ALL`], whether this machine has it: kernels ask once for each row.
+static AVAILABLE: LazyLock<[bool; Cpu::ALL.len()]> = LazyLock::new(|| {
+    Cpu::ALL.map(|cpu| cpu.required().iter().all(|(_, is_detected)| is_detected()))
+});
+
 impl Cpu {
-    /// All that there is code for, on whatever machine; of one architecture from the simplest to
-    /// the best.
+    /// All that there are kernels for; within an architecture from the simplest to the best.
     pub const ALL: [Self; 4] = [Self::Portable, Self::Avx2, Self::Avx512, Self::Neon];
 
-    /// The best that this machine has.
+    /// The best that this machine has among those with [`Cpu::evidence`].
     pub fn detect() -> Self {
-        Self::available().last().unwrap_or(Self::Portable)
+        Self::best(Self::available(), Self::evidence)
+    }
+
+    fn best(
+        available: impl Iterator<Item = Self>,
+        evidence: impl Fn(Self) -> Option<Evidence>,
+    ) -> Self {
+        available.filter(|cpu| evidence(*cpu).is_some()).last().unwrap_or(Self::Portable)
     }
 
     /// All that this machine has, from the simplest to the best.
@@ -39,27 +123,49 @@ impl Cpu {
         }
     }
 
-    /// Whether this machine has it. Cheap: the answer is kept after the first time.
+    /// How its kernels were tested. `None` would keep [`Cpu::detect`] from choosing it.
+    ///
+    /// The results are in `docs/measurements/2026-11-22-instruction-sets.md`.
+    pub fn evidence(self) -> Option<Evidence> {
+        match self {
+            Self::Portable | Self::Avx2 | Self::Avx512 => Some(Evidence::Hardware),
+            Self::Neon => Some(Evidence::Emulator),
+        }
+    }
+
+    /// The processor features that its kernels may enable, by their names in Rust.
+    pub fn features(self) -> impl Iterator<Item = &'static str> {
+        self.required().iter().map(|(name, _)| *name)
+    }
+
+    fn required(self) -> &'static [Feature] {
+        match self {
+            Self::Portable => &[],
+            Self::Avx2 => AVX2,
+            Self::Avx512 => AVX512,
+            Self::Neon => NEON,
+        }
+    }
+
+    /// Whether this machine has all of its [features](Cpu::features). Cheap: detected once.
     #[inline]
     pub fn is_available(self) -> bool {
-        match self {
-            Self::Portable => true,
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx2 => std::arch::is_x86_feature_detected!("avx2"),
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx512 => {
-                std::arch::is_x86_feature_detected!("avx2")
-                    && std::arch::is_x86_feature_detected!("avx512f")
-                    && std::arch::is_x86_feature_detected!("avx512bw")
-                    && std::arch::is_x86_feature_detected!("avx512dq")
-                    && std::arch::is_x86_feature_detected!("avx512vl")
-                    && std::arch::is_x86_feature_detected!("avx512vbmi")
-                    && std::arch::is_x86_feature_detected!("avx512vbmi2")
-            }
-            #[cfg(target_arch = "aarch64")]
-            Self::Neon => std::arch::is_aarch64_feature_detected!("neon"),
-            _ => false,
+        AVAILABLE[self as usize]
+    }
+
+    /// Why its kernels cannot run on this machine; `None` if they can.
+    pub fn unavailable(self) -> Option<Unavailable> {
+        let needed = match self {
+            Self::Portable => return None,
+            Self::Avx2 | Self::Avx512 => "x86_64",
+            Self::Neon => "aarch64",
+        };
+        if needed != std::env::consts::ARCH {
+            return Some(Unavailable::Architecture(needed));
         }
+        let lacking = self.required().iter().filter(|(_, is_detected)| !is_detected());
+        let lacking: Vec<_> = lacking.map(|(name, _)| *name).collect();
+        (!lacking.is_empty()).then_some(Unavailable::Features(lacking))
     }
 
     /// Whether code for AVX2 may run where this instruction set is chosen.
@@ -71,7 +177,7 @@ impl Cpu {
 
 #[cfg(test)]
 mod tests {
-    use super::Cpu;
+    use super::{Cpu, Evidence};
 
     #[test]
     fn the_best_is_the_last_available() {
@@ -82,9 +188,30 @@ mod tests {
     }
 
     #[test]
-    fn what_includes_avx2_is_available_only_with_avx2() {
-        for cpu in Cpu::available().filter(|cpu| cpu.includes_avx2()) {
-            assert!(Cpu::Avx2.is_available(), "{}", cpu.name());
+    fn an_instruction_set_without_evidence_is_not_chosen() {
+        let all = [Cpu::Portable, Cpu::Avx2, Cpu::Avx512];
+        let best = |unproven: Option<Cpu>| {
+            let evidence = |cpu| (Some(cpu) != unproven).then_some(Evidence::Hardware);
+            Cpu::best(all.into_iter(), evidence)
+        };
+        assert_eq!(best(None), Cpu::Avx512);
+        assert_eq!(best(Some(Cpu::Avx512)), Cpu::Avx2);
+        assert_eq!(Cpu::best(all.into_iter(), |_| None), Cpu::Portable);
+    }
+
+    #[test]
+    fn an_instruction_set_is_available_or_says_why_not() {
+        for (index, cpu) in Cpu::ALL.into_iter().enumerate() {
+            assert_eq!(cpu as usize, index);
+            assert_eq!(cpu.is_available(), cpu.unavailable().is_none(), "{}", cpu.name());
+        }
+    }
+
+    #[test]
+    fn what_includes_avx2_requires_all_that_avx2_requires() {
+        for cpu in Cpu::ALL.into_iter().filter(|cpu| cpu.includes_avx2()) {
+            let missing = Cpu::Avx2.features().find(|avx2| cpu.features().all(|own| own != *avx2));
+            assert_eq!(missing, None, "{}", cpu.name());
         }
     }
 }

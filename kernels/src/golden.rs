@@ -54,12 +54,11 @@ fn noise(seed: u32, count: u32) -> Vec<u8> {
     (0..count).map(|_| next()).collect()
 }
 
-/// Every instruction set that this machine has; one that it lacks is named on stderr.
+/// Every instruction set that this machine has; stderr names the others and says why.
 #[expect(clippy::print_stderr, reason = "a skipped instruction set must be seen")]
 pub(crate) fn instruction_sets() -> Vec<Cpu> {
-    let (has, lacks): (Vec<Cpu>, Vec<_>) = Cpu::ALL.iter().partition(|cpu| cpu.is_available());
-    for cpu in lacks {
-        eprintln!("skipped: this machine has no {}", cpu.name());
+    for (cpu, reason) in Cpu::ALL.iter().filter_map(|cpu| Some((cpu, cpu.unavailable()?))) {
+        eprintln!("skipped: {} ({reason})", cpu.name());
     }
-    has
+    Cpu::available().collect()
 }

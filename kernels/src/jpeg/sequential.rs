@@ -102,6 +102,7 @@ impl<'a> Sequential<'a> {
         restarts: &'a [u32],
         entry_points: Option<EntryPoints<'a>>,
     ) -> Self {
+        assert!(cpu.is_available(), "this machine has no {}", cpu.name());
         let scan = &header.scans[0];
         let specs = |part: &ScanComponent| {
             [part.dc, part.ac]
@@ -195,7 +196,7 @@ impl<'a> Sequential<'a> {
     fn run(&mut self, to: u32, target: &mut impl Target) -> Result<(), Error> {
         match self.cpu {
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: the CPU has these: whoever made the `Cpu` value has found out.
+            // SAFETY: `new` has checked that the machine has all features of this instruction set.
             Cpu::Avx2 => unsafe { self.run_avx2(to, target) },
             _ => self.run_anywhere(to, target),
         }
@@ -469,7 +470,8 @@ pub(super) fn restart_offsets(
                 let problem = "a restart marker is not where it should be";
                 return Err(damaged(scan.data.start + at, problem));
             }
-            offsets.push(at as u32);
+            let offset = u32::try_from(at);
+            offsets.push(offset.map_err(|_| damaged(at, "its scan is longer than 4 GiB"))?);
         }
     }
     if offsets.len() != expected as usize {

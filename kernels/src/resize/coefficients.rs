@@ -115,7 +115,7 @@ impl Coefficients {
         let scales = Scales { from: f64::from(from), scale, support, inverse: 1.0 / filter_scale };
         match cpu {
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: the CPU has it: whoever made the `Cpu` value has found out.
+            // SAFETY: `Resizer::new` has checked that the machine has the instruction set.
             Cpu::Avx2 | Cpu::Avx512 => unsafe {
                 self.fill_avx2(filter.interpolation, whole, &scales, window);
             },

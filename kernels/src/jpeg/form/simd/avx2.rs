@@ -78,15 +78,6 @@ const SHUFFLES: [[[u8; 32]; 2]; 4] = {
     shuffles
 };
 
-/// Whether the machine has what this file needs.
-pub(super) fn is_available() -> bool {
-    std::arch::is_x86_feature_detected!("avx2")
-        && std::arch::is_x86_feature_detected!("bmi1")
-        && std::arch::is_x86_feature_detected!("bmi2")
-        && std::arch::is_x86_feature_detected!("lzcnt")
-        && std::arch::is_x86_feature_detected!("popcnt")
-}
-
 /// See [`super::read_lanes`].
 pub(super) fn read_lanes<const N: usize>(
     lanes: &mut Lanes<N>,
@@ -95,7 +86,7 @@ pub(super) fn read_lanes<const N: usize>(
     out: &mut [u8],
     count: usize,
 ) {
-    // SAFETY: `Kernel::new` has asked `is_available`.
+    // SAFETY: `Kernel::new` has checked that the machine has these features.
     unsafe { read_lanes_bmi2(lanes, bytes, table, out, count) }
 }
 
@@ -156,7 +147,7 @@ fn turns<const N: usize, const ALL: bool>(
 
 /// See [`super::ones`].
 pub(super) fn ones(masks: &[u8]) -> usize {
-    // SAFETY: `Kernel::new` has asked `is_available`.
+    // SAFETY: `Kernel::new` has checked that the machine has these features.
     unsafe { ones_popcnt(masks) }
 }
 
@@ -167,7 +158,7 @@ fn ones_popcnt(masks: &[u8]) -> usize {
 
 /// See [`super::count`].
 pub(super) fn count(bytes: &[u8], wanted: u8) -> usize {
-    // SAFETY: `Kernel::new` has asked `is_available`.
+    // SAFETY: `Kernel::new` has checked that the machine has these features.
     unsafe { count_avx2(bytes, wanted) }
 }
 
@@ -178,7 +169,7 @@ fn count_avx2(bytes: &[u8], wanted: u8) -> usize {
 
 /// See [`super::places_of`].
 pub(super) fn places_of(bytes: &Zigzag, wanted: u8) -> u64 {
-    // SAFETY: `Kernel::new` has asked `is_available`.
+    // SAFETY: `Kernel::new` has checked that the machine has these features.
     unsafe { places_of_avx2(bytes, wanted) }
 }
 
@@ -197,7 +188,7 @@ fn places_of_avx2(bytes: &Zigzag, wanted: u8) -> u64 {
 
 /// See [`super::nibbles`].
 pub(super) fn nibbles(from: &[u8], to: &mut [u8]) -> u8 {
-    // SAFETY: `Kernel::new` has asked `is_available`.
+    // SAFETY: `Kernel::new` has checked that the machine has these features.
     unsafe { nibbles_avx2(from, to) }
 }
 
@@ -215,7 +206,7 @@ pub(super) fn expand_widths(
     out: &mut [Zigzag],
     patches: &mut Vec<Patch>,
 ) -> usize {
-    // SAFETY: `Kernel::new` has asked `is_available`.
+    // SAFETY: `Kernel::new` has checked that the machine has these features.
     unsafe {
         match class {
             1 => expand_widths_bmi2::<2>(widths, data, at, out, patches),
@@ -272,7 +263,7 @@ fn expand_widths_bmi2<const USED: usize>(
 /// See [`super::wide_group`].
 #[inline]
 pub(super) fn wide_group(width: u8, data: &[u8]) -> [i16; GROUPS] {
-    // SAFETY: `Kernel::new` has asked `is_available`.
+    // SAFETY: `Kernel::new` has checked that the machine has these features.
     unsafe { wide_group_bmi2(width, data) }
 }
 
@@ -304,7 +295,7 @@ pub(super) fn expand_masks(
     at: &mut [usize; GROUPS],
     out: &mut [Zigzag],
 ) {
-    // SAFETY: `Kernel::new` has asked `is_available`.
+    // SAFETY: `Kernel::new` has checked that the machine has these features.
     unsafe {
         match class {
             1 => expand_masks_bmi2::<2>(masks, values, at, out),
@@ -343,7 +334,7 @@ pub(super) fn spread<const FOLDED: bool>(
     targets: &[Target],
     into: &mut RowComponent<'_>,
 ) {
-    // SAFETY: `Kernel::new` has asked `is_available`.
+    // SAFETY: `Kernel::new` has checked that the machine has these features.
     unsafe {
         match class {
             1 => spread_avx2::<FOLDED, 1>(from, targets, into),

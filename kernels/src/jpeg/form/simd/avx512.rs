@@ -13,13 +13,6 @@ use std::arch::x86_64::{
     _mm512_xor_si512,
 };
 
-/// Whether the machine has what this file needs.
-pub(super) fn is_available() -> bool {
-    std::arch::is_x86_feature_detected!("avx512f")
-        && std::arch::is_x86_feature_detected!("avx512bw")
-        && std::arch::is_x86_feature_detected!("avx512vbmi")
-}
-
 /// See [`super::spread`].
 pub(super) fn spread<const FOLDED: bool>(
     class: usize,
@@ -27,7 +20,7 @@ pub(super) fn spread<const FOLDED: bool>(
     targets: &[Target],
     into: &mut RowComponent<'_>,
 ) {
-    // SAFETY: `Kernel::new` has asked `is_available`.
+    // SAFETY: `Kernel::new` has checked that the machine has these features.
     unsafe { spread_vbmi::<FOLDED>(class, from, targets, into) }
 }
 

@@ -58,9 +58,9 @@ impl Kernel {
         assert!(cpu.is_available(), "this machine has no {}", cpu.name());
         match cpu {
             #[cfg(target_arch = "x86_64")]
-            Cpu::Avx512 if avx2::is_available() && avx512::is_available() => Self::Avx512,
+            Cpu::Avx512 => Self::Avx512,
             #[cfg(target_arch = "x86_64")]
-            Cpu::Avx2 | Cpu::Avx512 if avx2::is_available() => Self::Avx2,
+            Cpu::Avx2 => Self::Avx2,
             #[cfg(target_arch = "aarch64")]
             Cpu::Neon => Self::Neon,
             _ => Self::Portable,

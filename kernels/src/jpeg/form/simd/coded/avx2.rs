@@ -20,7 +20,7 @@ pub(super) fn read<const N: usize>(
     contexts: &[Context],
     out: &mut [u8],
 ) {
-    // SAFETY: `Kernel::new` has asked `is_available`.
+    // SAFETY: `Kernel::new` has checked that the machine has these features.
     unsafe { read_bmi2(lanes, bytes, tables, contexts, out) }
 }
 
@@ -219,7 +219,7 @@ pub(super) fn group_contexts(
     codes: &PairCodes,
     contexts: &mut [Context],
 ) {
-    // SAFETY: `Kernel::new` has asked `is_available`.
+    // SAFETY: `Kernel::new` has checked that the machine has these features.
     unsafe { group_contexts_avx2(widths, bands, codes, contexts) }
 }
 
@@ -264,7 +264,7 @@ unsafe fn store(codes: &[u8; PAIR_BYTES], to: *mut Context) {
 
 /// See [`super::find_escapes`].
 pub(super) fn find_escapes(symbols: &[u8], places: &mut Vec<u32>) -> usize {
-    // SAFETY: `Kernel::new` has asked `is_available`.
+    // SAFETY: `Kernel::new` has checked that the machine has these features.
     unsafe { find_escapes_avx2(symbols, places) }
 }
 

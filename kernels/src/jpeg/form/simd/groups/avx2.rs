@@ -79,7 +79,7 @@ pub(super) fn unpack(
     blocks: &mut [Block],
     extents: &mut [u8],
 ) -> (usize, usize) {
-    // SAFETY: `Kernel::new` has asked `is_available`.
+    // SAFETY: `Kernel::new` has checked that the machine has these features.
     unsafe { unpack_avx2(from, blocks, extents) }
 }
 
@@ -224,7 +224,7 @@ fn load(bytes: &[u8; 32]) -> __m256i {
 
 /// See [`super::group_bytes`].
 pub(in super::super) fn group_bytes(widths: &[u8]) -> usize {
-    // SAFETY: `Kernel::new` has asked `is_available`.
+    // SAFETY: `Kernel::new` has checked that the machine has these features.
     unsafe { group_bytes_avx2(widths) }
 }
 
@@ -248,7 +248,7 @@ fn group_bytes_avx2(widths: &[u8]) -> usize {
 
 /// See [`super::sum`].
 pub(in super::super) fn sum(numbers: &[u8]) -> usize {
-    // SAFETY: `Kernel::new` has asked `is_available`.
+    // SAFETY: `Kernel::new` has checked that the machine has these features.
     unsafe { sum_avx2(numbers) }
 }
 
@@ -265,7 +265,7 @@ fn sum_avx2(numbers: &[u8]) -> usize {
 
 /// See [`super::prefix_sums`].
 pub(super) fn prefix_sums(before: i16, differences: &mut [i16]) {
-    // SAFETY: `Kernel::new` has asked `is_available`.
+    // SAFETY: `Kernel::new` has checked that the machine has these features.
     unsafe { prefix_sums_avx2(before, differences) }
 }
 
