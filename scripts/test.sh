@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Every test: those of the workspace, real processes and injected faults included, then those of the
-# Python package. Needs Rust, and Python 3.9 or later with pip; makes virtual environments of its own
-# under the target folder.
+# Python package, then the NEON kernels under an emulator (scripts/neon_tests.sh). The last lines name
+# the instruction sets that were exercised. Needs Rust, and Python 3.9 or later with pip; makes
+# virtual environments of its own under the target folder.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -20,3 +21,11 @@ scripts/python_tests.sh
 
 printf '\n== cargo test --workspace\n'
 cargo test --workspace
+
+printf '\n== NEON kernels\n'
+scripts/neon_tests.sh
+
+printf '\n== instruction sets\n'
+# With all packages, so that nothing is built anew.
+cargo build --quiet --workspace --example instruction_sets
+"${CARGO_TARGET_DIR:-target}/debug/examples/instruction_sets"
