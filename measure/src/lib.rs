@@ -15,7 +15,7 @@ mod rows;
 pub use clock::thread_ns;
 pub use files::jpeg_files;
 pub use generated::{encoded_picture, generated_picture};
-pub use machine::Machine;
+pub use machine::{Machine, instruction_set};
 pub use options::Options;
 pub use rows::{Report, Row, Target, median};
 

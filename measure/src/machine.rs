@@ -1,5 +1,7 @@
 //! What a figure was measured on.
 
+use anyhow::{Context, bail};
+use meetpoint_kernels::Cpu;
 use serde::Serialize;
 
 /// The machine, in the words that a report needs.
@@ -57,4 +59,16 @@ fn instructions() -> Vec<&'static str> {
 #[cfg(not(target_arch = "x86_64"))]
 fn instructions() -> Vec<&'static str> {
     vec!["baseline"]
+}
+
+/// The instruction set of a name, or the best one; an error where this machine lacks it.
+pub fn instruction_set(name: Option<&str>) -> anyhow::Result<Cpu> {
+    let Some(name) = name else { return Ok(Cpu::detect()) };
+    let found = Cpu::ALL.into_iter().find(|cpu| cpu.name() == name);
+    let names = Cpu::ALL.map(Cpu::name).join(", ");
+    let cpu = found.with_context(|| format!("no instruction set {name}; there are {names}"))?;
+    match cpu.unavailable() {
+        Some(reason) => bail!("instruction set {name}: {reason}"),
+        None => Ok(cpu),
+    }
 }

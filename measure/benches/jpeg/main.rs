@@ -23,7 +23,7 @@ mod turbo;
 
 use anyhow::{Context, ensure};
 use meetpoint_kernels::Cpu;
-use meetpoint_measure::{Options, Report, Row, Target};
+use meetpoint_measure::{Options, Report, Row, Target, instruction_set};
 use methods::{Measured, Method};
 use sets::Set;
 
@@ -81,7 +81,7 @@ fn main() -> anyhow::Result<()> {
     let sweeps = number("sweeps", if options.quick { 1 } else { 5 }).context("--sweeps")?;
     let pictures_max = number("pictures", u32::MAX).context("--pictures")?;
     ensure!(sweeps > 0, "--sweeps must be 1 or more");
-    let cpu = cpu(options.own.get("cpu").map(String::as_str))?;
+    let cpu = instruction_set(options.own.get("cpu").map(String::as_str))?;
     let mut report = Report::new("jpeg", &options);
     report.note(format!("kernels for {}; one thread; {sweeps} sweeps", cpu.name()));
     let count = if options.quick { 2 } else { 60 };
@@ -103,16 +103,6 @@ fn main() -> anyhow::Result<()> {
         measure(set, methods(cpu, wanted)?, sweeps, &mut report)?;
     }
     report.finish(&options)
-}
-
-/// The instruction set of a name, or the best one.
-fn cpu(name: Option<&str>) -> anyhow::Result<Cpu> {
-    let Some(name) = name else { return Ok(Cpu::detect()) };
-    let found = Cpu::ALL.into_iter().find(|cpu| cpu.name() == name);
-    let names = Cpu::ALL.map(Cpu::name).join(", ");
-    let cpu = found.with_context(|| format!("no instruction set {name}; there are {names}"))?;
-    ensure!(cpu.is_available(), "this machine has no {name}");
-    Ok(cpu)
 }
 
 /// All that is measured, ours and others', whose names contain a text.

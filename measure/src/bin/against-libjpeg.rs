@@ -7,9 +7,9 @@ use anyhow::ensure;
 use clap::Parser;
 use meetpoint_format::random::{DrawKey, Draws};
 use meetpoint_kernels::decode::Decoder;
-use meetpoint_kernels::{Cpu, Picture, Region};
-use meetpoint_measure::jpeg_files;
+use meetpoint_kernels::{Picture, Region};
 use meetpoint_measure::libjpeg::{Mode, Turbo, TurboError, VERSION};
+use meetpoint_measure::{instruction_set, jpeg_files};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -28,6 +28,9 @@ struct Arguments {
     /// Seed of the regions.
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Instruction set of our kernels; the best one of this machine by default.
+    #[arg(long)]
+    cpu: Option<String>,
 }
 
 /// What was found so far.
@@ -49,9 +52,10 @@ struct Totals {
 #[expect(clippy::print_stdout, reason = "the report")]
 fn main() -> anyhow::Result<ExitCode> {
     let arguments = Arguments::parse();
-    println!("against libjpeg-turbo {VERSION}");
+    let cpu = instruction_set(arguments.cpu.as_deref())?;
+    println!("{} kernels against libjpeg-turbo {VERSION}", cpu.name());
     let mut totals = Totals::default();
-    let (mut turbo, mut decoder) = (Turbo::new(), Decoder::new(Cpu::detect()));
+    let (mut turbo, mut decoder) = (Turbo::new(), Decoder::new(cpu));
     for path in &arguments.paths {
         for (path, encoded) in jpeg_files(path)? {
             let sample = totals.files;
