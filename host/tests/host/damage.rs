@@ -1,7 +1,7 @@
 //! Damaged samples: the same batches whoever prepares them, in every strategy, and exact books.
 
 use crate::support::device::{Behaviour, FakeDevice};
-use crate::support::{Seen, config, consume, dataset, sorted};
+use crate::support::{Seen, config, consume, dataset, pack, picture, sorted};
 use meetpoint_format::replacement::candidates;
 use meetpoint_host::stats::{DamageRecord, EpochStats};
 use meetpoint_host::verify::{Reference, Verdict, verify};
@@ -238,4 +238,48 @@ fn a_quarantine_file_has_every_damaged_sample_once_however_often_it_is_met() {
     let refused =
         Loader::open(LoaderConfig { quarantine: unwritable, ..with(folder.path(), Action::Skip) });
     assert!(matches!(refused.err(), Some(Error::Quarantine { .. })));
+}
+
+/// A small progressive file whose header promises so many pixels that its coefficients alone take
+/// 96 MiB.
+fn bomb() -> Vec<u8> {
+    let mut file = Vec::new();
+    let mut encoder = jpeg_encoder::Encoder::new(&mut file, 90);
+    encoder.set_progressive(true);
+    encoder.encode(&[7; 16 * 16 * 3], 16, 16, jpeg_encoder::ColorType::Rgb).unwrap();
+    let frame = file.windows(2).position(|two| two == [0xff, 0xc2]).unwrap();
+    file[frame + 5..frame + 9].copy_from_slice(&[0x10, 0, 0x10, 0]);
+    file
+}
+
+#[test]
+fn a_picture_that_the_budget_cannot_decode_ends_the_epoch_whatever_is_done_about_damage() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut images: Vec<Vec<u8>> = (0..8).map(picture).collect();
+    images[5] = bomb();
+    pack(folder.path(), images);
+    for (workers, budget) in [(0, 64 << 20), (2, 64 << 20), (2, 256 << 20)] {
+        let mut config = with(folder.path(), Action::Skip);
+        (config.workers, config.memory_budget_bytes) = (workers, budget);
+        let mut loader = Loader::open(config).unwrap();
+        let mut epoch = loader.start_epoch(0).unwrap();
+        let outcome = loop {
+            match epoch.next_batch() {
+                Ok(Some(_)) => {}
+                Ok(None) => break Ok(met(&epoch.finish())),
+                Err(error) => break Err(error),
+            }
+        };
+        match outcome {
+            // There is memory to find out that its data break off.
+            Ok(damaged) => assert_eq!((budget, damaged), (256 << 20, vec![5])),
+            Err(Error::Prepare(meetpoint_prepare::Error::DecodeMemory {
+                needed, limit, ..
+            })) => {
+                assert_eq!((budget, limit), (64 << 20, 64 << 20));
+                assert!(needed > limit);
+            }
+            Err(other) => panic!("{other}"),
+        }
+    }
 }
