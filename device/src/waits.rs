@@ -1,7 +1,7 @@
-//! What a thread waited for: its storage, and a core that another thread had.
+//! How long a thread waited for its storage.
 //!
-//! The two must not be mixed up: a wait for the core while computing is as good as a sleep of the
-//! governor, one that makes a read come late is a slow read.
+//! Such a wait is part of the emulated device's time; any other time off the core replaces a sleep
+//! of the governor.
 
 use crate::governor::thread_cpu_time;
 use crate::meters::nanoseconds;
@@ -9,37 +9,15 @@ use meetpoint_storage::{
     Access, AlignedBuffer, Completion, Counters, Engine, Error, FileId, Limits, Refused, Request,
 };
 use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long a thread was kept from a core: the second figure of its schedstat file (see "Scheduler
-/// statistics" in the kernel's documentation). Zero where the kernel does not tell.
-#[derive(Debug)]
-pub(crate) struct CoreWaits(Option<File>);
-
-impl CoreWaits {
-    pub(crate) fn of_this_thread() -> Self {
-        Self(File::open("/proc/thread-self/schedstat").ok())
-    }
-
-    /// All of it until now.
-    pub(crate) fn total(&self) -> Duration {
-        let mut text = [0; 64];
-        let read = self.0.as_ref().and_then(|file| file.read_at(&mut text, 0).ok());
-        let text = read.and_then(|bytes| std::str::from_utf8(&text[..bytes]).ok());
-        let ns = text.and_then(|text| text.split(' ').nth(1)?.parse().ok());
-        Duration::from_nanos(ns.unwrap_or(0))
-    }
-}
-
-/// Sums over a worker's waits for storage, in nanoseconds. Only the worker's thread writes.
+/// Sum over a worker's waits for storage, in nanoseconds. Only the worker's thread writes.
 #[derive(Debug, Default)]
 pub(crate) struct StorageWaits {
     idle_ns: AtomicU64,
-    core_waits_ns: AtomicU64,
 }
 
 impl StorageWaits {
@@ -48,19 +26,12 @@ impl StorageWaits {
         Duration::from_nanos(self.idle_ns.load(Ordering::Relaxed))
     }
 
-    /// The part of it in which its storage was done and another thread had the core.
-    pub(crate) fn core_waits(&self) -> Duration {
-        Duration::from_nanos(self.core_waits_ns.load(Ordering::Relaxed))
-    }
-
     /// Does something that waits for storage, and enters how long.
-    pub(crate) fn during<T>(&self, core: &CoreWaits, wait: impl FnOnce() -> T) -> T {
-        let (start, start_cpu, start_core) = (Instant::now(), thread_cpu_time(), core.total());
+    pub(crate) fn during<T>(&self, wait: impl FnOnce() -> T) -> T {
+        let (start, start_cpu) = (Instant::now(), thread_cpu_time());
         let done = wait();
         let idle = start.elapsed().saturating_sub(thread_cpu_time() - start_cpu);
         self.idle_ns.fetch_add(nanoseconds(idle), Ordering::Relaxed);
-        let core_waits = core.total().saturating_sub(start_core);
-        self.core_waits_ns.fetch_add(nanoseconds(core_waits), Ordering::Relaxed);
         done
     }
 }
@@ -68,14 +39,12 @@ impl StorageWaits {
 /// Enters how long the calls of [`Engine::wait`] take. To be used by one thread only.
 pub(crate) struct WatchedEngine {
     inner: Box<dyn Engine>,
-    /// Of the thread that waits first.
-    core: Option<CoreWaits>,
     waits: Arc<StorageWaits>,
 }
 
 impl WatchedEngine {
     pub(crate) fn new(inner: Box<dyn Engine>) -> Self {
-        Self { inner, core: None, waits: Arc::default() }
+        Self { inner, waits: Arc::default() }
     }
 
     /// Where it is entered.
@@ -121,8 +90,7 @@ impl Engine for WatchedEngine {
         if timeout.is_zero() {
             return self.inner.wait(timeout, out);
         }
-        let core = self.core.get_or_insert_with(CoreWaits::of_this_thread);
-        self.waits.during(core, || self.inner.wait(timeout, out))
+        self.waits.during(|| self.inner.wait(timeout, out))
     }
 
     fn in_flight(&self) -> usize {
@@ -148,13 +116,13 @@ mod tests {
 
     #[test]
     fn sleeping_is_idle_and_computing_is_not() {
-        let (core, waits) = (CoreWaits::of_this_thread(), StorageWaits::default());
+        let waits = StorageWaits::default();
         let nap = Duration::from_millis(20);
-        waits.during(&core, || std::thread::sleep(nap));
+        waits.during(|| std::thread::sleep(nap));
         assert!(waits.idle() >= nap - Duration::from_millis(2), "{:?}", waits.idle());
         let waits = StorageWaits::default();
         let start = Instant::now();
-        let computed = waits.during(&core, || {
+        let computed = waits.during(|| {
             let start = thread_cpu_time();
             while thread_cpu_time() - start < nap {
                 std::hint::black_box(start);

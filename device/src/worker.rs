@@ -265,6 +265,7 @@ impl Worker {
                 let started = Instant::now();
                 spring(plan, queue, &around.cut);
                 clock.stalled += started.elapsed();
+                brake.skip();
             }
             let mut go_on = || {
                 signs.give();
@@ -362,11 +363,10 @@ impl Worker {
             around.signs.give();
             !around.queue.is_void(at.fence)
         };
-        let moved = waits
-            .during(brake.core_waits(), || spool.write_payload(slot, payload, bytes, &mut go_on));
+        let moved = waits.during(|| spool.write_payload(slot, payload, bytes, &mut go_on));
         // What copying cost is paid before the batch counts as ready.
         let whole = moved? && go_on() && brake.settle(&mut go_on) && go_on() && {
-            waits.during(brake.core_waits(), || spool.write_header(slot, header, &mut go_on))?
+            waits.during(|| spool.write_header(slot, header, &mut go_on))?
         };
         if whole { Ok(()) } else { Err(Lost::Void) }
     }
