@@ -91,9 +91,9 @@ pub(crate) struct Lap {
 impl Lap {
     /// Time in which the thread could have computed and did not.
     ///
-    /// This is a difference of clocks, since no counter of the kernel has all of it: the
-    /// wait for a core (schedstat) leaves out most of the wait of a thread that then moves to
-    /// another core, and everything that the hypervisor takes.
+    /// This is a difference of clocks, since no counter of the kernel has all of it: on some
+    /// kernels the run_delay of schedstat leaves out much of a preempted thread's wait, and it
+    /// never has what the hypervisor takes.
     fn off_core(self) -> Duration {
         self.wall.saturating_sub(self.cpu).saturating_sub(self.idle)
     }

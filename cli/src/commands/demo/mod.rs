@@ -1,16 +1,20 @@
 //! `meetpoint demo`: pictures, a dataset, an emulated device, and the strategies side by side.
 //!
 //! It does nothing that the other commands do not: it writes a recipe and a job file, and runs the
-//! job, so that `--keep` leaves everything that is needed to run it again.
+//! job, so that `--keep` leaves everything that is needed to run it again. In reading order: this
+//! file, [`calibrate`] (how slow the device is made), [`attempts`] (runs until the emulation held
+//! its speed), [`conclusion`] (the closing sentence), [`workplace`] (the temporary folder).
 
+mod attempts;
 pub(in crate::commands) mod calibrate;
+mod conclusion;
 pub(in crate::commands) mod workplace;
 
 use super::pack::pack_with_bar;
 use crate::generate::{self, Generated};
 use crate::runner::{self, Plan};
 use crate::surface::progress::Progress;
-use crate::surface::{Output, Stop, cores_allowed, output, units};
+use crate::surface::{Output, Stop, cores, output, units};
 use anyhow::{Context, bail};
 use calibrate::Calibration;
 use meetpoint_datasets::{Check, OnError, PackOptions};
@@ -92,13 +96,18 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
             temporary.path()
         }
     };
-    let cores = cores_allowed();
-    let dataset = make_dataset(arguments, folder, cores, &stop, output)?;
-    let job = make_job(arguments, folder, &dataset, cores, output)?;
-    let job = JobFile::load(&job)?;
+    let cores = cores();
+    let dataset = make_dataset(arguments, folder, cores.len().max(1), &stop, output)?;
+    let job = make_job(arguments, folder, &dataset, &cores, output)?;
+    let mut job = JobFile::load(&job)?;
     let plan = Plan::of(&[StrategyName::HostOnly, StrategyName::Mte, StrategyName::Wrr]);
-    let report = runner::run(&job, &plan, &crate::power::model(None)?, &stop, output)?;
+    let power = crate::power::model(None)?;
+    let report = attempts::until_valid(job.epochs, output, |epochs| {
+        job.epochs = epochs;
+        runner::run(&job, &plan, &power, &stop, output)
+    })?;
     runner::finish(&report, &arguments.report, output)?;
+    output.line(&conclusion::text(&report, arguments.images.is_some()));
     if let Some(folder) = &arguments.keep {
         let job = folder.join("job.toml");
         output.line(&format!("kept; again: meetpoint run {} --strategy all", job.display()));
@@ -216,7 +225,7 @@ fn make_job(
     arguments: &Arguments,
     folder: &Path,
     dataset: &Arc<Dataset>,
-    cores: usize,
+    cores: &[usize],
     output: Output,
 ) -> anyhow::Result<PathBuf> {
     let recipe = Arc::new(Recipe::from_toml(RECIPE).expect("a test parses the recipe"));
@@ -236,14 +245,16 @@ fn make_job(
         units::seconds(chosen.step.as_secs_f64()),
         chosen.cpu_ratio
     ));
-    if cores == 1 {
+    if cores.len() < 2 {
         output::notice(
-            "there is one core only: host and emulated device share it, so their times are less \
-             exact",
+            "there is only one core: the host and the emulated device share it, so their times \
+             are less exact",
         );
     }
     write(folder, "recipe.toml", RECIPE)?;
-    let text = job_text(batch_size, arguments.seed, chosen, cores == 1);
+    let batches = u32::try_from(batching.batches()).unwrap_or(u32::MAX);
+    let epochs = attempts::epochs_for(batches, chosen.prepare + chosen.step);
+    let text = job_text(batch_size, arguments.seed, chosen, epochs, cores);
     write(folder, "job.toml", &text)
 }
 
@@ -252,23 +263,37 @@ fn batch_size(samples: u64) -> u32 {
     u32::try_from(samples / BATCHES_WANTED).unwrap_or(BATCH_SIZE).clamp(1, BATCH_SIZE)
 }
 
-fn job_text(batch_size: u32, seed: u64, chosen: Calibration, share_core: bool) -> String {
+/// The device gets the last core for itself, as a drive has a processor of its own.
+fn job_text(
+    batch_size: u32,
+    seed: u64,
+    chosen: Calibration,
+    epochs: u32,
+    cores: &[usize],
+) -> String {
     let Calibration { step, cpu_ratio, .. } = chosen;
+    let (host_cores, device_core) = match cores {
+        [host @ .., device] if !host.is_empty() => {
+            (format!("host_cores = {host:?}\n"), format!("core = {device}\n"))
+        }
+        _ => (String::new(), "allow_shared = true\n".to_owned()),
+    };
     format!(
         "dataset = \"photos.set\"\n\
          recipe = \"recipe.toml\"\n\
          batch_size = {batch_size}\n\
-         epochs = 1\n\
+         epochs = {epochs}\n\
          seed = {seed}\n\
          drop_last = true\n\
          strategy = \"wrr\"\n\
          workers = 0\n\
+         {host_cores}\
          profile_batches = 10\n\
          \n\
          [device]\n\
          kind = \"emulated\"\n\
          cpu_ratio = {cpu_ratio:.4}\n\
-         allow_shared = {share_core}\n\
+         {device_core}\
          \n\
          [spool]\n\
          kind = \"memory\"\n\
@@ -288,7 +313,7 @@ fn write(folder: &Path, name: &str, text: &str) -> anyhow::Result<PathBuf> {
 mod tests {
     use super::{Kept, RECIPE, batch_size, calibrate, job_text, write};
     use meetpoint_format::recipe::Recipe;
-    use meetpoint_host::JobFile;
+    use meetpoint_host::{DeviceKind, JobFile};
     use std::time::Duration;
 
     #[test]
@@ -297,10 +322,17 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         write(folder.path(), "recipe.toml", RECIPE).unwrap();
         let chosen = calibrate::choose(Duration::from_millis(61));
-        let path =
-            write(folder.path(), "job.toml", &job_text(8, u64::MAX / 2, chosen, true)).unwrap();
-        let job = JobFile::load(&path).unwrap();
-        assert_eq!(job.batch_size, 8);
+        let load = |cores: &[usize]| {
+            let text = job_text(8, u64::MAX / 2, chosen, 3, cores);
+            JobFile::load(&write(folder.path(), "job.toml", &text).unwrap()).unwrap()
+        };
+        let job = load(&[]);
+        assert_eq!((job.batch_size, job.epochs, &job.host_cores), (8, 3, &None));
+        assert_eq!(load(&[4]).host_cores, None);
+        let job = load(&[2, 3, 7]);
+        assert_eq!(job.host_cores, Some(vec![2, 3]));
+        let DeviceKind::Emulated(device) = &job.devices[0].kind else { panic!("{job:?}") };
+        assert_eq!((device.core, device.allow_shared), (Some(7), false));
     }
 
     #[test]
