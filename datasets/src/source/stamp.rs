@@ -35,9 +35,9 @@ impl SourceStamp {
             let leads_out =
                 |link: &Path| links.as_ref().is_some_and(|links| links.leads_out(link).is_some());
             let is_seen = |entry: &walkdir::DirEntry| {
-                entry.depth() == 0
-                    || !entry.file_name().as_bytes().starts_with(b".")
-                        && !(entry.path_is_symlink() && leads_out(entry.path()))
+                let is_hidden = entry.file_name().as_bytes().starts_with(b".");
+                let is_refused = entry.path_is_symlink() && leads_out(entry.path());
+                entry.depth() == 0 || !(is_hidden || is_refused)
             };
             // What does not read here does not read when it is packed either, and is named there.
             for entry in files.into_iter().filter_entry(is_seen).filter_map(Result::ok) {
