@@ -19,7 +19,7 @@ pub struct Options {
     /// Options of this bench, without dashes.
     pub own: BTreeMap<String, String>,
     /// Where the command was typed.
-    pub(crate) directory: PathBuf,
+    pub directory: PathBuf,
 }
 
 impl Options {

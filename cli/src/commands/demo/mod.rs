@@ -237,6 +237,7 @@ fn make_job(
         shuffle: true,
         seed: arguments.seed,
     });
+    let batches = u32::try_from(batching.batches()).unwrap_or(u32::MAX);
     let chosen = calibrate::choose(calibrate::measure(dataset, &recipe, batching)?);
     output.line(&format!(
         "this host prepares a batch of {batch_size} in {}; so the accelerator's step is {} and the \
@@ -252,7 +253,6 @@ fn make_job(
         );
     }
     write(folder, "recipe.toml", RECIPE)?;
-    let batches = u32::try_from(batching.batches()).unwrap_or(u32::MAX);
     let epochs = attempts::epochs_for(batches, chosen.prepare + chosen.step);
     let text = job_text(batch_size, arguments.seed, chosen, epochs, cores);
     write(folder, "job.toml", &text)
