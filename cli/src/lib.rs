@@ -24,6 +24,12 @@ pub fn main() -> ExitCode {
     ExitCode::from(run(std::env::args_os().collect(), None))
 }
 
+/// The options of every command as a JSON document, for tests that compare other surfaces with them.
+pub fn declaration() -> String {
+    let declared = commands::declaration::declaration();
+    serde_json::to_string(&declared).expect("texts and booleans are JSON")
+}
+
 /// Runs the command line `arguments`, the program's name first; returns the exit code.
 ///
 /// `again` starts this program again, for the devices that it starts for itself; `None`: the file

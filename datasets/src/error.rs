@@ -331,6 +331,14 @@ pub enum Error {
     /// An image that a dataset cannot hold.
     #[error(transparent)]
     Row(meetpoint_format::dataset::DatasetError),
+    /// A limit of shards, of a sink without shards.
+    #[error(
+        "--shard-size and --shard-samples mean nothing for --to {}; leave them out", sink.name()
+    )]
+    ShardsWithoutUse {
+        /// The sink.
+        sink: crate::SinkKind,
+    },
     /// A limit of a sample's bytes that a dataset cannot keep.
     #[error(
         "--sample-bytes-max is {}, and a sample of a dataset has at most {}; \

@@ -1,6 +1,7 @@
 //! What a pack does to a JPEG, in words of the dataset format, and how the kernels are asked for
 //! it.
 
+use crate::options::Choice;
 use meetpoint_format::dataset::schema::{ENTRY_POINTS_BYTES_MAX, IMAGE_BYTES_MAX};
 use meetpoint_format::dataset::{EntryPointSpacing, Form, Kept};
 use meetpoint_kernels::decode::Decoder;
@@ -67,10 +68,6 @@ impl JpegOptions {
             Some(EntryPointSpacing::McuRow) => "row".to_owned(),
             Some(EntryPointSpacing::Mcus(count)) => count.to_string(),
         };
-        let progressive = match self.progressive {
-            Progressive::Transcode => "transcode",
-            Progressive::Keep => "keep",
-        };
         let restarts = match self.restarts {
             RestartMarkers::Keep => "keep".to_owned(),
             RestartMarkers::Remove => "none".to_owned(),
@@ -80,7 +77,7 @@ impl JpegOptions {
         let pairs = [
             ("form", self.form.name().to_owned()),
             ("entry-points", entry_points),
-            ("progressive", progressive.to_owned()),
+            ("progressive", self.progressive.name().to_owned()),
             ("restart-interval", restarts),
             ("optimize-huffman", self.optimise_huffman.to_string()),
         ];

@@ -4,7 +4,7 @@
 //! JPEGs are stored), [`unpack()`] (a dataset into a folder of files of another kind),
 //! [`convert()`] (a source into such a folder), [`inspect()`] (what is in a dataset), [`verify()`]
 //! (whether every bit is as it was packed, and where not), [`Writer`] (rows into a dataset),
-//! [`Error`].
+//! [`options`] (the words of their options), [`Error`].
 
 mod error;
 pub mod index;
@@ -12,6 +12,7 @@ pub mod inspect;
 mod jpeg;
 mod natural;
 pub mod operations;
+pub mod options;
 pub mod pack;
 mod place;
 pub mod sink;

@@ -35,7 +35,7 @@ pub(crate) struct Arguments {
 
 pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     let stop = Stop::install()?;
-    let options = arguments.sink.options(&stop)?;
+    let options = arguments.sink.options(&stop);
     let mut said = arguments.of_source.options(&stop);
     said.follow_links = arguments.follow_links;
     let (from, to) = (&arguments.source, &arguments.destination);

@@ -3,6 +3,7 @@
 mod completions;
 mod convert;
 mod dataset;
+pub(crate) mod declaration;
 mod demo;
 mod device;
 mod doctor;

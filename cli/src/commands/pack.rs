@@ -1,10 +1,12 @@
 //! `meetpoint pack`: a source of samples becomes a dataset.
 
 use super::source_arguments::SourceArguments;
+use crate::surface::choice::choice;
 use crate::surface::failure::{Interrupted, WrongUsage};
 use crate::surface::progress::Progress;
 use crate::surface::transfer::Transfer;
 use crate::surface::{Output, Stop, units};
+use meetpoint_datasets::options::{parse_entry_points, parse_restart_interval};
 use meetpoint_datasets::source::ContentKind;
 use meetpoint_datasets::writer::utc_time;
 use meetpoint_datasets::{
@@ -41,15 +43,17 @@ pub(crate) struct Arguments {
     /// Form in which JPEGs are stored: as files, or as their coefficients, which come back as the
     /// same files and decode faster (compact: about as small as the file; fast: larger, the
     /// fastest). Other pictures are stored as files in any form.
-    #[arg(long, value_enum, default_value = "jpeg", value_name = "FORM")]
-    form: FormName,
+    #[arg(long, default_value = "jpeg", value_name = "FORM",
+          value_parser = choice::<Form>())]
+    form: Form,
     /// What to do with progressive JPEGs, which are slow to decode and only as a whole: transcode
     /// them to baseline without loss (file bytes change, pixels do not), or keep them.
-    #[arg(long, value_enum, default_value = "transcode", value_name = "WHAT")]
-    progressive: ProgressiveName,
+    #[arg(long, default_value = "transcode", value_name = "WHAT",
+          value_parser = choice::<Progressive>())]
+    progressive: Progressive,
     /// Re-write JPEGs with a restart marker every N MCUs or each row of them, or with none (file
     /// bytes change, pixels do not). Without this option they are left as they are.
-    #[arg(long, value_name = "N|row|none", value_parser = restarts)]
+    #[arg(long, value_name = "N|row|none", value_parser = parse_restart_interval)]
     restart_interval: Option<RestartMarkers>,
     /// Re-write JPEGs with the Huffman tables that suit each best (file bytes change, pixels do
     /// not).
@@ -74,16 +78,18 @@ pub(super) struct Packing {
     #[arg(long)]
     resume: bool,
     /// What to do about samples that do not read: fail and list them, or skip and list them.
-    #[arg(long, value_enum, default_value = "fail", value_name = "WHAT")]
-    on_error: OnErrorName,
+    #[arg(long, default_value = "fail", value_name = "WHAT",
+          value_parser = choice::<OnError>())]
+    on_error: OnError,
     /// Where decoding can start in the middle of a JPEG file: at each row of MCUs, every N MCUs,
     /// or nowhere. Costs some 0.2 % of the file for rows; saves decoding what a crop leaves out.
     #[arg(long, default_value = "row", value_name = "row|N|none", value_parser = spacing)]
     entry_points: Spacing,
     /// What makes a picture unreadable: it does not decode, or its header does not read (faster,
     /// and what is re-written or converted is not held against the file).
-    #[arg(long, value_enum, default_value = "decode", value_name = "HOW")]
-    check: CheckName,
+    #[arg(long, default_value = "decode", value_name = "HOW",
+          value_parser = choice::<Check>())]
+    check: Check,
     /// Bytes of content after which the next part begins; each of several devices holds whole
     /// parts.
     #[arg(long, default_value = "256MiB", value_name = "SIZE", value_parser = units::parse_bytes)]
@@ -104,8 +110,8 @@ impl Packing {
             source: self.of_source.options(stop),
             resume: self.resume,
             time: Some(utc_time(SystemTime::now())),
-            on_error: OnError::from(self.on_error),
-            check: Check::from(self.check),
+            on_error: self.on_error,
+            check: self.check,
             jpeg: JpegOptions { entry_points: self.entry_points.0, ..JpegOptions::default() },
             part_bytes_target: self.part_size,
             threads: self.threads,
@@ -115,75 +121,12 @@ impl Packing {
     }
 }
 
-#[derive(Debug, Clone, Copy, clap::ValueEnum)]
-pub(super) enum OnErrorName {
-    Fail,
-    Skip,
-}
-
-impl From<OnErrorName> for OnError {
-    fn from(name: OnErrorName) -> Self {
-        match name {
-            OnErrorName::Fail => Self::Fail,
-            OnErrorName::Skip => Self::Skip,
-        }
-    }
-}
-
-#[derive(Debug, Clone, Copy, clap::ValueEnum)]
-enum FormName {
-    Jpeg,
-    Compact,
-    Fast,
-}
-
-#[derive(Debug, Clone, Copy, clap::ValueEnum)]
-enum ProgressiveName {
-    Transcode,
-    Keep,
-}
-
 /// Spacing of entry points, or none.
 #[derive(Debug, Clone, Copy)]
 struct Spacing(Option<EntryPointSpacing>);
 
 fn spacing(text: &str) -> Result<Spacing, String> {
-    match text {
-        "row" => Ok(Spacing(Some(EntryPointSpacing::McuRow))),
-        "none" => Ok(Spacing(None)),
-        number => mcus(number).map(|count| Spacing(Some(EntryPointSpacing::Mcus(count)))),
-    }
-}
-
-fn restarts(text: &str) -> Result<RestartMarkers, String> {
-    match text {
-        "row" => Ok(RestartMarkers::EveryMcuRow),
-        "none" => Ok(RestartMarkers::Remove),
-        number => mcus(number).map(RestartMarkers::EveryMcus),
-    }
-}
-
-/// A number of MCUs.
-fn mcus(text: &str) -> Result<u16, String> {
-    text.parse()
-        .ok()
-        .filter(|count| *count > 0)
-        .ok_or_else(|| "expected `row`, `none` or a number of MCUs from 1 to 65535".to_owned())
-}
-
-#[derive(Debug, Clone, Copy, clap::ValueEnum)]
-enum CheckName {
-    Decode,
-    Header,
-}
-
-impl From<CheckName> for Check {
-    fn from(name: CheckName) -> Self {
-        match name {
-            CheckName::Decode => Self::Decode,
-            CheckName::Header => Self::Header,
-        }
-    }
+    parse_entry_points(text).map(Spacing)
 }
 
 pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
@@ -191,15 +134,8 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     let mut options = arguments.packing.options(&stop);
     options.source.follow_links = arguments.follow_links;
     options.jpeg = JpegOptions {
-        form: match arguments.form {
-            FormName::Jpeg => Form::Jpeg,
-            FormName::Compact => Form::Compact,
-            FormName::Fast => Form::Fast,
-        },
-        progressive: match arguments.progressive {
-            ProgressiveName::Transcode => Progressive::Transcode,
-            ProgressiveName::Keep => Progressive::Keep,
-        },
+        form: arguments.form,
+        progressive: arguments.progressive,
         restarts: arguments.restart_interval.unwrap_or_default(),
         optimise_huffman: arguments.optimize_huffman,
         ..options.jpeg
@@ -345,23 +281,4 @@ pub(super) fn tail(summary: &PackSummary) -> String {
         text.push_str(&format!("removed {}, left by a pack that was killed\n", path.display()));
     }
     text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{restarts, spacing};
-    use meetpoint_datasets::RestartMarkers;
-    use meetpoint_format::dataset::EntryPointSpacing;
-
-    #[test]
-    fn distances_are_a_word_or_a_number_above_zero() {
-        assert_eq!(spacing("row").unwrap().0, Some(EntryPointSpacing::McuRow));
-        assert_eq!(spacing("8").unwrap().0, Some(EntryPointSpacing::Mcus(8)));
-        assert_eq!(spacing("none").unwrap().0, None);
-        assert_eq!(restarts("none").unwrap(), RestartMarkers::Remove);
-        assert_eq!(restarts("65535").unwrap(), RestartMarkers::EveryMcus(65535));
-        for wrong in ["0", "-1", "65536", "rows", ""] {
-            assert!(spacing(wrong).is_err() && restarts(wrong).is_err(), "{wrong:?}");
-        }
-    }
 }

@@ -1,5 +1,6 @@
 //! What is said about a source on the command line.
 
+use crate::surface::choice::choice;
 use crate::surface::{Stop, units};
 use meetpoint_datasets::source::{ContentKind, KINDS, RemoteOptions, SourceOptions, Watch};
 use std::path::PathBuf;
@@ -15,8 +16,8 @@ pub(super) struct SourceArguments {
     #[arg(long, value_name = "NAME")]
     content: Option<String>,
     /// What the content is; of a folder, which files are samples.
-    #[arg(long, value_enum, value_name = "KIND")]
-    kind: Option<KindName>,
+    #[arg(long, value_name = "KIND", value_parser = choice::<ContentKind>())]
+    kind: Option<ContentKind>,
     /// Column, member or feature that is the label.
     #[arg(long, value_name = "NAME")]
     label: Option<String>,
@@ -62,7 +63,7 @@ impl SourceArguments {
         });
         SourceOptions {
             content: self.content.clone(),
-            kind: self.kind.map(ContentKind::from),
+            kind: self.kind,
             label: self.label.clone(),
             key: self.key.clone(),
             columns,
@@ -88,25 +89,4 @@ fn kinds() -> clap::builder::PossibleValuesParser {
     let values =
         KINDS.iter().map(|kind| clap::builder::PossibleValue::new(kind.name).help(kind.words));
     clap::builder::PossibleValuesParser::new(values)
-}
-
-#[derive(Debug, Clone, Copy, clap::ValueEnum)]
-enum KindName {
-    Image,
-    Audio,
-    Text,
-    Bytes,
-    None,
-}
-
-impl From<KindName> for ContentKind {
-    fn from(name: KindName) -> Self {
-        match name {
-            KindName::Image => Self::Image,
-            KindName::Audio => Self::Audio,
-            KindName::Text => Self::Text,
-            KindName::Bytes => Self::Bytes,
-            KindName::None => Self::None,
-        }
-    }
 }

@@ -1,6 +1,7 @@
 //! `meetpoint unpack`: a dataset becomes the folder of pictures that it was packed from, or files
 //! that other loaders read.
 
+use crate::surface::choice::choice;
 use crate::surface::failure::{Interrupted, WrongUsage};
 use crate::surface::progress::Progress;
 use crate::surface::{Output, Stop, units};
@@ -36,8 +37,9 @@ pub(crate) struct Arguments {
 #[derive(Debug, clap::Args)]
 pub(super) struct SinkArguments {
     /// What to write.
-    #[arg(long, value_enum, default_value = "folder", value_name = "KIND")]
-    to: SinkName,
+    #[arg(long, default_value = "folder", value_name = "KIND",
+          value_parser = choice::<SinkKind>())]
+    to: SinkKind,
     /// Size after which the next file begins, in webdataset (1 GiB), parquet (512 MiB), tfrecord
     /// (128 MiB) and mds (64 MiB, which are held in memory).
     #[arg(long, value_name = "SIZE", value_parser = units::parse_bytes)]
@@ -53,63 +55,32 @@ pub(super) struct SinkArguments {
     force: bool,
     /// What to do about samples that are damaged, or that cannot be held: fail and list them, or
     /// skip and list them.
-    #[arg(long, value_enum, default_value = "fail", value_name = "WHAT")]
-    on_error: super::pack::OnErrorName,
+    #[arg(long, default_value = "fail", value_name = "WHAT",
+          value_parser = choice::<OnError>())]
+    on_error: OnError,
     /// Threads that read and write; 0 takes as many as there are cores.
     #[arg(long, default_value_t = 0, value_name = "N")]
     threads: usize,
 }
 
-#[derive(Debug, Clone, Copy, clap::ValueEnum)]
-enum SinkName {
-    /// A file for each sample, under its key; further columns in metadata.jsonl.
-    Folder,
-    /// Tar shards as WebDataset reads them.
-    Webdataset,
-    /// Parquet as Hugging Face's datasets reads it.
-    Parquet,
-    /// Shards as MosaicML's streaming reads them.
-    Mds,
-    /// A msgpack file with its indexes, as Python's datadings writes it.
-    Datadings,
-    /// Shards of tf.train.Example.
-    Tfrecord,
-}
-
 impl SinkArguments {
-    /// The options; an error is one of usage.
-    pub(super) fn options(&self, stop: &Stop) -> anyhow::Result<UnpackOptions> {
-        let sink = match self.to {
-            SinkName::Folder => SinkKind::Folder,
-            SinkName::Webdataset => SinkKind::WebDataset,
-            SinkName::Parquet => SinkKind::Parquet,
-            SinkName::Mds => SinkKind::Mds,
-            SinkName::Datadings => SinkKind::Datadings,
-            SinkName::Tfrecord => SinkKind::TfRecord,
-        };
-        let shards = Shards { bytes: self.shard_size, samples: self.shard_samples };
-        if !sink.has_shards() && shards != Shards::default() {
-            let problem = format!(
-                "--shard-size and --shard-samples mean nothing for --to {}; leave them out",
-                sink.name()
-            );
-            return Err(WrongUsage(problem).into());
-        }
-        Ok(UnpackOptions {
-            sink,
-            shards,
+    /// In the words of the library.
+    pub(super) fn options(&self, stop: &Stop) -> UnpackOptions {
+        UnpackOptions {
+            sink: self.to,
+            shards: Shards { bytes: self.shard_size, samples: self.shard_samples },
             without: self.without.clone(),
             force: self.force,
-            on_error: OnError::from(self.on_error),
+            on_error: self.on_error,
             threads: self.threads,
             stop: stop.flag(),
-        })
+        }
     }
 }
 
 pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     let stop = Stop::install()?;
-    let options = arguments.sink.options(&stop)?;
+    let options = arguments.sink.options(&stop);
     let mut bar = Progress::new("unpacking", "samples", 0);
     let unpacked = unpack(&arguments.dataset, &arguments.destination, &options, &mut |progress| {
         bar.set(progress.samples_done, progress.samples);
@@ -123,6 +94,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
 pub(super) fn failure(error: Error) -> anyhow::Error {
     match error {
         Error::Interrupted => anyhow::Error::from(Interrupted),
+        Error::ShardsWithoutUse { .. } => WrongUsage(error.to_string()).into(),
         error => error.into(),
     }
 }

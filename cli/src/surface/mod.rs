@@ -2,8 +2,9 @@
 //!
 //! In reading order: [`output`] (standard output), [`failure`] (errors and exit codes),
 //! [`stop`] (signals), [`limits`] (of the system), [`progress`] (bars on a terminal), [`units`]
-//! (quantities as people write them).
+//! (quantities as people write them), [`choice`] (values by name).
 
+pub(crate) mod choice;
 pub(crate) mod failure;
 pub(crate) mod limits;
 pub(crate) mod output;

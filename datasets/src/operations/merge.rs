@@ -21,7 +21,8 @@ pub enum MergeOrder {
 }
 
 impl MergeOrder {
-    fn name(self) -> &'static str {
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
         match self {
             Self::Concat => "concat",
             Self::Interleave => "interleave",

@@ -68,6 +68,7 @@ pub fn convert(
     options: &UnpackOptions,
     progress: &mut dyn FnMut(ConvertProgress),
 ) -> Result<ConvertSummary, Error> {
+    options.check()?;
     let kept = Kept::of(&source.schema().extra, &options.without)?;
     let mut schema = source.schema().clone();
     schema.extra = Arc::clone(&kept.schema);

@@ -44,6 +44,16 @@ pub struct UnpackOptions {
     pub stop: Arc<AtomicBool>,
 }
 
+impl UnpackOptions {
+    /// Refuses options that mean nothing together.
+    fn check(&self) -> Result<(), Error> {
+        match !self.sink.has_shards() && self.shards != Shards::default() {
+            true => Err(Error::ShardsWithoutUse { sink: self.sink }),
+            false => Ok(()),
+        }
+    }
+}
+
 /// How far it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct UnpackProgress {
@@ -95,6 +105,7 @@ pub fn unpack(
     options: &UnpackOptions,
     progress: &mut dyn FnMut(UnpackProgress),
 ) -> Result<UnpackSummary, Error> {
+    options.check()?;
     let dataset = Dataset::open(from)?;
     let kept = Kept::of(&dataset.columns().extra, &options.without)?;
     let foreign = |path: &Path| foreign::entry_of(path, options.sink, Some(&dataset));

@@ -1,6 +1,7 @@
 //! `meetpoint dataset merge`: several datasets into one.
 
 use super::{Writing, with_bar, written};
+use crate::surface::choice::choice;
 use crate::surface::{Output, Stop};
 use meetpoint_datasets::operations::{self, MergeOrder};
 use std::path::PathBuf;
@@ -18,8 +19,9 @@ pub(super) struct Arguments {
     #[arg(required = true, num_args = 3.., value_name = "DATASET")]
     datasets: Vec<PathBuf>,
     /// One dataset after another, or each spread evenly over the result.
-    #[arg(long, value_enum, default_value = "concat", value_name = "HOW")]
-    order: OrderName,
+    #[arg(long, default_value = "concat", value_name = "HOW",
+          value_parser = choice::<MergeOrder>())]
+    order: MergeOrder,
     /// What to put before the keys of a dataset; once for each, in their order.
     #[arg(long, value_name = "TEXT")]
     prefix: Vec<String>,
@@ -27,22 +29,12 @@ pub(super) struct Arguments {
     writing: Writing,
 }
 
-#[derive(Debug, Clone, Copy, clap::ValueEnum)]
-enum OrderName {
-    Concat,
-    Interleave,
-}
-
 pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     let stop = Stop::install()?;
     let options = arguments.writing.options(&stop);
-    let order = match arguments.order {
-        OrderName::Concat => MergeOrder::Concat,
-        OrderName::Interleave => MergeOrder::Interleave,
-    };
     let (to, from) = arguments.datasets.split_last().expect("clap wants three or more");
     let summary = with_bar("merging", |progress| {
-        operations::merge(from, to, order, &arguments.prefix, &options, progress)
+        operations::merge(from, to, arguments.order, &arguments.prefix, &options, progress)
     })?;
     output.result(&summary, || written(&summary))
 }

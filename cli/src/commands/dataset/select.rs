@@ -3,6 +3,7 @@
 use super::{Writing, with_bar, written};
 use crate::surface::{Output, Stop};
 use meetpoint_datasets::operations::{self, Selection};
+use meetpoint_datasets::options::parse_range;
 use std::ops::Range;
 use std::path::PathBuf;
 
@@ -34,7 +35,7 @@ pub(super) struct Fitting {
     #[arg(long, value_name = "PATTERN")]
     key: Vec<String>,
     /// From which sample up to but without which: 100..200, ..200, 100..
-    #[arg(long, value_name = "FROM..TO", value_parser = range)]
+    #[arg(long, value_name = "FROM..TO", value_parser = parse_range)]
     range: Option<Range<u64>>,
     /// Take the samples that do not fit.
     #[arg(long)]
@@ -52,17 +53,6 @@ impl Fitting {
     }
 }
 
-fn range(text: &str) -> Result<Range<u64>, String> {
-    let wrong = || format!("\"{text}\" is no range; write 100..200, ..200 or 100..");
-    let (from, to) = text.split_once("..").ok_or_else(wrong)?;
-    let number = |text: &str, absent| match text {
-        "" => Ok(absent),
-        text => text.parse().map_err(|_| wrong()),
-    };
-    let range = number(from, 0)?..number(to, u64::MAX)?;
-    if range.is_empty() { Err(wrong()) } else { Ok(range) }
-}
-
 pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     let stop = Stop::install()?;
     let options = arguments.writing.options(&stop);
@@ -72,19 +62,4 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
         operations::select(from, to, &selection, &options, progress)
     })?;
     output.result(&summary, || written(&summary))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::range;
-
-    #[test]
-    fn ranges_may_be_open_and_not_empty() {
-        assert_eq!(range("3..5"), Ok(3..5));
-        assert_eq!(range("..5"), Ok(0..5));
-        assert_eq!(range("3.."), Ok(3..u64::MAX));
-        for wrong in ["", "3", "5..3", "3..3", "a..b", "-1..2"] {
-            assert!(range(wrong).is_err(), "{wrong}");
-        }
-    }
 }
