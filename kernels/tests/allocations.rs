@@ -3,7 +3,7 @@
 #![expect(unsafe_code, reason = "a global allocator that counts")]
 
 use meetpoint_format::recipe::{
-    Decode, Dtype, Interpolation, Layout, OnError, Operation, Recipe, Size,
+    Decode, Dtype, Interpolation, Layout, OnError, Operation, Recipe, Scale, Size,
 };
 use meetpoint_kernels::jpeg::{Form, Spacing, entry_points, to_form};
 use meetpoint_kernels::resize::{Filter, Resize, Resizer};
@@ -60,7 +60,7 @@ fn a_resizer_and_a_writer_allocate_nothing_for_sizes_that_they_have_seen() {
     for cpu in available() {
         let mut resizer = Resizer::new(cpu);
         let normalize = Operation::Normalize { mean: [0.4; 3], std: [0.2; 3] };
-        let to_dtype = Operation::ToDtype { dtype: Dtype::Float32, scale: true };
+        let to_dtype = Operation::ToDtype { dtype: Dtype::Float32, scale: Scale::Multiply };
         let mut writer = TensorWriter::new(&[to_dtype, normalize], cpu);
         let mut out = vec![0; 224 * 200 * 3 * 4];
         let mut all = |resizer: &mut Resizer| {
@@ -178,7 +178,7 @@ fn a_preparer_allocates_no_more_than_its_decoder() {
     };
     let flip = Operation::RandomHorizontalFlip { p: 0.5 };
     let center = |height, width| Operation::CenterCrop { height, width };
-    let to_float = Operation::ToDtype { dtype: Dtype::Float32, scale: true };
+    let to_float = Operation::ToDtype { dtype: Dtype::Float32, scale: Scale::Multiply };
     let planes = Operation::Layout { layout: Layout::Nchw };
     let chains: [&[Operation]; 5] = [
         &[random_crop, flip],

@@ -1,6 +1,7 @@
 //! The two texts of a recipe: TOML for people, and the canonical form that is hashed.
 
-use super::{Decode, Operation, RecipeHash, Size};
+use super::keys::DIVIDE;
+use super::{Decode, Operation, RecipeHash, Scale, Size};
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
 
@@ -48,7 +49,12 @@ fn keys(operation: &Operation) -> Vec<(&'static str, Value)> {
         }
         Operation::RandomHorizontalFlip { p } => vec![("p", Value::Number(p))],
         Operation::ToDtype { dtype, scale } => {
-            vec![("dtype", Value::Word(dtype.name())), ("scale", Value::Switch(scale))]
+            let scale = match scale {
+                Scale::None => Value::Switch(false),
+                Scale::Multiply => Value::Switch(true),
+                Scale::Divide => Value::Word(DIVIDE),
+            };
+            vec![("dtype", Value::Word(dtype.name())), ("scale", scale)]
         }
         Operation::Normalize { mean, std } => {
             vec![("mean", Value::Numbers(mean.to_vec())), ("std", Value::Numbers(std.to_vec()))]

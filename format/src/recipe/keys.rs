@@ -2,8 +2,12 @@
 
 use super::error::{Problem, RecipeError};
 use super::nearest::nearest;
+use super::operation::Scale;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
+
+/// The word for [`Scale::Divide`].
+pub(super) const DIVIDE: &str = "divide";
 
 /// One `[[operation]]` table.
 pub(super) struct Keys<'t> {
@@ -84,6 +88,17 @@ impl<'t> Keys<'t> {
                 DeValue::Boolean(on) => Ok(*on),
                 _ => Err(self.wrong_type(key, value, "true or false")),
             },
+        }
+    }
+
+    /// How to scale.
+    pub(super) fn scale(&self) -> Result<Scale, RecipeError> {
+        let Some(value) = self.entries.get("scale") else { return Ok(Scale::default()) };
+        match value.get_ref() {
+            DeValue::Boolean(false) => Ok(Scale::None),
+            DeValue::Boolean(true) => Ok(Scale::Multiply),
+            DeValue::String(word) if word == DIVIDE => Ok(Scale::Divide),
+            _ => Err(self.wrong_type("scale", value, "true, false or \"divide\"")),
         }
     }
 

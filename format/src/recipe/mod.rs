@@ -14,7 +14,7 @@ mod tests;
 mod validate;
 
 pub use error::RecipeError;
-pub use operation::{Decode, Dtype, Interpolation, Layout, OnError, Operation, Size};
+pub use operation::{Decode, Dtype, Interpolation, Layout, OnError, Operation, Scale, Size};
 pub use validate::{PIXELS_MAX, TensorSpec};
 
 /// SHA-256 of the canonical form of a recipe.

@@ -32,6 +32,21 @@ impl Dtype {
     }
 }
 
+/// How uint8 values become values of a float type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Scale {
+    /// 255 stays 255.0: `false` in a recipe, and the default, as in torchvision.
+    #[default]
+    None,
+    /// Multiplied by float32(1/255) and rounded to the type, as by `v2.ToDtype(scale=True)`:
+    /// `true` in a recipe.
+    Multiply,
+    /// Divided by 255 and rounded to the type, as by `ToTensor` and the `ConvertImageDtype` of
+    /// torchvision.transforms (v1): `"divide"` in a recipe. It differs from the product in the
+    /// last bit of some values.
+    Divide,
+}
+
 /// Order of the axes of one sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub enum Layout {
@@ -234,15 +249,13 @@ pub enum Operation {
     },
     /// `torchvision.transforms.v2.ToDtype`.
     ///
-    /// `scale` is false where a recipe does not say, as in torchvision: then 255 stays 255.0. When
-    /// true, the value is multiplied by float32(1/255), as torchvision does, and rounded to the
-    /// type. Between float types it changes nothing but the type (rounded to nearest, ties to
-    /// even), and from a float type back to uint8 there is no way.
+    /// Between float types it changes nothing but the type (rounded to nearest, ties to even), and
+    /// from a float type back to uint8 there is no way.
     ToDtype {
         /// Element type from here on.
         dtype: Dtype,
-        /// Whether uint8 values are scaled to 0..=1 on the way to a float type.
-        scale: bool,
+        /// How uint8 values are scaled on the way to a float type.
+        scale: Scale,
     },
     /// `torchvision.transforms.v2.Normalize`, per channel, on a float type: (x - mean) / std in
     /// that type, subtraction and division each rounded to it; `mean` and `std` are rounded to

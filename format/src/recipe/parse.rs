@@ -115,7 +115,7 @@ fn operation(keys: &Keys<'_>) -> Result<Operation, RecipeError> {
             keys.allow(&["dtype", "scale"])?;
             let known = [Dtype::Uint8, Dtype::Float16, Dtype::Float32];
             let dtype = keys.one_of("dtype", &known.map(|dtype| (dtype.name(), dtype)), None)?;
-            Ok(Operation::ToDtype { dtype, scale: keys.switch("scale", false)? })
+            Ok(Operation::ToDtype { dtype, scale: keys.scale()? })
         }
         "normalize" => {
             keys.allow(&["mean", "std"])?;

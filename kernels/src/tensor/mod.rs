@@ -3,8 +3,9 @@
 //! A byte has 256 values, so each channel is a table of 256 elements, computed once with the
 //! operations and roundings of torchvision.transforms.v2 on PyTorch's CPU tensors:
 //!
-//! - `to_dtype` with `scale`: the value times float32(1 / 255), as torchvision's `mul_(1.0 / 255)`;
-//!   for float16 that float32 product is rounded to float16.
+//! - `to_dtype` with `scale`: the value times float32(1 / 255), as torchvision's `mul_(1.0 / 255)`,
+//!   or the value divided by 255, as the `div(255)` of its v1; for float16 that float32 result is
+//!   rounded to float16.
 //! - `normalize`: `sub(mean)`, then `div_(std)`, with mean and std rounded to the element type
 //!   (float64 to float32, from there to float16) and each result rounded to it.
 //! - Rounding is to nearest, ties to even. Elements are written little-endian.
@@ -22,10 +23,16 @@ mod tests;
 use crate::Cpu;
 use crate::stripe::Row;
 use half::f16;
-use meetpoint_format::recipe::{Dtype, Layout, Operation};
+use meetpoint_format::recipe::{Dtype, Layout, Operation, Scale};
 
 /// Values of a byte.
 const VALUES: usize = 256;
+
+/// What [`Scale::Multiply`] multiplies by.
+const FACTOR: f32 = (1.0f64 / 255.0) as f32;
+
+/// What [`Scale::Divide`] divides by.
+const DIVISOR: f32 = 255.0;
 
 /// Elements of `N` bytes for each value of each channel.
 type Tables<const N: usize> = Box<[[[u8; N]; VALUES]; 3]>;
@@ -48,9 +55,11 @@ enum Elements {
 }
 
 /// `(byte * scale - mean) / std`, each rounded to float32: what the table of each channel holds.
+/// With `divides` it is `byte / scale`.
 #[derive(Debug, Clone, Copy)]
 struct Arithmetic {
     scale: f32,
+    divides: bool,
     mean: [f32; 3],
     std: [f32; 3],
 }
@@ -58,10 +67,14 @@ struct Arithmetic {
 impl Arithmetic {
     /// That of a recipe, where it is of this form, which is found out by trying it.
     fn of(operations: &[Operation], tables: &Tables<4>) -> Option<Self> {
-        let mut found = Self { scale: 1.0, mean: [0.0; 3], std: [1.0; 3] };
+        let mut found = Self { scale: 1.0, divides: false, mean: [0.0; 3], std: [1.0; 3] };
         for operation in operations {
             match *operation {
-                Operation::ToDtype { scale: true, .. } => found.scale = (1.0f64 / 255.0) as f32,
+                Operation::ToDtype { scale: Scale::Multiply, .. } => found.scale = FACTOR,
+                Operation::ToDtype { scale: Scale::Divide, .. } => {
+                    found.scale = DIVISOR;
+                    found.divides = true;
+                }
                 Operation::Normalize { mean, std } => {
                     found.mean = mean.map(|mean| mean as f32);
                     found.std = std.map(|std| std as f32);
@@ -71,7 +84,10 @@ impl Arithmetic {
         }
         let is_right = (0..3).all(|channel| {
             (0..=255u8).zip(&tables[channel]).all(|(byte, element)| {
-                let centred = f32::from(byte) * found.scale - found.mean[channel];
+                let value = f32::from(byte);
+                let scaled =
+                    if found.divides { value / found.scale } else { value * found.scale };
+                let centred = scaled - found.mean[channel];
                 (centred / found.std[channel]).to_le_bytes() == *element
             })
         });
@@ -102,8 +118,12 @@ impl TensorWriter {
             match *operation {
                 Operation::Layout { layout: to } => layout = to,
                 Operation::ToDtype { dtype: to, scale } => {
-                    if scale && dtype == Dtype::Uint8 && to != Dtype::Uint8 {
-                        each(&mut values, |_, value| value * (1.0f64 / 255.0) as f32);
+                    if dtype == Dtype::Uint8 && to != Dtype::Uint8 {
+                        each(&mut values, |_, value| match scale {
+                            Scale::None => value,
+                            Scale::Multiply => value * FACTOR,
+                            Scale::Divide => value / DIVISOR,
+                        });
                     }
                     dtype = to;
                     each(&mut values, |_, value| round_to(dtype, value));

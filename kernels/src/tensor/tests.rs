@@ -4,7 +4,7 @@
 use super::{Place, TensorWriter};
 use crate::stripe::{ROW_SLACK, Row};
 use crate::{Cpu, Picture, golden};
-use meetpoint_format::recipe::{Dtype, Layout, Operation};
+use meetpoint_format::recipe::{Dtype, Layout, Operation, Scale};
 use proptest::prelude::*;
 
 /// All of a picture as a tensor. What lies behind the rows is no zeros.
@@ -34,7 +34,13 @@ fn every_value_of_a_byte_becomes_what_numpy_computes() {
             "float32" => Dtype::Float32,
             other => panic!("no type {other}"),
         };
-        let mut operations = vec![Operation::ToDtype { dtype, scale: *scale == "True" }];
+        let scale = match *scale {
+            "False" => Scale::None,
+            "True" => Scale::Multiply,
+            "Divide" => Scale::Divide,
+            other => panic!("no scale {other}"),
+        };
+        let mut operations = vec![Operation::ToDtype { dtype, scale }];
         if *numbers != ["none"] {
             let [mean, std] =
                 [0, 3].map(|from| [0, 1, 2].map(|channel| golden::number(numbers[from + channel])));
@@ -90,7 +96,7 @@ proptest! {
             let mut operations = if planes { vec![PLANES] } else { vec![] };
             prop_assert_eq!(&written(cpu, &operations, &picture, mirrored), &bytes);
             for dtype in [Dtype::Float32, Dtype::Float16] {
-                operations.push(Operation::ToDtype { dtype, scale: false });
+                operations.push(Operation::ToDtype { dtype, scale: Scale::None });
                 let elements = bytes.iter().flat_map(|byte| match dtype {
                     Dtype::Float32 => f32::from(*byte).to_le_bytes().to_vec(),
                     _ => half::f16::from_f32(f32::from(*byte)).to_le_bytes().to_vec(),
@@ -106,7 +112,7 @@ proptest! {
 #[test]
 fn uint8_stays_uint8_whatever_scale_says() {
     let picture = golden::picture("noise", 6, 4, 4);
-    let operation = Operation::ToDtype { dtype: Dtype::Uint8, scale: true };
+    let operation = Operation::ToDtype { dtype: Dtype::Uint8, scale: Scale::Multiply };
     assert_eq!(written(Cpu::detect(), &[operation], &picture, false), picture.pixels);
 }
 

@@ -172,10 +172,14 @@ IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 
 
 def elements(values, dtype, scale, normalize):
-    """torchvision's to_dtype and normalize on uint8, in PyTorch's CPU arithmetic."""
+    """torchvision's to_dtype (v1's with "Divide") and normalize on uint8, in PyTorch's arithmetic."""
     kind = np.dtype(dtype).type
     values = values.astype(np.float32)
-    values = (values * np.float32(1.0 / 255)).astype(kind) if scale else values.astype(kind)
+    if scale == "Divide":
+        values = values / np.float32(255)
+    elif scale:
+        values = values * np.float32(1.0 / 255)
+    values = values.astype(kind)
     if normalize:
         mean, std = (
             np.array(v, dtype=np.float64).astype(np.float32).astype(kind) for v in normalize
@@ -189,7 +193,7 @@ def tensors():
     every = np.repeat(np.arange(256, dtype=np.uint8)[:, None], 3, axis=1)
     lines = []
     for dtype in ("float16", "float32"):
-        for scale in (False, True):
+        for scale in (False, True, "Divide"):
             for normalize in (None, IMAGENET, ((127.5, 0.1, -3.0), (58.395, 1e-3, 7.0))):
                 made = elements(every, dtype, scale, normalize)
                 numbers = (

@@ -1,6 +1,6 @@
 //! What a recipe means: defaults, sizes, the shape of its result.
 
-use crate::recipe::{Decode, Dtype, Interpolation, Layout, Operation, Recipe, Size, TensorSpec};
+use crate::recipe::{Decode, Dtype, Interpolation, Layout, Operation, Recipe, Scale, Size, TensorSpec};
 
 fn recipe(text: &str) -> Recipe {
     Recipe::from_toml(text).unwrap_or_else(|error| panic!("{error}\n{text}"))
@@ -38,7 +38,7 @@ fn what_is_left_out_is_as_in_torchvision() {
                 antialias,
             },
             Operation::RandomHorizontalFlip { p: 0.5 },
-            Operation::ToDtype { dtype: Dtype::Float32, scale: false },
+            Operation::ToDtype { dtype: Dtype::Float32, scale: Scale::None },
         ]
     );
     assert!(!recipe.is_deterministic());
@@ -79,7 +79,7 @@ fn every_key_is_read() {
             },
             Operation::RandomHorizontalFlip { p: 1.0 },
             Operation::Layout { layout: Layout::Nchw },
-            Operation::ToDtype { dtype: Dtype::Float16, scale: true },
+            Operation::ToDtype { dtype: Dtype::Float16, scale: Scale::Multiply },
             Operation::Normalize { mean: [0.0, -1.5, 0.1], std: [1.0, 2.0, 3.0] },
         ]
     );

@@ -1,6 +1,6 @@
 //! Recipes that cannot be followed: each names place, key and remedy.
 
-use crate::recipe::{Decode, Dtype, Operation, Recipe};
+use crate::recipe::{Decode, Dtype, Operation, Recipe, Scale};
 use proptest::prelude::*;
 
 const DECODE: &str = "[[operation]]\nname = 'decode'\n";
@@ -115,6 +115,7 @@ fn a_value_of_the_wrong_type_is_named() {
         ("name = 'resize'\nsize = 3\ninterpolation = 2", (3, 17), "`interpolation` holds"),
         ("name = 'random_horizontal_flip'\np = 'often'", (2, 5), "`p` holds the text"),
         (&format!("{crop}scale = 0.5"), (3, 9), "`scale` holds the number 0.5"),
+        ("name = 'to_dtype'\ndtype = 'float32'\nscale = 'times'", (3, 9), "`scale` holds"),
         (&format!("{crop}ratio = [1]"), (3, 9), "`ratio` is an array of 1"),
         ("name = 'normalize'\nmean = 0.5\nstd = 0.5", (2, 8), "`mean` holds the number 0.5"),
         ("name = 'normalize'\nmean = [1, 2, 1979-05-27]\nstd = 1", (2, 15), "the date 1979"),
@@ -252,7 +253,7 @@ fn a_recipe_has_no_more_operations_than_can_draw() {
     let mut operations = vec![Operation::RandomHorizontalFlip { p: 0.5 }; 255];
     operations[0] = Operation::Decode(Decode::EXACT);
     Recipe::new(operations.clone()).unwrap();
-    operations.push(Operation::ToDtype { dtype: Dtype::Float32, scale: true });
+    operations.push(Operation::ToDtype { dtype: Dtype::Float32, scale: Scale::Multiply });
     let error = Recipe::new(operations).unwrap_err();
     assert!(error.to_string().contains("256 operations (at most 255)"), "{error}");
 }

@@ -48,7 +48,11 @@ fn floats_avx2(
             // SAFETY: the load takes the 8 bytes of the array and needs no alignment.
             let bytes = unsafe { _mm_loadl_epi64(from.as_ptr().cast()) };
             let values = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes));
-            let centred = _mm256_sub_ps(_mm256_mul_ps(values, scale), mean[vector]);
+            let scaled = match arithmetic.divides {
+                true => _mm256_div_ps(values, scale),
+                false => _mm256_mul_ps(values, scale),
+            };
+            let centred = _mm256_sub_ps(scaled, mean[vector]);
             let elements = _mm256_div_ps(centred, std[vector]);
             // SAFETY: the store fills the 32 bytes of the array and needs no alignment.
             unsafe { _mm256_storeu_ps(out.as_mut_ptr().cast(), elements) };
