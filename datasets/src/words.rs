@@ -26,7 +26,7 @@ impl Setting {
             (Self::Force, Words::CommandLine) => "--force",
             (Self::Force, Words::Python) => "force=True",
             (Self::Kind, Words::CommandLine) => "--from",
-            (Self::Kind, Words::Python) => "kind=",
+            (Self::Kind, Words::Python) => "from_=",
             (Self::Resume, Words::CommandLine) => "--resume",
             (Self::Resume, Words::Python) => "resume=True",
         }

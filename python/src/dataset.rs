@@ -1,8 +1,7 @@
 //! A packed dataset for Python: its samples by number and by key.
-#![expect(clippy::needless_pass_by_value, reason = "what Python passes is its own")]
 
-use crate::errors;
 use crate::table::{self, Stream};
+use crate::{errors, guarded};
 use meetpoint_format::dataset::SampleLocation;
 use meetpoint_prepare::{Dataset as HostDataset, MappedDataset};
 use pyo3::exceptions::PyIndexError;
@@ -20,6 +19,7 @@ pub(crate) struct Dataset {
     mapped: Option<MappedDataset>,
 }
 
+#[guarded]
 #[pymethods]
 impl Dataset {
     #[new]

@@ -1,10 +1,12 @@
 //! Errors of the other crates as the exceptions of `meetpoint.errors`.
 
+use crate::panics;
+use meetpoint_datasets::operations::OperationError;
 use meetpoint_datasets::{Error as DatasetsError, Words};
 use meetpoint_format::recipe::RecipeError;
 use meetpoint_host::Error as HostError;
 use meetpoint_prepare::Error as PrepareError;
-use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError};
+use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::path::Path;
@@ -76,9 +78,8 @@ pub(crate) fn of_host(py: Python<'_>, error: &HostError) -> PyErr {
         HostError::AllBatchesKept { .. }
         | HostError::BudgetTooLarge { .. }
         | HostError::SpoolTooLarge { .. } => plain(py, "BudgetError", message),
-        HostError::Thread(_) | HostError::Panicked | HostError::EpochFailed => {
-            plain(py, "MeetpointError", message)
-        }
+        HostError::Panicked => panics::of_thread(py),
+        HostError::Thread(_) | HostError::EpochFailed => plain(py, "MeetpointError", message),
         HostError::Resume { .. } => plain(py, "StateError", message),
         _ => plain(py, "SettingError", message),
     }
@@ -145,14 +146,35 @@ pub(crate) fn of_recipe(py: Python<'_>, error: &RecipeError) -> PyErr {
     plain(py, "RecipeError", error.to_string())
 }
 
-/// A dataset that cannot be made.
+/// A dataset or a folder of files that cannot be made, or a dataset that cannot be looked at.
 pub(crate) fn of_datasets(py: Python<'_>, error: &DatasetsError) -> PyErr {
+    let message = || error.in_words(Words::Python);
     match error {
         DatasetsError::Interrupted => PyKeyboardInterrupt::new_err(()),
-        DatasetsError::Stopped { .. } => {
-            PyKeyboardInterrupt::new_err(error.in_words(Words::Python))
-        }
-        other => plain(py, "PackError", other.in_words(Words::Python)),
+        DatasetsError::Stopped { .. } => PyKeyboardInterrupt::new_err(message()),
+        DatasetsError::Dataset(error) => of_prepare(py, error),
+        DatasetsError::Damaged { .. } => plain(py, "DatasetError", message()),
+        DatasetsError::NoSuchKind { .. }
+        | DatasetsError::OptionWithoutUse { .. }
+        | DatasetsError::NoColumn { .. }
+        | DatasetsError::ShardsWithoutUse { .. }
+        | DatasetsError::SampleLimit { .. } => plain(py, "SettingError", message()),
+        DatasetsError::Operation(operation) => match operation {
+            OperationError::Hopeless { path, .. } => {
+                raise(py, "DatasetError", &message(), at(path))
+            }
+            OperationError::TooMany { .. }
+            | OperationError::Range { .. }
+            | OperationError::Fraction { .. }
+            | OperationError::Shares { .. }
+            | OperationError::NoColumn { .. }
+            | OperationError::Prefixes { .. }
+            | OperationError::Pattern { .. }
+            | OperationError::NoLabel { .. }
+            | OperationError::NoLabels { .. } => plain(py, "SettingError", message()),
+            _ => plain(py, "PackError", message()),
+        },
+        _ => plain(py, "PackError", message()),
     }
 }
 
@@ -164,11 +186,6 @@ pub(crate) fn forked(py: Python<'_>) -> PyErr {
         "this loader was made before the process was forked, and its threads are not in this \
          process; make the loader in the child, or start children with the method \"spawn\"",
     )
-}
-
-/// A thread of the loader is gone, which is a defect.
-pub(crate) fn gone() -> PyErr {
-    PyRuntimeError::new_err("the thread of the loader panicked; this is a defect of Meetpoint")
 }
 
 fn at(path: &Path) -> Place {

@@ -1,6 +1,6 @@
 //! Metrics that go to an OpenTelemetry collector, as Python sees their exporter.
 
-use crate::errors;
+use crate::{errors, guarded};
 use meetpoint_metrics::{Error, Exporter, Settings};
 use pyo3::prelude::*;
 use std::sync::Arc;
@@ -50,6 +50,7 @@ pub(crate) fn raised(py: Python<'_>, error: Error) -> PyErr {
     }
 }
 
+#[guarded]
 #[pymethods]
 impl MetricsExporter {
     #[getter]

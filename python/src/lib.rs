@@ -2,11 +2,14 @@
 //!
 //! It translates types and errors and lets other Python threads run while it waits; it decides
 //! nothing. What Python code can do as well (arguments, defaults, words) is in the package
-//! `meetpoint`, whose `_native.pyi` documents this module. In reading order: `errors`, `recipe`,
+//! `meetpoint`, whose `_native.pyi` documents this module. Every function that Python calls is
+//! `guarded`, so that a panic is an exception. In reading order: `errors`, `panics`, `recipe`,
 //! `tensor` and `dlpack` (memory of batches), `settings`, `ranks` (where they meet), `engine` (the
 //! thread that has the loader), `damage`, `exporter` (of metrics), `energy`, `loader`, `dataset`,
-//! `table` (its columns), `pack`, `writer`, `program` (the command line).
+//! `table` (its columns), `options` and `work` (of commands), `commands`, `operations` (on
+//! datasets), `writer`, `program` (the command line).
 
+mod commands;
 mod damage;
 mod dataset;
 mod dlpack;
@@ -15,19 +18,25 @@ mod engine;
 mod errors;
 mod exporter;
 mod loader;
-mod pack;
+mod operations;
+mod options;
+mod panics;
 mod program;
 mod ranks;
 mod recipe;
 mod settings;
 mod table;
 mod tensor;
+mod work;
 mod writer;
 
+use meetpoint_python_macros::guarded;
 use pyo3::prelude::*;
 
 #[pymodule(gil_used = false)]
 mod _native {
+    #[pymodule_export]
+    use super::commands::{convert, index, index_keys, pack, parse_bytes, unpack, verify};
     #[pymodule_export]
     use super::dataset::Dataset;
     #[pymodule_export]
@@ -37,9 +46,12 @@ mod _native {
     #[pymodule_export]
     use super::loader::Loader;
     #[pymodule_export]
-    use super::pack::pack;
+    use super::operations::{Rows, diff, merge, repair, sample, select, shuffle, split, stats};
+    #[cfg(debug_assertions)]
     #[pymodule_export]
-    use super::program::{main, version};
+    use super::panics::panic_for_tests;
+    #[pymodule_export]
+    use super::program::{declaration, main, version};
     #[pymodule_export]
     use super::ranks::RankListener;
     #[pymodule_export]
@@ -48,4 +60,11 @@ mod _native {
     use super::tensor::{Batch, Tensor};
     #[pymodule_export]
     use super::writer::Writer;
+    use pyo3::prelude::*;
+
+    #[pymodule_init]
+    fn init(_module: &Bound<'_, PyModule>) -> PyResult<()> {
+        super::panics::remember();
+        Ok(())
+    }
 }

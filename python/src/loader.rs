@@ -6,7 +6,7 @@ use crate::engine::{Answer, Begin, Engine, Next, Opened, Request, Waited};
 use crate::exporter::{self, ExportSettings, MetricsExporter};
 use crate::settings::Settings;
 use crate::tensor::Batch;
-use crate::{errors, recipe};
+use crate::{errors, guarded, panics, recipe};
 use meetpoint_format::batching::{Batching, Rank};
 use meetpoint_format::recipe::TensorSpec;
 use meetpoint_host::explain::{Surroundings, explain};
@@ -123,6 +123,7 @@ impl State {
     }
 }
 
+#[guarded]
 #[pymethods]
 impl Loader {
     #[new]
@@ -146,7 +147,7 @@ impl Loader {
                 Waited::Answer(Answer::Opened(Err(error))) => {
                     return Err(errors::of_host(py, &error));
                 }
-                Waited::Answer(_) | Waited::Gone => return Err(errors::gone()),
+                Waited::Answer(_) | Waited::Gone => return Err(panics::of_thread(py)),
                 Waited::Nothing => py.check_signals().inspect_err(|_| {
                     drop(state.engine.close());
                 })?,
@@ -487,7 +488,7 @@ impl Loader {
         match waited {
             Some(Waited::Answer(answer)) => Ok(Some(answer)),
             Some(Waited::Nothing) => Ok(None),
-            Some(Waited::Gone) => Err(errors::gone()),
+            Some(Waited::Gone) => Err(panics::of_thread(py)),
             None => Err(errors::plain(py, "ClosedError", "the loader was closed")),
         }
     }

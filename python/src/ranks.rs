@@ -1,6 +1,6 @@
 //! Where ranks that are processes meet, as the package hands it over.
 
-use crate::errors;
+use crate::{errors, guarded};
 use meetpoint_host::collective::{Listener, Meeting, Place, TOKEN_BYTES, Token};
 use pyo3::prelude::*;
 use std::sync::{Mutex, PoisonError};
@@ -14,6 +14,7 @@ pub(crate) struct RankListener {
     port: Option<u16>,
 }
 
+#[guarded]
 #[pymethods]
 impl RankListener {
     #[new]

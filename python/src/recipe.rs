@@ -1,11 +1,12 @@
 //! Recipes as texts: checked, normalised and described.
 
-use crate::errors;
+use crate::{errors, guarded};
 use meetpoint_format::recipe::{Recipe, TensorSpec};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 /// Reads a recipe in TOML; returns its canonical TOML and JSON, its hash and what comes out.
+#[guarded]
 #[pyfunction]
 pub(crate) fn describe_recipe<'py>(py: Python<'py>, toml: &str) -> PyResult<Bound<'py, PyDict>> {
     let recipe = read(py, toml)?;

@@ -1,7 +1,6 @@
 //! A batch and its tensors, whose memory lives until the last user of it is gone.
-#![expect(clippy::needless_pass_by_value, reason = "what Python passes is its own")]
 
-use crate::{damage, dlpack};
+use crate::{damage, dlpack, guarded};
 use meetpoint_format::recipe::Dtype;
 use meetpoint_host::{Batch as HostBatch, Mended};
 use meetpoint_scheduler::Source;
@@ -110,6 +109,7 @@ pub(crate) struct Tensor {
     pub(crate) element: Element,
 }
 
+#[guarded]
 #[pymethods]
 impl Tensor {
     #[getter]
@@ -199,6 +199,7 @@ impl From<HostBatch> for Batch {
     }
 }
 
+#[guarded]
 #[pymethods]
 impl Batch {
     #[getter]

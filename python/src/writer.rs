@@ -1,7 +1,6 @@
 //! A dataset written sample by sample.
-#![expect(clippy::needless_pass_by_value, reason = "what Python passes is its own")]
 
-use crate::errors;
+use crate::{errors, guarded};
 use meetpoint_datasets::{Writer as DatasetWriter, WriterOptions};
 use meetpoint_format::dataset::{Columns, Provenance, Row, Stored};
 use pyo3::prelude::*;
@@ -22,6 +21,7 @@ struct State {
     bytes: u64,
 }
 
+#[guarded]
 #[pymethods]
 impl Writer {
     #[new]

@@ -9,6 +9,7 @@ import pickle
 import shutil
 import subprocess
 import sys
+from collections import abc
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any, Callable, List, Optional, Tuple, cast
@@ -96,7 +97,7 @@ def test_remedies_name_arguments_of_python(
     (tmp_path / "it.bin").write_bytes(b"neither a table nor an archive")
     with pytest.raises(meetpoint.PackError) as raised:
         meetpoint.pack(tmp_path / "it.bin", tmp_path / "it.set")
-    assert str(raised.value).endswith("kind=")
+    assert str(raised.value).endswith("from_=")
 
 
 def test_a_dataset_that_was_replaced_is_not_taken_for_the_one_that_was_pickled(
@@ -153,6 +154,23 @@ def test_pyarrow_takes_columns(dataset: str, pictures: Path) -> None:
     assert table["sample"].to_pylist() == list(range(COUNT))
     images = table["image"].to_pylist()
     assert images[5] == (pictures / opened.key(5)).read_bytes()
+
+
+def test_a_dataset_is_taken_by_its_columns_and_not_by_its_samples(
+    pictures: Path, tmp_path: Path
+) -> None:
+    """Content that reads no more shows that nobody reads it."""
+    folder = Path(meetpoint.pack(pictures, tmp_path / "damaged.set").destination)
+    for part in folder.glob("part-*.arrow"):
+        part.write_bytes(part.read_bytes().replace(b"IDAT", b"idat"))
+    opened = meetpoint.open(folder)
+    with pytest.raises(meetpoint.SampleError):
+        opened[0]
+    # Polars and others take elements one by one of what is a sequence.
+    assert not isinstance(opened, abc.Sequence)
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame(opened)
+    assert frame.columns == ["key", "label"] and frame["key"].to_list()[5] == opened.key(5)
 
 
 def test_a_dataset_is_written_sample_by_sample(tmp_path: Path, pictures: Path) -> None:
@@ -277,7 +295,7 @@ def test_packing_tells_its_progress(pictures: Path, tmp_path: Path) -> None:
     assert told[0][0] == 0 and told[-1][:2] == (COUNT, COUNT) and told[-1][2] == told[-1][3]
     with pytest.raises(meetpoint.PackError, match="force"):
         meetpoint.pack(pictures, tmp_path / "a.set")
-    assert meetpoint.pack(pictures, tmp_path / "a.set", force=True).summary["replaced"]
+    assert meetpoint.pack(pictures, tmp_path / "a.set", force=True).replaced
 
 
 def test_an_exception_in_the_progress_function_ends_packing(
@@ -299,4 +317,5 @@ def test_pictures_that_do_not_decode_are_left_out_where_asked_for(
     with pytest.raises(meetpoint.PackError, match="ant/bad.png"):
         meetpoint.pack(tmp_path / "with", tmp_path / "c.set")
     packed = meetpoint.pack(tmp_path / "with", tmp_path / "c.set", on_error="skip")
-    assert packed.samples == COUNT and packed.unreadable == ["ant/bad.png"]
+    assert packed.samples == COUNT
+    assert [left_out.path for left_out in packed.unreadable] == ["ant/bad.png"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from typing import Any
+from typing import Any, Dict, List
 
 import pytest
 
@@ -38,7 +38,9 @@ def test_equality_is_of_meaning() -> None:
     assert T.Compose([T.Decode(), T.CenterCrop(8)]) == T.Compose([T.CenterCrop((8, 8))])
     assert T.Compose([T.CenterCrop(8)]) != T.Compose([T.CenterCrop(9)])
     tensor = T.Compose([T.CenterCrop(8), T.ToTensor()])
-    assert tensor == T.Compose([T.CenterCrop(8), T.ToImage(), T.ToDtype("float32", scale=True)])
+    scaled = [T.CenterCrop(8), T.ToImage(), T.ToDtype("float32", scale="divide")]
+    assert tensor == T.Compose(scaled)
+    assert tensor != T.Compose([*scaled[:2], T.ToDtype("float32", scale=True)])
     assert T.Compose([T.CenterCrop(8)]) != "CenterCrop"
     assert T.Compose([T.Resize(8)]).output is None
 
@@ -106,6 +108,50 @@ def test_objects_of_torchvision_are_translated() -> None:
     assert meetpoint.from_torchvision(compose) == expected
     old = [imitation("Resize", size=32, interpolation=2, antialias="warn", max_size=None)]
     assert meetpoint.from_torchvision(old) == T.Compose([T.Resize(32)])
+
+
+def test_pictures_are_antialiased_whatever_torchvision_says_of_tensors() -> None:
+    resize = imitation("Resize", size=32, interpolation="bilinear", antialias=False)
+    assert meetpoint.from_torchvision(resize) == T.Compose([T.Resize(32)])
+
+
+def test_the_first_version_divides_and_the_second_multiplies() -> None:
+    def to_float(module: str) -> T.Compose:
+        convert = imitation("ConvertImageDtype", dtype="float32")
+        type(convert).__module__ = module
+        return meetpoint.from_torchvision([imitation("PILToTensor"), convert])
+
+    first, second = "torchvision.transforms.transforms", "torchvision.transforms.v2._misc"
+    divided = T.Compose([T.ToImage(), T.ToDtype("float32", scale="divide")])
+    assert to_float(first) == divided == meetpoint.from_torchvision(imitation("ToTensor"))
+    assert to_float(second) == T.Compose([T.ToImage(), T.ToDtype("float32", scale=True)])
+
+
+@pytest.mark.parametrize(
+    ("names", "refused"),
+    [
+        (["ToImage", "Resize"], "Resize"),
+        (["ToTensor", "RandomHorizontalFlip"], "RandomHorizontalFlip"),
+        (["ToDtype", "ToImage"], "ToDtype"),
+        (["Normalize"], "Normalize"),
+        (["PILToTensor", "ToTensor"], "ToTensor"),
+    ],
+)
+def test_what_means_something_else_where_it_stands_is_refused(
+    names: List[str], refused: str
+) -> None:
+    attributes: Dict[str, Any] = {"size": 8, "p": 0.5, "dtype": "float32", "mean": [0.5] * 3}
+    compose = [imitation(name, std=[0.5] * 3, **attributes) for name in names]
+    with pytest.raises(meetpoint.RecipeError, match=refused + " .(after|before) a conversion"):
+        meetpoint.from_torchvision(compose)
+
+
+def test_a_transform_of_somebody_else_is_not_taken_for_torchvisions() -> None:
+    class Resize:
+        size = 8
+
+    with pytest.raises(meetpoint.RecipeError, match="Resize .not known"):
+        meetpoint.from_torchvision([imitation("RGB"), Resize()])
 
 
 def test_what_cannot_be_translated_is_named_all_at_once() -> None:

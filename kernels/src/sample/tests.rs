@@ -4,7 +4,9 @@ use super::{SampleId, SamplePreparer};
 use crate::{Cpu, Error, Picture, golden};
 use image::ImageEncoder;
 use image::codecs::png::PngEncoder;
-use meetpoint_format::recipe::{Decode, Dtype, Interpolation, Layout, Operation, Recipe, Scale, Size};
+use meetpoint_format::recipe::{
+    Decode, Dtype, Interpolation, Layout, Operation, Recipe, Scale, Size,
+};
 
 const MEAN: [f64; 3] = [0.485, 0.456, 0.406];
 const STD: [f64; 3] = [0.229, 0.224, 0.225];

@@ -85,8 +85,7 @@ impl Arithmetic {
         let is_right = (0..3).all(|channel| {
             (0..=255u8).zip(&tables[channel]).all(|(byte, element)| {
                 let value = f32::from(byte);
-                let scaled =
-                    if found.divides { value / found.scale } else { value * found.scale };
+                let scaled = if found.divides { value / found.scale } else { value * found.scale };
                 let centred = scaled - found.mean[channel];
                 (centred / found.std[channel]).to_le_bytes() == *element
             })

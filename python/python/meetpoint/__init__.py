@@ -16,14 +16,27 @@ when an iteration begins.
 
 from __future__ import annotations
 
-from . import errors, transforms
+from . import dataset, errors, transforms
+from ._commands import convert, index, pack, unpack, verify
 from ._damage import DamagedSample
 from ._dataset import Columns, Dataset, Sample, open
 from ._devices import Emulated
 from ._loader import Loader
 from ._native import Batch, Tensor
 from ._native import version as _version
-from ._pack import Packed, pack
+from ._results import (
+    Converted,
+    Copied,
+    Difference,
+    IndexedKeys,
+    LeftOut,
+    Packed,
+    Repaired,
+    Row,
+    Statistics,
+    Unpacked,
+    Verified,
+)
 from ._writer import Writer
 from .errors import (
     BudgetError,
@@ -34,6 +47,7 @@ from .errors import (
     DeviceError,
     DeviceWarning,
     ForkError,
+    InternalError,
     MeetpointError,
     MetricsWarning,
     PackError,
@@ -53,6 +67,8 @@ __all__ = [
     "BudgetError",
     "ClosedError",
     "Columns",
+    "Converted",
+    "Copied",
     "DamageLimitError",
     "DamageWarning",
     "DamagedSample",
@@ -60,8 +76,12 @@ __all__ = [
     "DatasetError",
     "DeviceError",
     "DeviceWarning",
+    "Difference",
     "Emulated",
     "ForkError",
+    "IndexedKeys",
+    "InternalError",
+    "LeftOut",
     "Loader",
     "MeetpointError",
     "MetricsWarning",
@@ -69,19 +89,29 @@ __all__ = [
     "Packed",
     "RankError",
     "RecipeError",
+    "Repaired",
+    "Row",
     "Sample",
     "SampleError",
     "SettingError",
     "StateError",
+    "Statistics",
     "StorageError",
     "Tensor",
+    "Unpacked",
+    "Verified",
     "Writer",
     "__version__",
+    "convert",
+    "dataset",
     "errors",
     "from_torchvision",
+    "index",
     "open",
     "pack",
     "transforms",
+    "unpack",
+    "verify",
 ]
 
 

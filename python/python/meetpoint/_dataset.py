@@ -44,12 +44,15 @@ class Sample(NamedTuple):
         return f"Sample({self.number}, {self.key!r}, <{size} bytes>, label={self.label})"
 
 
-class Dataset(Closing, Sequence[Sample]):
+class Dataset(Closing):
     """A packed dataset, opened for reading: a sequence of samples, and a mapping from keys.
 
     Opening reads the manifest and the footers of the parts, no samples. Reads are checked against
     the checksums that the dataset holds. It may be closed, by a ``with`` block too; one that
     nobody holds any more is.
+
+    It has the methods of a sequence but is no ``collections.abc.Sequence``: libraries such as polars
+    read every element of those, where they read the columns of anything else.
     """
 
     def __init__(
@@ -139,6 +142,9 @@ class Dataset(Closing, Sequence[Sample]):
 
     def __iter__(self) -> Iterator[Sample]:
         return (self._sample(index) for index in range(len(self)))
+
+    def __reversed__(self) -> Iterator[Sample]:
+        return (self._sample(index) for index in range(len(self) - 1, -1, -1))
 
     def key(self, index: int) -> str:
         """The key of a sample, without reading its image."""

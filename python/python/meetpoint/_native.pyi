@@ -293,18 +293,61 @@ class Writer:
 def describe_recipe(toml: str) -> Described:
     """Reads and checks a recipe."""
 
-def pack(
-    source: str,
+_Progress = Optional[Callable[[int, Optional[int], int, Optional[int]], object]]
+_Options = Dict[str, Any]
+"""By the names of the command line; every option of the command must be there."""
+
+# Commands return their result as the JSON document of ``--json``.
+
+def pack(source: str, destination: str, options: _Options, progress: _Progress) -> str: ...
+def index(source: str, destination: str, options: _Options, progress: _Progress) -> str: ...
+def index_keys(dataset: str, progress: _Progress) -> str: ...
+def unpack(dataset: str, destination: str, options: _Options, progress: _Progress) -> str: ...
+def convert(source: str, destination: str, options: _Options, progress: _Progress) -> str: ...
+def verify(dataset: str, deep: bool, threads: int, progress: _Progress) -> str: ...
+def shuffle(
+    dataset: str, destination: str, seed: int, writing: _Options, progress: _Progress
+) -> str: ...
+def sample(
+    dataset: str, destination: str, options: _Options, writing: _Options, progress: _Progress
+) -> str: ...
+def select(
+    dataset: str, destination: str, fitting: _Options, writing: _Options, progress: _Progress
+) -> str: ...
+def merge(
+    datasets: List[str],
     destination: str,
-    *,
-    kind: Optional[str],
-    force: bool,
-    skip: bool,
-    part_bytes: int,
-    threads: int,
-    progress: Optional[Callable[[int, Optional[int], int, Optional[int]], object]],
-) -> str:
-    """Packs a source; the summary as JSON."""
+    order: str,
+    prefix: List[str],
+    writing: _Options,
+    progress: _Progress,
+) -> str: ...
+def split(dataset: str, options: _Options, writing: _Options, progress: _Progress) -> str: ...
+def stats(dataset: str, threads: int, progress: _Progress) -> str: ...
+def diff(
+    left: str, right: str, list: int, trust_checksums: bool, threads: int, progress: _Progress
+) -> str: ...
+def repair(
+    dataset: str, destination: Optional[str], options: _Options, progress: _Progress
+) -> str: ...
+@final
+class Rows:
+    """Rows of a dataset as JSON, read a little ahead of the consumer."""
+
+    def __new__(
+        cls, dataset: str, fitting: _Options, most: int, columns: Optional[List[str]]
+    ) -> Rows: ...
+    def __iter__(self) -> Rows: ...
+    def __next__(self) -> str: ...
+
+def parse_bytes(text: str) -> Optional[int]:
+    """A size such as ``"256MiB"`` in bytes; ``None`` where it is none."""
+
+def declaration() -> str:
+    """The options of every command of the command line, as JSON."""
+
+def panic_for_tests(on_thread: bool) -> None:
+    """Panics; only in builds with debug assertions."""
 
 def main(arguments: List[str], again: List[str]) -> int:
     """Runs a command line of the program ``meetpoint``; its exit code."""

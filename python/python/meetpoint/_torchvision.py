@@ -1,17 +1,31 @@
-"""Objects of torchvision into transforms of ours, by the names of classes and attributes."""
+"""Objects of torchvision into transforms of ours, by the names of classes and attributes.
+
+A translation gives what torchvision gives for PIL images, bit for bit; what has none is refused.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, List, Optional
+from typing import TYPE_CHECKING, Any, List, Literal, Optional, Union
 
 from .errors import RecipeError
 
 if TYPE_CHECKING:
     from .transforms import Transform
 
+_V2 = "torchvision.transforms.v2"
+_ON_PICTURES = ("Resize", "RandomResizedCrop")
+_TO_TENSOR = ("ToImage", "PILToTensor", "ToTensor")
+_TO_DTYPE = ("ToDtype", "ConvertImageDtype", "ConvertDtype")
 _KNOWN = (
-    "Resize, CenterCrop, RandomResizedCrop, RandomHorizontalFlip, ToImage, PILToTensor, ToTensor, "
-    "ToDtype, ConvertImageDtype, ConvertDtype, Normalize, RGB and Identity"
+    "Resize",
+    "CenterCrop",
+    "RandomResizedCrop",
+    "RandomHorizontalFlip",
+    *_TO_TENSOR,
+    *_TO_DTYPE,
+    "Normalize",
+    "RGB",
+    "Identity",
 )
 
 
@@ -21,75 +35,97 @@ def is_of_torchvision(it: object) -> bool:
     return module == "torchvision" or module.startswith("torchvision.")
 
 
+class _Translation:
+    """What was translated so far, and where in torchvision's pipeline it stands."""
+
+    def __init__(self) -> None:
+        self.made: List["Transform"] = []
+        self.refused: List[str] = []
+        self.is_tensor = False
+        """Whether the picture is a tensor here; it begins as a PIL image."""
+
+    def add(self, it: Any) -> None:
+        name = type(it).__name__
+        if isinstance(it, (list, tuple)):
+            items: List[Any] = list(it)  # pyright: ignore[reportUnknownArgumentType]
+        elif name in ("Compose", "Sequential"):
+            items = list(getattr(it, "transforms", it))
+        else:
+            self._add_one(it, name)
+            return
+        for item in items:
+            self.add(item)
+
+    def _add_one(self, it: Any, name: str) -> None:
+        from . import transforms as ours
+
+        why = self._refusal(it, name)
+        if why is not None:
+            self.refused.append(f"{name} ({why})")
+        elif name in ("Resize", "RandomResizedCrop"):
+            # Whatever their antialias says: PIL images are always antialiased.
+            interpolation = getattr(it, "interpolation", "bilinear")
+            if name == "Resize":
+                self.made.append(ours.Resize(it.size, interpolation))
+            else:
+                crop = ours.RandomResizedCrop(it.size, it.scale, it.ratio, interpolation)
+                self.made.append(crop)
+        elif name == "CenterCrop":
+            self.made.append(ours.CenterCrop(it.size))
+        elif name == "RandomHorizontalFlip":
+            self.made.append(ours.RandomHorizontalFlip(it.p))
+        elif name in _TO_TENSOR:
+            self.made.append(ours.ToTensor() if name == "ToTensor" else ours.ToImage())
+            self.is_tensor = True
+        elif name in _TO_DTYPE:
+            self.made.append(ours.ToDtype(it.dtype, scale=_scale(it, name)))
+        elif name == "Normalize":
+            self.made.append(ours.Normalize(_floats(it.mean), _floats(it.std)))
+        # RGB and Identity are left: pictures are RGB from the beginning.
+
+    def _refusal(self, it: Any, name: str) -> Optional[str]:
+        """Why a transform has no exact translation where it stands."""
+        if name == "Identity":
+            return None
+        if not is_of_torchvision(it) or name not in _KNOWN:
+            return "not known"
+        if name in _ON_PICTURES and self.is_tensor:
+            return "after a conversion to a tensor, which torchvision resizes otherwise; move it up"
+        if name in ("CenterCrop", "RandomHorizontalFlip") and self.is_tensor:
+            return "after a conversion to a tensor; move it up, the result is the same"
+        if name in (*_TO_DTYPE, "Normalize") and not self.is_tensor:
+            return "before a conversion to a tensor; move it after ToImage"
+        if name in _TO_TENSOR and self.is_tensor:
+            return "after a conversion to a tensor; leave it out"
+        if name in _TO_DTYPE and isinstance(it.dtype, dict):
+            return "with a dtype for each type"
+        if name == "Resize":
+            if getattr(it, "max_size", None) is not None:
+                return "with max_size"
+            if it.size is None:
+                return "without a size"
+        return None
+
+
 def from_torchvision(compose: object) -> List["Transform"]:
     """The transforms that a torchvision object, or a list of them, stands for."""
-    refused: List[str] = []
-    made = _of(compose, refused)
-    if refused:
+    translation = _Translation()
+    translation.add(compose)
+    if translation.refused:
         raise RecipeError(
             "torchvision transforms that a recipe cannot hold: "
-            + ", ".join(refused)
-            + f"; it can hold {_KNOWN}. Do the others on the batch after the loader"
+            + ", ".join(translation.refused)
+            + f"; it can hold {', '.join(_KNOWN)} on PIL images. Do the others on the batch after "
+            "the loader"
         )
-    return made
+    return translation.made
 
 
-def _of(it: Any, refused: List[str]) -> List["Transform"]:
-    name = type(it).__name__
-    if isinstance(it, (list, tuple)):
-        items: List[Any] = list(it)  # pyright: ignore[reportUnknownArgumentType]
-        return [made for part in items for made in _of(part, refused)]
-    if name in ("Compose", "Sequential"):
-        return [made for part in getattr(it, "transforms", it) for made in _of(part, refused)]
-    made = _one(it, name, refused)
-    return made
-
-
-def _one(it: Any, name: str, refused: List[str]) -> List["Transform"]:
-    from . import transforms as ours
-
-    def refuse(why: str) -> List["Transform"]:
-        refused.append(f"{name} ({why})")
-        return []
-
-    interpolation = getattr(it, "interpolation", "bilinear")
-    antialias = _antialias(it)
-    if name == "Resize":
-        if getattr(it, "max_size", None) is not None:
-            return refuse("with max_size")
-        if it.size is None:
-            return refuse("without a size")
-        return [ours.Resize(it.size, interpolation, antialias=antialias)]
-    if name == "CenterCrop":
-        return [ours.CenterCrop(it.size)]
-    if name == "RandomResizedCrop":
-        crop = ours.RandomResizedCrop(
-            it.size, it.scale, it.ratio, interpolation, antialias=antialias
-        )
-        return [crop]
-    if name == "RandomHorizontalFlip":
-        return [ours.RandomHorizontalFlip(it.p)]
-    if name in ("ToImage", "PILToTensor"):
-        return [ours.ToImage()]
-    if name == "ToTensor":
-        return [ours.ToTensor()]
-    if name in ("ToDtype", "ConvertImageDtype", "ConvertDtype"):
-        if isinstance(it.dtype, dict):
-            return refuse("with a dtype for each type")
-        scale = bool(getattr(it, "scale", name != "ToDtype"))
-        return [ours.ToDtype(it.dtype, scale=scale)]
-    if name == "Normalize":
-        return [ours.Normalize(_floats(it.mean), _floats(it.std))]
-    if name in ("RGB", "Identity"):
-        # Pictures are RGB from the beginning.
-        return []
-    return refuse("not known")
-
-
-def _antialias(it: Any) -> bool:
-    antialias: Optional[Any] = getattr(it, "antialias", True)
-    # Torchvision's "warn" and None stand for what Pillow does with its images: always.
-    return antialias if isinstance(antialias, bool) else True
+def _scale(it: Any, name: str) -> Union[bool, Literal["divide"]]:
+    if name == "ConvertImageDtype" and not type(it).__module__.startswith(_V2):
+        # The first version divides by 255; the second multiplies by 1/255.
+        return "divide"
+    return bool(getattr(it, "scale", name != "ToDtype"))
 
 
 def _floats(numbers: Any) -> List[float]:

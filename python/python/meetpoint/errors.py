@@ -10,7 +10,7 @@ message.
     ├── DatasetError          a dataset that does not open or is damaged      (file)
     │   ├── SampleError       one of its samples                              (file, row, key)
     │   └── DamageLimitError  more damaged samples than max_errors            (file, key)
-    ├── PackError             a source that does not become a dataset
+    ├── PackError             a dataset or a folder of files that cannot be made
     ├── RecipeError           also a ValueError: a recipe that cannot be followed
     ├── SettingError          also a ValueError: an argument out of its range
     ├── StateError            also a ValueError: a state of another dataset, recipe or seed
@@ -19,7 +19,8 @@ message.
     ├── RankError             ranks that came to no decision
     ├── StorageError          also an OSError: blocks that cannot be read or memory not had
     ├── ForkError             also a RuntimeError: a loader used in a forked child
-    └── ClosedError           also a RuntimeError: what was closed, an epoch that ended
+    ├── ClosedError           also a RuntimeError: what was closed, an epoch that ended
+    └── InternalError         also a RuntimeError: a defect of Meetpoint, to be reported
 
     DamageWarning             nothing is left of an epoch, all of whose samples are damaged
     DeviceWarning             a device was lost or fell silent; the host does its part
@@ -39,6 +40,7 @@ __all__ = [
     "DeviceError",
     "DeviceWarning",
     "ForkError",
+    "InternalError",
     "MeetpointError",
     "MetricsWarning",
     "PackError",
@@ -94,7 +96,7 @@ class DamageLimitError(DatasetError):
 
 
 class PackError(MeetpointError):
-    """A source that does not become a dataset. Nothing was written."""
+    """A dataset or a folder of files that cannot be made. Nothing was written."""
 
 
 class RecipeError(MeetpointError, ValueError):
@@ -131,6 +133,13 @@ class ForkError(MeetpointError, RuntimeError):
 
 class ClosedError(MeetpointError, RuntimeError):
     """A loader or dataset that was closed, or an iteration that another one ended."""
+
+
+class InternalError(MeetpointError, RuntimeError):
+    """A defect of Meetpoint: native code panicked. The message names the place; please report it.
+
+    What was called has ended; close the object that it was called on, and do not use it further.
+    """
 
 
 class DamageWarning(UserWarning):

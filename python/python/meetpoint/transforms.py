@@ -8,7 +8,7 @@ own objects.
 from __future__ import annotations
 
 import os
-from typing import Any, ClassVar, Dict, Iterator, List, Optional, Sequence, Tuple, Union
+from typing import Any, ClassVar, Dict, Iterator, List, Literal, Optional, Sequence, Tuple, Union
 
 from . import _native
 from ._torchvision import from_torchvision as _translate
@@ -164,12 +164,16 @@ class ToDtype(Transform):
     """As ``v2.ToDtype``.
 
     :param dtype: ``"uint8"``, ``"float16"``, ``"float32"``, or a dtype of torch or NumPy.
-    :param scale: whether uint8 values are divided by 255 on the way to a float type.
+    :param scale: whether uint8 values are scaled to 0..1 on the way to a float type: multiplied by
+        1/255, as by v2, or with ``"divide"`` divided by 255, as by the first version of
+        ``ConvertImageDtype`` and by ``ToTensor``. The results differ in the last bit.
     """
 
     _name = "to_dtype"
 
-    def __init__(self, dtype: object, *, scale: bool = False) -> None:
+    def __init__(
+        self, dtype: object, *, scale: Union[bool, Literal["divide"]] = False
+    ) -> None:
         super().__init__(dtype=_dtype(dtype), scale=scale)
 
 
@@ -205,12 +209,12 @@ class PILToTensor(ToImage):
 
 
 class ToTensor(Transform):
-    """As ``v2.ToTensor``: channels first, float32 from 0 to 1."""
+    """As ``ToTensor``: channels first, float32 from 0 to 1, divided by 255."""
 
     _name = "to_tensor"
 
     def _operations(self) -> List[Tuple[str, Dict[str, Any]]]:
-        to_dtype = ("to_dtype", {"dtype": "float32", "scale": True})
+        to_dtype = ("to_dtype", {"dtype": "float32", "scale": "divide"})
         return [("layout", {"layout": "NCHW"}), to_dtype]
 
 

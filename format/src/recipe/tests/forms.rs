@@ -1,7 +1,9 @@
 //! The texts of a recipe: TOML reads back, the canonical form and its hash never move.
 
 use crate::golden;
-use crate::recipe::{Decode, Dtype, Interpolation, Layout, Operation, Recipe, RecipeError, Scale, Size};
+use crate::recipe::{
+    Decode, Dtype, Interpolation, Layout, Operation, Recipe, RecipeError, Scale, Size,
+};
 use proptest::prelude::*;
 
 const TRAIN: &str = "

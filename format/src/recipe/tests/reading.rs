@@ -1,6 +1,8 @@
 //! What a recipe means: defaults, sizes, the shape of its result.
 
-use crate::recipe::{Decode, Dtype, Interpolation, Layout, Operation, Recipe, Scale, Size, TensorSpec};
+use crate::recipe::{
+    Decode, Dtype, Interpolation, Layout, Operation, Recipe, Scale, Size, TensorSpec,
+};
 
 fn recipe(text: &str) -> Recipe {
     Recipe::from_toml(text).unwrap_or_else(|error| panic!("{error}\n{text}"))

@@ -1,0 +1,279 @@
+"""The commands that bring datasets in and out: pack, index, unpack, convert, verify.
+
+Their options are those of the command line: ``meetpoint pack --help`` says more about each.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Literal, Optional, Sequence, Union, overload
+
+from . import _native
+from ._arguments import flag, path, whole
+from ._options import Size, options
+from ._progress import Progress, shown
+from ._results import Converted, IndexedKeys, Packed, Unpacked, Verified, of_json
+from .errors import SettingError
+
+__all__ = ["convert", "index", "pack", "unpack", "verify"]
+
+_Path = Union[str, "os.PathLike[str]"]
+_Progress = Union[bool, Progress, None]
+_Form = Literal["jpeg", "compact", "fast"]
+_OnError = Literal["raise", "skip"]
+_Check = Literal["decode", "header"]
+_Kind = Literal["image", "audio", "text", "bytes", "none"]
+_To = Literal["folder", "webdataset", "parquet", "mds", "datadings", "tfrecord"]
+
+
+def _name(place: str) -> str:
+    return os.path.basename(os.path.normpath(place))
+
+
+def pack(
+    source: _Path,
+    destination: _Path,
+    *,
+    form: _Form = "jpeg",
+    progressive: Literal["transcode", "keep"] = "transcode",
+    restart_interval: Union[int, str, None] = None,
+    optimize_huffman: bool = False,
+    follow_links: bool = False,
+    force: bool = False,
+    resume: bool = False,
+    on_error: _OnError = "raise",
+    entry_points: Union[int, str, None] = "row",
+    check: _Check = "decode",
+    part_size: Size = "256MiB",
+    threads: int = 0,
+    from_: Optional[str] = None,
+    content: Optional[str] = None,
+    kind: Optional[_Kind] = None,
+    label: Optional[str] = None,
+    key: Optional[str] = None,
+    columns: Union[str, Sequence[str], None] = None,
+    split: Optional[str] = None,
+    table: Optional[_Path] = None,
+    root: Optional[_Path] = None,
+    sample_bytes_max: Size = "256MiB",
+    source_memory: Size = "1GiB",
+    cache: Optional[_Path] = None,
+    cache_size: Size = "16GiB",
+    anonymous: bool = False,
+    progress: _Progress = None,
+) -> Packed:
+    """Packs a source into a dataset: a folder of images, one sub-folder a class, or another kind.
+
+    The dataset is there whole or not at all. Pictures are stored byte for byte, except progressive
+    JPEGs, which become baseline ones with the same pixels; ``progressive="keep"`` leaves them.
+
+    :param source: a folder, a file or a URL.
+    :param form: how JPEGs are stored: as files, or as coefficients that decode faster.
+    :param restart_interval: rewrites JPEGs with a restart marker every N MCUs, each ``"row"``, or
+        ``"none"``; ``None`` leaves them as they are.
+    :param optimize_huffman: rewrites JPEGs with the Huffman tables that suit each best.
+    :param follow_links: follows symbolic links that lead out of the source.
+    :param force: replaces a dataset at the destination.
+    :param resume: resumes what the same call left when it was killed or interrupted.
+    :param on_error: ``"skip"`` leaves out samples that do not read, and lists them.
+    :param entry_points: where decoding can start inside a JPEG: each ``"row"`` of MCUs, every N
+        MCUs, or ``"none"``.
+    :param check: an image is unreadable when it does not ``"decode"``, or when its ``"header"``
+        does not read.
+    :param part_size: bytes after which the next part file begins.
+    :param threads: threads that read and check; 0 for as many as the machine has.
+    :param from_: kind of source (``--from``); ``None`` detects it.
+    :param content: name of the column that is the content; ``label`` and ``key`` likewise.
+    :param kind: what the content is.
+    :param columns: further columns to take; ``None`` takes all, an empty list none.
+    :param split: which of several sets in the source.
+    :param table: table of the samples: CSV, TSV or JSON Lines; ``root`` is the folder that its
+        file names are relative to.
+    :param sample_bytes_max: longest sample; ``source_memory``: memory for what is
+        decompressed and for lists of values.
+    :param cache: of a URL: folder for objects while they are read; ``cache_size`` bounds it.
+    :param anonymous: of a URL: asks without credentials.
+    :param progress: ``True`` for a bar of ``tqdm`` (which must be installed), or a function of
+        (samples done, samples, bytes done, bytes), which is called a few times a second.
+    :raises PackError: the source or the destination is wrong; the message has the remedy.
+    """
+    given = options(locals())
+    to = path("destination", destination)
+    with shown(progress, _name(to)) as report:
+        return of_json(Packed, _native.pack(path("source", source), to, given, report))
+
+
+@overload
+def index(
+    source: _Path, destination: None = None, *, keys: Literal[True], progress: _Progress = None
+) -> IndexedKeys: ...
+
+
+@overload
+def index(
+    source: _Path,
+    destination: _Path,
+    *,
+    keys: Literal[False] = False,
+    force: bool = False,
+    resume: bool = False,
+    on_error: _OnError = "raise",
+    entry_points: Union[int, str, None] = "row",
+    check: _Check = "decode",
+    part_size: Size = "256MiB",
+    threads: int = 0,
+    from_: Optional[str] = None,
+    content: Optional[str] = None,
+    kind: Optional[_Kind] = None,
+    label: Optional[str] = None,
+    key: Optional[str] = None,
+    columns: Union[str, Sequence[str], None] = None,
+    split: Optional[str] = None,
+    table: Optional[_Path] = None,
+    root: Optional[_Path] = None,
+    sample_bytes_max: Size = "256MiB",
+    source_memory: Size = "1GiB",
+    cache: Optional[_Path] = None,
+    cache_size: Size = "16GiB",
+    anonymous: bool = False,
+    progress: _Progress = None,
+) -> Packed: ...
+
+
+def index(
+    source: _Path,
+    destination: Optional[_Path] = None,
+    *,
+    keys: bool = False,
+    force: bool = False,
+    resume: bool = False,
+    on_error: _OnError = "raise",
+    entry_points: Union[int, str, None] = "row",
+    check: _Check = "decode",
+    part_size: Size = "256MiB",
+    threads: int = 0,
+    from_: Optional[str] = None,
+    content: Optional[str] = None,
+    kind: Optional[_Kind] = None,
+    label: Optional[str] = None,
+    key: Optional[str] = None,
+    columns: Union[str, Sequence[str], None] = None,
+    split: Optional[str] = None,
+    table: Optional[_Path] = None,
+    root: Optional[_Path] = None,
+    sample_bytes_max: Size = "256MiB",
+    source_memory: Size = "1GiB",
+    cache: Optional[_Path] = None,
+    cache_size: Size = "16GiB",
+    anonymous: bool = False,
+    progress: _Progress = None,
+) -> Union[Packed, IndexedKeys]:
+    """Indexes a source where it lies: a dataset whose content stays in the files of the source.
+
+    With ``keys=True``, ``source`` is a dataset, whose index of keys is made anew. Other options are
+    those of :func:`pack`.
+
+    :raises PackError: the source cannot stay in place; the message has the remedy.
+    """
+    given = options(locals())
+    of = path("source", source)
+    if flag("keys", keys):
+        unused = {"destination": destination, "force": force, "resume": resume, "from_": from_}
+        for name, value in unused.items():
+            if value:
+                raise SettingError(f"{name} means nothing with keys=True; leave it out")
+        with shown(progress, _name(of)) as report:
+            return of_json(IndexedKeys, _native.index_keys(of, report))
+    if destination is None:
+        raise SettingError("destination is None; it takes a path, unless keys=True")
+    to = path("destination", destination)
+    with shown(progress, _name(to)) as report:
+        return of_json(Packed, _native.index(of, to, given, report))
+
+
+def unpack(
+    dataset: _Path,
+    destination: _Path,
+    *,
+    to: _To = "folder",
+    shard_size: Optional[Size] = None,
+    shard_samples: Optional[int] = None,
+    without: Union[str, Sequence[str]] = (),
+    force: bool = False,
+    on_error: _OnError = "raise",
+    threads: int = 0,
+    progress: _Progress = None,
+) -> Unpacked:
+    """Unpacks a dataset into the folder that it was packed from, or into files of other loaders.
+
+    Every sample comes out byte for byte as it was packed, unless it was rewritten then. The folder
+    appears whole or not at all.
+
+    :param to: what to write.
+    :param shard_size: bytes after which the next file begins; ``shard_samples``: samples.
+    :param without: further columns to leave out.
+    :param force: replaces a folder that holds nothing but files that would be written again.
+    :param on_error: ``"skip"`` leaves out damaged samples, and lists them.
+    :raises DatasetError: the dataset does not open, or samples of it are damaged.
+    :raises PackError: the destination cannot be made.
+    """
+    given = options(locals())
+    where = path("destination", destination)
+    with shown(progress, _name(where)) as report:
+        return of_json(Unpacked, _native.unpack(path("dataset", dataset), where, given, report))
+
+
+def convert(
+    source: _Path,
+    destination: _Path,
+    *,
+    follow_links: bool = False,
+    from_: Optional[str] = None,
+    content: Optional[str] = None,
+    kind: Optional[_Kind] = None,
+    label: Optional[str] = None,
+    key: Optional[str] = None,
+    columns: Union[str, Sequence[str], None] = None,
+    split: Optional[str] = None,
+    table: Optional[_Path] = None,
+    root: Optional[_Path] = None,
+    sample_bytes_max: Size = "256MiB",
+    source_memory: Size = "1GiB",
+    cache: Optional[_Path] = None,
+    cache_size: Size = "16GiB",
+    anonymous: bool = False,
+    to: _To = "folder",
+    shard_size: Optional[Size] = None,
+    shard_samples: Optional[int] = None,
+    without: Union[str, Sequence[str]] = (),
+    force: bool = False,
+    on_error: _OnError = "raise",
+    threads: int = 0,
+    progress: _Progress = None,
+) -> Converted:
+    """Converts a dataset of one kind into one of another, without a packed dataset in between.
+
+    Reads what :func:`pack` reads and writes what :func:`unpack` writes, with their options.
+
+    :raises PackError: the source or the destination is wrong; the message has the remedy.
+    """
+    given = options(locals())
+    where = path("destination", destination)
+    with shown(progress, _name(where)) as report:
+        return of_json(Converted, _native.convert(path("source", source), where, given, report))
+
+
+def verify(
+    dataset: _Path, *, deep: bool = False, threads: int = 0, progress: _Progress = None
+) -> Verified:
+    """Checks every bit of a dataset, and names part, row and key of what is damaged.
+
+    Damage is in the result, whose ``is_sound`` is then false, and no exception.
+
+    :param deep: also decodes every sample of a sound dataset, and makes entry points anew.
+    :raises DatasetError: there is no dataset.
+    """
+    of = path("dataset", dataset)
+    with shown(progress, _name(of)) as report:
+        found = _native.verify(of, flag("deep", deep), whole("threads", threads), report)
+    return of_json(Verified, found)

@@ -1,0 +1,386 @@
+"""What the commands return: the documents of ``--json``, with types."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import typing
+from dataclasses import dataclass
+from typing import Any, Dict, List, Optional, Type, TypeVar, Union, get_type_hints
+
+__all__ = [
+    "Changed",
+    "ColumnCount",
+    "Converted",
+    "Copied",
+    "Corrected",
+    "DeepChecks",
+    "Difference",
+    "Distribution",
+    "Duplicates",
+    "IndexedKeys",
+    "Keys",
+    "LabelCount",
+    "LeftOut",
+    "Lost",
+    "Moved",
+    "Packed",
+    "Problem",
+    "Repaired",
+    "Row",
+    "Statistics",
+    "Unpacked",
+    "Verified",
+]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Something of a source or a dataset that was left out."""
+
+    path: str
+    """Path in the source, key, or whatever else names it."""
+    reason: str
+
+
+@dataclass(frozen=True)
+class Packed:
+    """The result of :func:`meetpoint.pack` and :func:`meetpoint.index`."""
+
+    destination: str
+    """Folder of the dataset."""
+    samples: int
+    kind: str
+    """What the content is: ``image``, ``audio``, ``text``, ``bytes`` or ``none``."""
+    columns: List[str]
+    """Names of the further columns."""
+    image_bytes: int
+    """Bytes of all content as it is stored."""
+    ratio: float
+    """Bytes stored for each byte of the source's samples."""
+    stored: Dict[str, Any]
+    """Form of the JPEGs, how many were converted or rewritten, entry points."""
+    file_bytes: int
+    """Bytes of the dataset's files."""
+    parts: int
+    parts_resumed: int
+    """Parts that an interrupted run had left."""
+    labels: List[str]
+    """Class names; empty where there are no labels."""
+    unreadable: List[LeftOut]
+    """Samples that do not read and were skipped."""
+    not_samples: List[LeftOut]
+    ignored: int
+    """Hidden and side files."""
+    cleaned: List[str]
+    """Remains of killed processes that were removed."""
+    notes: List[str]
+    replaced: bool
+    """Whether a dataset was replaced."""
+
+
+@dataclass(frozen=True)
+class IndexedKeys:
+    """The result of :func:`meetpoint.index` with ``keys=True``."""
+
+    path: str
+    """The file ``keys.idx``."""
+    keys: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Unpacked:
+    """The result of :func:`meetpoint.unpack`."""
+
+    destination: str
+    sink: str
+    """What was written, as in ``to=``."""
+    samples: int
+    files: int
+    bytes: int
+    converted: int
+    """Samples that came back from a coefficient form."""
+    rewritten: int
+    """Samples whose bytes differ from those of the file that was packed; pixels are the same."""
+    notes: List[str]
+    without: List[str]
+    damaged: List[LeftOut]
+    """Samples that were skipped."""
+    cleaned: List[str]
+    replaced: bool
+
+
+@dataclass(frozen=True)
+class Converted:
+    """The result of :func:`meetpoint.convert`."""
+
+    destination: str
+    sink: str
+    samples: int
+    files: int
+    bytes: int
+    labels: List[str]
+    notes: List[str]
+    without: List[str]
+    damaged: List[LeftOut]
+    not_samples: List[LeftOut]
+    ignored: int
+    cleaned: List[str]
+    replaced: bool
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A damage that :func:`meetpoint.verify` found."""
+
+    file: str
+    """Name in the folder of the dataset."""
+    place: Dict[str, Any]
+    """``kind`` is ``"file"``, ``"row"`` (with ``row``, ``key``) or ``"bytes"`` (with ``start``,
+    ``end``, ``region``)."""
+    problem: str
+    """What is wrong, and what can be done."""
+
+
+@dataclass(frozen=True)
+class DeepChecks:
+    """Samples that ``verify(deep=True)`` looked at."""
+
+    decoded: int
+    converted: int
+    not_jpeg: int
+    entry_points: int
+
+
+@dataclass(frozen=True)
+class Verified:
+    """The result of :func:`meetpoint.verify`."""
+
+    samples: int
+    parts: int
+    bytes: int
+    problems: List[Problem]
+    deep: Optional[DeepChecks] = None
+    """``None`` unless asked for, and for a damaged dataset."""
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether every bit is as it was packed."""
+        return not self.problems
+
+
+@dataclass(frozen=True)
+class Copied:
+    """A dataset that an operation wrote."""
+
+    destination: str
+    samples: int
+    image_bytes: int
+    file_bytes: int
+    parts: int
+    labels: int
+    """Number of labels."""
+    parts_resumed: int
+    cleaned: List[str]
+    notes: List[str]
+    replaced: bool
+
+
+@dataclass(frozen=True)
+class Row:
+    """A sample without its content."""
+
+    sample: int
+    """Number in the dataset."""
+    key: str
+    label: Optional[str]
+    """Name of the label."""
+    bytes: int
+    """Bytes of the content as it is stored."""
+    crc32c: str
+    entry_points_bytes: int
+    columns: Dict[str, Any]
+    """Further columns by name, as ``--json`` prints them."""
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """A quantity over all samples; ``p5`` is the quantile of 5 %."""
+
+    count: int
+    min: int
+    p5: int
+    p25: int
+    p50: int
+    p75: int
+    p95: int
+    p99: int
+    max: int
+    mean: float
+    sum: int
+
+
+@dataclass(frozen=True)
+class LabelCount:
+    """A label and the number of its samples."""
+
+    name: str
+    samples: int
+
+
+@dataclass(frozen=True)
+class ColumnCount:
+    """A further column."""
+
+    name: str
+    type: str
+    nulls: int
+
+
+@dataclass(frozen=True)
+class Duplicates:
+    """Samples with the same stored bytes."""
+
+    groups: int
+    samples: int
+    """All but one of each group."""
+    bytes: int
+    named: List[List[str]]
+    """Keys of the first groups."""
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """The result of :func:`meetpoint.dataset.stats`."""
+
+    path: str
+    samples: int
+    bytes: Distribution
+    width: Distribution
+    height: Distribution
+    pixels: Distribution
+    formats: Dict[str, int]
+    subsampling: Dict[str, int]
+    jpegs: int
+    progressive: int
+    labels: List[LabelCount]
+    unlabelled: int
+    columns: List[ColumnCount]
+    duplicates: Duplicates
+    damaged: int
+    damaged_named: List[LeftOut]
+    is_in_place: bool
+
+
+@dataclass(frozen=True)
+class Keys:
+    """A number of samples, and the keys of the first of them."""
+
+    samples: int
+    named: List[str]
+
+
+@dataclass(frozen=True)
+class Changed:
+    """A sample that differs."""
+
+    left: int
+    right: int
+    key: str
+    what: List[str]
+
+
+@dataclass(frozen=True)
+class Moved:
+    """A sample in another place."""
+
+    key: str
+    left: int
+    right: int
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The result of :func:`meetpoint.dataset.diff`."""
+
+    left: str
+    right: str
+    same: int
+    other_form: int
+    only_left: Keys
+    only_right: Keys
+    changed: int
+    changed_named: List[Changed]
+    columns: Optional[str]
+    label_names: bool
+    """Whether the names of the labels, or their order, differ."""
+    order: Optional[Moved]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is none: the same samples in the same order."""
+        counts = self.only_left.samples + self.only_right.samples + self.changed
+        return not (counts or self.columns is not None or self.label_names or self.order)
+
+
+@dataclass(frozen=True)
+class Lost:
+    """Samples that were not saved."""
+
+    part: str
+    first_row: int
+    samples: int
+    key: Optional[str]
+    reason: str
+
+
+@dataclass(frozen=True)
+class Corrected:
+    """A byte that was put right."""
+
+    part: str
+    offset: int
+    what: str
+
+
+@dataclass(frozen=True)
+class Repaired:
+    """The result of :func:`meetpoint.dataset.repair`."""
+
+    repaired: Optional[Copied]
+    """``None`` where nothing was wrong."""
+    samples: int
+    samples_lost: int
+    lost: List[Lost]
+    corrected: List[Corrected]
+    manifest: str
+    """State of ``dataset.json``: ``sound``, ``damaged``, ``unreadable`` or ``lost``."""
+    labels_from: str
+    keys_indexed: bool
+
+
+def of_json(kind: Type[T], text: str) -> T:
+    """An object of a class above from its document."""
+    made: T = _of(kind, json.loads(text))
+    return made
+
+
+def list_of_json(kind: Type[T], text: str) -> List[T]:
+    """As :func:`of_json`, of a list."""
+    return [_of(kind, item) for item in json.loads(text)]
+
+
+def _of(kind: Any, value: Any) -> Any:
+    if dataclasses.is_dataclass(kind):
+        hints = get_type_hints(kind)
+        fields: Dict[str, Any] = {name: _of(hints[name], it) for name, it in value.items()}
+        return kind(**fields)  # type: ignore[operator,unused-ignore]
+    origin, inner = typing.get_origin(kind), typing.get_args(kind)
+    if origin is list:
+        return [_of(inner[0], item) for item in value]
+    if origin is Union and value is not None:
+        return _of(inner[0], value)
+    return value

@@ -1,0 +1,157 @@
+//! The commands that bring datasets in and out: pack, index, unpack, convert, verify.
+
+use crate::guarded;
+use crate::options::{Packing, SinkArguments, SourceArguments, Stop, Storing};
+use crate::work::{self, Step};
+use meetpoint_datasets::index::{index as index_source, index_keys as index_keys_of};
+use meetpoint_datasets::{PackProgress, VerifyOptions, source, verify_deep, verify_with};
+use pyo3::prelude::*;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+impl From<PackProgress> for Step {
+    fn from(progress: PackProgress) -> Self {
+        let PackProgress { samples_done, samples, bytes_done, bytes } = progress;
+        Self { samples_done, samples, bytes_done, bytes }
+    }
+}
+
+/// Packs a source; returns the summary as JSON, as the others do. See `_native.pyi`.
+#[guarded]
+#[pyfunction]
+pub(crate) fn pack(
+    py: Python<'_>,
+    source: PathBuf,
+    destination: PathBuf,
+    options: Bound<'_, PyAny>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let stop = Stop::default();
+    let (packing, of_source): (Packing, SourceArguments) = (options.extract()?, options.extract()?);
+    let mut with = packing.options(py, &of_source, &stop)?;
+    with.jpeg = options.extract::<Storing>()?.options(py, with.jpeg)?;
+    with.source.follow_links = options.get_item("follow_links")?.extract()?;
+    let summary = work::run(py, &stop, progress.as_ref(), |report| {
+        meetpoint_datasets::pack(&source, &destination, &with, &mut |step| report(step.into()))
+    })?;
+    Ok(work::json(&summary))
+}
+
+/// Indexes a source where it lies.
+#[guarded]
+#[pyfunction]
+pub(crate) fn index(
+    py: Python<'_>,
+    source: PathBuf,
+    destination: PathBuf,
+    options: Bound<'_, PyAny>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let stop = Stop::default();
+    let (packing, of_source): (Packing, SourceArguments) = (options.extract()?, options.extract()?);
+    let with = packing.options(py, &of_source, &stop)?;
+    let summary = work::run(py, &stop, progress.as_ref(), |report| {
+        index_source(&source, &destination, &with, &mut |step| report(step.into()))
+    })?;
+    Ok(work::json(&summary))
+}
+
+/// Makes the index of the keys of a dataset.
+#[guarded]
+#[pyfunction]
+pub(crate) fn index_keys(
+    py: Python<'_>,
+    dataset: PathBuf,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let stop = Stop::default();
+    let summary = work::run(py, &stop, progress.as_ref(), |report| {
+        index_keys_of(&dataset, &stop, &mut |step| {
+            let samples = Some(step.samples);
+            report(Step { samples_done: step.samples_done, samples, ..Step::default() });
+        })
+    })?;
+    Ok(work::json(&summary))
+}
+
+/// Unpacks a dataset.
+#[guarded]
+#[pyfunction]
+pub(crate) fn unpack(
+    py: Python<'_>,
+    dataset: PathBuf,
+    destination: PathBuf,
+    options: SinkArguments,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let stop = Stop::default();
+    let with = options.options(py, &stop)?;
+    let summary = work::run(py, &stop, progress.as_ref(), |report| {
+        meetpoint_datasets::unpack(&dataset, &destination, &with, &mut |step| {
+            let samples = Some(step.samples);
+            report(Step { samples_done: step.samples_done, samples, ..Step::default() });
+        })
+    })?;
+    Ok(work::json(&summary))
+}
+
+/// Converts a source.
+#[guarded]
+#[pyfunction]
+pub(crate) fn convert(
+    py: Python<'_>,
+    source: PathBuf,
+    destination: PathBuf,
+    options: Bound<'_, PyAny>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let stop = Stop::default();
+    let with = options.extract::<SinkArguments>()?.options(py, &stop)?;
+    let of_source: SourceArguments = options.extract()?;
+    let follow_links = options.get_item("follow_links")?.extract()?;
+    let said = of_source.options(py, follow_links, &stop)?;
+    let summary = work::run(py, &stop, progress.as_ref(), |report| {
+        let mut opened = source::open(&source, of_source.from_.as_deref(), &said)?;
+        meetpoint_datasets::convert(opened.as_mut(), &source, &destination, &with, &mut |step| {
+            let (samples_done, bytes_done) = (step.samples_done, step.bytes_done);
+            let source::Size { samples, bytes } = step.size;
+            report(Step { samples_done, samples, bytes_done, bytes });
+        })
+    })?;
+    Ok(work::json(&summary))
+}
+
+/// Checks every bit of a dataset.
+#[guarded]
+#[pyfunction]
+pub(crate) fn verify(
+    py: Python<'_>,
+    dataset: PathBuf,
+    deep: bool,
+    threads: usize,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let stop = Stop::default();
+    let options = VerifyOptions { threads, stop: Arc::clone(&stop) };
+    let report = work::run(py, &stop, progress.as_ref(), |report| {
+        let mut tell = |bytes_done: u64, bytes: u64| {
+            report(Step { bytes_done, bytes: Some(bytes), ..Step::default() });
+        };
+        let mut found =
+            verify_with(&dataset, &options, &mut |step| tell(step.bytes_done, step.bytes))?;
+        if deep && found.is_sound() {
+            verify_deep(&dataset, threads, &stop, &mut found, &mut |step| {
+                tell(step.bytes_done, step.bytes);
+            })?;
+        }
+        Ok(found)
+    })?;
+    Ok(work::json(&report))
+}
+
+/// A size as it is typed, in bytes; `None` where it is none.
+#[guarded]
+#[pyfunction]
+pub(crate) fn parse_bytes(text: &str) -> Option<u64> {
+    meetpoint_format::units::parse_bytes(text)
+}

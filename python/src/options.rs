@@ -1,0 +1,235 @@
+//! Options of commands, as the package hands them over: dictionaries whose keys are the names of
+//! the command line.
+
+use crate::errors;
+use meetpoint_datasets::operations::{CopyOptions, Selection};
+use meetpoint_datasets::options::{
+    Choice, parse_entry_points, parse_range, parse_restart_interval,
+};
+use meetpoint_datasets::source::{RemoteOptions, SourceOptions, Watch};
+use meetpoint_datasets::writer::utc_time;
+use meetpoint_datasets::{
+    Check, JpegOptions, OnError, PackOptions, RestartMarkers, Shards, UnpackOptions,
+};
+use pyo3::prelude::*;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::SystemTime;
+
+/// What tells work to stop.
+pub(crate) type Stop = Arc<AtomicBool>;
+
+/// The value of an option with a closed set of values.
+pub(crate) fn choice<T: Choice>(py: Python<'_>, option: &str, name: &str) -> PyResult<T> {
+    T::named(name).ok_or_else(|| {
+        let names: Vec<String> = T::ALL.iter().map(|it| format!("{:?}", it.name())).collect();
+        refused(py, format!("{option} is {name:?}; it takes {}", names.join(", ")))
+    })
+}
+
+/// The value of an option that has a syntax of its own.
+fn parsed<T>(py: Python<'_>, option: &str, value: Result<T, String>) -> PyResult<T> {
+    value.map_err(|wrong| refused(py, format!("{option}: {wrong}")))
+}
+
+/// An option that cannot be.
+pub(crate) fn refused(py: Python<'_>, message: impl Into<String>) -> PyErr {
+    errors::plain(py, "SettingError", message)
+}
+
+/// What to do about samples that do not read, where Python says "raise" for "fail".
+fn on_error(py: Python<'_>, word: &str) -> PyResult<OnError> {
+    match word {
+        "raise" => Ok(OnError::Fail),
+        "skip" => Ok(OnError::Skip),
+        _ => Err(refused(py, format!("on_error is {word:?}; it takes \"raise\" or \"skip\""))),
+    }
+}
+
+/// Options about the source.
+#[derive(Debug, FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct SourceArguments {
+    pub(crate) from_: Option<String>,
+    content: Option<String>,
+    kind: Option<String>,
+    label: Option<String>,
+    key: Option<String>,
+    columns: Option<Vec<String>>,
+    split: Option<String>,
+    table: Option<PathBuf>,
+    root: Option<PathBuf>,
+    sample_bytes_max: u64,
+    source_memory: u64,
+    cache: Option<PathBuf>,
+    cache_size: u64,
+    anonymous: bool,
+}
+
+impl SourceArguments {
+    /// `follow_links` is apart, since what is indexed cannot lie behind such links.
+    pub(crate) fn options(
+        &self,
+        py: Python<'_>,
+        follow_links: bool,
+        stop: &Stop,
+    ) -> PyResult<SourceOptions> {
+        let kind = self.kind.as_deref().map(|kind| choice(py, "kind", kind)).transpose()?;
+        Ok(SourceOptions {
+            content: self.content.clone(),
+            kind,
+            label: self.label.clone(),
+            key: self.key.clone(),
+            columns: self.columns.clone(),
+            split: self.split.clone(),
+            table: self.table.clone(),
+            root: self.root.clone(),
+            follow_links,
+            sample_bytes_max: Some(self.sample_bytes_max),
+            memory_bytes_max: Some(self.source_memory),
+            remote: RemoteOptions {
+                cache: self.cache.clone(),
+                cache_bytes: self.cache_size,
+                anonymous: self.anonymous,
+                watch: Watch { stop: Arc::clone(stop), ..Watch::default() },
+            },
+        })
+    }
+}
+
+/// How to make a dataset of a source, whether its content is copied or not.
+#[derive(Debug, FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct Packing {
+    force: bool,
+    resume: bool,
+    on_error: String,
+    entry_points: String,
+    check: String,
+    part_size: u64,
+    threads: usize,
+}
+
+impl Packing {
+    /// JPEGs stay as they are.
+    pub(crate) fn options(
+        &self,
+        py: Python<'_>,
+        source: &SourceArguments,
+        stop: &Stop,
+    ) -> PyResult<PackOptions> {
+        let entry_points = parsed(py, "entry_points", parse_entry_points(&self.entry_points))?;
+        Ok(PackOptions {
+            force: self.force,
+            from: source.from_.clone(),
+            source: source.options(py, false, stop)?,
+            resume: self.resume,
+            time: Some(utc_time(SystemTime::now())),
+            on_error: on_error(py, &self.on_error)?,
+            check: choice::<Check>(py, "check", &self.check)?,
+            jpeg: JpegOptions { entry_points, ..JpegOptions::default() },
+            part_bytes_target: self.part_size,
+            threads: self.threads,
+            stop: Arc::clone(stop),
+            ..PackOptions::default()
+        })
+    }
+}
+
+/// How JPEGs are stored.
+#[derive(Debug, FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct Storing {
+    form: String,
+    progressive: String,
+    restart_interval: Option<String>,
+    optimize_huffman: bool,
+}
+
+impl Storing {
+    pub(crate) fn options(&self, py: Python<'_>, jpeg: JpegOptions) -> PyResult<JpegOptions> {
+        let restarts = self.restart_interval.as_deref().map(parse_restart_interval);
+        let restarts = parsed(py, "restart_interval", restarts.transpose())?;
+        Ok(JpegOptions {
+            form: choice(py, "form", &self.form)?,
+            progressive: choice(py, "progressive", &self.progressive)?,
+            restarts: restarts.unwrap_or(RestartMarkers::Keep),
+            optimise_huffman: self.optimize_huffman,
+            ..jpeg
+        })
+    }
+}
+
+/// What to write in place of a dataset.
+#[derive(Debug, FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct SinkArguments {
+    to: String,
+    shard_size: Option<u64>,
+    shard_samples: Option<u64>,
+    without: Vec<String>,
+    force: bool,
+    on_error: String,
+    threads: usize,
+}
+
+impl SinkArguments {
+    pub(crate) fn options(&self, py: Python<'_>, stop: &Stop) -> PyResult<UnpackOptions> {
+        Ok(UnpackOptions {
+            sink: choice(py, "to", &self.to)?,
+            shards: Shards { bytes: self.shard_size, samples: self.shard_samples },
+            without: self.without.clone(),
+            force: self.force,
+            on_error: on_error(py, &self.on_error)?,
+            threads: self.threads,
+            stop: Arc::clone(stop),
+        })
+    }
+}
+
+/// How to write the result of an operation.
+#[derive(Debug, FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct Writing {
+    force: bool,
+    resume: bool,
+    part_size: u64,
+    memory: u64,
+    threads: usize,
+}
+
+impl Writing {
+    pub(crate) fn options(&self, stop: &Stop) -> CopyOptions {
+        CopyOptions {
+            force: self.force,
+            part_bytes_target: self.part_size,
+            memory_bytes: self.memory,
+            threads: self.threads,
+            resume: self.resume,
+            stop: Arc::clone(stop),
+        }
+    }
+}
+
+/// Which samples are meant.
+#[derive(Debug, FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct Fitting {
+    label: Vec<String>,
+    key: Vec<String>,
+    range: Option<String>,
+    invert: bool,
+}
+
+impl Fitting {
+    pub(crate) fn selection(&self, py: Python<'_>) -> PyResult<Selection> {
+        let range = self.range.as_deref().map(parse_range).transpose();
+        Ok(Selection {
+            labels: self.label.clone(),
+            keys: self.key.clone(),
+            range: parsed(py, "range", range)?,
+            invert: self.invert,
+        })
+    }
+}

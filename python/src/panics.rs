@@ -1,0 +1,111 @@
+//! Panics, which are defects, as the exception `meetpoint.InternalError`.
+
+use crate::errors;
+use pyo3::prelude::*;
+use std::any::Any;
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+
+/// Panics that are remembered.
+const REMEMBERED_MAX: usize = 16;
+
+/// What panicked in this process.
+struct Panics {
+    /// How many there were.
+    count: u64,
+    /// The last of them: place and message.
+    last: VecDeque<String>,
+}
+
+static PANICS: Mutex<Panics> = Mutex::new(Panics { count: 0, last: VecDeque::new() });
+
+fn panics() -> MutexGuard<'static, Panics> {
+    PANICS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Remembers every panic from now on, beside what was done about one before.
+pub(crate) fn remember() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            add(info);
+            before(info);
+        }));
+    });
+}
+
+fn add(info: &PanicHookInfo<'_>) {
+    let message = message_of(info.payload());
+    let text = match info.location() {
+        Some(place) => format!("{place}: {message}"),
+        None => message.to_owned(),
+    };
+    let mut panics = panics();
+    panics.count += 1;
+    if panics.last.len() == REMEMBERED_MAX {
+        panics.last.pop_front();
+    }
+    panics.last.push_back(text);
+}
+
+fn message_of(payload: &(dyn Any + Send)) -> &str {
+    let text = payload.downcast_ref::<&str>().copied();
+    text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("a panic")
+}
+
+/// Runs the body of a native function; `#[guarded]` puts it around each.
+pub(crate) fn guard<T>(body: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+    let before = panics().count;
+    // What the body had borrowed is in Rust's hands alone, and locks are taken whether poisoned or
+    // not, since nothing is left half done while one is held.
+    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|payload| {
+        let mut places = since(before);
+        if places.is_empty() {
+            places.push(message_of(&*payload).to_owned());
+        }
+        Err(Python::attach(|py| internal(py, &places)))
+    })
+}
+
+/// The exception for a thread of the runtime that panicked: the last panic is named.
+pub(crate) fn of_thread(py: Python<'_>) -> PyErr {
+    let last = panics().last.back().cloned();
+    internal(py, &last.into_iter().collect::<Vec<_>>())
+}
+
+/// The panics after the first `before` of them, on whatever thread: a thread that waits for
+/// another one panics with a message that says no more than that the other did.
+fn since(before: u64) -> Vec<String> {
+    let panics = panics();
+    let new = usize::try_from(panics.count - before).unwrap_or(usize::MAX);
+    let skipped = panics.last.len().saturating_sub(new);
+    panics.last.iter().skip(skipped).cloned().collect()
+}
+
+fn internal(py: Python<'_>, places: &[String]) -> PyErr {
+    let what = match places {
+        [] => "a thread of the runtime ended".to_owned(),
+        places => format!("panicked at {}", places.join(", then at ")),
+    };
+    let version = env!("CARGO_PKG_VERSION");
+    let message = format!(
+        "a defect of meetpoint {version}: {what}; please report it with this message and what you \
+         did"
+    );
+    errors::plain(py, "InternalError", message)
+}
+
+/// Panics on the calling thread, or on one that it waits for.
+#[cfg(debug_assertions)]
+#[crate::guarded]
+#[pyfunction]
+pub(crate) fn panic_for_tests(py: Python<'_>, on_thread: bool) -> PyResult<()> {
+    if on_thread {
+        return crate::work::run(py, &std::sync::atomic::AtomicBool::new(false), None, |_| {
+            panic!("a panic on a thread, for a test")
+        });
+    }
+    panic!("a panic, for a test")
+}

@@ -1,0 +1,120 @@
+"""Translated transforms against torchvision's own on PIL images, bit for bit."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any, Callable, Dict, List
+
+import numpy
+import pytest
+import torch
+from PIL import Image
+from torchvision.transforms import InterpolationMode, v2
+from torchvision.transforms import transforms as v1
+
+import meetpoint
+
+# (width, height): smaller and larger than what is cut out, odd and even.
+SIZES = [(97, 64), (64, 97), (200, 151), (33, 41), (128, 128), (61, 300)]
+MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
+
+BICUBIC, NEAREST = InterpolationMode.BICUBIC, InterpolationMode.NEAREST
+
+PIPELINES: Dict[str, Callable[[], List[Any]]] = {
+    "v1 ToTensor": lambda: [v1.CenterCrop(32), v1.ToTensor()],
+    "v1 ToTensor, Normalize": lambda: [v1.CenterCrop(32), v1.ToTensor(), v1.Normalize(MEAN, STD)],
+    "v2 ToTensor": lambda: [v2.CenterCrop(32), v2.ToTensor()],
+    "v1 PILToTensor": lambda: [v1.CenterCrop(32), v1.PILToTensor()],
+    "v1 ConvertImageDtype": lambda: [
+        v1.CenterCrop(32),
+        v1.PILToTensor(),
+        v1.ConvertImageDtype(torch.float32),
+        v1.Normalize(MEAN, STD),
+    ],
+    "v1 ConvertImageDtype to float16": lambda: [
+        v1.CenterCrop(32),
+        v1.PILToTensor(),
+        v1.ConvertImageDtype(torch.float16),
+    ],
+    "v2 ConvertImageDtype": lambda: [
+        v2.CenterCrop(32),
+        v2.PILToTensor(),
+        v2.ConvertImageDtype(torch.float32),
+    ],
+    "v2 ToDtype scaled": lambda: [
+        v2.CenterCrop(32),
+        v2.ToImage(),
+        v2.ToDtype(torch.float32, scale=True),
+        v2.Normalize(MEAN, STD),
+    ],
+    "v2 ToDtype to float16": lambda: [
+        v2.CenterCrop(32),
+        v2.ToImage(),
+        v2.ToDtype(torch.float16, scale=True),
+        v2.Normalize(MEAN, STD),
+    ],
+    "v2 ToDtype as it is": lambda: [v2.CenterCrop(32), v2.ToImage(), v2.ToDtype(torch.float32)],
+    "Resize": lambda: [v2.Resize([24, 40]), v2.ToImage()],
+    "Resize without antialias": lambda: [v2.Resize([24, 40], antialias=False), v2.ToImage()],
+    "v1 Resize without antialias": lambda: [v1.Resize([24, 40], antialias=False), v1.ToTensor()],
+    "Resize without a word on antialias": lambda: [v2.Resize([24, 40], antialias=None), v2.ToImage()],
+    "Resize bicubic": lambda: [v2.Resize((50, 20), BICUBIC, antialias=False), v2.ToImage()],
+    "Resize nearest": lambda: [v2.Resize((50, 20), NEAREST), v2.ToImage()],
+    "Resize of the shorter side": lambda: [v2.Resize(36), v2.CenterCrop(32), v2.ToImage()],
+    "Resize of [side]": lambda: [v1.Resize([36]), v1.CenterCrop([30]), v1.PILToTensor()],
+    "CenterCrop with padding": lambda: [v2.CenterCrop((111, 80)), v2.ToImage()],
+    "mirrored": lambda: [v2.CenterCrop(31), v2.RandomHorizontalFlip(1.0), v2.ToImage()],
+    "not mirrored": lambda: [v1.CenterCrop(31), v1.RandomHorizontalFlip(0.0), v1.ToTensor()],
+    "RGB and Identity": lambda: [v2.RGB(), v2.Identity(), v2.CenterCrop(8), v2.ToImage()],
+}
+
+
+@pytest.fixture(scope="module")
+def photographs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """JPEGs with noise on a gradient."""
+    folder = tmp_path_factory.mktemp("torchvision") / "pictures"
+    folder.mkdir()
+    for number, (width, height) in enumerate(SIZES):
+        noise = numpy.random.default_rng(number).normal(0, 40, (height, width, 3))
+        ramp = numpy.linspace(0, 255, width)[None, :, None]
+        picture = Image.fromarray(numpy.clip(ramp + noise, 0, 255).astype(numpy.uint8))
+        picture.save(folder / f"{number}.jpg", quality=90)
+    return folder
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", PIPELINES)
+def test_a_translation_gives_torchvisions_bits(
+    name: str, photographs: Path, tmp_path: Path
+) -> None:
+    transforms = PIPELINES[name]()
+    meetpoint.pack(photographs, tmp_path / "a.set")
+    with meetpoint.Loader(
+        tmp_path / "a.set", recipe=transforms, batch_size=len(SIZES), output="torch"
+    ) as loader:
+        ((images, _),) = list(loader)
+    for number in range(len(SIZES)):
+        picture: Any = Image.open(photographs / f"{number}.jpg").convert("RGB")
+        for transform in transforms:
+            picture = transform(picture)
+        assert images[number].dtype == picture.dtype
+        assert torch.equal(images[number], torch.as_tensor(picture)), (name, SIZES[number])
+
+
+@pytest.mark.parametrize(
+    "transforms",
+    [
+        lambda: [v2.ToImage(), v2.Resize([8, 8], antialias=True)],
+        lambda: [v1.ToTensor(), v1.Resize([8, 8], antialias=False)],
+        lambda: [v2.ToDtype(torch.float32, scale=True), v2.ToImage()],
+        lambda: [v2.Resize([8, 8], InterpolationMode.LANCZOS), v2.ToImage()],
+        lambda: [v2.Resize([8, 8], InterpolationMode.NEAREST_EXACT), v2.ToImage()],
+        lambda: [v2.ColorJitter(0.5), v2.ToImage()],
+    ],
+)
+def test_what_has_no_exact_translation_is_refused(transforms: Callable[[], List[Any]]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(meetpoint.RecipeError):
+            meetpoint.from_torchvision(transforms())
