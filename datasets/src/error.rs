@@ -1,7 +1,7 @@
 //! What can go wrong when a dataset is made or looked at.
 
 use crate::LeftOut;
-use crate::source::{ContentKind, OverBudget, RemoteError, Whence, link_words, size_and_limit};
+use crate::source::{ContentKind, OverBudget, RemoteError, Whence, link_words};
 use crate::words::{self, Words};
 use meetpoint_format::units::show_bytes;
 use rustix::process::{Resource, getrlimit};
@@ -150,7 +150,7 @@ pub enum Error {
         over: OverBudget,
     },
     /// An option that means nothing for this source or its kind of content.
-    #[error("--{option} means nothing for {source_words}; leave it out")]
+    #[error("{}", Words::CommandLine.option_without_use(option, source_words))]
     OptionWithoutUse {
         /// Its name, without the dashes.
         option: String,
@@ -197,9 +197,7 @@ pub enum Error {
         class: String,
     },
     /// Files that do not decode, where that is to be an error.
-    #[error("{} of {checked} samples do not read; nothing was written:{}\
-             \nrepair, rename or remove them, or leave them out with --on-error skip",
-            files.len(), named(files))]
+    #[error("{}", Words::CommandLine.unreadable(files, *checked))]
     Unreadable {
         /// All of them.
         files: Vec<LeftOut>,
@@ -332,19 +330,13 @@ pub enum Error {
     #[error(transparent)]
     Row(meetpoint_format::dataset::DatasetError),
     /// A limit of shards, of a sink without shards.
-    #[error(
-        "--shard-size and --shard-samples mean nothing for --to {}; leave them out", sink.name()
-    )]
+    #[error("{}", Words::CommandLine.shards_without_use(*sink))]
     ShardsWithoutUse {
         /// The sink.
         sink: crate::SinkKind,
     },
     /// A limit of a sample's bytes that a dataset cannot keep.
-    #[error(
-        "--sample-bytes-max is {}, and a sample of a dataset has at most {}; \
-         `meetpoint convert` takes longer ones",
-        size_and_limit(*asked, *limit).0, size_and_limit(*asked, *limit).1
-    )]
+    #[error("{}", Words::CommandLine.sample_limit(*asked, *limit))]
     SampleLimit {
         /// What was asked for.
         asked: u64,
@@ -406,7 +398,7 @@ pub fn printable(name: &str) -> String {
     format!("{begin}[{} more]{end}", letters - SHOWN_MAX / 2 * 2)
 }
 
-fn named(files: &[LeftOut]) -> String {
+pub(crate) fn named(files: &[LeftOut]) -> String {
     let mut text: String = files.iter().take(NAMED_MAX).map(|file| format!("\n  {file}")).collect();
     if files.len() > NAMED_MAX {
         text.push_str(&format!("\n  and {} more", files.len() - NAMED_MAX));

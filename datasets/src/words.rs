@@ -1,6 +1,8 @@
 //! What errors call the options that their remedies name: as on the command line, or in Python.
 
-use crate::Error;
+use crate::error::named;
+use crate::source::size_and_limit;
+use crate::{Error, LeftOut, SinkKind};
 use std::path::Path;
 
 /// Where a message is read.
@@ -18,6 +20,7 @@ enum Setting {
     Force,
     Kind,
     Resume,
+    OnErrorSkip,
 }
 
 impl Setting {
@@ -29,6 +32,8 @@ impl Setting {
             (Self::Kind, Words::Python) => "from_=",
             (Self::Resume, Words::CommandLine) => "--resume",
             (Self::Resume, Words::Python) => "resume=True",
+            (Self::OnErrorSkip, Words::CommandLine) => "--on-error skip",
+            (Self::OnErrorSkip, Words::Python) => "on_error=\"skip\"",
         }
     }
 }
@@ -45,6 +50,12 @@ impl Error {
                 format!("{}\n{}", error.in_words(words), words.kept(place, *parts))
             }
             Self::Stopped { place, parts } => format!("interrupted; {}", words.kept(place, *parts)),
+            Self::Unreadable { files, checked } => words.unreadable(files, *checked),
+            Self::OptionWithoutUse { option, source_words } => {
+                words.option_without_use(option, source_words)
+            }
+            Self::ShardsWithoutUse { sink } => words.shards_without_use(*sink),
+            Self::SampleLimit { asked, limit } => words.sample_limit(*asked, *limit),
             // These name no option.
             other => other.to_string(),
         }
@@ -52,6 +63,50 @@ impl Error {
 }
 
 impl Words {
+    pub(crate) fn unreadable(self, files: &[LeftOut], checked: u64) -> String {
+        format!(
+            "{} of {checked} samples do not read; nothing was written:{}\nrepair, rename or remove \
+             them, or leave them out with {}",
+            files.len(),
+            named(files),
+            Setting::OnErrorSkip.spelled(self)
+        )
+    }
+
+    pub(crate) fn option_without_use(self, option: &str, source_words: &str) -> String {
+        format!("{} means nothing for {source_words}; leave it out", self.option(option))
+    }
+
+    pub(crate) fn shards_without_use(self, sink: SinkKind) -> String {
+        let to = match self {
+            Self::CommandLine => format!("--to {}", sink.name()),
+            Self::Python => format!("to={:?}", sink.name()),
+        };
+        let [size, samples] = ["shard-size", "shard-samples"].map(|name| self.option(name));
+        format!("{size} and {samples} mean nothing for {to}; leave them out")
+    }
+
+    pub(crate) fn sample_limit(self, asked: u64, limit: u64) -> String {
+        let (asked, limit) = size_and_limit(asked, limit);
+        let convert = match self {
+            Self::CommandLine => "`meetpoint convert`",
+            Self::Python => "meetpoint.convert",
+        };
+        format!(
+            "{} is {asked}, and a sample of a dataset has at most {limit}; {convert} takes longer \
+             ones",
+            self.option("sample-bytes-max")
+        )
+    }
+
+    /// An option by its name on the command line without the dashes.
+    fn option(self, name: &str) -> String {
+        match self {
+            Self::CommandLine => format!("--{name}"),
+            Self::Python => name.replace('-', "_"),
+        }
+    }
+
     pub(crate) fn unknown_source(self, path: &Path, looked_for: &[(&str, &str)]) -> String {
         format!(
             "cannot determine the format of {}; looked for:{}\nname its kind with {}",
@@ -116,6 +171,11 @@ mod tests {
         let exists = || Error::Exists { path: "a.set".into() };
         assert_eq!(exists().in_words(Words::CommandLine), exists().to_string());
         assert!(exists().in_words(Words::Python).ends_with("force=True"));
+        let unused = Error::ShardsWithoutUse { sink: crate::SinkKind::Folder };
+        assert_eq!(
+            unused.in_words(Words::Python),
+            "shard_size and shard_samples mean nothing for to=\"folder\"; leave them out"
+        );
         let kept = Error::Kept { error: Box::new(exists()), place: "here".into(), parts: 2 };
         assert_eq!(kept.in_words(Words::CommandLine), kept.to_string());
         let said = kept.in_words(Words::Python);
