@@ -4,6 +4,7 @@
 //! stage to stage), [`decode`] (the seam every decoder stands behind), [`resize`], [`crop`],
 //! [`tensor`] (type, normalisation, layout), [`SamplePreparer`] (a recipe applied to a sample).
 
+mod contain;
 pub mod cpu;
 pub mod crop;
 pub mod decode;
@@ -19,6 +20,7 @@ mod sample;
 mod stripe;
 pub mod tensor;
 
+pub use contain::{contain_panic, is_panic_contained};
 pub use cpu::Cpu;
 pub use decode::{
     Encoded, ImageFormat, ImageInfo, Picture, Region, decode_bytes, decode_into, probe,

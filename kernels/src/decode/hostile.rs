@@ -57,6 +57,17 @@ fn an_error_names_the_format_and_the_cause() {
 }
 
 #[test]
+fn a_decoder_that_panics_has_found_a_damaged_file() {
+    let panics: fn() -> image::ImageResult<()> = || panic!("index out of bounds");
+    match super::other::contained(ImageFormat::WebP, panics) {
+        Err(Error::Decode { format: "WebP", reason }) => {
+            assert!(reason.contains("index out of bounds"), "{reason}");
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
 fn a_jpeg_of_an_unsupported_kind_says_so() {
     let encoded = jpeg(&golden::picture("wave", 3, 20, 20), SamplingFactor::F_1_1, false);
     let frame = encoded.windows(2).position(|two| two == [0xff, 0xc0]).unwrap();

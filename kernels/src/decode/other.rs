@@ -5,11 +5,12 @@
 //!   since Pillow keeps it as 16 bits and clips only in `convert("RGB")`.
 //! - Around the first frame of a GIF, where it does not fill the picture, all is black; Pillow
 //!   takes the background colour there.
+//! - A decoder that panics has found a damaged file.
 //! - TIFF with a palette, floats, 32 bits a channel or YCbCr is not supported: an error.
 
 use super::input::Input;
 use super::{ImageFormat, PIXELS_MAX, Picture};
-use crate::{Error, Interrupt};
+use crate::{Error, Interrupt, contain_panic};
 use image::codecs::{bmp, gif, png, tiff, webp};
 use image::{ColorType, ImageDecoder, ImageResult, Limits};
 
@@ -30,19 +31,19 @@ const PIXELS_FREE: u64 = 1 << 24;
 /// Reads the size from the header.
 pub(super) fn size(format: ImageFormat, encoded: &[u8]) -> Result<(u32, u32), Error> {
     let never = Interrupt::default();
-    let decoder =
-        open(format, Input::new(encoded, &never)).map_err(|error| format.damaged(&error))?;
-    Ok(decoder.dimensions())
+    contained(format, || {
+        open(format, Input::new(encoded, &never)).map(|decoder| decoder.dimensions())
+    })
 }
 
 /// Most bytes that decoding takes: the pixels as RGB, those of the file where they are of another
 /// type, and what the format's decoder takes for itself.
 pub(super) fn decode_bytes(format: ImageFormat, encoded: &[u8]) -> Result<u64, Error> {
     let never = Interrupt::default();
-    let decoder =
-        open(format, Input::new(encoded, &never)).map_err(|error| format.damaged(&error))?;
-    let (width, height) = decoder.dimensions();
-    let colours = decoder.color_type();
+    let ((width, height), colours) = contained(format, || {
+        let decoder = open(format, Input::new(encoded, &never))?;
+        Ok((decoder.dimensions(), decoder.color_type()))
+    })?;
     let of_file = u64::from(colours.bytes_per_pixel());
     let samples = if colours == ColorType::Rgb8 { 0 } else { of_file };
     let own = match format {
@@ -66,7 +67,18 @@ pub(super) fn decode(
     scratch: &mut Vec<u8>,
     out: &mut Picture,
 ) -> Result<(), Error> {
-    read(format, (encoded, interrupt), scratch, out).map_err(|error| format.damaged(&error))
+    contained(format, || read(format, (encoded, interrupt), scratch, out))
+}
+
+/// Calls a decoder of another crate; a panic is damage of the file, as an error is.
+pub(super) fn contained<T>(
+    format: ImageFormat,
+    decode: impl FnOnce() -> ImageResult<T>,
+) -> Result<T, Error> {
+    match contain_panic(decode) {
+        Ok(decoded) => decoded.map_err(|error| format.damaged(&error)),
+        Err(panic) => Err(format.damaged(&format_args!("its decoder stopped with \"{panic}\""))),
+    }
 }
 
 fn open(format: ImageFormat, reader: Input<'_>) -> ImageResult<Box<dyn ImageDecoder + '_>> {

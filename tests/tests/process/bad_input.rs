@@ -31,6 +31,39 @@ fn sources_that_cannot_be_packed_are_refused() {
     run(folder.path(), &["verify", "x.set"]).success();
 }
 
+/// An animated WebP whose only frame is said to be of 1x1 pixels and has alpha for one, while its
+/// colours are of 2x2: the crate image-webp 0.2.4 then indexes beyond its buffers and panics.
+const PANICS: &[u8] = b"RIFF\x66\0\0\0WEBP\
+    VP8X\x0a\0\0\0\x12\0\0\0\0\0\0\0\0\0\
+    ANIM\x06\0\0\0\0\0\0\0\0\0\
+    ANMF\x3a\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x64\0\0\0\
+    ALPH\x02\0\0\0\0\xff\
+    VP8 \x18\0\0\0\x30\x01\0\x9d\x01\x2a\x02\0\x02\0\x07\x40\x96\x25\xa4\0\x03\x70\0\xfe\xdf\x56\0\0";
+
+#[test]
+fn a_picture_whose_decoder_panics_is_a_damaged_sample_that_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    pictures(folder.path(), 4);
+    std::fs::write(folder.path().join("pictures/cat/panics.webp"), PANICS).unwrap();
+    let pack = ["pack", "pictures", "small.set", "--force", "--check"];
+    let with = |further: &[&str]| run(folder.path(), &[&pack[..], further].concat());
+    with(&["decode"]).refused(&["panics.webp", "--on-error skip"]);
+    let skipped = with(&["decode", "--on-error", "skip", "--json"]).success();
+    assert!(!skipped.stderr.contains("defect"), "{}", skipped.stderr);
+    let document: serde_json::Value = serde_json::from_str(&skipped.stdout).unwrap();
+    assert_eq!(document["samples"], 4, "{document}");
+    // Packed by its header alone, it is damaged where it is decoded: by a host, by a device, shown.
+    with(&["header"]).success();
+    for strategy in ["host-only", "device-only"] {
+        refused_job(folder.path(), &job(strategy, 0, ""), &["panics.webp"]);
+    }
+    run(folder.path(), &["show", "small.set", "cat/panics.webp", "-o", "x.png"])
+        .refused(&["panics.webp"]);
+    let deep = run(folder.path(), &["verify", "small.set", "--deep"]);
+    assert_eq!(deep.code(), Some(1), "{deep:?}");
+    assert!(deep.stdout.contains("panics.webp"), "{deep:?}");
+}
+
 #[test]
 fn damaged_datasets_are_refused() {
     let folder = tempfile::tempdir().unwrap();

@@ -6,9 +6,9 @@ use crate::source::files::open_regular;
 use crate::source::{Content, OpenFile, OverBudget, Whence};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
-use std::cell::Cell;
+use meetpoint_kernels::contain_panic;
 use std::path::Path;
-use std::sync::{Arc, Once};
+use std::sync::Arc;
 
 /// Which column holds the content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -154,35 +154,15 @@ pub(crate) fn read_at(file: &OpenFile, bytes: &mut [u8], offset: u64) -> Result<
     })
 }
 
-/// Calls a decoder of another crate; where it panics on bytes that no writer makes, that is an
-/// error of the file, and nothing is written about the panic.
+/// Calls a decoder of another crate. A panic on bytes that no writer makes is an error of the file.
 pub(crate) fn guarded<T>(
     path: &Path,
     what: &str,
     decode: impl FnOnce() -> Result<T, Error>,
 ) -> Result<T, Error> {
-    quiet_panics(decode).unwrap_or_else(|_| {
+    contain_panic(decode).unwrap_or_else(|_| {
         let problem =
             format!("the {what} is damaged such that it cannot be decoded; fetch it again");
         Err(malformed(path, None, problem))
     })
-}
-
-/// Catches a panic without the hook that would print it, and with `RUST_BACKTRACE` read all of the
-/// program's symbols for that. Panics of other threads go to the hook that was set.
-fn quiet_panics<T>(run: impl FnOnce() -> T) -> std::thread::Result<T> {
-    thread_local!(static CAUGHT: Cell<bool> = const { Cell::new(false) });
-    static HOOK: Once = Once::new();
-    HOOK.call_once(|| {
-        let shown = std::panic::take_hook();
-        std::panic::set_hook(Box::new(move |panic| {
-            if !CAUGHT.get() {
-                shown(panic);
-            }
-        }));
-    });
-    let outer = CAUGHT.replace(true);
-    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
-    CAUGHT.set(outer);
-    result
 }
