@@ -79,7 +79,12 @@ fn a_jpeg_of_an_unsupported_kind_says_so() {
             other => panic!("{other:?}"),
         }
     };
-    assert!(changed(1, 0xc9).contains("arithmetic"));
+    for arithmetic in [0xc9, 0xca] {
+        assert!(changed(1, arithmetic).contains("arithmetic coding"));
+        assert!(changed(1, arithmetic).contains("jpegtran"), "names the remedy");
+    }
+    assert!(changed(1, 0xc3).contains("lossless coding"));
+    assert!(changed(1, 0xc5).contains("hierarchical coding"));
     assert!(changed(4, 12).contains("8 bits"));
     assert!(changed(9, 2).contains("components"));
     assert!(changed(11, 0x51).contains("sampling factor"));

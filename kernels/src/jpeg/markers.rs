@@ -5,7 +5,7 @@
 
 use super::exif::orientation;
 pub(crate) use super::frame::{COMPONENTS_MAX, Coding, Component, Frame};
-use super::{QuantTable, damaged};
+use super::{QuantTable, damaged, unsupported};
 use crate::Error;
 use std::ops::Range;
 
@@ -260,7 +260,7 @@ impl Header {
                         return Ok(());
                     }
                 }
-                DAC => return Err(damaged(start, "arithmetic coding is not supported")),
+                DAC => return Err(damaged(start, unsupported::ARITHMETIC)),
                 SOS => {
                     at = self.scan(file, bytes, start, at)?;
                     if self.reach == Reach::Scan {
@@ -558,16 +558,13 @@ fn frame(marker: u8, bytes: &[u8], at: usize) -> Result<Frame, Error> {
         SOF0 => Coding::Baseline,
         SOF1 => Coding::Extended,
         SOF2 => Coding::Progressive,
-        _ => {
-            let what = "lossless, hierarchical and arithmetic coding are not supported";
-            return Err(damaged(at, what));
-        }
+        _ => return Err(damaged(at, unsupported::coding(marker))),
     };
     let [precision, h1, h0, w1, w0, count, rest @ ..] = bytes else {
         return Err(damaged(at, "its frame header is too short"));
     };
     if *precision != 8 {
-        return Err(damaged(at, "only 8 bits a sample are supported"));
+        return Err(damaged(at, unsupported::NOT_8_BITS));
     }
     let count = usize::from(*count);
     if !matches!(count, 1 | 3 | 4) || rest.len() != count * 3 {

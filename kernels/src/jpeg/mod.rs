@@ -34,6 +34,7 @@ mod stored;
 mod summary;
 #[cfg(test)]
 mod tests;
+mod unsupported;
 pub(crate) mod upsample;
 mod whole;
 mod window;

@@ -6,7 +6,7 @@
 use super::super::exif::orientation;
 use super::super::markers::code::*;
 use super::super::markers::{COMPONENTS_MAX, Coding, Component, Frame, HuffmanSpec, NATURAL};
-use super::super::{QuantTable, check_pixels, damaged, standard};
+use super::super::{QuantTable, check_pixels, damaged, standard, unsupported};
 use super::input::Input;
 use crate::Error;
 use arrayvec::ArrayVec;
@@ -93,10 +93,7 @@ impl<'a> Markers<'a> {
                 SOF2 => self.frame(Coding::Progressive)?,
                 DHT => self.huffman()?,
                 DAC => self.conditioning()?,
-                SOF3..=SOF15 => {
-                    let what = "lossless, hierarchical and arithmetic coding are not supported";
-                    return Err(self.fault(what));
-                }
+                SOF3..=SOF15 => return Err(self.fault(unsupported::coding(marker))),
                 SOS => return self.scan_head().map(Some),
                 EOI => return Ok(None),
                 DQT => self.quantisation()?,
@@ -191,7 +188,7 @@ impl<'a> Markers<'a> {
     /// What libjpeg finds out at the first scan.
     fn check_frame(&self) -> Result<(), Error> {
         if self.precision != 8 {
-            return Err(self.fault("only 8 bits a sample are supported"));
+            return Err(self.fault(unsupported::NOT_8_BITS));
         }
         if self.frame.width > SIDE_MAX || self.frame.height > SIDE_MAX {
             return Err(self.fault("a side is longer than 65,500 pixels"));
