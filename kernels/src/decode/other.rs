@@ -1,8 +1,9 @@
 //! PNG, WebP, BMP, GIF and TIFF by the `image` crate, brought to RGB as Pillow does.
 //!
 //! - Alpha is dropped. Of an animation only the first frame is taken.
-//! - 16 bits a channel: the upper byte, but a grey PNG or TIFF without alpha is clipped at 255,
-//!   since Pillow keeps it as 16 bits and clips only in `convert("RGB")`.
+//! - 16 bits a channel: the upper byte, but a grey PNG or TIFF without an alpha channel is clipped
+//!   at 255, since Pillow keeps it as 16 bits and clips only in `convert("RGB")`. A colour that
+//!   `tRNS` makes transparent is no alpha channel.
 //! - Around the first frame of a GIF, where it does not fill the picture, all is black; Pillow
 //!   takes the background colour there.
 //! - A decoder that panics has found a damaged file.
@@ -67,6 +68,8 @@ pub(super) fn decode(
     scratch: &mut Vec<u8>,
     out: &mut Picture,
 ) -> Result<(), Error> {
+    let moved = if format == ImageFormat::Bmp { bmp_behind_palette(encoded) } else { None };
+    let encoded = moved.as_deref().unwrap_or(encoded);
     contained(format, || read(format, (encoded, interrupt), scratch, out))
 }
 
@@ -79,6 +82,28 @@ pub(super) fn contained<T>(
         Ok(decoded) => decoded.map_err(|error| format.damaged(&error)),
         Err(panic) => Err(format.damaged(&format_args!("its decoder stopped with \"{panic}\""))),
     }
+}
+
+/// A BMP of a palette whose pixels are said to begin where the palette does: a copy that says they
+/// begin behind it, as Pillow takes it.
+fn bmp_behind_palette(encoded: &[u8]) -> Option<Vec<u8>> {
+    const FILE_HEADER: u32 = 14;
+    let word = |at: usize| Some(u32::from_le_bytes(*encoded.get(at..)?.first_chunk()?));
+    let short = |at: usize| Some(u16::from_le_bytes(*encoded.get(at..)?.first_chunk()?));
+    let header = word(14)?;
+    let (bits, colours, colour_bytes) = match header {
+        12 => (short(24)?, 0, 3),
+        _ => (short(28)?, word(46)?, 4),
+    };
+    let palette = FILE_HEADER.checked_add(header)?;
+    if bits > 8 || word(10)? != palette {
+        return None;
+    }
+    let colours = if colours == 0 { 1 << bits } else { colours };
+    let pixels = colours.checked_mul(colour_bytes)?.checked_add(palette)?;
+    let mut moved = encoded.to_vec();
+    moved[10..14].copy_from_slice(&pixels.to_le_bytes());
+    Some(moved)
 }
 
 fn open(format: ImageFormat, reader: Input<'_>) -> ImageResult<Box<dyn ImageDecoder + '_>> {
@@ -124,10 +149,15 @@ fn read(
     scratch.clear();
     scratch.resize(out.pixels.len() / 3 * bytes, 0);
     decoder.read_image_boxed(scratch)?;
-    to_rgb(colours, scratch, &mut out.pixels)
+    let is_grey_png = format == ImageFormat::Png && encoded.get(PNG_COLOUR_TYPE) == Some(&0);
+    to_rgb(colours, is_grey_png, scratch, &mut out.pixels)
 }
 
-fn to_rgb(colours: ColorType, from: &[u8], rgb: &mut [u8]) -> ImageResult<()> {
+/// Where the header of a PNG tells grey (0) from colours and from grey with an alpha channel.
+const PNG_COLOUR_TYPE: usize = 25;
+
+/// Converts all pixels. A grey PNG has no alpha channel, but `tRNS` can have given it one.
+fn to_rgb(colours: ColorType, is_grey_png: bool, from: &[u8], rgb: &mut [u8]) -> ImageResult<()> {
     let pixels = from.chunks_exact(usize::from(colours.bytes_per_pixel()));
     let grey = |value: u8| [value; 3];
     let upper = |pair: &[u8]| (u16::from_ne_bytes([pair[0], pair[1]]) >> 8) as u8;
@@ -136,6 +166,7 @@ fn to_rgb(colours: ColorType, from: &[u8], rgb: &mut [u8]) -> ImageResult<()> {
         ColorType::L8 | ColorType::La8 => &|p| grey(p[0]),
         ColorType::Rgb8 | ColorType::Rgba8 => &|p| [p[0], p[1], p[2]],
         ColorType::L16 => &|p| grey(clipped(p)),
+        ColorType::La16 if is_grey_png => &|p| grey(clipped(p)),
         ColorType::La16 => &|p| grey(upper(p)),
         ColorType::Rgb16 | ColorType::Rgba16 => &|p| [upper(p), upper(&p[2..]), upper(&p[4..])],
         _ => return Err(unsupported(colours)),

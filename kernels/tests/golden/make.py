@@ -372,6 +372,9 @@ def encoded_pictures():
     yield "png_grey4", png(8, 1, 4, 0, b"\0\x01\x5a\xb7\xff"), 0
     few = struct.pack(">8H", 0, 100, 255, 256, 257, 1000, 32768, 65535)
     yield "png_grey16_clipped", png(8, 1, 16, 0, b"\0" + few), 0
+    for name, transparent in (("", 1000), ("_low", 100)):
+        chunks = [(b"tRNS", struct.pack(">H", transparent))]
+        yield f"png_grey16_transparent{name}", png(8, 1, 16, 0, b"\0" + few, chunks), 0
     for name, colours, channels in (("rgb16", 2, 3), ("grey_alpha16", 4, 2), ("rgba16", 6, 4)):
         raw = b"".join(b"\0" + chance.randbytes(5 * 2 * channels) for _ in range(3))
         yield f"png_{name}", png(5, 3, 16, colours, raw), 0
@@ -383,6 +386,10 @@ def encoded_pictures():
         ("32", rgba),
     ):
         yield f"bmp_{name}", save(image, "bmp"), 0
+    for name, image in (("palette", smooth.quantize(40)), ("bits1", smooth.convert("1"))):
+        data = bytearray(save(image, "bmp"))
+        data[10:14] = struct.pack("<I", 54)
+        yield f"bmp_{name}_offset_of_palette", bytes(data), 0
     yield "gif_plain", save(smooth.quantize(40), "gif"), 0
     frames = [smooth.quantize(9), wave(8, 13, 11).quantize(9)]
     yield "gif_animated", save(frames[0], "gif", save_all=True, append_images=frames[1:]), 0
