@@ -10,6 +10,7 @@ use super::{
 };
 use crate::source::files::open_regular;
 use crate::{Error, LeftOut, natural_order};
+use meetpoint_kernels::decode::TIFF_MAGIC;
 use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -366,8 +367,7 @@ fn begins_as_image(path: &Path) -> std::io::Result<bool> {
         || begins(b"\x89PNG\r\n\x1a\n")
         || begins(b"GIF87a")
         || begins(b"GIF89a")
-        || begins(b"II*\0")
-        || begins(b"MM\0*")
+        || TIFF_MAGIC.iter().any(|magic| begins(magic))
         || (begins(b"RIFF") && bytes.get(8..12) == Some(b"WEBP")))
 }
 

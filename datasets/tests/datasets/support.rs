@@ -209,3 +209,17 @@ pub(crate) fn picture(format: image::ImageFormat) -> Vec<u8> {
         .unwrap();
     bytes.into_inner()
 }
+
+/// An uncompressed TIFF of 2x2 grey pixels.
+pub(crate) fn tiff() -> Vec<u8> {
+    let mut bytes = b"II*\0\x0c\0\0\0\x01\x50\xa0\xff".to_vec();
+    // Width, height, bits of a sample, photometric interpretation, where the strip lies.
+    let entries = [(256, 2), (257, 2), (258, 8), (262, 1), (273, 8)];
+    bytes.extend((entries.len() as u16).to_le_bytes());
+    for (tag, value) in entries {
+        bytes.extend([tag, 3].iter().flat_map(|word: &u16| word.to_le_bytes()));
+        bytes.extend([1, value].iter().flat_map(|word: &u32| word.to_le_bytes()));
+    }
+    bytes.extend([0; 4]);
+    bytes
+}

@@ -11,6 +11,7 @@ mod input;
 mod other;
 #[cfg(test)]
 mod tests;
+mod tiff;
 
 #[cfg(test)]
 pub(crate) use tests::golden_files;
@@ -20,9 +21,19 @@ use crate::jpeg::{self, DecodeOptions, JpegDecoder};
 use crate::stripe::{Planes, Stripe};
 use crate::{Cpu, Error, Interrupt};
 use meetpoint_format::recipe::OnError;
+use tiff::TiffDecoder;
 
 /// Most pixels of a picture: 2^28, Pillow's default for an error being about 1.8 * 10^8.
 pub const PIXELS_MAX: u64 = meetpoint_format::recipe::PIXELS_MAX;
+
+/// Pixels that a byte of a file can stand for: deflate packs at most 1032 bytes into one, and a
+/// byte holds up to 8 pixels. The other formats pack less, but for a few that can describe an empty
+/// area of any size in no space at all, for which every file has something free.
+const PIXELS_PER_BYTE_MAX: u64 = 8 * 1032;
+const PIXELS_FREE: u64 = 1 << 24;
+
+/// First bytes of a TIFF and of a BigTIFF, in both byte orders.
+pub const TIFF_MAGIC: [&[u8]; 4] = [b"II*\0", b"MM\0*", b"II+\0", b"MM\0+"];
 
 /// A rectangle in pixels of the whole picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,7 +114,7 @@ impl ImageFormat {
             Some(Self::Bmp)
         } else if begins(b"GIF87a") || begins(b"GIF89a") {
             Some(Self::Gif)
-        } else if begins(b"II*\0") || begins(b"MM\0*") {
+        } else if TIFF_MAGIC.iter().any(|magic| begins(magic)) {
             Some(Self::Tiff)
         } else {
             None
@@ -182,6 +193,7 @@ pub fn probe(encoded: &[u8]) -> Result<ImageInfo, Error> {
     let (width, height) = match format {
         ImageFormat::Jpeg => jpeg::size(encoded)?,
         ImageFormat::Coefficients => jpeg::form::size(encoded)?,
+        ImageFormat::Tiff => tiff::size(encoded)?,
         _ => other::size(format, encoded)?,
     };
     Ok(ImageInfo { format, width, height })
@@ -192,6 +204,7 @@ pub fn decode_bytes(encoded: &[u8], on_error: OnError) -> Result<u64, Error> {
     match ImageFormat::of(encoded).ok_or(Error::UnknownFormat)? {
         ImageFormat::Jpeg => jpeg::decode_bytes(encoded, on_error),
         ImageFormat::Coefficients => jpeg::form_decode_bytes(encoded),
+        ImageFormat::Tiff => tiff::decode_bytes(encoded),
         format => other::decode_bytes(format, encoded),
     }
 }
@@ -199,7 +212,8 @@ pub fn decode_bytes(encoded: &[u8], on_error: OnError) -> Result<u64, Error> {
 /// Decodes a region (the whole picture for `None`) to RGB into `out`, whose memory is reused.
 ///
 /// Grey and palette pictures become RGB; alpha is dropped as Pillow's `convert("RGB")` does;
-/// CMYK and YCCK JPEGs are converted as Pillow does. Exif orientation is not applied, as in Pillow.
+/// CMYK and YCCK JPEGs are converted as Pillow does. As in Pillow, the orientation of a TIFF is
+/// applied and that of other formats is not.
 /// After an error the content of `out` is open.
 pub fn decode_into(encoded: &[u8], region: Option<Region>, out: &mut Picture) -> Result<(), Error> {
     Decoder::new(Cpu::detect()).decode_into(encoded.into(), region, out)
@@ -211,6 +225,7 @@ pub struct Decoder {
     cpu: Cpu,
     interrupt: Interrupt,
     jpeg: JpegDecoder,
+    tiff: TiffDecoder,
     /// Samples in the picture's own colour space, where that is not RGB.
     scratch: Vec<u8>,
     /// The whole picture, where a decoder gives no less, and a stripe of it.
@@ -229,6 +244,7 @@ impl Decoder {
             cpu,
             interrupt: Interrupt::default(),
             jpeg: JpegDecoder::new(cpu),
+            tiff: TiffDecoder::default(),
             scratch: Vec::new(),
             picture: Picture::default(),
             stripe: Planes::default(),
@@ -245,6 +261,7 @@ impl Decoder {
     pub(crate) fn free_pictures(&mut self) {
         self.picture = Picture::default();
         self.scratch = Vec::new();
+        self.tiff = TiffDecoder::default();
     }
 
     /// As the function [`decode_into`].
@@ -287,8 +304,12 @@ impl Decoder {
             });
         }
         check_size(info, region)?;
+        check_bytes(info, encoded.bytes)?;
         let file = (encoded.bytes, &self.interrupt);
-        let decoded = other::decode(info.format, file, &mut self.scratch, out);
+        let decoded = match info.format {
+            ImageFormat::Tiff => self.tiff.decode(file, &mut self.jpeg, out),
+            format => other::decode(format, file, &mut self.scratch, out),
+        };
         // What the decoder made of the failed read is not the picture's fault.
         self.interrupt.check()?;
         decoded?;
@@ -406,14 +427,27 @@ impl Decoder {
     }
 }
 
-/// Exif orientation, 1..=8; 1 (as it is) where the picture has none that is known. Only a JPEG, in
-/// either form, is looked into.
+/// Exif orientation that decoding leaves to the caller, 1..=8; 1 (as it is) where the picture has
+/// none. Only a JPEG, in either form, has one: a TIFF is decoded upright.
 pub fn orientation(encoded: &[u8]) -> Result<u8, Error> {
     match ImageFormat::of(encoded) {
         Some(ImageFormat::Jpeg) => jpeg::orientation(encoded),
         Some(ImageFormat::Coefficients) => jpeg::form_orientation(encoded),
         _ => Ok(1),
     }
+}
+
+/// Refuses a size that so few bytes cannot fill, before memory is taken.
+fn check_bytes(info: ImageInfo, encoded: &[u8]) -> Result<(), Error> {
+    let ImageInfo { format, width, height } = info;
+    let pixels = u64::from(width) * u64::from(height);
+    let bytes = encoded.len();
+    if pixels > PIXELS_FREE + bytes as u64 * PIXELS_PER_BYTE_MAX {
+        return Err(format.damaged(&format_args!(
+            "its data cannot fill its size: {width}x{height} in {bytes} bytes"
+        )));
+    }
+    Ok(())
 }
 
 /// Refuses what is too large, empty or outside, before memory is taken.

@@ -1,18 +1,17 @@
-//! PNG, WebP, BMP, GIF and TIFF by the `image` crate, brought to RGB as Pillow does.
+//! PNG, WebP, BMP and GIF by the `image` crate, brought to RGB as Pillow does.
 //!
 //! - Alpha is dropped. Of an animation only the first frame is taken.
-//! - 16 bits a channel: the upper byte, but a grey PNG or TIFF without an alpha channel is clipped
-//!   at 255, since Pillow keeps it as 16 bits and clips only in `convert("RGB")`. A colour that
-//!   `tRNS` makes transparent is no alpha channel.
+//! - 16 bits a channel: the upper byte, but a grey PNG without an alpha channel is clipped at 255,
+//!   since Pillow keeps it as 16 bits and clips only in `convert("RGB")`. A colour that `tRNS`
+//!   makes transparent is no alpha channel.
 //! - Around the first frame of a GIF, where it does not fill the picture, all is black; Pillow
 //!   takes the background colour there.
 //! - A decoder that panics has found a damaged file.
-//! - TIFF with a palette, floats, 32 bits a channel or YCbCr is not supported: an error.
 
 use super::input::Input;
 use super::{ImageFormat, PIXELS_MAX, Picture};
 use crate::{Error, Interrupt, contain_panic};
-use image::codecs::{bmp, gif, png, tiff, webp};
+use image::codecs::{bmp, gif, png, webp};
 use image::{ColorType, ImageDecoder, ImageResult, Limits};
 
 /// Longest side; no format here needs more, and areas are limited on their own.
@@ -22,12 +21,6 @@ const SIDE_MAX: u32 = 1 << 20;
 /// a base for its tables.
 const SCRATCH_BYTES_PER_PIXEL: u64 = 16;
 const SCRATCH_BYTES_BASE: u64 = 64 << 20;
-
-/// Pixels that a byte of a file can stand for: deflate packs at most 1032 bytes into one, and a
-/// byte holds up to 8 pixels. The other formats pack less, but for a few that can describe an empty
-/// area of any size in no space at all, for which every file has something free.
-const PIXELS_PER_BYTE_MAX: u64 = 8 * 1032;
-const PIXELS_FREE: u64 = 1 << 24;
 
 /// Reads the size from the header.
 pub(super) fn size(format: ImageFormat, encoded: &[u8]) -> Result<(u32, u32), Error> {
@@ -48,13 +41,14 @@ pub(super) fn decode_bytes(format: ImageFormat, encoded: &[u8]) -> Result<u64, E
     let of_file = u64::from(colours.bytes_per_pixel());
     let samples = if colours == ColorType::Rgb8 { 0 } else { of_file };
     let own = match format {
-        ImageFormat::Jpeg | ImageFormat::Coefficients | ImageFormat::Png | ImageFormat::Bmp => 0,
+        ImageFormat::Jpeg | ImageFormat::Coefficients | ImageFormat::Tiff => {
+            unreachable!("{} has a decoder of its own", format.name())
+        }
+        ImageFormat::Png | ImageFormat::Bmp => 0,
         // Indices of a frame, and the frame as RGBA.
         ImageFormat::Gif => 5,
         // Planes of luma, chroma and alpha; RGBA.
         ImageFormat::WebP => 7,
-        // A strip or tile, which may be the whole picture.
-        ImageFormat::Tiff => of_file,
     };
     let pixels = u64::from(width) * u64::from(height);
     Ok(pixels * (3 + samples + own) + encoded.len() as u64)
@@ -108,14 +102,13 @@ fn bmp_behind_palette(encoded: &[u8]) -> Option<Vec<u8>> {
 
 fn open(format: ImageFormat, reader: Input<'_>) -> ImageResult<Box<dyn ImageDecoder + '_>> {
     Ok(match format {
-        ImageFormat::Jpeg | ImageFormat::Coefficients => {
-            unreachable!("JPEG has a decoder of its own")
+        ImageFormat::Jpeg | ImageFormat::Coefficients | ImageFormat::Tiff => {
+            unreachable!("{} has a decoder of its own", format.name())
         }
         ImageFormat::Png => Box::new(png::PngDecoder::with_limits(reader, limits(PIXELS_MAX))?),
         ImageFormat::WebP => Box::new(webp::WebPDecoder::new(reader)?),
         ImageFormat::Bmp => Box::new(bmp::BmpDecoder::new(reader)?),
         ImageFormat::Gif => Box::new(gif::GifDecoder::new(reader)?),
-        ImageFormat::Tiff => Box::new(tiff::TiffDecoder::new(reader)?),
     })
 }
 
@@ -136,9 +129,6 @@ fn read(
     let mut decoder = open(format, Input::new(encoded, interrupt))?;
     let (width, height) = decoder.dimensions();
     let pixels = u64::from(width) * u64::from(height);
-    if pixels > PIXELS_FREE + encoded.len() as u64 * PIXELS_PER_BYTE_MAX {
-        return Err(too_few_bytes(format_args!("{width}x{height} in {} bytes", encoded.len())));
-    }
     decoder.set_limits(limits(pixels))?;
     let colours = decoder.color_type();
     out.set_size(width, height);
@@ -175,12 +165,6 @@ fn to_rgb(colours: ColorType, is_grey_png: bool, from: &[u8], rgb: &mut [u8]) ->
         to.copy_from_slice(&convert(from));
     }
     Ok(())
-}
-
-fn too_few_bytes(what: std::fmt::Arguments<'_>) -> image::ImageError {
-    use image::error::{DecodingError, ImageFormatHint};
-    let reason = format!("its data cannot fill its size: {what}");
-    image::ImageError::Decoding(DecodingError::new(ImageFormatHint::Unknown, reason))
 }
 
 fn unsupported(colours: ColorType) -> image::ImageError {

@@ -5,7 +5,13 @@ use crate::{Cpu, Error, golden};
 use jpeg_encoder::{ColorType, Encoder, SamplingFactor};
 use proptest::prelude::*;
 
-const PICTURES: &str = include_str!("../../tests/golden/pictures.txt");
+/// What make.py and tiffs.py wrote.
+const PICTURES: [&str; 2] =
+    [include_str!("../../tests/golden/pictures.txt"), include_str!("../../tests/golden/tiffs.txt")];
+
+fn pictures() -> impl Iterator<Item = (Vec<&'static str>, Vec<&'static str>)> {
+    PICTURES.into_iter().flat_map(golden::lines)
+}
 
 pub(super) fn decoded(encoded: &[u8]) -> Result<Picture, Error> {
     let mut picture = Picture::default();
@@ -14,8 +20,7 @@ pub(super) fn decoded(encoded: &[u8]) -> Result<Picture, Error> {
 
 /// The golden files: name and encoded bytes.
 pub(crate) fn golden_files() -> Vec<(&'static str, Vec<u8>)> {
-    let lines = golden::lines(PICTURES);
-    lines.iter().map(|(words, data)| (words[0], golden::bytes(data[0]))).collect()
+    pictures().map(|(words, data)| (words[0], golden::bytes(data[0]))).collect()
 }
 
 pub(super) fn jpeg(picture: &Picture, sampling: SamplingFactor, progressive: bool) -> Vec<u8> {
@@ -30,7 +35,7 @@ pub(super) fn jpeg(picture: &Picture, sampling: SamplingFactor, progressive: boo
 
 #[test]
 fn pictures_equal_those_of_pillow_as_closely_as_the_format_allows() {
-    for (words, data) in golden::lines(PICTURES) {
+    for (words, data) in pictures() {
         let [name, width, height, most] = words[..] else { panic!("{words:?}") };
         let (encoded, expected) = (golden::bytes(data[0]), data[1]);
         let info = probe(&encoded).unwrap();

@@ -8,6 +8,7 @@ use super::table::ContentColumn;
 use crate::Error;
 use crate::source::{ContentKind, SourceOptions, Whence};
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
+use meetpoint_kernels::decode::TIFF_MAGIC;
 use std::sync::Arc;
 
 /// Columns that are taken as the key where they are texts.
@@ -265,7 +266,7 @@ pub(crate) fn extension_of(bytes: &[u8]) -> Option<&'static str> {
         () if begins(b"\xff\xd8\xff") => "jpg",
         () if begins(b"\x89PNG\r\n\x1a\n") => "png",
         () if begins(b"GIF87a") || begins(b"GIF89a") => "gif",
-        () if begins(b"II*\0") || begins(b"MM\0*") => "tif",
+        () if TIFF_MAGIC.iter().any(|magic| begins(magic)) => "tif",
         () if begins(b"RIFF") && fourth == Some(b"WEBP") => "webp",
         () if begins(b"RIFF") && fourth == Some(b"WAVE") => "wav",
         () if begins(b"fLaC") => "flac",

@@ -1,0 +1,155 @@
+//! Bytes of samples to RGB by Pillow's formulas, turned as the orientation tag says.
+
+use super::directory::{Directory, tag};
+use super::layout::{Compression, Layout, Meaning};
+use super::{damaged, unsupported};
+use crate::decode::Picture;
+use crate::{Error, Interrupt};
+
+/// The orientation tag, 1..=8: where the first row and the first column of the file belong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Turn(u8);
+
+impl Turn {
+    /// What the file says; upright where it says nothing that makes sense.
+    pub(super) fn of(directory: &Directory<'_>) -> Result<Self, Error> {
+        Ok(Self(match directory.first(tag::ORIENTATION)? {
+            Some(orientation @ 2..=8) => orientation as u8,
+            _ => 1,
+        }))
+    }
+
+    /// The size of the turned picture.
+    pub(super) fn size(self, (width, height): (u32, u32)) -> (u32, u32) {
+        if self.0 >= 5 { (height, width) } else { (width, height) }
+    }
+
+    /// Index of the first pixel in the turned picture, and the steps to the next column and row.
+    fn walk(self, width: u32, height: u32) -> [isize; 3] {
+        let (width, height) = (width as isize, height as isize);
+        let (last_x, last_y) = (width - 1, height - 1);
+        match self.0 {
+            2 => [last_x, -1, width],
+            3 => [last_y * width + last_x, -1, -width],
+            4 => [last_y * width, 1, -width],
+            5 => [0, height, 1],
+            6 => [last_y, height, -1],
+            7 => [last_x * height + last_y, -height, -1],
+            8 => [last_x * height, -height, 1],
+            _ => [0, 1, width],
+        }
+    }
+}
+
+/// How the samples become colours.
+#[derive(Debug)]
+pub(super) struct Conversion {
+    turn: Turn,
+    palette: Vec<[u8; 3]>,
+}
+
+impl Conversion {
+    /// What the file says.
+    pub(super) fn of(directory: &Directory<'_>, layout: &Layout<'_>) -> Result<Self, Error> {
+        let mut palette = Vec::new();
+        if layout.meaning == Meaning::Palette {
+            let map = directory.values(tag::COLOUR_MAP)?;
+            let map = map.ok_or_else(|| damaged("it has no colour map"))?;
+            let colours = 1 << layout.bits;
+            if layout.bits > 8 {
+                return Err(unsupported("a palette of more than 256 colours"));
+            }
+            if map.count() != 3 * colours {
+                return Err(damaged(format_args!("a colour map of {} values", map.count())));
+            }
+            let upper = |index| map.get(index).map_or(0, |value| (value >> 8) as u8);
+            palette.extend(
+                (0..colours).map(|index| {
+                    [upper(index), upper(colours + index), upper(2 * colours + index)]
+                }),
+            );
+        }
+        Ok(Self { turn: Turn::of(directory)?, palette })
+    }
+
+    /// Converts all samples of a picture.
+    pub(super) fn convert(
+        &self,
+        layout: &Layout<'_>,
+        samples: (&[u8], &Interrupt),
+        out: &mut Picture,
+    ) -> Result<(), Error> {
+        let (width, height) = self.turn.size((layout.width, layout.height));
+        out.set_size(width, height);
+        let is_multiplied = layout.kept > layout.meaning.channels();
+        // Pillow inverts what it reads as 8 bits at most.
+        let is_inverted = layout.meaning == Meaning::Grey { inverted: true } && layout.bits <= 8;
+        let invert = if is_inverted { 255 } else { 0 };
+        match layout.meaning {
+            Meaning::Grey { .. } if is_multiplied => {
+                self.put(layout, samples, out, |p| [divided(p[0] ^ invert, p[1]); 3])
+            }
+            Meaning::Grey { .. } => self.put(layout, samples, out, |p| [p[0] ^ invert; 3]),
+            Meaning::Palette => self.put(layout, samples, out, |p| self.palette[usize::from(p[0])]),
+            Meaning::Rgb if is_multiplied => self.put(layout, samples, out, |p| {
+                [divided(p[0], p[3]), divided(p[1], p[3]), divided(p[2], p[3])]
+            }),
+            Meaning::Rgb => self.put(layout, samples, out, |p| [p[0], p[1], p[2]]),
+            Meaning::Cmyk => {
+                self.put(layout, samples, out, |p| [0, 1, 2].map(|ink| without_ink(p[ink], p[3])))
+            }
+            Meaning::YCbCr if layout.compression == Compression::Jpeg => {
+                self.put(layout, samples, out, |p| [p[0], p[1], p[2]])
+            }
+            Meaning::YCbCr => self.put(layout, samples, out, |p| ycc_to_rgb(p[0], p[1], p[2])),
+        }
+    }
+
+    fn put(
+        &self,
+        layout: &Layout<'_>,
+        (samples, interrupt): (&[u8], &Interrupt),
+        out: &mut Picture,
+        convert: impl Fn(&[u8]) -> [u8; 3],
+    ) -> Result<(), Error> {
+        let [first, column, row] = self.turn.walk(layout.width, layout.height);
+        let rgb = out.pixels.as_chunks_mut::<3>().0;
+        let rows = samples.chunks_exact(layout.width as usize * layout.kept);
+        for (y, pixels) in rows.enumerate() {
+            interrupt.check()?;
+            let begin = first + y as isize * row;
+            for (x, pixel) in pixels.chunks_exact(layout.kept).enumerate() {
+                rgb[(begin + x as isize * column) as usize] = convert(pixel);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A colour that was multiplied by its alpha. Pillow's `unpackRGBa`.
+fn divided(colour: u8, alpha: u8) -> u8 {
+    let (colour, alpha) = (u32::from(colour), u32::from(alpha));
+    (colour * 255).checked_div(alpha).unwrap_or(0).min(255) as u8
+}
+
+/// What an ink and black leave of a colour. Pillow's `cmyk2rgb`.
+fn without_ink(ink: u8, black: u8) -> u8 {
+    let white = 255 - u32::from(black);
+    let product = u32::from(ink) * white + 128;
+    (white - ((product + (product >> 8)) >> 8)) as u8
+}
+
+/// Pillow's `ImagingConvertYCbCr2RGB`, whose tables have 6 fractional bits and are not those of
+/// libjpeg: products are rounded to the nearest integer, negative ones then to the next above.
+fn ycc_to_rgb(luma: u8, blue: u8, red: u8) -> [u8; 3] {
+    let product = |hundred_thousandths: i64, chroma: u8| {
+        let product = hundred_thousandths * 64 * (i64::from(chroma) - 128);
+        (product + 50_000).div_euclid(100_000) + i64::from(product < 0)
+    };
+    let channel = |chroma: i64| (i64::from(luma) + (chroma >> 6)).clamp(0, 255) as u8;
+    [
+        channel(product(140_200, red)),
+        channel(product(-34_414, blue) + product(-71_414, red)),
+        channel(product(177_200, blue)),
+    ]
+}
