@@ -50,7 +50,8 @@ def by_pillow(file):
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            with Image.open(file) as image:
+            # From a path Pillow 13.0.0 maps some TIFFs into memory, and turns those wrongly.
+            with Image.open(io.BytesIO(file.read_bytes())) as image:
                 kind = image.format
                 if kind not in FORMATS:
                     return kind, None, "another format"

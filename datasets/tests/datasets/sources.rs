@@ -1,6 +1,6 @@
 //! Which files of a folder are packed, in which order, with which label.
 
-use crate::support::{Bench, golden, jpeg, picture};
+use crate::support::{Bench, golden, jpeg, picture, tiff};
 use image::ImageFormat;
 use meetpoint_datasets::source::{self, SourceOptions};
 use meetpoint_datasets::{Error, OnError, PackOptions, pack};

@@ -79,15 +79,15 @@ pub(super) fn contained<T>(
 }
 
 /// A BMP of a palette whose pixels are said to begin where the palette does: a copy that says they
-/// begin behind it, as Pillow takes it.
+/// begin behind it, as Pillow takes it. Pillow also does without the padding of the last row.
 fn bmp_behind_palette(encoded: &[u8]) -> Option<Vec<u8>> {
     const FILE_HEADER: u32 = 14;
     let word = |at: usize| Some(u32::from_le_bytes(*encoded.get(at..)?.first_chunk()?));
     let short = |at: usize| Some(u16::from_le_bytes(*encoded.get(at..)?.first_chunk()?));
     let header = word(14)?;
-    let (bits, colours, colour_bytes) = match header {
-        12 => (short(24)?, 0, 3),
-        _ => (short(28)?, word(46)?, 4),
+    let (width, bits, colours, colour_bytes) = match header {
+        12 => (u32::from(short(18)?), short(24)?, 0, 3),
+        _ => (word(18)?, short(28)?, word(46)?, 4),
     };
     let palette = FILE_HEADER.checked_add(header)?;
     if bits > 8 || word(10)? != palette {
@@ -97,6 +97,8 @@ fn bmp_behind_palette(encoded: &[u8]) -> Option<Vec<u8>> {
     let pixels = colours.checked_mul(colour_bytes)?.checked_add(palette)?;
     let mut moved = encoded.to_vec();
     moved[10..14].copy_from_slice(&pixels.to_le_bytes());
+    let row_bytes = (u64::from(width) * u64::from(bits)).div_ceil(8);
+    moved.extend([0; 3].iter().take((row_bytes.next_multiple_of(4) - row_bytes) as usize));
     Some(moved)
 }
 

@@ -390,6 +390,7 @@ def encoded_pictures():
         data = bytearray(save(image, "bmp"))
         data[10:14] = struct.pack("<I", 54)
         yield f"bmp_{name}_offset_of_palette", bytes(data), 0
+        yield f"bmp_{name}_without_padding", bytes(data[:-1]), 0
     yield "gif_plain", save(smooth.quantize(40), "gif"), 0
     frames = [smooth.quantize(9), wave(8, 13, 11).quantize(9)]
     yield "gif_animated", save(frames[0], "gif", save_all=True, append_images=frames[1:]), 0

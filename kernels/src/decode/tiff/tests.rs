@@ -29,7 +29,7 @@ fn grey(width: u32, height: u32, changes: &[(u16, u32)]) -> Vec<u8> {
 fn refusal(file: &[u8]) -> String {
     match decoded(file) {
         Err(Error::Decode { format: "TIFF", reason }) => reason,
-        other => panic!("{other:?}"),
+        other => panic!("{:?}", other.map(|picture| (picture.width, picture.height))),
     }
 }
 
@@ -95,7 +95,7 @@ fn tags_that_contradict_each_other_are_damage() {
     ] {
         let outcome = decoded(&grey(8, 8, changes));
         let is_refused = matches!(outcome, Err(Error::Decode { .. } | Error::TooLarge { .. }));
-        assert!(is_refused, "{changes:?}: {outcome:?}");
+        assert!(is_refused, "{changes:?}");
     }
 }
 
@@ -129,7 +129,8 @@ fn strips_that_share_their_bytes_are_refused_before_they_are_decoded() {
 #[test]
 fn fax_data_that_break_off_are_an_error() {
     for (compression, options) in [(2, 0), (3, 0), (4, 0), (3, 1)] {
-        let file = grey(64, 640, &[(258, 1), (259, compression), (292, options)]);
+        let fax = [(258, 1), (259, compression), (279, 64), (292, options)];
+        let file = grey(64, 640, &fax);
         assert!(!refusal(&file).is_empty());
     }
 }
