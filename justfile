@@ -7,7 +7,7 @@ default:
 check: test fmt clippy docs
 
 test:
-    cargo test --workspace
+    scripts/test.sh
 
 fmt:
     cargo fmt --all --check

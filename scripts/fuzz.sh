@@ -7,6 +7,9 @@
 # nightly) it is libFuzzer with its address sanitizer; without, or with FUZZ_BY=loop, a plain loop
 # of mutations. FUZZ_FEATURES=libjpeg-turbo also holds pixels against the system's libjpeg-turbo,
 # FUZZ_SEED=2 has the loop try other inputs. Inputs that fail are in fuzz/artifacts.
+#
+# An input may have FUZZ_MAX_LEN bytes (4 MiB) and take FUZZ_TIMEOUT seconds (25) and
+# FUZZ_MEMORY_MB mebibytes (2560; under libFuzzer that is the whole process).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../fuzz"
 seconds="${1:-600}"
@@ -20,14 +23,17 @@ case "${targets[*]}" in
     containers) targets=("${containers[@]}") ;;
 esac
 features="${FUZZ_FEATURES:-}"
+max_len="${FUZZ_MAX_LEN:-4194304}"
+timeout="${FUZZ_TIMEOUT:-25}"
+memory_mb="${FUZZ_MEMORY_MB:-2560}"
 by="${FUZZ_BY:-}"
 if [ -z "$by" ]; then
     if cargo +nightly fuzz --version >/dev/null 2>&1; then by=libfuzzer; else by=loop; fi
 fi
-echo "by $by, $seconds s each: ${targets[*]}"
+echo "by $by, $seconds s each, at most $max_len bytes, $timeout s, $memory_mb MB: ${targets[*]}"
 mutate() {
     cargo run --release --quiet --no-default-features ${features:+--features "$features"} \
-        --bin mutate -- "$@"
+        --bin mutate -- --max-len "$max_len" --timeout "$timeout" --memory "$memory_mb" "$@"
 }
 failed=()
 for target in "${targets[@]}"; do
@@ -38,8 +44,8 @@ for target in "${targets[@]}"; do
         mkdir -p "corpus/$target"
         mutate --write "seeds/$target" "$target" "$seeds"
         cargo +nightly fuzz run ${features:+--features "$features"} "$target" "corpus/$target" \
-            "seeds/$target" -- -max_total_time="$seconds" -max_len=65536 -rss_limit_mb=2048 \
-            -timeout=10 || failed+=("$target")
+            "seeds/$target" -- -max_total_time="$seconds" -max_len="$max_len" \
+            -rss_limit_mb="$memory_mb" -timeout="$timeout" || failed+=("$target")
     else
         mutate "$target" "$seconds" "${FUZZ_SEED:-1}" "$seeds" || failed+=("$target")
     fi

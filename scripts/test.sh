@@ -3,29 +3,45 @@
 # Python package, then the NEON kernels under an emulator (scripts/neon_tests.sh). The last lines name
 # the instruction sets that were exercised. Needs Rust, and Python 3.9 or later with pip; makes
 # virtual environments of its own under the target folder.
+#
+# The tests and the wheel share one build: both have the same profile and features.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 # The tests that read a packed dataset with pyarrow, polars, DuckDB or plain Python are skipped, and
-# say so, where those are absent. Here they must run.
+# say so, where those are absent. Here they must run. They are installed while Rust compiles.
 venv="${CARGO_TARGET_DIR:-target}/ci-venv"
-if [ ! -x "$venv/bin/python" ]; then
-    "${PYTHON:-python3}" -m venv "$venv"
+mkdir -p "$venv"
+install_readers() {
+    if [ ! -x "$venv/bin/python" ]; then
+        "${PYTHON:-python3}" -m venv "$venv"
+    fi
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check -r tests/requirements.txt
+}
+install_readers >"$venv/install.log" 2>&1 &
+readers=$!
+
+printf '\n== build the tests of the workspace\n'
+cargo test --workspace --no-run
+
+if ! wait "$readers"; then
+    cat "$venv/install.log" >&2
+    echo "failed to install what tests/requirements.txt lists" >&2
+    exit 1
 fi
-"$venv/bin/python" -m pip install --quiet --disable-pip-version-check -r tests/requirements.txt
 MEETPOINT_TEST_PYTHON="$(cd "$venv/bin" && pwd)/python"
 export MEETPOINT_TEST_PYTHON MEETPOINT_REQUIRE_PYARROW=1
 
-printf '\n== the Python package\n'
-scripts/python_tests.sh
-
 printf '\n== cargo test --workspace\n'
 cargo test --workspace
+
+printf '\n== the Python package\n'
+scripts/python_tests.sh
 
 printf '\n== NEON kernels\n'
 scripts/neon_tests.sh
 
 printf '\n== instruction sets\n'
-# With all packages, so that nothing is built anew.
+# With all packages, so that nothing is compiled again.
 cargo build --quiet --workspace --example instruction_sets
 "${CARGO_TARGET_DIR:-target}/debug/examples/instruction_sets"

@@ -1,13 +1,16 @@
 //! Changes to files: bits, bytes, lengths, and what a JPEG is made of.
 
-/// Longest input.
-pub const BYTES_MAX: usize = 1 << 16;
-
 /// Most changes of an input.
 const CHANGES_MAX: usize = 6;
 
-/// A file of the corpus after a few changes, sometimes after none, and random bytes behind it.
-pub fn mutated(corpus: &[Vec<u8>], choice_bytes: usize, random: &mut Random) -> Vec<u8> {
+/// A file of the corpus after a few changes, sometimes after none, of at most `bytes_max` bytes, and
+/// random bytes behind it.
+pub fn mutated(
+    corpus: &[Vec<u8>],
+    choice_bytes: usize,
+    bytes_max: usize,
+    random: &mut Random,
+) -> Vec<u8> {
     let mut bytes = corpus[random.below(corpus.len())].clone();
     // Where the bytes behind choose something, that is to be seen on sound files too.
     let sound = choice_bytes > 0 && random.below(2) == 0;
@@ -15,7 +18,11 @@ pub fn mutated(corpus: &[Vec<u8>], choice_bytes: usize, random: &mut Random) -> 
     for _ in 0..changes {
         change(&mut bytes, corpus, random);
     }
-    bytes.truncate(BYTES_MAX);
+    // Large inputs are slow, so they are few.
+    if !sound && random.below(32) == 0 {
+        enlarge(&mut bytes, bytes_max, random);
+    }
+    bytes.truncate(bytes_max);
     bytes.extend((0..choice_bytes).map(|_| random.byte()));
     bytes
 }
@@ -78,6 +85,21 @@ fn change(bytes: &mut Vec<u8>, corpus: &[Vec<u8>], random: &mut Random) {
             bytes[early] = bytes[early].wrapping_add(step);
         }
     }
+}
+
+/// Repeats a segment of a JPEG, or any range of bytes, up to a random size of at most `bytes_max`.
+pub fn enlarge(bytes: &mut Vec<u8>, bytes_max: usize, random: &mut Random) {
+    let segments = segments(bytes);
+    let range = if segments.is_empty() || random.below(4) == 0 {
+        let at = random.below(bytes.len());
+        at..at + random.below(4096).min(bytes.len() - at)
+    } else {
+        segments[random.below(segments.len())].clone()
+    };
+    let size = random.below(bytes_max + 1);
+    let count = size.saturating_sub(bytes.len()) / range.len().max(1);
+    let repeated = bytes[range.clone()].repeat(count);
+    bytes.splice(range.end..range.end, repeated);
 }
 
 /// The segments of a JPEG in front of its first data, each with the 0xff that begins it.

@@ -1,6 +1,6 @@
 //! Paths, links and Cargo targets that documents, comments and scripts name exist.
 
-use crate::layers::root;
+use crate::layers::{packages, root};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -201,13 +201,8 @@ fn every_relative_link_of_a_document_leads_to_a_file() {
 fn targets() -> BTreeSet<(String, String)> {
     let mut found = BTreeSet::new();
     for manifest in ["Cargo.toml", "fuzz/Cargo.toml"] {
-        let metadata = cargo_metadata::MetadataCommand::new()
-            .manifest_path(root().join(manifest))
-            .no_deps()
-            .exec()
-            .expect("cargo metadata runs");
-        for target in metadata.packages.into_iter().flat_map(|package| package.targets) {
-            found.extend(target.kind.iter().map(|kind| (kind.to_string(), target.name.clone())));
+        for target in packages(manifest).into_iter().flat_map(|package| package.targets) {
+            found.extend(target.kind.into_iter().map(|kind| (kind, target.name.clone())));
         }
     }
     found

@@ -10,6 +10,49 @@ pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ has a parent").to_path_buf()
 }
 
+/// A package of a workspace, as `cargo metadata` describes it.
+#[derive(serde::Deserialize)]
+pub(crate) struct Package {
+    name: String,
+    dependencies: Vec<Dependency>,
+    pub(crate) targets: Vec<Target>,
+}
+
+#[derive(serde::Deserialize)]
+struct Dependency {
+    name: String,
+    /// None for one of the library itself.
+    kind: Option<String>,
+}
+
+/// What Cargo builds of a package.
+#[derive(serde::Deserialize)]
+pub(crate) struct Target {
+    pub(crate) kind: Vec<String>,
+    pub(crate) name: String,
+}
+
+/// The packages of the workspace of a manifest below the root.
+pub(crate) fn packages(manifest: &str) -> Vec<Package> {
+    #[derive(serde::Deserialize)]
+    struct Metadata {
+        packages: Vec<Package>,
+    }
+    let printed =
+        cargo(&["metadata", "--format-version=1", "--no-deps", "--manifest-path", manifest]);
+    let metadata: Metadata = serde_json::from_str(&printed).expect("cargo metadata prints JSON");
+    metadata.packages
+}
+
+/// What Cargo prints, run in the root.
+pub(crate) fn cargo(arguments: &[&str]) -> String {
+    let command = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    let output = std::process::Command::new(command).args(arguments).current_dir(root()).output();
+    let output = output.expect("cargo runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("cargo prints UTF-8")
+}
+
 /// Reads the lines `name -> a, b` (or `name -> none`, `name -> all`) of the README's picture.
 fn picture(readme: &str) -> Picture {
     let block = readme
@@ -46,17 +89,12 @@ fn violations(picture: &Picture, arrows: &[(String, String)]) -> Vec<String> {
 
 /// Every normal and build dependency between members of the workspace.
 fn arrows() -> Vec<(String, String)> {
-    let metadata = cargo_metadata::MetadataCommand::new()
-        .manifest_path(root().join("Cargo.toml"))
-        .no_deps()
-        .exec()
-        .expect("cargo metadata runs");
     let short = |name: &str| name.strip_prefix("meetpoint-").map(str::to_owned);
     let mut arrows = Vec::new();
-    for package in &metadata.packages {
+    for package in packages("Cargo.toml") {
         let from = short(&package.name).expect("packages carry the prefix meetpoint-");
         for dependency in &package.dependencies {
-            if dependency.kind == cargo_metadata::DependencyKind::Development {
+            if dependency.kind.as_deref() == Some("dev") {
                 continue;
             }
             if let Some(to) = short(&dependency.name) {
@@ -71,7 +109,7 @@ fn arrows() -> Vec<(String, String)> {
 fn every_arrow_between_crates_is_in_the_picture() {
     let readme = std::fs::read_to_string(root().join("README.md")).expect("README.md reads");
     let arrows = arrows();
-    assert!(arrows.len() > 10, "cargo metadata told of only {} arrows", arrows.len());
+    assert!(arrows.len() > 10, "cargo metadata lists only {} arrows", arrows.len());
     assert_eq!(violations(&picture(&readme), &arrows), Vec::<String>::new());
 }
 

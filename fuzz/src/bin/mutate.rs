@@ -2,12 +2,15 @@
 //!
 //!     cargo run --release --no-default-features --bin mutate -- TARGET SECONDS SEED FILES...
 //!
-//! Input number n of a seed is always the same. One that fails, takes more memory than
-//! [`MEMORY_MAX`] or more time than [`SLOW`] is written to `artifacts/TARGET-n`, and the exit code
-//! is 1. In front of TARGET, `--from N` begins at that input; `--write DIR` only writes the
-//! target's first inputs there, for cargo-fuzz; `--only` runs the target on the files as they are.
+//! Input number n of a seed and a length is always the same. One that fails, or takes more memory or
+//! time than its limits, is written to `artifacts/TARGET-n`, and the exit code is 1.
+//!
+//! Options, in this order and in front of TARGET: `--max-len BYTES` limits an input (4 MiB),
+//! `--timeout SECONDS` its time (25) and `--memory MIB` its memory (2560); `--from N` begins at that
+//! input. `--write DIR` only writes the target's first inputs there, for cargo-fuzz; `--only` runs
+//! the target on the files as they are.
 
-use meetpoint_fuzz::mutation::{BYTES_MAX, Random, mutated};
+use meetpoint_fuzz::mutation::{Random, enlarge, mutated};
 use meetpoint_fuzz::{TARGETS, Target, memory, tally};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -21,12 +24,16 @@ static MEMORY: memory::Counting = memory::Counting;
 /// Failing inputs that are written before it ends.
 const FAILURES_MAX: usize = 10;
 
-/// Memory that an input may take: coefficients are at most 1,024 times an input, some of them are
-/// held several times, and decoders of other formats have 64 MiB and 16 bytes a pixel.
-const MEMORY_MAX: usize = 640 << 20;
+/// First inputs that are also written enlarged, for cargo-fuzz.
+const ENLARGED: usize = 16;
 
-/// Time that an input may take, on a machine that does other things too.
-const SLOW: Duration = Duration::from_secs(10);
+/// What an input may take, on a machine that does other things too.
+#[derive(Clone, Copy)]
+struct Limits {
+    input_bytes: usize,
+    time: Duration,
+    memory_bytes: usize,
+}
 
 /// Inputs between two lines of progress.
 const PROGRESS: u64 = 100_000;
@@ -40,6 +47,13 @@ fn main() -> ExitCode {
         let found = words.first().is_some_and(|word| word == name) && words.len() > values;
         found.then(|| words.drain(..=values).next_back()).flatten()
     };
+    let mut number = |name: &str, otherwise: usize| {
+        option(name, 1).map_or(Some(otherwise), |word| word.parse().ok())
+    };
+    let limits = (number("--max-len", 4 << 20), number("--timeout", 25), number("--memory", 2560));
+    let (Some(input_bytes), Some(seconds), Some(mib)) = limits else { return usage() };
+    let limits =
+        Limits { input_bytes, time: Duration::from_secs(seconds as u64), memory_bytes: mib << 20 };
     let first = option("--from", 1).and_then(|word| word.parse().ok()).unwrap_or(0);
     let write = option("--write", 1).map(PathBuf::from);
     let only = option("--only", 0).is_some();
@@ -48,14 +62,17 @@ fn main() -> ExitCode {
         [name, paths @ ..] if write.is_some() || only => {
             let Some(target) = find(name) else { return usage() };
             match write {
-                Some(folder) => write_seeds(target, &folder, paths),
-                None => run_only(target, paths),
+                Some(folder) => write_seeds(target, limits, &folder, paths),
+                None => run_only(target, limits, paths),
             }
         }
         [name, seconds, seed, paths @ ..] => match (find(name), seconds.parse(), seed.parse()) {
             (Some(target), Ok(seconds), Ok(seed)) => {
-                let corpus = seeds(target, paths);
-                if corpus.is_empty() { usage() } else { run(target, seconds, seed, first, &corpus) }
+                let corpus = seeds(target, limits, paths);
+                if corpus.is_empty() {
+                    return usage();
+                }
+                run(target, seconds, limits, &Inputs { corpus, seed, first })
             }
             _ => usage(),
         },
@@ -66,17 +83,29 @@ fn main() -> ExitCode {
 fn usage() -> ExitCode {
     let names: Vec<_> = TARGETS.iter().map(|target| target.name).collect();
     println!(
-        "mutate [--from N] TARGET SECONDS SEED FILES...\nmutate --write DIR TARGET FILES...\n\
-         mutate --only TARGET FILES...\ntargets: {}",
+        "mutate [LIMITS] [--from N] TARGET SECONDS SEED FILES...\n\
+         mutate [LIMITS] --write DIR TARGET FILES...\n\
+         mutate [LIMITS] --only TARGET FILES...\n\
+         LIMITS: [--max-len BYTES] [--timeout SECONDS] [--memory MIB]\ntargets: {}",
         names.join(", ")
     );
     ExitCode::from(64)
 }
 
-fn run(target: &Target, seconds: u64, seed: u64, first: u64, corpus: &[Vec<u8>]) -> ExitCode {
+/// Where inputs come from.
+struct Inputs {
+    corpus: Vec<Vec<u8>>,
+    seed: u64,
+    /// Number of the first one.
+    first: u64,
+}
+
+fn run(target: &Target, seconds: u64, limits: Limits, inputs: &Inputs) -> ExitCode {
     let name = target.name;
+    let Inputs { corpus, seed, first } = inputs;
+    let (seed, first) = (*seed, *first);
     println!("{name}: {} first inputs, {seconds} s, seed {seed}", corpus.len());
-    std::thread::spawn(move || watch(name));
+    std::thread::spawn(move || watch(name, limits.time));
     let begin = Instant::now();
     let (mut number, mut failures) = (first, 0);
     let (mut most, mut slowest) = ((0, 0), (Duration::ZERO, 0));
@@ -85,14 +114,19 @@ fn run(target: &Target, seconds: u64, seed: u64, first: u64, corpus: &[Vec<u8>])
             println!("{name}: from input {number}, {:.0?}", begin.elapsed());
         }
         NUMBER.store(number, Relaxed);
-        let input = mutated(corpus, target.choice_bytes, &mut Random::new(seed, number));
+        let input = mutated(
+            corpus,
+            target.choice_bytes,
+            limits.input_bytes,
+            &mut Random::new(seed, number),
+        );
         let before = memory::begin();
         let from = Instant::now();
         let failed = catch_unwind(AssertUnwindSafe(|| (target.run)(&input))).is_err();
         let (took, bytes) = (from.elapsed(), memory::peak() - before);
         most = most.max((bytes, number));
         slowest = slowest.max((took, number));
-        if failed || bytes > MEMORY_MAX || took > SLOW {
+        if failed || bytes > limits.memory_bytes || took > limits.time {
             failures += 1;
             let path = PathBuf::from("artifacts").join(format!("{name}-{number}"));
             let written =
@@ -120,10 +154,10 @@ fn run(target: &Target, seconds: u64, seed: u64, first: u64, corpus: &[Vec<u8>])
 }
 
 /// Ends the process where an input does not end, and says which.
-fn watch(name: &'static str) {
+fn watch(name: &'static str, time: Duration) {
     let mut before = (u64::MAX, 0);
     loop {
-        std::thread::sleep(SLOW);
+        std::thread::sleep(time);
         let number = NUMBER.load(Relaxed);
         before = if before.0 == number { (number, before.1 + 1) } else { (number, 0) };
         if before.1 >= 6 {
@@ -134,18 +168,28 @@ fn watch(name: &'static str) {
 }
 
 /// The first inputs that files lead to.
-fn seeds(target: &Target, paths: &[String]) -> Vec<Vec<u8>> {
+fn seeds(target: &Target, limits: Limits, paths: &[String]) -> Vec<Vec<u8>> {
     let mut files = Vec::new();
     for path in paths {
-        collect(Path::new(path), &mut files);
+        collect(Path::new(path), limits, &mut files);
     }
     let seeds = files.iter().flat_map(|(_, bytes)| (target.seeds)(bytes));
-    seeds.filter(|seed| seed.len() <= BYTES_MAX).collect()
+    seeds.filter(|seed| seed.len() <= limits.input_bytes).collect()
 }
 
-fn write_seeds(target: &Target, folder: &Path, paths: &[String]) -> ExitCode {
+fn write_seeds(target: &Target, limits: Limits, folder: &Path, paths: &[String]) -> ExitCode {
+    let mut seeds = seeds(target, limits, paths);
+    // An engine grows inputs slowly, so some are large from the first.
+    let step = seeds.len().div_ceil(ENLARGED).max(1);
+    let mut large: Vec<_> =
+        seeds.iter().filter(|seed| !seed.is_empty()).step_by(step).cloned().collect();
+    for (number, seed) in large.iter_mut().enumerate() {
+        let room = limits.input_bytes.saturating_sub(target.choice_bytes);
+        enlarge(seed, room, &mut Random::new(1, number as u64));
+    }
+    seeds.extend(large);
     let written = std::fs::create_dir_all(folder).and_then(|()| {
-        for (number, mut seed) in seeds(target, paths).into_iter().enumerate() {
+        for (number, mut seed) in seeds.into_iter().enumerate() {
             seed.extend((0..target.choice_bytes).map(|at| (number * 31 + at * 57) as u8));
             std::fs::write(folder.join(format!("seed-{number}")), seed)?;
         }
@@ -161,32 +205,32 @@ fn write_seeds(target: &Target, folder: &Path, paths: &[String]) -> ExitCode {
 }
 
 /// Runs a target on files as they are: those that failed before.
-fn run_only(target: &Target, paths: &[String]) -> ExitCode {
+fn run_only(target: &Target, limits: Limits, paths: &[String]) -> ExitCode {
     let mut files = Vec::new();
     for path in paths {
-        collect(Path::new(path), &mut files);
+        collect(Path::new(path), limits, &mut files);
     }
     let mut failures = 0;
     for (path, bytes) in files {
         let before = memory::begin();
         let failed = catch_unwind(AssertUnwindSafe(|| (target.run)(&bytes))).is_err();
         let peak = memory::peak() - before;
-        failures += u32::from(failed || peak > MEMORY_MAX);
+        failures += u32::from(failed || peak > limits.memory_bytes);
         println!("{}: {} ({peak} bytes)", path.display(), if failed { "fails" } else { "passes" });
     }
     if failures == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// Every file at or below a path that is not too large.
-fn collect(path: &Path, files: &mut Vec<(PathBuf, Vec<u8>)>) {
+fn collect(path: &Path, limits: Limits, files: &mut Vec<(PathBuf, Vec<u8>)>) {
     if path.is_dir() {
         let mut paths: Vec<_> = std::fs::read_dir(path)
             .map(|entries| entries.flatten().map(|entry| entry.path()).collect())
             .unwrap_or_default();
         paths.sort();
-        paths.iter().for_each(|path| collect(path, files));
+        paths.iter().for_each(|path| collect(path, limits, files));
     } else if let Ok(bytes) = std::fs::read(path)
-        && bytes.len() <= 2 * BYTES_MAX
+        && bytes.len() <= 2 * limits.input_bytes
     {
         files.push((path.to_owned(), bytes));
     }
