@@ -24,7 +24,8 @@ pub fn main() -> ExitCode {
     ExitCode::from(run(std::env::args_os().collect(), None))
 }
 
-/// The options of every command as a JSON document, for tests that compare other surfaces with them.
+/// The options of every command as a JSON document, for tests that compare other surfaces with
+/// them.
 pub fn declaration() -> String {
     let declared = commands::declaration::declaration();
     serde_json::to_string(&declared).expect("texts and booleans are JSON")

@@ -190,7 +190,7 @@ impl Brake {
         let sleep = self.governor.as_mut().map_or(Duration::ZERO, |it| it.sleep(settle));
         if !sleep.is_zero() {
             whole = sleep_until(self.seen.wall + sleep, go_on);
-            // The work of going to sleep and waking up, some 40 us on a virtual machine, is charged.
+            // Going to sleep and waking up is work too, some 40 us on a virtual machine.
             self.look();
         }
         if self.stretch > 1.0 {

@@ -3,8 +3,8 @@
 /// Most changes of an input.
 const CHANGES_MAX: usize = 6;
 
-/// A file of the corpus after a few changes, sometimes after none, of at most `bytes_max` bytes, and
-/// random bytes behind it.
+/// A file of the corpus after a few changes, sometimes after none, of at most `bytes_max` bytes,
+/// and random bytes behind it.
 pub fn mutated(
     corpus: &[Vec<u8>],
     choice_bytes: usize,

@@ -4,8 +4,8 @@
 //! In reading order: [`Dataset`] (an open dataset), [`KeyLookup`] (how it finds keys),
 //! [`SampleReader`] (samples as they are stored, in any order), [`MappedDataset`] (the same without
 //! a copy), [`original`] (the file of what it holds), [`BatchPreparer`] (one thread's means of
-//! preparing batches), [`DecodeMemory`] (what
-//! preparers share for large pictures), [`OnError`] (what it does about a damaged sample), [`Error`].
+//! preparing batches), [`DecodeMemory`] (what preparers share for large pictures), [`OnError`]
+//! (what it does about a damaged sample), [`Error`].
 
 mod batch;
 mod buffers;

@@ -131,8 +131,6 @@ fn stop_after(bench: &Bench, samples: u64, options: &PackOptions) {
     match result {
         Err(Error::Stopped { place, parts }) => {
             assert!(options.resume && place.is_dir() && parts > 0, "{parts} in {place:?}");
-            let told = Error::Stopped { place, parts }.to_string();
-            assert!(told.contains("kept in") && told.contains("--resume goes on"), "{told}");
         }
         other => assert!(!options.resume && matches!(other, Err(Error::Interrupted)), "{other:?}"),
     }

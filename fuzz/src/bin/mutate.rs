@@ -2,13 +2,13 @@
 //!
 //!     cargo run --release --no-default-features --bin mutate -- TARGET SECONDS SEED FILES...
 //!
-//! Input number n of a seed and a length is always the same. One that fails, or takes more memory or
-//! time than its limits, is written to `artifacts/TARGET-n`, and the exit code is 1.
+//! Input number n of a seed and a length is always the same. One that fails, or takes more memory
+//! or time than its limits, is written to `artifacts/TARGET-n`, and the exit code is 1.
 //!
 //! Options, in this order and in front of TARGET: `--max-len BYTES` limits an input (4 MiB),
-//! `--timeout SECONDS` its time (25) and `--memory MIB` its memory (2560); `--from N` begins at that
-//! input. `--write DIR` only writes the target's first inputs there, for cargo-fuzz; `--only` runs
-//! the target on the files as they are.
+//! `--timeout SECONDS` its time (25) and `--memory MIB` its memory (2560); `--from N` begins at
+//! that input. `--write DIR` only writes the target's first inputs there, for cargo-fuzz; `--only`
+//! runs the target on the files as they are.
 
 use meetpoint_fuzz::mutation::{Random, enlarge, mutated};
 use meetpoint_fuzz::{TARGETS, Target, memory, tally};

@@ -38,7 +38,8 @@ const PANICS: &[u8] = b"RIFF\x66\0\0\0WEBP\
     ANIM\x06\0\0\0\0\0\0\0\0\0\
     ANMF\x3a\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x64\0\0\0\
     ALPH\x02\0\0\0\0\xff\
-    VP8 \x18\0\0\0\x30\x01\0\x9d\x01\x2a\x02\0\x02\0\x07\x40\x96\x25\xa4\0\x03\x70\0\xfe\xdf\x56\0\0";
+    VP8 \x18\0\0\0\x30\x01\0\x9d\x01\x2a\x02\0\x02\0\
+    \x07\x40\x96\x25\xa4\0\x03\x70\0\xfe\xdf\x56\0\0";
 
 #[test]
 fn a_picture_whose_decoder_panics_is_a_damaged_sample_that_is_named() {

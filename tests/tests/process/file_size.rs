@@ -86,7 +86,7 @@ fn what_is_whole_is_kept_for_a_pack_that_goes_on() {
     done.refused(&[
         "(ulimit -f)",
         "whole parts are kept in",
-        "to.partial-0-0; the same command with --resume goes on",
+        "to.partial-0-0; the same command with --resume",
     ]);
     assert_eq!(names(folder.path()), ["pictures", "to.partial-0-0"]);
     let done = run(folder.path(), &packing).success();

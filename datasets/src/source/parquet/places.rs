@@ -2,8 +2,8 @@
 //! encoded.
 //!
 //! In a page of the encoding PLAIN each byte array is its length (four bytes, little endian) and
-//! its bytes ("Encodings" of the Parquet specification), so such a value is a range of the file. Nothing is read
-//! twice: the pages are looked at on their way to the decoder.
+//! its bytes ("Encodings" of the Parquet specification), so such a value is a range of the file.
+//! Nothing is read twice: the pages are looked at on their way to the decoder.
 
 use bytes::Bytes;
 use parquet::basic::{Compression, Encoding, Type};
