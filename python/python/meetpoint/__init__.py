@@ -116,5 +116,5 @@ __all__ = [
 
 
 def __dir__() -> "list[str]":
-    """The names for users; what is imported for use within is not completed."""
+    """The public names; imports for internal use are not completed."""
     return sorted(__all__)

@@ -1,6 +1,6 @@
 """The commands that bring datasets in and out: pack, index, unpack, convert, verify.
 
-Their options are those of the command line: ``meetpoint pack --help`` says more about each.
+Their options are those of the command line; ``meetpoint pack --help`` describes each in detail.
 """
 
 from __future__ import annotations
@@ -71,31 +71,31 @@ def pack(
     :param form: how JPEGs are stored: as files, or as coefficients that decode faster.
     :param restart_interval: rewrites JPEGs with a restart marker every N MCUs, each ``"row"``, or
         ``"none"``; ``None`` leaves them as they are.
-    :param optimize_huffman: rewrites JPEGs with the Huffman tables that suit each best.
+    :param optimize_huffman: rewrites each JPEG with optimal Huffman tables.
     :param follow_links: follows symbolic links that lead out of the source.
     :param force: replaces a dataset at the destination.
     :param resume: resumes what the same call left when it was killed or interrupted.
-    :param on_error: ``"skip"`` leaves out samples that do not read, and lists them.
+    :param on_error: ``"skip"`` leaves out unreadable samples and lists them.
     :param entry_points: where decoding can start inside a JPEG: each ``"row"`` of MCUs, every N
         MCUs, or ``"none"``.
-    :param check: an image is unreadable when it does not ``"decode"``, or when its ``"header"``
-        does not read.
+    :param check: an image is unreadable if it does not ``"decode"``, or if its ``"header"``
+        cannot be parsed.
     :param part_size: bytes after which the next part file begins.
-    :param threads: threads that read and check; 0 for as many as the machine has.
+    :param threads: threads that read and check; 0 for one per core.
     :param from_: kind of source (``--from``); ``None`` detects it.
-    :param content: name of the column that is the content; ``label`` and ``key`` likewise.
-    :param kind: what the content is.
-    :param columns: further columns to take; ``None`` takes all, an empty list none.
-    :param split: which of several sets in the source.
+    :param content: name of the column with the content; ``label`` and ``key`` likewise.
+    :param kind: kind of content.
+    :param columns: further columns to include; ``None`` for all, an empty list for none.
+    :param split: which of several sets in the source to read.
     :param table: table of the samples: CSV, TSV or JSON Lines; ``root`` is the folder that its
         file names are relative to.
-    :param sample_bytes_max: longest sample; ``source_memory``: memory for what is
-        decompressed and for lists of values.
-    :param cache: of a URL: folder for objects while they are read; ``cache_size`` bounds it.
-    :param anonymous: of a URL: asks without credentials.
+    :param sample_bytes_max: size of the longest sample; ``source_memory``: memory for decompressed
+        data and lists of values.
+    :param cache: for a URL: folder for objects while they are read; ``cache_size`` bounds it.
+    :param anonymous: for a URL: sends requests without credentials.
     :param progress: ``True`` for a bar of ``tqdm`` (which must be installed), or a function of
         (samples done, samples, bytes done, bytes), which is called a few times a second.
-    :raises PackError: the source or the destination is wrong; the message has the remedy.
+    :raises PackError: the source or the destination is unusable; the message has the remedy.
     """
     given = options(locals())
     to = path("destination", destination)
@@ -168,9 +168,9 @@ def index(
     anonymous: bool = False,
     progress: _Progress = None,
 ) -> Union[Packed, IndexedKeys]:
-    """Indexes a source where it lies: a dataset whose content stays in the files of the source.
+    """Indexes a source in place: a dataset whose content stays in the files of the source.
 
-    With ``keys=True``, ``source`` is a dataset, whose index of keys is made anew. Other options are
+    With ``keys=True``, ``source`` is a dataset, and its index of keys is rebuilt. Other options are
     those of :func:`pack`.
 
     :raises PackError: the source cannot stay in place; the message has the remedy.
@@ -204,18 +204,19 @@ def unpack(
     threads: int = 0,
     progress: _Progress = None,
 ) -> Unpacked:
-    """Unpacks a dataset into the folder that it was packed from, or into files of other loaders.
+    """Unpacks a dataset into a folder as it was packed from, or into files for other loaders.
 
-    Every sample comes out byte for byte as it was packed, unless it was rewritten then. The folder
-    appears whole or not at all.
+    Every sample is byte for byte as it was packed, unless packing rewrote it. The folder appears
+    whole or not at all.
 
-    :param to: what to write.
-    :param shard_size: bytes after which the next file begins; ``shard_samples``: samples.
+    :param to: format to write.
+    :param shard_size: bytes after which the next file begins; ``shard_samples``: the same in
+        samples.
     :param without: further columns to leave out.
-    :param force: replaces a folder that holds nothing but files that would be written again.
-    :param on_error: ``"skip"`` leaves out damaged samples, and lists them.
+    :param force: replaces a folder that holds only files that would be written again.
+    :param on_error: ``"skip"`` leaves out damaged samples and lists them.
     :raises DatasetError: the dataset does not open, or samples of it are damaged.
-    :raises PackError: the destination cannot be made.
+    :raises PackError: the destination cannot be written.
     """
     given = options(locals())
     where = path("destination", destination)
@@ -253,9 +254,9 @@ def convert(
 ) -> Converted:
     """Converts a dataset of one kind into one of another, without a packed dataset in between.
 
-    Reads what :func:`pack` reads and writes what :func:`unpack` writes, with their options.
+    Reads the sources of :func:`pack` and writes the formats of :func:`unpack`, with their options.
 
-    :raises PackError: the source or the destination is wrong; the message has the remedy.
+    :raises PackError: the source or the destination is unusable; the message has the remedy.
     """
     given = options(locals())
     where = path("destination", destination)
@@ -266,12 +267,12 @@ def convert(
 def verify(
     dataset: _Path, *, deep: bool = False, threads: int = 0, progress: _Progress = None
 ) -> Verified:
-    """Checks every bit of a dataset, and names part, row and key of what is damaged.
+    """Checks every bit of a dataset, and names the part, row and key of each damaged sample.
 
-    Damage is in the result, whose ``is_sound`` is then false, and no exception.
+    Damage does not raise an exception: ``is_sound`` of the result is then false.
 
-    :param deep: also decodes every sample of a sound dataset, and makes entry points anew.
-    :raises DatasetError: there is no dataset.
+    :param deep: also decodes every sample of a sound dataset and recomputes its entry points.
+    :raises DatasetError: there is no dataset at the path.
     """
     of = path("dataset", dataset)
     with shown(progress, _name(of)) as report:

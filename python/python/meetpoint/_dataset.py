@@ -51,8 +51,8 @@ class Dataset(Closing):
     the checksums that the dataset holds. It may be closed, by a ``with`` block too; one that
     nobody holds any more is.
 
-    It has the methods of a sequence but is no ``collections.abc.Sequence``: libraries such as polars
-    read every element of those, where they read the columns of anything else.
+    It has the methods of a sequence but is not a ``collections.abc.Sequence``, because libraries
+    such as polars would then read every element instead of the columns.
     """
 
     def __init__(
@@ -172,7 +172,7 @@ class Dataset(Closing):
         return self.select(names).__arrow_c_stream__(requested_schema)
 
     def _origin(self) -> Tuple[str, bool, str]:
-        """What another process opens the same dataset by."""
+        """What another process needs to open the same dataset."""
         return os.path.abspath(self._path), self._mapped, self.fingerprint
 
     def __reduce__(self) -> Tuple[Any, ...]:
@@ -230,12 +230,12 @@ _DatasetT = TypeVar("_DatasetT", bound=Dataset)
 def reopen(kind: Type[_DatasetT], path: str, mapped: bool, fingerprint: str) -> _DatasetT:
     """Opens the dataset that was pickled, perhaps by another process.
 
-    :raises DatasetError: there is another one at its path.
+    :raises DatasetError: there is a different one at its path.
     """
     dataset = kind(path, mapped=mapped)
     if dataset.fingerprint != fingerprint:
         raise DatasetError(
-            f"the dataset {path!r} is another than the one that was pickled; open it again",
+            f"the dataset at {path!r} is not the one that was pickled; open it again",
             file=path,
         )
     return dataset

@@ -21,7 +21,7 @@ _TOKEN_BYTES = 32
 
 
 def can_meet(rendezvous: Optional[str]) -> bool:
-    """Whether there is anything yet that introduces the ranks to each other."""
+    """Whether the ranks can find each other yet: by a rendezvous or a process group."""
     return bool(rendezvous or os.environ.get(PLACE)) or process_group() is not None
 
 

@@ -1,8 +1,8 @@
-"""What frameworks ask a DataLoader of torch for: its dataset and its samplers.
+"""What frameworks expect of a torch DataLoader: its dataset and its samplers.
 
-accelerate, and with it the Trainer of transformers, takes a loader apart and builds a DataLoader of
-its parts: ``DataLoader(it.dataset, batch_sampler=it.batch_sampler, collate_fn=it.collate_fn)``.
-Built of these parts it gives the loader's own batches: the batch sampler names a batch, the dataset
+accelerate, and with it the Trainer of transformers, takes a loader apart and builds a DataLoader:
+``DataLoader(it.dataset, batch_sampler=it.batch_sampler, collate_fn=it.collate_fn)``.
+That DataLoader yields the loader's own batches: the batch sampler names a batch, and the dataset
 takes it from the loader. Nothing here imports torch.
 """
 
@@ -16,19 +16,19 @@ from .errors import SettingError, StateError
 if TYPE_CHECKING:
     from ._loader import Loader
 
-# Batches whose samples are asked for at once.
+# Batches whose sample numbers are requested at once.
 _CHUNK = 256
 
 
 class Taken:
-    """A batch that the loader handed out, on its way through a DataLoader of torch."""
+    """A batch that the loader handed out, passing through a torch DataLoader."""
 
     def __init__(self, batch: Any) -> None:
         self.batch = batch
 
 
 class BatchIndices(List[int]):
-    """Numbers of the samples of a batch, and the pass over the epoch that they belong to."""
+    """The sample numbers of a batch, and the pass over the epoch that it belongs to."""
 
     def __init__(self, samples: Sequence[int], of: "Pass", number: int) -> None:
         super().__init__(samples)
@@ -56,8 +56,8 @@ class Pass:
     def take(self, number: int) -> Any:
         """The batch with this number in the pass.
 
-        :raises StateError: the first ones were left out, and the loader's order is not fixed; or
-            others were left out.
+        :raises StateError: the first batches were skipped although the loader's order is not fixed,
+            or later ones were skipped.
         """
         loader = self._loader
         if self._batches is None:
@@ -66,10 +66,10 @@ class Pass:
             self._next = number
         if number != self._next:
             raise StateError(
-                f"batch {self._next} of the epoch was left out and batch {number} asked for: a "
-                f"framework deals out batches to ranks again, which this loader, "
-                f"{loader._world}, has done; pass it on as it is, or prepare it for one process, "
-                "as with accelerate.data_loader.prepare_data_loader(loader, num_processes=1, "
+                f"batch {number} of the epoch was requested before batch {self._next}: a framework "
+                f"distributes batches among ranks again, but this loader ({loader._world}) already "
+                "does; use the loader unchanged, or prepare it for one process, as with "
+                "accelerate.data_loader.prepare_data_loader(loader, num_processes=1, "
                 "process_index=0)"
             )
         self._next += 1
@@ -83,7 +83,7 @@ class Pass:
 
 
 class Sampler:
-    """Numbers of this rank's samples, in the order in which the host prepares them."""
+    """The sample numbers of this rank, in the order in which the host prepares them."""
 
     def __init__(self, loader: "Loader[Any]") -> None:
         self._loader = loader
@@ -92,21 +92,21 @@ class Sampler:
         return (sample for batch in Pass(self._loader) for sample in batch)
 
     def __len__(self) -> int:
-        """Samples of an epoch of this rank."""
+        """Samples of this rank in an epoch."""
         return self._loader._samples_of_rank()
 
     def set_epoch(self, epoch: int) -> None:
-        """As :meth:`Loader.set_epoch`, but counted on from the epoch of a state that was loaded.
+        """As :meth:`Loader.set_epoch`, but counts from the epoch of a state that was loaded.
 
-        Frameworks that number their passes themselves begin anew where training resumes.
+        Frameworks that number their passes start again at 0 when training resumes.
         """
         self._loader._set_epoch_of_pass(epoch)
 
 
 class BatchSampler:
-    """Numbers of the samples of each batch, in the order in which the host prepares them."""
+    """The sample numbers of each batch, in the order in which the host prepares them."""
 
-    # Without a batch size accelerate does not deal batches out to ranks again.
+    # There is no batch_size, so that accelerate does not distribute batches among ranks again.
 
     def __init__(self, loader: "Loader[Any]") -> None:
         self._loader = loader
@@ -118,7 +118,7 @@ class BatchSampler:
 
     @property
     def drop_last(self) -> bool:
-        """Whether a last batch that is not full is left out."""
+        """Whether an incomplete last batch is left out."""
         return self._loader.drop_last
 
     def set_epoch(self, epoch: int) -> None:
@@ -133,10 +133,10 @@ class BatchSampler:
 
 
 class LoaderDataset(Dataset):
-    """A loader's dataset: samples as they were packed, and the loader's batches for torch."""
+    """A loader's dataset: samples as they were packed, and for torch the loader's batches."""
 
     def __getitems__(self, indices: Union[BatchIndices, Sequence[int]]) -> Any:
-        """What a DataLoader of torch fetches: a batch of the loader, or samples by number."""
+        """What a torch DataLoader fetches: a batch of the loader, or samples by number."""
         if isinstance(indices, BatchIndices):
             return indices.take()
         return [self[index] for index in indices]
@@ -148,12 +148,12 @@ class LoaderDataset(Dataset):
 def collate(fetched: Union[Taken, List[Sample]]) -> Any:
     """The batch that was fetched.
 
-    :raises SettingError: samples were fetched one by one, which no batch is made of.
+    :raises SettingError: samples were fetched one by one instead of a batch.
     """
     if not isinstance(fetched, Taken):
         raise SettingError(
-            "samples of a loader's dataset were fetched one by one, but batches are prepared by "
-            "the loader; build a DataLoader with batch_sampler=loader.batch_sampler and "
+            "samples of a loader's dataset were fetched one by one, but the loader prepares whole "
+            "batches; build a DataLoader with batch_sampler=loader.batch_sampler and "
             "num_workers=0, or call loader.as_torch()"
         )
     return fetched.batch

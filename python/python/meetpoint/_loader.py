@@ -79,12 +79,12 @@ class Loader(Measured, Closing, Generic[BatchT]):
     :param workers: threads that prepare; ``None`` for one less than the cores that may be used.
         Torch's name ``num_workers`` is taken too.
     :param prefetch: batches prepared ahead a worker; torch's ``prefetch_factor``.
-    :param memory_budget: most bytes of batches, prepared ahead and in use together; and most bytes
-        that decoding large pictures takes, all workers together.
+    :param memory_budget: most bytes of batches, prepared ahead and in use together; decoding large
+        pictures takes at most as much again, all workers together.
     :param spool_quota: most bytes of the batches that devices have ready.
     :param spool_folder: folder of the file for those; ``None``: memory without a name.
-    :param rank: which of ``world_size`` processes this is; without it, what ``torch.distributed``
-        says when an iteration begins, else ``RANK`` and ``WORLD_SIZE`` in the environment. With
+    :param rank: which of ``world_size`` processes this is; by default that of ``torch.distributed``
+        when an iteration begins, else ``RANK`` and ``WORLD_SIZE`` in the environment. With
         ``rank=0, world_size=1`` this process loads everything. All ranks take the same number of
         steps.
     :param world_size: processes that share every epoch.
@@ -253,8 +253,8 @@ class Loader(Measured, Closing, Generic[BatchT]):
         self._world = _world.look(self._given, rendezvous)
         if rendezvous is not None and self._world.source == _world.ALONE:
             raise SettingError(
-                f"rendezvous is {rendezvous!r}, but there are no ranks that could meet there; give "
-                "rank and world_size as well, or leave it out"
+                f"rendezvous is {rendezvous!r}, but there is only one rank; give rank and "
+                "world_size as well, or leave rendezvous out"
             )
         has_devices = bool(sockets or commands)
         if strategy == "auto" and not has_devices:
@@ -308,7 +308,7 @@ class Loader(Measured, Closing, Generic[BatchT]):
         self._position = Position(epoch=0)
         # The state that was loaded, until a batch of it is handed out.
         self._loaded: Optional[States] = None
-        # Epochs that frameworks are behind, since they count from 0 again after a resume.
+        # Difference to the epochs of frameworks, which count from 0 again after a resume.
         self._epoch_offset = 0
         # A batch was handed out, so the rank cannot change any more.
         self._is_used = False
@@ -319,10 +319,10 @@ class Loader(Measured, Closing, Generic[BatchT]):
         _open_loaders.add(self)
 
     def _open(self, *, may_wait: bool) -> _native.Loader:
-        """Opens the native loader for the rank that this is.
+        """Opens the native loader for this rank.
 
-        Ranks that the environment names may not be able to meet yet. ``may_wait`` then opens the
-        host's part alone; devices follow when an iteration begins.
+        Ranks from the environment may not be able to meet yet. With ``may_wait``, only the host's
+        part is opened then; devices follow when an iteration begins.
         """
         world = self._world
         settings: _native.Settings = {**self._settings, "rank": world.rank, "ranks": world.size}
@@ -348,12 +348,12 @@ class Loader(Measured, Closing, Generic[BatchT]):
         return opened
 
     def _look(self) -> None:
-        """Looks again which rank this is; until a batch was handed out it may change."""
+        """Determines the rank again, which may change until a batch was handed out."""
         if not self._is_used:
             self._become(_world.look(self._given, self._rendezvous))
 
     def _become(self, world: World) -> None:
-        """Is this rank from now on, if the world says so on better authority."""
+        """Changes to this rank if its source has at least the precedence of the present one."""
         if not world.replaces(self._world):
             return
         if world.place != self._world.place:
@@ -369,16 +369,16 @@ class Loader(Measured, Closing, Generic[BatchT]):
         self._world = world
 
     def _settle(self) -> None:
-        """Opens the native loader anew if this turned out to be another rank than it was for.
+        """Reopens the native loader if the rank has changed since it was opened.
 
-        :raises RankError: batches were handed out before as another rank.
+        :raises RankError: batches were already handed out as another rank.
         """
         world = _world.look(self._given, self._rendezvous)
         if self._is_used and world.replaces(self._world) and world.place != self._world.place:
             raise RankError(
-                f"this loader has handed out batches as {self._world}, but now this is {world}; "
-                "make the loader, or iterate over it, only when torch.distributed is initialised, "
-                "or load its state_dict() into a new one"
+                f"this loader has handed out batches as {self._world}, but this process is now "
+                f"{world}; initialise torch.distributed before making the loader or iterating over "
+                "it, or load its state_dict() into a new loader"
             )
         self._look()
         if self._opened_for == self._world.place or self._is_closed:
@@ -419,29 +419,29 @@ class Loader(Measured, Closing, Generic[BatchT]):
 
     @property
     def drop_last(self) -> bool:
-        """Whether a last batch that is not full is left out."""
+        """Whether an incomplete last batch is left out."""
         return self._drop_last
 
     @property
     def num_workers(self) -> int:
-        """Worker processes: none. Workers are threads of this process."""
+        """Number of worker processes, which is 0: workers are threads of this process."""
         return 0
 
     @property
     def prefetch_factor(self) -> None:
-        """Batches that each worker process has prepared ahead: none, as there are none of these."""
+        """Batches prepared ahead per worker process: ``None``, as there are no worker processes."""
         return None
 
     @property
     def pin_memory(self) -> bool:
-        """Whether batches are copied into pinned memory, where torch finds CUDA."""
+        """Whether batches are copied into pinned memory if torch finds CUDA."""
         return self._pin_memory
 
     @property
     def sampler(self) -> "Sampler":
-        """Numbers of this rank's samples in the order of the next epoch, if the host prepares all.
+        """The sample numbers of this rank in the next epoch, in the order of the host alone.
 
-        Devices change the order of batches, but not what is in them.
+        Devices change the order of batches, but not their content.
         """
         return _frameworks.Sampler(self)
 
@@ -452,13 +452,13 @@ class Loader(Measured, Closing, Generic[BatchT]):
 
     @property
     def collate_fn(self) -> Callable[[Any], Any]:
-        """What a DataLoader of torch calls with what it fetched; see :meth:`as_torch`."""
+        """The function that a torch DataLoader calls on fetched samples; see :meth:`as_torch`."""
         return _frameworks.collate
 
     def as_torch(self) -> "torch.utils.data.DataLoader[BatchT]":
         """This loader as a ``torch.utils.data.DataLoader``, for frameworks that take nothing else.
 
-        It gives the same batches and shares this loader's place in its epochs.
+        It yields the same batches and shares this loader's position in the epoch.
         """
         from ._torch import TorchLoader
 
@@ -488,7 +488,7 @@ class Loader(Measured, Closing, Generic[BatchT]):
             self._position, self._loaded = Position(epoch=epoch), None
 
     def _set_epoch_of_pass(self, epoch: int) -> None:
-        """As :meth:`set_epoch`, by a framework that numbers its passes itself."""
+        """As :meth:`set_epoch`, called by a framework that numbers its passes itself."""
         epoch = whole("epoch", epoch)
         if self._loaded is not None:
             self._epoch_offset = self._position.epoch - epoch
@@ -502,9 +502,9 @@ class Loader(Measured, Closing, Generic[BatchT]):
         return position.epoch, [it for it in range(self._batches) if it not in consumed]
 
     def _skip(self, epoch: int, batches: Sequence[int]) -> None:
-        """The next iteration is of this epoch, and leaves out the first batches of those left.
+        """Makes the next iteration one of this epoch, without the first of the batches left.
 
-        :raises StateError: it is not known which these were, as the order is not fixed.
+        :raises StateError: the order is not fixed, so these batches are not determined.
         """
         self._begin_at(epoch)
         if not batches:
@@ -512,9 +512,9 @@ class Loader(Measured, Closing, Generic[BatchT]):
         self._settle()
         if not self._native.has_host_order:
             raise StateError(
-                f"the first {len(batches)} batches of epoch {epoch} are to be left out, but with "
-                f"strategy {self._strategy!r} the order of batches is not the same in every run; "
-                "restore the loader by load_state_dict(), or make it with order=\"baseline\""
+                f"cannot skip the first {len(batches)} batches of epoch {epoch}: with strategy "
+                f"{self._strategy!r} the order of batches differs between runs; resume with "
+                "load_state_dict(), or make the loader with order=\"baseline\""
             )
         self._position = self._upcoming().without(batches)
 
@@ -525,7 +525,7 @@ class Loader(Measured, Closing, Generic[BatchT]):
 
     def _is_past(self, position: Position) -> bool:
         """Whether the next iteration is of the next epoch."""
-        # Of an iteration that nobody took a batch from, nothing is over: Lightning begins twice.
+        # An iteration without a batch taken does not count: Lightning begins each epoch twice.
         return position.is_begun and (position.is_used or len(position) >= self._batches)
 
     def _upcoming(self) -> Position:

@@ -25,14 +25,14 @@ from ._state import Position
 if TYPE_CHECKING:
     from ._observe import Energy, Explanation, MetricsExporter, MetricsServer, Replay
 
-# Epochs of which a report keeps everything; of those before, all but the batches one by one.
+# Epochs that a report retains in full; earlier ones lose the records of single batches.
 _WHOLE_EPOCHS = 4
-# Damaged samples that are remembered.
+# Damaged samples that are retained.
 ERRORS_KEPT = 10_000
 
 
 class Measured:
-    """The part of a loader that says what it did."""
+    """The part of a loader that reports what it did."""
 
     _native: _native.Loader
     _world: _world.World
@@ -54,11 +54,11 @@ class Measured:
         raise NotImplementedError
 
     def report(self) -> Dict[str, Any]:
-        """What was measured: ``epochs``, as in the reports of `meetpoint run`, and ``notices``.
+        """The measurements: ``epochs``, as in the reports of `meetpoint run`, and ``notices``.
 
-        An epoch under way is not in it.
+        The epoch under way is not included.
         """
-        # Importing this package is to take no time.
+        # Imported here to keep the import of this package fast.
         import json
 
         for text in self._native.take_finished():
@@ -79,10 +79,10 @@ class Measured:
         return [f"this is {self._world}; rank=0 and world_size=1 load everything in this process"]
 
     def explain(self) -> Optional["Explanation"]:
-        """Whether loading held the last epoch up, which stage of it, and what would be gained.
+        """Whether loading delayed the last epoch, which stage did, and the possible gain.
 
-        Of an epoch that has ended, with two batches or more; ``None`` where there is none. After
-        :meth:`replay` what would be gained is measured, else it is worked out of the steps.
+        Describes the last completed epoch of at least two batches; ``None`` if there is none. The
+        gain is measured after :meth:`replay`, and otherwise estimated from the steps.
         """
         from ._observe import explanation
 
@@ -90,14 +90,14 @@ class Measured:
         return None if text is None else explanation(text)
 
     def replay(self, batches: int = 4, steps: int = 64) -> "Replay":
-        """The first batches of the next epoch, over and over, with nothing prepared meanwhile.
+        """Repeats the first batches of the next epoch, with no preparation in the meantime.
 
-        Train on it for a while: how long its steps take is the pace of training that never waits,
-        with which :meth:`explain` goes on. The epoch that it takes batches from is begun again by
-        the next iteration; its state is as it was.
+        Train on it for a while: the duration of its steps is that of training that never waits,
+        which :meth:`explain` then uses. The next iteration begins the same epoch again; the state
+        of the loader is unchanged.
 
-        :param batches: how many different ones are kept.
-        :param steps: how many are given.
+        :param batches: number of different batches.
+        :param steps: number of batches to yield.
         """
         from ._observe import Replay
 
@@ -137,12 +137,12 @@ class Measured:
     def trace(self, path: Union[str, "os.PathLike[str]"]) -> int:
         """Writes the last four epochs that ended as a trace for ui.perfetto.dev or Chrome.
 
-        Who prepared which batch when, what the consumer waited for, how many batches were ready,
-        and what went wrong. An epoch under way is not in it; of more than 200,000 batches the last
-        are, and the file says how many are not.
+        The trace shows who prepared which batch when, what the consumer waited for, how many
+        batches were ready, and what went wrong. The epoch under way is not included. Of more than
+        200,000 batches, the file has the last ones and the number of those omitted.
 
-        :returns: events written.
-        :raises SettingError: ``path`` is none.
+        :returns: the number of events written.
+        :raises SettingError: ``path`` is not a path.
         """
         events, _ = self._native.write_trace(given_path("path", path))
         return events
@@ -152,11 +152,11 @@ class Measured:
         return self._native.metrics()
 
     def serve_metrics(self, port: int = 0, host: str = "127.0.0.1") -> "MetricsServer":
-        """Answers ``GET /metrics`` until the server that it gives is closed.
+        """Answers ``GET /metrics`` until the returned server is closed.
 
-        :param port: 0 for any that is free; the server says which.
-        :param host: address to listen on; only this machine can ask where nothing is given.
-        :raises SettingError: it cannot listen there.
+        :param port: 0 for any free port; the server has its number.
+        :param host: address to listen on; by default only this machine can connect.
+        :raises SettingError: it cannot listen on this address.
         """
         from ._observe import MetricsServer
 
@@ -171,16 +171,16 @@ class Measured:
     ) -> "MetricsExporter":
         """Sends metrics to an OpenTelemetry collector (OTLP over gRPC), from now until closed.
 
-        The instruments are those of :meth:`metrics`, counted from now on. What is not given, the
-        ``OTEL_*`` variables of the environment say. A collector that is not there, or is silent,
-        costs a :class:`MetricsWarning` and holds nothing up.
+        The instruments are those of :meth:`metrics`, counted from now on. Arguments that are not
+        given default to the ``OTEL_*`` environment variables. An unreachable or silent collector
+        causes a :class:`MetricsWarning` and delays nothing.
 
-        :param endpoint: URL such as ``"http://127.0.0.1:4317"``, which is that where nobody says.
-        :param interval: seconds between two exports; 10 where nobody says.
+        :param endpoint: URL of the collector; by default ``"http://127.0.0.1:4317"``.
+        :param interval: seconds between two exports; by default 10.
         :param attributes: further attributes of the resource, which has ``service.name``,
             ``meetpoint.rank`` and ``meetpoint.world_size``.
-        :raises SettingError: an endpoint that cannot be used, a protocol that is not gRPC, or an
-            exporter is at it already.
+        :raises SettingError: the endpoint is unusable, the protocol is not gRPC, or an exporter is
+            already active.
         """
         from ._observe import MetricsExporter
 

@@ -167,7 +167,7 @@ class Loader:
     def size_of(self, rank: int, ranks: int) -> Tuple[int, int]:
         """Batches and samples of an epoch of another rank."""
     def samples_of(self, epoch: int, batches: Sequence[int]) -> List[List[int]]:
-        """Numbers of the samples of these batches, in order."""
+        """The sample numbers of these batches, in order."""
     @property
     def label_names(self) -> List[str]: ...
     @property
@@ -295,7 +295,7 @@ def describe_recipe(toml: str) -> Described:
 
 _Progress = Optional[Callable[[int, Optional[int], int, Optional[int]], object]]
 _Options = Dict[str, Any]
-"""By the names of the command line; every option of the command must be there."""
+"""By their names on the command line; every option of the command must be present."""
 
 # Commands return their result as the JSON document of ``--json``.
 
@@ -341,7 +341,7 @@ class Rows:
     def __next__(self) -> str: ...
 
 def parse_bytes(text: str) -> Optional[int]:
-    """A size such as ``"256MiB"`` in bytes; ``None`` where it is none."""
+    """A size such as ``"256MiB"`` in bytes; ``None`` if the text is not a size."""
 
 def declaration() -> str:
     """The options of every command of the command line, as JSON."""

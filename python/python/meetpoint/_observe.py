@@ -125,7 +125,7 @@ class Energy:
     """
 
     def __init__(self, loader: Callable[[], _native.Loader], power: Optional[str]) -> None:
-        # A loader opens another native one where it learns its rank when iteration begins.
+        # A loader reopens its native loader when it learns its rank as iteration begins.
         self._loader = loader
         self._power = power
         self._native: Optional[_native.Energy] = None
@@ -271,7 +271,7 @@ class MetricsExporter(Closing):
         self._is_closed = False
 
     def _move(self, loader: _native.Loader, rank: int, ranks: int) -> None:
-        """Goes on with the native loader that took the place of the one before."""
+        """Continues with the native loader that replaced the previous one."""
         if not self._is_closed:
             self._settings["rank"], self._settings["ranks"] = rank, ranks
             self._native = loader.export_metrics(self._settings)

@@ -1,4 +1,4 @@
-"""Options of the commands by name: what each takes, wherever it occurs."""
+"""Checks for the options of the commands, by name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .errors import SettingError
 __all__ = ["Size", "options"]
 
 Size = Union[int, str]
-"""A number of bytes, or a text such as ``"256MiB"``."""
+"""A number of bytes, or a string such as ``"256MiB"``."""
 
 
 def _size(name: str, value: Any) -> int:
@@ -69,13 +69,13 @@ def _range(name: str, value: Any) -> Optional[str]:
 
 
 def share(name: str, value: Any) -> str:
-    """A share as it is typed: 0.8, 8 or "80%"."""
+    """A share as typed on the command line: 0.8, 8 or "80%"."""
     if isinstance(value, str):
         return text(name, value)
     try:
         return format(Decimal(repr(float(value))), "f")
     except (TypeError, ValueError):
-        raise SettingError(f'{name} is {value!r}; it takes a number or a text "80%"') from None
+        raise SettingError(f'{name} is {value!r}; it takes a number or text like "80%"') from None
 
 
 def _share_or_none(name: str, value: Any) -> Optional[str]:
@@ -127,7 +127,7 @@ _CHECKS: Dict[str, Callable[[str, Any], Any]] = {
 
 
 def options(given: Dict[str, Any], **others: Callable[[str, Any], Any]) -> Dict[str, Any]:
-    """The options among the arguments of a command, checked; ``others`` are checks of its own."""
+    """The checked options among the arguments of a command; ``others`` are checks of its own."""
     checks: Dict[str, Callable[[str, Any], Any]] = {**_CHECKS, **others}
     return {name: checks[name](name, it) for name, it in given.items() if name in checks}
 

@@ -10,13 +10,13 @@ from .errors import SettingError
 __all__ = ["Progress", "shown"]
 
 Progress = Callable[[int, Optional[int], int, Optional[int]], object]
-"""Called with samples done, samples, bytes done, bytes; a total is ``None`` where it is not known,
-and what a command does not count stays 0."""
+"""Called with samples done, samples, bytes done, bytes. An unknown total is ``None``, and
+a count that a command does not keep stays 0."""
 
 
 @contextlib.contextmanager
 def shown(progress: Union[bool, Progress, None], title: str) -> Generator[Optional[Progress], None, None]:
-    """The function to call, and a bar for the time of the block where ``progress`` is ``True``."""
+    """The function to call; if ``progress`` is ``True``, it shows a bar until the block ends."""
     if progress is None or progress is False:
         yield None
         return

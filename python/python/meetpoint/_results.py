@@ -1,4 +1,4 @@
-"""What the commands return: the documents of ``--json``, with types."""
+"""The results of the commands: the documents of ``--json``, with types."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class LeftOut:
     """Something of a source or a dataset that was left out."""
 
     path: str
-    """Path in the source, key, or whatever else names it."""
+    """Path in the source, key, or another name."""
     reason: str
 
 
@@ -53,13 +53,13 @@ class Packed:
     """Folder of the dataset."""
     samples: int
     kind: str
-    """What the content is: ``image``, ``audio``, ``text``, ``bytes`` or ``none``."""
+    """Kind of content: ``image``, ``audio``, ``text``, ``bytes`` or ``none``."""
     columns: List[str]
     """Names of the further columns."""
     image_bytes: int
-    """Bytes of all content as it is stored."""
+    """Bytes of all content as stored."""
     ratio: float
-    """Bytes stored for each byte of the source's samples."""
+    """Bytes stored per byte of the source's samples."""
     stored: Dict[str, Any]
     """Form of the JPEGs, how many were converted or rewritten, entry points."""
     file_bytes: int
@@ -68,12 +68,12 @@ class Packed:
     parts_resumed: int
     """Parts that an interrupted run had left."""
     labels: List[str]
-    """Class names; empty where there are no labels."""
+    """Class names; empty if there are no labels."""
     unreadable: List[LeftOut]
-    """Samples that do not read and were skipped."""
+    """Unreadable samples that were skipped."""
     not_samples: List[LeftOut]
     ignored: int
-    """Hidden and side files."""
+    """Number of hidden files and side files."""
     cleaned: List[str]
     """Remains of killed processes that were removed."""
     notes: List[str]
@@ -102,9 +102,9 @@ class Unpacked:
     files: int
     bytes: int
     converted: int
-    """Samples that came back from a coefficient form."""
+    """Samples that were converted back from a coefficient form."""
     rewritten: int
-    """Samples whose bytes differ from those of the file that was packed; pixels are the same."""
+    """Samples whose bytes differ from the file that was packed; the pixels are the same."""
     notes: List[str]
     without: List[str]
     damaged: List[LeftOut]
@@ -134,7 +134,7 @@ class Converted:
 
 @dataclass(frozen=True)
 class Problem:
-    """A damage that :func:`meetpoint.verify` found."""
+    """Damage that :func:`meetpoint.verify` found."""
 
     file: str
     """Name in the folder of the dataset."""
@@ -147,7 +147,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class DeepChecks:
-    """Samples that ``verify(deep=True)`` looked at."""
+    """Counts of ``verify(deep=True)``."""
 
     decoded: int
     converted: int
@@ -164,7 +164,7 @@ class Verified:
     bytes: int
     problems: List[Problem]
     deep: Optional[DeepChecks] = None
-    """``None`` unless asked for, and for a damaged dataset."""
+    """``None`` unless requested, and for a damaged dataset."""
 
     @property
     def is_sound(self) -> bool:
@@ -321,7 +321,7 @@ class Difference:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is none: the same samples in the same order."""
+        """Whether the datasets are equal: the same samples in the same order."""
         counts = self.only_left.samples + self.only_right.samples + self.changed
         return not (counts or self.columns is not None or self.label_names or self.order)
 
@@ -339,7 +339,7 @@ class Lost:
 
 @dataclass(frozen=True)
 class Corrected:
-    """A byte that was put right."""
+    """A byte that was corrected."""
 
     part: str
     offset: int
@@ -351,7 +351,7 @@ class Repaired:
     """The result of :func:`meetpoint.dataset.repair`."""
 
     repaired: Optional[Copied]
-    """``None`` where nothing was wrong."""
+    """``None`` if nothing was damaged."""
     samples: int
     samples_lost: int
     lost: List[Lost]
@@ -363,7 +363,7 @@ class Repaired:
 
 
 def of_json(kind: Type[T], text: str) -> T:
-    """An object of a class above from its document."""
+    """An object of one of these classes from its document."""
     made: T = _of(kind, json.loads(text))
     return made
 

@@ -49,7 +49,7 @@ class Position:
         return copy
 
     def without(self, batches: Sequence[int]) -> "Position":
-        """The same, of an iteration that has not begun, after these batches too."""
+        """A copy with these batches consumed too, of an iteration that has not begun."""
         copy = self.begun()
         for batch in batches:
             copy.add(batch, None)

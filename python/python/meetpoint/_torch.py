@@ -1,5 +1,5 @@
 # pyright: basic, reportMissingImports=false
-"""A loader as a DataLoader of torch, for frameworks that take nothing else."""
+"""A loader as a torch DataLoader, for frameworks that accept nothing else."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class _Sampler(  # type: ignore[misc,unused-ignore]
     _frameworks.Sampler,
     DistributedSampler,  # type: ignore[type-arg,unused-ignore]
 ):
-    """The loader's sampler, of a class by which frameworks know that ranks are dealt with."""
+    """The loader's sampler, of the class by which frameworks recognise distributed samplers."""
 
     def __init__(self, loader: "Loader[Any]") -> None:
         _frameworks.Sampler.__init__(self, loader)
@@ -29,14 +29,14 @@ class _Sampler(  # type: ignore[misc,unused-ignore]
 
 
 class TorchLoader(DataLoader):  # type: ignore[misc,type-arg,unused-ignore]
-    """A DataLoader that gives the batches of a loader."""
+    """A DataLoader that yields the batches of a loader."""
 
     def __init__(self, loader: "Loader[Any]") -> None:
         self._loader = loader
         super().__init__(
             loader.dataset, batch_sampler=loader.batch_sampler, collate_fn=loader.collate_fn
         )
-        # Without a sampler torch makes one of its own, and does not let it be replaced later.
+        # torch makes a sampler of its own and does not allow it to be replaced later.
         self.__dict__["sampler"] = _Sampler(loader)
 
     def set_epoch(self, epoch: int) -> None:

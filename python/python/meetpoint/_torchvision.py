@@ -1,6 +1,6 @@
-"""Objects of torchvision into transforms of ours, by the names of classes and attributes.
+"""Translates torchvision objects into Meetpoint transforms, by the names of classes and attributes.
 
-A translation gives what torchvision gives for PIL images, bit for bit; what has none is refused.
+A translation gives the result of torchvision for PIL images, bit for bit; all others are refused.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ def is_of_torchvision(it: object) -> bool:
 
 
 class _Translation:
-    """What was translated so far, and where in torchvision's pipeline it stands."""
+    """The transforms translated so far, and the state of torchvision's pipeline after them."""
 
     def __init__(self) -> None:
         self.made: List["Transform"] = []
         self.refused: List[str] = []
         self.is_tensor = False
-        """Whether the picture is a tensor here; it begins as a PIL image."""
+        """Whether the picture is a tensor by now; it begins as a PIL image."""
 
     def add(self, it: Any) -> None:
         name = type(it).__name__
@@ -63,7 +63,7 @@ class _Translation:
         if why is not None:
             self.refused.append(f"{name} ({why})")
         elif name in ("Resize", "RandomResizedCrop"):
-            # Whatever their antialias says: PIL images are always antialiased.
+            # antialias is ignored: PIL images are always antialiased.
             interpolation = getattr(it, "interpolation", "bilinear")
             if name == "Resize":
                 self.made.append(ours.Resize(it.size, interpolation))
@@ -81,16 +81,16 @@ class _Translation:
             self.made.append(ours.ToDtype(it.dtype, scale=_scale(it, name)))
         elif name == "Normalize":
             self.made.append(ours.Normalize(_floats(it.mean), _floats(it.std)))
-        # RGB and Identity are left: pictures are RGB from the beginning.
+        # RGB and Identity need no operation: decoded pictures are RGB.
 
     def _refusal(self, it: Any, name: str) -> Optional[str]:
-        """Why a transform has no exact translation where it stands."""
+        """Why a transform has no exact translation at its position."""
         if name == "Identity":
             return None
         if not is_of_torchvision(it) or name not in _KNOWN:
             return "not known"
         if name in _ON_PICTURES and self.is_tensor:
-            return "after a conversion to a tensor, which torchvision resizes otherwise; move it up"
+            return "after a conversion to a tensor, where torchvision resamples otherwise; move it up"
         if name in ("CenterCrop", "RandomHorizontalFlip") and self.is_tensor:
             return "after a conversion to a tensor; move it up, the result is the same"
         if name in (*_TO_DTYPE, "Normalize") and not self.is_tensor:

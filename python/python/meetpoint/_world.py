@@ -1,4 +1,4 @@
-"""Which rank this process is, out of how many, and who says so."""
+"""The rank of this process, the number of ranks, and the source of both."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ GROUP = "torch.distributed"
 ENVIRONMENT = "RANK and WORLD_SIZE in the environment"
 ALONE = "neither torch.distributed nor the environment"
 
-# A later source never replaces what an earlier one said: a process group may be destroyed.
+# A later source never replaces an earlier one: a process group may be destroyed.
 _PRECEDENCE = (ARGUMENTS, GROUP, ENVIRONMENT, ALONE)
 
 
@@ -33,11 +33,11 @@ class World(NamedTuple):
         return self.rank, self.size
 
     def is_better_known_than(self, other: "World") -> bool:
-        """Whether it comes from a source with precedence over another's."""
+        """Whether its source has precedence over that of the other."""
         return _PRECEDENCE.index(self.source) < _PRECEDENCE.index(other.source)
 
     def replaces(self, other: "World") -> bool:
-        """Whether it differs from what was known before, and that was known no better."""
+        """Whether it differs from the other, whose source has no precedence over its own."""
         return self != other and not other.is_better_known_than(self)
 
     def __str__(self) -> str:
@@ -45,7 +45,7 @@ class World(NamedTuple):
 
 
 def given(rank: Optional[int], world_size: Optional[int]) -> Optional[World]:
-    """The rank that the arguments name, if they do.
+    """The rank from the arguments, if they are given.
 
     :raises SettingError: one argument without the other.
     """
@@ -57,10 +57,10 @@ def given(rank: Optional[int], world_size: Optional[int]) -> Optional[World]:
 
 
 def look(arguments: Optional[World], rendezvous: Optional[str]) -> World:
-    """Which rank this is now: by the arguments, torch.distributed or the environment.
+    """The present rank, from the arguments, torch.distributed or the environment.
 
-    :raises SettingError: the arguments contradict torch.distributed, or the environment names no
-        rank.
+    :raises SettingError: the arguments contradict torch.distributed, or the environment names an
+        invalid rank.
     """
     group = _of_group()
     if arguments is not None:
@@ -76,7 +76,7 @@ def _check(arguments: World, group: Optional[World], rendezvous: Optional[str]) 
         return
     if arguments.place != group.place:
         raise SettingError(
-            f"rank {arguments.rank} of {arguments.size} was given, but torch.distributed says "
+            f"rank {arguments.rank} of {arguments.size} was given, but torch.distributed has "
             f"rank {group.rank} of {group.size}; leave rank and world_size out, give rank=0 and "
             "world_size=1 to load everything in this process, or give the ranks of this loader a "
             "rendezvous of their own"
@@ -100,14 +100,14 @@ def _of_environment() -> Optional[World]:
         return None
     if not (rank.isdecimal() and size.isdecimal() and int(rank) < int(size)):
         raise SettingError(
-            f"RANK is {rank!r} and WORLD_SIZE is {size!r} in the environment, which name no rank; "
-            "correct or unset them, or give the arguments rank and world_size"
+            f"RANK is {rank!r} and WORLD_SIZE is {size!r} in the environment, which is not a valid "
+            "rank; correct or unset them, or give the arguments rank and world_size"
         )
     return World(int(rank), int(size), ENVIRONMENT)
 
 
 def process_group() -> Optional[Any]:
-    """torch.distributed, if it is initialised. It is never imported for this."""
+    """torch.distributed, if it is imported and initialised. This never imports torch."""
     torch: Any = sys.modules.get("torch")
     distributed = getattr(torch, "distributed", None)
     if distributed is None or not distributed.is_available() or not distributed.is_initialized():

@@ -1,8 +1,8 @@
 """Operations on datasets: the commands of ``meetpoint dataset``.
 
-What is written is a dataset of its own: rows are copied as they are stored, with every column, and
-checked on the way. It appears whole or not at all, and memory is bounded whatever the size.
-``meetpoint dataset shuffle --help`` says more about each option.
+The result is an independent dataset: rows are copied as stored, with every column, and checked
+while they are copied. It appears whole or not at all, and memory is bounded for any size.
+``meetpoint dataset shuffle --help`` describes the options in detail.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ def shuffle(
     threads: int = 0,
     progress: _Progress = None,
 ) -> Copied:
-    """Writes a dataset in another, random order: that of epoch 0 with the same seed.
+    """Writes a dataset in random order: that of epoch 0 with the same seed.
 
     :param force: replaces a dataset at the destination.
     :param resume: resumes what the same call left when it was killed or interrupted.
     :param part_size: bytes after which the next part begins.
-    :param memory: bytes of rows that are in memory at once.
+    :param memory: most bytes of rows in memory at once.
     """
     given = options(locals())
     to, order = path("destination", destination), whole("seed", seed, U64)
@@ -88,14 +88,14 @@ def split(
     threads: int = 0,
     progress: _Progress = None,
 ) -> List[Copied]:
-    """Splits a dataset into several that share nothing and together are all of it.
+    """Splits a dataset into several disjoint ones that together have all of its samples.
 
     ::
 
         meetpoint.dataset.split("photos.set", {"train.set": 0.8, "val.set": 0.2}, stratify=True)
         meetpoint.dataset.split("photos.set", by="fold", to="folds")
 
-    :param parts: the datasets to make, each with its share of all shares.
+    :param parts: the datasets to write, each with its share relative to the sum of all shares.
     :param stratify: splits every label by these shares.
     :param by: splits by the values of this column, or by ``"label"``, into the folder ``to``.
     """
@@ -138,7 +138,7 @@ def merge(
     """Merges datasets into one. Columns must be the same; labels are united by name.
 
     :param order: one dataset after another, or each spread evenly over the result.
-    :param prefix: what to put before the keys of each dataset, one for each.
+    :param prefix: prefixes for the keys, one for each dataset.
     """
     given = options(locals())
     to = path("destination", destination)
@@ -165,8 +165,8 @@ def sample(
 ) -> Copied:
     """Writes some samples of a dataset, drawn at random without replacement.
 
-    :param n: how many; or give ``fraction``, as ``0.1`` or ``"10%"``.
-    :param per_class: draws from each label apart.
+    :param n: number of samples; or give ``fraction``, as ``0.1`` or ``"10%"``.
+    :param per_class: draws from each label separately.
     """
     given: Dict[str, Any] = {**options(locals()), "seed": whole("seed", seed, U64)}
     to = path("destination", destination)
@@ -193,7 +193,7 @@ def select(
     """Writes the samples of a dataset that match: by label, by key, by number.
 
     :param label: a label, or several, any of which matches.
-    :param key: a pattern of keys, or several, any of which matches: ``*`` is any text without
+    :param key: a pattern of keys, or several, any of which matches: ``*`` matches any text without
         ``/``, ``**`` any folders.
     :param range: numbers of samples: ``range(100, 200)`` or ``"100..200"``.
     :param invert: takes the samples that do not match.
@@ -237,7 +237,7 @@ def cat(
 
 
 def stats(dataset: _Path, *, threads: int = 0, progress: _Progress = None) -> Statistics:
-    """Counts what the samples of a dataset are like: sizes, pixels, coding, labels, duplicates."""
+    """Statistics of a dataset: sizes, pixels, coding, labels and duplicates of its samples."""
     of = path("dataset", dataset)
     with shown(progress, _name(of)) as report:
         return of_json(Statistics, _native.stats(of, whole("threads", threads), report))
@@ -254,7 +254,7 @@ def diff(
 ) -> Difference:
     """Compares two datasets sample by sample, by their keys.
 
-    :param list: most samples of each kind that are named; all are counted.
+    :param list: most samples of each kind to name; all are counted.
     :param trust_checksums: does not read contents whose lengths and checksums are the same.
     """
     of, most = path("left", left), whole("list", list)
@@ -280,9 +280,9 @@ def repair(
 ) -> Repaired:
     """Saves the undamaged samples of a damaged dataset.
 
-    :param in_place: replaces the damaged dataset, in place of a ``destination``.
-    :param correct: also corrects single bytes where a checksum identifies them; in some cases of a
-        thousand it takes damage of several bytes for that of one.
+    :param in_place: replaces the damaged dataset instead of writing to a ``destination``.
+    :param correct: also corrects single bytes that a checksum identifies; in some cases of a
+        thousand it mistakes damage of several bytes for damage of one.
     """
     given = options(locals())
     of = path("dataset", dataset)

@@ -10,7 +10,7 @@ message.
     ├── DatasetError          a dataset that does not open or is damaged      (file)
     │   ├── SampleError       one of its samples                              (file, row, key)
     │   └── DamageLimitError  more damaged samples than max_errors            (file, key)
-    ├── PackError             a dataset or a folder of files that cannot be made
+    ├── PackError             a dataset or a folder of files that cannot be written
     ├── RecipeError           also a ValueError: a recipe that cannot be followed
     ├── SettingError          also a ValueError: an argument out of its range
     ├── StateError            also a ValueError: a state of another dataset, recipe or seed
@@ -54,7 +54,7 @@ __all__ = [
 
 
 def __dir__() -> "list[str]":
-    """The names for users; what is imported for use within is not completed."""
+    """The public names; imports for internal use are not completed."""
     return sorted(__all__)
 
 
@@ -96,7 +96,7 @@ class DamageLimitError(DatasetError):
 
 
 class PackError(MeetpointError):
-    """A dataset or a folder of files that cannot be made. Nothing was written."""
+    """A dataset or a folder of files that cannot be written. The destination is unchanged."""
 
 
 class RecipeError(MeetpointError, ValueError):
@@ -112,7 +112,7 @@ class StateError(MeetpointError, ValueError):
 
 
 class BudgetError(MeetpointError, MemoryError):
-    """The memory budget is too small: for the batches that are kept, or to decode a picture."""
+    """The memory budget is too small for the batches in use or for decoding, or exceeds a limit."""
 
 
 class DeviceError(MeetpointError):
@@ -138,7 +138,7 @@ class ClosedError(MeetpointError, RuntimeError):
 class InternalError(MeetpointError, RuntimeError):
     """A defect of Meetpoint: native code panicked. The message names the place; please report it.
 
-    What was called has ended; close the object that it was called on, and do not use it further.
+    The call has ended; close the object that it was made on, and do not use it further.
     """
 
 

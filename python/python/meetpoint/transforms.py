@@ -33,7 +33,7 @@ __all__ = [
 
 
 def __dir__() -> "list[str]":
-    """The names for users; what is imported for use within is not completed."""
+    """The public names; imports for internal use are not completed."""
     return sorted(__all__)
 
 Size = Union[int, Sequence[int]]
@@ -164,9 +164,9 @@ class ToDtype(Transform):
     """As ``v2.ToDtype``.
 
     :param dtype: ``"uint8"``, ``"float16"``, ``"float32"``, or a dtype of torch or NumPy.
-    :param scale: whether uint8 values are scaled to 0..1 on the way to a float type: multiplied by
-        1/255, as by v2, or with ``"divide"`` divided by 255, as by the first version of
-        ``ConvertImageDtype`` and by ``ToTensor``. The results differ in the last bit.
+    :param scale: whether uint8 values are scaled to 0..1 when converted to a float type: multiplied
+        by 1/255, as in v2, or with ``"divide"`` divided by 255, as in ``ToTensor`` and the first
+        version of ``ConvertImageDtype``. The results differ in the last bit.
     """
 
     _name = "to_dtype"
