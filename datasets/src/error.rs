@@ -49,7 +49,7 @@ pub enum Error {
         found: Vec<(&'static str, &'static str, String)>,
     },
     /// A kind of source that is not known.
-    #[error("there is no kind of source {name:?}; these are known:{}", words::kinds(kinds))]
+    #[error("unknown kind of source {name:?}; choose one of:{}", words::kinds(kinds))]
     NoSuchKind {
         /// What was asked for.
         name: String,
@@ -141,7 +141,7 @@ pub enum Error {
         /// 00000002; the file is damaged, fetch it again".
         problem: String,
     },
-    /// A source that needs more memory than it may take.
+    /// A source that needs more memory than its limit.
     #[error("{whence}: {over}")]
     OverBudget {
         /// Where.
@@ -329,7 +329,7 @@ pub enum Error {
     /// An image that a dataset cannot hold.
     #[error(transparent)]
     Row(meetpoint_format::dataset::DatasetError),
-    /// A limit of shards, of a sink without shards.
+    /// A limit of shards for a sink that writes none.
     #[error("{}", Words::CommandLine.shards_without_use(*sink))]
     ShardsWithoutUse {
         /// The sink.

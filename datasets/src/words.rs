@@ -120,7 +120,7 @@ impl Words {
         let lines: String =
             found.iter().map(|(name, what, by)| format!("\n  {name}: {what} ({by})")).collect();
         format!(
-            "{} is several sources at once:{lines}\nname one of them with {}, or move the others \
+            "{} matches several kinds of source:{lines}\nchoose one with {}, or move the others \
              away",
             path.display(),
             Setting::Kind.spelled(self)

@@ -91,9 +91,9 @@ pub enum Error {
         /// Batches that must fit.
         least: u64,
     },
-    /// The ring may hold more than this process may use.
+    /// The memory budget exceeds what this process may use.
     #[error(
-        "memory budget of {} is more than {}; set memory_budget to a part of that",
+        "memory budget of {} exceeds {}; set memory_budget to less than that",
         show_bytes(*budget_bytes), memory_of(limit)
     )]
     BudgetTooLarge {
@@ -214,7 +214,7 @@ pub enum Error {
         /// `: ` and the end of what it wrote to standard error; empty when that was nothing.
         said: String,
     },
-    /// A device that was there and is not any more, before it had a job: the host goes on without.
+    /// A device that was lost before it had a job; the host continues without it.
     #[error("{device} was lost before it served: {why}")]
     DeviceLost {
         /// Its program, or its socket.
@@ -416,7 +416,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether a device was lost, as it can be at any time, rather than asked for wrongly.
+    /// Whether a device was lost, which can happen at any time, unlike a wrong setting.
     pub(crate) fn is_loss(&self) -> bool {
         matches!(self, Self::DeviceLost { .. })
     }

@@ -10,7 +10,7 @@ pub enum Error {
     /// More scans or segments than any encoder writes: decoding could take very long.
     #[error("JPEG has more than {limit} {what}; re-encode the picture")]
     TooMany {
-        /// What there is too much of.
+        /// Scans or segments.
         what: &'static str,
         /// Most that are read.
         limit: usize,

@@ -132,11 +132,11 @@ pub enum Error {
         /// How long was waited.
         seconds: u64,
     },
-    /// Decoding a sample needs more memory than there may be for it.
+    /// Decoding a sample needs more memory than the budget allows.
     #[error(
-        "{part}, row {row}, key {key}: decoding it takes up to {}, and the memory budget allows \
-         {}; raise memory_budget to {} or more, or pack the set again: that makes progressive \
-         JPEGs baseline, which take little",
+        "{part}, row {row}, key {key}: decoding it takes up to {}, but the memory budget allows \
+         {}; raise memory_budget to {} or more, or pack the set again, which makes progressive \
+         JPEGs baseline",
         show_bytes_at_least(*needed), show_bytes(*limit), show_bytes_at_least(*needed)
     )]
     DecodeMemory {
@@ -148,7 +148,7 @@ pub enum Error {
         key: String,
         /// Most bytes that decoding takes.
         needed: u64,
-        /// Bytes that there may be.
+        /// Bytes that the budget allows.
         limit: u64,
     },
     /// The caller asked to stop. No sample is at fault.
@@ -215,11 +215,11 @@ pub enum Error {
     NoFixedShape,
 }
 
-/// What can be done about a manifest that does not read; other causes say it themselves.
+/// The remedy for an unreadable manifest; other causes name their own.
 fn remedy(source: &DatasetError) -> &'static str {
     match source {
         DatasetError::Manifest { .. } => {
-            "; `meetpoint dataset repair` makes a dataset of what its parts hold"
+            "; `meetpoint dataset repair` rebuilds the dataset from its parts"
         }
         _ => "",
     }

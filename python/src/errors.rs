@@ -146,7 +146,7 @@ pub(crate) fn of_recipe(py: Python<'_>, error: &RecipeError) -> PyErr {
     plain(py, "RecipeError", error.to_string())
 }
 
-/// A dataset or a folder of files that cannot be made, or a dataset that cannot be looked at.
+/// A dataset or a folder of files that cannot be written, or a dataset that cannot be read.
 pub(crate) fn of_datasets(py: Python<'_>, error: &DatasetsError) -> PyErr {
     let message = || error.in_words(Words::Python);
     match error {

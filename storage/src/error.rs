@@ -3,7 +3,7 @@
 use rustix::io::Errno;
 use std::path::{Path, PathBuf};
 
-/// What to do about a file that does not open.
+/// The remedy for a file that does not open.
 fn remedy_of_open(source: &std::io::Error) -> &'static str {
     match Errno::from_io_error(source) {
         Some(Errno::MFILE) => "raise the limit of open files (ulimit -n)",

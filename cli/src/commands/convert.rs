@@ -24,7 +24,7 @@ pub(crate) struct Arguments {
     source: PathBuf,
     /// Folder to make; it may be there when it is empty.
     destination: PathBuf,
-    /// Follow symbolic links that lead out of the source; without it they do not read.
+    /// Follow symbolic links that lead out of the source; by default they are unreadable samples.
     #[arg(long, help_heading = "Options about the source")]
     follow_links: bool,
     #[command(flatten)]

@@ -1,10 +1,10 @@
-//! The options of every command as data, so that other surfaces can be compared with them.
+//! The options of every command as data, so that tests can compare other interfaces with them.
 
 use clap::{Arg, ArgAction, CommandFactory};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Words of a command to its arguments, the global ones left out.
+/// The arguments of each command, by its words; global arguments are left out.
 pub(crate) type Declaration = BTreeMap<String, Vec<Argument>>;
 
 /// An argument of a command.
@@ -14,13 +14,13 @@ pub(crate) struct Argument {
     name: String,
     is_positional: bool,
     is_required: bool,
-    /// Whether it is given without a value.
+    /// Whether it takes no value.
     is_flag: bool,
     /// Whether it takes several values.
     is_list: bool,
-    /// As it would be typed.
+    /// The default, as typed on the command line.
     default: Option<String>,
-    /// The only values that it takes; empty where it takes any.
+    /// The values that it accepts; empty if it accepts any.
     values: Vec<String>,
 }
 

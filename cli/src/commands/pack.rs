@@ -59,7 +59,7 @@ pub(crate) struct Arguments {
     /// not).
     #[arg(long)]
     optimize_huffman: bool,
-    /// Follow symbolic links that lead out of the source; without it they do not read.
+    /// Follow symbolic links that lead out of the source; by default they are unreadable samples.
     #[arg(long, help_heading = "Options about the source")]
     follow_links: bool,
     #[command(flatten)]

@@ -39,7 +39,7 @@ pub(super) struct SourceArguments {
     /// Longest sample: longer ones do not read. What goes into a dataset has at most 256 MiB.
     #[arg(long, default_value = "256MiB", value_name = "SIZE", value_parser = units::parse_bytes)]
     sample_bytes_max: u64,
-    /// Memory for what is decompressed and for lists of values; what needs more is refused.
+    /// Memory for decompressed data and lists of values; a source that needs more is refused.
     #[arg(long, default_value = "1GiB", value_name = "SIZE", value_parser = units::parse_bytes)]
     source_memory: u64,
     /// Of a URL: folder for the objects that are held while they are read, which is removed at the
@@ -70,7 +70,7 @@ impl SourceArguments {
             split: self.split.clone(),
             table: self.table.clone(),
             root: self.root.clone(),
-            // An option of its own, since what is indexed cannot lie behind such links.
+            // `pack` and `convert` set it; `index` always refuses such links.
             follow_links: false,
             sample_bytes_max: Some(self.sample_bytes_max),
             memory_bytes_max: Some(self.source_memory),

@@ -64,7 +64,7 @@ pub(super) struct SinkArguments {
 }
 
 impl SinkArguments {
-    /// In the words of the library.
+    /// As options of the library.
     pub(super) fn options(&self, stop: &Stop) -> UnpackOptions {
         UnpackOptions {
             sink: self.to,

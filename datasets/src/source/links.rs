@@ -60,7 +60,7 @@ impl Links {
 /// Why a link is not followed, and what to do.
 pub(crate) fn words(target: &Path) -> String {
     format!(
-        "a link to {}, outside of the source; put what it leads to in its place, or allow such \
+        "a link to {}, outside of the source; replace the link with its target, or allow such \
          links with --follow-links",
         target.display()
     )

@@ -56,8 +56,8 @@ pub enum MeterError {
         /// Microjoules after.
         now: u64,
     },
-    /// A meter that showed no energy at all, which no machine runs on.
-    #[error("it showed 0 in all of {readings} readings, so it measures nothing here")]
+    /// A meter that did not advance, although every machine uses energy.
+    #[error("it did not advance in {readings} readings, so it measures nothing on this machine")]
     NeverAdvanced {
         /// How often it was read.
         readings: u64,

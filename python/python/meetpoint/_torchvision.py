@@ -90,7 +90,7 @@ class _Translation:
         if not is_of_torchvision(it) or name not in _KNOWN:
             return "not known"
         if name in _ON_PICTURES and self.is_tensor:
-            return "after a conversion to a tensor, where torchvision resamples otherwise; move it up"
+            return "after a conversion to a tensor, which torchvision resizes otherwise; move it up"
         if name in ("CenterCrop", "RandomHorizontalFlip") and self.is_tensor:
             return "after a conversion to a tensor; move it up, the result is the same"
         if name in (*_TO_DTYPE, "Normalize") and not self.is_tensor:

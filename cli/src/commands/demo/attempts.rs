@@ -1,10 +1,10 @@
-//! Runs again, longer, until the emulated device held its speed.
+//! Repeats the demo with longer runs until the emulated device holds its speed.
 
 use crate::report::Report;
 use crate::surface::{Output, units};
 use std::time::Duration;
 
-/// The host alone should take at least this long, so that starts and ends weigh little.
+/// Least time for the host alone, so that start and end of a run matter little.
 const HOST_TIME_WANTED: Duration = Duration::from_secs(2);
 /// Most epochs of the first attempt.
 const EPOCHS_AT_FIRST_MAX: u32 = 4;

@@ -1,8 +1,8 @@
-//! What the demo has shown, in one sentence, and what to try next.
+//! The conclusion of the demo in one sentence, and what to try next.
 
 use crate::report::{Report, Run};
 
-/// The closing lines of a demo. `own_pictures`: it ran on the user's pictures.
+/// The closing lines of a demo; `own_pictures` if it ran on the user's pictures.
 pub(super) fn text(report: &Report, own_pictures: bool) -> String {
     let next = match own_pictures {
         false => "Next, on your own pictures: meetpoint demo --images FOLDER",

@@ -248,8 +248,8 @@ fn make_job(
     ));
     if cores.len() < 2 {
         output::notice(
-            "there is only one core: the host and the emulated device share it, so their times \
-             are less exact",
+            "only one core is available: the host and the emulated device share it, so their \
+             times are less accurate",
         );
     }
     write(folder, "recipe.toml", RECIPE)?;
@@ -263,7 +263,7 @@ fn batch_size(samples: u64) -> u32 {
     u32::try_from(samples / BATCHES_WANTED).unwrap_or(BATCH_SIZE).clamp(1, BATCH_SIZE)
 }
 
-/// The device gets the last core for itself, as a drive has a processor of its own.
+/// Reserves the last core for the device, as a drive has a processor of its own.
 fn job_text(
     batch_size: u32,
     seed: u64,

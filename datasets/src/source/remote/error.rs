@@ -89,7 +89,7 @@ pub enum RemoteError {
     },
     /// A cache folder in which others could read or replace objects.
     #[error(
-        "{} is not used to hold objects: {problem}; name another folder with --cache",
+        "cannot cache objects in {}: {problem}; choose another folder with --cache",
         path.display()
     )]
     NotPrivate {
@@ -100,8 +100,8 @@ pub enum RemoteError {
     },
     /// The user has no cache folder.
     #[error(
-        "there is no folder to hold objects in, since neither XDG_CACHE_HOME nor HOME names one; \
-         name one with --cache"
+        "no folder to cache objects in: neither XDG_CACHE_HOME nor HOME is set; choose a folder \
+         with --cache"
     )]
     NoCache,
     /// Stopped on request.
