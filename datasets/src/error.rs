@@ -354,6 +354,27 @@ pub enum Error {
         /// The error.
         error: Box<Error>,
     },
+    /// More threads than a source is read by.
+    #[error("{threads} threads are more than the {most} that read a source; ask for fewer")]
+    TooManyThreads {
+        /// Number that was asked for.
+        threads: usize,
+        /// Most that are started.
+        most: usize,
+    },
+    /// The system did not start a thread.
+    #[error(
+        "failed to start thread {number} of {threads}: {source}; ask for fewer threads, or raise \
+         the limits of processes and memory (ulimit -u, -v)"
+    )]
+    Thread {
+        /// Which one, from 1.
+        number: usize,
+        /// Number that was asked for.
+        threads: usize,
+        /// Why.
+        source: std::io::Error,
+    },
     /// Stopped on request.
     #[error("interrupted; nothing was written")]
     Interrupted,
@@ -412,11 +433,18 @@ fn listed(names: &[String]) -> String {
 
 fn read_remedy(source: &std::io::Error) -> &'static str {
     use std::io::ErrorKind;
+    if is_limit_of_open_files(source) {
+        return "; raise the limit of open files (ulimit -n)";
+    }
     match source.kind() {
         ErrorKind::NotFound => "; is its name right, and is it still there?",
         ErrorKind::PermissionDenied => "; make it readable for you",
         _ => "",
     }
+}
+
+fn is_limit_of_open_files(error: &std::io::Error) -> bool {
+    error.raw_os_error() == Some(rustix::io::Errno::MFILE.raw_os_error())
 }
 
 /// The option that makes files of such a name smaller, where one does.
@@ -431,6 +459,7 @@ fn smaller(path: &Path) -> Option<&'static str> {
 fn remedy(path: &Path, source: &std::io::Error) -> String {
     use std::io::ErrorKind;
     let remedy = match source.kind() {
+        _ if is_limit_of_open_files(source) => "; raise the limit of open files (ulimit -n)",
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
             "; a dataset is about as large as its images: free space or choose another place"
         }

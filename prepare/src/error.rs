@@ -278,7 +278,7 @@ impl Error {
 }
 
 /// Whether another process would see the same error.
-pub(crate) fn is_of_the_file(error: &std::io::Error) -> bool {
+pub fn is_of_the_file(error: &std::io::Error) -> bool {
     use rustix::io::Errno;
     let own = [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::INTR, Errno::AGAIN];
     !own.into_iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))

@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::place::partial_keys;
 use meetpoint_format::key_index::{KEY_INDEX_NAME, KeyIndex, KeyIndexBuilder, key_hash};
-use meetpoint_prepare::Dataset;
+use meetpoint_prepare::{Dataset, is_of_the_file};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::os::unix::fs::FileExt;
@@ -93,7 +93,10 @@ pub fn check_keys(dataset: &Dataset) -> Result<Option<String>, Error> {
     let file = match meetpoint_storage::files::open_regular(&path) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Ok(Some(format!("does not open: {error}; {remedy}"))),
+        Err(error) if is_of_the_file(&error) => {
+            return Ok(Some(format!("does not open: {error}; {remedy}")));
+        }
+        Err(source) => return Err(Error::Source { path, source }),
     };
     let length = |file: &File| file.metadata().map(|metadata| metadata.len());
     let bytes = length(&file).map_err(|source| Error::Source { path, source })?;

@@ -13,9 +13,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard};
+use std::thread::Builder;
 
 /// Bytes of content that may be ahead of the writer; one sample may be longer.
 const BYTES_AHEAD_MAX: u64 = 64 << 20;
+/// Most threads that read a source; as many as a job may have workers.
+pub(super) const THREADS_MAX: usize = 1024;
 /// Samples that each thread may be ahead of the writer.
 const SAMPLES_AHEAD_PER_THREAD: usize = 8;
 
@@ -132,6 +135,9 @@ pub(super) fn go_through(
     write: &mut dyn FnMut(Arrived) -> Result<(), Error>,
 ) -> Result<Drained, Error> {
     let threads = passage.threads.max(1);
+    if threads > THREADS_MAX {
+        return Err(Error::TooManyThreads { threads, most: THREADS_MAX });
+    }
     let is_abandoned = Arc::new(AtomicBool::new(false));
     let (stop, abandoned) = (Arc::clone(passage.stop), Arc::clone(&is_abandoned));
     let interrupt =
@@ -152,11 +158,17 @@ pub(super) fn go_through(
         is_abandoned,
     };
     std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| look_into(&shared, &passage.how));
-        }
-        scope.spawn(|| drain(&shared, source, passage.passed));
+        // Also stops the threads that did start where another does not.
         let _stop = Stop(&shared);
+        let refused = |number| move |source| Error::Thread { number, threads, source };
+        for number in 1..=threads {
+            Builder::new()
+                .spawn_scoped(scope, || look_into(&shared, &passage.how))
+                .map_err(refused(number))?;
+        }
+        Builder::new()
+            .spawn_scoped(scope, || drain(&shared, source, passage.passed))
+            .map_err(refused(threads + 1))?;
         loop {
             let arrived = match receive(&shared) {
                 Some(Slot::Arrived(arrived)) => arrived,

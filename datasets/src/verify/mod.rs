@@ -21,7 +21,7 @@ use meetpoint_format::dataset::{
     MANIFEST_BYTES_MAX, MANIFEST_NAME, Manifest, PartBytes, PartEntry,
 };
 use meetpoint_format::key_index::KEY_INDEX_NAME;
-use meetpoint_prepare::Dataset;
+use meetpoint_prepare::{Dataset, is_of_the_file};
 use meetpoint_storage::files::{open_regular, read_regular};
 use sha2::{Digest, Sha256};
 use std::fmt;
@@ -208,6 +208,11 @@ pub fn verify_with(
             !options.stop.load(Ordering::Relaxed)
         };
         let part = PartFile { path: path.join(&entry.file) };
+        if let Err(source) = part.open()
+            && !is_of_the_file(&source)
+        {
+            return Err(Error::Source { path: part.path, source });
+        }
         let problems = verify_part(&part, entry, &manifest, &mut sums, &mut advance);
         if options.stop.load(Ordering::Relaxed) {
             return Err(Error::Interrupted);

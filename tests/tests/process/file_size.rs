@@ -1,4 +1,4 @@
-//! A limit of file sizes, and what is kept where a dataset cannot be written to its end.
+//! Limits of the process (ulimit), and what is kept where a dataset cannot be written to its end.
 
 use super::jobs::job;
 use super::support::{Finished, command, finish, jpeg, packed, pictures, program, run};
@@ -7,9 +7,14 @@ use std::process::Command;
 
 /// Runs the program where a file has at most so many blocks, of 512 or 1024 bytes by the shell.
 fn limited(folder: &Path, blocks: u32, arguments: &[&str]) -> Finished {
+    limited_by(folder, &format!("-f {blocks}"), arguments)
+}
+
+/// Runs the program under a limit, in the words of the shell's `ulimit`.
+fn limited_by(folder: &Path, limit: &str, arguments: &[&str]) -> Finished {
     let unlimited = command(folder, arguments);
     let mut shell = Command::new("sh");
-    let script = format!("ulimit -f {blocks}; exec \"$0\" \"$@\"");
+    let script = format!("ulimit {limit}; exec \"$0\" \"$@\"");
     shell.args(["-c", &script]).arg(program()).args(unlimited.get_args()).current_dir(folder);
     shell.env("NO_COLOR", "1").stdin(std::process::Stdio::null());
     shell.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
@@ -21,6 +26,31 @@ fn names(folder: &Path) -> Vec<String> {
     let mut names: Vec<String> = entries.map(|name| name.into_string().unwrap()).collect();
     names.sort();
     names
+}
+
+#[test]
+fn threads_that_do_not_start_are_an_error_and_leave_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    pictures(folder.path(), 4);
+    for command in ["pack", "index"] {
+        let arguments = [command, "pictures", "to", "--threads", "1024"];
+        // Each thread takes 2 MiB of address space for its stack.
+        limited_by(folder.path(), "-v 1500000", &arguments).refused(&["failed to start thread"]);
+        run(folder.path(), &[command, "pictures", "to", "--threads", "1025"]).refused(&["1024"]);
+        assert_eq!(names(folder.path()), ["pictures"]);
+    }
+}
+
+#[test]
+fn a_sound_dataset_is_not_damaged_where_too_few_files_may_be_open() {
+    let folder = tempfile::tempdir().unwrap();
+    pictures(folder.path(), 24);
+    run(folder.path(), &["pack", "pictures", "to", "--part-size", "30KiB"]).success();
+    for files in 8..20 {
+        let done = limited_by(folder.path(), &format!("-n {files}"), &["verify", "to"]);
+        assert!(!done.stdout.contains("DAMAGED"), "{files}: {done:?}");
+        assert!(done.stderr.is_empty() || done.stderr.contains("ulimit -n"), "{files}: {done:?}");
+    }
 }
 
 #[test]
