@@ -43,10 +43,10 @@ const BITS_MAX: u32 = 28;
 #[non_exhaustive]
 pub enum KeyIndexError {
     /// It could not be read.
-    #[error("{KEY_INDEX_NAME}: {0}; make it anew with `meetpoint index --keys`")]
+    #[error("{KEY_INDEX_NAME}: {0}; recreate it with `meetpoint index --keys`")]
     Io(#[from] io::Error),
     /// It is not what was written.
-    #[error("{KEY_INDEX_NAME}: {problem}; make it anew with `meetpoint index --keys`")]
+    #[error("{KEY_INDEX_NAME}: {problem}; recreate it with `meetpoint index --keys`")]
     Damaged {
         /// What is wrong, with the place.
         problem: String,

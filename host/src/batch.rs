@@ -137,8 +137,8 @@ impl Batch {
         self.memory.payload(self.payload_bytes)
     }
 
-    /// The tensor, to write to in place, whoever prepared it: the memory is this batch's until it
-    /// is dropped. With `reuse`, a device then prepares the batch again for the next epoch.
+    /// The tensor, writable in place. The memory belongs to this batch until it is dropped, whether
+    /// the host or a device prepared it. With `reuse`, a device then prepares the batch again for the next epoch.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         self.memory.payload_mut(self.payload_bytes)
     }

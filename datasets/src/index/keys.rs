@@ -89,7 +89,7 @@ pub(crate) fn write_keys(
 /// and every key of the dataset looked up.
 pub fn check_keys(dataset: &Dataset) -> Result<Option<String>, Error> {
     let path = dataset.path().join(KEY_INDEX_NAME);
-    let remedy = "make it anew with `meetpoint index --keys`";
+    let remedy = "recreate it with `meetpoint index --keys`";
     let file = match meetpoint_storage::files::open_regular(&path) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),

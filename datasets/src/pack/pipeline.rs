@@ -63,7 +63,7 @@ struct Shared {
     arrived: Condvar,
     /// Told when there is room ahead of the writer, or nothing more to do.
     room: Condvar,
-    /// Raised when nobody wants the samples any more that are being looked into.
+    /// Raised when the samples being checked are no longer wanted.
     interrupt: Interrupt,
     is_abandoned: Arc<AtomicBool>,
 }

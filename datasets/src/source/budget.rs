@@ -87,7 +87,7 @@ impl MemoryBudget {
 
     /// The refusal since this was last asked.
     pub(super) fn take_refusal(&self) -> Option<OverBudget> {
-        self.shared.refused.lock().expect("nobody panics while holding it").take()
+        self.shared.refused.lock().expect("no thread panics while holding the lock").take()
     }
 
     /// Reads to the end, or `most` bytes, behind the bytes that are there; `compressed` bytes in
@@ -123,7 +123,7 @@ impl MemoryBudget {
     }
 
     fn refuse(&self, over: OverBudget) -> OverBudget {
-        *self.shared.refused.lock().expect("nobody panics while holding it") = Some(over);
+        *self.shared.refused.lock().expect("no thread panics while holding the lock") = Some(over);
         over
     }
 }

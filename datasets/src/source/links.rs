@@ -1,5 +1,6 @@
-//! Symbolic links in a source: those that stay within it are followed, those that lead out of it
-//! only where the user allows it, so that nobody's files get into a dataset by a prepared folder.
+//! Symbolic links in a source. Links that stay within it are followed. Links that lead out of it
+//! are followed only if the user allows it, since a folder from a stranger could otherwise bring
+//! the user's private files into a dataset.
 
 use super::stamp::side_files;
 use crate::Error;

@@ -67,7 +67,7 @@ enum Then {
 fn part_of_a_preface_does_not_keep_the_device_from_others_or_from_ending() {
     let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
     for then in [Then::Closes, Then::ClosesItsEnd, Then::StaysSilent] {
-        // Room for so many strangers at a time.
+        // The device accepts this many hosts at a time.
         let device = Device::start(|options| options.hosts = 4);
         let mut held = Vec::new();
         for length in 1..preface.len() {

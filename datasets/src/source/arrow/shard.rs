@@ -207,7 +207,7 @@ impl Shard {
             }
         }
         if compression.is_some() {
-            // The compressed bytes are held beside what becomes of them.
+            // The compressed and the decompressed bytes are in memory together.
             let held = self.budget.hold(plain_bytes.saturating_add(message.body_bytes));
             held.map_err(|over| too_large(&self.file.path, None, Some(message.offset), over))?;
         }

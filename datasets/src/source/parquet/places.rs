@@ -54,7 +54,7 @@ impl Places {
     }
 
     fn lock(&self) -> MutexGuard<'_, Found> {
-        self.found.lock().expect("nobody panics while holding it")
+        self.found.lock().expect("no thread panics while holding the lock")
     }
 }
 

@@ -1,8 +1,8 @@
 //! The folder that objects are held in, which goes when its process goes.
 //!
 //! It is `remote-PID-RANDOM` in the cache folder, beside a file of that name with `.lock` that is
-//! locked for as long as the process lives. What nobody has locked is what a killed process left,
-//! and the next one removes it. Only the user can read what is held, and no link is followed.
+//! locked while the process lives. An unlocked folder belongs to a killed process, and the next
+//! process removes it. Only the user can read the objects, and no link is followed.
 
 use super::RemoteError;
 use rustix::fs::{FlockOperation, OFlags, Timespec, Timestamps, flock};
@@ -65,7 +65,7 @@ impl Folder {
         }
         clean(&cache);
         for _ in 0..NAMES_MAX {
-            // Nobody can prepare something of a name that nobody knows.
+            // An unpredictable name, so that no other user can create it beforehand.
             let random = RandomState::new().build_hasher().finish();
             let name = format!("{PREFIX}{}-{random:016x}", std::process::id());
             let (path, lock_path) = (cache.join(&name), cache.join(format!("{name}{LOCK}")));
@@ -110,7 +110,7 @@ enum Whose {
 /// What is found of the owner and mode of a cache folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Judged {
-    /// Nobody else can put something in the place of what lies in it.
+    /// No other user can replace its files.
     Private,
     /// So, once its mode is 0700.
     ToTighten,
