@@ -138,7 +138,8 @@ impl Batch {
     }
 
     /// The tensor, writable in place. The memory belongs to this batch until it is dropped, whether
-    /// the host or a device prepared it. With `reuse`, a device then prepares the batch again for the next epoch.
+    /// the host or a device prepared it. With `reuse`, a device then prepares the batch again for
+    /// the next epoch.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         self.memory.payload_mut(self.payload_bytes)
     }
