@@ -26,6 +26,10 @@ features="${FUZZ_FEATURES:-}"
 max_len="${FUZZ_MAX_LEN:-4194304}"
 timeout="${FUZZ_TIMEOUT:-25}"
 memory_mb="${FUZZ_MEMORY_MB:-2560}"
+# Inputs are written to a folder in memory, which is removed even if a target is killed.
+FUZZ_FOLDER="$(mktemp -d -p "$([ -d /dev/shm ] && echo /dev/shm || echo "${TMPDIR:-/tmp}")")"
+export FUZZ_FOLDER
+trap 'rm -rf "$FUZZ_FOLDER"' EXIT
 by="${FUZZ_BY:-}"
 if [ -z "$by" ]; then
     if cargo +nightly fuzz --version >/dev/null 2>&1; then by=libfuzzer; else by=loop; fi

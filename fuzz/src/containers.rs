@@ -25,11 +25,16 @@ const MANIFEST: [u8; 32] = [7; 32];
 /// Keys of the index that inputs begin with.
 const KEYS: [&str; 5] = ["a", "b/c.jpg", "b/d.jpg", "é", "long-long-long-long-long-key"];
 
-/// Where inputs are written: in memory, one folder a process.
+/// Where inputs are written: one folder per process, in memory where possible. `scripts/fuzz.sh`
+/// names the parent folder and removes it, since a target that is killed cannot.
 static PLACE: LazyLock<PathBuf> = LazyLock::new(|| {
     let memory = Path::new("/dev/shm");
-    let root = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
-    root.join(format!("meetpoint-fuzz-{}", std::process::id()))
+    let root = match std::env::var_os("FUZZ_FOLDER") {
+        Some(folder) => PathBuf::from(folder),
+        None if memory.is_dir() => memory.to_owned(),
+        None => std::env::temp_dir(),
+    };
+    root.join(format!("fuzz-of-meetpoint-{}", std::process::id()))
 });
 
 /// A tar file, which may be compressed.
