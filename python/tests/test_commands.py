@@ -10,7 +10,7 @@ import subprocess
 import sys
 import typing
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Set
+from typing import Any, Callable, Dict, Iterator, List, Set
 
 import pytest
 from conftest import CLASSES, COUNT
@@ -259,6 +259,15 @@ def test_what_is_no_dataset_is_a_dataset_error(tmp_path: Path) -> None:
         meetpoint.dataset.shuffle(tmp_path / "nothing", tmp_path / "made")
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """SIGINT raises KeyboardInterrupt, also where the tests run in the background of a shell."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_ends_a_command_and_leaves_nothing(dataset: str, tmp_path: Path) -> None:
     def interrupt(*_: object) -> None:
         signal.raise_signal(signal.SIGINT)

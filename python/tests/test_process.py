@@ -149,9 +149,10 @@ def test_a_job_of_the_command_starts_its_device(dataset: str, tmp_path: Path) ->
 def test_ctrl_c_ends_a_wait_and_leaves_nothing(
     dataset: str, runtime_folder: Path, shared_before: Set[str]
 ) -> None:
-    # Where the tests run in the background of a shell, SIGINT is ignored unless it is taken back.
+    # In the background of a shell, SIGINT is ignored unless a handler is set. NumPy is imported
+    # beforehand, since it turns an interrupt during its import into an ImportError.
     code = MAKE + """
-import signal
+import signal, numpy
 signal.signal(signal.SIGINT, signal.default_int_handler)
 loader = make(faults=("stall@1",), stall_timeout=600.0)
 try:
