@@ -1,10 +1,14 @@
-//! The arrows between crates are those of the picture in README.md, and no others.
+//! The dependencies between crates are exactly those that ARCHITECTURE.md lists.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// Crate name to the crates it may use.
-type Picture = BTreeMap<String, BTreeSet<String>>;
+/// The document with the list.
+const DOCUMENT: &str = "ARCHITECTURE.md";
+
+/// Crate names without the prefix `meetpoint-`, in the order of the list, each with the crates that
+/// it depends on.
+type Listed = Vec<(String, BTreeSet<String>)>;
 
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ has a parent").to_path_buf()
@@ -21,7 +25,7 @@ pub(crate) struct Package {
 #[derive(serde::Deserialize)]
 struct Dependency {
     name: String,
-    /// None for one of the library itself.
+    /// `None` for a dependency of the library or program itself.
     kind: Option<String>,
 }
 
@@ -53,81 +57,114 @@ pub(crate) fn cargo(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("cargo prints UTF-8")
 }
 
-/// Reads the lines `name -> a, b` (or `name -> none`, `name -> all`) of the README's picture.
-fn picture(readme: &str) -> Picture {
-    let block = readme
-        .split("```arrows\n")
+/// Reads the lines `name -> a, b` or `name -> none` of the block that starts with "```crates".
+fn listed(document: &str) -> Listed {
+    let block = document
+        .split("```crates\n")
         .nth(1)
         .and_then(|rest| rest.split("```").next())
-        .expect("README.md has a block that starts with ```arrows");
-    let mut picture = Picture::new();
-    for line in block.lines().filter(|line| line.contains("->")) {
-        let (name, uses) = line.split_once("->").expect("filtered for it");
-        let words = |text: &str| -> BTreeSet<String> {
-            let text = text.split("  ").next().unwrap_or_default();
-            text.split(',').map(|word| word.trim().to_owned()).filter(|w| !w.is_empty()).collect()
-        };
-        for name in words(name.trim()) {
-            picture.insert(name, words(uses.trim()));
-        }
-    }
-    picture
-}
-
-/// The arrows that are not in the picture, and crates that the picture does not know.
-fn violations(picture: &Picture, arrows: &[(String, String)]) -> Vec<String> {
-    let mut found = Vec::new();
-    for (from, to) in arrows {
-        match picture.get(from) {
-            None => found.push(format!("{from} is not in the picture")),
-            Some(uses) if uses.contains("all") || uses.contains(to) => {}
-            Some(_) => found.push(format!("{from} -> {to} is not in the picture")),
-        }
+        .expect("the document has a block that starts with ```crates");
+    let names = |text: &str| -> BTreeSet<String> {
+        text.split([',', ' ']).filter(|word| !word.is_empty()).map(str::to_owned).collect()
+    };
+    let mut found = Listed::new();
+    for line in block.lines().filter(|line| !line.trim().is_empty()) {
+        let (name, uses) = line.split_once("->").expect("each line of the block has an arrow");
+        let uses = if uses.trim() == "none" { BTreeSet::new() } else { names(uses) };
+        found.push((name.trim().to_owned(), uses));
     }
     found
 }
 
-/// Every normal and build dependency between members of the workspace.
-fn arrows() -> Vec<(String, String)> {
-    let short = |name: &str| name.strip_prefix("meetpoint-").map(str::to_owned);
-    let mut arrows = Vec::new();
-    for package in packages("Cargo.toml") {
-        let from = short(&package.name).expect("packages carry the prefix meetpoint-");
-        for dependency in &package.dependencies {
-            if dependency.kind.as_deref() == Some("dev") {
-                continue;
-            }
-            if let Some(to) = short(&dependency.name) {
-                arrows.push((from.clone(), to));
+/// Differences between the list and the dependencies of the workspace, in both directions, and
+/// entries that depend on a crate further down the list.
+fn differences(listed: &Listed, actual: &BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut above = BTreeSet::new();
+    for (name, uses) in listed {
+        match actual.get(name) {
+            None => found.push(format!("{name} is listed and is not a crate of the workspace")),
+            Some(actual) => {
+                let unused = uses.difference(actual);
+                found.extend(unused.map(|to| format!("{name} -> {to} is listed and not used")));
+                let missing = actual.difference(uses);
+                found.extend(missing.map(|to| format!("{name} -> {to} is not listed")));
             }
         }
+        let below = uses.difference(&above);
+        found.extend(below.map(|to| format!("{name} -> {to} points down the list")));
+        if !above.insert(name.clone()) {
+            found.push(format!("{name} is listed twice"));
+        }
     }
-    arrows
+    let unlisted = actual.keys().filter(|name| !above.contains(*name));
+    found.extend(unlisted.map(|name| format!("{name} is not listed")));
+    found
+}
+
+/// The normal and build dependencies of each member of the workspace on other members.
+fn actual() -> BTreeMap<String, BTreeSet<String>> {
+    let short = |name: &str| name.strip_prefix("meetpoint-").map(str::to_owned);
+    let packages = packages("Cargo.toml").into_iter().map(|package| {
+        let name = short(&package.name).expect("packages have the prefix meetpoint-");
+        let uses = package.dependencies.iter();
+        let uses = uses.filter(|dependency| dependency.kind.as_deref() != Some("dev"));
+        (name, uses.filter_map(|dependency| short(&dependency.name)).collect())
+    });
+    packages.collect()
+}
+
+fn document() -> String {
+    std::fs::read_to_string(root().join(DOCUMENT)).expect("the document reads")
 }
 
 #[test]
-fn every_arrow_between_crates_is_in_the_picture() {
-    let readme = std::fs::read_to_string(root().join("README.md")).expect("README.md reads");
-    let arrows = arrows();
-    assert!(arrows.len() > 10, "cargo metadata lists only {} arrows", arrows.len());
-    assert_eq!(violations(&picture(&readme), &arrows), Vec::<String>::new());
+fn the_listed_dependencies_are_those_of_the_workspace() {
+    let actual = actual();
+    let count: usize = actual.values().map(BTreeSet::len).sum();
+    assert!(count > 10, "cargo metadata lists only {count} dependencies");
+    assert_eq!(differences(&listed(&document()), &actual), Vec::<String>::new());
 }
 
 #[test]
-fn every_crate_of_the_picture_exists() {
-    let readme = std::fs::read_to_string(root().join("README.md")).expect("README.md reads");
-    for name in picture(&readme).keys() {
-        assert!(root().join(name).join("Cargo.toml").is_file(), "{name} has no Cargo.toml");
+fn every_listed_crate_has_a_row_that_describes_it() {
+    let document = document();
+    let rows: Vec<&str> = document.lines().filter(|line| line.starts_with("| [`")).collect();
+    for (name, _) in listed(&document) {
+        let cell = format!("| [`{name}`]({name}/");
+        let described = rows.iter().filter(|row| row.starts_with(&cell)).count();
+        assert_eq!(described, 1, "{DOCUMENT} has {described} rows that begin with {cell}");
     }
 }
 
 #[test]
-fn an_arrow_that_is_not_in_the_picture_is_found() {
-    let picture = picture("```arrows\nhost -> format, storage\ndevice -> format\n```\n");
-    let arrow = |from: &str, to: &str| (from.to_owned(), to.to_owned());
-    assert_eq!(violations(&picture, &[arrow("host", "format")]), Vec::<String>::new());
-    assert_eq!(
-        violations(&picture, &[arrow("host", "device"), arrow("attic", "host")]),
-        vec!["host -> device is not in the picture", "attic is not in the picture"]
-    );
+fn differences_in_both_directions_are_found() {
+    let set = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<BTreeSet<_>>();
+    let listed = |block: &str| listed(&format!("```crates\n{block}\n```\n"));
+    let actual = BTreeMap::from([
+        ("format".to_owned(), set(&[])),
+        ("storage".to_owned(), set(&[])),
+        ("host".to_owned(), set(&["format", "storage"])),
+    ]);
+    let complete = "format -> none\nstorage -> none\nhost    -> format, storage";
+    assert_eq!(differences(&listed(complete), &actual), Vec::<String>::new());
+    let cases = [
+        ("format -> none\nstorage -> none\nhost -> format", "host -> storage is not listed"),
+        (
+            "format -> none\nstorage -> format\nhost -> format, storage",
+            "storage -> format is listed and not used",
+        ),
+        ("format -> none\nhost -> format, storage", "host -> storage points down the list"),
+        (
+            &format!("{complete}\nattic -> none"),
+            "attic is listed and is not a crate of the workspace",
+        ),
+        (&format!("{complete}\nformat -> none"), "format is listed twice"),
+    ];
+    for (block, expected) in cases {
+        let found = differences(&listed(block), &actual);
+        assert_eq!(found.first().map(String::as_str), Some(expected), "{block}: {found:?}");
+    }
+    let found = differences(&listed("format -> none\nstorage -> none"), &actual);
+    assert_eq!(found, ["host is not listed"]);
 }
