@@ -18,6 +18,10 @@ clippy:
 docs:
     RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
 
+# The documentation site, checked for dead links.
+site:
+    scripts/site.sh
+
 # Licences, advisories and sources (cargo install --locked cargo-deny).
 deny:
     cargo deny check
