@@ -4,6 +4,7 @@
 //! prepared ahead and thrown away is not in the books.
 
 use crate::Error;
+use crate::events::EventKind;
 use crate::stats::DamageStats;
 use meetpoint_prepare::{Action, Damage, Dataset, Mended};
 use serde::{Deserialize, Serialize};
@@ -71,17 +72,17 @@ impl DamageBook {
 }
 
 impl DamageStats {
-    /// What the events of the epoch say of them; `None` where there was nothing.
-    pub(crate) fn sentence(&self) -> Option<String> {
+    /// The event for them; `None` where there was nothing.
+    pub(crate) fn event(&self) -> Option<EventKind> {
         let first = self.records.first()?;
         let Damage { key, file, what, .. } = &first.damage;
-        let samples = self.samples();
-        let s = if samples == 1 { "" } else { "s" };
-        Some(format!(
-            "{samples} damaged sample{s} ({} replaced, {} left out); the first is {key} in {file}: \
-             {what}",
-            self.replaced, self.left_out
-        ))
+        Some(EventKind::SamplesDamaged {
+            replaced: self.replaced,
+            left_out: self.left_out,
+            key: key.clone(),
+            file: file.clone(),
+            reason: what.clone(),
+        })
     }
 }
 

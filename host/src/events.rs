@@ -1,24 +1,363 @@
-//! What went wrong and what was done about it, as sentences.
+//! What went wrong in an epoch and what was done about it, as facts; `Display` words them.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
 
-/// Most events that are kept of one epoch.
+/// Most events that an epoch records.
 const EVENTS_MAX: usize = 1000;
 
 /// One thing that happened.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
     /// Nanoseconds since the epoch began.
     pub at_ns: u64,
-    /// What happened, a sentence.
-    pub text: String,
+    /// Rank that reported it, where those of several ranks are listed together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rank: Option<u32>,
+    /// What happened.
+    #[serde(flatten)]
+    pub kind: EventKind,
 }
 
-/// Reasons for which batches of a device went to the host that are told; the rest is counted.
+/// What happened. Reasons are the words of the error behind it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum EventKind {
+    /// The link to a device ended.
+    DeviceLost {
+        /// Which.
+        device: DeviceLabel,
+        /// When.
+        phase: Phase,
+        /// Why.
+        reason: String,
+        /// Who prepares its batches.
+        remaining: Remaining,
+    },
+    /// A device that had been lost serves again.
+    DeviceReopened {
+        /// Which.
+        device: DeviceLabel,
+        /// How.
+        attempt: Attempt,
+    },
+    /// A device that had been lost does not serve again.
+    DeviceNotReopened {
+        /// Which.
+        device: DeviceLabel,
+        /// What was tried.
+        attempt: Attempt,
+        /// Why it failed.
+        reason: String,
+        /// Who prepares its batches.
+        remaining: Remaining,
+    },
+    /// A device failed on several batches in a row and gets no more work in the epoch.
+    DeviceGivenUp {
+        /// Which.
+        device: DeviceLabel,
+        /// Batches in a row that it failed on.
+        failures: u32,
+        /// Why it failed on the last one.
+        reason: String,
+        /// Who prepares its batches.
+        remaining: Remaining,
+    },
+    /// A device with work published nothing in time; its unfinished batches went to the host.
+    DeviceStalled {
+        /// Which.
+        device: DeviceLabel,
+        /// Silence that is allowed, in nanoseconds.
+        timeout_ns: u64,
+        /// Stalls of this device in this epoch, this one included.
+        stalls: u32,
+        /// Stalls after which it gets no more work.
+        stalls_max: u32,
+        /// Whether it gets no more work in this epoch.
+        is_given_up: bool,
+    },
+    /// The host took over batches that a device had not finished.
+    BatchesReclaimed {
+        /// Which.
+        device: DeviceLabel,
+        /// How long it had been silent, in nanoseconds; `None` where the host is just faster.
+        silent_ns: Option<u64>,
+    },
+    /// The consumer has been waiting for a batch that a device prepares.
+    DeviceAwaited {
+        /// Which.
+        device: DeviceLabel,
+        /// How long, in nanoseconds.
+        waited_ns: u64,
+        /// Time that the device takes for a batch, in nanoseconds; `None` before its first.
+        batch_ns: Option<u64>,
+    },
+    /// A batch of a device went to the host.
+    BatchFailed {
+        /// Which device.
+        device: DeviceLabel,
+        /// Which batch of the epoch.
+        batch: u32,
+        /// What went wrong.
+        fault: BatchFault,
+        /// Why.
+        reason: String,
+    },
+    /// Further batches of a device went to the host without an event of their own.
+    BatchesFailed {
+        /// Which device.
+        device: DeviceLabel,
+        /// How many.
+        batches: u32,
+        /// The reason, if it is that of an earlier event; `None` for various others.
+        reason: Option<String>,
+    },
+    /// Damaged samples that the host prepared were filled in (`on_error = "lenient"`).
+    SamplesFilledIn {
+        /// How many.
+        samples: u64,
+        /// Whether devices prepared batches too, whose filled-in samples are not counted.
+        has_devices: bool,
+    },
+    /// Samples were damaged and replaced or left out.
+    SamplesDamaged {
+        /// How many were replaced by another sample.
+        replaced: u64,
+        /// How many were left out.
+        left_out: u64,
+        /// Key of the first.
+        key: String,
+        /// File that the first lies in.
+        file: String,
+        /// What is wrong with the first.
+        reason: String,
+    },
+    /// Events beyond the most that an epoch records.
+    NotRecorded {
+        /// How many.
+        events: u64,
+    },
+}
+
+/// A device among those of a loader.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceLabel {
+    /// Which, from 0.
+    pub number: u16,
+    /// How many the loader has.
+    pub of: u16,
+}
+
+/// When a device was lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// Before it served its first epoch.
+    Start,
+    /// Between two epochs.
+    BetweenEpochs,
+    /// During an epoch.
+    Epoch,
+}
+
+/// Who prepares batches after a device is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Remaining {
+    /// The host alone.
+    Host,
+    /// The host and other devices.
+    HostAndDevices,
+}
+
+/// How a device is opened again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Attempt {
+    /// Its process is started.
+    Start,
+    /// Its socket is connected to.
+    Connect,
+}
+
+/// What went wrong with a batch of a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BatchFault {
+    /// The device found a damaged sample.
+    Damage,
+    /// The device could not prepare it.
+    Preparation,
+    /// The host refused what the device published.
+    Refused,
+}
+
+impl EventKind {
+    /// Whether a device gets no work any more, or none for now.
+    pub fn is_device_loss(&self) -> bool {
+        match self {
+            Self::DeviceLost { .. } | Self::DeviceGivenUp { .. } | Self::DeviceStalled { .. } => {
+                true
+            }
+            Self::DeviceReopened { .. }
+            | Self::DeviceNotReopened { .. }
+            | Self::BatchesReclaimed { .. }
+            | Self::DeviceAwaited { .. }
+            | Self::BatchFailed { .. }
+            | Self::BatchesFailed { .. }
+            | Self::SamplesFilledIn { .. }
+            | Self::SamplesDamaged { .. }
+            | Self::NotRecorded { .. } => false,
+        }
+    }
+}
+
+impl DeviceLabel {
+    /// The device with this number among so many.
+    pub(crate) fn new(number: usize, of: usize) -> Self {
+        let bits = |count| u16::try_from(count).expect("devices have 16 bits");
+        Self { number: bits(number), of: bits(of) }
+    }
+}
+
+impl Remaining {
+    /// With so many devices left.
+    pub(crate) fn of_devices(devices: usize) -> Self {
+        if devices == 0 { Self::Host } else { Self::HostAndDevices }
+    }
+}
+
+impl fmt::Display for DeviceLabel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.of {
+            0 | 1 => f.write_str("the device"),
+            _ => write!(f, "device {}", self.number),
+        }
+    }
+}
+
+impl fmt::Display for Remaining {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Host => "the host continues alone",
+            Self::HostAndDevices => "the host and the other devices continue",
+        })
+    }
+}
+
+impl fmt::Display for Attempt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Start => "started",
+            Self::Connect => "connected to",
+        })
+    }
+}
+
+impl fmt::Display for EventKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::DeviceLost { device, phase, reason, remaining } => {
+                let when = match phase {
+                    Phase::Start => " at the start",
+                    Phase::BetweenEpochs => " between epochs",
+                    Phase::Epoch => "",
+                };
+                write!(f, "{device} was lost{when}: {reason}; {remaining}")
+            }
+            Self::DeviceReopened { device, attempt } => write!(f, "{device} was {attempt} again"),
+            Self::DeviceNotReopened { device, attempt, reason, remaining } => {
+                write!(f, "{device} could not be {attempt} again ({reason}); {remaining}")
+            }
+            Self::DeviceGivenUp { device, failures, reason, remaining } => write!(
+                f,
+                "{device} failed on {failures} batches in a row ({reason}) and gets no more work \
+                 in this epoch; {remaining}"
+            ),
+            Self::DeviceStalled { device, timeout_ns, stalls, stalls_max, is_given_up } => {
+                let timeout = Duration::from_nanos(*timeout_ns);
+                let outlook = match is_given_up {
+                    true => "it gets no more work in this epoch",
+                    false => "it gets work again when it responds",
+                };
+                write!(
+                    f,
+                    "{device} had work and published nothing within {timeout:?}: its unfinished \
+                     batches went back to the host, stall {stalls} of {stalls_max}; {outlook}"
+                )
+            }
+            Self::BatchesReclaimed { device, silent_ns } => {
+                write!(f, "the host reclaimed the unfinished batches of {device}")?;
+                match silent_ns.map(Duration::from_nanos) {
+                    Some(silent) => write!(f, ", which had been silent for {silent:.1?}"),
+                    None => f.write_str(", because it can finish them sooner"),
+                }
+            }
+            Self::DeviceAwaited { device, waited_ns, batch_ns } => {
+                let waited = Duration::from_nanos(*waited_ns);
+                write!(f, "waited {waited:.1?} for the next batch, which {device} is preparing; ")?;
+                match batch_ns.map(Duration::from_nanos) {
+                    None => f.write_str("it has finished none so far")?,
+                    Some(each) => write!(f, "its batches take {each:.1?} each")?,
+                }
+                f.write_str("; the strategy `auto` does not wait for a device that is too slow")
+            }
+            Self::BatchFailed { device, batch, fault, reason } => {
+                match fault {
+                    BatchFault::Damage => {
+                        write!(f, "{device} found a damaged sample in batch {batch}")?;
+                    }
+                    BatchFault::Preparation => {
+                        write!(f, "{device} could not prepare batch {batch}")?;
+                    }
+                    BatchFault::Refused => {
+                        write!(f, "batch {batch} of {device} was refused")?;
+                    }
+                }
+                write!(f, " ({reason}); the host prepares it")
+            }
+            Self::BatchesFailed { device, batches, reason } => {
+                let noun = if *batches == 1 { "batch" } else { "batches" };
+                write!(f, "{batches} more {noun} of {device} went to the host ")?;
+                match reason {
+                    Some(reason) => write!(f, "for the same reason ({reason})"),
+                    None => f.write_str("for other reasons"),
+                }
+            }
+            Self::SamplesFilledIn { samples, has_devices } => {
+                let (noun, were) =
+                    if *samples == 1 { ("sample", "was") } else { ("samples", "were") };
+                let others = match has_devices {
+                    true => "; those that a device prepared are not counted",
+                    false => "",
+                };
+                write!(
+                    f,
+                    "{samples} damaged {noun} that the host prepared {were} filled in, as \
+                     on_error = \"lenient\" asks{others}; `meetpoint verify --deep` names them"
+                )
+            }
+            Self::SamplesDamaged { replaced, left_out, key, file, reason } => {
+                let samples = replaced + left_out;
+                let noun = if samples == 1 { "sample" } else { "samples" };
+                write!(
+                    f,
+                    "{samples} damaged {noun} ({replaced} replaced, {left_out} left out); the \
+                     first is {key} in {file}: {reason}"
+                )
+            }
+            Self::NotRecorded { events } => write!(f, "{events} more events were not recorded"),
+        }
+    }
+}
+
+/// Most reasons of failed batches of a device that get an event each; further ones are counted.
 const REASONS_MAX: usize = 5;
 
-/// Batches that a device failed on: each reason is told once, its repeats are counted.
+/// Batches that a device failed on: each reason gets one event, its repeats are counted.
 #[derive(Debug, Default)]
 pub(crate) struct Failures {
     by_reason: BTreeMap<String, u32>,
@@ -26,7 +365,7 @@ pub(crate) struct Failures {
 }
 
 impl Failures {
-    /// Enters one; whether it is to be told.
+    /// Enters one; whether it gets an event.
     pub(crate) fn enter(&mut self, reason: &str) -> bool {
         if let Some(times) = self.by_reason.get_mut(reason) {
             *times += 1;
@@ -40,14 +379,15 @@ impl Failures {
         true
     }
 
-    /// Sentences for what was counted and not told.
-    pub(crate) fn untold(&self, device: &str) -> impl Iterator<Item = String> {
+    /// Those that were counted only.
+    pub(crate) fn repeats(&self, device: DeviceLabel) -> impl Iterator<Item = EventKind> {
         let again = self.by_reason.iter().filter(|(_, times)| **times > 1);
-        let again = again.map(|(reason, times)| (times - 1, format!("like this one ({reason})")));
-        let others = (self.others > 0).then(|| (self.others, "for other reasons".to_owned()));
-        again.chain(others).map(move |(count, why)| {
-            let batches = if count == 1 { "batch" } else { "batches" };
-            format!("… {count} more {batches} of {device} went to the host {why}")
+        let again = again.map(|(reason, times)| (times - 1, Some(reason.clone())));
+        let others = (self.others > 0).then_some((self.others, None));
+        again.chain(others).map(move |(batches, reason)| EventKind::BatchesFailed {
+            device,
+            batches,
+            reason,
         })
     }
 }
@@ -56,42 +396,27 @@ impl Failures {
 #[derive(Debug, Default)]
 pub(crate) struct EventLog {
     events: Vec<Event>,
-    left_out: usize,
+    not_recorded: u64,
 }
 
 impl EventLog {
-    pub(crate) fn add(&mut self, at_ns: u64, text: String) {
+    pub(crate) fn add(&mut self, at_ns: u64, kind: EventKind) {
         if self.events.len() < EVENTS_MAX {
-            self.events.push(Event { at_ns, text });
+            self.events.push(Event { at_ns, rank: None, kind });
         } else {
-            self.left_out += 1;
+            self.not_recorded += 1;
         }
     }
 
-    /// Tells of damaged samples that were filled in by the host; those of devices are not counted.
-    pub(crate) fn add_filled_in(&mut self, at_ns: u64, samples: u64, has_devices: bool) {
-        if samples == 0 {
-            return;
-        }
-        let (damaged, were) = if samples == 1 { ("sample", "was") } else { ("samples", "were") };
-        let others =
-            if has_devices { "; those that a device prepared are not counted" } else { "" };
-        let text = format!(
-            "{samples} damaged {damaged} that the host prepared {were} filled in, as on_error = \
-             \"lenient\" asks{others}; `meetpoint verify --deep` names them"
-        );
-        self.add(at_ns, text);
-    }
-
-    /// Those that are kept, from this one on.
+    /// Those that were recorded, from this one on.
     pub(crate) fn from(&self, first: usize) -> Vec<Event> {
         self.events.get(first..).unwrap_or_default().to_vec()
     }
 
     pub(crate) fn finish(mut self, at_ns: u64) -> Vec<Event> {
-        if self.left_out > 0 {
-            let text = format!("{} more events were not kept", self.left_out);
-            self.events.push(Event { at_ns, text });
+        if self.not_recorded > 0 {
+            let kind = EventKind::NotRecorded { events: self.not_recorded };
+            self.events.push(Event { at_ns, rank: None, kind });
         }
         self.events
     }
@@ -101,32 +426,44 @@ impl EventLog {
 mod tests {
     use super::*;
 
+    const DEVICE: DeviceLabel = DeviceLabel { number: 0, of: 1 };
+
     #[test]
-    fn a_reason_is_told_once_and_its_repeats_are_counted() {
+    fn each_reason_gets_one_event_and_its_repeats_are_counted() {
         let mut failures = Failures::default();
         assert!(failures.enter("the spool is full"));
         assert!((0..37).all(|_| !failures.enter("the spool is full")));
         assert!((1..REASONS_MAX).all(|number| failures.enter(&number.to_string())));
         assert!(!failures.enter("one reason too many"));
-        let untold: Vec<String> = failures.untold("the device").collect();
-        assert_eq!(
-            untold,
-            [
-                "… 37 more batches of the device went to the host like this one (the spool is \
-                 full)",
-                "… 1 more batch of the device went to the host for other reasons"
-            ]
-        );
+        let repeats: Vec<EventKind> = failures.repeats(DEVICE).collect();
+        let failed = |batches, reason: Option<&str>| {
+            let reason = reason.map(str::to_owned);
+            EventKind::BatchesFailed { device: DEVICE, batches, reason }
+        };
+        assert_eq!(repeats, [failed(37, Some("the spool is full")), failed(1, None)]);
     }
 
     #[test]
-    fn a_flood_of_events_is_counted_and_not_kept() {
+    fn events_beyond_the_limit_are_counted_only() {
         let mut log = EventLog::default();
         for at_ns in 0..EVENTS_MAX as u64 + 7 {
-            log.add(at_ns, "it happened again".to_owned());
+            log.add(at_ns, EventKind::BatchesReclaimed { device: DEVICE, silent_ns: None });
         }
         let events = log.finish(5);
         assert_eq!(events.len(), EVENTS_MAX + 1);
-        assert_eq!(events.last().unwrap().text, "7 more events were not kept");
+        assert_eq!(events.last().unwrap().kind, EventKind::NotRecorded { events: 7 });
+    }
+
+    #[test]
+    fn an_event_survives_json_and_is_flat() {
+        let device = DeviceLabel { number: 1, of: 2 };
+        let (phase, remaining) = (Phase::Epoch, Remaining::HostAndDevices);
+        let reason = "it was killed by SIGKILL".to_owned();
+        let kind = EventKind::DeviceLost { device, phase, reason, remaining };
+        let event = Event { at_ns: 5, rank: None, kind };
+        let json = serde_json::to_value(&event).unwrap();
+        assert_eq!((&json["at_ns"], &json["kind"]), (&5.into(), &"device_lost".into()));
+        assert_eq!(json["device"]["number"], 1);
+        assert_eq!(serde_json::from_value::<Event>(json).unwrap(), event);
     }
 }

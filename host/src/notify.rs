@@ -1,26 +1,27 @@
-//! Who is told at once, and not only in an epoch's events, what the consumer waits for.
+//! Notifies a caller at once, not only in the events of an epoch, of a long wait for a device.
 
+use crate::events::EventKind;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A function that is told, once an epoch at most, that the consumer waits for a device, and why.
-/// It is called on the consumer's thread.
+/// A function that is called, at most once per epoch, when the consumer has waited long for a
+/// device. It runs on the consumer's thread.
 #[derive(Clone)]
 pub struct Notify {
     /// How long the wait for one batch has lasted by then.
     pub after: Duration,
-    tell: Arc<dyn Fn(&str) + Send + Sync>,
+    call: Arc<dyn Fn(&EventKind) + Send + Sync>,
 }
 
 impl Notify {
-    /// Tells `tell` of waits that are longer than `after`.
-    pub fn new(after: Duration, tell: impl Fn(&str) + Send + Sync + 'static) -> Self {
-        Self { after, tell: Arc::new(tell) }
+    /// Calls `call` with an [`EventKind::DeviceAwaited`] for waits longer than `after`.
+    pub fn new(after: Duration, call: impl Fn(&EventKind) + Send + Sync + 'static) -> Self {
+        Self { after, call: Arc::new(call) }
     }
 
-    pub(crate) fn tell(&self, text: &str) {
-        (self.tell)(text);
+    pub(crate) fn call(&self, event: &EventKind) {
+        (self.call)(event);
     }
 }
 

@@ -140,7 +140,7 @@ fn write_process<W: Write>(
         write_preparation(events, number, &mut rows, &epoch.records[skipped..], begun)?;
         for event in &epoch.events {
             events.add(&json!({
-                "ph": "i", "s": "p", "name": event.text, "pid": number, "tid": CONSUMER,
+                "ph": "i", "s": "p", "name": event.kind.to_string(), "pid": number, "tid": CONSUMER,
                 "ts": microseconds(begun + event.at_ns),
             }))?;
         }

@@ -10,7 +10,7 @@ use crate::{errors, guarded, panics, recipe};
 use meetpoint_format::batching::{Batching, Rank};
 use meetpoint_format::recipe::TensorSpec;
 use meetpoint_host::explain::{Surroundings, explain};
-use meetpoint_host::stats::EpochStats;
+use meetpoint_host::stats::{EpochStats, Event};
 use meetpoint_host::trace::{Process, TRACE_BATCHES_MAX, write};
 use meetpoint_metrics::{Ended, Exporter, Handed, Prometheus};
 use meetpoint_scheduler::Record;
@@ -57,7 +57,8 @@ struct State {
     /// Where else metrics go.
     exporter: Option<Arc<Exporter>>,
     /// Events that nobody was told of yet.
-    events: Vec<String>,
+    /// Sentences of events that say that a device is lost or silent.
+    losses: Vec<String>,
     /// What fixes the order of the rest of the epoch.
     record: Option<Record>,
     is_closed: bool,
@@ -79,7 +80,7 @@ impl State {
             totals: Totals::default(),
             metrics: Prometheus::new(),
             exporter: None,
-            events: Vec::new(),
+            losses: Vec::new(),
             record: None,
             is_closed: false,
             is_over: false,
@@ -89,6 +90,11 @@ impl State {
     }
 
     /// An epoch ended.
+    fn note_losses(&mut self, events: &[Event]) {
+        let losses = events.iter().filter(|event| event.kind.is_device_loss());
+        self.losses.extend(losses.map(|event| event.kind.to_string()));
+    }
+
     fn finish(&mut self, stats: EpochStats) {
         self.is_begun = false;
         let ended = Ended::from(&stats);
@@ -271,14 +277,14 @@ impl Loader {
             match self.slice(py, &mut request)? {
                 Some(Answer::Next(Ok(Next::Batch { batch, events, record }))) => {
                     let mut state = self.lock();
-                    state.events.extend(events.into_iter().map(|event| event.text));
+                    state.note_losses(&events);
                     state.record = record;
                     state.count(&Handed::of(&batch, since.elapsed()));
                     return Ok(Some(Batch::from(*batch)));
                 }
                 Some(Answer::Next(Ok(Next::End { stats, events }))) => {
                     let mut state = self.lock();
-                    state.events.extend(events.into_iter().map(|event| event.text));
+                    state.note_losses(&events);
                     state.finish(*stats);
                     return Ok(None);
                 }
@@ -304,8 +310,8 @@ impl Loader {
         }
     }
 
-    fn take_events(&self) -> Vec<String> {
-        std::mem::take(&mut self.lock().events)
+    fn take_losses(&self) -> Vec<String> {
+        std::mem::take(&mut self.lock().losses)
     }
 
     #[getter]
@@ -317,7 +323,8 @@ impl Loader {
         self.await_end(py)?;
         let finished = std::mem::take(&mut self.lock().finished);
         let texts = finished.iter().map(|stats| {
-            serde_json::to_string(&**stats)
+            described(stats)
+                .map(|described| described.to_string())
                 .map_err(|error| PyValueError::new_err(error.to_string()))
         });
         PyList::new(py, texts.collect::<PyResult<Vec<String>>>()?)
@@ -503,4 +510,14 @@ impl Drop for Loader {
             drop(state.engine.close());
         }
     }
+}
+
+/// The measurements of an epoch, with a sentence for each event.
+fn described(stats: &EpochStats) -> serde_json::Result<serde_json::Value> {
+    let mut document = serde_json::to_value(stats)?;
+    let events = document["events"].as_array_mut().into_iter().flatten();
+    for (json, event) in events.zip(&stats.events) {
+        json["message"] = event.kind.to_string().into();
+    }
+    Ok(document)
 }

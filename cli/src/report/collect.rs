@@ -1,7 +1,7 @@
 //! From what the runtime measured to what a report holds: units, sums and peaks.
 
 use super::{
-    Batch, Device, Displacement, Epoch, Knob, Learned, Quantiles, Source, Totals, profile,
+    Batch, Device, Displacement, Epoch, Knob, Learned, Quantiles, RunEvent, Source, Totals, profile,
 };
 use meetpoint_host::EmulationInfo;
 use meetpoint_host::stats::{self, EpochStats, Preparer};
@@ -183,18 +183,11 @@ fn knobs(targets: &EmulationInfo, achieved: &stats::DeviceStats) -> Vec<Knob> {
     all.into_iter().flatten().collect()
 }
 
-/// Faults of all epochs as sentences with their time.
-pub(crate) fn events(epochs: &[EpochStats]) -> Vec<String> {
-    let sentence = |epoch: u32, event: &stats::Event| {
-        let at = crate::surface::units::nanoseconds(event.at_ns);
-        if epochs.len() > 1 {
-            format!("epoch {epoch}, at {at}: {}", event.text)
-        } else {
-            format!("at {at}: {}", event.text)
-        }
+/// The events of all epochs.
+pub(crate) fn events(epochs: &[EpochStats]) -> Vec<RunEvent> {
+    let of_epoch = |epoch: &EpochStats| -> Vec<RunEvent> {
+        let event = |event: &stats::Event| RunEvent { epoch: epoch.epoch, event: event.clone() };
+        epoch.events.iter().map(event).collect()
     };
-    epochs
-        .iter()
-        .flat_map(|epoch| epoch.events.iter().map(move |event| sentence(epoch.epoch, event)))
-        .collect()
+    epochs.iter().flat_map(of_epoch).collect()
 }

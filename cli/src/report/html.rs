@@ -237,7 +237,7 @@ fn events(report: &Report) -> String {
         items.push_str(&format!("<li>{}</li>\n", escape(notice)));
     }
     for run in &report.runs {
-        for event in &run.events {
+        for event in run.event_lines() {
             items
                 .push_str(&format!("<li>{}</li>\n", escape(&format!("{}: {event}", run.strategy))));
         }
@@ -335,7 +335,7 @@ mod tests {
         report.job.dataset = hostile.into();
         report.notices.push(hostile.into());
         report.runs[0].strategy = hostile.into();
-        report.runs[0].events.push(hostile.into());
+        report.runs[0].events.push(made_up::loss(hostile));
         report.runs[0].levels[0].how = hostile.into();
         let html = page(&report);
         assert!(!html.contains("<img"));

@@ -1,6 +1,7 @@
 //! A report of an invented run, for the tests of tables, pages and plots.
 
 use super::*;
+use meetpoint_host::stats::{DeviceLabel, EventKind, Phase, Remaining};
 
 const HOST: f64 = 0.060;
 const STEP: f64 = 0.020;
@@ -103,8 +104,7 @@ fn run(name: &str, epoch: Epoch, device: Option<Device>) -> Run {
     };
     let level =
         |level: &str, verdict, how: &str| Level { level: level.into(), verdict, how: how.into() };
-    let events =
-        if name == "wrr" { vec!["at 1.20 s: the device was stalled".into()] } else { Vec::new() };
+    let events = if name == "wrr" { vec![loss("it was killed by SIGKILL")] } else { Vec::new() };
     Run {
         damage: Vec::new(),
         explanation: None,
@@ -270,4 +270,15 @@ fn epoch(count: u32, is_device: impl Fn(u32) -> bool) -> Epoch {
         },
         batches,
     }
+}
+
+/// An event: the only device is lost, for this reason.
+pub(super) fn loss(reason: &str) -> RunEvent {
+    let kind = EventKind::DeviceLost {
+        device: DeviceLabel { number: 0, of: 1 },
+        phase: Phase::Epoch,
+        reason: reason.to_owned(),
+        remaining: Remaining::Host,
+    };
+    RunEvent { epoch: 0, event: Event { at_ns: 1_200_000_000, rank: None, kind } }
 }

@@ -21,12 +21,13 @@ pub(crate) mod made_up;
 
 pub(crate) use energy::{Consumption, MeasuredEnergy, ModelledEnergy};
 
+use crate::surface::units;
 use meetpoint_host::explain::Explanation;
-use meetpoint_host::stats::DamageRecord;
+use meetpoint_host::stats::{DamageRecord, Event};
 use serde::{Deserialize, Serialize};
 
 /// Version of the schema; raised when a field changes its meaning or goes.
-pub(crate) const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 3;
 
 /// Most that a knob of the emulated device may be off its target, as a share.
 pub(crate) const KNOB_OFF_MAX: f64 = 0.05;
@@ -165,14 +166,24 @@ pub(crate) struct Run {
     /// Bytes moved and written, wear and cost.
     #[serde(default)]
     pub consumption: Option<Consumption>,
-    /// Faults and what was done about them, as sentences with their time.
-    pub events: Vec<String>,
+    /// Faults and what was done about them.
+    pub events: Vec<RunEvent>,
     /// Damaged samples that were left out or replaced, epoch by epoch.
     #[serde(default)]
     pub damage: Vec<DamageRecord>,
     /// What held the last epoch up, by rank 0; `None` where fewer than two batches were consumed.
     #[serde(default)]
     pub explanation: Option<Explanation>,
+}
+
+/// An event of one epoch of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct RunEvent {
+    /// Number of the epoch, from 0.
+    pub epoch: u32,
+    /// What happened, when and at which rank.
+    #[serde(flatten)]
+    pub event: Event,
 }
 
 /// Sums and peaks of a run.
@@ -451,6 +462,18 @@ impl Report {
 
 impl Run {
     /// Sentences for every knob that was too far off; the run does not count when there is one.
+    /// The events as sentences with their time.
+    pub(crate) fn event_lines(&self) -> impl Iterator<Item = String> {
+        let has_epochs = self.epochs.len() > 1;
+        self.events.iter().map(move |RunEvent { epoch, event }| {
+            let of_epoch =
+                if has_epochs { format!("epoch {epoch}, at ") } else { "at ".to_owned() };
+            let at = units::nanoseconds(event.at_ns);
+            let of_rank = event.rank.map_or_else(String::new, |rank| format!("rank {rank}: "));
+            format!("{of_epoch}{at}: {of_rank}{}", event.kind)
+        })
+    }
+
     pub(crate) fn invalid(&self) -> Vec<String> {
         let knobs = self
             .devices

@@ -372,7 +372,7 @@ pub(crate) fn text(report: &Report) -> String {
         for line in explained(run) {
             text.push_str(&format!("  {line}\n"));
         }
-        for line in run.invalid().iter().chain(&run.events) {
+        for line in run.invalid().into_iter().chain(run.event_lines()) {
             text.push_str(&format!("  {line}\n"));
         }
     }
@@ -426,7 +426,9 @@ mod tests {
         assert!(text.contains("wrr: C0 C2 verified; C4 not claimed"));
         assert!(text.contains("INVALID: read-bandwidth is 8.0 % off target"));
         assert!(text.contains("its times do not count") && text.contains("host_cores"));
-        assert!(text.contains("at 1.20 s: the device was stalled"));
+        let event =
+            "at 1.20 s: the device was lost: it was killed by SIGKILL; the host continues alone";
+        assert!(text.contains(event), "{text}");
         assert!(text.contains("modelled energy (not measured)"));
     }
 

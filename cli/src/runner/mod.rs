@@ -247,10 +247,10 @@ fn run_strategy(
 /// Says on standard error, once a strategy, that it waits for a device.
 fn told_once(name: StrategyName, bar: &Arc<Mutex<Progress>>) -> Notify {
     let (bar, has_told) = (Arc::clone(bar), AtomicBool::new(false));
-    Notify::new(WAIT_TOLD_AFTER, move |text| {
+    Notify::new(WAIT_TOLD_AFTER, move |event| {
         if !has_told.swap(true, Ordering::SeqCst) {
             let bar = bar.lock().unwrap_or_else(PoisonError::into_inner);
-            bar.suspend(|| output::notice(&format!("{}: {text}", name.as_str())));
+            bar.suspend(|| output::notice(&format!("{}: {event}", name.as_str())));
         }
     })
 }

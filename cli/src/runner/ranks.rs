@@ -3,7 +3,7 @@
 use super::Measured;
 use crate::report::Rank;
 use meetpoint_host::group::RankOutcome;
-use meetpoint_host::stats::{DAMAGE_RECORDS_MAX, DeviceStats, EpochStats};
+use meetpoint_host::stats::{DAMAGE_RECORDS_MAX, DeviceStats, EpochStats, Event};
 
 /// The epochs of all ranks together. What cannot be added up (times of single batches, the order)
 /// is rank 0's.
@@ -51,10 +51,8 @@ fn add(epoch: &mut EpochStats, more: &EpochStats, rank: u32) {
     epoch.damage.replaced += more.damage.replaced;
     let room = DAMAGE_RECORDS_MAX.saturating_sub(epoch.damage.records.len());
     epoch.damage.records.extend(more.damage.records.iter().take(room).cloned());
-    epoch.events.extend(more.events.iter().cloned().map(|mut event| {
-        event.text = format!("rank {rank}: {}", event.text);
-        event
-    }));
+    let of_rank = |event: &Event| Event { rank: Some(rank), ..event.clone() };
+    epoch.events.extend(more.events.iter().map(of_rank));
 }
 
 /// Each rank's link to a device has meters of its own for what was done for that rank.

@@ -4,6 +4,7 @@ use super::{Driver, Prepared};
 use crate::Error;
 use crate::clock::monotonic_ns;
 use crate::device_link::Session;
+use crate::events::EventKind;
 use crate::stop::WAIT_SLICE;
 use meetpoint_scheduler::{
     AcceleratorDecision, Agreement, BatchIndex, HostDecision, Outcome, Proposal, Source,
@@ -130,7 +131,7 @@ impl Driver {
     }
 
     /// The consumer has waited so long, in words, where that is for a device.
-    pub(crate) fn note_long_wait(&self, waited: Duration) -> Option<String> {
+    pub(crate) fn note_long_wait(&self, waited: Duration) -> Option<EventKind> {
         self.lock().run.as_mut()?.note_long_wait(waited)
     }
 

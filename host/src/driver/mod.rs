@@ -12,7 +12,7 @@ mod run;
 pub(crate) use consumer::Step;
 pub use labels::Displacement;
 pub(crate) use labels::Labels;
-pub(crate) use run::{FetchTask, Prepared, Run, RunSetup, device_name};
+pub(crate) use run::{FetchTask, Prepared, Run, RunSetup};
 
 use crate::device_link::Session;
 use crate::ring::{Place, Ring};

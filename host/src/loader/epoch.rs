@@ -118,14 +118,14 @@ impl<'l> Epoch<'l> {
 
     /// Tells, once, that the consumer has waited so long, if that is for a device.
     fn tell_long_wait(&mut self, driver: &Driver, waited: Duration) {
-        let Some(text) = driver.note_long_wait(waited) else { return };
+        let Some(event) = driver.note_long_wait(waited) else { return };
         self.has_told = true;
         if let Some(notify) = &self.loader.config.notify {
-            notify.tell(&text);
+            notify.call(&event);
         }
     }
 
-    /// What happened so far, from this event on: sentences as those of [`EpochStats::events`].
+    /// What happened so far, from this event on, as in [`EpochStats::events`].
     pub fn events_from(&self, first: usize) -> Vec<Event> {
         self.loader.driver.ask(|run| run.events_from(first)).unwrap_or_default()
     }

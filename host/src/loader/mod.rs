@@ -19,7 +19,8 @@ use crate::cores::Bound;
 use crate::damage::Quarantine;
 use crate::device_link::fetch::Fetcher;
 use crate::device_link::{DeviceInfo, DeviceLink, LinkSetup};
-use crate::driver::{Driver, Labels, Prepared, RunSetup, device_name};
+use crate::driver::{Driver, Labels, Prepared, RunSetup};
+use crate::events::{Attempt, DeviceLabel, EventKind, Phase, Remaining};
 use crate::places::{DEVICE_AHEAD, Limits};
 use crate::ring::Ring;
 use crate::worker::HostPreparer;
@@ -136,7 +137,7 @@ impl Loader {
             return;
         }
         let (spool, config) = (self.limits.spools[number], self.config.spool_of(number));
-        let name = device_name(number, self.limits.spools.len());
+        let name = DeviceLabel::new(number, self.limits.spools.len());
         let quota = spool.quota_for(config, self.config.shares, DEVICE_AHEAD + 2);
         self.notice(match quota > config.quota_bytes {
             true => format!(
@@ -196,7 +197,7 @@ impl Loader {
         notices.into_iter().for_each(|notice| self.notice(notice));
         let info = link.info().clone();
         if !info.storage_note.is_empty() {
-            let name = device_name(number, self.links.len());
+            let name = DeviceLabel::new(number, self.links.len()).to_string();
             let name = name.trim_start_matches("the ");
             self.notice(format!("{name}: {}", info.storage_note));
         }
@@ -301,33 +302,32 @@ impl Loader {
     }
 
     /// Opens a link again if it is gone, and notes what came of that.
-    fn revive_link(&mut self, number: usize, events: &mut Vec<String>) -> Result<(), Error> {
+    fn revive_link(&mut self, number: usize, events: &mut Vec<EventKind>) -> Result<(), Error> {
         if self.links[number].as_ref().is_some_and(DeviceLink::is_alive) {
             return Ok(());
         }
         self.links[number] = None;
-        let name = device_name(number, self.links.len());
-        let again = match &self.config.devices[number] {
-            DeviceSource::Connect { .. } => "connected to",
-            DeviceSource::Spawn(_) | DeviceSource::Lost { .. } => "started",
+        let device = DeviceLabel::new(number, self.links.len());
+        let attempt = match &self.config.devices[number] {
+            DeviceSource::Connect { .. } => Attempt::Connect,
+            DeviceSource::Spawn(_) | DeviceSource::Lost { .. } => Attempt::Start,
         };
+        let others = self.links.iter().filter(|link| link.is_some()).count();
+        let remaining = Remaining::of_devices(others);
         if let Some(at) = self.lost_at_start.iter().position(|(lost, _)| *lost == number) {
-            let (_, why) = self.lost_at_start.swap_remove(at);
-            events.push(format!("{name} was lost at the start: {why}"));
+            let (_, reason) = self.lost_at_start.swap_remove(at);
+            events.push(EventKind::DeviceLost { device, phase: Phase::Start, reason, remaining });
         }
-        if let Some(why) = self.driver.take_lost_between(device_id(number)) {
-            events.push(format!("{name} was lost between epochs: {why}"));
+        if let Some(reason) = self.driver.take_lost_between(device_id(number)) {
+            let phase = Phase::BetweenEpochs;
+            events.push(EventKind::DeviceLost { device, phase, reason, remaining });
         }
         match self.open_link(number) {
-            Ok(()) => events.push(format!("{name} was {again} again")),
+            Ok(()) => events.push(EventKind::DeviceReopened { device, attempt }),
             Err(Error::Interrupted) => return Err(Error::Interrupted),
             Err(error) => {
-                let others = self.links.iter().filter(|link| link.is_some()).count();
-                let who = match others {
-                    0 => "the host goes on alone",
-                    _ => "the host goes on with the others",
-                };
-                events.push(format!("{name} could not be {again} again ({error}); {who}"));
+                let reason = error.to_string();
+                events.push(EventKind::DeviceNotReopened { device, attempt, reason, remaining });
             }
         }
         Ok(())

@@ -7,7 +7,7 @@ mod meters;
 
 pub use crate::damage::{DAMAGE_RECORDS_MAX, DamageRecord};
 pub use crate::driver::Displacement;
-pub use crate::events::Event;
+pub use crate::events::{Attempt, BatchFault, DeviceLabel, Event, EventKind, Phase, Remaining};
 pub(crate) use meters::{Meter, peak_resident_bytes, reset_peak_resident};
 
 use meetpoint_format::wire;

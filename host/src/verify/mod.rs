@@ -9,7 +9,7 @@ mod replay;
 
 pub use ranks::{RankRuns, verify_ranks};
 
-use crate::driver::device_name;
+use crate::events::DeviceLabel;
 use crate::stats::{BatchCheck, EpochStats, Preparer};
 use crate::{Error, StopHandle};
 use meetpoint_format::batching::Batching;
@@ -246,7 +246,7 @@ fn equality(run: &EpochStats, reference: &Reference) -> Result<String, Doubt> {
             if got != expected {
                 let who = match check.device {
                     None => "the host".to_owned(),
-                    Some(number) => device_name(number.into(), run.devices.len()),
+                    Some(number) => DeviceLabel::new(number.into(), run.devices.len()).to_string(),
                 };
                 return failed(format!(
                     "batch {} by {who}, row {row}, sample {sample}: CRC-32C is {got:#010x}, \

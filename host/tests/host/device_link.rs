@@ -1,7 +1,9 @@
 //! Epochs with a device at the other end, good and bad: the same batches whatever it does.
 use crate::support::device::{Behaviour, FakeDevice, Fault};
-use crate::support::{Seen, config, consume, dataset, sorted};
-use meetpoint_host::stats::{EpochStats, Preparer};
+use crate::support::{Seen, config, consume, dataset, events_of, sorted};
+use meetpoint_host::stats::{
+    Attempt, BatchFault, DeviceLabel, EpochStats, EventKind, Phase, Preparer, Remaining,
+};
 use meetpoint_host::verify::{Reference, Verdict, verify};
 use meetpoint_host::{DeviceSource, Error, Loader, LoaderConfig, SpawnDevice, SpoolKind};
 use meetpoint_scheduler::{Goal, Order, Split, Strategy, Tail};
@@ -42,11 +44,18 @@ fn survives(behaviour: Behaviour, change: impl Fn(&mut LoaderConfig)) -> Vec<Epo
     stats
 }
 
-/// What went wrong; that the host was sooner done with the last batches of a slow machine's device
-/// is no fault.
-fn events(stats: &EpochStats) -> String {
-    let faults = stats.events.iter().filter(|event| !event.text.contains("sooner done"));
-    faults.map(|event| format!("{}\n", event.text)).collect()
+/// The only device.
+const DEVICE: DeviceLabel = DeviceLabel { number: 0, of: 1 };
+
+/// The batch, fault and reason of each batch that failed.
+fn failed_batches<'a>(events: &'a [EventKind]) -> Vec<(u32, BatchFault, &'a str)> {
+    let failed = |event: &'a EventKind| match event {
+        EventKind::BatchFailed { batch, fault, reason, .. } => {
+            Some((*batch, *fault, reason.as_str()))
+        }
+        _ => None,
+    };
+    events.iter().filter_map(failed).collect()
 }
 
 #[test]
@@ -70,7 +79,7 @@ fn every_strategy_and_spool_gives_the_bytes_of_the_host_alone() {
                     let (seen, stats) = consume(loader.start_epoch(epoch).unwrap());
                     let what = format!("{strategy:?} {kind:?} {workers} workers");
                     assert_eq!(&sorted(seen), expected, "{what}");
-                    assert_eq!(events(&stats), "", "{what}");
+                    assert_eq!(events_of(&stats), [], "{what}");
                     let device = stats.devices[0];
                     assert!(device.batches >= u64::from(stats.schedule.device_batches));
                     assert!(device.bytes_written > 0 || strategy == Strategy::Wrr);
@@ -103,11 +112,15 @@ fn every_strategy_and_spool_gives_the_bytes_of_the_host_alone() {
 fn a_corrupt_or_torn_slot_is_refused_and_its_batch_prepared_by_the_host() {
     let faults = vec![(2, Fault::Corrupt), (4, Fault::Torn)];
     let stats = survives(Behaviour { faults, ..Behaviour::default() }, |_| {});
-    let text = events(&stats[0]);
-    assert_eq!(text.matches("was refused").count(), 2, "{text}");
-    assert!(text.contains("slot payload checksum") && text.contains("slot header checksum"));
-    assert_eq!(stats[0].schedule.host_batches, 2);
-    assert_eq!(events(&stats[1]), "");
+    let events = events_of(&stats[0]);
+    let refused = failed_batches(&events);
+    assert!(refused.iter().all(|(_, fault, _)| *fault == BatchFault::Refused), "{events:?}");
+    for checksum in ["slot payload checksum", "slot header checksum"] {
+        let of_this = refused.iter().filter(|(_, _, reason)| reason.contains(checksum));
+        assert_eq!(of_this.count(), 1, "{events:?}");
+    }
+    assert_eq!((events.len(), stats[0].schedule.host_batches), (2, 2));
+    assert_eq!(events_of(&stats[1]), []);
 }
 
 #[test]
@@ -117,15 +130,17 @@ fn a_corrupt_slot_in_a_spool_file_is_refused_too() {
     let stats = survives(Behaviour { faults, ..Behaviour::default() }, |config| {
         config.spool.kind = SpoolKind::File { directory: spool_folder.path().to_path_buf() };
     });
-    assert_eq!(events(&stats[0]).matches("was refused").count(), 2);
+    let events = events_of(&stats[0]);
+    let refused = failed_batches(&events).into_iter().map(|(_, fault, _)| fault);
+    assert_eq!(refused.collect::<Vec<_>>(), [BatchFault::Refused; 2]);
 }
 
 #[test]
 fn a_batch_that_the_device_cannot_prepare_is_prepared_by_the_host() {
     let faults = vec![(3, Fault::Failed)];
     let stats = survives(Behaviour { faults, ..Behaviour::default() }, |_| {});
-    let text = events(&stats[0]);
-    assert!(text.contains("batch 2 (it would not decode); the host prepares it"), "{text}");
+    let events = events_of(&stats[0]);
+    assert_eq!(failed_batches(&events), [(2, BatchFault::Preparation, "it would not decode")]);
     assert_eq!((stats[0].schedule.host_batches, stats[0].schedule.device_batches), (1, 14));
 }
 
@@ -133,12 +148,17 @@ fn a_batch_that_the_device_cannot_prepare_is_prepared_by_the_host() {
 fn a_device_that_fails_on_everything_gets_no_more_work_and_fills_no_report() {
     let faults = (1..=15).map(|batch| (batch, Fault::Failed)).collect();
     let stats = survives(Behaviour { faults, ..Behaviour::default() }, |_| {});
-    let text = events(&stats[0]);
-    assert_eq!(text.lines().count(), 3, "{text}");
-    assert!(text.contains("failed on 3 batches one after another (it would not decode)"), "{text}");
-    assert!(text.contains("it gets no more work in this epoch"), "{text}");
-    let repeats = "… 2 more batches of the device went to the host like this one";
-    assert!(text.contains(repeats), "{text}");
+    let (device, reason) = (DEVICE, "it would not decode".to_owned());
+    let given_up = EventKind::DeviceGivenUp {
+        device,
+        failures: 3,
+        reason: reason.clone(),
+        remaining: Remaining::Host,
+    };
+    let repeats = EventKind::BatchesFailed { device, batches: 2, reason: Some(reason) };
+    let events = events_of(&stats[0]);
+    assert_eq!(events[1..], [given_up, repeats]);
+    assert_eq!(failed_batches(&events).len(), 1);
     assert_eq!(stats[0].schedule.host_batches, 15);
 }
 
@@ -146,8 +166,9 @@ fn a_device_that_fails_on_everything_gets_no_more_work_and_fills_no_report() {
 fn a_device_whose_batches_all_arrive_corrupt_gets_no_more_work() {
     let faults = (1..=15).map(|batch| (batch, Fault::Corrupt)).collect();
     let stats = survives(Behaviour { faults, ..Behaviour::default() }, |_| {});
-    let text = events(&stats[0]);
-    assert!(text.contains("failed on 3 batches one after another"), "{text}");
+    let events = events_of(&stats[0]);
+    let is_given_up = |it: &EventKind| matches!(it, EventKind::DeviceGivenUp { failures: 3, .. });
+    assert_eq!(events.iter().filter(|it| is_given_up(it)).count(), 1, "{events:?}");
     assert_eq!(stats[0].schedule.host_batches, 15);
 }
 
@@ -155,7 +176,8 @@ fn a_device_whose_batches_all_arrive_corrupt_gets_no_more_work() {
 fn a_device_that_fails_now_and_then_keeps_its_work() {
     let faults = [1, 2, 4, 5, 7, 8].map(|batch| (batch, Fault::Failed)).to_vec();
     let stats = survives(Behaviour { faults, ..Behaviour::default() }, |_| {});
-    assert!(!events(&stats[0]).contains("no more work"), "{}", events(&stats[0]));
+    let events = events_of(&stats[0]);
+    assert!(!events.iter().any(EventKind::is_device_loss), "{events:?}");
     assert_eq!((stats[0].schedule.host_batches, stats[0].schedule.device_batches), (6, 9));
 }
 
@@ -166,11 +188,16 @@ fn a_device_that_drops_the_link_costs_no_batch_and_is_connected_to_again() {
         let stats = survives(Behaviour { faults, ..Behaviour::default() }, |config| {
             config.workers = workers;
         });
-        assert!(events(&stats[0]).contains("the device was lost"), "{}", events(&stats[0]));
+        let events = events_of(&stats[0]);
+        let is_lost = |it: &EventKind| {
+            matches!(it, EventKind::DeviceLost { device: DEVICE, phase: Phase::Epoch, .. })
+        };
+        assert_eq!(events.iter().filter(|it| is_lost(it)).count(), 1, "{events:?}");
         assert!(stats[0].schedule.device_lost);
-        assert!(events(&stats[1]).contains("connected to again"), "{}", events(&stats[1]));
+        let attempt = Attempt::Connect;
+        assert_eq!(events_of(&stats[1]), [EventKind::DeviceReopened { device: DEVICE, attempt }]);
         assert_eq!(stats[1].schedule.device_batches, 15);
-        assert_eq!(events(&stats[2]), "");
+        assert_eq!(events_of(&stats[2]), []);
     }
 }
 
@@ -181,8 +208,10 @@ fn a_silent_device_is_fenced_off_and_works_again_when_it_is_heard_of() {
         config.stall_timeout = Duration::from_millis(300);
     });
     assert!(stats[0].schedule.stalls >= 1);
-    assert!(events(&stats[0]).contains("went back to the host"), "{}", events(&stats[0]));
-    assert!(!events(&stats[0]).contains("lost"), "{}", events(&stats[0]));
+    let events = events_of(&stats[0]);
+    let is_stall = |it: &EventKind| matches!(it, EventKind::DeviceStalled { .. });
+    let is_lost = |it: &EventKind| matches!(it, EventKind::DeviceLost { .. });
+    assert!(events.iter().any(is_stall) && !events.iter().any(is_lost), "{events:?}");
 }
 
 #[test]
@@ -191,11 +220,14 @@ fn a_device_that_is_silent_at_the_end_is_opened_again_for_the_next_epoch() {
     let stats = survives(Behaviour { faults, ..Behaviour::default() }, |config| {
         config.stall_timeout = Duration::from_millis(300);
     });
-    assert_eq!(stats[0].schedule.host_batches, 15, "{}", events(&stats[0]));
-    let text = events(&stats[1]);
-    assert!(text.contains("silent at the end of the epoch before"), "{text}");
-    assert!(text.contains("connected to again"), "{text}");
-    assert!(stats[1].schedule.device_batches > 0, "{text}");
+    assert_eq!(stats[0].schedule.host_batches, 15, "{:?}", events_of(&stats[0]));
+    let events = events_of(&stats[1]);
+    let [EventKind::DeviceLost { phase: Phase::BetweenEpochs, .. }, opened] = &events[..] else {
+        panic!("{events:?}");
+    };
+    let attempt = Attempt::Connect;
+    assert_eq!(opened, &EventKind::DeviceReopened { device: DEVICE, attempt });
+    assert!(stats[1].schedule.device_batches > 0, "{events:?}");
 }
 
 #[test]
@@ -221,7 +253,11 @@ fn a_device_that_gives_away_a_slot_that_it_does_not_own_is_cut_off() {
     for batch in &batches {
         assert_eq!(Seen::from(batch), expected[0][batch.index() as usize]);
     }
-    assert!(events(&stats).contains("not its own to give"), "{}", events(&stats));
+    let events = events_of(&stats);
+    let [EventKind::DeviceLost { phase: Phase::Epoch, reason, .. }] = &events[..] else {
+        panic!("{events:?}");
+    };
+    assert!(reason.contains("not its own to give"), "{reason}");
     assert_eq!(stats.records.len(), 15);
 }
 
@@ -253,7 +289,7 @@ fn a_consumer_that_keeps_device_batches_does_not_starve_the_device() {
         kept.push(batch);
     }
     let stats = epoch.finish();
-    assert_eq!(stats.schedule.device_batches, 15, "{}", events(&stats));
+    assert_eq!(stats.schedule.device_batches, 15, "{:?}", events_of(&stats));
     drop(loader);
     for (batch, expected) in kept.iter().zip(&expected[0]) {
         assert_eq!(&Seen::from(batch), expected);
@@ -275,7 +311,7 @@ fn an_epoch_that_is_dropped_early_leaves_no_slot_behind() {
         }
     }
     let (seen, stats) = consume(loader.start_epoch(1).unwrap());
-    assert_eq!((seen.len(), events(&stats).as_str()), (15, ""));
+    assert_eq!((seen.len(), events_of(&stats)), (15, Vec::new()));
 }
 
 #[test]
@@ -370,8 +406,12 @@ fn a_device_that_is_killed_before_it_serves_leaves_the_host_to_go_on_alone() {
             assert!(stats.schedule.device_lost, "{strategy:?}");
             // How it was lost, and that it could not be started again.
             let losses = if epoch == 0 { 2 } else { 1 };
-            let told = stats.events.iter().filter(|event| event.text.contains("SIGKILL"));
-            assert_eq!(told.count(), losses, "{strategy:?}: {:?}", stats.events);
+            let killed = events_of(&stats).into_iter().filter(|event| match event {
+                EventKind::DeviceLost { reason, .. }
+                | EventKind::DeviceNotReopened { reason, .. } => reason.contains("SIGKILL"),
+                _ => false,
+            });
+            assert_eq!(killed.count(), losses, "{strategy:?}: {:?}", stats.events);
         }
     }
 }

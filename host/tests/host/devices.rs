@@ -1,8 +1,8 @@
 //! Epochs with several devices, each with its own parts, speed, spool and end.
 
 use crate::support::device::{Behaviour, FakeDevice, Fault};
-use crate::support::{Seen, config, consume, dataset_in_parts, pack, picture, sorted};
-use meetpoint_host::stats::EpochStats;
+use crate::support::{Seen, config, consume, dataset_in_parts, events_of, pack, picture, sorted};
+use meetpoint_host::stats::{Attempt, DeviceLabel, EpochStats, EventKind, Remaining};
 use meetpoint_host::verify::{Reference, Verdict, verify};
 use meetpoint_host::{DeviceSource, Loader, LoaderConfig, Notify, SpoolConfig, SpoolKind};
 use meetpoint_prepare::Job;
@@ -80,9 +80,15 @@ fn check_levels(strategy: Strategy, job: &Job, runs: &[EpochStats], reference: &
     }
 }
 
-fn events(stats: &EpochStats) -> String {
-    let faults = stats.events.iter().filter(|event| !event.text.contains("sooner done"));
-    faults.map(|event| format!("{}\n", event.text)).collect()
+/// The devices that these events say are lost or silent.
+fn lost(events: &[EventKind]) -> Vec<u16> {
+    let number = |event: &EventKind| match event {
+        EventKind::DeviceLost { device, .. }
+        | EventKind::DeviceGivenUp { device, .. }
+        | EventKind::DeviceStalled { device, .. } => Some(device.number),
+        _ => None,
+    };
+    events.iter().filter_map(number).collect()
 }
 
 #[test]
@@ -102,7 +108,7 @@ fn devices_with_parts_and_spools_of_their_own_give_the_bytes_of_the_host_alone()
                 }
                 for stats in run(config, 2) {
                     let what = format!("{strategy:?}, {workers} workers, {is_file:?}");
-                    assert_eq!(events(&stats), "", "{what}");
+                    assert_eq!(events_of(&stats), [], "{what}");
                     assert_eq!(stats.devices.len(), 2, "{what}");
                     let by = |number| {
                         stats.records.iter().filter(|it| it.device == Some(number)).count()
@@ -144,7 +150,7 @@ fn batches_of_devices_can_be_written_to_in_place_and_the_next_ones_are_whole() {
             let stats = epoch.finish();
             assert!(last.unwrap().bytes().iter().all(|&byte| byte == 0xA5));
             assert_eq!(sorted(seen), expected);
-            assert_eq!(events(&stats), "");
+            assert_eq!(events_of(&stats), []);
             assert_eq!(stats.schedule.device_batches, 30);
         }
     }
@@ -173,7 +179,7 @@ fn devices_that_share_the_dataset_take_from_one_end_each_at_its_pace() {
         let mut config = with_devices(folder.path(), &[&slow, &fast], strategy);
         config.shared_dataset = true;
         for stats in run(config, 2) {
-            assert_eq!(events(&stats), "");
+            assert_eq!(events_of(&stats), []);
             if strategy == Strategy::DeviceOnly {
                 let batches: Vec<u32> =
                     stats.schedule.devices.iter().map(|device| device.batches).collect();
@@ -192,18 +198,19 @@ fn a_device_that_dies_is_named_given_up_alone_and_revived_alone() {
         let mut config = with_devices(folder.path(), &[&lives, &dies], Strategy::DeviceOnly);
         config.workers = workers;
         let stats = run(config, 3);
-        let text = events(&stats[0]);
-        assert!(text.contains("device 1 was lost"), "{text}");
-        assert!(text.contains("the host and the other devices go on"), "{text}");
-        assert!(!text.contains("device 0"), "{text}");
+        let events = events_of(&stats[0]);
+        let [EventKind::DeviceLost { device, remaining, .. }] = &events[..] else {
+            panic!("{events:?}");
+        };
+        assert_eq!((device.number, *remaining), (1, Remaining::HostAndDevices));
         let schedule = &stats[0].schedule;
         assert!(schedule.devices[1].is_lost && !schedule.devices[0].is_lost);
-        assert_eq!(schedule.devices[0].batches, 15, "{text}");
-        assert!(schedule.host_batches >= 11, "{text}");
-        let text = events(&stats[1]);
-        assert_eq!(text.trim(), "device 1 was connected to again");
+        assert_eq!(schedule.devices[0].batches, 15, "{events:?}");
+        assert!(schedule.host_batches >= 11, "{events:?}");
+        let (device, attempt) = (DeviceLabel { number: 1, of: 2 }, Attempt::Connect);
+        assert_eq!(events_of(&stats[1]), [EventKind::DeviceReopened { device, attempt }]);
         assert_eq!(stats[1].schedule.device_batches, 30);
-        assert_eq!(events(&stats[2]), "");
+        assert_eq!(events_of(&stats[2]), []);
     }
 }
 
@@ -214,14 +221,17 @@ fn when_every_device_dies_the_host_goes_on_alone() {
         let (first, second) = (faulty(vec![(1, Fault::Drop)]), faulty(vec![(2, Fault::Drop)]));
         let config = with_devices(folder.path(), &[&first, &second], strategy);
         let stats = run(config, 2);
-        let text = events(&stats[0]);
+        let events = events_of(&stats[0]);
         // Others may not have given each of them as much work as it takes to die.
         if strategy == MTE {
-            assert!(text.contains("device 0 was lost"), "{strategy:?}: {text}");
+            assert!(lost(&events).contains(&0), "{strategy:?}: {events:?}");
         }
         if strategy == Strategy::DeviceOnly {
-            assert!(text.contains("device 1 was lost"), "{text}");
-            assert!(text.contains("the host goes on alone"), "{text}");
+            assert!(lost(&events).contains(&1), "{events:?}");
+            let is_last = |event: &EventKind| {
+                matches!(event, EventKind::DeviceLost { remaining: Remaining::Host, .. })
+            };
+            assert_eq!(events.iter().filter(|it| is_last(it)).count(), 1, "{events:?}");
         }
     }
 }
@@ -233,9 +243,10 @@ fn a_silent_device_is_fenced_off_alone() {
     let mut config = with_devices(folder.path(), &[&silent, &lives], Strategy::DeviceOnly);
     config.stall_timeout = Duration::from_millis(500);
     let stats = run(config, 2);
-    let text = events(&stats[0]);
-    assert!(text.contains("device 0 had work and published nothing in time"), "{text}");
-    assert!(!text.contains("device 1"), "{text}");
+    let events = events_of(&stats[0]);
+    let is_stall = |it: &EventKind| matches!(it, EventKind::DeviceStalled { .. });
+    assert!(events.iter().any(is_stall), "{events:?}");
+    assert!(lost(&events).iter().all(|number| *number == 0), "{events:?}");
     assert!(stats[0].schedule.devices[0].stalls >= 1);
     assert_eq!(stats[0].schedule.devices[1].stalls, 0);
 }
@@ -247,9 +258,11 @@ fn a_device_that_only_fails_gets_no_more_work_and_the_others_do() {
         let (bad, lives) = (faulty((1..=60).map(|at| (at, fault)).collect()), good());
         let config = with_devices(folder.path(), &[&lives, &bad], Strategy::DeviceOnly);
         let stats = run(config, 1);
-        let text = events(&stats[0]);
-        assert!(text.contains("device 1 failed on 3 batches one after another"), "{text}");
-        assert!(!text.contains("device 0"), "{text}");
+        let events = events_of(&stats[0]);
+        let is_given_up =
+            |it: &EventKind| matches!(it, EventKind::DeviceGivenUp { failures: 3, .. });
+        assert!(events.iter().any(is_given_up), "{events:?}");
+        assert_eq!(lost(&events), [1]);
         let batches = stats[0].schedule.devices.iter().map(|device| device.batches);
         assert_eq!(batches.collect::<Vec<_>>(), [15, 0]);
     }
@@ -288,26 +301,26 @@ fn a_device_of_several_that_cannot_be_used_is_named() {
     assert!(error.starts_with("device 1: no device answers at /no/such/socket"), "{error}");
 }
 
-/// A wait that lasts is told while it lasts, once an epoch, and stands in its events.
+/// A long wait is notified while it lasts, once per epoch, and is among its events.
 #[test]
-fn a_long_wait_for_a_device_is_told_at_once_with_its_reason() {
+fn a_long_wait_for_a_device_is_notified_while_it_lasts() {
     let folder = dataset_in_parts(16, 2);
     let pause = Duration::from_millis(200);
     let slow = FakeDevice::start(Behaviour { pause, ..Behaviour::default() });
-    let told = Arc::new(Mutex::new(Vec::new()));
+    let notified = Arc::new(Mutex::new(Vec::new()));
     for (strategy, expected) in [(Strategy::DeviceOnly, 2), (Strategy::HostOnly, 0)] {
         let mut config = with_devices(folder.path(), &[&slow], strategy);
-        let kept = Arc::clone(&told);
-        config.notify = Some(Notify::new(Duration::from_millis(10), move |text| {
-            kept.lock().unwrap().push(text.to_owned());
+        let sink = Arc::clone(&notified);
+        config.notify = Some(Notify::new(Duration::from_millis(10), move |event| {
+            sink.lock().unwrap().push(event.clone());
         }));
         let runs = run(config, 2);
-        let told = std::mem::take(&mut *told.lock().unwrap());
-        assert_eq!(told.len(), expected, "{told:?}");
-        for (text, stats) in told.iter().zip(&runs) {
-            let words = ["the next batch is waited for since", "it is with the device, "];
-            assert!(words.iter().all(|words| text.contains(words)), "{text}");
-            assert!(stats.events.iter().any(|event| event.text == *text), "{text}");
+        let notified = std::mem::take(&mut *notified.lock().unwrap());
+        assert_eq!(notified.len(), expected, "{notified:?}");
+        for (event, stats) in notified.iter().zip(&runs) {
+            let EventKind::DeviceAwaited { waited_ns, .. } = event else { panic!("{event:?}") };
+            assert!(*waited_ns >= 10_000_000, "{event:?}");
+            assert!(stats.events.iter().any(|it| it.kind == *event), "{event:?}");
         }
     }
 }

@@ -43,7 +43,7 @@ class EpochIterator(Iterator[BatchT]):
             raise StopIteration
         while True:
             batch = loader._wait(self._serial, self._position.epoch)
-            self._warned = loader._tell(self._warned)
+            self._warned = loader._warn_of_losses(self._warned)
             if loader._exporter is not None:
                 loader._exporter._warn()
             if batch is None:

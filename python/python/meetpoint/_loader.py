@@ -44,9 +44,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Loader"]
 
-# In the events of an epoch, what says that a device does no more, or nothing for now.
-_LOSSES = ("was lost", "no more work", "published nothing in time")
-
 BatchT = TypeVar("BatchT")
 
 _open_loaders: "weakref.WeakSet[Loader[Any]]" = weakref.WeakSet()
@@ -584,13 +581,12 @@ class Loader(Measured, Closing, Generic[BatchT]):
             columns["key"] = [self._keys.key(sample) for sample in batch.samples]
         return {name: columns[name] for name in self._columns}
 
-    def _tell(self, warned: bool) -> bool:
-        """Warns of a device that was lost or fell silent, once an epoch."""
-        for text in self._native.take_events():
-            if not warned and any(words in text for words in _LOSSES):
-                warned = True
-                warnings.warn(text, DeviceWarning, stacklevel=4)
-        return warned
+    def _warn_of_losses(self, warned: bool) -> bool:
+        """Warns of a device that was lost or fell silent, once per epoch."""
+        losses = self._native.take_losses()
+        if losses and not warned:
+            warnings.warn(losses[0], DeviceWarning, stacklevel=4)
+        return warned or bool(losses)
 
     def state_dict(self) -> Dict[str, Any]:
         """Where the loader is: a small dictionary of numbers and texts, good for JSON.

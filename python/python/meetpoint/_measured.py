@@ -54,7 +54,10 @@ class Measured:
         raise NotImplementedError
 
     def report(self) -> Dict[str, Any]:
-        """The measurements: ``epochs``, as in the reports of `meetpoint run`, and ``notices``.
+        """The measurements: ``epochs`` and ``notices``.
+
+        Epochs are as in the reports of `meetpoint run`; each of their ``events`` also has a
+        ``message``, a sentence.
 
         The epoch under way is not included.
         """

@@ -198,7 +198,7 @@ class Loader:
     @property
     def rest_record(self) -> Optional[str]:
         """What fixes the order of the batches that are left."""
-    def take_events(self) -> List[str]:
+    def take_losses(self) -> List[str]:
         """What happened since this was asked last."""
     def take_finished(self) -> List[str]:
         """What was measured of the epochs that ended since this was asked last, as JSON."""

@@ -70,14 +70,17 @@ fn a_spool_without_space_leaves_the_work_to_the_host() {
     let run = with_fault("enospc@2", "wrr", 0, spool);
     let said = run["events"].to_string().to_lowercase();
     assert!(said.contains("space"), "{said}");
-    // Three batches show that it is full for good: no more are given to it, and none is told twice.
+    // Three batches show that it is full for good: no more are given to it, and each reason is
+    // listed once.
     let run = with_fault("enospc@2", "device-only", 0, spool);
-    let told: Vec<&str> =
-        run["events"].as_array().unwrap().iter().map(|event| event.as_str().unwrap()).collect();
-    let prepared = told.iter().filter(|event| event.contains("could not prepare batch")).count();
-    assert_eq!(prepared, 1, "{told:?}");
-    assert!(told.iter().any(|event| event.contains("it gets no more work")), "{told:?}");
-    assert!(told.iter().any(|event| event.contains("… 2 more batches")), "{told:?}");
+    let events = run["events"].as_array().unwrap();
+    let of_kind = |kind| events.iter().filter(|it| it["kind"] == kind).collect::<Vec<&Value>>();
+    let failed = of_kind("batch_failed");
+    assert_eq!(failed.len(), 1, "{events:?}");
+    assert_eq!(failed[0]["fault"], "preparation");
+    assert_eq!(of_kind("device_given_up").len(), 1, "{events:?}");
+    let repeats = of_kind("batches_failed");
+    assert_eq!((repeats.len(), &repeats[0]["batches"]), (1, &2.into()), "{events:?}");
     // The one before the fault, unless it was still to be fetched when the device was given up.
     assert!(number(&run, "/totals/device_batches") <= 1);
 }

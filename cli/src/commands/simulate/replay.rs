@@ -114,7 +114,7 @@ fn replayed(report: &Report, run: &Run, epoch: &Epoch) -> Row {
 
 /// The scenario that a recorded epoch is.
 fn scenario(report: &Report, run: &Run, epoch: &Epoch) -> anyhow::Result<Scenario> {
-    if let Some(event) = run.events.first() {
+    if let Some(event) = run.event_lines().next() {
         bail!("things went wrong in it ({event})");
     }
     let job = &report.job;

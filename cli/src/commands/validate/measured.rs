@@ -138,7 +138,7 @@ fn row(point: Point, knobs: Knobs, material: &Material, report: &Report, run: &R
     let simulated = times.and_then(|times| simulated(&times, point.workers, batches, run));
     let foretold = foretold(point, knobs, material, batches, run);
     let off = simulated.map(|simulated| simulated / measured - 1.0);
-    let invalid = run.invalid().into_iter().chain(run.events.iter().cloned()).next();
+    let invalid = run.invalid().into_iter().chain(run.event_lines()).next();
     let verdict = match (invalid, off) {
         (Some(reason), off) => {
             let reason = match reason.strip_prefix("INVALID: ") {

@@ -1,10 +1,11 @@
-//! The devices' side of an epoch: what they are told, what they say, and what is noted of it.
+//! The devices' side of an epoch: what is sent to them, what they report, and its events.
 
 use super::{
     DeviceEnd, FAILURES_IN_A_ROW_MAX, FetchTask, NOT_BEGUN, Prepared, PublishedSlot, QUIET_MAX_NS,
     Run,
 };
 use crate::device_link::{Session, SlotContents, SlotLease};
+use crate::events::{BatchFault, EventKind, Phase, Remaining};
 use meetpoint_format::wire;
 use meetpoint_scheduler::{Agreement, BatchIndex, DeviceDecision, DeviceId, Generation, Outcome};
 use std::sync::Arc;
@@ -142,60 +143,43 @@ impl Run {
         let end = &mut self.devices[number];
         let quiet_ns = now.saturating_sub(end.heard_ns);
         end.is_silent = quiet_ns > QUIET_MAX_NS;
-        let quiet = Duration::from_nanos(quiet_ns);
-        let why = match end.is_silent {
-            true => format!(", not having heard of it for {quiet:.1?}"),
-            false => ": it is sooner done with it".to_owned(),
-        };
-        let text = format!("the host took back what {} had not finished{why}", end.name);
-        self.note(text);
+        let (device, silent_ns) = (end.label, end.is_silent.then_some(quiet_ns));
+        self.note(EventKind::BatchesReclaimed { device, silent_ns });
     }
 
     fn note_stall(&mut self, number: usize) {
-        let (stalls, is_lost) = self.stalls_of(self.devices[number].id);
+        let (stalls, is_given_up) = self.stalls_of(self.devices[number].id);
         let config = self.scheduler.config();
-        let silence = Duration::from_nanos(config.stall_timeout_ns);
-        let stalls_max = config.stalls_max;
+        let (timeout_ns, stalls_max) = (config.stall_timeout_ns, config.stalls_max);
         let end = &mut self.devices[number];
         end.stalls_seen = stalls;
         end.is_silent = true;
-        let what_next = if is_lost {
-            "it gets no more work in this epoch"
-        } else {
-            "it gets work again when it is heard of"
-        };
-        let text = format!(
-            "{} had work and published nothing in time (it may be silent for {silence:?}): its \
-             unfinished batches went back to the host, stall {stalls} of {stalls_max}; {what_next}",
-            end.name
-        );
-        self.note(text);
-        if is_lost {
+        let device = end.label;
+        self.note(EventKind::DeviceStalled { device, timeout_ns, stalls, stalls_max, is_given_up });
+        if is_given_up {
             self.devices[number].published.clear();
         }
     }
 
-    /// The consumer has waited so long: notes that, and says it, where it waits for a device.
-    pub(in crate::driver) fn note_long_wait(&mut self, waited: Duration) -> Option<String> {
-        let device = self.scheduler.device_waited_for()?;
-        let name = &self.devices[usize::from(device.0)].name;
-        let summary = self.scheduler.device_summary(device).unwrap_or_default();
-        let pace = match Duration::from_nanos(summary.batch_ns) {
-            Duration::ZERO => "which has finished none so far".to_owned(),
-            each => format!("whose batches take {each:.1?} each"),
-        };
-        let text = format!(
-            "the next batch is waited for since {waited:.1?}: it is with {name}, {pace}; the \
-             strategy `auto` does not wait for a device that is too slow"
-        );
-        self.note(text.clone());
-        Some(text)
+    /// Records that the consumer has waited this long, and returns the event, if it waits for a
+    /// device.
+    pub(in crate::driver) fn note_long_wait(&mut self, waited: Duration) -> Option<EventKind> {
+        let id = self.scheduler.device_waited_for()?;
+        let device = self.devices[usize::from(id.0)].label;
+        let summary = self.scheduler.device_summary(id).unwrap_or_default();
+        let waited_ns = u64::try_from(waited.as_nanos()).unwrap_or(u64::MAX);
+        let batch_ns = Some(summary.batch_ns).filter(|each| *each > 0);
+        let event = EventKind::DeviceAwaited { device, waited_ns, batch_ns };
+        self.note(event.clone());
+        Some(event)
     }
 
     /// A batch of a device has to be prepared by the host.
-    fn note_failure(&mut self, number: usize, reason: &str, text: String) {
-        if self.devices[number].is_news(reason) {
-            self.note(text);
+    fn note_failure(&mut self, number: usize, batch: u32, fault: BatchFault, reason: &str) {
+        let end = &mut self.devices[number];
+        if end.failures.enter(reason) {
+            let (device, reason) = (end.label, reason.to_owned());
+            self.note(EventKind::BatchFailed { device, batch, fault, reason });
         }
     }
 
@@ -210,23 +194,16 @@ impl Run {
         if let Some(session) = &end.session {
             session.revoke(self.epoch, generation.saturating_add(1));
         }
-        let name = &self.devices[number].name;
-        let text = format!(
-            "{name} failed on {FAILURES_IN_A_ROW_MAX} batches one after another ({why}): it gets \
-             no more work in this epoch; {}",
-            self.who_goes_on(number)
-        );
-        self.note(text);
+        let device = self.devices[number].label;
+        let (failures, reason) = (FAILURES_IN_A_ROW_MAX, why.to_owned());
+        let remaining = self.remaining_without(number);
+        self.note(EventKind::DeviceGivenUp { device, failures, reason, remaining });
     }
 
     /// Who prepares the batches of a device that was given up.
-    fn who_goes_on(&self, number: usize) -> &'static str {
+    fn remaining_without(&self, number: usize) -> Remaining {
         let others = self.devices.iter().filter(|other| usize::from(other.id.0) != number);
-        let mut alive = others.filter(|other| !self.stalls_of(other.id).1);
-        match alive.next() {
-            None => "the host goes on alone",
-            Some(_) => "the host and the other devices go on",
-        }
+        Remaining::of_devices(others.filter(|other| !self.stalls_of(other.id).1).count())
     }
 
     // What devices say.
@@ -281,19 +258,11 @@ impl Run {
             end.published.remove(&batch.0);
             let (batch, reason) = (batch.0, message.reason.trim());
             if message.is_damage {
-                let text = format!(
-                    "{} found a damaged sample in batch {batch} ({reason}); the host prepares it",
-                    end.name
-                );
-                return self.note_failure(number, reason, text);
+                return self.note_failure(number, batch, BatchFault::Damage, reason);
             }
             end.unprepared_in_a_row += 1;
             let is_last_straw = end.unprepared_in_a_row == FAILURES_IN_A_ROW_MAX;
-            let text = format!(
-                "{} could not prepare batch {batch} ({reason}); the host prepares it",
-                end.name
-            );
-            self.note_failure(number, reason, text);
+            self.note_failure(number, batch, BatchFault::Preparation, reason);
             if is_last_straw {
                 self.give_up_device(now, number, reason);
             }
@@ -306,9 +275,9 @@ impl Run {
         let end = &mut self.devices[number];
         self.scheduler.device_lost(now, end.id);
         end.published.clear();
-        let name = &self.devices[number].name;
-        let text = format!("{name} was lost: {why}; {}", self.who_goes_on(number));
-        self.note(text);
+        let (device, phase) = (end.label, Phase::Epoch);
+        let (reason, remaining) = (why.to_owned(), self.remaining_without(number));
+        self.note(EventKind::DeviceLost { device, phase, reason, remaining });
     }
 
     // What is fetched from their spools.
@@ -344,9 +313,7 @@ impl Run {
             let end = &mut self.devices[number];
             end.refused_in_a_row += 1;
             let is_last_straw = end.refused_in_a_row == FAILURES_IN_A_ROW_MAX;
-            let (batch, name) = (task.batch.0, &end.name);
-            let text = format!("batch {batch} of {name} was refused ({why}); the host prepares it");
-            self.note_failure(number, why, text);
+            self.note_failure(number, task.batch.0, BatchFault::Refused, why);
             if is_last_straw {
                 self.give_up_device(now, number, why);
             }

@@ -2,7 +2,7 @@
 
 use super::PublishedSlot;
 use crate::device_link::Session;
-use crate::events::Failures;
+use crate::events::{DeviceLabel, Failures};
 use meetpoint_format::wire::Meters;
 use meetpoint_scheduler::DeviceId;
 use std::collections::BTreeMap;
@@ -12,8 +12,8 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct DeviceEnd {
     pub(super) id: DeviceId,
-    /// What events call it: "the device", or "device 1" where there are several.
-    pub(super) name: String,
+    /// What events call it.
+    pub(super) label: DeviceLabel,
     /// The link; `None` where it could not be opened again.
     pub(super) session: Option<Arc<Session>>,
     /// It was told to begin the epoch.
@@ -41,10 +41,10 @@ pub(crate) struct DeviceEnd {
 }
 
 impl DeviceEnd {
-    pub(super) fn new(number: u16, name: String, session: Option<Arc<Session>>) -> Self {
+    pub(super) fn new(label: DeviceLabel, session: Option<Arc<Session>>) -> Self {
         Self {
-            id: DeviceId(number),
-            name,
+            id: DeviceId(label.number),
+            label,
             has_begun: false,
             has_stopped: false,
             meters_before: Meters::default(),
@@ -117,14 +117,4 @@ impl DeviceEnd {
         self.heard_ns = now;
         self.is_silent = false;
     }
-
-    /// Whether events should tell of this failure.
-    pub(super) fn is_news(&mut self, reason: &str) -> bool {
-        self.failures.enter(reason)
-    }
-}
-
-/// What events and notices call the device with this number among `devices`.
-pub(crate) fn device_name(number: usize, devices: usize) -> String {
-    if devices > 1 { format!("device {number}") } else { "the device".to_owned() }
 }

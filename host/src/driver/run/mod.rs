@@ -6,7 +6,7 @@
 mod devices;
 mod end;
 
-pub(crate) use end::{DeviceEnd, device_name};
+pub(crate) use end::DeviceEnd;
 
 use super::labels::{Displacement, Labelled, Labels};
 use crate::Error;
@@ -14,7 +14,7 @@ use crate::batch::{Contents, Memory};
 use crate::clock::monotonic_ns;
 use crate::damage::DamageBook;
 use crate::device_link::{Session, SlotContents, SlotLease};
-use crate::events::{Event, EventLog};
+use crate::events::{DeviceLabel, Event, EventKind, EventLog};
 use crate::stats::{BatchCheck, BatchRecord, Meter, Preparer, Schedule};
 use meetpoint_format::wire::PROGRESS_INTERVAL_MS;
 use meetpoint_prepare::PrepareStats;
@@ -48,8 +48,8 @@ pub(crate) struct RunSetup {
     pub(crate) sessions: Vec<Option<Arc<Session>>>,
     /// Where batches do not stand in their order.
     pub(crate) labels: Option<Arc<Labels>>,
-    /// What happened since the epoch before, as sentences.
-    pub(crate) events: Vec<String>,
+    /// What happened since the epoch before.
+    pub(crate) events: Vec<EventKind>,
     /// What all ranks knew when this epoch began, for the one after it.
     pub(crate) known_before: Option<Common>,
 }
@@ -156,12 +156,9 @@ impl Run {
     pub(super) fn new(serial: u64, setup: RunSetup) -> Result<Self, Error> {
         let batches = (setup.config.batches as usize).min(RECORDS_RESERVED);
         let mut log = EventLog::default();
-        setup.events.into_iter().for_each(|text| log.add(0, text));
+        setup.events.into_iter().for_each(|kind| log.add(0, kind));
         let count = setup.sessions.len();
-        let end = |(number, session)| {
-            let name = device_name(number, count);
-            DeviceEnd::new(u16::try_from(number).expect("devices have 16 bits"), name, session)
-        };
+        let end = |(number, session)| DeviceEnd::new(DeviceLabel::new(number, count), session);
         let [wait, prepare, read, step, fetch, bring] = std::array::from_fn(|_| Meter::new());
         let zero_ns = monotonic_ns();
         Ok(Self {
@@ -210,8 +207,8 @@ impl Run {
     }
 
     /// Notes that something happened, now.
-    fn note(&mut self, text: String) {
-        self.log.add(self.elapsed(), text);
+    fn note(&mut self, kind: EventKind) {
+        self.log.add(self.elapsed(), kind);
     }
 
     pub(crate) fn scheduler(&self) -> &Scheduler {
@@ -251,10 +248,13 @@ impl Run {
     pub(crate) fn take_events(&mut self) -> Vec<Event> {
         let elapsed = self.elapsed();
         for end in &self.devices {
-            end.failures.untold(&end.name).for_each(|text| self.log.add(elapsed, text));
+            end.failures.repeats(end.label).for_each(|kind| self.log.add(elapsed, kind));
         }
-        self.log.add_filled_in(elapsed, self.meters.filled_in, !self.devices.is_empty());
-        self.damage.stats().sentence().into_iter().for_each(|text| self.log.add(elapsed, text));
+        let (samples, has_devices) = (self.meters.filled_in, !self.devices.is_empty());
+        if samples > 0 {
+            self.log.add(elapsed, EventKind::SamplesFilledIn { samples, has_devices });
+        }
+        self.damage.stats().event().into_iter().for_each(|kind| self.log.add(elapsed, kind));
         std::mem::take(&mut self.log).finish(elapsed)
     }
 
@@ -314,10 +314,10 @@ impl Run {
     }
 
     /// The consumer begins the epoch, which devices have begun before.
-    pub(super) fn catch_up(&mut self, serial: u64, events: Vec<String>) {
+    pub(super) fn catch_up(&mut self, serial: u64, events: Vec<EventKind>) {
         self.serial = serial;
         self.begun_ns = monotonic_ns();
-        events.into_iter().for_each(|text| self.note(text));
+        events.into_iter().for_each(|kind| self.note(kind));
         let now = self.now();
         for end in &mut self.devices {
             let published = u32::try_from(end.published.len()).expect("batches have 32 bits");

@@ -7,7 +7,7 @@ use meetpoint_format::dataset::{
     Columns, MANIFEST_NAME, Manifest, PartEncoder, PartEntry, Provenance, Row, Stored, part_name,
 };
 use meetpoint_format::recipe::Recipe;
-use meetpoint_host::stats::EpochStats;
+use meetpoint_host::stats::{EpochStats, EventKind};
 use meetpoint_host::{Batch, Epoch, LoaderConfig};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -150,4 +150,11 @@ fn pack_in_parts(folder: &Path, images: Vec<Vec<u8>>, part_count: usize) {
         )
     };
     std::fs::write(folder.join(MANIFEST_NAME), manifest.to_json()).unwrap();
+}
+
+/// What went wrong in an epoch. That the host finished the last batches of a slow machine's device
+/// sooner is no fault.
+pub(crate) fn events_of(stats: &EpochStats) -> Vec<EventKind> {
+    let kinds = stats.events.iter().map(|event| event.kind.clone());
+    kinds.filter(|it| !matches!(it, EventKind::BatchesReclaimed { silent_ns: None, .. })).collect()
 }
