@@ -100,7 +100,7 @@ impl Words {
     }
 
     /// An option by its name on the command line without the dashes.
-    fn option(self, name: &str) -> String {
+    pub(crate) fn option(self, name: &str) -> String {
         match self {
             Self::CommandLine => format!("--{name}"),
             Self::Python => name.replace('-', "_"),

@@ -55,6 +55,9 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
 fn text(summary: &ConvertSummary) -> String {
     let counts = (summary.samples, summary.files, summary.bytes);
     let mut text = written(&summary.destination, summary.sink, counts);
+    for label in &summary.unused_labels {
+        text.push_str(&format!("{label}\n"));
+    }
     text.push_str(&left_out(&summary.without, &summary.notes, &summary.damaged));
     if !summary.not_samples.is_empty() {
         text.push_str(&format!("{} files are no samples:\n", summary.not_samples.len()));

@@ -248,6 +248,9 @@ pub(super) fn head(summary: &PackSummary) -> String {
             text.push_str(&format!("{count} further columns: {names}\n"));
         }
     }
+    for label in &summary.unused_labels {
+        text.push_str(&format!("{label}\n"));
+    }
     text
 }
 

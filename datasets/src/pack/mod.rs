@@ -14,7 +14,8 @@ use crate::index::InPlace;
 use crate::jpeg::{JpegOptions, Progressive};
 use crate::operations::is_place;
 use crate::source::{
-    ContentKind, Location, RemoteError, RemoteOptions, Source, SourceOptions, SourceStamp, is_url,
+    ContentKind, Finished, Location, RemoteError, RemoteOptions, Source, SourceOptions,
+    SourceStamp, UnusedLabel, is_url,
 };
 use crate::writer::{PART_BYTES_TARGET, Recipe, TOOL};
 use crate::{Error, Writer, WriterOptions};
@@ -153,6 +154,8 @@ pub struct PackSummary {
     pub parts_resumed: u64,
     /// Label names; empty where there are no labels.
     pub labels: Vec<String>,
+    /// Columns that are called a label and did not become the class label.
+    pub unused_labels: Vec<UnusedLabel>,
     /// Samples that do not read or are not what they should be, left out by [`OnError::Skip`].
     pub unreadable: Vec<LeftOut>,
     /// What lies in the source and is no sample.
@@ -239,6 +242,7 @@ fn can_go_on(error: &Error) -> bool {
 /// What is known when all rows are written.
 struct Ended {
     labels: Vec<String>,
+    unused_labels: Vec<UnusedLabel>,
     ignored: u64,
 }
 
@@ -276,7 +280,8 @@ fn write_rows(
     if stamp != location.stamp(&options.source) {
         return Err(Error::SourceChanged { path: from.to_path_buf() });
     }
-    Ok(Ended { labels: rows.labels(drained.finished.labels)?, ignored: drained.ignored })
+    let Finished { labels, unused_labels } = drained.finished;
+    Ok(Ended { labels: rows.labels(labels)?, unused_labels, ignored: drained.ignored })
 }
 
 /// Lets the dataset appear and says what was packed.
@@ -318,6 +323,7 @@ fn finish(
         parts: manifest.parts.len() as u64,
         parts_resumed,
         labels: manifest.labels,
+        unused_labels: ended.unused_labels,
         unreadable,
         not_samples,
         ignored: ended.ignored,

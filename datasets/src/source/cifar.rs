@@ -429,7 +429,7 @@ impl Advance for CifarSource {
     }
 
     fn finish(&mut self) -> Finished {
-        Finished { labels: std::mem::take(&mut self.labels) }
+        Finished { labels: std::mem::take(&mut self.labels), ..Finished::default() }
     }
 }
 

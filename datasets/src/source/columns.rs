@@ -4,7 +4,7 @@
 //! another type but integers to floats, and those only where nothing is lost.
 
 use super::json::non_finite;
-use super::{ContentKind, Entry, Item};
+use super::{ContentKind, Entry, Item, UnusedLabel};
 use arrow_array::builder::BinaryBuilder;
 use arrow_array::{
     ArrayRef, BooleanArray, Float64Array, Int64Array, ListArray, NullArray, RecordBatch,
@@ -195,6 +195,15 @@ impl Shape {
             Self::Struct(fields) if fields.is_empty() => DataType::Null,
             Self::Struct(fields) => DataType::Struct(struct_fields(fields)),
         }
+    }
+
+    /// As a label that is unused: a column without a value has no type.
+    pub(super) fn unused_label(&self, column: &str, class_label: Option<String>) -> UnusedLabel {
+        let data_type = match self {
+            Self::Null => DataType::Null,
+            shape => shape.data_type(),
+        };
+        UnusedLabel::new(column, &data_type, class_label)
     }
 
     /// A field of that type, with the kind of its bytes.

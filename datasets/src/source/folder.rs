@@ -155,7 +155,7 @@ impl Source for Folder {
     }
 
     fn finish(&mut self) -> Result<Finished, Error> {
-        Ok(Finished { labels: std::mem::take(&mut self.found.labels) })
+        Ok(Finished { labels: std::mem::take(&mut self.found.labels), ..Finished::default() })
     }
 }
 
@@ -170,8 +170,39 @@ fn name_of(kind: ContentKind) -> &'static str {
     }
 }
 
-/// Looks through the folder.
+/// The files of a folder, each by its path below it, in natural order.
+pub(super) struct Listed {
+    /// Those that would be samples of a folder.
+    pub(super) samples: Vec<String>,
+    /// Those that would be unreadable samples.
+    pub(super) unreadable: Vec<LeftOut>,
+    /// What is no sample.
+    pub(super) others: Vec<LeftOut>,
+    /// Hidden and side files.
+    pub(super) ignored: u64,
+}
+
+/// Lists a folder, whatever its layout.
+pub(super) fn list(from: &Path, kind: ContentKind, follow_links: bool) -> Result<Listed, Error> {
+    let (found, _) = look_through(from, kind, follow_links)?;
+    let Found { files, unreadable, others, ignored, .. } = found;
+    let samples = files.into_iter().map(|file| file.key).collect();
+    Ok(Listed { samples, unreadable, others, ignored })
+}
+
+/// Looks through the folder, and finds the classes.
 fn scan(from: &Path, kind: ContentKind, follow_links: bool) -> Result<Found, Error> {
+    let (mut found, folders) = look_through(from, kind, follow_links)?;
+    label(&mut found, folders, from)?;
+    Ok(found)
+}
+
+/// Lists the files, and the sub-folders of the first level.
+fn look_through(
+    from: &Path,
+    kind: ContentKind,
+    follow_links: bool,
+) -> Result<(Found, BTreeSet<String>), Error> {
     if kind == ContentKind::None {
         return Err(Error::OptionWithoutUse {
             option: "kind none".to_owned(),
@@ -232,8 +263,7 @@ fn scan(from: &Path, kind: ContentKind, follow_links: bool) -> Result<Found, Err
     found.files.sort_by(|left, right| natural_order(&left.key, &right.key));
     found.others.sort_by(|left, right| natural_order(&left.path, &right.path));
     found.unreadable.sort_by(|left, right| natural_order(&left.path, &right.path));
-    label(&mut found, folders, from)?;
-    Ok(found)
+    Ok((found, folders))
 }
 
 /// Lists a file, whose name is an error where it cannot be a key.

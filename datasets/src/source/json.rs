@@ -27,6 +27,20 @@ pub(super) fn non_finite(value: &Value) -> Option<f64> {
     TOKENS.iter().find(|(_, _, marked, _)| *marked == text).map(|(.., number)| *number)
 }
 
+/// Whether a value is a number that is not whole, so that a column with it is none of labels.
+pub(super) fn has_fraction(value: &Value) -> bool {
+    non_finite(value).is_some() || value.as_f64().is_some_and(|number| number.fract() != 0.0)
+}
+
+/// The whole number of 32 bits that a text or a number stands for: `7`, `7.0`.
+pub(super) fn whole_number(text: &str) -> Option<i32> {
+    text.parse().ok().or_else(|| {
+        let number: f64 = text.parse().ok()?;
+        let range = f64::from(i32::MIN)..=f64::from(i32::MAX);
+        (number.fract() == 0.0 && range.contains(&number)).then_some(number as i32)
+    })
+}
+
 /// The text with each such token replaced by its marked text; `None` if there is none, or if one
 /// is the name of a field.
 fn marked(text: &[u8]) -> Option<Vec<u8>> {

@@ -252,7 +252,7 @@ impl Source for Picked {
     }
 
     fn finish(&mut self) -> Result<Finished, Error> {
-        Ok(Finished { labels: self.dataset.manifest().labels.clone() })
+        Ok(Finished { labels: self.dataset.manifest().labels.clone(), ..Finished::default() })
     }
 }
 

@@ -38,6 +38,7 @@ mod stamp;
 pub mod table;
 pub mod tar;
 pub mod tfrecord;
+mod unused_label;
 pub mod zip;
 
 pub use budget::{MEMORY_BYTES, OverBudget};
@@ -48,6 +49,7 @@ pub use options::SourceOptions;
 pub(crate) use remote::refuse_destination;
 pub use remote::{CACHE_BYTES, Location, RemoteError, RemoteOptions, Watch, is_url};
 pub use stamp::SourceStamp;
+pub use unused_label::UnusedLabel;
 
 use crate::error::printable;
 use crate::{Error, LeftOut};
@@ -178,6 +180,8 @@ pub struct Finished {
     /// Names of the labels by index. Empty where there are no labels, or where they are integers
     /// without names: they then get their digits as names.
     pub labels: Vec<String>,
+    /// Columns that are called a label and are not the class label.
+    pub unused_labels: Vec<UnusedLabel>,
 }
 
 /// Where samples come from.

@@ -77,11 +77,20 @@ pub(super) struct Seen {
 }
 
 impl Seen {
+    /// Whether a key was noted.
+    pub(super) fn contains(&self, key: &str) -> bool {
+        self.hashes.contains(&self.hash(key))
+    }
+
     /// Notes a key; `false` if it was there.
     pub(super) fn insert(&mut self, key: &str) -> bool {
-        let [low, high] = &self.states;
-        let hash = u128::from(high.hash_one(key)) << 64 | u128::from(low.hash_one(key));
+        let hash = self.hash(key);
         self.hashes.insert(hash)
+    }
+
+    fn hash(&self, key: &str) -> u128 {
+        let [low, high] = &self.states;
+        u128::from(high.hash_one(key)) << 64 | u128::from(low.hash_one(key))
     }
 }
 
@@ -114,5 +123,6 @@ mod tests {
     fn a_key_is_seen_once() {
         let mut seen = Seen::default();
         assert!(seen.insert("a") && seen.insert("b") && !seen.insert("a"));
+        assert!(seen.contains("b") && !seen.contains("c"));
     }
 }

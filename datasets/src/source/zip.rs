@@ -353,7 +353,7 @@ impl Source for ZipSource {
     }
 
     fn finish(&mut self) -> Result<Finished, Error> {
-        Ok(Finished { labels: std::mem::take(&mut self.labels) })
+        Ok(Finished { labels: std::mem::take(&mut self.labels), ..Finished::default() })
     }
 }
 

@@ -6,7 +6,7 @@ use crate::pack::keys::Keys;
 use crate::place::{Destination, Replace, Staging};
 use crate::sink::{self, SinkKind};
 use crate::source::files::{not_fetched, open_regular};
-use crate::source::{Content, Entry, Item, RemoteError, Size, Source};
+use crate::source::{Content, Entry, Finished, Item, RemoteError, Size, Source, UnusedLabel};
 use crate::{Error, LeftOut, OnError};
 use std::io::Read;
 use std::os::unix::fs::FileExt;
@@ -40,6 +40,8 @@ pub struct ConvertSummary {
     pub bytes: u64,
     /// Names of the labels by index.
     pub labels: Vec<String>,
+    /// Columns that are called a label and did not become the class label.
+    pub unused_labels: Vec<UnusedLabel>,
     /// What the sink holds in another way than the source, in sentences.
     pub notes: Vec<String>,
     /// Further columns that were left out as asked.
@@ -112,7 +114,7 @@ pub fn convert(
         drive(sink.as_mut(), kind, options, &mut next, &bytes_of, &read, &mut report)?
     };
     check(&mut written, from, options)?;
-    let labels = source.finish()?.labels;
+    let Finished { labels, unused_labels } = source.finish()?;
     let closed = sink.finish(&labels)?;
     written.add(&closed);
     let replaced = staging.commit(&destination)?;
@@ -123,6 +125,7 @@ pub fn convert(
         files: written.files,
         bytes: written.bytes,
         labels,
+        unused_labels,
         notes: closed.notes,
         without: options.without.clone(),
         damaged: written.damaged,

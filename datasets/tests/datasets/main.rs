@@ -11,6 +11,7 @@ mod in_place;
 mod inspecting;
 mod keys;
 mod kinds;
+mod labels;
 mod lies;
 mod packing;
 mod places;

@@ -142,3 +142,101 @@ fn numbers_that_are_nan_or_infinite_are_read_as_python_reads_them() {
     assert!(first.is_nan());
     assert_eq!(bench.pack().unwrap().columns, ["list", "x"]);
 }
+
+#[test]
+fn metadata_that_is_no_regular_file_is_an_error_that_names_it() {
+    let make: [&dyn Fn(&std::path::Path); 3] = [
+        &|path| rustix::fs::mkfifoat(rustix::fs::CWD, path, rustix::fs::Mode::RUSR).unwrap(),
+        &|path| std::fs::create_dir(path).unwrap(),
+        &|path| std::os::unix::fs::symlink("nowhere", path).unwrap(),
+    ];
+    for make in make {
+        for name in ["metadata.csv", "metadata.jsonl", "metadata.parquet", "train/metadata.csv"] {
+            let below = if name.contains('/') { "train/" } else { "" };
+            let bench = Bench::with_images(&[&format!("{below}a.jpg")]);
+            make(&bench.from().join(name));
+            let error = bench.pack().unwrap_err();
+            let Error::Malformed { whence, problem } = &error else { panic!("{error:?}") };
+            assert!(whence.file.ends_with(name), "{whence}");
+            assert!(problem.contains("--from folder"), "{problem}");
+            let from = Some("folder".to_owned());
+            let packed = bench.pack_with(&PackOptions { from, ..PackOptions::default() });
+            assert_eq!(packed.unwrap().samples, 1);
+        }
+    }
+}
+
+#[test]
+fn two_tables_of_metadata_are_an_error_that_names_both() {
+    let bench = images_and("metadata.csv", b"file_name,label\na.jpg,1\n");
+    bench.put("metadata.jsonl", b"{\"file_name\":\"b.jpg\",\"label\":2}\n");
+    let error = bench.pack().unwrap_err();
+    let Error::Malformed { problem, .. } = &error else { panic!("{error:?}") };
+    assert!(problem.contains("metadata.csv") && problem.contains("metadata.jsonl"), "{problem}");
+    let table = Some(bench.from().join("metadata.jsonl"));
+    let source = SourceOptions { table, ..SourceOptions::default() };
+    let summary = bench.pack_with(&PackOptions { source, ..PackOptions::default() }).unwrap();
+    assert_eq!((summary.samples, summary.not_samples.len()), (1, 0));
+}
+
+#[test]
+fn files_that_a_table_does_not_name_are_reported() {
+    let bench = images_and("metadata.csv", b"file_name,label\na.jpg,1\n");
+    bench.put("deeper/c.jpg", b"not looked at");
+    for name in ["stray.arrow", "notes.txt", ".hidden"] {
+        bench.put(name, b"something else");
+    }
+    let summary = bench.pack().unwrap();
+    let left: Vec<_> = summary.not_samples.iter().map(|file| file.path.as_str()).collect();
+    assert_eq!(left, ["b.jpg", "deeper/c.jpg", "notes.txt", "stray.arrow"]);
+    assert_eq!(summary.not_samples[0].reason, "no row of metadata.csv names it");
+    assert_eq!((summary.samples, summary.ignored), (1, 1));
+    // A single table may be a choice among the files beside it.
+    let table = bench.from().join("metadata.csv");
+    let options = PackOptions { force: true, ..PackOptions::default() };
+    let alone = meetpoint_datasets::pack(&table, &bench.to(), &options, &mut |_| ()).unwrap();
+    assert_eq!((alone.samples, alone.not_samples.len()), (1, 0));
+}
+
+#[test]
+fn splits_in_sub_folders_have_tables_of_their_own() {
+    let bench = Bench::with_images(&["train/a.jpg", "train/x/b.jpg", "test/a.jpg", "test/c.jpg"]);
+    let rows = b"{\"file_name\":\"a.jpg\",\"label\":\"cat\"}\n\
+                 {\"file_name\":\"x/b.jpg\",\"label\":\"dog\"}\n";
+    bench.put("train/metadata.jsonl", rows);
+    bench.put("test/metadata.csv", b"file_name,label\na.jpg,dog\n");
+    let error = bench.pack().unwrap_err();
+    let Error::Malformed { problem, .. } = &error else { panic!("{error:?}") };
+    assert!(problem.contains("test, train") && problem.contains("--split"), "{problem}");
+    let of_split = |split: &str| {
+        let source = SourceOptions { split: Some(split.to_owned()), ..SourceOptions::default() };
+        let options = PackOptions { source, force: true, ..PackOptions::default() };
+        bench.pack_with(&options)
+    };
+    let train = of_split("train").unwrap();
+    assert_eq!(
+        (train.labels, bench.keys()),
+        (labels(&["cat", "dog"]), labels(&["a.jpg", "x/b.jpg"]))
+    );
+    assert!(train.not_samples.is_empty(), "{:?}", train.not_samples);
+    let test = of_split("test").unwrap();
+    assert_eq!((test.labels, bench.keys()), (labels(&["dog"]), labels(&["a.jpg"])));
+    assert_eq!(test.not_samples[0].path, "c.jpg");
+    assert!(matches!(of_split("dev"), Err(Error::Malformed { .. })));
+}
+
+#[test]
+fn the_only_sub_folder_with_a_table_needs_no_choice() {
+    let bench = Bench::with_images(&["train/a.jpg", "beside.jpg"]);
+    bench.put("train/metadata.csv", b"file_name,label\na.jpg,cat\n");
+    let summary = bench.pack().unwrap();
+    assert_eq!((summary.labels, bench.keys()), (labels(&["cat"]), labels(&["a.jpg"])));
+    assert_eq!(summary.not_samples[0].path, "beside.jpg");
+    bench.put("dogs/d.jpg", b"another class?");
+    let again = bench.pack_with(&PackOptions { force: true, ..PackOptions::default() });
+    assert!(matches!(again, Err(Error::Malformed { .. })), "{again:?}");
+}
+
+fn labels(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}

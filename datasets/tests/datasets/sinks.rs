@@ -41,7 +41,7 @@ impl Source for Memory {
     }
 
     fn finish(&mut self) -> Result<Finished, Error> {
-        Ok(Finished { labels: self.labels.clone() })
+        Ok(Finished { labels: self.labels.clone(), ..Finished::default() })
     }
 }
 

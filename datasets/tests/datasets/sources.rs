@@ -263,10 +263,9 @@ fn a_pipe_among_the_files_is_not_waited_for() {
     assert_eq!((summary.samples, summary.not_samples[0].path.as_str()), (1, "b.jpg"));
     pipe("metadata.csv");
     pipe("labels.json");
-    assert_eq!(
-        bench.pack_with(&PackOptions { force: true, ..PackOptions::default() }).unwrap().samples,
-        1
-    );
+    let from = Some("folder".to_owned());
+    let options = PackOptions { from, force: true, ..PackOptions::default() };
+    assert_eq!(bench.pack_with(&options).unwrap().samples, 1);
     for (kind, name) in [("table", "metadata.csv"), ("tar", "labels.json")] {
         let path = bench.from().join(name);
         let error = source::open(&path, Some(kind), &SourceOptions::default()).err().unwrap();

@@ -35,6 +35,7 @@ from ._results import (
     Row,
     Statistics,
     Unpacked,
+    UnusedLabel,
     Verified,
 )
 from ._writer import Writer
@@ -99,6 +100,7 @@ __all__ = [
     "StorageError",
     "Tensor",
     "Unpacked",
+    "UnusedLabel",
     "Verified",
     "Writer",
     "__version__",

@@ -30,6 +30,7 @@ __all__ = [
     "Row",
     "Statistics",
     "Unpacked",
+    "UnusedLabel",
     "Verified",
 ]
 
@@ -43,6 +44,18 @@ class LeftOut:
     path: str
     """Path in the source, key, or another name."""
     reason: str
+
+
+@dataclass(frozen=True)
+class UnusedLabel:
+    """A column that is called a label and did not become the class label."""
+
+    column: str
+    """Name in the source."""
+    type: str
+    """Arrow type in lower case; ``null`` for a column without values."""
+    class_label: Optional[str]
+    """The column that is the class label; ``None`` if there is none."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +82,8 @@ class Packed:
     """Parts that an interrupted run had left."""
     labels: List[str]
     """Class names; empty if there are no labels."""
+    unused_labels: List[UnusedLabel]
+    """Columns called a label that did not become the class label, for example floats."""
     unreadable: List[LeftOut]
     """Unreadable samples that were skipped."""
     not_samples: List[LeftOut]
@@ -123,6 +138,7 @@ class Converted:
     files: int
     bytes: int
     labels: List[str]
+    unused_labels: List[UnusedLabel]
     notes: List[str]
     without: List[str]
     damaged: List[LeftOut]

@@ -6,6 +6,7 @@
 use super::hugging_face::Features;
 use super::table::ContentColumn;
 use crate::Error;
+use crate::source::unused_label::{LABEL_NAME, UnusedLabel};
 use crate::source::{ContentKind, SourceOptions, Whence};
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
 use meetpoint_kernels::decode::TIFF_MAGIC;
@@ -77,6 +78,8 @@ pub(crate) struct Roles {
     pub(crate) label: Option<usize>,
     /// Names of the label, where the metadata give them.
     pub(crate) label_names: Option<Vec<String>>,
+    /// Columns that are called a label and are not the label.
+    pub(crate) unused_labels: Vec<UnusedLabel>,
     /// The columns that go along.
     pub(crate) extra: Vec<usize>,
 }
@@ -140,6 +143,7 @@ pub(crate) fn choose(
         .and_then(|index| features.classes.get(schema.field(index).name()))
         .filter(|names| !names.is_empty())
         .cloned();
+    let unused_labels = unused_labels(schema, label, &is_free);
     let is_free = |index: usize| is_free(index) && label != Some(index);
     let extra = match &options.columns {
         None => (0..schema.fields().len()).filter(|&index| is_free(index)).collect(),
@@ -148,7 +152,29 @@ pub(crate) fn choose(
             indices.collect::<Result<Vec<_>, _>>()?
         }
     };
-    Ok(Roles { content, key, label, label_names, extra })
+    Ok(Roles { content, key, label, label_names, unused_labels, extra })
+}
+
+/// The column `label`, where another one is the label; where none is, the first column of a
+/// customary name.
+fn unused_labels(
+    schema: &Schema,
+    label: Option<usize>,
+    is_free: &dyn Fn(usize) -> bool,
+) -> Vec<UnusedLabel> {
+    let names = match label {
+        Some(_) => &[LABEL_NAME][..],
+        None => &LABEL_NAMES[..],
+    };
+    let found = names.iter().find_map(|name| {
+        schema.index_of(name).ok().filter(|&index| label != Some(index) && is_free(index))
+    });
+    let class_label = label.map(|index| schema.field(index).name().clone());
+    let unused = found.map(|index| {
+        let field = schema.field(index);
+        UnusedLabel::new(field.name(), field.data_type(), class_label)
+    });
+    unused.into_iter().collect()
 }
 
 fn content_column(

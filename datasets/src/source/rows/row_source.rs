@@ -279,7 +279,10 @@ impl<T: Table> Source for RowSource<T> {
 
     fn finish(&mut self) -> Result<Finished, Error> {
         self.table.end()?;
-        Ok(Finished { labels: std::mem::take(&mut self.labels.names) })
+        Ok(Finished {
+            labels: std::mem::take(&mut self.labels.names),
+            unused_labels: std::mem::take(&mut self.roles.unused_labels),
+        })
     }
 }
 

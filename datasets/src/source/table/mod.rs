@@ -1,27 +1,35 @@
 //! Files that a table names: a folder with a CSV, TSV or JSON Lines file beside them.
 //!
 //! In reading order: `quotes` (is a field left open), `rows` (of the table), `types` (of its
-//! columns). The table is gone through twice: for the types and the names of the classes, then for
-//! the samples. Memory: the names of the classes, and one record batch of samples.
+//! columns), `locate` (which table), `unnamed` (files without a row). The table is gone through
+//! twice: for the types and the names of the classes, then for the samples. Memory: the names of
+//! the classes, one record batch of samples, and of a folder 16 bytes a row and its list of names.
 
+mod locate;
 mod quotes;
 mod rows;
 mod types;
+mod unnamed;
 
 use super::columns::{Cell, Gather, Shape};
 use super::gathered::{Advance, Gathered};
+use super::json::whole_number;
 use super::links::{self, Links};
 use super::names::{kind_of, relative_path};
 use super::tar::WHOLE_KEY;
+use super::unused_label::{LABEL_NAME, UnusedLabel};
 use super::{
     Content, ContentKind, Entry, Finished, Item, Size, Source, SourceOptions, SourceSchema, Whence,
 };
 use crate::{Error, LeftOut, natural_order};
+pub use locate::recognise;
+use locate::{Located, locate};
 use meetpoint_format::dataset::schema::{IMAGE_BYTES_MAX, KEY_BYTES_MAX};
 use rows::{Format, Row, Rows, malformed};
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use types::Columns;
+use unnamed::Unnamed;
 
 /// What this is, for errors.
 const WORDS: &str = "files that a table names";
@@ -42,80 +50,11 @@ const FILE_COLUMNS: [&str; 13] = [
     "audio_path",
 ];
 /// Names of the column with the label, the likeliest first.
-const LABEL_COLUMNS: [&str; 5] = ["label", "class", "category", "target", "class_name"];
+const LABEL_COLUMNS: [&str; 5] = [LABEL_NAME, "class", "category", "target", "class_name"];
 /// Columns that every dataset has.
 const RESERVED: [&str; 4] = ["key", "label", "crc32c", "entry_points"];
-/// Entries of a folder that are looked at to find its table.
-const FOLDER_ENTRIES_MAX: usize = 10_000;
-/// Tables of a folder that are looked at to find out whether one names the files beside it.
-const RECOGNISE_TABLES: usize = 16;
-/// Longest row that is read for that.
-const RECOGNISE_ROW_BYTES: u64 = 1 << 20;
 /// Names of classes.
 const CLASSES_MAX: usize = 1 << 20;
-
-/// Says by what `path` is known to be a table of files, or a folder that holds one: the name of a
-/// file, and that of a column.
-///
-/// A table in a folder that does not read is an error, since it may hold the labels of the files
-/// beside it.
-pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
-    match std::fs::metadata(path) {
-        Ok(metadata) if metadata.is_dir() => {
-            let mut tables = tables_in(path);
-            if let Some(metadata) = tables.iter().position(|table| is_metadata(table)) {
-                tables = vec![tables.swap_remove(metadata)];
-            }
-            for table in tables.iter().take(RECOGNISE_TABLES) {
-                let found = look(table).map_err(|error| with_way_out(error, table))?;
-                if found.is_some() {
-                    return Ok(found);
-                }
-            }
-            Ok(None)
-        }
-        // What does not read as a table may be something else.
-        Ok(metadata) if metadata.is_file() => Ok(look(path).unwrap_or(None)),
-        _ => Ok(None),
-    }
-}
-
-/// Looks at the names of the columns and the first row of a table.
-fn look(table: &Path) -> Result<Option<String>, Error> {
-    let Some(format) = Format::of(table) else {
-        return Ok(None);
-    };
-    let shown = table.display().to_string();
-    let wrong = |problem: String| malformed(&shown, "line 1".to_owned(), &problem);
-    let mut rows = Rows::open_limited(table, format, RECOGNISE_ROW_BYTES)?;
-    let mut columns = Columns::named(rows.columns().unwrap_or_default()).map_err(wrong)?;
-    match rows.next()? {
-        // Types do not matter here.
-        Some(row) => drop(columns.absorb(&row)),
-        None if rows.columns().is_none() => return Err(wrong("the table has no rows".to_owned())),
-        None => {}
-    }
-    let name = table.file_name().unwrap_or_default().to_string_lossy();
-    match find(&columns, None, &FILE_COLUMNS) {
-        Some(index) => {
-            Ok(Some(format!("the table {name} has a column {}", columns.all[index].name)))
-        }
-        None if is_metadata(table) => Err(wrong(no_file_column(&columns))),
-        None => Ok(None),
-    }
-}
-
-/// Adds to an error about a table beside other files how to do without the table.
-fn with_way_out(error: Error, table: &Path) -> Error {
-    match error {
-        Error::Malformed { whence, problem } => {
-            let name = table.file_name().unwrap_or_default().to_string_lossy();
-            let problem = format!("{problem}; to pack without {name}, use --from folder");
-            Error::Malformed { whence, problem }
-        }
-        error => error,
-    }
-}
 
 fn no_file_column(columns: &Columns) -> String {
     format!(
@@ -123,25 +62,6 @@ fn no_file_column(columns: &Columns) -> String {
          --content: {}",
         names(columns)
     )
-}
-
-/// Tables at the top of a folder, in natural order.
-fn tables_in(folder: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().take(FOLDER_ENTRIES_MAX);
-    let paths = entries.filter_map(|entry| entry.ok().map(|entry| entry.path()));
-    let is_table = |path: &PathBuf| {
-        let is_hidden = path.file_name().is_some_and(|n| n.as_encoded_bytes().starts_with(b"."));
-        !is_hidden && Format::of(path).is_some() && path.is_file()
-    };
-    let mut tables: Vec<PathBuf> = paths.filter(is_table).collect();
-    tables.sort_by(|left, right| natural_order(&left.to_string_lossy(), &right.to_string_lossy()));
-    tables
-}
-
-/// Whether a table has the name that Hugging Face gives it.
-fn is_metadata(table: &Path) -> bool {
-    let name = table.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    name.split('.').next() == Some("metadata")
 }
 
 /// The column of one of these names.
@@ -154,14 +74,14 @@ fn named(columns: &Columns, names: &[&str]) -> Option<usize> {
 /// Opens a table, or the one in a folder.
 ///
 /// Options: `table` (its file, where a folder holds several), `root` (the folder that names are
-/// relative to, else that of the table), `content` (the column with the names of the files),
-/// `label`,
-/// `key` (else `meetpoint.key`, else the name of the file), `kind`, `columns`.
+/// relative to, else that of the table), `split` (the sub-folder with the table), `content` (the
+/// column with the names of the files), `label`, `key` (else `meetpoint.key`, else the name of the
+/// file), `kind`, `columns`.
 pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Error> {
-    let known = ["content", "kind", "label", "key", "columns", "table", "root"];
+    let known = ["content", "kind", "label", "key", "columns", "split", "table", "root"];
     options.allow_only(WORDS, &known)?;
-    let (table, root) = places(path, options)?;
-    let links = Links::below(&root, options.follow_links)?;
+    let Located { table, root, folder, bounds } = locate(path, options)?;
+    let links = Links::below(&bounds, options.follow_links)?;
     // One that the user names may lie anywhere.
     if table != *path
         && options.table.is_none()
@@ -196,44 +116,12 @@ pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Err
             shown,
             root,
             links,
+            unnamed: folder.map(|folder| Unnamed::new(folder, &table)),
+            follow_links: options.follow_links,
             plan,
         },
         gather,
     )))
-}
-
-/// The table, and the folder that names in it are relative to.
-fn places(path: &Path, options: &SourceOptions) -> Result<(PathBuf, PathBuf), Error> {
-    let failed = |source| Error::Source { path: path.to_path_buf(), source };
-    let is_folder = std::fs::metadata(path).map_err(failed)?.is_dir();
-    let table = match (&options.table, is_folder) {
-        (Some(table), _) => table.clone(),
-        (None, false) => path.to_path_buf(),
-        (None, true) => {
-            let tables = tables_in(path);
-            let best = tables.iter().find(|table| is_metadata(table));
-            let found = match (best, tables.as_slice()) {
-                (Some(table), _) | (None, [table]) => Ok(table.clone()),
-                (None, []) => Err("no table in it; name one with --table".to_owned()),
-                (None, [first, second, ..]) => Err(format!(
-                    "several tables in it, {} and {}; name one with --from table --table, or leave \
-                     them out with --from folder",
-                    first.display(),
-                    second.display()
-                )),
-            };
-            found.map_err(|problem| {
-                let whence = Whence { file: path.display().to_string(), ..Whence::default() };
-                Error::Malformed { whence: Box::new(whence), problem }
-            })?
-        }
-    };
-    let root = match &options.root {
-        Some(root) => root.clone(),
-        None if is_folder => path.to_path_buf(),
-        None => table.parent().unwrap_or(Path::new("")).to_path_buf(),
-    };
-    Ok((table, root))
 }
 
 /// A further column.
@@ -301,6 +189,7 @@ struct Plan {
     /// Index of each class by its name; empty where labels are integers.
     classes: HashMap<String, i32>,
     labels: Vec<String>,
+    unused_labels: Vec<UnusedLabel>,
     extra: Vec<Extra>,
     samples: u64,
 }
@@ -321,6 +210,7 @@ impl Plan {
             .ok_or_else(|| wrong(no_file_column(&columns)))?;
         let key = column(&columns, "key", options.key.as_deref(), &[WHOLE_KEY]).map_err(wrong)?;
         let label = label(&columns, options, file).map_err(wrong)?;
+        let unused_labels = unused_labels(&columns, options, label, &[Some(file), key]);
         let texts = label.and_then(|index| texts.remove(&index)).unwrap_or_default();
         let mut labels = Vec::new();
         if label.is_some_and(|index| columns.all[index].shape() == Shape::Text) {
@@ -353,6 +243,7 @@ impl Plan {
             kind,
             classes: classes.collect(),
             labels,
+            unused_labels,
             extra: extra.map_err(wrong)?,
             samples,
         })
@@ -388,13 +279,37 @@ fn label(columns: &Columns, options: &SourceOptions, file: usize) -> Result<Opti
     let Some(index) = found.filter(|index| *index != file) else {
         return Ok(None);
     };
-    match (columns.all[index].shape(), asked) {
-        (Shape::Int | Shape::Text, _) => Ok(Some(index)),
-        (_, None) => Ok(None),
-        (shape, Some(asked)) => {
-            Err(format!("{asked} is {}; a label is an integer or a name", shape.name()))
-        }
+    match (columns.all[index].is_label(), asked) {
+        (true, _) => Ok(Some(index)),
+        (false, None) => Ok(None),
+        (false, Some(asked)) => Err(match columns.all[index].shape() {
+            Shape::Float => {
+                format!("{asked} has numbers that are not whole; a label is an integer or a name")
+            }
+            shape => format!("{asked} is {}; a label is an integer or a name", shape.name()),
+        }),
     }
+}
+
+/// The column `label`, where another one is the label; where none is, the first of a usual name.
+fn unused_labels(
+    columns: &Columns,
+    options: &SourceOptions,
+    label: Option<usize>,
+    taken: &[Option<usize>],
+) -> Vec<UnusedLabel> {
+    let usual = match (label, &options.label) {
+        (None, None) => &LABEL_COLUMNS[..],
+        _ => &[LABEL_NAME][..],
+    };
+    let found = named(columns, usual).filter(|&index| label != Some(index));
+    let found = found.filter(|&index| !taken.contains(&Some(index)));
+    let class_label = label.map(|index| columns.all[index].name.clone());
+    let unused = found.map(|index| {
+        let column = &columns.all[index];
+        column.shape().unused_label(&column.name, class_label)
+    });
+    unused.into_iter().collect()
 }
 
 fn names(columns: &Columns) -> String {
@@ -440,6 +355,9 @@ struct TableSource {
     shown: String,
     root: PathBuf,
     links: Links,
+    /// Files that no row has named so far, until they are reported.
+    unnamed: Option<Unnamed>,
+    follow_links: bool,
     plan: Plan,
 }
 
@@ -454,7 +372,10 @@ impl Advance for TableSource {
 
     fn advance(&mut self, to: &mut Gather) -> Result<bool, Error> {
         let Some(row) = self.rows.next()? else {
-            return Ok(false);
+            let Some(unnamed) = self.unnamed.take() else { return Ok(false) };
+            let unnamed = unnamed.list(self.plan.kind, self.follow_links)?;
+            unnamed.into_iter().for_each(|entry| to.note(entry));
+            return Ok(true);
         };
         match self.item(&row) {
             Ok((item, cells)) => {
@@ -474,7 +395,8 @@ impl Advance for TableSource {
     }
 
     fn finish(&mut self) -> Finished {
-        Finished { labels: self.plan.labels.clone() }
+        let Plan { labels, unused_labels, .. } = &self.plan;
+        Finished { labels: labels.clone(), unused_labels: unused_labels.clone() }
     }
 }
 
@@ -497,6 +419,9 @@ impl TableSource {
             return Err(format!("its key has {} bytes, the limit is {KEY_BYTES_MAX}", key.len()));
         }
         let path = self.root.join(&file);
+        if let Some(unnamed) = &mut self.unnamed {
+            unnamed.name(&path);
+        }
         if let Some(target) = self.links.path_leads_out(&path) {
             return Err(format!("{file} is {}", links::words(&target)));
         }
@@ -511,8 +436,8 @@ impl TableSource {
         let label = match plan.label.as_ref().and_then(&text) {
             None => None,
             Some(label) if plan.classes.is_empty() => {
-                let number = label.parse::<i32>();
-                Some(number.map_err(|_| format!("{label} is no label: an integer of 32 bits"))?)
+                let number = whole_number(&label);
+                Some(number.ok_or_else(|| format!("{label} is no label: an integer of 32 bits"))?)
             }
             Some(label) => Some(*plan.classes.get(&label).ok_or("its label came after the rest")?),
         };

@@ -6,7 +6,7 @@
 
 use super::rows::Row;
 use crate::source::columns::{Cell, Shape};
-use crate::source::json::non_finite;
+use crate::source::json::{has_fraction, non_finite};
 use serde_json::Value;
 
 /// Columns of a table.
@@ -27,13 +27,15 @@ pub(super) struct Column {
     pub(super) name: String,
     guess: Guess,
     shape: Shape,
+    /// Whether a number in it is not whole.
+    has_fraction: bool,
 }
 
 impl Column {
     fn new(name: &str) -> Self {
         let guess =
             Guess { has_any: false, may_be_bool: true, may_be_int: true, may_be_float: true };
-        Self { name: name.to_owned(), guess, shape: Shape::Null }
+        Self { name: name.to_owned(), guess, shape: Shape::Null, has_fraction: false }
     }
 
     /// Its type, as far as its fields tell.
@@ -48,6 +50,20 @@ impl Column {
         }
     }
 
+    /// Whether its values are class labels: names, or whole numbers, also those written as `1.0`.
+    pub(super) fn is_label(&self) -> bool {
+        match self.shape() {
+            Shape::Int | Shape::Text => true,
+            Shape::Float => !self.has_fraction,
+            Shape::Null
+            | Shape::Bool
+            | Shape::Unsigned
+            | Shape::Binary(_)
+            | Shape::List(_)
+            | Shape::Struct(_) => false,
+        }
+    }
+
     fn absorb_field(&mut self, field: &str) {
         if field.is_empty() {
             return;
@@ -56,7 +72,9 @@ impl Column {
         guess.has_any = true;
         guess.may_be_bool &= truth(field).is_some();
         guess.may_be_int &= integer(field).is_some();
-        guess.may_be_float &= number(field).is_some();
+        let number = number(field);
+        guess.may_be_float &= number.is_some();
+        self.has_fraction |= number.is_some_and(|number| number.fract() != 0.0);
     }
 }
 
@@ -106,7 +124,9 @@ impl Columns {
                     Some(index) => index,
                     None => self.add(name)?,
                 };
-                let absorbed = self.all[index].shape.absorb(value);
+                let column = &mut self.all[index];
+                column.has_fraction |= has_fraction(value);
+                let absorbed = column.shape.absorb(value);
                 absorbed.map_err(|problem| {
                     format!("{name}: {problem}; one column has one type: make it the same")
                 })

@@ -17,6 +17,7 @@ pub(super) use shards::expand;
 use super::columns::{Cell, Gather, Shape};
 use super::gathered::{Advance, Gathered};
 use super::input::{Input, read_up_to};
+use super::json::whole_number;
 use super::names::Seen;
 use super::{Content, Entry, Finished, Item, Size, Source, SourceOptions, SourceSchema, Whence};
 use crate::{Error, LeftOut};
@@ -173,7 +174,8 @@ impl Advance for TarSource {
     }
 
     fn finish(&mut self) -> Finished {
-        Finished { labels: self.plan.labels.clone() }
+        let Plan { labels, unused_labels, .. } = &self.plan;
+        Finished { labels: labels.clone(), unused_labels: unused_labels.clone() }
     }
 }
 
@@ -267,8 +269,8 @@ impl TarSource {
             let class = self.plan.classes.get(&text);
             return class.copied().map(Some).ok_or_else(|| format!("no label: {text:?}"));
         }
-        let label = text.parse::<i32>();
-        label.map(Some).map_err(|_| format!("{text:?} is no label: an integer of 32 bits"))
+        let label = whole_number(&text);
+        label.map(Some).ok_or_else(|| format!("{text:?} is no label: an integer of 32 bits"))
     }
 }
 

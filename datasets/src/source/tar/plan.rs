@@ -3,6 +3,7 @@
 use super::survey::{PartSeen, Role, Survey, are_classes};
 use crate::natural_order;
 use crate::source::columns::Shape;
+use crate::source::unused_label::{LABEL_NAME, UnusedLabel};
 use crate::source::{ContentKind, SourceOptions};
 use std::collections::{BTreeSet, HashMap};
 
@@ -42,6 +43,7 @@ pub(super) struct Plan {
     pub(super) classes: HashMap<String, i32>,
     /// Names of the classes by index.
     pub(super) labels: Vec<String>,
+    pub(super) unused_labels: Vec<UnusedLabel>,
     pub(super) columns: Vec<Column>,
 }
 
@@ -71,10 +73,11 @@ impl Plan {
             (name.clone(), i32::try_from(index).expect("at most 2^20 classes"))
         };
         let classes = labels.iter().enumerate().map(index).collect();
+        let unused_labels = unused_labels(survey, label.as_ref(), &content);
         let key = key_of(survey);
         let columns = columns_of(survey, &content, &[label.as_ref(), key.as_ref()], &name)?;
         let columns = chosen(columns, options.columns.as_deref())?;
-        Ok(Self { content, kind, name, key, label, classes, labels, columns })
+        Ok(Self { content, kind, name, key, label, classes, labels, unused_labels, columns })
     }
 }
 
@@ -147,6 +150,7 @@ fn label_of(
         let from = Some(From::Field(part.name.clone(), name.clone()));
         match (shape, asked) {
             (Shape::Int, _) => return Ok((from, none)),
+            (Shape::Float, _) if !survey.has_json_fraction => return Ok((from, none)),
             (Shape::Text, _) if are_classes(&survey.json_labels) => {
                 return Ok((from, survey.json_labels.clone()));
             }
@@ -164,6 +168,22 @@ fn label_of(
         Some(asked) => Err(format!("no sample has {asked} (--label); they have {}", names(survey))),
         None => Ok((None, none)),
     }
+}
+
+/// Fields of the JSON that are called a label and are not the label.
+fn unused_labels(survey: &Survey, label: Option<&From>, content: &[String]) -> Vec<UnusedLabel> {
+    let class_label = label.map(|from| match from {
+        From::Part(name) | From::Field(_, name) => name.clone(),
+    });
+    let parts = survey.parts.iter().filter(|part| is_flat_json(part));
+    let unused = parts.filter_map(|part| {
+        let Shape::Struct(fields) = &part.shape else { return None };
+        let (name, shape) = fields.iter().find(|(name, _)| name == LABEL_NAME)?;
+        let from = From::Field(part.name.clone(), name.clone());
+        let is_taken = label == Some(&from) || content.contains(&part.name);
+        (!is_taken).then(|| shape.unused_label(name, class_label.clone()))
+    });
+    unused.collect()
 }
 
 /// Whether the fields of its JSON are columns of their own.

@@ -6,6 +6,7 @@
 use super::samples::{Group, Samples, Yield};
 use crate::Error;
 use crate::source::columns::Shape;
+use crate::source::json::has_fraction;
 use crate::source::names::{Seen, kind_of};
 use crate::source::{ContentKind, Whence};
 use serde_json::Value;
@@ -70,6 +71,8 @@ pub(super) struct Survey {
     pub(super) samples: u64,
     /// Texts of the JSON field that may be the label.
     pub(super) json_labels: BTreeSet<String>,
+    /// Whether a number in that field is not whole.
+    pub(super) has_json_fraction: bool,
     /// Name of that field.
     pub(super) json_label: String,
     /// Bytes of the shards.
@@ -111,7 +114,9 @@ impl Survey {
                 // What does not read is left to the second pass, which names it.
                 Role::Json => match serde_json::from_slice::<Value>(bytes) {
                     Ok(value) => {
-                        if let Some(Value::String(label)) = value.get(&self.json_label) {
+                        let label = value.get(&self.json_label);
+                        self.has_json_fraction |= label.is_some_and(has_fraction);
+                        if let Some(Value::String(label)) = label {
                             note(&mut self.json_labels, label);
                         }
                         seen.shape.absorb(&value)

@@ -1,0 +1,308 @@
+//! Which table describes a source: the one that is named, the one at the top of a folder, or that
+//! of a split in a sub-folder.
+//!
+//! What has a table's name and cannot be read as one is an error: it may hold the labels of the
+//! files beside it.
+
+use super::rows::{Format, Rows, malformed};
+use super::types::Columns;
+use super::{FILE_COLUMNS, find, no_file_column};
+use crate::source::{SourceOptions, Whence};
+use crate::{Error, natural_order};
+use std::path::{Path, PathBuf};
+
+/// Entries of a folder that are looked at to find its table.
+const FOLDER_ENTRIES_MAX: usize = 10_000;
+/// Tables of a folder that are looked at to find out whether one names the files beside it.
+const RECOGNISE_TABLES: usize = 16;
+/// Longest row that is read for that.
+const RECOGNISE_ROW_BYTES: u64 = 1 << 20;
+/// Stem of the name that Hugging Face gives a table of files.
+const METADATA: &str = "metadata";
+/// Extensions of such a table; those of Parquet are refused by name.
+const METADATA_EXTENSIONS: [&str; 6] = ["csv", "jsonl", "tsv", "tab", "ndjson", "parquet"];
+/// Extensions behind these, of compressed tables.
+const COMPRESSED: [&str; 3] = ["", ".gz", ".zst"];
+
+/// A table and the files that it describes.
+#[derive(Debug)]
+pub(super) struct Located {
+    pub(super) table: PathBuf,
+    /// The folder that names in it are relative to.
+    pub(super) root: PathBuf,
+    /// The folder whose files all belong to the source, so that those without a row are reported.
+    pub(super) folder: Option<PathBuf>,
+    /// The folder that links may not lead out of.
+    pub(super) bounds: PathBuf,
+}
+
+/// Says by what `path` is known to be a table of files, or a folder that holds one: the name of a
+/// file, and that of a column.
+///
+/// A table in a folder that does not read is an error.
+pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
+    match std::fs::metadata(path) {
+        Ok(metadata) if metadata.is_dir() => {
+            let mut tables = metadata_in(path);
+            if tables.is_empty() {
+                tables = tables_in(path);
+            }
+            tables.truncate(RECOGNISE_TABLES);
+            tables.iter().try_for_each(|table| check(table))?;
+            tables.extend(splits_of(path)?.into_iter().map(|split| split.table));
+            for table in tables {
+                let found = look(&table).map_err(|error| with_way_out(error, &table))?;
+                if found.is_some() {
+                    return Ok(found);
+                }
+            }
+            Ok(None)
+        }
+        // What does not read as a table may be something else.
+        Ok(metadata) if metadata.is_file() => Ok(look(path).unwrap_or(None)),
+        _ => Ok(None),
+    }
+}
+
+/// Finds the table of a source.
+pub(super) fn locate(path: &Path, options: &SourceOptions) -> Result<Located, Error> {
+    let failed = |source| Error::Source { path: path.to_path_buf(), source };
+    let is_folder = std::fs::metadata(path).map_err(failed)?.is_dir();
+    let beside = |table: &Path| match is_folder {
+        true => path.to_path_buf(),
+        false => table.parent().unwrap_or(Path::new("")).to_path_buf(),
+    };
+    let named = match (&options.table, is_folder) {
+        (Some(table), _) => Some(table.clone()),
+        (None, false) => Some(path.to_path_buf()),
+        (None, true) => None,
+    };
+    if let Some(table) = named {
+        if let Some(split) = &options.split {
+            let problem = format!("is one table, not the split {split:?}; leave --split out");
+            return Err(wrong(&table, problem));
+        }
+        let root = options.root.clone().unwrap_or_else(|| beside(&table));
+        return Ok(Located { table, bounds: root.clone(), root, folder: None });
+    }
+    let (table, folder, root) = match at_top(path, options)? {
+        Some(table) => (table, path.to_path_buf(), path.to_path_buf()),
+        None => {
+            let Split { table, folder, .. } = chosen_split(path, options)?;
+            let listed = if options.split.is_some() { &folder } else { path };
+            (table, listed.to_path_buf(), folder)
+        }
+    };
+    Ok(match &options.root {
+        Some(root) => Located { table, root: root.clone(), folder: None, bounds: root.clone() },
+        None => Located { table, root, folder: Some(folder), bounds: path.to_path_buf() },
+    })
+}
+
+/// The table at the top of a folder; `None` where those of its splits are meant.
+fn at_top(path: &Path, options: &SourceOptions) -> Result<Option<PathBuf>, Error> {
+    if options.split.is_some() {
+        return Ok(None);
+    }
+    if let Some(table) = metadata_of(path)? {
+        return Ok(Some(table));
+    }
+    let tables = tables_in(path);
+    if !splits_of(path)?.is_empty() {
+        let names_files = |table: &PathBuf| matches!(look(table), Ok(Some(_)));
+        if !tables.iter().any(names_files) {
+            return Ok(None);
+        }
+    }
+    match tables.as_slice() {
+        [table] => Ok(Some(table.clone())),
+        [] => Err(wrong(path, "no table in it; name one with --table".to_owned())),
+        [first, second, ..] => Err(wrong(path, several(first, second))),
+    }
+}
+
+/// What to do about two tables.
+fn several(first: &Path, second: &Path) -> String {
+    format!(
+        "several tables in it, {} and {}; name one with --from table --table, or leave them out \
+         with --from folder",
+        first.display(),
+        second.display()
+    )
+}
+
+/// Looks at the names of the columns and the first row of a table.
+fn look(table: &Path) -> Result<Option<String>, Error> {
+    let Some(format) = Format::of(table) else {
+        return Ok(None);
+    };
+    let shown = table.display().to_string();
+    let wrong = |problem: String| malformed(&shown, "line 1".to_owned(), &problem);
+    let mut rows = Rows::open_limited(table, format, RECOGNISE_ROW_BYTES)?;
+    let mut columns = Columns::named(rows.columns().unwrap_or_default()).map_err(wrong)?;
+    match rows.next()? {
+        // Types do not matter here.
+        Some(row) => drop(columns.absorb(&row)),
+        None if rows.columns().is_none() => return Err(wrong("the table has no rows".to_owned())),
+        None => {}
+    }
+    let name = table.file_name().unwrap_or_default().to_string_lossy();
+    match find(&columns, None, &FILE_COLUMNS) {
+        Some(index) => {
+            Ok(Some(format!("the table {name} has a column {}", columns.all[index].name)))
+        }
+        None if is_metadata(table) => Err(wrong(no_file_column(&columns))),
+        None => Ok(None),
+    }
+}
+
+/// Adds to an error about a table beside other files how to do without the table.
+fn with_way_out(error: Error, table: &Path) -> Error {
+    match error {
+        Error::Malformed { whence, problem } => {
+            let name = table.file_name().unwrap_or_default().to_string_lossy();
+            let problem = format!("{problem}; to pack without {name}, use --from folder");
+            Error::Malformed { whence, problem }
+        }
+        error => error,
+    }
+}
+
+fn wrong(path: &Path, problem: String) -> Error {
+    let whence = Whence { file: path.display().to_string(), ..Whence::default() };
+    Error::Malformed { whence: Box::new(whence), problem }
+}
+
+/// Tables at the top of a folder, in natural order.
+fn tables_in(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().take(FOLDER_ENTRIES_MAX);
+    let paths = entries.filter_map(|entry| entry.ok().map(|entry| entry.path()));
+    let is_table = |path: &PathBuf| {
+        let is_hidden = path.file_name().is_some_and(|n| n.as_encoded_bytes().starts_with(b"."));
+        !is_hidden && Format::of(path).is_some() && path.is_file()
+    };
+    let mut tables: Vec<PathBuf> = paths.filter(is_table).collect();
+    sort(&mut tables);
+    tables
+}
+
+fn sort(paths: &mut [PathBuf]) {
+    paths.sort_by(|left, right| natural_order(&left.to_string_lossy(), &right.to_string_lossy()));
+}
+
+/// Whether a table has the name that Hugging Face gives it.
+pub(super) fn is_metadata(table: &Path) -> bool {
+    let name = table.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    name.split('.').next() == Some(METADATA)
+}
+
+/// What a folder has under the names `metadata.*`, in natural order, whatever it is.
+fn metadata_in(folder: &Path) -> Vec<PathBuf> {
+    let mut found = usual_metadata(folder);
+    found.extend(tables_in(folder).into_iter().filter(|table| is_metadata(table)));
+    sort(&mut found);
+    found.dedup();
+    found
+}
+
+/// The table `metadata.*` of a folder, which must be the only one.
+fn metadata_of(folder: &Path) -> Result<Option<PathBuf>, Error> {
+    let mut found = metadata_in(folder);
+    if let [first, second, ..] = found.as_slice() {
+        return Err(wrong(folder, several(first, second)));
+    }
+    let Some(table) = found.pop() else { return Ok(None) };
+    check(&table).map(|()| Some(table))
+}
+
+/// Fails at a table that is no file, or is in a format that is not read.
+fn check(table: &Path) -> Result<(), Error> {
+    let kind = table.metadata().map(|metadata| metadata.file_type());
+    let problem = match kind {
+        Ok(kind) if kind.is_file() && Format::of(table).is_some() => return Ok(()),
+        Ok(kind) if kind.is_file() => {
+            "tables of files are read from CSV, TSV and JSON Lines; write it as metadata.csv"
+        }
+        Ok(kind) if kind.is_dir() => "a folder that has the name of a table; rename it",
+        Ok(_) => "a pipe, socket or device, not a regular file; replace it with the table",
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            "a link that leads nowhere; replace it with the table"
+        }
+        Err(source) => return Err(Error::Source { path: table.to_path_buf(), source }),
+    };
+    Err(with_way_out(wrong(table, problem.to_owned()), table))
+}
+
+/// What is there under one of the usual names of such a table, whatever it is. They are tried one
+/// by one, since a folder may have more entries than are looked at.
+fn usual_metadata(folder: &Path) -> Vec<PathBuf> {
+    let names = METADATA_EXTENSIONS.iter().flat_map(|extension| {
+        COMPRESSED.iter().map(move |suffix| format!("{METADATA}.{extension}{suffix}"))
+    });
+    let paths = names.map(|name| folder.join(name));
+    paths.filter(|path| path.symlink_metadata().is_ok()).collect()
+}
+
+/// A sub-folder with a table of its own, as Hugging Face lays out the splits of a folder of images.
+#[derive(Debug)]
+struct Split {
+    name: String,
+    folder: PathBuf,
+    table: PathBuf,
+}
+
+/// The splits of a folder, in natural order.
+fn splits_of(path: &Path) -> Result<Vec<Split>, Error> {
+    let mut splits = Vec::new();
+    for folder in folders_in(path) {
+        if let (Some(name), Some(table)) = (name_of(&folder), metadata_of(&folder)?) {
+            splits.push(Split { name, folder, table });
+        }
+    }
+    Ok(splits)
+}
+
+fn name_of(folder: &Path) -> Option<String> {
+    folder.file_name()?.to_str().map(str::to_owned)
+}
+
+/// Sub-folders that are not hidden, in natural order.
+fn folders_in(path: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(path).into_iter().flatten().take(FOLDER_ENTRIES_MAX);
+    let is_folder = |entry: &std::fs::DirEntry| {
+        !entry.file_name().as_encoded_bytes().starts_with(b".")
+            && entry
+                .file_type()
+                .is_ok_and(|kind| kind.is_dir() || kind.is_symlink() && entry.path().is_dir())
+    };
+    let entries = entries.filter_map(Result::ok).filter(is_folder);
+    let mut folders: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    sort(&mut folders);
+    folders
+}
+
+/// The split that is meant: the one that is named, or the only sub-folder.
+fn chosen_split(path: &Path, options: &SourceOptions) -> Result<Split, Error> {
+    let mut splits = splits_of(path)?;
+    let names: Vec<String> = splits.iter().map(|split| split.name.clone()).collect();
+    let names = names.join(", ");
+    match &options.split {
+        Some(asked) => match splits.into_iter().find(|split| split.name == *asked) {
+            Some(split) => Ok(split),
+            None if names.is_empty() => {
+                Err(wrong(path, "no sub-folder with a table in it; leave --split out".to_owned()))
+            }
+            None => Err(wrong(path, format!("has no split {asked:?}; it has {names}"))),
+        },
+        None => match (splits.pop(), folders_in(path).len()) {
+            (Some(only), 1) => Ok(only),
+            _ => Err(wrong(
+                path,
+                format!(
+                    "sub-folders have tables of their own ({names}), each a dataset; choose one \
+                     with --split, or leave the tables out with --from folder"
+                ),
+            )),
+        },
+    }
+}

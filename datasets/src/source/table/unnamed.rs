@@ -1,0 +1,44 @@
+//! Files of a folder that no row of its table names: they are reported, one by one.
+
+use crate::source::names::Seen;
+use crate::source::{ContentKind, Entry, folder};
+use crate::{Error, LeftOut};
+use std::path::{Path, PathBuf};
+
+/// The folder of a table, and the files that rows have named.
+pub(super) struct Unnamed {
+    folder: PathBuf,
+    table: PathBuf,
+    named: Seen,
+}
+
+impl Unnamed {
+    pub(super) fn new(folder: PathBuf, table: &Path) -> Self {
+        let mut unnamed = Self { folder, table: table.to_path_buf(), named: Seen::default() };
+        unnamed.name(table);
+        unnamed
+    }
+
+    /// Notes a file that a row names.
+    pub(super) fn name(&mut self, file: &Path) {
+        self.named.insert(&file.to_string_lossy());
+    }
+
+    /// Lists the folder for files of this kind.
+    pub(super) fn list(self, kind: ContentKind, follow_links: bool) -> Result<Vec<Entry>, Error> {
+        let kind = if kind == ContentKind::None { ContentKind::Image } else { kind };
+        let listed = folder::list(&self.folder, kind, follow_links)?;
+        let table = self.table.strip_prefix(&self.folder).unwrap_or(&self.table);
+        let without_row = listed.samples.into_iter().map(|path| {
+            let reason = format!("no row of {} names it", table.display());
+            LeftOut { path, reason }
+        });
+        let is_unnamed = |left_out: &LeftOut| {
+            let path = self.folder.join(&left_out.path);
+            !self.named.contains(&path.to_string_lossy())
+        };
+        let left_out = without_row.chain(listed.unreadable).chain(listed.others);
+        let entries = left_out.filter(is_unnamed).map(Entry::NotASample);
+        Ok(entries.chain((0..listed.ignored).map(|_| Entry::Ignored)).collect())
+    }
+}

@@ -1,0 +1,55 @@
+//! Columns whose name says that they are the label, but that did not become the class label.
+
+use crate::error::printable;
+use crate::words::Words;
+use serde::Serialize;
+
+/// The name that a column of labels has.
+pub(super) const LABEL_NAME: &str = "label";
+
+/// A column that is called a label and did not become the class label. It is a further column,
+/// unless the user chose others.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct UnusedLabel {
+    /// Its name in the source.
+    pub column: String,
+    /// Its type, as Arrow calls it in lower case; `null` where it has no value at all.
+    #[serde(rename = "type")]
+    pub data_type: String,
+    /// The column, member or field that is the class label instead; `None` where there is none.
+    pub class_label: Option<String>,
+}
+
+impl UnusedLabel {
+    /// Of a column of this type, where `class_label` is the label.
+    pub(super) fn new(
+        column: &str,
+        data_type: &arrow_schema::DataType,
+        class_label: Option<String>,
+    ) -> Self {
+        let data_type = data_type.to_string().to_ascii_lowercase();
+        Self { column: column.to_owned(), data_type, class_label }
+    }
+
+    /// What it is and what to do, in these words.
+    pub fn in_words(&self, words: Words) -> String {
+        let (column, data_type) = (printable(&self.column), printable(&self.data_type));
+        match &self.class_label {
+            Some(label) => {
+                let label = printable(label);
+                format!("column `{column}` is not the class label, since `{label}` is")
+            }
+            None => format!(
+                "column `{column}` is {data_type}, not a class label: class labels are integers \
+                 or texts; if another column has them, name it with {}",
+                words.option(LABEL_NAME)
+            ),
+        }
+    }
+}
+
+impl std::fmt::Display for UnusedLabel {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.write_str(&self.in_words(Words::CommandLine))
+    }
+}
