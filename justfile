@@ -40,11 +40,11 @@ bench *ARGS:
 
 # JPEG against libjpeg-turbo on a folder of photographs (apt install libjpeg62-turbo-dev pkg-config).
 bench-jpeg DIR *ARGS:
-    cargo bench -p meetpoint-measure --features libjpeg-turbo --bench jpeg -- --dir {{DIR}} {{ARGS}}
+    cargo bench -p meetpoint-jpeg-benches --features libjpeg-turbo --bench jpeg -- --dir {{DIR}} {{ARGS}}
 
 # Pixels against libjpeg-turbo's on a folder of photographs.
 against-libjpeg DIR *ARGS:
-    cargo run --release -p meetpoint-measure --features libjpeg-turbo --bin against-libjpeg -- {{DIR}} {{ARGS}}
+    cargo run --release -p meetpoint-jpeg-benches --features libjpeg-turbo --bin against-libjpeg -- {{DIR}} {{ARGS}}
 
 # Every fuzz target for some seconds.
 fuzz SECONDS="600":

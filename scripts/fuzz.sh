@@ -42,7 +42,7 @@ mutate() {
 failed=()
 for target in "${targets[@]}"; do
     # Of these a target takes what it can begin with.
-    seeds=../kernels/tests/golden/jpeg
+    seeds=../jpeg/tests/golden/jpeg
     [[ " ${containers[*]} " == *" $target "* ]] && seeds=../datasets/tests/golden
     if [ "$by" = libfuzzer ]; then
         mkdir -p "corpus/$target"

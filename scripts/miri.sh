@@ -15,9 +15,9 @@ export MIRIFLAGS="${MIRIFLAGS:--Zmiri-disable-isolation}"
 export PROPTEST_CASES="${PROPTEST_CASES:-4}"
 names=("$@")
 if [ ${#names[@]} -eq 0 ]; then
-    names=(jpeg::bits jpeg::huffman jpeg::form::tests::rows::a_picture_of_one_pixel_stays_small
-        jpeg::form::tests::hostile::few_bytes_cannot_ask_for_much_memory)
+    names=(bits:: huffman:: form::tests::rows::a_picture_of_one_pixel_stays_small
+        form::tests::hostile::few_bytes_cannot_ask_for_much_memory)
 fi
-cargo +nightly miri test -p meetpoint-kernels --lib -- "${names[@]}"
+cargo +nightly miri test -p meetpoint-jpeg --lib -- "${names[@]}"
 cargo +nightly miri test -p meetpoint-scheduler --lib
 cargo +nightly miri test -p meetpoint-scheduler --test scheduler -- examples

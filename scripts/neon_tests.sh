@@ -95,5 +95,6 @@ export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64-static -L /us
 export CARGO_PROFILE_DEV_DEBUG=0
 # The emulator is some twenty times slower.
 export PROPTEST_CASES="${PROPTEST_CASES:-16}"
-cargo test --target "$triple" -p meetpoint-kernels --lib --test jpeg_corpus --test instruction_sets
-cargo run --quiet --target "$triple" -p meetpoint-kernels --example instruction_sets
+cargo test --target "$triple" -p meetpoint-jpeg --lib --test corpus --test instruction_sets
+cargo test --target "$triple" -p meetpoint-kernels --lib --test jpeg_recipes
+cargo run --quiet --target "$triple" -p meetpoint-jpeg --example instruction_sets

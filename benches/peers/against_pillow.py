@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Holds our resize against Pillow's, byte for byte, on random boxes with fractions of pixels.
 
-    cargo build --release -p meetpoint-measure --bin kernel-server
+    cargo build --release -p meetpoint-jpeg-benches --bin kernel-server
     pip install pillow==13.0.0 numpy==2.4.6
     python3 against_pillow.py DIR [--resizes 2000] [--seed 1] [--cpu avx2] [--server PATH]
 

@@ -177,7 +177,7 @@ def installed(name, options):
 
 def bench_program(root):
     """The built bench, with libjpeg-turbo where it builds."""
-    command = ["cargo", "bench", "-p", "meetpoint-measure", "--bench", "jpeg", "--no-run"]
+    command = ["cargo", "bench", "-p", "meetpoint-jpeg-benches", "--bench", "jpeg", "--no-run"]
     command += ["--message-format=json"]
     for features in (["--features", "libjpeg-turbo"], []):
         run = subprocess.run([*command, *features], cwd=root, capture_output=True, text=True)

@@ -5,4 +5,4 @@ mod fio;
 pub mod pictures;
 pub mod storage;
 
-pub use meetpoint_measure::{Machine, Options, Report, Row, Target, median};
+pub use meetpoint_jpeg_benches::{Machine, Options, Report, Row, Target, median};

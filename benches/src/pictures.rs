@@ -14,7 +14,7 @@ pub fn dataset(folder: &Path, source: Option<&Path>, count: u32) -> anyhow::Resu
             for index in 0..count {
                 std::fs::write(
                     made.join(format!("{index}.jpg")),
-                    meetpoint_measure::encoded_picture(index)?,
+                    meetpoint_jpeg_benches::encoded_picture(index)?,
                 )?;
             }
             &made

@@ -132,8 +132,8 @@ pub(crate) struct Converted {
 pub(crate) struct Interrupted;
 
 /// What a kernel made, or `None` where it cannot: an interruption is neither.
-fn possible<T>(made: Result<T, Error>) -> Result<Option<T>, Interrupted> {
-    match made {
+fn possible<T, E: Into<Error>>(made: Result<T, E>) -> Result<Option<T>, Interrupted> {
+    match made.map_err(Into::into) {
         Ok(made) => Ok(Some(made)),
         Err(Error::Interrupted) => Err(Interrupted),
         Err(_) => Ok(None),

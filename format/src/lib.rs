@@ -14,7 +14,6 @@ pub mod batching;
 pub mod checksum;
 #[cfg(feature = "dataset")]
 pub mod dataset;
-pub mod entry_points;
 #[cfg(test)]
 mod golden;
 pub mod holders;

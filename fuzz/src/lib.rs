@@ -18,8 +18,8 @@ pub mod seeds;
 pub mod stored;
 pub mod tally;
 
+use meetpoint_jpeg::DecodeOptions;
 use meetpoint_kernels::decode::{Decoder, Encoded};
-use meetpoint_kernels::jpeg::DecodeOptions;
 use meetpoint_kernels::{Cpu, Error, ImageFormat, Picture, Region, probe};
 
 /// Larger pictures are left out: they cost time and show nothing more.

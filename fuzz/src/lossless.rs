@@ -1,10 +1,11 @@
 //! Without loss: a file written anew, and its coefficient form.
 
 use crate::{assert_part, choice_of, decoded, is_small_jpeg, region_of, tally};
-use meetpoint_kernels::jpeg::{
+use meetpoint_jpeg as jpeg;
+use meetpoint_jpeg::{
     Form, HuffmanTables, Process, Restarts, Rewrite, from_form, read_coefficients, to_form,
 };
-use meetpoint_kernels::{Error, ImageFormat, Picture, jpeg, probe};
+use meetpoint_kernels::{Error, ImageFormat, Picture, probe};
 
 type Outcome = Result<Picture, Error>;
 

@@ -1,8 +1,8 @@
 //! libjpeg-turbo's answer to the same file.
 
 use crate::tally;
+use meetpoint_jpeg_benches::libjpeg::{Mode, Turbo, TurboError};
 use meetpoint_kernels::{Error, Picture};
-use meetpoint_measure::libjpeg::{Mode, Turbo, TurboError};
 
 /// Sum over a block of the sizes of all coefficients, at most. An inverse transform of these stays
 /// within 500 of the middle; beyond, libjpeg's C code and its vector code differ from each other.

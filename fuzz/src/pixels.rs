@@ -3,9 +3,8 @@
 use crate::{
     assert_part, choice_of, decoded, decoded_with, is_small, is_small_jpeg, region_of, tally,
 };
-use meetpoint_format::recipe::OnError;
+use meetpoint_jpeg::{DecodeOptions, OnDamage, Spacing, entry_points};
 use meetpoint_kernels::decode::{Decoder, Encoded};
-use meetpoint_kernels::jpeg::{DecodeOptions, Spacing, entry_points};
 use meetpoint_kernels::{Cpu, Error, Picture};
 
 /// Bytes at the end of [`jpeg_region`]'s input.
@@ -52,7 +51,7 @@ pub fn jpeg_lenient(data: &[u8]) {
     if !is_small_jpeg(data) {
         return tally::add("no JPEG, or too large");
     }
-    let options = DecodeOptions { on_error: OnError::Lenient, ..DecodeOptions::default() };
+    let options = DecodeOptions { on_damage: OnDamage::FillIn, ..DecodeOptions::default() };
     let whole = decoded_with(data.into(), None, &options);
     if let Ok(strict) = strict(data) {
         assert!(whole.as_ref() == Ok(&strict), "a sound file becomes something else");

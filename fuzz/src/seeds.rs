@@ -1,7 +1,7 @@
 //! Inputs to begin with, made from the files of the tests.
 
 use image::{DynamicImage, GrayImage, ImageFormat, Rgb, RgbImage};
-use meetpoint_kernels::jpeg::{Form, dismantle, to_form};
+use meetpoint_jpeg::{Form, dismantle, to_form};
 use std::io::Cursor;
 
 /// The file as it is.

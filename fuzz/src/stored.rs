@@ -2,10 +2,13 @@
 
 use crate::{assert_part, choice_of, decoded, is_small, is_small_jpeg, region_of, tally};
 use meetpoint_format::checksum::crc32c;
-use meetpoint_format::entry_points::{decode, encode};
+use meetpoint_jpeg::entry_points::{decode, encode};
+use meetpoint_jpeg::form::unpack_all;
+use meetpoint_jpeg::{
+    self as jpeg, Error as JpegError, Form, Skeleton, Spacing, assemble, form_of, from_form,
+    to_form,
+};
 use meetpoint_kernels::decode::{Decoder, Encoded};
-use meetpoint_kernels::jpeg::form::unpack_all;
-use meetpoint_kernels::jpeg::{self, Form, Skeleton, Spacing, assemble, form_of, from_form, to_form};
 use meetpoint_kernels::{Cpu, Error, ImageFormat, Picture};
 use std::sync::LazyLock;
 
@@ -60,11 +63,13 @@ pub fn entry_points(data: &[u8]) {
     } else if !has_right_sum {
         tally::add("wrong checksum");
         // None at all are no entry points, not wrong ones.
-        assert!(changed.is_empty() || matches!(result, Err(Error::EntryPoints { .. })));
+        assert!(
+            changed.is_empty() || matches!(result, Err(Error::Jpeg(JpegError::EntryPoints { .. })))
+        );
     } else {
         tally::add(match result {
             Ok(_) => "lies that gave pixels",
-            Err(Error::EntryPoints { .. }) => "lies found as such",
+            Err(Error::Jpeg(JpegError::EntryPoints { .. })) => "lies found as such",
             Err(_) => "lies found in the data",
         });
     }
@@ -153,7 +158,7 @@ pub fn form_bytes(data: &[u8]) {
 /// What bytes leave behind in a decoder must not show in the next picture.
 fn check_left_behind(data: &[u8]) {
     static SOUND: LazyLock<(Vec<u8>, Picture)> = LazyLock::new(|| {
-        let file = include_bytes!("../../kernels/tests/golden/jpeg/420-33x47.jpg");
+        let file = include_bytes!("../../jpeg/tests/golden/jpeg/420-33x47.jpg");
         let form = to_form(file, Form::Compact).expect("it has a form");
         let picture = decoded((&form).into(), None).expect("it decodes");
         (form, picture)

@@ -7,8 +7,8 @@
 //! ```
 
 use meetpoint_format::recipe::Recipe;
+use meetpoint_jpeg::{Form, to_form};
 use meetpoint_kernels::decode::{Decoder, Encoded};
-use meetpoint_kernels::jpeg::{Form, to_form};
 use meetpoint_kernels::{Cpu, Picture, SampleId, SamplePreparer};
 
 /// What can be done with each file.

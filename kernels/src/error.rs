@@ -7,14 +7,6 @@ pub enum Error {
     /// The caller asked to stop. The picture may be sound.
     #[error("interrupted")]
     Interrupted,
-    /// More scans or segments than any encoder writes: decoding could take very long.
-    #[error("JPEG has more than {limit} {what}; re-encode the picture")]
-    TooMany {
-        /// Scans or segments.
-        what: &'static str,
-        /// Most that are read.
-        limit: usize,
-    },
     /// The first bytes are of no known format.
     #[error("not a picture in a known format (JPEG, PNG, WebP, BMP, GIF, TIFF)")]
     UnknownFormat,
@@ -24,12 +16,6 @@ pub enum Error {
         /// Format found.
         format: &'static str,
         /// Cause, with the byte offset where the decoder tells it.
-        reason: String,
-    },
-    /// Entry points that are damaged or of another file.
-    #[error("the entry points of the sample cannot be used: {reason}")]
-    EntryPoints {
-        /// Cause.
         reason: String,
     },
     /// More pixels than allowed: a decompression bomb or a wrong header.
@@ -60,34 +46,22 @@ pub enum Error {
         /// Needed.
         expected: usize,
     },
-    /// A JPEG that cannot be written anew as asked for.
-    #[error("the JPEG cannot be rewritten so: {reason}")]
-    Rewrite {
-        /// Cause.
-        reason: &'static str,
-    },
-    /// A JPEG whose bytes do not follow from its coefficients: only the file itself holds them.
-    #[error("the JPEG is not what its coefficients lead to from byte {offset} on")]
-    NotReproducible {
-        /// First byte that would differ.
-        offset: usize,
-    },
-    /// The skeleton of a JPEG does not fit its coefficients or is damaged.
-    #[error("the skeleton of a JPEG is of no use: {reason}")]
-    Skeleton {
-        /// Cause.
-        reason: &'static str,
-    },
-    /// A coefficient form that cannot be written or read.
+    /// A JPEG, or its entry points, coefficient form or skeleton, for another reason.
     #[error(transparent)]
-    Form(crate::jpeg::FormError),
+    Jpeg(meetpoint_jpeg::Error),
 }
 
-impl From<crate::jpeg::FormError> for Error {
-    fn from(error: crate::jpeg::FormError) -> Self {
+impl From<meetpoint_jpeg::Error> for Error {
+    fn from(error: meetpoint_jpeg::Error) -> Self {
+        use meetpoint_jpeg::Error as Jpeg;
         match error {
-            crate::jpeg::FormError::Interrupted => Self::Interrupted,
-            error => Self::Form(error),
+            Jpeg::Interrupted => Self::Interrupted,
+            Jpeg::Damaged { offset, reason } => {
+                Self::Decode { format: "JPEG", reason: format!("{reason} (byte {offset})") }
+            }
+            Jpeg::TooLarge { width, height, limit } => Self::TooLarge { width, height, limit },
+            Jpeg::Region { region, width, height } => Self::Region { region, width, height },
+            other => Self::Jpeg(other),
         }
     }
 }

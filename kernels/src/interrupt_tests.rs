@@ -1,21 +1,17 @@
-//! Interrupts reach every computation, and soon.
+//! Interrupts reach every format and every stage of a recipe, and soon.
 
 use crate::decode::Decoder;
-use crate::jpeg::{
-    DecodeOptions, Form, Process, Rewrite, Spacing, entry_points_until, from_form_until,
-    rewrite_until, to_form, to_form_until,
-};
 use crate::{
-    Cpu, Encoded, Error, ImageFormat, Interrupt, Picture, Region, SampleId, SamplePreparer, golden,
+    Cpu, Encoded, Error, ImageFormat, Interrupt, Picture, SampleId, SamplePreparer, golden,
 };
 use jpeg_encoder::{ColorType, Encoder, SamplingFactor};
 use meetpoint_format::recipe::{Decode, Interpolation, OnError, Operation, Recipe, Size};
+use meetpoint_jpeg::DecodeOptions;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Pixels of a side: six rows of MCUs of 16 pixels.
 const SIDE: u32 = 96;
-const MCU_ROWS: usize = 6;
 
 fn jpeg(is_progressive: bool) -> Vec<u8> {
     let Picture { width, height, pixels } = golden::picture("noise", 7, SIDE, SIDE);
@@ -24,12 +20,6 @@ fn jpeg(is_progressive: bool) -> Vec<u8> {
     encoder.set_sampling_factor(SamplingFactor::F_2_2);
     encoder.set_progressive(is_progressive);
     encoder.encode(&pixels, width as u16, height as u16, ColorType::Rgb).unwrap();
-    file
-}
-
-/// A file that ends in the middle of its data.
-fn cut(mut file: Vec<u8>) -> Vec<u8> {
-    file.truncate(file.len() * 2 / 3);
     file
 }
 
@@ -47,84 +37,9 @@ fn raised() -> Interrupt {
 fn decode(file: &[u8], on_error: OnError, interrupt: Interrupt) -> Result<(), Error> {
     let mut decoder = Decoder::new(Cpu::detect());
     decoder.set_interrupt(interrupt);
-    let options = DecodeOptions { on_error, ..DecodeOptions::default() };
+    let on_damage = crate::decode::on_damage(on_error);
+    let options = DecodeOptions { on_damage, ..DecodeOptions::default() };
     decoder.decode_into_with(Encoded::from(file), None, &options, &mut Picture::default())
-}
-
-/// A computation by its name, and the fewest polls that it may do with.
-type Work = (&'static str, usize, Box<dyn Fn(Interrupt) -> Result<(), Error>>);
-
-fn every_work() -> Vec<Work> {
-    let [baseline, progressive] = [false, true].map(jpeg);
-    let mut all: Vec<Work> = Vec::new();
-    let mut add = |name, polls, work: Box<dyn Fn(Interrupt) -> Result<(), Error>>| {
-        all.push((name, polls, work));
-    };
-    // Every progressive file here has a scan of DC and one of AC for each component at least.
-    let scans = 1 + 3;
-    let files = [
-        ("a baseline picture", baseline.clone(), MCU_ROWS),
-        ("a progressive picture", progressive.clone(), scans * MCU_ROWS),
-        ("the fast form", to_form(&baseline, Form::Fast).unwrap(), MCU_ROWS),
-        ("the compact form", to_form(&baseline, Form::Compact).unwrap(), MCU_ROWS),
-    ];
-    for (name, file, polls) in files {
-        let decode = move |it| decode(&file, OnError::Fail, it);
-        add(name, polls, Box::new(decode));
-    }
-    for (name, file) in [
-        ("a damaged baseline picture", cut(baseline.clone())),
-        ("a damaged progressive picture", cut(progressive.clone())),
-    ] {
-        let decode = move |it| decode(&file, OnError::Lenient, it);
-        add(name, MCU_ROWS, Box::new(decode));
-    }
-    let from = [("baseline", baseline.clone()), ("progressive", progressive.clone())];
-    for (_, file) in from {
-        for form in [Form::Fast, Form::Compact] {
-            let (stored, file) = (to_form(&file, form).unwrap(), file.clone());
-            let to = move |it: Interrupt| to_form_until(&file, form, &it).map(drop);
-            add("a file to its form", 3 * MCU_ROWS, Box::new(to));
-            let back = move |it: Interrupt| from_form_until(&stored, &it).map(drop);
-            add("a form to its file", 2 * MCU_ROWS, Box::new(back));
-        }
-        for process in [Process::Keep, Process::Baseline, Process::Progressive] {
-            let (how, file) = (Rewrite { process, ..Rewrite::default() }, file.clone());
-            let rewrite = move |it: Interrupt| rewrite_until(&file, &how, &it).map(drop);
-            add("a rewrite", 3 * MCU_ROWS, Box::new(rewrite));
-        }
-    }
-    for spacing in [Spacing::McuRow, Spacing::Mcus(1)] {
-        let file = baseline.clone();
-        let find = move |it: Interrupt| entry_points_until(&file, spacing, &it).map(drop);
-        add("entry points", MCU_ROWS, Box::new(find));
-    }
-    all
-}
-
-#[test]
-fn a_raised_interrupt_ends_every_computation_at_once() {
-    for (name, _, work) in every_work() {
-        assert_eq!(work(raised()), Err(Error::Interrupted), "{name}");
-        assert_eq!(work(Interrupt::default()), Ok(()), "{name}");
-    }
-}
-
-#[test]
-fn every_computation_polls_in_each_row_of_mcus_and_ends_at_the_poll_that_finds_it_raised() {
-    for (name, least, work) in every_work() {
-        let (never, polled) = after(usize::MAX);
-        assert_eq!(work(never), Ok(()), "{name}");
-        let polls = polled.load(Ordering::Relaxed);
-        assert!(polls >= least, "{name}: {polls} polls");
-        for raised_at in [1, polls / 3, polls / 2, polls - 1] {
-            let (interrupt, polled) = after(raised_at);
-            assert_eq!(work(interrupt), Err(Error::Interrupted), "{name}");
-            // The caller that is told may look once more.
-            let polled = polled.load(Ordering::Relaxed);
-            assert!((raised_at + 1..=raised_at + 2).contains(&polled), "{name}: {polled}");
-        }
-    }
 }
 
 #[test]
@@ -141,34 +56,6 @@ fn pictures_of_other_formats_are_interrupted() {
         let (interrupt, _) = after(1);
         assert_eq!(decode(&file, OnError::Fail, interrupt), Err(Error::Interrupted), "{name}");
     }
-}
-
-#[test]
-fn no_stripe_comes_once_the_interrupt_is_raised() {
-    for is_progressive in [false, true] {
-        let flag = Arc::new(AtomicBool::new(false));
-        let mut decoder = Decoder::new(Cpu::detect());
-        decoder.set_interrupt(Interrupt::from(Arc::clone(&flag)));
-        let file = jpeg(is_progressive);
-        let whole = Region { x: 0, y: 0, width: SIDE, height: SIDE };
-        let mut stripes = 0;
-        let outcome = decoder.decode_stripes(Encoded::from(&file), whole, &mut |_| {
-            flag.store(true, Ordering::Relaxed);
-            stripes += 1;
-        });
-        assert_eq!((outcome, stripes), (Err(Error::Interrupted), 1));
-    }
-}
-
-#[test]
-fn rows_above_a_region_are_passed_over_with_polls() {
-    let file = jpeg(false);
-    let bottom = Region { x: 0, y: SIDE - 1, width: 8, height: 1 };
-    let (never, polled) = after(usize::MAX);
-    let mut decoder = Decoder::new(Cpu::detect());
-    decoder.set_interrupt(never);
-    decoder.decode_stripes(Encoded::from(&file), bottom, &mut |_| ()).unwrap();
-    assert!(polled.load(Ordering::Relaxed) >= MCU_ROWS);
 }
 
 fn prepared(file: &[u8], operations: &[Operation], interrupt: Interrupt) -> Result<usize, Error> {

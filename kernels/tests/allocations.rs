@@ -5,7 +5,7 @@
 use meetpoint_format::recipe::{
     Decode, Dtype, Interpolation, Layout, OnError, Operation, Recipe, Scale, Size,
 };
-use meetpoint_kernels::jpeg::{Form, Spacing, entry_points, to_form};
+use meetpoint_jpeg::{Form, Spacing, entry_points, to_form};
 use meetpoint_kernels::resize::{Filter, Resize, Resizer};
 use meetpoint_kernels::tensor::{Place, TensorWriter};
 use meetpoint_kernels::{Cpu, Encoded, Region, SampleId, SamplePreparer, Stripe};
@@ -104,7 +104,7 @@ fn a_resizer_and_a_writer_allocate_nothing_for_sizes_that_they_have_seen() {
 
 /// A picture by the name of its file in the golden folder.
 fn golden(name: &str) -> Vec<u8> {
-    let path = format!("{}/tests/golden/jpeg/{name}.jpg", env!("CARGO_MANIFEST_DIR"));
+    let path = format!("{}/../jpeg/tests/golden/jpeg/{name}.jpg", env!("CARGO_MANIFEST_DIR"));
     std::fs::read(path).expect("the file reads")
 }
 

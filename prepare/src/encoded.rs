@@ -12,7 +12,7 @@ pub fn original(stored: &[u8]) -> Result<Cow<'_, [u8]>, Error> {
 /// The same, until it is interrupted.
 pub fn original_until<'a>(stored: &'a [u8], interrupt: &Interrupt) -> Result<Cow<'a, [u8]>, Error> {
     match jpeg::form_of(stored) {
-        Some(_) => jpeg::from_form_until(stored, interrupt).map(Cow::Owned),
+        Some(_) => Ok(Cow::Owned(jpeg::from_form_until(stored, interrupt)?)),
         None => Ok(Cow::Borrowed(stored)),
     }
 }

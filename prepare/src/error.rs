@@ -2,7 +2,7 @@
 
 use meetpoint_format::dataset::DatasetError;
 use meetpoint_format::units::{show_bytes, show_bytes_at_least};
-use meetpoint_kernels::Error as PictureError;
+use meetpoint_kernels::{Error as PictureError, jpeg::Error as JpegError};
 use meetpoint_storage::Error as StorageError;
 use std::path::PathBuf;
 
@@ -259,7 +259,7 @@ impl Error {
                 (format!("checksum is {got:#010x}, expected {expected:#010x}"), restore)
             }
             // Nothing fills in what a coefficient form lacks.
-            Self::Sample { source: source @ PictureError::Form(_), .. } => {
+            Self::Sample { source: source @ PictureError::Jpeg(JpegError::Form(_)), .. } => {
                 (source.to_string(), restore)
             }
             Self::Sample { source, .. } => (source.to_string(), repair),

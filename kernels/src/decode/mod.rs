@@ -16,15 +16,17 @@ mod tiff;
 #[cfg(test)]
 pub(crate) use tests::golden_files;
 
-use crate::jpeg::colour::interleave;
-use crate::jpeg::{self, DecodeOptions, JpegDecoder};
-use crate::stripe::{Planes, Stripe};
+use crate::planes::{Planes, Stripe};
 use crate::{Cpu, Error, Interrupt};
 use meetpoint_format::recipe::OnError;
+use meetpoint_jpeg as jpeg;
+use meetpoint_jpeg::{DecodeOptions, OnDamage};
 use tiff::TiffDecoder;
 
+pub use meetpoint_jpeg::{Encoded, Picture, Region};
+
 /// Most pixels of a picture: 2^28, Pillow's default for an error being about 1.8 * 10^8.
-pub const PIXELS_MAX: u64 = meetpoint_format::recipe::PIXELS_MAX;
+pub const PIXELS_MAX: u64 = jpeg::PIXELS_MAX;
 
 /// Pixels that a byte of a file can stand for: deflate packs at most 1032 bytes into one, and a
 /// byte holds up to 8 pixels. The other formats pack less, but for a few that can describe an empty
@@ -34,55 +36,6 @@ const PIXELS_FREE: u64 = 1 << 24;
 
 /// First bytes of a TIFF and of a BigTIFF, in both byte orders.
 pub const TIFF_MAGIC: [&[u8]; 4] = [b"II*\0", b"MM\0*", b"II+\0", b"MM\0+"];
-
-/// A rectangle in pixels of the whole picture.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Region {
-    /// First column.
-    pub x: u32,
-    /// First row.
-    pub y: u32,
-    /// Columns.
-    pub width: u32,
-    /// Rows.
-    pub height: u32,
-}
-
-impl Region {
-    /// Refuses a region that is empty or does not lie inside a picture.
-    pub(crate) fn check(self, width: u32, height: u32) -> Result<(), Error> {
-        let fits = |from: u32, length: u32, whole: u32| {
-            length > 0 && from.checked_add(length).is_some_and(|end| end <= whole)
-        };
-        if fits(self.x, self.width, width) && fits(self.y, self.height, height) {
-            return Ok(());
-        }
-        Err(Error::Region { region: self, width, height })
-    }
-}
-
-/// An encoded picture, and where decoding may begin inside it.
-#[derive(Debug, Clone, Copy)]
-pub struct Encoded<'a> {
-    /// The file.
-    pub bytes: &'a [u8],
-    /// Entry points that a dataset has stored for it; empty for none.
-    pub entry_points: &'a [u8],
-    /// CRC-32C of the file, where the caller has computed it.
-    pub crc32c: Option<u32>,
-}
-
-impl<'a> From<&'a [u8]> for Encoded<'a> {
-    fn from(bytes: &'a [u8]) -> Self {
-        Self { bytes, entry_points: &[], crc32c: None }
-    }
-}
-
-impl<'a> From<&'a Vec<u8>> for Encoded<'a> {
-    fn from(bytes: &'a Vec<u8>) -> Self {
-        bytes.as_slice().into()
-    }
-}
 
 /// Container of an encoded picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -99,7 +52,7 @@ pub enum ImageFormat {
 }
 
 impl ImageFormat {
-    /// Tells the format by the first bytes.
+    /// The format, by the first bytes.
     pub fn of(encoded: &[u8]) -> Option<Self> {
         let begins = |magic: &[u8]| encoded.starts_with(magic);
         if begins(b"\xff\xd8\xff") {
@@ -156,43 +109,11 @@ pub struct ImageInfo {
     pub height: u32,
 }
 
-/// RGB pixels, uint8, rows of `width * 3` bytes without padding. Reused from sample to sample.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Picture {
-    /// Columns.
-    pub width: u32,
-    /// Rows.
-    pub height: u32,
-    /// `height * width * 3` bytes.
-    pub pixels: Vec<u8>,
-}
-
-impl Picture {
-    /// Takes a size, keeping what memory it has. What the pixels are is left open.
-    pub(crate) fn set_size(&mut self, width: u32, height: u32) {
-        self.width = width;
-        self.height = height;
-        self.pixels.resize(height as usize * width as usize * 3, 0);
-    }
-
-    /// Keeps only a region, which must be inside.
-    pub(crate) fn keep(&mut self, region: Region) {
-        let stride = self.width as usize * 3;
-        let row = region.width as usize * 3;
-        for y in 0..region.height as usize {
-            let from = (region.y as usize + y) * stride + region.x as usize * 3;
-            self.pixels.copy_within(from..from + row, y * row);
-        }
-        self.set_size(region.width, region.height);
-    }
-}
-
 /// Reads the header only.
 pub fn probe(encoded: &[u8]) -> Result<ImageInfo, Error> {
     let format = ImageFormat::of(encoded).ok_or(Error::UnknownFormat)?;
     let (width, height) = match format {
-        ImageFormat::Jpeg => jpeg::size(encoded)?,
-        ImageFormat::Coefficients => jpeg::form::size(encoded)?,
+        ImageFormat::Jpeg | ImageFormat::Coefficients => jpeg::size(encoded)?,
         ImageFormat::Tiff => tiff::size(encoded)?,
         _ => other::size(format, encoded)?,
     };
@@ -202,8 +123,9 @@ pub fn probe(encoded: &[u8]) -> Result<ImageInfo, Error> {
 /// Most bytes of memory that decoding a picture takes besides what it returns, by its headers.
 pub fn decode_bytes(encoded: &[u8], on_error: OnError) -> Result<u64, Error> {
     match ImageFormat::of(encoded).ok_or(Error::UnknownFormat)? {
-        ImageFormat::Jpeg => jpeg::decode_bytes(encoded, on_error),
-        ImageFormat::Coefficients => jpeg::form_decode_bytes(encoded),
+        ImageFormat::Jpeg | ImageFormat::Coefficients => {
+            Ok(jpeg::decode_bytes(encoded, on_damage(on_error))?)
+        }
         ImageFormat::Tiff => tiff::decode_bytes(encoded),
         format => other::decode_bytes(format, encoded),
     }
@@ -214,7 +136,7 @@ pub fn decode_bytes(encoded: &[u8], on_error: OnError) -> Result<u64, Error> {
 /// Grey and palette pictures become RGB; alpha is dropped as Pillow's `convert("RGB")` does;
 /// CMYK and YCCK JPEGs are converted as Pillow does. As in Pillow, the orientation of a TIFF is
 /// applied and that of other formats is not.
-/// After an error the content of `out` is open.
+/// After an error the content of `out` is unspecified.
 pub fn decode_into(encoded: &[u8], region: Option<Region>, out: &mut Picture) -> Result<(), Error> {
     Decoder::new(Cpu::detect()).decode_into(encoded.into(), region, out)
 }
@@ -222,9 +144,10 @@ pub fn decode_into(encoded: &[u8], region: Option<Region>, out: &mut Picture) ->
 /// A decoder with its scratch memory, for many pictures one after another.
 #[derive(Debug)]
 pub struct Decoder {
-    cpu: Cpu,
     interrupt: Interrupt,
-    jpeg: JpegDecoder,
+    jpeg: jpeg::Decoder,
+    /// Whether `jpeg` decoded the last picture.
+    is_jpeg: bool,
     tiff: TiffDecoder,
     /// Samples in the picture's own colour space, where that is not RGB.
     scratch: Vec<u8>,
@@ -239,11 +162,10 @@ const STRIPE_ROWS: usize = 16;
 impl Decoder {
     /// A decoder. Panics when this machine lacks `cpu`.
     pub fn new(cpu: Cpu) -> Self {
-        assert!(cpu.is_available(), "this machine has no {}", cpu.name());
         Self {
-            cpu,
             interrupt: Interrupt::default(),
-            jpeg: JpegDecoder::new(cpu),
+            jpeg: jpeg::Decoder::with_cpu(cpu),
+            is_jpeg: false,
             tiff: TiffDecoder::default(),
             scratch: Vec::new(),
             picture: Picture::default(),
@@ -283,26 +205,12 @@ impl Decoder {
         options: &DecodeOptions,
         out: &mut Picture,
     ) -> Result<(), Error> {
-        let info = self.open(encoded, options.on_error)?;
-        if info.format.has_stripes() {
-            let [width, height] = [info.width, info.height].map(|side| options.scale.scaled(side));
-            let region = region.unwrap_or(Region { x: 0, y: 0, width, height });
-            let cpu = self.cpu;
-            let mut done = 0;
-            return self.decode_opened(encoded, region, options, &mut |stripe| {
-                if done == 0 {
-                    // Not before the first rows are there: a header alone takes no memory.
-                    out.set_size(region.width, region.height);
-                }
-                let row_bytes = region.width as usize * 3;
-                let pixels = &mut out.pixels[done * row_bytes..][..stripe.rows * row_bytes];
-                for (y, pixels) in pixels.chunks_exact_mut(row_bytes).enumerate() {
-                    let row = [0, 1, 2].map(|plane| &stripe.row(plane, y)[..stripe.width]);
-                    interleave(cpu, row, pixels);
-                }
-                done += stripe.rows;
-            });
+        let format = ImageFormat::of(encoded.bytes);
+        self.is_jpeg = format.is_some_and(ImageFormat::has_stripes);
+        if self.is_jpeg {
+            return Ok(self.jpeg.decode_into(encoded, region, options, out)?);
         }
+        let info = probe(encoded.bytes)?;
         check_size(info, region)?;
         check_bytes(info, encoded.bytes)?;
         let file = (encoded.bytes, &self.interrupt);
@@ -320,7 +228,7 @@ impl Decoder {
             )));
         }
         if let Some(region) = region {
-            out.keep(region);
+            keep(out, region);
         }
         Ok(())
     }
@@ -344,13 +252,13 @@ impl Decoder {
         options: &DecodeOptions,
         sink: &mut dyn FnMut(Stripe<'_>),
     ) -> Result<(), Error> {
-        self.open(encoded, options.on_error)?;
+        self.open(encoded, options.on_damage)?;
         self.decode_opened(encoded, region, options, sink)
     }
 
     /// Whether the last picture was a damaged JPEG, filled in as the options allowed.
     pub fn is_filled_in(&self) -> bool {
-        self.jpeg.is_filled_in()
+        self.is_jpeg && self.jpeg.is_filled_in()
     }
 
     /// Reads the header of a picture, which [`Decoder::decode_opened`] then decodes; refuses a size
@@ -358,17 +266,16 @@ impl Decoder {
     pub(crate) fn open(
         &mut self,
         encoded: Encoded<'_>,
-        on_error: OnError,
+        on_damage: OnDamage,
     ) -> Result<ImageInfo, Error> {
-        let info = match ImageFormat::of(encoded.bytes) {
-            Some(format @ ImageFormat::Jpeg) => {
-                let (width, height) = self.jpeg.open(encoded, on_error)?;
+        let format = ImageFormat::of(encoded.bytes);
+        self.is_jpeg = format.is_some_and(ImageFormat::has_stripes);
+        let info = match format {
+            Some(format) if self.is_jpeg => {
+                let (width, height) = self.jpeg.open(encoded, on_damage)?;
                 ImageInfo { format, width, height }
             }
-            _ => {
-                self.jpeg.close();
-                probe(encoded.bytes)?
-            }
+            _ => probe(encoded.bytes)?,
         };
         check_size(info, None)?;
         Ok(info)
@@ -376,9 +283,9 @@ impl Decoder {
 
     /// Exif orientation of the picture that was opened last, as [`orientation`].
     pub(crate) fn opened_orientation(&self, encoded: &[u8]) -> Result<u8, Error> {
-        match ImageFormat::of(encoded) {
-            Some(ImageFormat::Jpeg) => Ok(self.jpeg.opened_orientation()),
-            _ => orientation(encoded),
+        match self.is_jpeg {
+            true => Ok(self.jpeg.opened_orientation(encoded)?),
+            false => orientation(encoded),
         }
     }
 
@@ -390,14 +297,8 @@ impl Decoder {
         options: &DecodeOptions,
         sink: &mut dyn FnMut(Stripe<'_>),
     ) -> Result<(), Error> {
-        match ImageFormat::of(encoded.bytes) {
-            Some(ImageFormat::Jpeg) => {
-                return self.jpeg.decode_opened(encoded, region, options, sink);
-            }
-            Some(ImageFormat::Coefficients) => {
-                return self.jpeg.decode_form(encoded.bytes, region, options, sink);
-            }
-            _ => (),
+        if self.is_jpeg {
+            return Ok(self.jpeg.decode_opened(encoded, region, options, sink)?);
         }
         let mut picture = std::mem::take(&mut self.picture);
         let decoded = check_size(probe(encoded.bytes)?, Some(region))
@@ -427,12 +328,30 @@ impl Decoder {
     }
 }
 
+/// What the JPEG decoder does with a damaged file, by a recipe's key.
+pub(crate) fn on_damage(on_error: OnError) -> OnDamage {
+    match on_error {
+        OnError::Fail => OnDamage::Fail,
+        OnError::Lenient => OnDamage::FillIn,
+    }
+}
+
+/// Cuts a picture down to a region, which must be inside.
+pub(crate) fn keep(picture: &mut Picture, region: Region) {
+    let stride = picture.width as usize * 3;
+    let row = region.width as usize * 3;
+    for y in 0..region.height as usize {
+        let from = (region.y as usize + y) * stride + region.x as usize * 3;
+        picture.pixels.copy_within(from..from + row, y * row);
+    }
+    picture.set_size(region.width, region.height);
+}
+
 /// Exif orientation that decoding leaves to the caller, 1..=8; 1 (as it is) where the picture has
 /// none. Only a JPEG, in either form, has one: a TIFF is decoded upright.
 pub fn orientation(encoded: &[u8]) -> Result<u8, Error> {
     match ImageFormat::of(encoded) {
-        Some(ImageFormat::Jpeg) => jpeg::orientation(encoded),
-        Some(ImageFormat::Coefficients) => jpeg::form_orientation(encoded),
+        Some(ImageFormat::Jpeg | ImageFormat::Coefficients) => Ok(jpeg::orientation(encoded)?),
         _ => Ok(1),
     }
 }
@@ -459,8 +378,10 @@ fn check_size(info: ImageInfo, region: Option<Region>) -> Result<(), Error> {
     if width == 0 || height == 0 {
         return Err(format.damaged(&"it has no pixels"));
     }
-    if let Some(region) = region {
-        region.check(width, height)?;
+    match region {
+        Some(region) if !region.is_inside(width, height) => {
+            Err(Error::Region { region, width, height })
+        }
+        _ => Ok(()),
     }
-    Ok(())
 }

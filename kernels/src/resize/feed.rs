@@ -5,7 +5,7 @@ use super::coefficients::OUTSIDE;
 use super::passes::Line;
 use super::ring::plane_bytes;
 use super::{BATCH, CHUNK, Resizer, RowSink};
-use crate::stripe::{Row, Stripe};
+use crate::planes::{Row, Stripe};
 use std::ops::Range;
 
 /// Lines of a chunk, at most.

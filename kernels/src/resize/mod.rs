@@ -30,7 +30,7 @@ mod tests;
 
 pub use coefficients::Filter;
 
-use crate::stripe::{Row, Stripe};
+use crate::planes::{Row, Stripe};
 use crate::{Cpu, Interrupt, Region};
 use axis::{Axis, Kind, Span};
 use passes::{Passes, Work};

@@ -1,6 +1,6 @@
 //! Rows that wait for the pass along the columns, the latest in place of the earliest.
 
-use crate::stripe::ROW_SLACK;
+use crate::planes::ROW_SLACK;
 
 /// Bytes of a plane's part of a row: its width and what vectors read behind it.
 pub(super) fn plane_bytes(width: usize, with_slack: bool) -> usize {

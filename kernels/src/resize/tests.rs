@@ -2,7 +2,7 @@
 //! portable one.
 
 use super::{Filter, Resize, Resizer, SourceBox};
-use crate::stripe::Planes;
+use crate::planes::Planes;
 use crate::{Cpu, Picture, Region, golden};
 use meetpoint_format::recipe::Interpolation;
 use proptest::prelude::*;
@@ -188,7 +188,7 @@ proptest! {
         let picture = picture_of(seed, &resize);
         let mut expected =
             resized(Cpu::detect(), &picture, &Resize { window: None, ..resize });
-        expected.keep(resize.window.unwrap());
+        crate::decode::keep(&mut expected, resize.window.unwrap());
         prop_assert_eq!(resized(Cpu::detect(), &picture, &resize), expected);
     }
 
@@ -214,7 +214,7 @@ proptest! {
             golden::picture("noise", seed, left + width + right, top + height + bottom);
         let crop = Region { x: left, y: top, width, height };
         let mut alone = picture.clone();
-        alone.keep(crop);
+        crate::decode::keep(&mut alone, crop);
         for cpu in golden::instruction_sets() {
             let made = fed(&mut Resizer::new(cpu), &picture, crop, &resize, &[16]);
             prop_assert_eq!(made, resized(cpu, &alone, &resize), "{}", cpu.name());

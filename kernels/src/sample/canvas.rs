@@ -2,7 +2,7 @@
 //! around them where the canvas is larger.
 
 use super::stage::Stage;
-use crate::stripe::{Planes, ROW_SLACK, Row};
+use crate::planes::{Planes, ROW_SLACK, Row};
 use crate::tensor::{Place, TensorWriter};
 
 /// What is filled.

@@ -9,15 +9,15 @@ mod stage;
 mod tests;
 mod turn;
 
-use crate::decode::{Decoder, Encoded, ImageInfo, Region, decode_bytes, probe};
-use crate::jpeg::{DecodeOptions, DecodeScale};
+use crate::decode::{Decoder, Encoded, ImageInfo, Region, decode_bytes, on_damage, probe};
+use crate::planes::{Planes, Stripe};
 use crate::resize::Resizer;
-use crate::stripe::{Planes, Stripe};
 use crate::tensor::TensorWriter;
 use crate::{Cpu, Error, Interrupt};
 use canvas::{Canvas, Target};
 use meetpoint_format::random::{DrawKey, Draws};
 use meetpoint_format::recipe::{Decode, Operation, Recipe, TensorSpec};
+use meetpoint_jpeg::{DecodeOptions, DecodeScale};
 use stage::{Lying, Stage};
 use turn::Turn;
 
@@ -174,7 +174,7 @@ impl SamplePreparer {
 
     /// Finds the stages of a sample by its size and its random draws.
     fn plan(&mut self, encoded: Encoded<'_>, id: SampleId) -> Result<TensorSpec, Error> {
-        let info = self.decoder.open(encoded, self.decode.on_error)?;
+        let info = self.decoder.open(encoded, on_damage(self.decode.on_error))?;
         self.turn = match self.decode.orient {
             true => {
                 let orientation = self.decoder.opened_orientation(encoded.bytes)?;
@@ -197,7 +197,7 @@ impl SamplePreparer {
             scale: DecodeScale::Eight,
             fast_transform: self.decode.fast_transform,
             smooth_chroma: self.decode.smooth_chroma,
-            on_error: self.decode.on_error,
+            on_damage: on_damage(self.decode.on_error),
         };
         // A picture that is turned is decoded whole before.
         if self.decode.scaled

@@ -6,11 +6,11 @@
 
 use crate::crop;
 use crate::decode::PIXELS_MAX;
-use crate::jpeg::DecodeScale;
 use crate::resize::{Filter, Resize, SourceBox};
 use crate::sample::SampleId;
 use crate::{Error, Region};
 use meetpoint_format::recipe::{Interpolation, Operation};
+use meetpoint_jpeg::DecodeScale;
 
 /// A picture of which the pixels are not there yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

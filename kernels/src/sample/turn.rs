@@ -1,6 +1,6 @@
 //! Turns a picture as its Exif orientation says.
 
-use crate::stripe::{Planes, Stripe};
+use crate::planes::{Planes, Stripe};
 
 /// Columns that are turned together.
 const TILE: usize = 64;

@@ -5,7 +5,7 @@ mod floats;
 
 pub(super) use floats::floats;
 
-use crate::stripe::Row;
+use crate::planes::Row;
 use std::arch::x86_64::{
     __m256i, _mm256_blend_epi32, _mm256_blendv_epi8, _mm256_loadu_si256, _mm256_permute2x128_si256,
     _mm256_setr_epi8, _mm256_shuffle_epi8, _mm256_storeu_si256,

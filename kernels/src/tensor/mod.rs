@@ -21,7 +21,7 @@ mod portable;
 mod tests;
 
 use crate::Cpu;
-use crate::stripe::Row;
+use crate::planes::Row;
 use half::f16;
 use meetpoint_format::recipe::{Dtype, Layout, Operation, Scale};
 

@@ -1,7 +1,7 @@
 //! The meaning of what is done to the bytes of a row.
 
 use super::VALUES;
-use crate::stripe::Row;
+use crate::planes::Row;
 
 /// Three planes as pixels.
 pub(super) fn interleave(row: Row<'_>, mirrored: bool, out: &mut [u8]) {

@@ -2,7 +2,7 @@
 //! one.
 
 use super::{Place, TensorWriter};
-use crate::stripe::{ROW_SLACK, Row};
+use crate::planes::{ROW_SLACK, Row};
 use crate::{Cpu, Picture, golden};
 use meetpoint_format::recipe::{Dtype, Layout, Operation, Scale};
 use proptest::prelude::*;

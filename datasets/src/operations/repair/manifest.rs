@@ -9,8 +9,8 @@ use meetpoint_format::dataset::{
     EntryPointSpacing, EntryPointsStored, Form, Kept, MANIFEST_BYTES_MAX, MANIFEST_NAME, Manifest,
     PartEntry, Provenance, Row, Stored,
 };
-use meetpoint_format::entry_points::decode;
 use meetpoint_kernels::ImageFormat;
+use meetpoint_kernels::jpeg::entry_points::decode;
 use meetpoint_prepare::original;
 use meetpoint_storage::files::read_regular;
 use std::collections::BTreeMap;

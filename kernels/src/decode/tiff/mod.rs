@@ -16,10 +16,10 @@ mod tests;
 mod unpack;
 
 use super::{ImageFormat, Picture};
-use crate::jpeg::JpegDecoder;
 use crate::{Error, Interrupt};
 use directory::Directory;
 use layout::{Compression, Layout};
+use meetpoint_jpeg::Decoder as JpegDecoder;
 
 /// Bytes of decompressed data that a picture may need in all, as a multiple of its pixels and a
 /// base: the padding of tiles counts, so a small picture cannot ask for huge tiles.

@@ -6,7 +6,7 @@ use super::damaged;
 use super::layout::{Chunk, Layout};
 use crate::Error;
 use crate::decode::{Encoded, Region};
-use crate::jpeg::{DecodeOptions, JpegDecoder};
+use meetpoint_jpeg::{DecodeOptions, Decoder as JpegDecoder};
 
 const START: [u8; 2] = [0xff, 0xd8];
 const SCAN: u8 = 0xda;
@@ -73,7 +73,7 @@ pub(super) fn decode(
 ) -> Result<(), Error> {
     let options = DecodeOptions::default();
     let encoded = Encoded::from(jpeg);
-    let (width, height) = decoder.open(encoded, options.on_error)?;
+    let (width, height) = decoder.open(encoded, options.on_damage)?;
     if width != layout.chunk_width || height < chunk.rows || height > layout.chunk_height {
         return Err(damaged(format_args!("a JPEG of {width}x{height} inside it does not fit")));
     }
@@ -96,5 +96,6 @@ pub(super) fn decode(
             }
         }
         y += stripe.rows;
-    })
+    })?;
+    Ok(())
 }

@@ -1,6 +1,6 @@
 //! The pass along the rows where it shrinks a lot: 16 taps of one output value at once.
 
-use super::super::super::stripe::ROW_SLACK;
+use super::super::super::planes::ROW_SLACK;
 use super::super::coefficients::Coefficients;
 use super::super::passes::Line;
 use super::super::portable::{HALF, clip};

@@ -1,0 +1,64 @@
+//! How blocks and coefficients are numbered: rows of MCUs, zigzag groups, classes.
+
+use super::frame::{COMPONENTS_MAX, Frame};
+pub(super) use crate::markers::NATURAL;
+use arrayvec::ArrayVec;
+
+/// Pairs of rows of coefficients of a block.
+pub(super) const BANDS: usize = 4;
+
+/// Places in natural order of a group of the fast form: of two rows the first four columns or the
+/// last four.
+pub(super) fn group_places(group: usize) -> [usize; GROUPS] {
+    std::array::from_fn(|index| {
+        let (row, column) = (2 * (group / 2) + index / 4, 4 * (group % 2) + index % 4);
+        8 * row + column
+    })
+}
+
+/// Zigzag groups of a block: coefficients 1..=8, 9..=16, .. 57..=63 and one that is always zero.
+pub(super) const GROUPS: usize = 8;
+
+/// Classes of a block by the groups that are not all zero: class c has its last in the first 2c.
+pub(super) const CLASSES: usize = 5;
+
+/// One component's share of a row of MCUs: `rows` rows of `wide` blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Strip {
+    /// Blocks of an MCU along a row.
+    pub(super) horizontal: usize,
+    /// Rows of blocks.
+    pub(super) rows: usize,
+    /// Blocks in a row.
+    pub(super) wide: usize,
+    /// Index of its first block among all of the row of MCUs.
+    pub(super) first: usize,
+    /// 0 for the first component, 1 for the others: they are coded apart.
+    pub(super) kind: usize,
+}
+
+impl Strip {
+    /// Blocks of the strip.
+    pub(super) fn blocks(&self) -> usize {
+        self.rows * self.wide
+    }
+}
+
+/// The strips of every row of MCUs, and the blocks of all of them together.
+pub(super) fn strips(frame: &Frame) -> (ArrayVec<Strip, COMPONENTS_MAX>, usize) {
+    let (mcus_wide, _) = frame.mcus();
+    let mut blocks = 0;
+    let mut strips = ArrayVec::new();
+    for (index, component) in frame.components.iter().enumerate() {
+        let strip = Strip {
+            horizontal: usize::from(component.horizontal),
+            rows: usize::from(component.vertical),
+            wide: mcus_wide as usize * usize::from(component.horizontal),
+            first: blocks,
+            kind: index.min(1),
+        };
+        blocks += strip.blocks();
+        strips.push(strip);
+    }
+    (strips, blocks)
+}

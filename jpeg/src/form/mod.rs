@@ -1,0 +1,51 @@
+//! The coefficient form: a JPEG's quantised coefficients, laid out so that SIMD unpacks them.
+//!
+//! It keeps all that a JPEG's coefficients are, and drops the Huffman coding, which is most of the
+//! work of decoding one. Two points on the trade-off: [`Form::Fast`] is larger than the file and
+//! the quickest to unpack, [`Form::Compact`] is mostly smaller than the file and still several
+//! times quicker. Rows of MCUs are independent: a region unpacks only the rows that it touches.
+//! The layout is in `docs/coefficient-form.md`. In reading order: [`Frame`] (what a decoder must
+//! know before the coefficients), [`pack`], [`FormReader`], `unpack` (a row's bytes), `simd`.
+
+mod bank;
+mod codes;
+mod cursor;
+mod error;
+mod frame;
+mod geometry;
+mod lanes;
+mod pack;
+mod reader;
+mod simd;
+#[cfg(test)]
+mod tests;
+mod unpack;
+
+pub use error::FormError;
+pub use frame::{COMPONENTS_MAX, Colour, FormComponent, Frame};
+pub use pack::pack;
+pub(crate) use pack::pack_until;
+pub use reader::{FormReader, RowComponent, RowScratch, unpack_all};
+pub(crate) use reader::{size, unpack_all_until};
+
+/// First bytes of a coefficient form.
+pub const MAGIC: [u8; 8] = *b"\x89MPC\r\n\x1a\n";
+
+/// How coefficients are laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Form {
+    /// Groups of eight coefficients in as many bits as their largest needs.
+    Fast = 0,
+    /// The bytes of [`Form::Fast`] in prefix codes out of a fixed bank.
+    Compact = 1,
+}
+
+impl Form {
+    /// Version of the layout that is written.
+    pub const fn version(self) -> u8 {
+        match self {
+            Self::Fast | Self::Compact => 2,
+        }
+    }
+}

@@ -1,0 +1,331 @@
+//! Reads the coefficient form, a row of MCUs at a time.
+
+use super::bank::{BANK, CONTEXTS};
+use super::codes::{CLASS_CODES, Choice, KINDS, LANES, PLACES};
+use super::cursor::Cursor;
+use super::error::{FormError, damaged};
+use super::frame::{COMPONENTS_MAX, Frame};
+use super::geometry::{Strip, strips};
+use super::lanes::SLACK;
+use super::simd::Kernel;
+use super::unpack::{
+    DC_SHIFT_MAX, EXPLICIT, KindCodes, Shared, Task, compact, compact_v1, fast, fast_v1,
+};
+use super::{Form, MAGIC};
+use crate::{Block, CoefficientPlane, Coefficients};
+use crate::{Cpu, Interrupt};
+use arrayvec::ArrayVec;
+use std::ops::Range;
+
+pub use super::unpack::RowComponent;
+
+/// Memory that readers use one after another.
+#[derive(Debug, Default)]
+pub struct RowScratch {
+    shared: Shared,
+    /// What a compact form has chosen for each kind.
+    choices: ArrayVec<compact::Chosen, KINDS>,
+    decoded: compact::Decoded,
+    streams: compact_v1::Streams,
+    /// A row that has too few bytes behind it.
+    padded: Vec<u8>,
+    /// Where each row ends in the stored bytes.
+    row_ends: Vec<usize>,
+}
+
+/// Reads one picture.
+#[derive(Debug)]
+pub struct FormReader<'a> {
+    bytes: &'a [u8],
+    form: Form,
+    frame: Frame,
+    strips: ArrayVec<Strip, COMPONENTS_MAX>,
+    /// Blocks of a row of MCUs.
+    blocks: usize,
+    coding: Coding,
+    rows_start: usize,
+    kernel: Kernel,
+    scratch: RowScratch,
+}
+
+impl<'a> FormReader<'a> {
+    /// Reads all but the coefficients. The machine must have `cpu`.
+    pub fn open(bytes: &'a [u8], cpu: Cpu) -> Result<Self, FormError> {
+        Self::open_with(bytes, cpu, RowScratch::default())
+    }
+
+    /// The same, with memory that [`FormReader::into_scratch`] gave back.
+    pub fn open_with(
+        bytes: &'a [u8],
+        cpu: Cpu,
+        mut scratch: RowScratch,
+    ) -> Result<Self, FormError> {
+        let mut cursor = Cursor::new(bytes);
+        let (version, form, frame) = head(&mut cursor)?;
+        let (strips, blocks) = strips(&frame);
+        let kinds = strips.len().min(KINDS);
+        let coding = match (form, version) {
+            (Form::Fast, 1) => Coding::FastV1,
+            (Form::Fast, _) => Coding::Fast,
+            (Form::Compact, 1) => coding_v1(&mut cursor, kinds)?,
+            (Form::Compact, _) => coding(&mut cursor, kinds, &mut scratch.choices)?,
+        };
+        let skeleton_bytes = cursor.number()? as usize;
+        let (_, rows) = frame.mcus();
+        scratch.row_ends.clear();
+        let mut end = 0usize;
+        for _ in 0..rows {
+            end += cursor.number()? as usize;
+            scratch.row_ends.push(end);
+        }
+        let rows_start = cursor.at;
+        if bytes.len() - rows_start != end.saturating_add(skeleton_bytes) {
+            return Err(damaged(rows_start, "rows and skeleton are not all that follows"));
+        }
+        let kernel = Kernel::new(cpu);
+        Ok(Self { bytes, form, frame, strips, blocks, coding, rows_start, kernel, scratch })
+    }
+
+    /// Its layout.
+    pub fn form(&self) -> Form {
+        self.form
+    }
+
+    /// What a decoder must know before the coefficients.
+    pub fn frame(&self) -> &Frame {
+        &self.frame
+    }
+
+    /// The bytes that were stored along with the coefficients.
+    pub fn skeleton(&self) -> &'a [u8] {
+        &self.bytes[self.rows_start + self.rows_bytes()..]
+    }
+
+    /// Where the bytes of a row of MCUs are in the stored bytes.
+    pub fn row_range(&self, mcu_row: u32) -> Option<Range<usize>> {
+        let row = mcu_row as usize;
+        let end = self.rows_start + self.scratch.row_ends.get(row)?;
+        let before = row.checked_sub(1).map_or(0, |before| self.scratch.row_ends[before]);
+        Some(self.rows_start + before..end)
+    }
+
+    /// Memory for the next reader.
+    pub fn into_scratch(self) -> RowScratch {
+        self.scratch
+    }
+
+    /// Unpacks some columns of a row of MCUs: every block of them in natural order, and its extent.
+    ///
+    /// There is a buffer for each component, of exactly the size that the columns need. After an
+    /// error what they hold is open. A row may be read any number of times, in any order.
+    pub fn row(
+        &mut self,
+        mcu_row: u32,
+        mcu_columns: Range<u32>,
+        into: &mut [RowComponent<'_>],
+    ) -> Result<(), FormError> {
+        let refuse = |reason| Err(FormError::Request { reason });
+        let (mcus_wide, _) = self.frame.mcus();
+        let Some(range) = self.row_range(mcu_row) else {
+            return refuse("there is no such row of MCUs");
+        };
+        if mcu_columns.is_empty() || mcu_columns.end > mcus_wide {
+            return refuse("there are no such columns of MCUs");
+        }
+        let columns = mcu_columns.start as usize..mcu_columns.end as usize;
+        let fits = into.len() == self.strips.len()
+            && into.iter().zip(&self.strips).all(|(component, strip)| {
+                let blocks = strip.rows * strip.horizontal * columns.len();
+                component.blocks.len() == blocks && component.extents.len() == blocks
+            });
+        if !fits {
+            return refuse("a buffer for each component, of the blocks of the columns");
+        }
+        let (length, offset) = (range.len(), range.start);
+        // All that follows, so that little is asked on the way.
+        let bytes = match self.bytes.get(range.start..) {
+            Some(bytes) if bytes.len() >= length + SLACK => bytes,
+            _ => {
+                self.scratch.padded.clear();
+                self.scratch.padded.extend(&self.bytes[range]);
+                self.scratch.padded.resize(length + SLACK, 0);
+                &self.scratch.padded
+            }
+        };
+        let mut task = Task {
+            kernel: self.kernel,
+            strips: &self.strips,
+            blocks: self.blocks,
+            whole: columns.len() == mcus_wide as usize,
+            columns,
+            bytes,
+            length,
+            offset,
+        };
+        let shared = &mut self.scratch.shared;
+        let (decoded, streams) = (&mut self.scratch.decoded, &mut self.scratch.streams);
+        let choices = &self.scratch.choices;
+        let mut unpack = |task: &Task<'_>| match &self.coding {
+            Coding::FastV1 => fast_v1::row(task, shared, into),
+            Coding::Fast => fast::row(task, shared, into),
+            Coding::CompactV1 { lanes: 1, codes } => {
+                compact_v1::row::<1>(task, codes, shared, streams, into)
+            }
+            Coding::CompactV1 { codes, .. } => {
+                compact_v1::row::<4>(task, codes, shared, streams, into)
+            }
+            Coding::Compact { lanes: 1 } => compact::row::<1>(task, choices, shared, decoded, into),
+            Coding::Compact { .. } => {
+                compact::row::<{ LANES as usize }>(task, choices, shared, decoded, into)
+            }
+        };
+        unpack(&task).map_err(|error| {
+            // Vector code may come upon another fault first; all shall give the same reason.
+            task.kernel = Kernel::Portable;
+            unpack(&task).err().unwrap_or(error)
+        })
+    }
+
+    /// Bytes of all rows together.
+    fn rows_bytes(&self) -> usize {
+        self.scratch.row_ends.last().copied().unwrap_or(0)
+    }
+}
+
+/// Columns and rows of a picture, without looking at its coefficients.
+pub(crate) fn size(bytes: &[u8]) -> Result<(u32, u32), FormError> {
+    let (_, _, frame) = head(&mut Cursor::new(bytes))?;
+    Ok((frame.width, frame.height))
+}
+
+/// The newest version of either layout.
+const NEWEST: u8 = 2;
+
+/// Version, layout and frame, with which all stored bytes begin.
+fn head(cursor: &mut Cursor<'_>) -> Result<(u8, Form, Frame), FormError> {
+    if cursor.take(MAGIC.len())? != MAGIC {
+        return Err(damaged(0, "it does not begin as a coefficient form"));
+    }
+    let version = cursor.byte()?;
+    match version {
+        0 => return Err(damaged(cursor.at - 1, "there is no version 0")),
+        1..=NEWEST => {}
+        _ => return Err(FormError::Newer { version, newest: NEWEST }),
+    }
+    let form = match cursor.byte()? {
+        0 => Form::Fast,
+        1 => Form::Compact,
+        _ => return Err(damaged(cursor.at - 1, "an unknown form")),
+    };
+    Ok((version, form, Frame::read(cursor)?))
+}
+
+/// [`FormError::Interrupted`] once an interrupt was raised.
+pub(super) fn check(interrupt: &Interrupt) -> Result<(), FormError> {
+    if interrupt.is_raised() { Err(FormError::Interrupted) } else { Ok(()) }
+}
+
+/// How the rows of a form are stored.
+#[derive(Debug)]
+enum Coding {
+    FastV1,
+    Fast,
+    CompactV1 { lanes: u8, codes: ArrayVec<KindCodes, KINDS> },
+    Compact { lanes: u8 },
+}
+
+/// How many lanes a compact form has: one or `many`.
+fn lanes(cursor: &mut Cursor<'_>, many: u8) -> Result<u8, FormError> {
+    let lanes = cursor.byte()?;
+    let known = lanes == 1 || lanes == many;
+    if known { Ok(lanes) } else { Err(damaged(cursor.at - 1, "an unknown number of lanes")) }
+}
+
+/// How a compact form is coded: its lanes and the codes of each kind.
+fn coding(
+    cursor: &mut Cursor<'_>,
+    kinds: usize,
+    choices: &mut ArrayVec<compact::Chosen, KINDS>,
+) -> Result<Coding, FormError> {
+    let lanes = lanes(cursor, LANES)?;
+    choices.clear();
+    for kind in 0..kinds {
+        let classes = cursor.byte()?;
+        if usize::from(classes) >= CLASS_CODES {
+            return Err(damaged(cursor.at - 1, "an unknown code of classes"));
+        }
+        let pairs = cursor.take(PLACES / 2)?;
+        let widths = std::array::from_fn(|place| pairs[place / 2] >> (4 * (place % 2)) & 15);
+        choices.push(compact::Chosen::new(&Choice { classes, widths }, kind));
+    }
+    Ok(Coding::Compact { lanes })
+}
+
+/// The same in version 1.
+fn coding_v1(cursor: &mut Cursor<'_>, kinds: usize) -> Result<Coding, FormError> {
+    let lanes = lanes(cursor, 4)?;
+    let mut codes = ArrayVec::new();
+    for _ in 0..kinds {
+        let (dc, classes) = (cursor.byte()?, cursor.byte()?);
+        let dc_shift = usize::from(dc >> 3);
+        if dc_shift > DC_SHIFT_MAX {
+            return Err(damaged(cursor.at - 2, "more than 8 low bits of a DC difference"));
+        }
+        let map = if classes & EXPLICIT == 0 {
+            BANK.presets[usize::from(classes >> 3)]
+        } else {
+            let bytes = cursor.take(CONTEXTS)?;
+            std::array::from_fn(|context| (bytes[context] & 15, bytes[context] >> 4))
+        };
+        let (dc, classes) = (usize::from(dc & 7), usize::from(classes & 7));
+        codes.push(KindCodes { classes, dc, dc_shift, map });
+    }
+    Ok(Coding::CompactV1 { lanes, codes })
+}
+
+/// Unpacks all coefficients of a picture, and the skeleton that was stored with them.
+///
+/// The planes take 128 bytes a block. Two stored blocks have at least one bit, so that is no more
+/// than 2,048 times the stored bytes.
+pub fn unpack_all(bytes: &[u8], cpu: Cpu) -> Result<(Coefficients, Vec<u8>), FormError> {
+    unpack_all_until(bytes, cpu, &Interrupt::default())
+}
+
+/// The same, until it is interrupted.
+pub(crate) fn unpack_all_until(
+    bytes: &[u8],
+    cpu: Cpu,
+    interrupt: &Interrupt,
+) -> Result<(Coefficients, Vec<u8>), FormError> {
+    let mut reader = FormReader::open(bytes, cpu)?;
+    let (mcus_wide, mcus_high) = reader.frame.mcus();
+    let blocks = reader.blocks as u64 * u64::from(mcus_high);
+    if blocks > 16 * bytes.len() as u64 {
+        return Err(damaged(bytes.len(), "fewer bits than pairs of blocks"));
+    }
+    let mut planes: Vec<CoefficientPlane> = reader
+        .strips
+        .iter()
+        .map(|strip| CoefficientPlane {
+            blocks_wide: strip.wide as u32,
+            blocks_high: strip.rows as u32 * mcus_high,
+            blocks: vec![Block([0; 64]); strip.blocks() * mcus_high as usize],
+        })
+        .collect();
+    let sizes: Vec<usize> = reader.strips.iter().map(Strip::blocks).collect();
+    let mut extents: Vec<Vec<u8>> = sizes.iter().map(|blocks| vec![0; *blocks]).collect();
+    for mcu_row in 0..mcus_high {
+        check(interrupt)?;
+        let mut into: Vec<RowComponent<'_>> = planes
+            .iter_mut()
+            .zip(&sizes)
+            .zip(&mut extents)
+            .map(|((plane, size), extents)| RowComponent {
+                blocks: &mut plane.blocks[mcu_row as usize * size..][..*size],
+                extents,
+            })
+            .collect();
+        reader.row(mcu_row, 0..mcus_wide, &mut into)?;
+    }
+    Ok((Coefficients { planes }, reader.skeleton().to_vec()))
+}

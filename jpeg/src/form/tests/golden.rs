@@ -1,0 +1,114 @@
+//! Forms that are stored in `tests/golden/forms*.txt`; `read_form.py` beside them reads them too.
+
+use super::rows::{fits, read, slice};
+use super::{FORMS, Look, Numbers, coefficients, frame};
+use crate::Coefficients;
+use crate::form::{FormError, FormReader, Frame, pack, unpack_all};
+use crate::golden::{bytes, instruction_sets, sha256};
+
+pub(super) const STORED: &str = include_str!("../../../tests/golden/forms.txt");
+
+/// Version 1 of both forms, which is read but no longer written.
+const STORED_V1: &str = include_str!("../../../tests/golden/forms_v1.txt");
+
+/// The pictures by name.
+fn pictures() -> Vec<(&'static str, Frame, Coefficients)> {
+    let made = |name, width, height, sampling: &[(u8, u8)], look, seed| {
+        let frame = frame(width, height, sampling);
+        let coefficients = coefficients(&frame, look, seed);
+        (name, frame, coefficients)
+    };
+    let full = [(1, 1); 3];
+    let half = [(2, 2), (1, 1), (1, 1)];
+    vec![
+        made("one-pixel", 1, 1, &[(1, 1)], Look::Sparse, 1),
+        made("grey-photo", 40, 17, &[(1, 1)], Look::Photo, 2),
+        made("full-photo", 33, 20, &full, Look::Photo, 3),
+        made("half-photo", 50, 40, &half, Look::Photo, 4),
+        made("half-sparse-wide", 300, 10, &half, Look::Sparse, 5),
+        made("full-extreme", 20, 9, &full, Look::Extreme, 6),
+        made("four-dense", 9, 9, &[(1, 1), (2, 1), (1, 1), (2, 1)], Look::Dense, 7),
+    ]
+}
+
+/// SHA-256 of all coefficients, natural order, little-endian, plane after plane.
+fn hash(coefficients: &Coefficients) -> String {
+    let blocks = coefficients.planes.iter().flat_map(|plane| &plane.blocks);
+    let bytes: Vec<u8> =
+        blocks.flat_map(|block| block.0).flat_map(|value| value.to_le_bytes()).collect();
+    sha256(&bytes)
+}
+
+#[test]
+fn stored_forms_are_read_and_written_as_ever() {
+    let mut lines = String::new();
+    for (name, frame, coefficients) in pictures() {
+        for form in FORMS {
+            let packed = pack(form, &frame, &coefficients, b"skeleton").unwrap();
+            let digits: String = packed.iter().map(|byte| format!("{byte:02x}")).collect();
+            lines += &format!("{name} {form:?} : {digits} {}\n", hash(&coefficients));
+        }
+    }
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/forms.txt");
+        std::fs::write(path, &lines).unwrap();
+        return;
+    }
+    assert!(lines == STORED, "pack() writes other bytes; UPDATE_GOLDEN=1 if they must change");
+    for (_, words) in crate::golden::lines(STORED) {
+        for cpu in instruction_sets() {
+            let (coefficients, skeleton) = unpack_all(&bytes(words[0]), cpu).unwrap();
+            assert_eq!(hash(&coefficients), words[1]);
+            assert_eq!(skeleton, b"skeleton");
+        }
+    }
+}
+
+#[test]
+fn both_forms_are_known_by_their_first_bytes_in_every_version() {
+    for (before, words) in [STORED, STORED_V1].into_iter().flat_map(crate::golden::lines) {
+        let form = crate::form_of(&bytes(words[0]));
+        assert_eq!(form.map(|form| format!("{form:?}")).as_deref(), Some(before[1]));
+    }
+}
+
+#[test]
+fn a_form_of_a_later_version_is_a_form_and_says_so() {
+    for (_, words) in crate::golden::lines(STORED) {
+        let mut stored = bytes(words[0]);
+        stored[8] = 3;
+        assert!(crate::form_of(&stored).is_some());
+        let newer = FormError::Newer { version: 3, newest: 2 };
+        assert_eq!(unpack_all(&stored, crate::Cpu::Portable), Err(newer));
+    }
+}
+
+#[test]
+fn version_1_of_both_forms_is_read() {
+    let mut numbers = Numbers(3);
+    let sets = instruction_sets();
+    for (before, words) in crate::golden::lines(STORED_V1) {
+        let name = before[0];
+        let stored = bytes(words[0]);
+        let (_, frame, expected) =
+            pictures().into_iter().find(|picture| name == picture.0).unwrap();
+        assert_eq!(hash(&expected), words[1]);
+        let (wide, high) = frame.mcus();
+        for cpu in &sets {
+            assert_eq!(unpack_all(&stored, *cpu).unwrap(), (expected.clone(), b"skeleton".into()));
+            let mut reader = FormReader::open(&stored, *cpu).unwrap();
+            for row in 0..high {
+                for columns in [0..1, wide - 1..wide, wide / 3..wide / 2 + 1] {
+                    let got = read(&mut reader, row, columns.clone()).unwrap();
+                    assert!(fits(&got, &slice(&frame, &expected, row, columns)), "{name} {cpu:?}");
+                }
+            }
+        }
+        for _ in 0..100 {
+            let mut damaged = stored.clone();
+            damaged[numbers.below(stored.len() as u32) as usize] ^= 1 << numbers.below(8);
+            let results: Vec<_> = sets.iter().map(|cpu| unpack_all(&damaged, *cpu)).collect();
+            assert!(results.windows(2).all(|pair| pair[0] == pair[1]), "{name}");
+        }
+    }
+}

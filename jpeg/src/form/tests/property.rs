@@ -1,0 +1,32 @@
+//! Any picture comes back as it was.
+
+use super::{FORMS, LOOKS, coefficients, frame};
+use crate::Cpu;
+use crate::form::{pack, unpack_all};
+use proptest::prelude::*;
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn any_picture_comes_back(
+        (width, height) in (1u32..120, 1u32..60),
+        sampling in prop::collection::vec((1u8..=4, 1u8..=4), 1..=4),
+        look in prop::sample::select(&LOOKS[..]),
+        seed: u32,
+        skeleton in prop::collection::vec(any::<u8>(), 0..100),
+    ) {
+        let one = [(1, 1)];
+        let sampling = if sampling.len() == 1 { &one[..] } else { &sampling };
+        let frame = frame(width, height, sampling);
+        let coefficients = coefficients(&frame, look, seed);
+        for form in FORMS {
+            let packed = pack(form, &frame, &coefficients, &skeleton).unwrap();
+            for cpu in Cpu::available() {
+                let (unpacked, with) = unpack_all(&packed, cpu).unwrap();
+                prop_assert!(unpacked == coefficients, "{form:?} {cpu:?}");
+                prop_assert_eq!(&with, &skeleton);
+            }
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! A JPEG codec: the pixels of libjpeg-turbo's default decoder bit for bit, whole or of a region.
+//!
+//! It reads baseline, extended and progressive JPEGs of 8 bits a sample with one, three or four
+//! components, on every instruction set to the same bytes. It opens no file and starts no thread.
+//!
+//! # Decode a file
+//!
+//! ```
+//! # fn main() -> Result<(), meetpoint_jpeg::Error> {
+//! # let file = include_bytes!("../tests/golden/jpeg/420-33x47.jpg");
+//! let picture = meetpoint_jpeg::decode(file)?;
+//! assert_eq!((picture.width, picture.height), (33, 47));
+//! assert_eq!(picture.pixels.len(), 33 * 47 * 3);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A [`Decoder`] retains its memory from one picture to the next; after the first few it allocates
+//! nothing.
+//!
+//! # Decode a region
+//!
+//! Of a region only the blocks that it needs are transformed, and its pixels are those of the whole
+//! picture.
+//!
+//! ```
+//! use meetpoint_jpeg::{DecodeOptions, Decoder, Picture, Region};
+//! # fn main() -> Result<(), meetpoint_jpeg::Error> {
+//! # let file = include_bytes!("../tests/golden/jpeg/420-33x47.jpg").as_slice();
+//! let (mut decoder, mut crop) = (Decoder::new(), Picture::default());
+//! let region = Region { x: 8, y: 20, width: 16, height: 16 };
+//! decoder.decode_into(file.into(), Some(region), &DecodeOptions::default(), &mut crop)?;
+//! assert_eq!(crop.pixels.len(), 16 * 16 * 3);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Begin in the middle
+//!
+//! Huffman codes have no marks to start from, so a region at the bottom of a file costs the
+//! decoding of everything above it. [Entry points](mod@entry_points), found once and stored beside
+//! the file in some hundred bytes, let the decoder begin at the rows that it needs.
+//!
+//! ```
+//! use meetpoint_jpeg::{DecodeOptions, Decoder, Encoded, Picture, Region, Spacing};
+//! # fn main() -> Result<(), meetpoint_jpeg::Error> {
+//! # let file = include_bytes!("../tests/golden/jpeg/420-33x47.jpg").as_slice();
+//! let points = meetpoint_jpeg::entry_points(file, Spacing::McuRow)?.unwrap_or_default();
+//! let encoded = Encoded { entry_points: &points, ..file.into() };
+//! let region = Region { x: 0, y: 40, width: 33, height: 7 };
+//! let mut bottom = Picture::default();
+//! Decoder::new().decode_into(encoded, Some(region), &DecodeOptions::default(), &mut bottom)?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Store coefficients instead of Huffman codes
+//!
+//! The [coefficient form](form) of a file decodes several times faster than the file, and the file
+//! can be restored from it byte for byte.
+//!
+//! ```
+//! use meetpoint_jpeg::{Form, from_form, to_form};
+//! # fn main() -> Result<(), meetpoint_jpeg::Error> {
+//! # let file = include_bytes!("../tests/golden/jpeg/420-33x47.jpg").as_slice();
+//! let stored = to_form(file, Form::Compact)?;
+//! assert_eq!(meetpoint_jpeg::decode(&stored)?, meetpoint_jpeg::decode(file)?);
+//! assert_eq!(from_form(&stored)?, file);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Limits
+//!
+//! A picture has at most [`PIXELS_MAX`] pixels, and a file a bounded number of scans and segments;
+//! more is refused before memory is allocated. [`size`] and [`decode_bytes`] read the headers
+//! alone, for callers with limits of their own. A damaged file is an [`Error`], never a panic; with
+//! [`OnDamage::FillIn`] its missing samples are filled in as libjpeg does. Long computations poll
+//! an [`Interrupt`].
+//!
+//! Refused: arithmetic coding, 12 bits a sample, lossless and hierarchical JPEGs.
+//!
+//! The parts, in reading order: [`Decoder`], [`DecodeOptions`], [`mod@entry_points`], [`form`],
+//! [`rewrite()`] (other tables, restart markers or scans, the same coefficients), [`Skeleton`]
+//! (what of a file is not coefficients), [`Cpu`].
+
+#[cfg(test)]
+mod backend_tests;
+mod bits;
+mod checksum;
+mod coefficients;
+mod colour;
+mod colours;
+mod cpu;
+mod decoder;
+pub mod entry_points;
+mod error;
+mod exif;
+pub mod form;
+mod frame;
+mod geometry;
+#[cfg(test)]
+mod golden;
+mod huffman;
+mod idct;
+mod interrupt;
+#[cfg(test)]
+mod interrupt_tests;
+mod lenient;
+#[cfg(test)]
+mod limit_tests;
+mod limits;
+mod markers;
+mod memory;
+mod merged;
+mod options;
+mod picture;
+mod pixels;
+#[cfg(test)]
+mod random;
+mod rewrite;
+mod rows;
+mod sequential;
+mod skeleton;
+mod source;
+mod standard;
+mod steps;
+mod stored;
+mod stripe;
+mod summary;
+#[cfg(test)]
+mod tests;
+mod unsupported;
+mod upsample;
+mod whole;
+mod window;
+
+pub use coefficients::{Block, CoefficientPlane, Coefficients, QuantTable};
+pub use cpu::{Cpu, Evidence, Unavailable};
+pub use decoder::{Decoder, decode};
+pub use entry_points::{Spacing, entry_points, entry_points_until};
+pub use error::Error;
+pub use form::{Form, FormError};
+pub use interrupt::Interrupt;
+pub use limits::PIXELS_MAX;
+pub use memory::decode_bytes;
+pub use options::{DecodeOptions, DecodeScale, OnDamage};
+pub use picture::{Encoded, Picture, Region};
+pub use rewrite::{HuffmanTables, Process, Restarts, Rewrite, rewrite, rewrite_until};
+pub use skeleton::{Skeleton, assemble, dismantle};
+pub use stored::{
+    form_of, from_form, from_form_until, is_progressive, orientation, size, to_form, to_form_until,
+};
+pub use stripe::{ROW_SLACK, Stripe};
+pub use summary::JpegSummary;
+pub use whole::read_coefficients;
+
+use error::damaged;
+use limits::check_pixels;

@@ -1,0 +1,110 @@
+//! What may be traded for speed.
+
+use super::idct;
+
+/// Samples that a block of 8x8 becomes, a side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum DecodeScale {
+    /// An eighth of the resolution.
+    One,
+    /// A quarter.
+    Two,
+    /// Half.
+    Four,
+    /// All of it.
+    #[default]
+    Eight,
+}
+
+impl DecodeScale {
+    /// The number.
+    pub fn side(self) -> u32 {
+        match self {
+            Self::One => 1,
+            Self::Two => 2,
+            Self::Four => 4,
+            Self::Eight => 8,
+        }
+    }
+
+    /// Pixels of a side of `length` pixels, as libjpeg rounds it.
+    pub fn scaled(self, length: u32) -> u32 {
+        (u64::from(length) * u64::from(self.side())).div_ceil(8) as u32
+    }
+
+    /// The smallest one that leaves at least `to` of `from` pixels, a side each.
+    pub fn for_target(from: (u32, u32), to: (u32, u32)) -> Self {
+        let leaves = |scale: &Self| {
+            let enough =
+                |from: u32, to: u32| u64::from(from) * u64::from(scale.side()) >= u64::from(to) * 8;
+            enough(from.0, to.0) && enough(from.1, to.1)
+        };
+        [Self::One, Self::Two, Self::Four].into_iter().find(leaves).unwrap_or(Self::Eight)
+    }
+
+    /// The same number as a transform, where it is one to fewer samples.
+    pub(super) fn transform(self) -> Option<idct::Scale> {
+        match self {
+            Self::One => Some(idct::Scale::One),
+            Self::Two => Some(idct::Scale::Two),
+            Self::Four => Some(idct::Scale::Four),
+            Self::Eight => None,
+        }
+    }
+}
+
+/// What happens when a file is damaged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum OnDamage {
+    /// It is an error.
+    #[default]
+    Fail,
+    /// Missing samples are filled in as libjpeg does, whose warnings are then ignored. What libjpeg
+    /// refuses is an error.
+    FillIn,
+}
+
+/// How exact the pixels are to be. The default is exact: libjpeg-turbo's default decoder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DecodeOptions {
+    /// Resolution, as libjpeg's `scale_num` of 8.
+    pub scale: DecodeScale,
+    /// libjpeg's fast transform (`JDCT_IFAST`); only at full resolution.
+    pub fast_transform: bool,
+    /// Whether chroma is interpolated (libjpeg's `do_fancy_upsampling`) or repeated.
+    pub smooth_chroma: bool,
+    /// What happens when the file is damaged.
+    pub on_damage: OnDamage,
+}
+
+impl Default for DecodeOptions {
+    fn default() -> Self {
+        Self {
+            scale: DecodeScale::Eight,
+            fast_transform: false,
+            smooth_chroma: true,
+            on_damage: OnDamage::Fail,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::DecodeScale;
+
+    #[test]
+    fn a_scale_leaves_enough_and_not_twice_as_much() {
+        for (from, to, side) in [
+            ((224, 224), (224, 224), 8),
+            ((447, 500), (224, 224), 8),
+            ((448, 448), (224, 224), 4),
+            ((448, 900), (224, 224), 4),
+            ((900, 896), (224, 224), 2),
+            ((1792, 1792), (224, 224), 1),
+            ((9000, 9000), (224, 224), 1),
+            ((100, 100), (224, 224), 8),
+        ] {
+            assert_eq!(DecodeScale::for_target(from, to).side(), side, "{from:?} {to:?}");
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Rows and whole pictures in planes: what goes between the stages after a decoder.
+
+pub use meetpoint_jpeg::{ROW_SLACK, Stripe};
+
+/// One row of pixels in planes, each slice with at least `width` bytes rounded up to a multiple of
+/// 32; what lies behind the width is open.
+#[derive(Debug, Clone, Copy)]
+pub struct Row<'a> {
+    /// Red, green and blue.
+    pub planes: [&'a [u8]; 3],
+    /// Columns.
+    pub width: usize,
+}
+
+/// A picture in planes that owns its memory and keeps it from one size to the next.
+#[derive(Debug, Default)]
+pub(crate) struct Planes {
+    bytes: Vec<u8>,
+    stride: usize,
+    plane_bytes: usize,
+    width: usize,
+    rows: usize,
+}
+
+impl Planes {
+    /// Takes a size. What the pixels are is left open.
+    pub(crate) fn set_size(&mut self, width: usize, rows: usize) {
+        self.stride = (width + ROW_SLACK).next_multiple_of(ROW_SLACK);
+        // A rectangle that begins inside a row ends, with its stride, behind the last row.
+        self.plane_bytes = (rows + 1) * self.stride;
+        self.width = width;
+        self.rows = rows;
+        if self.bytes.len() < 3 * self.plane_bytes {
+            self.bytes.resize(3 * self.plane_bytes, 0);
+        }
+    }
+
+    /// A row of a plane, `width` bytes.
+    pub(crate) fn row_mut(&mut self, plane: usize, y: usize) -> &mut [u8] {
+        assert!(plane < 3 && y < self.rows, "the row is in the picture");
+        &mut self.bytes[plane * self.plane_bytes + y * self.stride..][..self.width]
+    }
+
+    /// `width` columns from `x` of `rows` rows from `y`.
+    pub(crate) fn stripe(&self, (x, y): (usize, usize), width: usize, rows: usize) -> Stripe<'_> {
+        assert!(x + width <= self.width && y + rows <= self.rows, "the stripe is in the picture");
+        let from = y * self.stride + x;
+        let planes = [0, 1, 2].map(|plane: usize| {
+            &self.bytes[plane * self.plane_bytes + from..][..rows * self.stride]
+        });
+        Stripe { planes, stride: self.stride, width, rows }
+    }
+}
