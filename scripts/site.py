@@ -80,7 +80,8 @@ class Preparation:
             copy = self.folder / inside
         else:
             text = file.read_text()
-            inside = inside.with_name(file.name + ".txt")
+            # mdbook takes every name with .md in it for a page.
+            inside = inside.with_name(file.name.replace(".md", "-md") + ".txt")
             copy = self.folder / inside
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_text(text)
