@@ -22,6 +22,10 @@ docs:
 site:
     scripts/site.sh
 
+# Reports and the site in headless Chromium (installs it on Debian, as root, with --install).
+pages *ARGS:
+    scripts/pages.sh {{ARGS}}
+
 # Licences, advisories and sources (cargo install --locked cargo-deny).
 deny:
     cargo deny check

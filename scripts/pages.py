@@ -2,6 +2,7 @@
 """Opens pages in headless Chromium and checks what a reader would see.
 
     scripts/pages.py [--chromium PROGRAM] [--screenshots FOLDER] [--markdown FILE] PAGE.html ...
+    scripts/pages.py [--chromium PROGRAM] --self-test     a page with every fault must be found
 
 For each page, at 1,200 and at 480 pixels: no errors on the console and nothing that fails to load, no text labels of a
 drawing that overlap or leave it, and no horizontal scrolling of the page. Then: the Tab key reaches
@@ -292,16 +293,49 @@ def check_page(browser, path, screenshots):
     return wrong, row
 
 
+# A page with a fault of every kind, and a word of what must be found for each.
+FAULTY = """<!doctype html><title>faults</title><main>
+<p style="width: 1500px">wide</p>
+<svg width="200" height="50"><text x="5" y="20">first</text><text x="9" y="22">second</text>
+<text x="190" y="40">outside</text></svg>
+<div style="overflow-x: auto; width: 300px"><div style="width: 400px">cut</div></div>
+<a href="#one" style="outline: none">unmarked</a>
+<a href="#two" onfocus="this.blur()">unreached</a>
+<img src="missing.png" alt=""><script>throw new Error("thrown")</script></main>"""
+FOUND = [
+    "the page scrolls horizontally", '"first" overlaps "second"', '"outside" leaves its drawing',
+    "print cuts off", "no mark on focus: <a> unmarked", "Tab does not reach <a> unreached",
+    "failed to load", "exception",
+]  # fmt: skip
+
+
+def self_test(browser):
+    """Ends with an error if a fault of the page with faults is not found."""
+    with tempfile.TemporaryDirectory() as folder:
+        page = pathlib.Path(folder) / "faults.html"
+        page.write_text(FAULTY)
+        wrong, _ = check_page(browser, page, None)
+    missing = [words for words in FOUND if not any(words in text for text in wrong)]
+    if missing:
+        sys.exit(f"not found on a page with faults: {missing}; found: {wrong}")
+    print(f"self-test: {len(FOUND)} faults of {len(FOUND)} found")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--chromium", default="chromium")
     parser.add_argument("--screenshots", type=pathlib.Path)
     parser.add_argument("--markdown", type=pathlib.Path)
-    parser.add_argument("pages", nargs="+", type=pathlib.Path)
+    parser.add_argument("--self-test", action="store_true")
+    parser.add_argument("pages", nargs="*", type=pathlib.Path)
     arguments = parser.parse_args()
     if arguments.screenshots:
         arguments.screenshots.mkdir(parents=True, exist_ok=True)
+    if not arguments.pages and not arguments.self_test:
+        parser.error("name pages, or --self-test")
     browser = Chromium(arguments.chromium)
+    if arguments.self_test:
+        self_test(browser)
     version = browser.call("Browser.getVersion")["product"]
     table = [
         "| page | labels | links, controls, areas | printed pages | result |",

@@ -57,5 +57,5 @@ if [ -d "$base/site" ]; then
     done < <(find "$base/site" -name '*.html' \
         ! -name 404.html ! -name toc.html ! -name print.html | sort)
 fi
-python3 scripts/pages.py --chromium "$chromium" --screenshots "$out/screenshots" \
+python3 scripts/pages.py --self-test --chromium "$chromium" --screenshots "$out/screenshots" \
     --markdown "$out/results.md" "${pages[@]}"
