@@ -1,14 +1,13 @@
 //! The service: tells what the device is, takes jobs on, runs them.
 
-use crate::options::{DeviceInfo, ServeOptions};
 use crate::owner::{Denied, Owner, Peer};
 use crate::session::{Means, Refusal, check_version, load};
 use crate::stream::{self, Scene};
 use crate::worker::Outgoing;
 use meetpoint_format::wire::{
-    DescribeReply, DescribeRequest, Emulation, HostMessage, LoadReply, LoadRequest,
-    PROTOCOL_VERSION, device_server::Device,
+    DescribeReply, DescribeRequest, HostMessage, LoadReply, LoadRequest, device_server::Device,
 };
+use meetpoint_link::DeviceInfo;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -38,7 +37,7 @@ pub(crate) struct Agent {
 
 impl Agent {
     pub(crate) fn new(means: Means, scene: Scene, info: &DeviceInfo, counts: Arc<Counts>) -> Self {
-        let describe = describe(info, &scene.options);
+        let describe = DescribeReply::from(info.clone());
         Self { means: Arc::new(means), scene, describe, counts }
     }
 
@@ -143,27 +142,4 @@ fn status_of(denied: &Denied) -> Status {
         Denied::NothingLoaded | Denied::Running | Denied::Ending => tonic::Code::FailedPrecondition,
     };
     Status::new(code, denied.to_string())
-}
-
-fn describe(info: &DeviceInfo, options: &ServeOptions) -> DescribeReply {
-    let knobs = &options.emulation;
-    let emulation = knobs.is_on().then(|| Emulation {
-        cpu_ratio: knobs.cpu_ratio.unwrap_or(0.0),
-        read_bytes_per_second: knobs.read_bytes_per_second.unwrap_or(0),
-        write_bytes_per_second: knobs.write_bytes_per_second.unwrap_or(0),
-        latency_ns: knobs.latency.map_or(0, crate::meters::nanoseconds),
-        core: info.emulation.as_ref().and_then(|emulation| emulation.core),
-    });
-    DescribeReply {
-        protocol_version: PROTOCOL_VERSION,
-        program_version: info.program_version.clone(),
-        process_id: info.process_id,
-        roots: info.roots.iter().map(|root| root.display().to_string()).collect(),
-        emulation,
-        storage_engine: info.storage_engine.clone(),
-        storage_note: info.storage_note.clone(),
-        works_for: None,
-        hosts: Vec::new(),
-        hosts_max: options.hosts,
-    }
 }

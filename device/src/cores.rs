@@ -1,6 +1,7 @@
 //! Which core the worker gets: one of its own, or emulated figures would mean nothing.
 
-use crate::{Emulation, Error};
+use crate::Error;
+use meetpoint_link::Emulation;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 /// The core for the worker, and what a user should know about it.
@@ -24,17 +25,18 @@ pub(crate) fn choose(emulation: &Emulation) -> Result<Choice, Error> {
 /// The last core when there is anything to emulate: hosts begin with the first ones.
 fn choose_among(emulation: &Emulation, usable: &[usize]) -> Result<Choice, Error> {
     let last = *usable.last().expect("a process may use at least one core");
-    if let Some(core) = emulation.core
+    let wanted = emulation.targets.core.map(|core| core as usize);
+    if let Some(core) = wanted
         && !usable.contains(&core)
     {
         let usable: Vec<String> = usable.iter().map(usize::to_string).collect();
         return Err(Error::Core { core, usable: usable.join(", ") });
     }
     if !emulation.is_on() {
-        return Ok(Choice { core: emulation.core, notice: None });
+        return Ok(Choice { core: wanted, notice: None });
     }
     if usable.len() > 1 {
-        return Ok(Choice { core: emulation.core.or(Some(last)), notice: None });
+        return Ok(Choice { core: wanted.or(Some(last)), notice: None });
     }
     if !emulation.allow_shared {
         return Err(Error::OneCore { core: last });
@@ -43,7 +45,7 @@ fn choose_among(emulation: &Emulation, usable: &[usize]) -> Result<Choice, Error
         "the device shares core {last}, the only one, with the host: \
          its figures are those of neither"
     );
-    Ok(Choice { core: emulation.core, notice: Some(notice) })
+    Ok(Choice { core: wanted, notice: Some(notice) })
 }
 
 /// Keeps the calling thread on a core.
@@ -56,22 +58,27 @@ pub(crate) fn pin(core: usize) -> std::io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use meetpoint_link::Targets;
+
+    fn with(targets: Targets) -> Emulation {
+        Emulation { targets, ..Emulation::default() }
+    }
 
     #[test]
     fn an_emulated_device_gets_the_last_core_and_a_real_one_any() {
-        let slow = Emulation { cpu_ratio: Some(0.5), ..Emulation::default() };
+        let slow = with(Targets { cpu_ratio: Some(0.5), ..Targets::default() });
         let core = |emulation: &Emulation, usable: &[usize]| {
             choose_among(emulation, usable).map(|choice| choice.core)
         };
         assert_eq!(core(&slow, &[0, 2, 5]).unwrap(), Some(5));
-        let first = Emulation { core: Some(2), ..slow.clone() };
+        let first = with(Targets { core: Some(2), ..slow.targets });
         assert_eq!(core(&first, &[0, 2, 5]).unwrap(), Some(2));
         assert_eq!(core(&Emulation::default(), &[0]).unwrap(), None);
     }
 
     #[test]
     fn sharing_the_only_core_has_to_be_allowed_and_is_told() {
-        let slow = Emulation { cpu_ratio: Some(0.5), ..Emulation::default() };
+        let slow = with(Targets { cpu_ratio: Some(0.5), ..Targets::default() });
         let error = choose_among(&slow, &[3]).unwrap_err().to_string();
         assert!(error.contains("only core 3") && error.contains("--allow-shared"), "{error}");
         let shared = Emulation { allow_shared: true, ..slow };
@@ -82,7 +89,7 @@ mod tests {
 
     #[test]
     fn a_core_that_may_not_be_used_is_refused_with_those_that_may() {
-        let slow = Emulation { core: Some(7), ..Emulation::default() };
+        let slow = with(Targets { core: Some(7), ..Targets::default() });
         let error = choose_among(&slow, &[0, 1]).unwrap_err().to_string();
         assert!(error.contains("core 7") && error.contains("(0, 1)"), "{error}");
     }

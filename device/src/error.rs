@@ -6,15 +6,14 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A knob with a number that means nothing.
-    #[error("{knob} is {value}: {remedy}")]
-    Knob {
-        /// Knob.
-        knob: &'static str,
+    /// A setting of the emulation outside its range.
+    #[error(transparent)]
+    Emulation(#[from] meetpoint_link::SettingError),
+    /// No host, or too many.
+    #[error("the number of hosts is {given}; give 1 to {}", crate::ServeOptions::HOSTS_MAX)]
+    Hosts {
         /// As given.
-        value: String,
-        /// What would be right.
-        remedy: &'static str,
+        given: u32,
     },
     /// No folder was named.
     #[error("no dataset root is given: name at least one folder whose datasets may be served")]

@@ -4,15 +4,13 @@
 //! In reading order: [`ServeOptions`] (what it is told), [`serve()`] (the process), `socket` and
 //! `link` (who may connect), `agent` (the service), `session` (what a job is checked for), `queue`
 //! (work, slots and the fence), `worker` (a job's preparing thread), `turns` (one of them at a
-//! time), `spool` (where batches go), `governor` and `waits` (how a core is made slow), [`Fault`]
-//! (what can be made to go wrong), [`probe()`].
+//! time), `spool` (where batches go), `governor` and `waits` (how a core is made slow), `fault`
+//! (which faults strike when), [`probe()`].
 
 mod agent;
 mod cores;
-mod emulation;
 mod error;
 mod fault;
-mod fd_channel;
 mod governor;
 mod link;
 mod mapping;
@@ -30,9 +28,7 @@ mod turns;
 mod waits;
 mod worker;
 
-pub use emulation::Emulation;
 pub use error::Error;
-pub use fault::{Fault, FaultSyntax};
-pub use options::{DeviceInfo, EmulationInfo, Ready, ServeOptions, ServeSummary};
+pub use options::{Ready, ServeOptions, ServeSummary};
 pub use probe::probe;
 pub use serve::serve;

@@ -1,8 +1,8 @@
 //! Accepts connections: hosts' go to the service, spools' are taken, all others are closed.
 
-use crate::fd_channel::{confirm, read_offer, say_busy};
 use crate::owner::{Cut, Owner, Peer, Unheld};
 use meetpoint_format::wire::FD_CHANNEL_MAGIC;
+use meetpoint_link::fd_channel::{confirm, read_offer, say_busy};
 use rustix::net::{RecvFlags, recv};
 use std::io::ErrorKind;
 use std::os::fd::AsFd;

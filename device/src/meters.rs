@@ -1,9 +1,9 @@
 //! What a worker used, and how well the knobs were kept.
 
-use crate::Emulation;
 use crate::governor::thread_cpu_time;
 use crate::session::Job;
 use meetpoint_format::wire::Meters;
+use meetpoint_link::Targets;
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -34,22 +34,22 @@ impl Totals {
     }
 
     /// The message. Figures of knobs that are not set are 0.
-    pub(crate) fn message(&self, job: &Job, emulation: &Emulation) -> Meters {
+    pub(crate) fn message(&self, job: &Job, targets: &Targets) -> Meters {
         let read = job.read_meter.as_ref().map(|meter| meter.achieved().read);
         let write = job.spool.achieved();
         let rate = |limit: Option<u64>, figures: Option<meetpoint_storage::slow::Figures>| {
             limit.and(figures).and_then(|figures| figures.bytes_per_second()).unwrap_or(0.0)
         };
-        let latency = emulation.latency.and(read).and_then(|figures| figures.latency_mean());
+        let latency = targets.latency_ns.and(read).and_then(|figures| figures.latency_mean());
         Meters {
             cpu_ns: nanoseconds(thread_cpu_time()),
             busy_ns: nanoseconds(self.busy),
             dataset_bytes_read: job.preparer.counters().bytes_read,
             spool_bytes_written: job.spool.bytes_written(),
             batches: self.batches,
-            cpu_ratio_achieved: emulation.cpu_ratio.map_or(0.0, |_| self.cpu_ratio()),
-            read_bytes_per_second_achieved: rate(emulation.read_bytes_per_second, read),
-            write_bytes_per_second_achieved: rate(emulation.write_bytes_per_second, write),
+            cpu_ratio_achieved: targets.cpu_ratio.map_or(0.0, |_| self.cpu_ratio()),
+            read_bytes_per_second_achieved: rate(targets.read_bytes_per_second, read),
+            write_bytes_per_second_achieved: rate(targets.write_bytes_per_second, write),
             latency_ns_achieved: latency.map_or(0, nanoseconds),
             memory_bytes_max: peak_memory_bytes(),
             turn_wait_ns: nanoseconds(self.turn_wait),

@@ -1,6 +1,6 @@
 //! What a device is told at its start, and what it tells of itself.
 
-use crate::{Emulation, Fault};
+use meetpoint_link::{DeviceInfo, Emulation, Fault};
 use meetpoint_storage::EngineKind;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -55,46 +55,6 @@ impl ServeOptions {
             idle_timeout: None,
         }
     }
-}
-
-/// What a device is, as it tells every host.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct DeviceInfo {
-    /// Version of the device link.
-    pub protocol_version: u32,
-    /// Version of the program.
-    pub program_version: String,
-    /// Process.
-    pub process_id: u32,
-    /// Folders whose datasets it serves.
-    pub roots: Vec<PathBuf>,
-    /// Its knobs; `None` for a device that is not slowed down.
-    pub emulation: Option<EmulationInfo>,
-    /// Storage engine in use.
-    pub storage_engine: String,
-    /// Why it is not io_uring; empty where it is.
-    pub storage_note: String,
-    /// Process id of the host that it works for longest; `None` while it is free.
-    pub works_for: Option<u32>,
-    /// Process ids of all hosts that it works for.
-    pub hosts: Vec<u32>,
-    /// How many it takes at a time.
-    pub hosts_max: u32,
-}
-
-/// The knobs of an emulated device; `None` is "not limited".
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct EmulationInfo {
-    /// Share of a core's time that it computes.
-    pub cpu_ratio: Option<f64>,
-    /// Read bandwidth in bytes a second.
-    pub read_bytes_per_second: Option<u64>,
-    /// Write bandwidth in bytes a second.
-    pub write_bytes_per_second: Option<u64>,
-    /// Latency of each command in nanoseconds.
-    pub latency_ns: Option<u64>,
-    /// Core that the worker is pinned to.
-    pub core: Option<u32>,
 }
 
 /// What [`crate::serve()`] says once hosts can connect.

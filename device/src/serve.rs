@@ -6,9 +6,10 @@ use crate::owner::Owner;
 use crate::session::Means;
 use crate::socket::{Socket, remove_private_folder};
 use crate::stream::Scene;
-use crate::{DeviceInfo, EmulationInfo, Error, Ready, ServeOptions, ServeSummary, cores};
+use crate::{Error, Ready, ServeOptions, ServeSummary, cores};
 use meetpoint_format::wire::device_server::DeviceServer;
 use meetpoint_format::wire::{MESSAGE_BYTES_MAX, PROTOCOL_VERSION};
+use meetpoint_link::{DeviceInfo, Targets};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -46,8 +47,7 @@ pub fn serve(
 ) -> Result<ServeSummary, Error> {
     options.emulation.check()?;
     if !(1..=ServeOptions::HOSTS_MAX).contains(&options.hosts) {
-        let (knob, value) = ("number of hosts", options.hosts.to_string());
-        return Err(Error::Knob { knob, value, remedy: "give 1 to 64" });
+        return Err(Error::Hosts { given: options.hosts });
     }
     let roots = find_roots(&options.roots)?;
     let choice = cores::choose(&options.emulation)?;
@@ -203,14 +203,9 @@ fn describe(
     let chosen = meetpoint_storage::open_engine(options.engine, 1)?;
     let mut notices: Vec<String> = chosen.engine.notes().to_vec();
     notices.extend(chosen.note.clone());
-    let knobs = &options.emulation;
-    let emulation = knobs.is_on().then(|| EmulationInfo {
-        cpu_ratio: knobs.cpu_ratio,
-        read_bytes_per_second: knobs.read_bytes_per_second,
-        write_bytes_per_second: knobs.write_bytes_per_second,
-        latency_ns: knobs.latency.map(crate::meters::nanoseconds),
-        core: core.map(|core| u32::try_from(core).expect("a machine has fewer cores than 2^32")),
-    });
+    let core = core.map(|core| u32::try_from(core).expect("a machine has fewer cores than 2^32"));
+    let emulation = &options.emulation;
+    let emulation = emulation.is_on().then_some(Targets { core, ..emulation.targets });
     let info = DeviceInfo {
         protocol_version: PROTOCOL_VERSION,
         program_version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -2,13 +2,14 @@
 
 use crate::spool::{Geometry, SLOTS_MAX, Spool, SpoolError, slowed};
 use crate::waits::{StorageWaits, WatchedEngine};
-use crate::{Emulation, ServeOptions, meters};
+use crate::{ServeOptions, meters};
 use meetpoint_format::batching::{Batching, BatchingError, Cut, Rank};
 use meetpoint_format::holders::HoldersError;
 use meetpoint_format::recipe::{Recipe, RecipeHash, TensorSpec};
 use meetpoint_format::slot::slot_bytes;
 use meetpoint_format::wire::{LoadRequest, PROTOCOL_VERSION};
 use meetpoint_kernels::Cpu;
+use meetpoint_link::Emulation;
 use meetpoint_prepare::{BatchPreparer, Dataset, OnError};
 use meetpoint_storage::slow::{Meter, Pace};
 use meetpoint_storage::{BLOCK_BYTES, EngineKind, MemoryLimit, open_engine};
@@ -159,7 +160,7 @@ impl Means {
         Self {
             roots,
             engine: options.engine,
-            emulation: options.emulation.clone(),
+            emulation: options.emulation,
             datasets: Arc::default(),
         }
     }
@@ -167,8 +168,8 @@ impl Means {
     /// The pace of reading the dataset.
     fn read_pace(&self) -> Pace {
         Pace {
-            latency: self.emulation.latency.unwrap_or_default(),
-            read_bytes_per_second: self.emulation.read_bytes_per_second,
+            latency: self.emulation.targets.latency().unwrap_or_default(),
+            read_bytes_per_second: self.emulation.targets.read_bytes_per_second,
             write_bytes_per_second: None,
         }
     }
@@ -176,7 +177,7 @@ impl Means {
     /// The pace of writing to the spool.
     fn write_pace(&self) -> Pace {
         Pace {
-            write_bytes_per_second: self.emulation.write_bytes_per_second,
+            write_bytes_per_second: self.emulation.targets.write_bytes_per_second,
             read_bytes_per_second: None,
             ..self.read_pace()
         }

@@ -47,7 +47,7 @@ pub(crate) fn start(
         queue: Arc::clone(&queue),
         signs: Arc::clone(&signs),
         messages: messages.clone(),
-        emulation: scene.options.emulation.clone(),
+        emulation: scene.options.emulation,
         core: scene.core,
         faults: scene.options.faults.clone(),
         turns: Arc::clone(&scene.turns),

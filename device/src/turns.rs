@@ -5,8 +5,9 @@
 //! or when its spool is full: neither a slow host nor a dead one keeps the others waiting. Whoever
 //! comes back with a prepared batch to be written goes to the head of the line.
 
-use crate::fault::{Fault, Plan};
+use crate::fault::Plan;
 use crate::meters::{Signs, Watch};
+use meetpoint_link::Fault;
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -3,7 +3,8 @@
 //! A batch that cannot be prepared or written is reported and left to the host; it never ends the
 //! worker. Of all workers of a device one works at a time, a batch each in turns.
 
-use crate::fault::{Fault, Plan};
+use crate::cores;
+use crate::fault::Plan;
 use crate::governor::{Brake, thread_cpu_time};
 use crate::meters::{Signs, Totals, nanoseconds, own_memory_bytes};
 use crate::owner::Cut;
@@ -11,11 +12,11 @@ use crate::queue::{Assignment, Next, Place, Queue};
 use crate::session::Job;
 use crate::spool::SpoolError;
 use crate::turns::{Line, Member, Turn, Turns};
-use crate::{Emulation, cores};
 use meetpoint_format::checksum::crc32c;
 use meetpoint_format::slot::{HEADER_BYTES, SlotHeader};
 use meetpoint_format::wire::{DeviceMessage, Failed, Published, device_message::Message};
 use meetpoint_kernels::Interrupt;
+use meetpoint_link::{Emulation, Fault};
 use meetpoint_prepare::Error as PrepareError;
 use meetpoint_storage::AlignedBuffer;
 use rustix::time::{ClockId, clock_gettime};
@@ -107,7 +108,7 @@ pub(crate) fn run(mut job: Job, around: Surroundings) -> u64 {
     job.preparer
         .set_interrupt(Interrupt::when(move || queue.is_void(current.load(Ordering::Relaxed))));
     let mut worker = Worker {
-        brake: Brake::new(around.emulation.cpu_ratio, Arc::clone(&job.waits)),
+        brake: Brake::new(around.emulation.targets.cpu_ratio, Arc::clone(&job.waits)),
         payload: AlignedBuffer::zeroed(bytes),
         header: AlignedBuffer::zeroed(HEADER_BYTES),
         totals: Totals::default(),
@@ -251,8 +252,8 @@ impl Worker {
         self.fence.store(at.fence, Ordering::Relaxed);
         let Self { job, around, brake, payload, .. } = self;
         let (queue, signs) = (&around.queue, &around.signs);
-        let reads_are_paced =
-            around.emulation.read_bytes_per_second.is_some() || around.emulation.latency.is_some();
+        let reads_are_paced = around.emulation.targets.read_bytes_per_second.is_some()
+            || around.emulation.targets.latency_ns.is_some();
         let mut trap_is_set = plan.has_trap();
         let mut pace = |done: u32| {
             signs.samples(done);
@@ -384,7 +385,7 @@ impl Worker {
     }
 
     fn send_meters(&self) -> bool {
-        self.send(Message::Meters(self.totals.message(&self.job, &self.around.emulation)))
+        self.send(Message::Meters(self.totals.message(&self.job, &self.around.emulation.targets)))
     }
 
     /// Tells the host, waiting while its connection is full; `false` when it has gone.

@@ -2,9 +2,10 @@
 
 use crate::collective::Threads;
 use crate::config::{DeviceSource, LoaderConfig};
-use crate::device_link::{DeviceInfo, SharedDevice};
+use crate::device_link::SharedDevice;
 use crate::stats::EpochStats;
 use crate::{Accelerator, Error, Loader, StopHandle};
+use meetpoint_link::DeviceInfo;
 use meetpoint_prepare::Job;
 use std::any::Any;
 use std::thread::{Builder, ScopedJoinHandle};

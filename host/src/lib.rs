@@ -40,12 +40,11 @@ mod worker;
 pub use accelerator::{Accelerator, Emulated, Null};
 pub use batch::Batch;
 pub use config::{DeviceSource, LoaderConfig, SpawnDevice, SpoolConfig, SpoolKind};
-pub use device_link::{DeviceInfo, EmulationInfo, SharedDevice};
+pub use device_link::SharedDevice;
 pub use error::Error;
-pub use job::{
-    AcceleratorJob, DeviceJob, DeviceKind, EmulatedDevice, JobFile, StrategyName, StrategyOptions,
-};
+pub use job::{AcceleratorJob, DeviceJob, DeviceKind, JobFile, StrategyName, StrategyOptions};
 pub use loader::{Epoch, Loader};
+pub use meetpoint_link::{DeviceInfo, Emulation, ServeCommand, Targets};
 pub use meetpoint_prepare::{Action, Damage, Judge, Mended, OnError};
 pub use notify::Notify;
 pub use ring::{Place, Ring};

@@ -5,13 +5,15 @@
 //! `meetpoint`, whose `_native.pyi` documents this module. Every function that Python calls is
 //! `guarded`, so that a panic is an exception. In reading order: `errors`, `panics`, `recipe`,
 //! `tensor` and `dlpack` (memory of batches), `settings`, `ranks` (where they meet), `engine` (the
-//! thread that has the loader), `damage`, `exporter` (of metrics), `energy`, `loader`, `dataset`,
+//! thread that has the loader), `damage`, `devices` (that are emulated), `exporter`
+//! (of metrics), `energy`, `loader`, `dataset`,
 //! `table` (its columns), `options` and `work` (of commands), `commands`, `operations` (on
 //! datasets), `writer`, `program` (the command line).
 
 mod commands;
 mod damage;
 mod dataset;
+mod devices;
 mod dlpack;
 mod energy;
 mod engine;
@@ -39,6 +41,8 @@ mod _native {
     use super::commands::{convert, index, index_keys, pack, parse_bytes, unpack, verify};
     #[pymodule_export]
     use super::dataset::Dataset;
+    #[pymodule_export]
+    use super::devices::{emulation_limits, serve_arguments};
     #[pymodule_export]
     use super::energy::Energy;
     #[pymodule_export]

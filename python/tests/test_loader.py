@@ -344,6 +344,7 @@ def test_a_loader_that_is_pickled_is_made_again_where_it_was(dataset: str) -> No
         ({"device": meetpoint.Emulated(latency=-1)}, ValueError, "latency is -1; it takes a num"),
         ({"device": meetpoint.Emulated(core=-1)}, ValueError, "core is -1; it takes a whole"),
         ({"device": meetpoint.Emulated(faults=cast(Any, (1,)))}, ValueError, "faults is 1"),
+        ({"device": meetpoint.Emulated(faults=("melt@3",))}, ValueError, "faults holds .melt@3.*;"),
     ],
 )
 def test_what_makes_no_sense_is_refused_with_a_sentence(

@@ -16,6 +16,20 @@ pub enum EngineKind {
     Threads,
 }
 
+impl EngineKind {
+    /// Every kind.
+    pub const ALL: [Self; 3] = [Self::Auto, Self::Uring, Self::Threads];
+
+    /// Its name on the command line, in jobs and in reports.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Uring => "io_uring",
+            Self::Threads => "threads",
+        }
+    }
+}
+
 /// An engine and why it is not io_uring, where it was to be chosen and is not.
 pub struct Chosen {
     /// The engine.

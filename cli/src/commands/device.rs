@@ -1,8 +1,11 @@
 //! `meetpoint device`: the storage-side process, and asking one what it is.
 
+use crate::surface::failure::WrongUsage;
 use crate::surface::{Output, Stop, output, units};
 use clap::Subcommand;
-use meetpoint_device::{DeviceInfo, Emulation, Fault, Ready, ServeOptions, ServeSummary};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use meetpoint_device::{Ready, ServeOptions, ServeSummary};
+use meetpoint_link::{DeviceInfo, Emulation, Fault, Targets};
 use meetpoint_storage::EngineKind;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -53,7 +56,7 @@ struct Serve {
     latency: Option<Duration>,
     /// Core to which the preparing thread is pinned; the last one where nothing is given.
     #[arg(long, value_name = "N", help_heading = "Emulation")]
-    core: Option<usize>,
+    core: Option<u32>,
     /// Run even where host and device must share a core; what is measured then is less exact.
     #[arg(long, help_heading = "Emulation")]
     allow_shared: bool,
@@ -66,8 +69,11 @@ struct Serve {
     #[arg(long = "fault", value_name = "FAULT", help_heading = "Faults")]
     faults: Vec<Fault>,
     /// How blocks are read and written.
-    #[arg(long, value_enum, default_value = "auto", value_name = "ENGINE")]
-    engine: EngineName,
+    ///
+    /// auto: io_uring where it works, else threads with a printed reason; io_uring: that or an
+    /// error; threads: blocking reads on a few threads.
+    #[arg(long, value_parser = engine_parser(), default_value = "auto", value_name = "ENGINE")]
+    engine: EngineKind,
     /// Hosts that it works for at a time, up to 64: ranks of a job, or jobs. They take turns.
     #[arg(long, value_name = "N", default_value_t = 1)]
     hosts: u32,
@@ -91,25 +97,13 @@ struct Probe {
     socket: PathBuf,
 }
 
-#[derive(Debug, Clone, Copy, clap::ValueEnum)]
-enum EngineName {
-    /// io_uring where it works, else threads with a printed reason.
-    Auto,
-    /// io_uring, or an error.
-    #[value(name = "io_uring")]
-    Uring,
-    /// Blocking reads on a few threads.
-    Threads,
-}
-
-impl From<EngineName> for EngineKind {
-    fn from(name: EngineName) -> Self {
-        match name {
-            EngineName::Auto => Self::Auto,
-            EngineName::Uring => Self::Uring,
-            EngineName::Threads => Self::Threads,
-        }
-    }
+/// Takes the names of storage engines.
+fn engine_parser() -> impl TypedValueParser<Value = EngineKind> {
+    let names = EngineKind::ALL.map(EngineKind::as_str);
+    PossibleValuesParser::new(names).map(|name| {
+        let kind = EngineKind::ALL.into_iter().find(|kind| kind.as_str() == name);
+        kind.expect("only names of engines are taken")
+    })
 }
 
 pub(super) fn run(arguments: Arguments, output: Output) -> anyhow::Result<()> {
@@ -138,16 +132,20 @@ fn serve_device(arguments: Serve, output: Output) -> anyhow::Result<()> {
     let stop = Stop::install()?;
     let options = ServeOptions {
         emulation: Emulation {
-            cpu_ratio: arguments.cpu_ratio,
-            read_bytes_per_second: arguments.read_bandwidth,
-            write_bytes_per_second: arguments.write_bandwidth,
-            latency: arguments.latency,
-            core: arguments.core,
+            targets: Targets {
+                cpu_ratio: arguments.cpu_ratio,
+                read_bytes_per_second: arguments.read_bandwidth,
+                write_bytes_per_second: arguments.write_bandwidth,
+                latency_ns: arguments
+                    .latency
+                    .map(|latency| u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX)),
+                core: arguments.core,
+            },
             allow_shared: arguments.allow_shared,
             memory_bytes_max: arguments.memory_max,
         },
         faults: arguments.faults,
-        engine: arguments.engine.into(),
+        engine: arguments.engine,
         hosts: arguments.hosts,
         once: arguments.once,
         parent: arguments.parent,
@@ -159,7 +157,14 @@ fn serve_device(arguments: Serve, output: Output) -> anyhow::Result<()> {
         let line = format!("listening on {}\n{}", ready.socket.display(), describe(&ready.device));
         output.line(line.trim_end());
     };
-    let summary: ServeSummary = meetpoint_device::serve(options, ready, stop.flag())?;
+    let served = meetpoint_device::serve(options, ready, stop.flag());
+    let summary: ServeSummary = served.map_err(|error| match error {
+        meetpoint_device::Error::Emulation(error) => {
+            let option = error.setting.as_str().replace('_', "-");
+            WrongUsage(format!("--{option} is {}; {}", error.value, error.remedy)).into()
+        }
+        error => anyhow::Error::from(error),
+    })?;
     output.result(&summary, || {
         let ServeSummary { jobs, batches, connections_refused, loads_refused } = &summary;
         format!(

@@ -3,7 +3,7 @@
 use super::{
     Batch, Device, Displacement, Epoch, Knob, Learned, Quantiles, RunEvent, Source, Totals, profile,
 };
-use meetpoint_host::EmulationInfo;
+use meetpoint_host::Targets;
 use meetpoint_host::stats::{self, EpochStats, Preparer};
 
 const NANOSECONDS: f64 = 1e9;
@@ -118,12 +118,12 @@ pub(crate) fn totals(epochs: &[EpochStats]) -> Totals {
 }
 
 /// The part of each device, its knobs as they were at the end; empty where no epoch used one.
-pub(crate) fn devices(epochs: &[EpochStats], targets: &[Option<EmulationInfo>]) -> Vec<Device> {
+pub(crate) fn devices(epochs: &[EpochStats], targets: &[Option<Targets>]) -> Vec<Device> {
     let count = epochs.iter().map(|epoch| epoch.devices.len()).max().unwrap_or(0);
     (0..count).map(|number| device(epochs, number, targets.get(number))).collect()
 }
 
-fn device(epochs: &[EpochStats], number: usize, targets: Option<&Option<EmulationInfo>>) -> Device {
+fn device(epochs: &[EpochStats], number: usize, targets: Option<&Option<Targets>>) -> Device {
     let parts: Vec<&stats::DeviceStats> =
         epochs.iter().filter_map(|epoch| epoch.devices.get(number)).collect();
     let schedules: Vec<&stats::DeviceSchedule> =
@@ -153,7 +153,7 @@ fn device(epochs: &[EpochStats], number: usize, targets: Option<&Option<Emulatio
 }
 
 /// Knobs that were set and measured; one that moved nothing has nothing to show.
-fn knobs(targets: &EmulationInfo, achieved: &stats::DeviceStats) -> Vec<Knob> {
+fn knobs(targets: &Targets, achieved: &stats::DeviceStats) -> Vec<Knob> {
     let knob = |name: &str, unit: &str, target: Option<f64>, achieved: f64| {
         let target = target.filter(|_| achieved > 0.0)?;
         Some(Knob { name: name.to_owned(), unit: unit.to_owned(), target, achieved })

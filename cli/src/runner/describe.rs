@@ -6,8 +6,9 @@ use crate::surface::units;
 use meetpoint_host::job::Choice;
 use meetpoint_host::stats::EpochStats;
 use meetpoint_host::{
-    AcceleratorJob, DeviceJob, DeviceKind, EmulatedDevice, JobFile, SpoolKind, StrategyOptions,
+    AcceleratorJob, DeviceJob, DeviceKind, JobFile, ServeCommand, SpoolKind, StrategyOptions,
 };
+use meetpoint_link::Fault;
 use meetpoint_prepare::Job;
 use meetpoint_scheduler::{Goal, Order, Split};
 
@@ -99,21 +100,21 @@ fn spool(file: &JobFile) -> String {
     }
 }
 
-fn emulated(knobs: &EmulatedDevice) -> String {
+fn emulated(command: &ServeCommand) -> String {
     let rate = |bytes: u64| units::rate(bytes as f64);
-    let time = |time: std::time::Duration| units::seconds(time.as_secs_f64());
-    let faults = (!knobs.faults.is_empty()).then(|| knobs.faults.join(", "));
+    let targets = &command.emulation.targets;
+    let faults: Vec<String> = command.faults.iter().map(Fault::to_string).collect();
     let set = [
-        ("CPU ratio", knobs.cpu_ratio.map(|ratio| ratio.to_string())),
-        ("reads", knobs.read_bytes_per_second.map(rate)),
-        ("writes", knobs.write_bytes_per_second.map(rate)),
-        ("latency", knobs.latency.map(time)),
-        ("core", knobs.core.map(|core| core.to_string())),
-        ("faults", faults),
+        ("CPU ratio", targets.cpu_ratio.map(|ratio| ratio.to_string())),
+        ("reads", targets.read_bytes_per_second.map(rate)),
+        ("writes", targets.write_bytes_per_second.map(rate)),
+        ("latency", targets.latency_ns.map(|time| units::seconds(time as f64 / 1e9))),
+        ("core", targets.core.map(|core| core.to_string())),
+        ("faults", (!faults.is_empty()).then(|| faults.join(", "))),
     ];
     let set: Vec<String> =
         set.into_iter().filter_map(|(name, value)| Some(format!("{name} {}", value?))).collect();
-    let shared = if knobs.allow_shared { ", may share its core" } else { "" };
+    let shared = if command.emulation.allow_shared { ", may share its core" } else { "" };
     if set.is_empty() {
         return format!("emulated, not slowed down{shared}");
     }

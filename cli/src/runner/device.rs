@@ -1,7 +1,7 @@
 //! How the devices of a job are started: this program again, as `device serve`.
 
 use anyhow::Context;
-use meetpoint_host::{DeviceJob, DeviceKind, DeviceSource, EmulatedDevice, SpawnDevice};
+use meetpoint_host::{DeviceJob, DeviceKind, DeviceSource, ServeCommand, SpawnDevice};
 use meetpoint_storage::EngineKind;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -43,9 +43,10 @@ pub(super) fn sources(
     let source = |device: &DeviceJob| {
         Ok(match &device.kind {
             DeviceKind::Connect { socket } => DeviceSource::Connect { socket: socket.clone() },
-            DeviceKind::Emulated(knobs) => {
+            DeviceKind::Emulated(command) => {
                 let OwnCommand { program, arguments: mut line } = OwnCommand::current()?;
-                line.extend(arguments(knobs, engine));
+                let command = ServeCommand { engine: Some(engine.as_str()), ..command.clone() };
+                line.extend(command.arguments());
                 DeviceSource::Spawn(SpawnDevice { program, arguments: line })
             }
         })
@@ -53,57 +54,30 @@ pub(super) fn sources(
     devices.iter().map(source).collect()
 }
 
-/// The command line of `meetpoint device serve`, without what the loader adds.
-fn arguments(knobs: &EmulatedDevice, engine: EngineKind) -> Vec<OsString> {
-    let mut arguments: Vec<OsString> = vec!["device".into(), "serve".into()];
-    let mut add = |name: &str, value: Option<String>| {
-        if let Some(value) = value {
-            arguments.push(name.into());
-            arguments.push(value.into());
-        }
-    };
-    let rate = |bytes: u64| format!("{bytes}B/s");
-    add("--cpu-ratio", knobs.cpu_ratio.map(|ratio| ratio.to_string()));
-    add("--read-bandwidth", knobs.read_bytes_per_second.map(rate));
-    add("--write-bandwidth", knobs.write_bytes_per_second.map(rate));
-    add("--latency", knobs.latency.map(|time| format!("{}ns", time.as_nanos())));
-    add("--core", knobs.core.map(|core| core.to_string()));
-    knobs.faults.iter().for_each(|fault| add("--fault", Some(fault.clone())));
-    let engine = match engine {
-        EngineKind::Auto => "auto",
-        EngineKind::Uring => "io_uring",
-        EngineKind::Threads => "threads",
-    };
-    add("--engine", Some(engine.to_owned()));
-    if knobs.allow_shared {
-        arguments.push("--allow-shared".into());
-    }
-    arguments
-}
-
 #[cfg(test)]
 mod tests {
-    use super::arguments;
     use crate::commands::Arguments;
     use clap::Parser;
-    use meetpoint_host::EmulatedDevice;
+    use meetpoint_host::{Emulation, ServeCommand, Targets};
     use meetpoint_storage::EngineKind;
     use std::ffi::OsString;
-    use std::time::Duration;
 
     #[test]
-    fn every_knob_becomes_an_argument_that_the_program_takes() {
-        let knobs = EmulatedDevice {
+    fn every_setting_becomes_an_argument_that_the_program_takes() {
+        let targets = Targets {
             cpu_ratio: Some(0.3125),
             read_bytes_per_second: Some(500_000_000),
             write_bytes_per_second: Some(1),
-            latency: Some(Duration::from_micros(100)),
+            latency_ns: Some(100_000),
             core: Some(1),
-            allow_shared: true,
-            faults: vec!["stall@3:2s".to_owned(), "die@9".to_owned()],
+        };
+        let command = ServeCommand {
+            emulation: Emulation { targets, allow_shared: true, memory_bytes_max: Some(1 << 29) },
+            faults: ["stall@3:2s", "die@9"].map(|fault| fault.parse().unwrap()).to_vec(),
+            engine: Some(EngineKind::Threads.as_str()),
         };
         let mut line: Vec<OsString> = vec!["meetpoint".into()];
-        line.extend(arguments(&knobs, EngineKind::Threads));
+        line.extend(command.arguments());
         line.extend(["--socket", "s", "--root", "r", "--once"].map(OsString::from));
         let parsed = Arguments::try_parse_from(line).unwrap();
         let shown = format!("{parsed:?}");
@@ -114,6 +88,7 @@ mod tests {
             "latency: Some(100µs)",
             "core: Some(1)",
             "allow_shared: true",
+            "memory_max: Some(536870912)",
             "faults: [StallAt { n: 3, duration: Some(2s) }, DieAt(9)]",
             "engine: Threads",
             "once: true",

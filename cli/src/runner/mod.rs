@@ -5,7 +5,6 @@
 //! (what a report says of a run), [`ranks`] (several of them as one), [`metering`] (their energy),
 //! [`describe`] (the job in words), [`trace`] (the epochs as a picture in time).
 
-mod check;
 mod describe;
 mod device;
 mod judge;
@@ -103,7 +102,7 @@ pub(crate) fn run(
     output: Output,
 ) -> anyhow::Result<Report> {
     let mut told = Told::default();
-    check::job(job)?.into_iter().for_each(|notice| told.notice(notice));
+    job.check()?.into_iter().for_each(|notice| told.notice(notice));
     let switch = StopHandle::new();
     let waker = switch.clone();
     stop.on_signal(move || waker.stop());

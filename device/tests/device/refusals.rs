@@ -4,6 +4,7 @@ use crate::support::{Device, Host, SAMPLE_BYTES, Spool, load_request, talk, writ
 use meetpoint_device::{Error, ServeOptions, probe, serve};
 use meetpoint_format::wire::host_message::Message;
 use meetpoint_format::wire::{LoadRequest, Release, SpoolKind, StartEpoch, Work};
+use meetpoint_link::Setting;
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -181,9 +182,10 @@ fn options_that_cannot_be_are_errors_before_anything_is_made() {
     assert!(matches!(attempt(vec![], |_| ()), Error::NoRoots));
     let error = attempt(vec!["/nowhere".into()], |_| ()).to_string();
     assert!(error.contains("/nowhere"), "{error}");
-    let error = attempt(here.clone(), |options| options.emulation.cpu_ratio = Some(2.0));
-    assert!(error.to_string().contains("cpu ratio is 2"), "{error}");
-    let error = attempt(here, |options| options.emulation.core = Some(1000));
+    let error = attempt(here.clone(), |options| options.emulation.targets.cpu_ratio = Some(2.0));
+    let Error::Emulation(error) = error else { panic!("{error}") };
+    assert_eq!((error.setting, error.value.as_str()), (Setting::CpuRatio, "2"));
+    let error = attempt(here, |options| options.emulation.targets.core = Some(1000));
     assert!(error.to_string().contains("core 1000"), "{error}");
 }
 
@@ -227,7 +229,7 @@ fn a_probe_of_nothing_or_of_something_else_is_an_error_with_the_remedy() {
     });
     let error = probe(&socket).unwrap_err().to_string();
     server.join().unwrap();
-    assert!(error.contains("something else than the device link"), "{error}");
+    assert!(error.contains(meetpoint_link::HUNG_UP), "{error}");
     assert!(!error.contains("h2"), "{error}");
 }
 

@@ -279,8 +279,8 @@ fn a_device_that_nobody_comes_to_ends_after_its_idle_time() {
 #[test]
 fn a_probe_tells_what_the_device_is() {
     let device = Device::start(|options| {
-        options.emulation.cpu_ratio = Some(0.5);
-        options.emulation.latency = Some(Duration::from_micros(100));
+        options.emulation.targets.cpu_ratio = Some(0.5);
+        options.emulation.targets.latency_ns = Some(100_000);
     });
     let info = probe(device.socket()).unwrap();
     assert_eq!(info, device.ready.device);

@@ -68,7 +68,7 @@ fn two_ranks_get_each_their_own_batches_from_one_device() {
 }
 
 /// A probe blocks, and the conversation must go on meanwhile.
-async fn probe_of(device: &Device) -> meetpoint_device::DeviceInfo {
+async fn probe_of(device: &Device) -> meetpoint_link::DeviceInfo {
     let socket = device.socket().to_path_buf();
     tokio::task::spawn_blocking(move || probe(&socket)).await.unwrap().unwrap()
 }

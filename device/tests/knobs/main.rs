@@ -11,9 +11,9 @@
 mod support;
 
 use crate::support::{Device, Host, SAMPLE_BYTES, Spool, jpeg, talk};
-use meetpoint_device::Emulation;
 use meetpoint_format::wire::host_message::Message;
 use meetpoint_format::wire::{Meters, Release, SpoolKind};
+use meetpoint_link::{Emulation, Targets};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -86,9 +86,9 @@ fn measure(device: &Device, kind: SpoolKind, batch_size: u32, batches: u32) -> M
 fn the_worker_stays_on_the_core_it_was_given() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let usable = allowed_cores(&std::fs::read_to_string("/proc/self/status").unwrap());
-    let core: Option<usize> = usable.split(['-', ',']).next().and_then(|core| core.parse().ok());
-    let emulation = Emulation { core, ..Emulation::default() };
-    let device = emulated((0..20).map(|index| jpeg(index, 64)).collect(), &emulation);
+    let core: Option<u32> = usable.split(['-', ',']).next().and_then(|core| core.parse().ok());
+    let targets = Targets { core, ..Targets::default() };
+    let device = emulated((0..20).map(|index| jpeg(index, 64)).collect(), &targets);
     let measured = measure(&device, SpoolKind::Memory, 5, 1);
     assert!(core.is_some());
     assert_eq!(measured.allowed_cores.parse().ok(), core);
@@ -118,9 +118,10 @@ fn within_five_percent(what: &str, mut attempt: impl FnMut() -> (f64, Measured))
     assert!(got.is_empty(), "{what}: achieved over target was {got:?}");
 }
 
-fn emulated(images: Vec<Vec<u8>>, emulation: &Emulation) -> Device {
+fn emulated(images: Vec<Vec<u8>>, targets: &Targets) -> Device {
     Device::start_with(images, |options| {
-        options.emulation = Emulation { allow_shared: true, ..emulation.clone() };
+        options.emulation =
+            Emulation { allow_shared: true, targets: *targets, ..Emulation::default() };
     })
 }
 
@@ -128,10 +129,10 @@ fn emulated(images: Vec<Vec<u8>>, emulation: &Emulation) -> Device {
 fn the_worker_gets_its_share_of_a_core() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     for target in [0.5, 0.25] {
-        let emulation = Emulation { cpu_ratio: Some(target), ..Emulation::default() };
+        let targets = Targets { cpu_ratio: Some(target), ..Targets::default() };
         // Enough work that what is owed at the end, or was credited at the start, is little of it.
         let images = (0..40).map(|index| jpeg(index, 900)).collect();
-        let device = emulated(images, &emulation);
+        let device = emulated(images, &targets);
         within_five_percent("cpu ratio", || {
             let measured = measure(&device, SpoolKind::Memory, 5, 8);
             let cpu = measured.meters.cpu_ns as f64;
@@ -148,8 +149,8 @@ fn the_dataset_is_read_at_the_bandwidth() {
     let images: Vec<_> = (0..20).map(|index| jpeg(index, 256)).collect();
     let bytes: u64 = images.iter().map(|image| image.len() as u64).sum();
     let target = bytes * 2;
-    let emulation = Emulation { read_bytes_per_second: Some(target), ..Emulation::default() };
-    let device = emulated(images, &emulation);
+    let targets = Targets { read_bytes_per_second: Some(target), ..Targets::default() };
+    let device = emulated(images, &targets);
     within_five_percent("read bandwidth", || {
         let measured = measure(&device, SpoolKind::Memory, 10, 2);
         assert_eq!(measured.meters.dataset_bytes_read, bytes);
@@ -164,8 +165,8 @@ fn the_spool_is_written_at_the_bandwidth() {
     for kind in [SpoolKind::Memory, SpoolKind::File] {
         let bytes = 20 * SAMPLE_BYTES + 4 * 4096;
         let target = bytes * 2;
-        let emulation = Emulation { write_bytes_per_second: Some(target), ..Emulation::default() };
-        let device = emulated((0..20).map(|index| jpeg(index, 64)).collect(), &emulation);
+        let targets = Targets { write_bytes_per_second: Some(target), ..Targets::default() };
+        let device = emulated((0..20).map(|index| jpeg(index, 64)).collect(), &targets);
         within_five_percent("write bandwidth", || {
             let measured = measure(&device, kind, 5, 4);
             assert!(measured.took >= Duration::from_millis(490), "{:?}", measured.took);
@@ -178,8 +179,8 @@ fn the_spool_is_written_at_the_bandwidth() {
 fn every_read_takes_its_latency() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let latency = Duration::from_millis(20);
-    let emulation = Emulation { latency: Some(latency), ..Emulation::default() };
-    let device = emulated((0..20).map(|index| jpeg(index, 64)).collect(), &emulation);
+    let targets = Targets { latency_ns: Some(20_000_000), ..Targets::default() };
+    let device = emulated((0..20).map(|index| jpeg(index, 64)).collect(), &targets);
     within_five_percent("latency", || {
         let measured = measure(&device, SpoolKind::Memory, 1, 20);
         assert!(measured.took >= 19 * latency, "{:?}", measured.took);
@@ -194,12 +195,12 @@ fn two_hosts_get_no_more_than_one_device_together() {
     let images: Vec<_> = (0..40).map(|index| jpeg(index, 256)).collect();
     let bytes: u64 = images.iter().map(|image| image.len() as u64).sum();
     let (ratio, rate) = (0.5, bytes * 4);
-    for emulation in [
-        Emulation { cpu_ratio: Some(ratio), ..Emulation::default() },
-        Emulation { read_bytes_per_second: Some(rate), ..Emulation::default() },
+    for targets in [
+        Targets { cpu_ratio: Some(ratio), ..Targets::default() },
+        Targets { read_bytes_per_second: Some(rate), ..Targets::default() },
     ] {
         let device = Device::start_with(images.clone(), |options| {
-            options.emulation = Emulation { allow_shared: true, ..emulation.clone() };
+            options.emulation = Emulation { allow_shared: true, targets, ..Emulation::default() };
             options.hosts = 2;
         });
         talk(async {
@@ -230,7 +231,7 @@ fn two_hosts_get_no_more_than_one_device_together() {
             // Telling of a batch is its time too, and the next one's turn has begun by then.
             let (busy, took_ns) = (sum.busy_ns as f64, took.as_nanos() as f64);
             assert!(busy <= took_ns * 1.05, "one at a time: {sum:?} {took:?}");
-            if emulation.cpu_ratio.is_some() {
+            if targets.cpu_ratio.is_some() {
                 let share = sum.cpu_ns as f64 / took.as_nanos() as f64;
                 eprintln!("{share:.4} of a core for {ratio}, two hosts together");
                 // What is owed at the end, or was credited at the start, is at most this.

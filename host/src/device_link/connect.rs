@@ -1,23 +1,18 @@
 //! The calls that open a link: connect, describe, load, run; each within a limit.
 
 use crate::{Error, StopHandle};
-use hyper_util::rt::TokioIo;
 use meetpoint_format::wire::device_client::DeviceClient;
 use meetpoint_format::wire::{
-    DescribeReply, DescribeRequest, DeviceMessage, HostMessage, LoadRequest, MESSAGE_BYTES_MAX,
-    PROTOCOL_VERSION,
+    DescribeRequest, DeviceMessage, HostMessage, LoadRequest, MESSAGE_BYTES_MAX, PROTOCOL_VERSION,
 };
-use serde::Serialize;
+use meetpoint_link::{ConnectError, DeviceInfo, HUNG_UP, connect};
 use std::error::Error as _;
 use std::future::Future;
-use std::io::ErrorKind;
-use std::os::unix::fs::FileTypeExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
-use tokio::net::UnixStream;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::transport::{Channel, Endpoint};
+use tonic::transport::Channel;
 use tonic::{Code, Status, Streaming};
 
 /// How long a device may take to answer a call.
@@ -28,64 +23,6 @@ const LOAD_LIMIT: Duration = Duration::from_secs(20);
 
 /// How often the stop switch is looked at meanwhile.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-
-/// What a device says of itself.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct DeviceInfo {
-    /// Version of the link's protocol.
-    pub protocol_version: u32,
-    /// Version of its program.
-    pub program_version: String,
-    /// Its process.
-    pub process_id: u32,
-    /// Where it listens; `None` for a process of the loader's own, whose socket has no name left.
-    pub socket: Option<PathBuf>,
-    /// Folders of datasets that it serves.
-    pub roots: Vec<String>,
-    /// Its knobs; `None` for a real device.
-    pub emulation: Option<EmulationInfo>,
-    /// Its storage engine.
-    pub storage_engine: String,
-    /// Why that is not io_uring; empty where it is.
-    pub storage_note: String,
-}
-
-/// The knobs of an emulated device; `None` where not limited.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct EmulationInfo {
-    /// Share of a core.
-    pub cpu_ratio: Option<f64>,
-    /// Bandwidth of reads.
-    pub read_bytes_per_second: Option<u64>,
-    /// Bandwidth of writes.
-    pub write_bytes_per_second: Option<u64>,
-    /// Latency of a command.
-    pub latency_ns: Option<u64>,
-    /// Core that it is bound to.
-    pub core: Option<u32>,
-}
-
-impl From<DescribeReply> for DeviceInfo {
-    fn from(reply: DescribeReply) -> Self {
-        let set = |number: u64| (number != 0).then_some(number);
-        Self {
-            protocol_version: reply.protocol_version,
-            program_version: reply.program_version,
-            process_id: reply.process_id,
-            socket: None,
-            roots: reply.roots,
-            emulation: reply.emulation.map(|knobs| EmulationInfo {
-                cpu_ratio: (knobs.cpu_ratio != 0.0).then_some(knobs.cpu_ratio),
-                read_bytes_per_second: set(knobs.read_bytes_per_second),
-                write_bytes_per_second: set(knobs.write_bytes_per_second),
-                latency_ns: set(knobs.latency_ns),
-                core: knobs.core,
-            }),
-            storage_engine: reply.storage_engine,
-            storage_note: reply.storage_note,
-        }
-    }
-}
 
 /// An open connection to a device, before it has a job.
 pub(crate) struct Connection<'a> {
@@ -98,10 +35,17 @@ impl<'a> Connection<'a> {
     /// Connects to the socket.
     pub(crate) async fn open(socket: &'a Path, stop: &'a StopHandle) -> Result<Self, Error> {
         let limits = Limits { socket, stop, step: "connect", limit: CALL_LIMIT };
-        let stream = limits.apply(UnixStream::connect(socket)).await?;
-        let stream = stream.map_err(|error| not_connected(socket, &error))?;
-        let channel = limits.apply(channel_over(stream)).await?;
-        let channel = channel.map_err(|_| limits.not_a_device(HUNG_UP.to_owned()))?;
+        let channel = limits.apply(connect(socket)).await?;
+        let channel = channel.map_err(|error| match error {
+            ConnectError::NotASocket { what } => {
+                Error::NotASocket { socket: socket.to_path_buf(), what }
+            }
+            ConnectError::HungUp => limits.not_a_device(HUNG_UP.to_owned()),
+            ConnectError::Missing | ConnectError::Refused | ConnectError::Failed(_) => {
+                let problem = error.to_string();
+                Error::DeviceUnreachable { socket: socket.to_path_buf(), problem }
+            }
+        })?;
         let client = DeviceClient::new(channel)
             .max_decoding_message_size(MESSAGE_BYTES_MAX)
             .max_encoding_message_size(MESSAGE_BYTES_MAX);
@@ -225,35 +169,4 @@ impl Limits<'_> {
             }
         }
     }
-}
-
-/// What failed before anything was understood.
-const HUNG_UP: &str = "it ended the connection, or speaks something else than the device link";
-
-fn not_connected(socket: &Path, error: &std::io::Error) -> Error {
-    // The kernel refuses connections to files and folders in the same words.
-    if let Ok(found) = std::fs::metadata(socket)
-        && !found.file_type().is_socket()
-    {
-        let what = if found.is_dir() { "a folder" } else { "a file" };
-        return Error::NotASocket { socket: socket.to_path_buf(), what };
-    }
-    let problem = match error.kind() {
-        ErrorKind::NotFound => "there is no such socket".to_owned(),
-        ErrorKind::ConnectionRefused => "nobody listens there".to_owned(),
-        _ => error.to_string(),
-    };
-    Error::DeviceUnreachable { socket: socket.to_path_buf(), problem }
-}
-
-/// A channel over one connection; it never connects again.
-async fn channel_over(stream: UnixStream) -> Result<Channel, tonic::transport::Error> {
-    let mut stream = Some(stream);
-    // The address is never looked at: the connector gives the stream, once.
-    Endpoint::from_static("http://device.invalid")
-        .connect_with_connector(tower::service_fn(move |_| {
-            let taken = stream.take().map(TokioIo::new);
-            async move { taken.ok_or_else(|| std::io::Error::from(ErrorKind::NotConnected)) }
-        }))
-        .await
 }

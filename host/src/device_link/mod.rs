@@ -2,18 +2,15 @@
 //!
 //! In reading order: this file (opening and closing), `session` (what the rest of the host sees of
 //! it), `spawn` (a process of our own), `shared` (one for several loaders), `connect` (the calls),
-//! `fd_channel` (the spool's descriptor), `stream` (messages to events), `fetch` (slots into host
-//! memory).
+//! `stream` (messages to events), `fetch` (slots into host memory).
 
 mod connect;
-mod fd_channel;
 pub(crate) mod fetch;
 mod session;
 mod shared;
 mod spawn;
 mod stream;
 
-pub use connect::{DeviceInfo, EmulationInfo};
 pub(crate) use session::{Session, SlotContents, SlotLease};
 pub use shared::SharedDevice;
 
@@ -23,8 +20,10 @@ use crate::places::SpoolLimits;
 use crate::spool::Spool;
 use crate::stop::WAIT_SLICE;
 use crate::{Error, StopHandle};
-use connect::Connection;
+use connect::{CALL_LIMIT, Connection};
 use meetpoint_format::wire::{LoadRequest, PROTOCOL_VERSION, SpoolKind};
+use meetpoint_link::DeviceInfo;
+use meetpoint_link::fd_channel::{self, HandOverError};
 use meetpoint_prepare::Job;
 use meetpoint_scheduler::DeviceId;
 use spawn::DeviceProcess;
@@ -198,15 +197,16 @@ fn open(
             None => Connection::open(&socket, stop).await?,
             Some(process) => first_connection(process, &socket, stop).await?,
         };
-        let mut info = connection.describe().await?;
+        let info = connection.describe().await?;
         has_answered = true;
         let (token, file) = (spool.token(), spool.file().as_fd());
-        fd_channel::hand_over(&socket, token, file, connect::CALL_LIMIT, stop)?;
+        let handed =
+            fd_channel::hand_over(&socket, token, file, CALL_LIMIT, &mut || stop.is_stopped());
+        handed.map_err(|error| not_handed_over(&socket, error))?;
         let request = load_request(setup, &dataset, &spool);
         let (session, outbound) = Session::new(setup.device, spool);
         connection.load(request, setup.batches, setup.held).await?;
         let inbound = connection.run(outbound).await?;
-        info.socket = process.is_none().then(|| socket.clone());
         Ok((session, info, inbound))
     });
     if let Some(process) = process {
@@ -283,4 +283,21 @@ fn absolute(path: &Path) -> Result<PathBuf, Error> {
     path.canonicalize().map_err(|source| {
         meetpoint_prepare::Error::Open { path: path.to_path_buf(), source }.into()
     })
+}
+
+/// Why a device did not take the spool.
+fn not_handed_over(socket: &Path, error: HandOverError) -> Error {
+    let (socket, step) = (socket.to_path_buf(), "take the spool");
+    match error {
+        HandOverError::Stopped => Error::Interrupted,
+        HandOverError::TimedOut(limit) => Error::DeviceTimeout { socket, step, limit },
+        HandOverError::Busy => {
+            let reason = "it holds as many spools as it can that no host has used yet, and drops \
+                          them after 10 s; try again then, or end the processes that offer them";
+            Error::DeviceRefused { socket, step, reason: reason.to_owned() }
+        }
+        HandOverError::Connection(_) | HandOverError::UnknownAnswer => {
+            Error::DeviceUnreachable { socket, problem: error.to_string() }
+        }
+    }
 }

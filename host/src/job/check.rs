@@ -1,6 +1,6 @@
 //! What only shows when a job meets its dataset and this machine, still with file, line and column.
 
-use super::{Choice, DeviceKind, EmulatedDevice, JobError, JobFile, StrategyName};
+use super::{Choice, DeviceKind, JobError, JobFile, StrategyName};
 use crate::error::memory_of;
 use crate::{Error, SpoolKind};
 use meetpoint_format::batching::{Batching, Cut, Rank};
@@ -239,8 +239,10 @@ impl JobFile {
             check(&format!("host_cores[{index}]"), core)?;
         }
         for device in &self.devices {
-            if let DeviceKind::Emulated(EmulatedDevice { core: Some(core), .. }) = &device.kind {
-                check(&format!("{}.core", device.table), *core)?;
+            if let DeviceKind::Emulated(command) = &device.kind
+                && let Some(core) = command.emulation.targets.core
+            {
+                check(&format!("{}.core", device.table), core as usize)?;
             }
         }
         Ok(())

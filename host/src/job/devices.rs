@@ -4,6 +4,7 @@ use super::JobError;
 use super::read::{TIME, bandwidth, required};
 use super::table::Table;
 use meetpoint_format::units::parse_duration;
+use meetpoint_link::{Emulation, Fault, FaultSyntax, ServeCommand, SettingError, Targets};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use toml::de::DeValue;
@@ -28,31 +29,12 @@ pub struct DeviceJob {
 #[derive(Debug, Clone, PartialEq)]
 pub enum DeviceKind {
     /// A process of its own for each strategy.
-    Emulated(EmulatedDevice),
+    Emulated(ServeCommand),
     /// One that somebody started.
     Connect {
         /// Its socket.
         socket: PathBuf,
     },
-}
-
-/// The knobs of an emulated device; `None` where not limited.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct EmulatedDevice {
-    /// Share of a core, above 0 and at most 1.
-    pub cpu_ratio: Option<f64>,
-    /// Bandwidth of reads.
-    pub read_bytes_per_second: Option<u64>,
-    /// Bandwidth of writes.
-    pub write_bytes_per_second: Option<u64>,
-    /// Latency of a command.
-    pub latency: Option<Duration>,
-    /// Core that it is bound to.
-    pub core: Option<usize>,
-    /// Whether it may share its core.
-    pub allow_shared: bool,
-    /// Faults on demand, as `meetpoint device serve --fault` takes them.
-    pub faults: Vec<String>,
 }
 
 /// What a `kind` key says.
@@ -132,7 +114,7 @@ fn read_one(device: &Table<'_>, folder: &Path) -> Result<Vec<DeviceJob>, JobErro
     Ok(vec![DeviceJob { table, kind, parts }; count as usize])
 }
 
-fn emulated(device: &Table<'_>) -> Result<EmulatedDevice, JobError> {
+fn emulated(device: &Table<'_>) -> Result<ServeCommand, JobError> {
     device.allow(&[
         "kind",
         "count",
@@ -146,17 +128,37 @@ fn emulated(device: &Table<'_>) -> Result<EmulatedDevice, JobError> {
         "faults",
     ])?;
     let core = device.whole("core", 0..=u64::from(u16::MAX))?;
-    Ok(EmulatedDevice {
+    let targets = Targets {
         cpu_ratio: device.share("cpu_ratio", 1.0)?,
         read_bytes_per_second: bandwidth(device, "read_bandwidth")?,
         write_bytes_per_second: bandwidth(device, "write_bandwidth")?,
-        latency: device.quantity("latency", parse_duration, TIME)?,
-        core: core.map(|core| usize::try_from(core).expect("16 bits")),
-        allow_shared: device.flag("allow_shared", false)?,
-        faults: device
-            .texts("faults", "a list of faults, such as [\"die@3\"]")?
-            .unwrap_or_default(),
-    })
+        latency_ns: device.quantity("latency", parse_duration, TIME)?.map(nanoseconds),
+        core: core.map(|core| u32::try_from(core).expect("16 bits")),
+    };
+    let allow_shared = device.flag("allow_shared", false)?;
+    let emulation = Emulation { targets, allow_shared, memory_bytes_max: None };
+    emulation.check().map_err(|SettingError { setting, value, remedy }| {
+        let problem = format!("`{}.{setting}` is {value}", device.name());
+        device.fault_at(setting.as_str(), problem, remedy)
+    })?;
+    Ok(ServeCommand { emulation, faults: faults(device)?, engine: None })
+}
+
+/// What the device does wrong on purpose.
+fn faults(device: &Table<'_>) -> Result<Vec<Fault>, JobError> {
+    let texts = device.texts("faults", "a list of faults, such as [\"die@3\"]")?;
+    let texts = texts.unwrap_or_default().into_iter().enumerate();
+    let fault = |(index, text): (usize, String)| {
+        text.parse::<Fault>().map_err(|error| {
+            let problem = format!("{text:?} is not a fault: {}", error.problem);
+            device.fault_in("faults", index, problem, FaultSyntax::KNOWN)
+        })
+    };
+    texts.map(fault).collect()
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Parts are named for all devices or for none, and each once.

@@ -13,7 +13,7 @@ mod strategy;
 mod table;
 
 pub(crate) use check::free_bytes;
-pub use devices::{DEVICES_MAX, DeviceJob, DeviceKind, EmulatedDevice};
+pub use devices::{DEVICES_MAX, DeviceJob, DeviceKind};
 pub use error::JobError;
 pub use strategy::{StrategyName, StrategyOptions, of_record};
 

@@ -102,14 +102,7 @@ pub(super) fn read(text: &str, path: &Path) -> Result<JobFile, JobError> {
             .quantity("memory_budget", parse_bytes, BYTES)?
             .unwrap_or(LoaderConfig::MEMORY_BUDGET_BYTES),
         engine: table
-            .word(
-                "engine",
-                &[
-                    ("auto", EngineKind::Auto),
-                    ("io_uring", EngineKind::Uring),
-                    ("threads", EngineKind::Threads),
-                ],
-            )?
+            .word("engine", &EngineKind::ALL.map(|kind| (kind.as_str(), kind)))?
             .unwrap_or(EngineKind::Auto),
         read_depth: table.small("read_depth", 1..=1024, 32)? as usize,
         stall_timeout: positive_time(&table, "stall_timeout")?.unwrap_or(Duration::from_secs(2)),

@@ -273,6 +273,23 @@ impl<'t> Table<'t> {
         self.source.fault(offset, problem, remedy)
     }
 
+    /// A fault of one value of the list under a key.
+    pub(super) fn fault_in(
+        &self,
+        key: &str,
+        index: usize,
+        problem: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> JobError {
+        let list = self.value(key).map(Spanned::get_ref);
+        let value = match list {
+            Some(DeValue::Array(values)) => values.get(index),
+            _ => None,
+        };
+        let offset = value.map_or(self.start, |value| value.span().start);
+        self.source.fault(offset, problem, remedy)
+    }
+
     fn wrong(&self, key: &str, value: &Spanned<DeValue<'_>>, remedy: impl Display) -> JobError {
         let problem = format!("`{}` holds {}", self.full_name(key), kind(value.get_ref()));
         self.source.fault(value.span().start, problem, format!("it takes {remedy}"))

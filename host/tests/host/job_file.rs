@@ -2,8 +2,8 @@
 
 use meetpoint_host::job::{Choice, JobError, JobFile};
 use meetpoint_host::{
-    AcceleratorJob, Action, DeviceJob, DeviceKind, DeviceSource, EmulatedDevice, OnError,
-    SpoolKind, StopHandle, StrategyName, StrategyOptions,
+    AcceleratorJob, Action, DeviceJob, DeviceKind, DeviceSource, Emulation, OnError, ServeCommand,
+    SpoolKind, StopHandle, StrategyName, StrategyOptions, Targets,
 };
 use meetpoint_scheduler::{Goal, Order, Split, Strategy, Tail};
 use meetpoint_storage::EngineKind;
@@ -75,14 +75,17 @@ fn a_full_job_says_everything() {
     let mte = Strategy::Mte { split: Split::Fixed(7), tail: Tail::Ascending };
     assert_eq!((job.strategy, job.strategy(job.strategy)), (StrategyName::Mte, mte));
     assert_eq!(job.strategy(StrategyName::Wrr), Strategy::Wrr);
-    let emulated = EmulatedDevice {
+    let targets = Targets {
         cpu_ratio: Some(0.5),
         read_bytes_per_second: Some(500_000_000),
         write_bytes_per_second: Some(1_000_000_000),
-        latency: Some(Duration::from_micros(100)),
+        latency_ns: Some(100_000),
         core: Some(1),
-        allow_shared: true,
-        faults: vec!["die@3".to_owned(), "stall@5:2s".to_owned()],
+    };
+    let emulated = ServeCommand {
+        emulation: Emulation { targets, allow_shared: true, memory_bytes_max: None },
+        faults: ["die@3", "stall@5:2s"].map(|fault| fault.parse().unwrap()).to_vec(),
+        engine: None,
     };
     let table = "device".to_owned();
     let device = DeviceJob { table, kind: DeviceKind::Emulated(emulated), parts: None };
@@ -372,4 +375,20 @@ fn a_recipe_file_is_found_beside_the_job_and_its_faults_are_its_own() {
 fn a_job_file_that_is_not_there_is_named() {
     let error = JobFile::load(Path::new("/no/such/job.toml")).unwrap_err().to_string();
     assert!(error.contains("/no/such/job.toml: failed to read"), "{error}");
+}
+
+#[test]
+fn what_a_device_would_refuse_is_refused_with_its_place() {
+    for (lines, words) in [
+        ("faults = [\"die@1\", \"melt@3\"]", ["job.toml:4:20: ", "melt@3", "die@N"]),
+        ("cpu_ratio = 1e-9", ["job.toml:4:13: ", "`device.cpu_ratio`", "0.001 to 1"]),
+        ("latency = \"2s\"", ["job.toml:4:11: ", "`device.latency` is 2s", "at most 1s"]),
+        ("count = 2\ncpu_ratio = 1e-9", ["job.toml:5:13: ", "cpu_ratio", "0.001 to 1"]),
+    ] {
+        let text = format!("dataset = \"s\"\nbatch_size = 1\n[device]\n{lines}\n{RECIPE}");
+        let refusal = JobFile::parse(&text, Path::new("job.toml")).unwrap_err().to_string();
+        for word in words {
+            assert!(refusal.contains(word), "{word} in {refusal}");
+        }
+    }
 }

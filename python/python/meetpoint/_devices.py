@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import Any, List, NamedTuple, Optional, Sequence, Tuple, Union
 
-from ._arguments import U64, flag, items, number, text, whole
+from . import _native
+from ._arguments import U64, flag, items, number, text, whole_or_none
 from ._program import own_command
 from .errors import SettingError
 
 __all__ = ["Device", "Devices", "Emulated", "sources"]
-
-# Limits of `meetpoint device serve`.
-_CPU_RATIO_MIN = 0.001
-_LATENCY_MAX = 1
 
 
 class Emulated(NamedTuple):
@@ -44,28 +41,23 @@ class Emulated(NamedTuple):
 
         :raises SettingError: a knob out of its range.
         """
-        command = [*own_command(), "device", "serve"]
-        if self.cpu_ratio is not None:
-            ratio = number("cpu_ratio", self.cpu_ratio, _CPU_RATIO_MIN, 1)
-            command += ["--cpu-ratio", str(ratio)]
-        if self.latency is not None:
-            latency = number("latency", self.latency, 0, _LATENCY_MAX)
-            command += ["--latency", f"{round(latency * 1e9)}ns"]
-        for name, value in [
-            ("read_bandwidth", self.read_bandwidth),
-            ("write_bandwidth", self.write_bandwidth),
-        ]:
-            if value is not None:
-                rate = whole(name, value, U64, least=1)
-                command += ["--" + name.replace("_", "-"), f"{rate}B/s"]
-        if self.core is not None:
-            command += ["--core", str(whole("core", self.core))]
-        is_one = isinstance(self.faults, str)
-        for fault in [self.faults] if is_one else items("faults", self.faults, "texts"):
-            command += ["--fault", text("faults", fault)]
-        if flag("allow_shared", self.allow_shared):
-            command.append("--allow-shared")
-        return command
+        ratio_min, latency_max = _native.emulation_limits()
+        ratio, latency = self.cpu_ratio, self.latency
+        if ratio is not None:
+            ratio = number("cpu_ratio", ratio, ratio_min, 1)
+        if latency is not None:
+            latency = number("latency", latency, 0, latency_max)
+        faults = [self.faults] if isinstance(self.faults, str) else self.faults
+        settings = {
+            "cpu_ratio": ratio,
+            "read_bandwidth": whole_or_none("read_bandwidth", self.read_bandwidth, U64, least=1),
+            "write_bandwidth": whole_or_none("write_bandwidth", self.write_bandwidth, U64, least=1),
+            "latency_ns": None if latency is None else round(latency * 1e9),
+            "core": whole_or_none("core", self.core),
+            "allow_shared": flag("allow_shared", self.allow_shared),
+            "faults": [text("faults", fault) for fault in items("faults", faults, "texts")],
+        }
+        return [*own_command(), *_native.serve_arguments(settings)]
 
 
 Device = Union[str, Emulated]

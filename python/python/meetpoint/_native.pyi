@@ -340,6 +340,15 @@ class Rows:
     def __iter__(self) -> Rows: ...
     def __next__(self) -> str: ...
 
+def serve_arguments(settings: Dict[str, Any]) -> List[str]:
+    """The arguments of `meetpoint` that start an emulated device.
+
+    :raises SettingError: a setting outside its range, or a fault that there is none of.
+    """
+
+def emulation_limits() -> Tuple[float, float]:
+    """The smallest CPU ratio and the longest latency in seconds that can be emulated."""
+
 def parse_bytes(text: str) -> Optional[int]:
     """A size such as ``"256MiB"`` in bytes; ``None`` if the text is not a size."""
 

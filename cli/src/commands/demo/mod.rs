@@ -332,7 +332,8 @@ mod tests {
         let job = load(&[2, 3, 7]);
         assert_eq!(job.host_cores, Some(vec![2, 3]));
         let DeviceKind::Emulated(device) = &job.devices[0].kind else { panic!("{job:?}") };
-        assert_eq!((device.core, device.allow_shared), (Some(7), false));
+        let emulation = &device.emulation;
+        assert_eq!((emulation.targets.core, emulation.allow_shared), (Some(7), false));
     }
 
     #[test]

@@ -1,0 +1,244 @@
+//! How a spool's file descriptor reaches a device: both ends of a connection of its own.
+//!
+//! A connection whose first byte is that of an [`FdOffer`] is no HTTP/2 connection. The host sends
+//! one offer with the descriptor attached; the device answers with the same bytes once it holds the
+//! descriptor, or with [`FD_CHANNEL_BUSY`] if it holds too many already.
+
+use meetpoint_format::wire::{FD_CHANNEL_BUSY, FdOffer};
+use rustix::io::Errno;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+use std::io::{ErrorKind, IoSlice, IoSliceMut, Read};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream as BlockingStream;
+use std::path::Path;
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncWriteExt, Interest};
+use tokio::net::UnixStream;
+
+/// Longest time between two questions whether to stop.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// A descriptor that a device did not take.
+#[derive(Debug, thiserror::Error)]
+pub enum HandOverError {
+    /// The connection failed.
+    #[error("the connection for the spool failed: {0}")]
+    Connection(#[from] std::io::Error),
+    /// The device holds as many descriptors as it can that no job has named yet.
+    #[error("it holds as many unused spools as it can")]
+    Busy,
+    /// It answered with something else than its answers.
+    #[error("it answered the spool's offer with something else")]
+    UnknownAnswer,
+    /// It did not answer in time.
+    #[error("it did not answer the spool's offer within {0:?}")]
+    TimedOut(Duration),
+    /// `is_stopped` returned true.
+    #[error("stopped")]
+    Stopped,
+}
+
+/// Hands `file` to the device under `token`, and waits until the device holds it: at most `limit`,
+/// and no longer than `is_stopped` returns false.
+pub fn hand_over(
+    socket: &Path,
+    token: u64,
+    file: BorrowedFd<'_>,
+    limit: Duration,
+    is_stopped: &mut dyn FnMut() -> bool,
+) -> Result<(), HandOverError> {
+    let deadline = Instant::now() + limit;
+    let offer = FdOffer { token }.encode();
+    let mut stream = BlockingStream::connect(socket)?;
+    stream.set_read_timeout(Some(POLL_INTERVAL))?;
+    stream.set_write_timeout(Some(limit))?;
+    send(&stream, &offer, file)?;
+    let mut answer = [0; 16];
+    let mut filled = 0;
+    while filled < answer.len() {
+        if is_stopped() {
+            return Err(HandOverError::Stopped);
+        }
+        match stream.read(&mut answer[filled..]) {
+            Ok(0) => return Err(std::io::Error::from(ErrorKind::UnexpectedEof).into()),
+            Ok(bytes) => filled += bytes,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                if Instant::now() >= deadline {
+                    return Err(HandOverError::TimedOut(limit));
+                }
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    match answer {
+        FD_CHANNEL_BUSY => Err(HandOverError::Busy),
+        answer if answer == offer => Ok(()),
+        _ => Err(HandOverError::UnknownAnswer),
+    }
+}
+
+/// All bytes of the offer go in one message, and the descriptor with it.
+fn send(stream: &BlockingStream, offer: &[u8; 16], file: BorrowedFd<'_>) -> std::io::Result<()> {
+    let descriptors = [file];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut attached = SendAncillaryBuffer::new(&mut space);
+    let has_room = attached.push(SendAncillaryMessage::ScmRights(&descriptors));
+    assert!(has_room, "the space was made for one descriptor");
+    let sent = rustix::io::retry_on_intr(|| {
+        sendmsg(stream.as_fd(), &[IoSlice::new(offer)], &mut attached, SendFlags::NOSIGNAL)
+    })?;
+    // A stream socket takes so few bytes whole or not at all.
+    if sent == offer.len() { Ok(()) } else { Err(ErrorKind::WriteZero.into()) }
+}
+
+/// An offer that was read: which token, and what came with it.
+#[derive(Debug)]
+pub struct Offered {
+    /// Under which token.
+    pub offer: FdOffer,
+    /// The descriptor.
+    pub fd: OwnedFd,
+}
+
+/// Reads one offer. Anything else than sixteen right bytes with exactly one descriptor is an
+/// error, and descriptors that came along are closed. The caller bounds the time.
+pub async fn read_offer(stream: &UnixStream) -> std::io::Result<Offered> {
+    let mut bytes = [0; 16];
+    let (mut filled, mut fds) = (0, Vec::new());
+    while filled < bytes.len() {
+        stream.readable().await?;
+        let received = stream.try_io(Interest::READABLE, || {
+            receive(stream, &mut bytes[filled..], &mut fds).map_err(Into::into)
+        });
+        match received {
+            Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+            Ok(count) => filled += count,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let offer = FdOffer::decode(&bytes).ok_or_else(|| wrong("it is no offer of a spool"))?;
+    match <[OwnedFd; 1]>::try_from(fds) {
+        Ok([fd]) => Ok(Offered { offer, fd }),
+        Err(_) => Err(wrong("an offer has one file descriptor")),
+    }
+}
+
+/// Says that the descriptor has arrived.
+pub async fn confirm(stream: &mut UnixStream, offer: FdOffer) -> std::io::Result<()> {
+    stream.write_all(&offer.encode()).await
+}
+
+/// Says that no more descriptors can be held now.
+pub async fn say_busy(stream: &mut UnixStream) -> std::io::Result<()> {
+    stream.write_all(&FD_CHANNEL_BUSY).await
+}
+
+fn receive(stream: &UnixStream, into: &mut [u8], fds: &mut Vec<OwnedFd>) -> Result<usize, Errno> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let mut slices = [IoSliceMut::new(into)];
+    let received = recvmsg(stream, &mut slices, &mut control, RecvFlags::CMSG_CLOEXEC)?;
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(rights) = message {
+            fds.extend(rights);
+        }
+    }
+    Ok(received.bytes)
+}
+
+fn wrong(problem: &'static str) -> std::io::Error {
+    std::io::Error::new(ErrorKind::InvalidData, problem)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use std::io::Write;
+
+    /// What the device makes of an offer.
+    #[derive(Clone, Copy)]
+    enum Device {
+        Takes,
+        IsBusy,
+        Answers(&'static [u8]),
+    }
+
+    async fn serve(socket: tokio::net::UnixListener, device: Device) -> Offered {
+        let (mut stream, _) = socket.accept().await.unwrap();
+        let offered = read_offer(&stream).await.unwrap();
+        match device {
+            Device::Takes => confirm(&mut stream, offered.offer).await,
+            Device::IsBusy => say_busy(&mut stream).await,
+            Device::Answers(bytes) => stream.write_all(bytes).await,
+        }
+        .unwrap();
+        offered
+    }
+
+    /// Hands a file of five bytes to a device.
+    fn offer_to(device: Device) -> (Result<(), HandOverError>, Offered) {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("s");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let listener = {
+            let _entered = runtime.enter();
+            tokio::net::UnixListener::bind(&socket).unwrap()
+        };
+        let served = std::thread::spawn(move || runtime.block_on(serve(listener, device)));
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(b"spool").unwrap();
+        let limit = Duration::from_secs(60);
+        let handed = hand_over(&socket, 77, file.as_fd(), limit, &mut || false);
+        (handed, served.join().unwrap())
+    }
+
+    #[test]
+    fn the_device_gets_the_token_and_the_very_file() {
+        let (handed, offered) = offer_to(Device::Takes);
+        handed.unwrap();
+        assert_eq!(offered.offer, FdOffer { token: 77 });
+        assert_eq!(File::from(offered.fd).metadata().unwrap().len(), 5);
+    }
+
+    #[test]
+    fn an_answer_cut_short_or_of_another_kind_is_an_error() {
+        let (handed, _) = offer_to(Device::Answers(b"mpspool1"));
+        assert!(matches!(handed, Err(HandOverError::Connection(_))), "{handed:?}");
+        let (handed, _) = offer_to(Device::Answers(b"HTTP/2 404 eh no"));
+        assert!(matches!(handed, Err(HandOverError::UnknownAnswer)), "{handed:?}");
+    }
+
+    #[test]
+    fn a_device_that_holds_too_many_spools_is_busy() {
+        let (handed, _) = offer_to(Device::IsBusy);
+        assert!(matches!(handed, Err(HandOverError::Busy)), "{handed:?}");
+    }
+
+    #[test]
+    fn a_stop_ends_the_wait() {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("s");
+        // Connections wait in the backlog; nobody answers.
+        let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        let file = tempfile::tempfile().unwrap();
+        let limit = Duration::from_secs(600);
+        let handed = hand_over(&socket, 1, file.as_fd(), limit, &mut || true);
+        assert!(matches!(handed, Err(HandOverError::Stopped)), "{handed:?}");
+    }
+
+    #[test]
+    fn a_socket_that_is_not_there_is_an_error() {
+        let file = tempfile::tempfile().unwrap();
+        let limit = Duration::from_secs(60);
+        let socket = Path::new("/nowhere/device.sock");
+        let handed = hand_over(socket, 1, file.as_fd(), limit, &mut || false);
+        assert!(matches!(handed, Err(HandOverError::Connection(_))), "{handed:?}");
+    }
+}

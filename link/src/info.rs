@@ -1,0 +1,66 @@
+//! What a device says of itself to every host.
+
+use crate::Targets;
+use meetpoint_format::wire::DescribeReply;
+use serde::Serialize;
+use std::path::PathBuf;
+
+/// A device, as it describes itself.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct DeviceInfo {
+    /// Version of the link's protocol.
+    pub protocol_version: u32,
+    /// Version of its program.
+    pub program_version: String,
+    /// Process id.
+    pub process_id: u32,
+    /// Folders whose datasets it serves.
+    pub roots: Vec<PathBuf>,
+    /// Speeds that it is held to; `None` for a device that is not slowed down.
+    pub emulation: Option<Targets>,
+    /// Storage engine in use.
+    pub storage_engine: String,
+    /// Why it is not io_uring; empty where it is.
+    pub storage_note: String,
+    /// Process id of the host that it has worked for longest; `None` while it is free.
+    pub works_for: Option<u32>,
+    /// Process ids of all hosts that it works for.
+    pub hosts: Vec<u32>,
+    /// How many hosts it takes at a time.
+    pub hosts_max: u32,
+}
+
+impl From<DescribeReply> for DeviceInfo {
+    fn from(reply: DescribeReply) -> Self {
+        Self {
+            protocol_version: reply.protocol_version,
+            program_version: reply.program_version,
+            process_id: reply.process_id,
+            roots: reply.roots.into_iter().map(Into::into).collect(),
+            emulation: reply.emulation.map(Into::into),
+            storage_engine: reply.storage_engine,
+            storage_note: reply.storage_note,
+            works_for: reply.works_for,
+            hosts: reply.hosts,
+            hosts_max: reply.hosts_max,
+        }
+    }
+}
+
+impl From<DeviceInfo> for DescribeReply {
+    /// Roots that are not UTF-8 are shown as well as UTF-8 can.
+    fn from(info: DeviceInfo) -> Self {
+        Self {
+            protocol_version: info.protocol_version,
+            program_version: info.program_version,
+            process_id: info.process_id,
+            roots: info.roots.iter().map(|root| root.display().to_string()).collect(),
+            emulation: info.emulation.map(Into::into),
+            storage_engine: info.storage_engine,
+            storage_note: info.storage_note,
+            works_for: info.works_for,
+            hosts: info.hosts,
+            hosts_max: info.hosts_max,
+        }
+    }
+}

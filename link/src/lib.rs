@@ -1,0 +1,19 @@
+//! What a host and a device both speak: how one is started, how it is connected to, what it says
+//! of itself, and how it is handed a spool. The messages themselves are in `format`.
+//!
+//! In reading order: `emulation` (how slow a device is made), `fault` (what it is made to do
+//! wrong), `command` (the arguments that start one so), `channel` (a connection), `info` (what a
+//! device says of itself), `fd_channel` (the spool's file descriptor).
+
+mod channel;
+mod command;
+mod emulation;
+mod fault;
+pub mod fd_channel;
+mod info;
+
+pub use channel::{ConnectError, HUNG_UP, connect};
+pub use command::ServeCommand;
+pub use emulation::{CPU_RATIO_MIN, Emulation, LATENCY_NS_MAX, Setting, SettingError, Targets};
+pub use fault::{Fault, FaultSyntax};
+pub use info::DeviceInfo;

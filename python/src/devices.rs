@@ -1,0 +1,57 @@
+//! The command lines of emulated devices.
+
+use crate::errors;
+use meetpoint_link::{
+    CPU_RATIO_MIN, Emulation, Fault, FaultSyntax, LATENCY_NS_MAX, ServeCommand, Targets,
+};
+use meetpoint_python_macros::guarded;
+use pyo3::prelude::*;
+use std::ffi::OsString;
+
+/// Settings of an emulated device, of the right types. Latency is in nanoseconds.
+#[derive(Debug, FromPyObject)]
+#[pyo3(from_item_all)]
+struct Settings {
+    cpu_ratio: Option<f64>,
+    read_bandwidth: Option<u64>,
+    write_bandwidth: Option<u64>,
+    latency_ns: Option<u64>,
+    core: Option<u32>,
+    allow_shared: bool,
+    faults: Vec<String>,
+}
+
+/// The arguments that start an emulated device. See `_native.pyi`.
+#[guarded]
+#[pyfunction]
+pub(crate) fn serve_arguments(
+    py: Python<'_>,
+    settings: Bound<'_, PyAny>,
+) -> PyResult<Vec<OsString>> {
+    let settings: Settings = settings.extract()?;
+    let refused = |message: String| errors::plain(py, "SettingError", message);
+    let targets = Targets {
+        cpu_ratio: settings.cpu_ratio,
+        read_bytes_per_second: settings.read_bandwidth,
+        write_bytes_per_second: settings.write_bandwidth,
+        latency_ns: settings.latency_ns,
+        core: settings.core,
+    };
+    let allow_shared = settings.allow_shared;
+    let emulation = Emulation { targets, allow_shared, memory_bytes_max: None };
+    emulation.check().map_err(|error| refused(error.to_string()))?;
+    let fault = |text: &String| {
+        text.parse::<Fault>().map_err(|error| {
+            refused(format!("faults holds {text:?}: {}; {}", error.problem, FaultSyntax::KNOWN))
+        })
+    };
+    let faults = settings.faults.iter().map(fault).collect::<PyResult<_>>()?;
+    Ok(ServeCommand { emulation, faults, engine: None }.arguments())
+}
+
+/// The smallest share of a core, and the longest latency in seconds, that can be emulated.
+#[guarded]
+#[pyfunction]
+pub(crate) fn emulation_limits() -> (f64, f64) {
+    (CPU_RATIO_MIN, LATENCY_NS_MAX as f64 / 1e9)
+}
