@@ -202,7 +202,7 @@ fn open(
         let (token, file) = (spool.token(), spool.file().as_fd());
         let handed =
             fd_channel::hand_over(&socket, token, file, CALL_LIMIT, &mut || stop.is_stopped());
-        handed.map_err(|error| not_handed_over(&socket, error))?;
+        handed.map_err(|error| not_handed_over(&socket, &error))?;
         let request = load_request(setup, &dataset, &spool);
         let (session, outbound) = Session::new(setup.device, spool);
         connection.load(request, setup.batches, setup.held).await?;
@@ -286,11 +286,11 @@ fn absolute(path: &Path) -> Result<PathBuf, Error> {
 }
 
 /// Why a device did not take the spool.
-fn not_handed_over(socket: &Path, error: HandOverError) -> Error {
+fn not_handed_over(socket: &Path, error: &HandOverError) -> Error {
     let (socket, step) = (socket.to_path_buf(), "take the spool");
     match error {
         HandOverError::Stopped => Error::Interrupted,
-        HandOverError::TimedOut(limit) => Error::DeviceTimeout { socket, step, limit },
+        HandOverError::TimedOut(limit) => Error::DeviceTimeout { socket, step, limit: *limit },
         HandOverError::Busy => {
             let reason = "it holds as many spools as it can that no host has used yet, and drops \
                           them after 10 s; try again then, or end the processes that offer them";
