@@ -4,6 +4,7 @@ use crate::LeftOut;
 use crate::source::{ContentKind, OverBudget, RemoteError, Whence, link_words};
 use crate::words::{self, Words};
 use meetpoint_format::units::show_bytes;
+use meetpoint_storage::open_files_limit;
 use rustix::process::{Resource, getrlimit};
 use std::path::{Path, PathBuf};
 
@@ -431,20 +432,17 @@ fn listed(names: &[String]) -> String {
     if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }
 
-fn read_remedy(source: &std::io::Error) -> &'static str {
+fn read_remedy(source: &std::io::Error) -> String {
     use std::io::ErrorKind;
-    if is_limit_of_open_files(source) {
-        return "; raise the limit of open files (ulimit -n)";
+    if let Some(limit) = open_files_limit(source) {
+        return format!("; {limit}");
     }
-    match source.kind() {
+    let remedy = match source.kind() {
         ErrorKind::NotFound => "; is its name right, and is it still there?",
         ErrorKind::PermissionDenied => "; make it readable for you",
         _ => "",
-    }
-}
-
-fn is_limit_of_open_files(error: &std::io::Error) -> bool {
-    error.raw_os_error() == Some(rustix::io::Errno::MFILE.raw_os_error())
+    };
+    remedy.to_owned()
 }
 
 /// The option that makes files of such a name smaller, where one does.
@@ -458,8 +456,10 @@ fn smaller(path: &Path) -> Option<&'static str> {
 
 fn remedy(path: &Path, source: &std::io::Error) -> String {
     use std::io::ErrorKind;
+    if let Some(limit) = open_files_limit(source) {
+        return format!("; {limit}");
+    }
     let remedy = match source.kind() {
-        _ if is_limit_of_open_files(source) => "; raise the limit of open files (ulimit -n)",
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
             "; a dataset is about as large as its images: free space or choose another place"
         }

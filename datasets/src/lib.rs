@@ -17,6 +17,7 @@ pub mod pack;
 mod place;
 pub mod sink;
 pub mod source;
+mod threads;
 pub mod unpack;
 pub mod verify;
 mod walk;

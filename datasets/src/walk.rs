@@ -3,6 +3,7 @@
 //! Each thread holds one sample; what comes of them arrives in any order on the calling thread.
 
 use crate::Error;
+use crate::threads::start_thread;
 use meetpoint_format::dataset::EntryPoints;
 use meetpoint_prepare::Dataset;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -38,14 +39,6 @@ pub(crate) struct Unread {
     pub(crate) error: meetpoint_prepare::Error,
 }
 
-/// As many threads as were asked for, or as the machine has cores.
-pub(crate) fn threads(asked: usize) -> usize {
-    match asked {
-        0 => std::thread::available_parallelism().map_or(1, usize::from),
-        threads => threads,
-    }
-}
-
 /// Shows every sample to `visit` on `threads` threads, and what came of it to `receive`.
 ///
 /// Ends early when `receive` fails. `start` makes what a thread keeps from sample to sample.
@@ -60,9 +53,10 @@ pub(crate) fn each_sample<S, R: Send>(
     let next = AtomicUsize::new(0);
     let (sender, receiver) = mpsc::sync_channel(RESULTS_AHEAD_MAX);
     std::thread::scope(|scope| {
-        for _ in 0..threads.clamp(1, batches.max(1)) {
+        let threads = threads.clamp(1, batches.max(1));
+        for number in 1..=threads {
             let (sender, next) = (sender.clone(), &next);
-            scope.spawn(move || {
+            start_thread(scope, (number, threads), move || {
                 let mut state = start();
                 loop {
                     let batch = next.fetch_add(1, Ordering::Relaxed);
@@ -71,7 +65,7 @@ pub(crate) fn each_sample<S, R: Send>(
                         return;
                     }
                 }
-            });
+            })?;
         }
         drop(sender);
         // When this leaves, the receiver goes and the threads find nobody to send to.

@@ -22,6 +22,8 @@ use std::ops::Range;
 
 /// File name in a dataset's folder.
 pub const KEY_INDEX_NAME: &str = "keys.idx";
+/// What to do about an index of keys that is damaged or of another dataset.
+pub const KEY_INDEX_REMEDY: &str = "recreate it with `meetpoint index --keys`";
 /// Version that is written and read.
 pub const KEY_INDEX_VERSION: u32 = 1;
 
@@ -43,18 +45,18 @@ const BITS_MAX: u32 = 28;
 #[non_exhaustive]
 pub enum KeyIndexError {
     /// It could not be read.
-    #[error("{KEY_INDEX_NAME}: {0}; recreate it with `meetpoint index --keys`")]
+    #[error("{KEY_INDEX_NAME}: {0}; {KEY_INDEX_REMEDY}")]
     Io(#[from] io::Error),
     /// It is not what was written.
-    #[error("{KEY_INDEX_NAME}: {problem}; recreate it with `meetpoint index --keys`")]
+    #[error("{KEY_INDEX_NAME}: {problem}; {KEY_INDEX_REMEDY}")]
     Damaged {
         /// What is wrong, with the place.
         problem: String,
     },
     /// It was made for another dataset.
     #[error(
-        "{KEY_INDEX_NAME} was made for another dataset.json than the one beside it; make it anew \
-         with `meetpoint index --keys`"
+        "{KEY_INDEX_NAME} was made for another dataset.json than the one beside it; \
+         {KEY_INDEX_REMEDY}"
     )]
     OtherDataset,
 }

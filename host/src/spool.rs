@@ -14,7 +14,7 @@ use crate::job::free_bytes;
 use crate::places::SpoolLimits;
 use crate::{Error, clock};
 use meetpoint_format::units::show_bytes;
-use meetpoint_storage::MemoryLimit;
+use meetpoint_storage::{MemoryLimit, open_files_limit};
 use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, memfd_create};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
@@ -138,9 +138,11 @@ impl Drop for Mapping {
 
 /// What to do when a spool cannot be made.
 fn remedy(kind: &SpoolKind, source: &std::io::Error) -> String {
+    if let Some(limit) = open_files_limit(source) {
+        return limit.to_string();
+    }
     let limit = match Errno::from_io_error(source) {
         Some(Errno::FBIG) => Some("the limit of file size (ulimit -f)"),
-        Some(Errno::MFILE) => Some("the limit of open files (ulimit -n)"),
         Some(Errno::NOMEM) => Some("the limit of address space (ulimit -v)"),
         _ => None,
     };

@@ -1,7 +1,6 @@
 //! An open dataset: manifest, index and the files behind them. Shareable among threads.
 
 use crate::contents::Contents;
-use crate::error::is_of_the_file;
 use crate::keys::Keys;
 use crate::recent::RecentKeys;
 use crate::{Error, KeyLookup, original};
@@ -12,8 +11,8 @@ use meetpoint_format::dataset::{
     PartBytes, PartEntry, PartLayout, SampleLocation,
 };
 use meetpoint_format::holders::{Holders, HoldersError};
-use meetpoint_storage::Error as StorageError;
 use meetpoint_storage::files::{FileSet, read_regular};
+use meetpoint_storage::{Error as StorageError, is_of_the_file};
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use std::io::ErrorKind;
@@ -379,6 +378,11 @@ fn missing_part(path: &Path, error: StorageError) -> Error {
     }
 }
 
+/// Why the manifest does not read.
+#[derive(Debug, thiserror::Error)]
+#[error("{MANIFEST_NAME}: {0}")]
+struct ManifestError(#[source] std::io::Error);
+
 fn read_manifest(path: &Path) -> Result<Vec<u8>, Error> {
     let failed = |source| Error::Open { path: path.to_path_buf(), source };
     if !std::fs::metadata(path).map_err(failed)?.is_dir() {
@@ -389,10 +393,7 @@ fn read_manifest(path: &Path) -> Result<Vec<u8>, Error> {
             let problem = "it holds no dataset.json";
             Err(Error::NotADataset { path: path.to_path_buf(), problem })
         }
-        Err(error) => {
-            let said = format!("{MANIFEST_NAME}: {error}");
-            Err(failed(std::io::Error::new(error.kind(), said)))
-        }
+        Err(error) => Err(failed(std::io::Error::new(error.kind(), ManifestError(error)))),
         Ok(text) => Ok(text),
     }
 }

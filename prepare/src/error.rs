@@ -3,7 +3,7 @@
 use meetpoint_format::dataset::DatasetError;
 use meetpoint_format::units::{show_bytes, show_bytes_at_least};
 use meetpoint_kernels::{Error as PictureError, jpeg::Error as JpegError};
-use meetpoint_storage::Error as StorageError;
+use meetpoint_storage::{Error as StorageError, is_of_the_file, open_files_limit};
 use std::path::PathBuf;
 
 /// A dataset or a sample that cannot be read. Every variant names the file or the sample.
@@ -12,8 +12,7 @@ use std::path::PathBuf;
 pub enum Error {
     /// The folder or its manifest does not read.
     #[error(
-        "failed to open dataset {}: {source}; name a folder that `meetpoint pack` made and that \
-         can be read", path.display()
+        "failed to open dataset {}: {source}; {}", path.display(), open_remedy(source)
     )]
     Open {
         /// Dataset folder.
@@ -66,7 +65,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// A file with content that stays in place does not read.
-    #[error("{}: {source}; restore it, or index the source anew", path.display())]
+    #[error("{}: {source}; {}", path.display(), content_remedy(source))]
     Content {
         /// File.
         path: PathBuf,
@@ -215,6 +214,22 @@ pub enum Error {
     NoFixedShape,
 }
 
+/// The remedy for a folder that does not open.
+fn open_remedy(source: &std::io::Error) -> String {
+    open_files_limit(source).map_or_else(
+        || "name a folder that `meetpoint pack` made and that can be read".to_owned(),
+        |limit| limit.to_string(),
+    )
+}
+
+/// The remedy for content that stays in place and does not open.
+fn content_remedy(source: &std::io::Error) -> String {
+    open_files_limit(source).map_or_else(
+        || "restore it, or index the source anew".to_owned(),
+        |limit| limit.to_string(),
+    )
+}
+
 /// The remedy for an unreadable manifest; other causes name their own.
 fn remedy(source: &DatasetError) -> &'static str {
     match source {
@@ -275,11 +290,4 @@ impl Error {
         };
         (what, remedy.to_owned())
     }
-}
-
-/// Whether another process would see the same error.
-pub fn is_of_the_file(error: &std::io::Error) -> bool {
-    use rustix::io::Errno;
-    let own = [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::INTR, Errno::AGAIN];
-    !own.into_iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }

@@ -3,6 +3,7 @@
 use crate::{Dataset, Error};
 use meetpoint_format::key_index::{KEY_INDEX_NAME, KeyIndex, KeyIndexError};
 use meetpoint_storage::files::open_regular;
+use meetpoint_storage::open_files_limit;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
@@ -37,7 +38,12 @@ impl Keys {
     pub(crate) fn open(dataset: &Dataset) -> Self {
         let file = match open_regular(&dataset.path().join(KEY_INDEX_NAME)) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Self::Absent,
-            Err(error) => return Self::Unusable(KeyIndexError::Io(error).to_string()),
+            Err(error) => {
+                return Self::Unusable(match open_files_limit(&error) {
+                    Some(limit) => format!("{KEY_INDEX_NAME}: {error}; {limit}"),
+                    None => KeyIndexError::Io(error).to_string(),
+                });
+            }
             Ok(file) => file,
         };
         let opened = file.metadata().map_err(KeyIndexError::Io).and_then(|metadata| {

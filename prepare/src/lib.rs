@@ -26,7 +26,7 @@ pub use damage::{Action, Damage, Judge, Mended, OnError, samples_held};
 pub use dataset::Dataset;
 pub use decode_memory::{DecodeMemory, NoMemory, Reserved, UNCOUNTED_BYTES};
 pub use encoded::{decodes_regions, original, original_until};
-pub use error::{Error, is_of_the_file};
+pub use error::Error;
 pub use keys::KeyLookup;
 pub use mapped::MappedDataset;
 pub use samples::{Each, OnDamage, READ_BYTES_MAX, ReadStats, SampleReader};

@@ -1,15 +1,17 @@
 //! What can go wrong with a file.
 
+use crate::own_limits::open_files_limit;
 use rustix::io::Errno;
 use std::path::{Path, PathBuf};
 
 /// The remedy for a file that does not open.
-fn remedy_of_open(source: &std::io::Error) -> &'static str {
+fn remedy_of_open(source: &std::io::Error) -> String {
+    if let Some(limit) = open_files_limit(source) {
+        return limit.to_string();
+    }
     match Errno::from_io_error(source) {
-        Some(Errno::MFILE) => "raise the limit of open files (ulimit -n)",
-        Some(Errno::NFILE) => "raise the machine's limit of open files (sysctl fs.file-max)",
-        Some(Errno::ACCESS | Errno::PERM) => "make it readable for this user",
-        _ => "restore it",
+        Some(Errno::ACCESS | Errno::PERM) => "make it readable for this user".to_owned(),
+        _ => "restore it".to_owned(),
     }
 }
 

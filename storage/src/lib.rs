@@ -5,7 +5,8 @@
 //! [`buffer`], [`engine`] (the contract), [`uring`], [`threads`], [`memory`], the decorators
 //! [`slow`] and [`faulty`], [`choose`] (which engine this machine gets, and why), [`probe`]
 //! (what it offers), [`files`] (plain random access for metadata), [`MemoryLimit`] (how much memory
-//! this process may use), [`LocalSocket`] (how processes of one user meet).
+//! this process may use), [`open_files_limit`] (failures
+//! at limits of this process), [`LocalSocket`] (how processes of one user meet).
 
 mod arena;
 mod block;
@@ -19,6 +20,7 @@ mod local_socket;
 pub mod memory;
 mod memory_limit;
 mod open;
+mod own_limits;
 pub mod probe;
 mod random;
 mod slots;
@@ -36,3 +38,4 @@ pub use engine::{
 pub use error::Error;
 pub use local_socket::{LocalSocket, SOCKET_PATH_BYTES_MAX, SocketError, trusted_peer};
 pub use memory_limit::MemoryLimit;
+pub use own_limits::{OpenFilesLimit, is_of_the_file, open_files_limit, os_error};

@@ -104,7 +104,7 @@ pub(crate) fn place(folder: &Path, name: &str, content: &[u8]) -> anyhow::Result
 
 /// What went wrong, without the temporary name, which says nothing to a user.
 pub(crate) fn without_path(error: &std::io::Error) -> std::io::Error {
-    match error.raw_os_error() {
+    match meetpoint_storage::os_error(error) {
         Some(code) => std::io::Error::from_raw_os_error(code),
         None => error.kind().into(),
     }

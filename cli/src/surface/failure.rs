@@ -6,6 +6,7 @@ use super::output::{self, Closed};
 use crate::commands::simulate::load::{ScenarioFault, Unreadable};
 use meetpoint_format::recipe::RecipeError;
 use meetpoint_host::job::JobError;
+use meetpoint_storage::open_files_limit;
 use serde::Serialize;
 use std::io::Write;
 
@@ -121,10 +122,13 @@ pub(crate) fn told(error: &anyhow::Error) -> (String, Vec<String>) {
     let message = error.to_string();
     let mut because: Vec<String> = Vec::new();
     for cause in error.chain().skip(1) {
+        let limit = cause.downcast_ref::<std::io::Error>().and_then(open_files_limit);
+        let remedy = limit.map(|limit| limit.to_string());
         let cause = cause.to_string();
         // Many errors quote their cause; saying it twice helps nobody.
-        if !because.last().unwrap_or(&message).contains(&cause) {
-            because.push(cause);
+        let news = remedy.as_ref().unwrap_or(&cause);
+        if !because.last().unwrap_or(&message).contains(news) {
+            because.push(remedy.map_or(cause.clone(), |remedy| format!("{cause}; {remedy}")));
         }
     }
     (message, because)
@@ -194,6 +198,17 @@ mod tests {
         let inner = anyhow::anyhow!("no such file");
         let error = inner.context("failed to open a.toml: no such file");
         assert_eq!(describe(&error, false), "error: failed to open a.toml: no such file\n");
+    }
+
+    #[test]
+    fn a_limit_of_open_files_has_its_remedy_once() {
+        let limit = || std::io::Error::from(rustix::io::Errno::MFILE);
+        let text = describe(&anyhow::Error::from(limit()).context("no report"), false);
+        assert_eq!(text.matches("ulimit -n").count(), 1, "{text}");
+        let path = "p.set".into();
+        let typed = meetpoint_datasets::Error::Source { path, source: limit() };
+        let text = describe(&anyhow::Error::from(typed).context("sample 3"), false);
+        assert_eq!(text.matches("ulimit -n").count(), 1, "{text}");
     }
 
     #[test]

@@ -2,8 +2,9 @@
 //! time, and each sample in it against its checksum.
 
 use crate::Error;
+use crate::threads::threads;
 use crate::verify::{Place, Problem};
-use crate::walk::{Sample, Visited, each_sample, threads};
+use crate::walk::{Sample, Visited, each_sample};
 use meetpoint_format::dataset::{MANIFEST_NAME, SampleLocation};
 use meetpoint_prepare::{Dataset, Error as ReadError};
 use std::collections::BTreeMap;
@@ -36,7 +37,7 @@ pub fn check_contents(
             }
         }
     };
-    each_sample(dataset, threads(asked_threads), &|| (), &visit, &mut |visited| {
+    each_sample(dataset, threads(asked_threads)?, &|| (), &visit, &mut |visited| {
         if stop.load(Ordering::Relaxed) {
             return Err(Error::Interrupted);
         }

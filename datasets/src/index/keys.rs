@@ -2,8 +2,11 @@
 
 use crate::Error;
 use crate::place::partial_keys;
-use meetpoint_format::key_index::{KEY_INDEX_NAME, KeyIndex, KeyIndexBuilder, key_hash};
-use meetpoint_prepare::{Dataset, is_of_the_file};
+use meetpoint_format::key_index::{
+    KEY_INDEX_NAME, KEY_INDEX_REMEDY, KeyIndex, KeyIndexBuilder, key_hash,
+};
+use meetpoint_prepare::Dataset;
+use meetpoint_storage::is_of_the_file;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::os::unix::fs::FileExt;
@@ -89,7 +92,7 @@ pub(crate) fn write_keys(
 /// and every key of the dataset looked up.
 pub fn check_keys(dataset: &Dataset) -> Result<Option<String>, Error> {
     let path = dataset.path().join(KEY_INDEX_NAME);
-    let remedy = "recreate it with `meetpoint index --keys`";
+    let remedy = KEY_INDEX_REMEDY;
     let file = match meetpoint_storage::files::open_regular(&path) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),

@@ -7,7 +7,7 @@ use super::gather::{carried, is_place};
 use super::merge::difference;
 use crate::Error;
 use crate::jpeg::form_of;
-use crate::walk::threads;
+use crate::threads::{start_thread, threads};
 use arrow_array::RecordBatch;
 use meetpoint_format::dataset::Form;
 use meetpoint_kernels::{Error as PictureError, Interrupt};
@@ -389,16 +389,17 @@ fn compare_all(
     let next = AtomicUsize::new(0);
     let (sender, receiver) = mpsc::sync_channel(16);
     std::thread::scope(|scope| {
-        for _ in 0..threads(both.options.threads).min(units.len()) {
+        let threads = threads(both.options.threads)?.min(units.len());
+        for number in 1..=threads {
             let (sender, next, units) = (sender.clone(), &next, &units);
-            scope.spawn(move || {
+            start_thread(scope, (number, threads), move || {
                 while let Some(unit) = units.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let compared = both.compare(&pairs[unit.clone()]);
                     if sender.send((unit.len(), compared)).is_err() {
                         return;
                     }
                 }
-            });
+            })?;
         }
         drop(sender);
         for (samples, compared) in receiver {

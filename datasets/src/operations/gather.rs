@@ -6,7 +6,7 @@
 
 use super::CopyOptions;
 use crate::Error;
-use crate::walk::threads;
+use crate::threads::{start_thread, threads};
 use arrow_array::{RecordBatch, UInt64Array};
 use arrow_schema::Field;
 use arrow_select::take::take_record_batch;
@@ -87,10 +87,10 @@ pub(super) fn each_row(
 ) -> Result<(), Error> {
     // One window is read while another is passed on.
     let window_bytes = options.memory_bytes / 2;
-    let threads = threads(options.threads);
+    let threads = threads(options.threads)?;
     std::thread::scope(|scope| {
         let (sender, receiver) = mpsc::sync_channel(0);
-        scope.spawn(move || {
+        start_thread(scope, (1, 1), move || {
             let mut picks = picks.peekable();
             while picks.peek().is_some() {
                 let window = plan(inputs, &mut picks, window_bytes)
@@ -100,7 +100,7 @@ pub(super) fn each_row(
                     return;
                 }
             }
-        });
+        })?;
         // When this leaves, the receiver goes and the thread finds nobody to send to.
         for window in receiver {
             for row in window? {
@@ -155,8 +155,9 @@ fn read(inputs: &[Input], window: &[Pick], threads: usize) -> Result<Vec<Row>, E
     let places: Vec<Option<Row>> = window.iter().map(|_| None).collect();
     let outcome = Mutex::new((places, None));
     std::thread::scope(|scope| {
-        for _ in 0..threads.min(units.len()) {
-            scope.spawn(|| {
+        let threads = threads.min(units.len());
+        for number in 1..=threads {
+            let started = start_thread(scope, (number, threads), || {
                 while let Some(unit) = units.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let read = unit.read();
                     let mut outcome = outcome.lock().unwrap_or_else(PoisonError::into_inner);
@@ -171,8 +172,14 @@ fn read(inputs: &[Input], window: &[Pick], threads: usize) -> Result<Vec<Row>, E
                     }
                 }
             });
+            if let Err(error) = started {
+                // Those that run end with the unit that they read.
+                next.store(units.len(), Ordering::Relaxed);
+                return Err(error);
+            }
         }
-    });
+        Ok(())
+    })?;
     let (rows, error) = outcome.into_inner().unwrap_or_else(PoisonError::into_inner);
     match error {
         Some(error) => Err(error),

@@ -5,7 +5,8 @@
 
 use super::copy::Progress;
 use crate::inspect::LabelCount;
-use crate::walk::{Sample, Visited, each_sample, threads};
+use crate::threads::threads;
+use crate::walk::{Sample, Visited, each_sample};
 use crate::{Error, LeftOut};
 use hdrhistogram::Histogram;
 use meetpoint_format::dataset::ContentKind;
@@ -129,7 +130,7 @@ pub fn stats(
     progress(done);
     let is_image = dataset.columns().kind == ContentKind::Image;
     let visit = |(): &mut (), sample: &Sample| look(&dataset, sample.index, is_image);
-    each_sample(&dataset, threads(asked_threads), &|| (), &visit, &mut |visited| {
+    each_sample(&dataset, threads(asked_threads)?, &|| (), &visit, &mut |visited| {
         if stop.load(Ordering::Relaxed) {
             return Err(Error::Interrupted);
         }

@@ -6,6 +6,7 @@ use crate::source::files::file_elsewhere;
 use crate::source::{Content, ContentKind, Item};
 use meetpoint_format::dataset::schema::{IMAGE_BYTES_MAX, KEY_BYTES_MAX};
 use meetpoint_kernels::{Error as PictureError, Interrupt, Picture, jpeg, probe};
+use meetpoint_storage::is_of_the_file;
 use rustix::buffer::spare_capacity;
 use rustix::io::Errno;
 use std::fs::{File, Metadata, OpenOptions};
@@ -21,6 +22,8 @@ pub(super) enum Verdict {
     Unreadable(String),
     /// The file that it is in changed while it was read.
     Changed(PathBuf),
+    /// A limit of this process, which says nothing about the sample.
+    Failed(PathBuf, std::io::Error),
     /// The caller asked to stop.
     Interrupted,
 }
@@ -80,11 +83,22 @@ fn read(content: Content) -> Result<Vec<u8>, Verdict> {
     match content {
         Content::Bytes(bytes) => Ok(bytes),
         Content::File { path, bytes } => {
-            read_file(&path, bytes).map_err(Verdict::Unreadable)?.ok_or(Verdict::Changed(path))
+            let read = read_file(&path, bytes).map_err(|error| failed(&path, error))?;
+            read.ok_or(Verdict::Changed(path))
         }
-        Content::Range { file, offset, bytes } => read_range(&file.file, offset, bytes)
-            .map_err(Verdict::Unreadable)?
-            .ok_or_else(|| Verdict::Changed(file.path.clone())),
+        Content::Range { file, offset, bytes } => {
+            let read = read_range(&file.file, offset, bytes);
+            let read = read.map_err(|error| failed(&file.path, error))?;
+            read.ok_or_else(|| Verdict::Changed(file.path.clone()))
+        }
+    }
+}
+
+/// What a failure to read says.
+fn failed(path: &Path, error: std::io::Error) -> Verdict {
+    match is_of_the_file(&error) {
+        true => Verdict::Unreadable(error.to_string()),
+        false => Verdict::Failed(path.to_path_buf(), error),
     }
 }
 
@@ -146,8 +160,7 @@ fn too_long(bytes: u64) -> String {
 }
 
 /// The bytes of a file of so many bytes; `None` when it changed meanwhile.
-fn read_file(path: &Path, listed: u64) -> Result<Option<Vec<u8>>, String> {
-    let words = |error: std::io::Error| error.to_string();
+fn read_file(path: &Path, listed: u64) -> std::io::Result<Option<Vec<u8>>> {
     // A pipe that took the place of the file must not hold up the pack.
     let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
     let file = match file_elsewhere(path) {
@@ -156,19 +169,19 @@ fn read_file(path: &Path, listed: u64) -> Result<Option<Vec<u8>>, String> {
             Ok(file) => file,
             Err(_) => return Ok(None),
         },
-        None => OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(words)?,
+        None => OpenOptions::new().read(true).custom_flags(flags).open(path)?,
     };
-    let before = file.metadata().map_err(words)?;
+    let before = file.metadata()?;
     if !before.is_file() {
-        return Err("not a regular file".to_owned());
+        return Err(std::io::Error::other("not a regular file"));
     }
     if before.len() != listed {
         return Ok(None);
     }
     if before.len() > IMAGE_BYTES_MAX {
-        return Err(too_long(before.len()));
+        return Err(std::io::Error::other(too_long(before.len())));
     }
-    read_unchanged(&file, &before).map_err(words)
+    read_unchanged(&file, &before)
 }
 
 /// Reads what `before` promised; `None` when the file is another at the end.
@@ -190,15 +203,15 @@ fn read_unchanged(file: &File, before: &Metadata) -> std::io::Result<Option<Vec<
 }
 
 /// A range of a file; `None` when the file has become shorter than that.
-fn read_range(file: &File, offset: u64, bytes: u64) -> Result<Option<Vec<u8>>, String> {
+fn read_range(file: &File, offset: u64, bytes: u64) -> std::io::Result<Option<Vec<u8>>> {
     if bytes > IMAGE_BYTES_MAX {
-        return Err(too_long(bytes));
+        return Err(std::io::Error::other(too_long(bytes)));
     }
     let mut content = vec![0; usize::try_from(bytes).expect("at most IMAGE_BYTES_MAX")];
     match file.read_exact_at(&mut content, offset) {
         Ok(()) => Ok(Some(content)),
         Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => Ok(None),
-        Err(error) => Err(error.to_string()),
+        Err(error) => Err(error),
     }
 }
 
@@ -286,7 +299,7 @@ mod tests {
         assert_eq!(read(), None);
         std::fs::write(&path, b"four").unwrap();
         assert_eq!(read(), None);
-        assert_eq!(read_file(&path, 12), Ok(None));
+        assert_eq!(read_file(&path, 12).unwrap(), None);
     }
 
     #[test]
@@ -305,8 +318,8 @@ mod tests {
         let path = folder.path().join("all");
         std::fs::write(&path, b"0123456789").unwrap();
         let file = File::open(&path).unwrap();
-        assert_eq!(read_range(&file, 3, 4), Ok(Some(b"3456".to_vec())));
-        assert_eq!(read_range(&file, 8, 4), Ok(None));
+        assert_eq!(read_range(&file, 3, 4).unwrap(), Some(b"3456".to_vec()));
+        assert_eq!(read_range(&file, 8, 4).unwrap(), None);
         assert!(read_range(&file, 0, u64::MAX).is_err());
     }
 

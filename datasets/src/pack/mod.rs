@@ -198,7 +198,7 @@ pub fn pack(
     options.source.follow_links |= options.in_place;
     let options = &options;
     let location = Location::find(from, &options.source.remote)?;
-    let stamp = location.stamp(&options.source);
+    let stamp = location.stamp(&options.source)?;
     let open = || -> Result<Box<dyn Source>, Error> {
         let source = location.open(options.from.as_deref(), &options.source)?;
         match options.in_place {
@@ -257,10 +257,7 @@ fn write_rows(
 ) -> Result<Ended, Error> {
     let passage = Passage {
         how: How { kind: source.schema().kind, check: options.check, jpeg: &options.jpeg },
-        threads: match options.threads {
-            0 => std::thread::available_parallelism().map_or(1, usize::from),
-            threads => threads,
-        },
+        threads: options.threads,
         passed: rows.passed,
         stop: &options.stop,
     };
@@ -277,7 +274,7 @@ fn write_rows(
     if all_failed {
         return Err(Error::NoSamples { path: from.to_path_buf() });
     }
-    if stamp != location.stamp(&options.source) {
+    if stamp != location.stamp(&options.source)? {
         return Err(Error::SourceChanged { path: from.to_path_buf() });
     }
     let Finished { labels, unused_labels } = drained.finished;

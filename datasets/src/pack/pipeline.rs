@@ -7,18 +7,16 @@
 
 use super::check::{How, Scratch, Verdict, check};
 use crate::source::{Content, Entry, Finished, Item, Source};
+use crate::threads::{start_thread, threads};
 use crate::{Error, LeftOut};
 use meetpoint_kernels::Interrupt;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard};
-use std::thread::Builder;
 
 /// Bytes of content that may be ahead of the writer; one sample may be longer.
 const BYTES_AHEAD_MAX: u64 = 64 << 20;
-/// Most threads that read a source; as many as a job may have workers.
-pub(super) const THREADS_MAX: usize = 1024;
 /// Samples that each thread may be ahead of the writer.
 const SAMPLES_AHEAD_PER_THREAD: usize = 8;
 
@@ -46,7 +44,7 @@ pub(super) struct Drained {
 pub(super) struct Passage<'a> {
     /// How each sample is looked into.
     pub(super) how: How<'a>,
-    /// Threads that do that.
+    /// Threads that do that; 0 for as many as the machine has cores.
     pub(super) threads: usize,
     /// So many samples at the beginning are passed over.
     pub(super) passed: u64,
@@ -134,10 +132,7 @@ pub(super) fn go_through(
     passage: &Passage<'_>,
     write: &mut dyn FnMut(Arrived) -> Result<(), Error>,
 ) -> Result<Drained, Error> {
-    let threads = passage.threads.max(1);
-    if threads > THREADS_MAX {
-        return Err(Error::TooManyThreads { threads, most: THREADS_MAX });
-    }
+    let threads = threads(passage.threads)?;
     let is_abandoned = Arc::new(AtomicBool::new(false));
     let (stop, abandoned) = (Arc::clone(passage.stop), Arc::clone(&is_abandoned));
     let interrupt =
@@ -160,15 +155,10 @@ pub(super) fn go_through(
     std::thread::scope(|scope| {
         // Also stops the threads that did start where another does not.
         let _stop = Stop(&shared);
-        let refused = |number| move |source| Error::Thread { number, threads, source };
         for number in 1..=threads {
-            Builder::new()
-                .spawn_scoped(scope, || look_into(&shared, &passage.how))
-                .map_err(refused(number))?;
+            start_thread(scope, (number, threads), || look_into(&shared, &passage.how))?;
         }
-        Builder::new()
-            .spawn_scoped(scope, || drain(&shared, source, passage.passed))
-            .map_err(refused(threads + 1))?;
+        start_thread(scope, (threads + 1, threads), || drain(&shared, source, passage.passed))?;
         loop {
             let arrived = match receive(&shared) {
                 Some(Slot::Arrived(arrived)) => arrived,

@@ -125,6 +125,7 @@ impl<'a> Rows<'a> {
                         self.found.push(LeftOut { path: item.name(), reason });
                     }
                     Verdict::Changed(path) => return Err(Error::SourceChanged { path }),
+                    Verdict::Failed(path, source) => return Err(Error::Source { path, source }),
                     Verdict::Interrupted => return Err(Error::Interrupted),
                 }
                 self.end_sample(item.key, bytes);

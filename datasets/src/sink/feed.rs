@@ -1,6 +1,7 @@
 //! Many samples are read at once; what came of them arrives in order and the memory is bounded.
 
 use crate::Error;
+use crate::threads::start_thread;
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard};
 
@@ -105,8 +106,8 @@ pub(crate) fn in_order<J: Send, S, R: Send>(
     let next = Mutex::new(next);
     std::thread::scope(|scope| {
         let _stop = Stop(&shared);
-        for _ in 0..threads {
-            scope.spawn(|| {
+        for number in 1..=threads {
+            start_thread(scope, (number, threads), || {
                 let _alarm = Alarm(&shared);
                 let mut kept = start();
                 while let Some((number, bytes, job)) = take(&shared, &next, window, bytes_of) {
@@ -118,7 +119,7 @@ pub(crate) fn in_order<J: Send, S, R: Send>(
                     drop(state);
                     shared.arrived.notify_all();
                 }
-            });
+            })?;
         }
         receive_all(&shared, receive)
     })

@@ -11,6 +11,7 @@ use super::{
 use crate::source::files::open_regular;
 use crate::{Error, LeftOut, natural_order};
 use meetpoint_kernels::decode::TIFF_MAGIC;
+use meetpoint_storage::is_of_the_file;
 use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -255,7 +256,7 @@ fn look_through(
             }
         } else {
             match entry.metadata() {
-                Ok(metadata) => add_file(&mut found, entry.path(), key, &metadata),
+                Ok(metadata) => add_file(&mut found, entry.path(), key, &metadata)?,
                 Err(error) => note_unlisted(error, from, &mut found)?,
             }
         }
@@ -272,20 +273,23 @@ fn add_file(
     path: &Path,
     key: Result<String, String>,
     metadata: &std::fs::Metadata,
-) {
+) -> Result<(), Error> {
     let shown = match &key {
         Ok(key) | Err(key) => key.clone(),
     };
     if !metadata.is_file() {
         let reason = "a device, pipe or socket".to_owned();
         found.others.push(LeftOut { path: shown, reason });
-        return;
+        return Ok(());
     }
     let why_not = match found.kind {
         ContentKind::Image if has_name_of(path, &IMAGE_EXTENSIONS) => None,
         ContentKind::Image => match begins_as_image(path) {
             Ok(true) => None,
             Ok(false) => Some("no image, by name and by content".to_owned()),
+            Err(source) if !is_of_the_file(&source) => {
+                return Err(Error::Source { path: path.to_path_buf(), source });
+            }
             Err(error) => Some(format!("no image by name, and its content does not read: {error}")),
         },
         ContentKind::Audio if has_name_of(path, &AUDIO_EXTENSIONS) => None,
@@ -298,6 +302,7 @@ fn add_file(
         None => add_sample(found, key, metadata.len()),
         Some(reason) => found.others.push(LeftOut { path: shown, reason }),
     }
+    Ok(())
 }
 
 fn add_sample(found: &mut Found, key: Result<String, String>, bytes: u64) {

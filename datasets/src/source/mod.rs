@@ -55,7 +55,7 @@ use crate::error::printable;
 use crate::{Error, LeftOut};
 use arrow_array::RecordBatch;
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use meetpoint_format::dataset::{Columns as SourceSchema, ContentKind};
@@ -117,6 +117,15 @@ pub enum Content {
 }
 
 impl Content {
+    /// The file that they are in.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        match self {
+            Self::Bytes(_) => None,
+            Self::File { path, .. } => Some(path),
+            Self::Range { file, .. } => Some(&file.path),
+        }
+    }
+
     /// Length in bytes.
     pub fn bytes(&self) -> u64 {
         match self {

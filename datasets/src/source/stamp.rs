@@ -4,6 +4,8 @@ use super::datadings::INDEX_SUFFIXES;
 use super::idx::labels_names;
 use super::links::Links;
 use super::side_labels::LABELS_NAME;
+use crate::Error;
+use meetpoint_storage::is_of_the_file;
 use sha2::{Digest, Sha256};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
@@ -19,7 +21,8 @@ impl SourceStamp {
     /// Of everything in these files and folders, and of the side files of a file. For a path that
     /// names no file or folder by itself (a pattern), it is that of the files beside it. Links that
     /// lead out of a folder count where `follow_links` says that they are followed.
-    pub fn of(paths: &[&Path], follow_links: bool) -> Self {
+    /// Fails at a limit of this process.
+    pub fn of(paths: &[&Path], follow_links: bool) -> Result<Self, Error> {
         let mut sum = 0_u128;
         let side_files = paths.iter().flat_map(|path| side_files(path)).collect::<Vec<_>>();
         for path in paths.iter().copied().chain(side_files.iter().map(PathBuf::as_path)) {
@@ -30,7 +33,12 @@ impl SourceStamp {
                 (parent.unwrap_or(Path::new(".")), 1)
             };
             // What a pattern names may be links.
-            let links = Links::below(root, follow_links || root != path).ok();
+            let links = match Links::below(root, follow_links || root != path) {
+                Err(Error::Source { path, source }) if !is_of_the_file(&source) => {
+                    return Err(Error::Source { path, source });
+                }
+                links => links.ok(),
+            };
             let files = walkdir::WalkDir::new(root).max_depth(depth).follow_links(true);
             let leads_out =
                 |link: &Path| links.as_ref().is_some_and(|links| links.leads_out(link).is_some());
@@ -40,7 +48,14 @@ impl SourceStamp {
                 entry.depth() == 0 || !(is_hidden || is_refused)
             };
             // What does not read here does not read when it is packed either, and is named there.
-            for entry in files.into_iter().filter_entry(is_seen).filter_map(Result::ok) {
+            for entry in files.into_iter().filter_entry(is_seen) {
+                let entry = match entry.map_err(std::io::Error::from) {
+                    Ok(entry) => entry,
+                    Err(error) if is_of_the_file(&error) => continue,
+                    Err(source) => {
+                        return Err(Error::Source { path: root.to_path_buf(), source });
+                    }
+                };
                 if let Ok(metadata) = entry.metadata()
                     && metadata.is_file()
                 {
@@ -49,7 +64,7 @@ impl SourceStamp {
                 }
             }
         }
-        Self(sum)
+        Ok(Self(sum))
     }
 }
 
@@ -105,7 +120,7 @@ mod tests {
     #[test]
     fn files_that_come_go_or_change_change_the_stamp() {
         let folder = tempfile::tempdir().unwrap();
-        let stamp = || SourceStamp::of(&[folder.path()], false);
+        let stamp = || SourceStamp::of(&[folder.path()], false).unwrap();
         let put = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
         std::fs::create_dir(folder.path().join("below")).unwrap();
         put("a", "one");
@@ -122,9 +137,9 @@ mod tests {
         put(".hidden", "x");
         assert_eq!(seen.last(), Some(&stamp()));
         let pattern = folder.path().join("{a..c}");
-        let of_pattern = SourceStamp::of(&[&pattern], false);
+        let of_pattern = SourceStamp::of(&[&pattern], false).unwrap();
         put("c", "something else");
-        assert_ne!(of_pattern, SourceStamp::of(&[&pattern], false));
+        assert_ne!(of_pattern, SourceStamp::of(&[&pattern], false).unwrap());
         for (file, side) in [
             ("x.msgpack", "x.msgpack.offsets"),
             ("t-images-idx3-ubyte", "t-labels-idx1-ubyte"),
@@ -132,7 +147,7 @@ mod tests {
         ] {
             put(file, "content");
             put(side, "a");
-            let of_file = || SourceStamp::of(&[&folder.path().join(file)], false);
+            let of_file = || SourceStamp::of(&[&folder.path().join(file)], false).unwrap();
             let before = of_file();
             put(side, "another");
             assert_ne!(before, of_file(), "{side}");

@@ -8,6 +8,7 @@ use crate::sink::{self, SinkKind};
 use crate::source::files::{not_fetched, open_regular};
 use crate::source::{Content, Entry, Finished, Item, RemoteError, Size, Source, UnusedLabel};
 use crate::{Error, LeftOut, OnError};
+use meetpoint_storage::is_of_the_file;
 use std::io::Read;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -171,11 +172,16 @@ fn read(job: Job) -> Outcome {
         Job::Other(other) => return Outcome::Other(other),
     };
     let Item { key, whence, content, label, extra } = *item;
+    let path = content.path().map(Path::to_path_buf);
     match bytes_of(content) {
         Ok(file) => Outcome::Sample(Fed { key, label, extra, file, is_converted: false }),
         // No word about the sample, which is as sound as it ever was.
         Err(Unread::NotFetched(failure)) => Outcome::Broken(Error::of_remote(failure)),
         Err(Unread::Changed(path)) => Outcome::Broken(Error::SourceChanged { path }),
+        Err(Unread::Failed(source)) if !is_of_the_file(&source) => {
+            let path = path.unwrap_or_else(|| PathBuf::from(&whence.file));
+            Outcome::Broken(Error::Source { path, source })
+        }
         Err(Unread::Failed(error)) => {
             Outcome::Damaged(LeftOut { path: whence.to_string(), reason: error.to_string() })
         }

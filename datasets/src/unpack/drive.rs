@@ -6,7 +6,7 @@ use crate::sink::{
     Closed, OutSample, Refusal, Sink, SinkKind, check_file_key, file_name as name_of,
 };
 use crate::source::ContentKind;
-use crate::walk::threads;
+use crate::threads::threads;
 use crate::{Error, LeftOut, OnError, UnpackOptions};
 use arrow_array::RecordBatch;
 use std::collections::BTreeSet;
@@ -140,7 +140,7 @@ pub(super) fn drive<J: Send>(
         Ok(())
     };
     let start = || root.as_ref().map(|root| root.tree());
-    in_order(threads(options.threads), next, bytes_of, &start, &work, &mut receive)?;
+    in_order(threads(options.threads)?, next, bytes_of, &start, &work, &mut receive)?;
     Ok(written)
 }
 

@@ -4,7 +4,8 @@
 use super::{DeepReport, Place, Problem, VerifyProgress, VerifyReport};
 use crate::Error;
 use crate::jpeg::{Converter, entry_points_until, form_of};
-use crate::walk::{Sample, Visited, each_sample, threads};
+use crate::threads::threads;
+use crate::walk::{Sample, Visited, each_sample};
 use meetpoint_format::dataset::{ContentKind, Form, Kept, MANIFEST_NAME};
 use meetpoint_kernels::{ImageFormat, Interrupt, Picture};
 use meetpoint_prepare::{Dataset, original_until};
@@ -54,7 +55,7 @@ pub fn verify_deep(
     progress(done);
     let start = || Scratch::new(Interrupt::from(Arc::clone(stop)));
     let visit = |scratch: &mut Scratch, sample: &Sample| look(&dataset, sample, scratch);
-    each_sample(&dataset, threads(asked_threads), &start, &visit, &mut |visited| {
+    each_sample(&dataset, threads(asked_threads)?, &start, &visit, &mut |visited| {
         // First of all: a sample that was interrupted is not damaged.
         if stop.load(Ordering::Relaxed) {
             return Err(Error::Interrupted);

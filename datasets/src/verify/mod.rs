@@ -21,8 +21,9 @@ use meetpoint_format::dataset::{
     MANIFEST_BYTES_MAX, MANIFEST_NAME, Manifest, PartBytes, PartEntry,
 };
 use meetpoint_format::key_index::KEY_INDEX_NAME;
-use meetpoint_prepare::{Dataset, is_of_the_file};
+use meetpoint_prepare::Dataset;
 use meetpoint_storage::files::{open_regular, read_regular};
+use meetpoint_storage::is_of_the_file;
 use sha2::{Digest, Sha256};
 use std::fmt;
 use std::fs::File;

@@ -17,7 +17,7 @@ use meetpoint_format::slot::{HEADER_BYTES, SlotExpectation, SlotHeader};
 use meetpoint_prepare::Job;
 use meetpoint_storage::{
     AlignedBuffer, BLOCK_BYTES, Completion, Counters, Engine, EngineKind, FileId, Request,
-    RequestKind, open_engine,
+    RequestKind, open_engine, open_files_limit,
 };
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
@@ -186,8 +186,9 @@ impl SlotReader {
         let file = session.spool().file().try_clone().map_err(|source| Error::Spool {
             bytes: session.spool().limits().bytes(),
             place: "a descriptor of its own".to_owned(),
+            remedy: open_files_limit(&source)
+                .map_or_else(|| "restart the job".to_owned(), |limit| limit.to_string()),
             source,
-            remedy: "raise the limit of open files (ulimit -n)".to_owned(),
         })?;
         let file = engine.adopt(file, "the spool")?;
         Ok(Self {

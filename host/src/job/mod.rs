@@ -22,8 +22,8 @@ use crate::{Error, StopHandle};
 use meetpoint_format::recipe::Recipe;
 use meetpoint_prepare::{Action, OnError};
 use meetpoint_scheduler::{Record, Strategy};
-use meetpoint_storage::EngineKind;
 use meetpoint_storage::files::read_text;
+use meetpoint_storage::{EngineKind, open_files_limit};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -127,7 +127,10 @@ impl JobFile {
             file: path.to_path_buf(),
             place: None,
             problem: format!("failed to read the job: {error}"),
-            remedy: "name a TOML file that can be read".to_owned(),
+            remedy: open_files_limit(&error).map_or_else(
+                || "name a TOML file that can be read".to_owned(),
+                |limit| limit.to_string(),
+            ),
         })?;
         Ok(Self::parse(&text, path)?)
     }

@@ -42,6 +42,59 @@ fn threads_that_do_not_start_are_an_error_and_leave_nothing() {
 }
 
 #[test]
+fn the_number_of_threads_of_every_command_is_bounded() {
+    let folder = tempfile::tempdir().unwrap();
+    pictures(folder.path(), 4);
+    run(folder.path(), &["pack", "pictures", "a.set"]).success();
+    for arguments in [
+        &["unpack", "a.set", "to"][..],
+        &["unpack", "a.set", "to", "--to", "mds"],
+        &["convert", "pictures", "to", "--to", "mds"],
+        &["verify", "a.set", "--deep"],
+    ] {
+        let too_many = [arguments, &["--threads", "1025"]].concat();
+        run(folder.path(), &too_many).refused(&["1025 threads", "1024"]);
+        assert_eq!(names(folder.path()), ["a.set", "pictures"], "{arguments:?}");
+    }
+}
+
+#[test]
+fn every_command_names_the_limit_of_open_files_and_leaves_no_sample_out() {
+    let folder = tempfile::tempdir().unwrap();
+    pictures(folder.path(), 24);
+    run(folder.path(), &["pack", "pictures", "a.set", "--part-size", "30KiB"]).success();
+    std::fs::write(folder.path().join("job.toml"), job("host-only", 2, "")).unwrap();
+    std::fs::rename(folder.path().join("a.set"), folder.path().join("small.set")).unwrap();
+    let all = ["job.toml", "pictures", "small.set"];
+    for files in [4, 5, 6, 7, 8, 9, 12, 16, 20, 24] {
+        for arguments in [
+            &["pack", "pictures", "to", "--on-error", "skip"][..],
+            &["index", "pictures", "to", "--on-error", "skip"],
+            &["unpack", "small.set", "to", "--on-error", "skip"],
+            &["convert", "pictures", "to", "--to", "mds", "--on-error", "skip"],
+            &["dataset", "stats", "small.set"],
+            &["inspect", "small.set"],
+            &["run", "job.toml", "--report", "to"],
+        ] {
+            let done = limited_by(folder.path(), &format!("-n {files}"), arguments);
+            match done.code() {
+                Some(0) => {
+                    let is_reached = done.stdout.contains("Too many open files");
+                    let is_named = done.stdout.contains("(ulimit -n)");
+                    assert!(!is_reached || is_named, "{files}: {done:?}");
+                    assert!(!done.stdout.contains("left out:"), "{files}: {done:?}");
+                }
+                Some(1) => assert!(done.stderr.contains("(ulimit -n)"), "{files}: {done:?}"),
+                // The loader of the system needs files of its own.
+                _ => assert!(done.stderr.contains("shared libraries"), "{files}: {done:?}"),
+            }
+            let _ = std::fs::remove_dir_all(folder.path().join("to"));
+            assert_eq!(names(folder.path()), all, "{arguments:?} with {files}");
+        }
+    }
+}
+
+#[test]
 fn a_sound_dataset_is_not_damaged_where_too_few_files_may_be_open() {
     let folder = tempfile::tempdir().unwrap();
     pictures(folder.path(), 24);

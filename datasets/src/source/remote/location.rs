@@ -60,7 +60,7 @@ impl Location {
 
     /// Names, lengths and times of everything that is read: of objects as they were listed, whose
     /// changes are found when they are fetched and when the source ends.
-    pub(crate) fn stamp(&self, options: &SourceOptions) -> SourceStamp {
+    pub(crate) fn stamp(&self, options: &SourceOptions) -> Result<SourceStamp, Error> {
         match self {
             Self::Here(path) => {
                 let said = [&options.table, &options.root];
@@ -69,7 +69,7 @@ impl Location {
                 SourceStamp::of(&paths, options.follow_links)
             }
             #[cfg(feature = "remote")]
-            Self::Elsewhere(mirror) => mirror.stamp(),
+            Self::Elsewhere(mirror) => Ok(mirror.stamp()),
         }
     }
 
