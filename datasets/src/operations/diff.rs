@@ -287,7 +287,7 @@ impl<'a> Both<'a> {
         let right = read(self.right, pair.right, &right);
         Ok(match (left, right) {
             (Ok(left), Ok(right)) if left == right => Contents::Same,
-            // Forms of the same kind may be of different versions.
+            // A file and each of its forms are other bytes.
             (Ok(left), Ok(right)) if [&left, &right].iter().any(|it| form_of(it) != Form::Jpeg) => {
                 let original = |stored| original_until(stored, &self.interrupt);
                 match (original(&left), original(&right)) {

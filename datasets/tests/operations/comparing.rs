@@ -123,15 +123,3 @@ fn the_same_file_in_another_form_is_the_same() {
     assert_eq!(found.changed_named[0].key, "progressive.jpg");
     assert_eq!(found.other_form, 2);
 }
-
-/// The pictures as a program stored them that wrote version 1 of the compact form.
-#[test]
-fn the_same_file_in_another_version_of_a_form_is_the_same() {
-    let place = Place::new();
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
-    let jpeg = JpegOptions { form: Form::Compact, ..JpegOptions::default() };
-    let options = PackOptions { jpeg, ..PackOptions::default() };
-    pack(&golden.join("pictures/fine"), &place.path("now"), &options, &mut |_| ()).unwrap();
-    let found = compare(&golden.join("compact-v1"), &place.path("now"));
-    assert_eq!((found.same, found.changed, found.other_form), (4, 0, 3), "{found:?}");
-}

@@ -1,10 +1,9 @@
-//! The fixed prefix codes of the compact form from version 2 on, and which byte of a row has which.
+//! The fixed prefix codes of the compact form, and which byte of a row has which.
 //!
 //! They are part of the format: `codes.txt` holds them, and must never change while the version of
 //! the form stays.
 
-use super::geometry::{BANDS, CLASSES};
-use super::unpack::width;
+use super::geometry::{BANDS, CLASSES, width};
 use std::sync::LazyLock;
 
 /// Longest word in bits.

@@ -12,6 +12,17 @@ pub enum FormError {
         /// What is wrong there.
         reason: &'static str,
     },
+    /// The stored bytes are of an earlier version of the layout, which nothing reads any more.
+    #[error(
+        "the coefficient form is of version {version}, and this program reads version {read}: \
+         pack the files again"
+    )]
+    Older {
+        /// Their version.
+        version: u8,
+        /// The version that is read.
+        read: u8,
+    },
     /// The stored bytes are of a later version of the layout.
     #[error(
         "the coefficient form is of version {version}, and this program reads up to {newest}: a \

@@ -1,7 +1,6 @@
 //! How blocks and coefficients are numbered: rows of MCUs, zigzag groups, classes.
 
 use super::frame::{COMPONENTS_MAX, Frame};
-pub(super) use crate::markers::NATURAL;
 use arrayvec::ArrayVec;
 
 /// Pairs of rows of coefficients of a block.
@@ -16,11 +15,17 @@ pub(super) fn group_places(group: usize) -> [usize; GROUPS] {
     })
 }
 
-/// Zigzag groups of a block: coefficients 1..=8, 9..=16, .. 57..=63 and one that is always zero.
+/// Groups of a block, and coefficients of a group.
 pub(super) const GROUPS: usize = 8;
 
-/// Classes of a block by the groups that are not all zero: class c has its last in the first 2c.
+/// Classes of a block: class c has its last coefficient that is not zero in the first 2c groups.
 pub(super) const CLASSES: usize = 5;
+
+/// Bits of a number in a group with this code, and bytes of the group.
+#[inline(always)]
+pub(super) fn width(code: u8) -> u8 {
+    code + u8::from(code == 15)
+}
 
 /// One component's share of a row of MCUs: `rows` rows of `wide` blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

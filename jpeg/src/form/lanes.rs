@@ -3,70 +3,14 @@
 //! Symbol i of a run comes from lane i modulo their number. The lanes know nothing of each other,
 //! so a processor looks up several codes at once where a single stream would have it wait for each.
 
-use super::bank::{CODE_BITS, DecodeTable};
 use super::codes::{ESCAPE, Words};
 
 /// Bytes that must be readable behind a row: the eight narrow groups of a block and a word.
 pub(super) const SLACK: usize = 72;
 
-/// Bytes of a load.
-const WORD: usize = 8;
-
-/// Symbols that a decoder may write behind a run's end.
-pub(super) const OVERRUN: usize = 20;
-
-/// Symbols of a lane between two loads: 4 codes of 10 bits and 7 bits of a begun byte fit in 64.
-const BETWEEN_LOADS: usize = 4;
-
 /// Where each lane stands, in bits from the start of the bytes that it reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Lanes<const N: usize>(pub(super) [usize; N]);
-
-impl<const N: usize> Lanes<N> {
-    /// Reads `count` symbols to the start of `out`, which holds [`OVERRUN`] more.
-    ///
-    /// Behind the last eight of `bytes` it reads these again and again: what comes out is
-    /// meaningless then, and the lanes stand where nothing good ends.
-    #[inline(always)]
-    pub(super) fn read(&mut self, bytes: &[u8], table: &DecodeTable, out: &mut [u8], count: usize) {
-        let step = N * BETWEEN_LOADS;
-        let (whole, rest) = (count / step * step, count % step);
-        for out in out[..whole].chunks_exact_mut(step) {
-            self.step(bytes, table, out, [BETWEEN_LOADS; N]);
-        }
-        if rest > 0 {
-            // Each lane goes on by its own share only.
-            let share = std::array::from_fn(|lane| (rest + N - 1 - lane) / N);
-            self.step(bytes, table, &mut out[whole..whole + step], share);
-        }
-    }
-
-    /// Four symbols of each lane, of which it takes the first `share`.
-    #[inline(always)]
-    fn step(&mut self, bytes: &[u8], table: &DecodeTable, out: &mut [u8], share: [usize; N]) {
-        let last = bytes.len() - WORD;
-        let mut bits = self.0.map(|place| {
-            let at = (place >> 3).min(last);
-            let loaded = bytes[at..].first_chunk().map_or(0, |chunk| u64::from_le_bytes(*chunk));
-            loaded >> (place & 7)
-        });
-        let mut used = [0u32; N];
-        for turn in 0..BETWEEN_LOADS {
-            for lane in 0..N {
-                let entry = table[bits[lane] as usize & ((1 << CODE_BITS) - 1)];
-                // The low six bits are the length: shifts take no more.
-                bits[lane] >>= entry & 63;
-                let takes = if turn < share[lane] { u32::from(entry) } else { 0 };
-                used[lane] = used[lane].wrapping_add(takes);
-                out[turn * N + lane] = (entry >> 8) as u8;
-            }
-        }
-        for (place, used) in self.0.iter_mut().zip(used) {
-            // The symbols are summed up along with the lengths, above them.
-            *place += used as usize & 0xff;
-        }
-    }
-}
 
 /// Writes lanes.
 #[derive(Debug)]

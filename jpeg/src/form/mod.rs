@@ -7,7 +7,6 @@
 //! The layout is in `docs/coefficient-form.md`. In reading order: [`Frame`] (what a decoder must
 //! know before the coefficients), [`pack`], [`FormReader`], `unpack` (a row's bytes), `simd`.
 
-mod bank;
 mod codes;
 mod cursor;
 mod error;
@@ -31,6 +30,9 @@ pub(crate) use reader::{size, unpack_all_until};
 /// First bytes of a coefficient form.
 pub const MAGIC: [u8; 8] = *b"\x89MPC\r\n\x1a\n";
 
+/// Version of both layouts, which follows [`MAGIC`].
+const VERSION: u8 = 2;
+
 /// How coefficients are laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
@@ -39,13 +41,4 @@ pub enum Form {
     Fast = 0,
     /// The bytes of [`Form::Fast`] in prefix codes out of a fixed bank.
     Compact = 1,
-}
-
-impl Form {
-    /// Version of the layout that is written.
-    pub const fn version(self) -> u8 {
-        match self {
-            Self::Fast | Self::Compact => 2,
-        }
-    }
 }

@@ -1,6 +1,5 @@
 //! Reads the coefficient form, a row of MCUs at a time.
 
-use super::bank::{BANK, CONTEXTS};
 use super::codes::{CLASS_CODES, Choice, KINDS, LANES, PLACES};
 use super::cursor::Cursor;
 use super::error::{FormError, damaged};
@@ -8,10 +7,8 @@ use super::frame::{COMPONENTS_MAX, Frame};
 use super::geometry::{Strip, strips};
 use super::lanes::SLACK;
 use super::simd::Kernel;
-use super::unpack::{
-    DC_SHIFT_MAX, EXPLICIT, KindCodes, Shared, Task, compact, compact_v1, fast, fast_v1,
-};
-use super::{Form, MAGIC};
+use super::unpack::{Shared, Task, compact, fast};
+use super::{Form, MAGIC, VERSION};
 use crate::{Block, CoefficientPlane, Coefficients};
 use crate::{Cpu, Interrupt};
 use arrayvec::ArrayVec;
@@ -26,7 +23,6 @@ pub struct RowScratch {
     /// What a compact form has chosen for each kind.
     choices: ArrayVec<compact::Chosen, KINDS>,
     decoded: compact::Decoded,
-    streams: compact_v1::Streams,
     /// A row that has too few bytes behind it.
     padded: Vec<u8>,
     /// Where each row ends in the stored bytes.
@@ -61,14 +57,12 @@ impl<'a> FormReader<'a> {
         mut scratch: RowScratch,
     ) -> Result<Self, FormError> {
         let mut cursor = Cursor::new(bytes);
-        let (version, form, frame) = head(&mut cursor)?;
+        let (form, frame) = head(&mut cursor)?;
         let (strips, blocks) = strips(&frame);
         let kinds = strips.len().min(KINDS);
-        let coding = match (form, version) {
-            (Form::Fast, 1) => Coding::FastV1,
-            (Form::Fast, _) => Coding::Fast,
-            (Form::Compact, 1) => coding_v1(&mut cursor, kinds)?,
-            (Form::Compact, _) => coding(&mut cursor, kinds, &mut scratch.choices)?,
+        let coding = match form {
+            Form::Fast => Coding::Fast,
+            Form::Compact => coding(&mut cursor, kinds, &mut scratch.choices)?,
         };
         let skeleton_bytes = cursor.number()? as usize;
         let (_, rows) = frame.mcus();
@@ -156,24 +150,16 @@ impl<'a> FormReader<'a> {
             kernel: self.kernel,
             strips: &self.strips,
             blocks: self.blocks,
-            whole: columns.len() == mcus_wide as usize,
             columns,
             bytes,
             length,
             offset,
         };
         let shared = &mut self.scratch.shared;
-        let (decoded, streams) = (&mut self.scratch.decoded, &mut self.scratch.streams);
+        let decoded = &mut self.scratch.decoded;
         let choices = &self.scratch.choices;
         let mut unpack = |task: &Task<'_>| match &self.coding {
-            Coding::FastV1 => fast_v1::row(task, shared, into),
             Coding::Fast => fast::row(task, shared, into),
-            Coding::CompactV1 { lanes: 1, codes } => {
-                compact_v1::row::<1>(task, codes, shared, streams, into)
-            }
-            Coding::CompactV1 { codes, .. } => {
-                compact_v1::row::<4>(task, codes, shared, streams, into)
-            }
             Coding::Compact { lanes: 1 } => compact::row::<1>(task, choices, shared, decoded, into),
             Coding::Compact { .. } => {
                 compact::row::<{ LANES as usize }>(task, choices, shared, decoded, into)
@@ -194,30 +180,28 @@ impl<'a> FormReader<'a> {
 
 /// Columns and rows of a picture, without looking at its coefficients.
 pub(crate) fn size(bytes: &[u8]) -> Result<(u32, u32), FormError> {
-    let (_, _, frame) = head(&mut Cursor::new(bytes))?;
+    let (_, frame) = head(&mut Cursor::new(bytes))?;
     Ok((frame.width, frame.height))
 }
 
-/// The newest version of either layout.
-const NEWEST: u8 = 2;
-
-/// Version, layout and frame, with which all stored bytes begin.
-fn head(cursor: &mut Cursor<'_>) -> Result<(u8, Form, Frame), FormError> {
+/// Layout and frame, with which all stored bytes begin after the version.
+fn head(cursor: &mut Cursor<'_>) -> Result<(Form, Frame), FormError> {
     if cursor.take(MAGIC.len())? != MAGIC {
         return Err(damaged(0, "it does not begin as a coefficient form"));
     }
     let version = cursor.byte()?;
     match version {
         0 => return Err(damaged(cursor.at - 1, "there is no version 0")),
-        1..=NEWEST => {}
-        _ => return Err(FormError::Newer { version, newest: NEWEST }),
+        VERSION => {}
+        ..VERSION => return Err(FormError::Older { version, read: VERSION }),
+        _ => return Err(FormError::Newer { version, newest: VERSION }),
     }
     let form = match cursor.byte()? {
         0 => Form::Fast,
         1 => Form::Compact,
         _ => return Err(damaged(cursor.at - 1, "an unknown form")),
     };
-    Ok((version, form, Frame::read(cursor)?))
+    Ok((form, Frame::read(cursor)?))
 }
 
 /// [`FormError::Interrupted`] once an interrupt was raised.
@@ -228,16 +212,14 @@ pub(super) fn check(interrupt: &Interrupt) -> Result<(), FormError> {
 /// How the rows of a form are stored.
 #[derive(Debug)]
 enum Coding {
-    FastV1,
     Fast,
-    CompactV1 { lanes: u8, codes: ArrayVec<KindCodes, KINDS> },
     Compact { lanes: u8 },
 }
 
-/// How many lanes a compact form has: one or `many`.
-fn lanes(cursor: &mut Cursor<'_>, many: u8) -> Result<u8, FormError> {
+/// How many lanes a compact form has: one or [`LANES`].
+fn lanes(cursor: &mut Cursor<'_>) -> Result<u8, FormError> {
     let lanes = cursor.byte()?;
-    let known = lanes == 1 || lanes == many;
+    let known = lanes == 1 || lanes == LANES;
     if known { Ok(lanes) } else { Err(damaged(cursor.at - 1, "an unknown number of lanes")) }
 }
 
@@ -247,7 +229,7 @@ fn coding(
     kinds: usize,
     choices: &mut ArrayVec<compact::Chosen, KINDS>,
 ) -> Result<Coding, FormError> {
-    let lanes = lanes(cursor, LANES)?;
+    let lanes = lanes(cursor)?;
     choices.clear();
     for kind in 0..kinds {
         let classes = cursor.byte()?;
@@ -259,28 +241,6 @@ fn coding(
         choices.push(compact::Chosen::new(&Choice { classes, widths }, kind));
     }
     Ok(Coding::Compact { lanes })
-}
-
-/// The same in version 1.
-fn coding_v1(cursor: &mut Cursor<'_>, kinds: usize) -> Result<Coding, FormError> {
-    let lanes = lanes(cursor, 4)?;
-    let mut codes = ArrayVec::new();
-    for _ in 0..kinds {
-        let (dc, classes) = (cursor.byte()?, cursor.byte()?);
-        let dc_shift = usize::from(dc >> 3);
-        if dc_shift > DC_SHIFT_MAX {
-            return Err(damaged(cursor.at - 2, "more than 8 low bits of a DC difference"));
-        }
-        let map = if classes & EXPLICIT == 0 {
-            BANK.presets[usize::from(classes >> 3)]
-        } else {
-            let bytes = cursor.take(CONTEXTS)?;
-            std::array::from_fn(|context| (bytes[context] & 15, bytes[context] >> 4))
-        };
-        let (dc, classes) = (usize::from(dc & 7), usize::from(classes & 7));
-        codes.push(KindCodes { classes, dc, dc_shift, map });
-    }
-    Ok(Coding::CompactV1 { lanes, codes })
 }
 
 /// Unpacks all coefficients of a picture, and the skeleton that was stored with them.

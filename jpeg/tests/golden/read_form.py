@@ -1,11 +1,10 @@
 """A second reader of the coefficient form, written from docs/coefficient-form.md.
 
-    python read_form.py                  checks the forms of forms*.txt against their hashes
+    python read_form.py                  checks the forms of forms.txt against their hashes
     python read_form.py FILE             prints size, form and hash of a stored form
 
 It decodes slowly and plainly, and shares no code with the reader in Rust. Only the code lengths
-are read from jpeg/src/form/codes.txt, and for version 1 of the compact form from bank.txt
-beside it; both are part of the format.
+are read from jpeg/src/form/codes.txt, which is part of the format.
 """
 
 import hashlib
@@ -14,23 +13,11 @@ import struct
 import sys
 
 HERE = pathlib.Path(__file__).parent
-BANK = HERE / "../../src/jpeg/form/bank.txt"
-CODES = HERE / "../../src/jpeg/form/codes.txt"
-
-ZIGZAG = [
-    0, 1, 8, 16, 9, 2, 3, 10, 17, 24, 32, 25, 18, 11, 4, 5, 12, 19, 26, 33, 40, 48, 41, 34, 27, 20,
-    13, 6, 7, 14, 21, 28, 35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23, 30, 37, 44, 51, 58, 59,
-    52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63,
-]
-
+CODES = HERE / "../../src/form/codes.txt"
 
 def int16(number):
     """The number modulo 2^16, as 16-bit two's complement."""
     return (number + 32768) % 65536 - 32768
-
-
-def int8(byte):
-    return byte - 256 if byte >= 128 else byte
 
 
 class Code:
@@ -47,20 +34,8 @@ class Code:
                     code += 1
 
 
-def read_bank():
-    bank = {"value": [], "mask": [], "dc": [], "class": [], "preset": []}
-    for line in BANK.read_text().splitlines():
-        if not line.startswith("#"):
-            name, digits = line.split()
-            bank[name].append([int(digit, 16) for digit in digits])
-    codes = {name: [Code(lengths) for lengths in bank[name]] for name in bank if name != "preset"}
-    codes["flat"] = [Code([bits] * (1 << bits)) for bits in range(9)]
-    pairs = [list(zip(digits[0::2], digits[1::2])) for digits in bank["preset"]]
-    return codes, pairs
-
-
 def read_codes():
-    """The codes of version 2 by name, and the maps of codes of groups."""
+    """The codes by name, and the maps of codes of groups."""
     lines = {}
     for line in CODES.read_text().splitlines():
         if not line.startswith("#"):
@@ -103,13 +78,6 @@ class Lanes:
         joined = [int.from_bytes(stream, "little") for stream in streams]
         self.bits, self.at = joined, [0] * len(streams)
 
-    def run(self, code, count):
-        symbols = []
-        for index in range(count):
-            lane = index % len(self.bits)
-            symbols.append(self.symbol(lane, code))
-        return symbols
-
     def symbol(self, lane, code):
         length, bits = 0, 0
         while (length, bits) not in code.symbols:
@@ -127,9 +95,9 @@ class Form:
         if head.take(8) != b"\x89MPC\r\n\x1a\n":
             raise ValueError("no coefficient form")
         version, form, self.colour, components, tables = head.unpack("5B")
-        if version not in (1, 2) or form not in (0, 1):
+        if version != 2 or form not in (0, 1):
             raise ValueError("unknown version or form")
-        self.version, self.form = version, ["fast", "compact"][form]
+        self.form = ["fast", "compact"][form]
         self.width, self.height = head.unpack("2H")
         self.sampling = []
         for _ in range(components):
@@ -140,22 +108,12 @@ class Form:
             (wide,) = head.take(1)
             self.tables.append(head.unpack("64H" if wide else "64B"))
         self.kinds = []
-        if form == 1 and version == 2:
+        if form == 1:
             (self.lanes,) = head.take(1)
             for _ in range(min(2, components)):
                 (classes,) = head.take(1)
                 widths = [half for byte in head.take(5) for half in (byte & 15, byte >> 4)]
                 self.kinds.append((classes, widths))
-        elif form == 1:
-            self.codes, presets = read_bank()
-            (self.lanes,) = head.take(1)
-            for _ in range(min(2, components)):
-                dc, classes = head.unpack("2B")
-                if classes & 128:
-                    pairs = [(byte & 15, byte >> 4) for byte in head.take(20)]
-                else:
-                    pairs = presets[classes >> 3]
-                self.kinds.append((dc & 7, dc >> 3, classes & 7, pairs))
         skeleton = head.number()
         wide = 8 * max(h for h, _ in self.sampling)
         high = 8 * max(v for _, v in self.sampling)
@@ -167,7 +125,7 @@ class Form:
             self.row(head.take(length))
         self.skeleton = head.take(skeleton)
         if head.at != len(data):
-            raise ValueError("bytes behind the end")
+            raise ValueError("bytes after the end")
 
     def lines(self):
         """(component, kind, blocks) of each line of blocks of a row of MCUs."""
@@ -176,12 +134,9 @@ class Form:
                 yield component, min(component, 1), horizontal * self.mcus_wide
 
     def row(self, data):
-        if self.form == "compact" and self.version == 2:
+        if self.form == "compact":
             data = self.decoded_row(data)
-        is_old_compact = self.form == "compact" and self.version == 1
-        read = self.compact_row if is_old_compact else self.fast_row
-        classes, differences, groups = read(data)
-        natural_order = self.version == 2
+        differences, groups = self.fast_row(data)
         block, before = 0, None
         above, last = 0, None
         for component, _kind, wide in self.lines():
@@ -192,26 +147,13 @@ class Form:
                 before = int16(before + differences[block])
                 above = before if index == 0 else above
                 natural = [0] * 64
-                if natural_order:
-                    for index_of, group in enumerate(groups[block]):
-                        for number, value in enumerate(group):
-                            row = 2 * (index_of // 2) + number // 4
-                            natural[8 * row + 4 * (index_of % 2) + number % 4] = value
-                    natural[0] = before
-                else:
-                    zigzag = [before] + sum(groups.get(block, []), [])
-                    for value, place in zip(zigzag, ZIGZAG):
-                        natural[place] = value
+                for index_of, group in enumerate(groups[block]):
+                    for number, value in enumerate(group):
+                        row = 2 * (index_of // 2) + number // 4
+                        natural[8 * row + 4 * (index_of % 2) + number % 4] = value
+                natural[0] = before
                 self.planes[component].append(natural)
                 block += 1
-
-    def members(self, classes):
-        """(kind, class, blocks), in the order in which blocks of a row are stored."""
-        kinds = [kind for _, kind, wide in self.lines() for _ in range(wide)]
-        for kind in range(2):
-            for which in range(1, 5):
-                found = [b for b, c in enumerate(classes) if c == which and kinds[b] == kind]
-                yield kind, which, found
 
     def fast_row(self, data):
         source = Bytes(data)
@@ -241,18 +183,11 @@ class Form:
         differences = []
         for code, count in zip(codes, dc_groups):
             differences += group(code)[:count]
-        if self.version == 2:
-            widths = [nibbles(2 * of_block) for of_block in classes]
-            groups = [[signed_group(code) for code in codes] for codes in widths]
-            if source.at != len(data):
-                raise ValueError("bytes behind a row")
-            return classes, differences, groups
-        order = [b for _, which, found in self.members(classes) for b in found]
-        widths = {block: nibbles(2 * classes[block]) for block in order}
-        groups = {block: [group(code) for code in widths[block]] for block in order}
+        widths = [nibbles(2 * of_block) for of_block in classes]
+        groups = [[signed_group(code) for code in codes] for codes in widths]
         if source.at != len(data):
-            raise ValueError("bytes behind a row")
-        return classes, differences, groups
+            raise ValueError("bytes after a row")
+        return differences, groups
 
     def decoded_row(self, data):
         """The row of the fast form that a row of the compact form stands for."""
@@ -300,77 +235,6 @@ class Form:
             raise ValueError("a lane has another length, or there are more escapes")
         return bytes(row)
 
-    def compact_row(self, data):
-        source = Bytes(data)
-        ends = [source.number() for _ in range(self.lanes - 1)]
-        streams = [source.take(length) for length in ends]
-        streams.append(source.data[source.at :])
-        lanes = Lanes(streams)
-        kinds = range(len(self.kinds))
-        classes = []
-        for kind in kinds:
-            wides = [wide for _, its, wide in self.lines() if its == kind]
-            code = self.codes["class"][self.kinds[kind][2]]
-            symbols = iter(lanes.run(code, sum((wide + 2) // 3 for wide in wides)))
-            for wide in wides:
-                line = []
-                for _ in range((wide + 2) // 3):
-                    symbol = next(symbols)
-                    line += [symbol % 5, symbol // 5 % 5, symbol // 25]
-                classes += line[:wide]
-        high, low = [], []
-        for kind in kinds:
-            table, shift = self.kinds[kind][:2]
-            count = sum(wide for _, its, wide in self.lines() if its == kind)
-            high += [(symbol, shift) for symbol in lanes.run(self.codes["dc"][table], count)]
-            low += lanes.run(self.codes["flat"][shift], count) if shift else [0] * count
-        members = list(self.members(classes))
-        stored = {}
-
-        def read(which, name, count_of):
-            """Runs in the order of their codes; in each, groups in the order of `members`."""
-            for code in range(16):
-                places = [
-                    (kind, number, group)
-                    for kind, number, found in members if found
-                    for group in range(2 * number)
-                    if self.kinds[kind][3][number * (number - 1) + group][which] == code
-                ]
-                counts = [count_of(*place) for place in places]
-                symbols = lanes.run(self.codes[name][code], sum(counts))
-                for place, count in zip(places, counts):
-                    stored[(name, *place)], symbols = symbols[:count], symbols[count:]
-
-        sizes = {(kind, number): len(found) for kind, number, found in members}
-        read(1, "mask", lambda kind, number, group: sizes[kind, number])
-        read(0, "value", lambda kind, number, group: sum(
-            bin(mask).count("1") for mask in stored["mask", kind, number, group]))
-        values = sum((symbols for key, symbols in stored.items() if key[0] == "value"), [])
-        escapes = values.count(128) + sum(symbol == 128 for symbol, _ in high)
-        tail = data[len(data) - 2 * escapes :] if escapes else b""
-        escape = iter(struct.unpack(f"<{escapes}h", tail))
-        differences = []
-        for (symbol, shift), bits in zip(high, low):
-            number = next(escape) if symbol == 128 else int8(symbol)
-            differences.append(int16((number << shift) + bits))
-        groups = {}
-        for kind, number, found in members:
-            sources = [iter(stored["value", kind, number, g]) for g in range(2 * number)] if found else []
-            for index, block in enumerate(found):
-                groups[block] = []
-                for group, source_of in enumerate(sources):
-                    mask = stored["mask", kind, number, group][index]
-                    numbers = [0] * 8
-                    for place in range(8):
-                        if mask >> place & 1:
-                            symbol = next(source_of)
-                            numbers[place] = next(escape) if symbol == 128 else int8(symbol)
-                    groups[block].append(numbers)
-        ends = [(at + 7) // 8 for at in lanes.at]
-        if ends[:-1] != [len(s) for s in streams[:-1]] or ends[-1] != len(streams[-1]) - 2 * escapes:
-            raise ValueError("a lane has another length")
-        return classes, differences, groups
-
     def hash(self):
         values = [value for plane in self.planes for block in plane for value in block]
         return hashlib.sha256(struct.pack(f"<{len(values)}h", *values)).hexdigest()
@@ -381,8 +245,7 @@ def main():
         form = Form(pathlib.Path(sys.argv[1]).read_bytes())
         print(f"{form.form} {form.width}x{form.height} {form.sampling} {form.hash()}")
         return
-    files = [HERE / "forms.txt", HERE / "forms_v1.txt"]
-    for line in (line for file in files for line in file.read_text().splitlines()):
+    for line in (HERE / "forms.txt").read_text().splitlines():
         name, stored = line.split(" : ")
         digits, expected = stored.split()
         form = Form(bytes.fromhex(digits))

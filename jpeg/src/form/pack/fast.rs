@@ -1,8 +1,7 @@
 //! Writes a row of the fast form: groups of eight numbers, each group in as few bits as it needs.
 
-use super::super::geometry::{BANDS, GROUPS, Strip, group_places};
+use super::super::geometry::{BANDS, GROUPS, Strip, group_places, width};
 use super::super::lanes::BitWriter;
-use super::super::unpack::width;
 use super::Row;
 
 /// The parts of a row, which follow one another.

@@ -8,7 +8,7 @@ use super::error::FormError;
 use super::frame::Frame;
 use super::geometry::{Strip, strips};
 use super::reader::check;
-use super::{Form, MAGIC};
+use super::{Form, MAGIC, VERSION};
 use crate::Coefficients;
 use crate::Interrupt;
 
@@ -39,7 +39,7 @@ pub(crate) fn pack_until(
     let rows = Rows { coefficients, strips: &strips, count: frame.mcus().1 };
     let mut out = Vec::new();
     out.extend(MAGIC);
-    out.push(form.version());
+    out.push(VERSION);
     out.push(form as u8);
     frame.write(&mut out);
     let fast = |row: Row| check(interrupt).map(|()| fast::row(&row, &strips));

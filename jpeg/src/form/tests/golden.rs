@@ -1,15 +1,11 @@
-//! Forms that are stored in `tests/golden/forms*.txt`; `read_form.py` beside them reads them too.
+//! Forms that are stored in `tests/golden/forms.txt`; `read_form.py` beside it reads them too.
 
-use super::rows::{fits, read, slice};
-use super::{FORMS, Look, Numbers, coefficients, frame};
+use super::{FORMS, Look, coefficients, frame};
 use crate::Coefficients;
-use crate::form::{FormError, FormReader, Frame, pack, unpack_all};
+use crate::form::{FormError, Frame, pack, unpack_all};
 use crate::golden::{bytes, instruction_sets, sha256};
 
 pub(super) const STORED: &str = include_str!("../../../tests/golden/forms.txt");
-
-/// Version 1 of both forms, which is read but no longer written.
-const STORED_V1: &str = include_str!("../../../tests/golden/forms_v1.txt");
 
 /// The pictures by name.
 fn pictures() -> Vec<(&'static str, Frame, Coefficients)> {
@@ -65,8 +61,8 @@ fn stored_forms_are_read_and_written_as_ever() {
 }
 
 #[test]
-fn both_forms_are_known_by_their_first_bytes_in_every_version() {
-    for (before, words) in [STORED, STORED_V1].into_iter().flat_map(crate::golden::lines) {
+fn both_forms_are_known_by_their_first_bytes() {
+    for (before, words) in crate::golden::lines(STORED) {
         let form = crate::form_of(&bytes(words[0]));
         assert_eq!(form.map(|form| format!("{form:?}")).as_deref(), Some(before[1]));
     }
@@ -84,31 +80,14 @@ fn a_form_of_a_later_version_is_a_form_and_says_so() {
 }
 
 #[test]
-fn version_1_of_both_forms_is_read() {
-    let mut numbers = Numbers(3);
-    let sets = instruction_sets();
-    for (before, words) in crate::golden::lines(STORED_V1) {
-        let name = before[0];
-        let stored = bytes(words[0]);
-        let (_, frame, expected) =
-            pictures().into_iter().find(|picture| name == picture.0).unwrap();
-        assert_eq!(hash(&expected), words[1]);
-        let (wide, high) = frame.mcus();
-        for cpu in &sets {
-            assert_eq!(unpack_all(&stored, *cpu).unwrap(), (expected.clone(), b"skeleton".into()));
-            let mut reader = FormReader::open(&stored, *cpu).unwrap();
-            for row in 0..high {
-                for columns in [0..1, wide - 1..wide, wide / 3..wide / 2 + 1] {
-                    let got = read(&mut reader, row, columns.clone()).unwrap();
-                    assert!(fits(&got, &slice(&frame, &expected, row, columns)), "{name} {cpu:?}");
-                }
-            }
-        }
-        for _ in 0..100 {
-            let mut damaged = stored.clone();
-            damaged[numbers.below(stored.len() as u32) as usize] ^= 1 << numbers.below(8);
-            let results: Vec<_> = sets.iter().map(|cpu| unpack_all(&damaged, *cpu)).collect();
-            assert!(results.windows(2).all(|pair| pair[0] == pair[1]), "{name}");
-        }
+fn a_form_of_version_1_is_a_form_and_says_to_pack_again() {
+    for (_, words) in crate::golden::lines(STORED) {
+        let mut stored = bytes(words[0]);
+        stored[8] = 1;
+        assert!(crate::form_of(&stored).is_some());
+        let older = FormError::Older { version: 1, read: 2 };
+        assert_eq!(unpack_all(&stored, crate::Cpu::Portable), Err(older.clone()));
+        assert_eq!(crate::size(&stored), Err(crate::Error::Form(older.clone())));
+        assert!(older.to_string().contains("version 1") && older.to_string().contains("version 2"));
     }
 }

@@ -88,7 +88,7 @@ fn block(numbers: &mut Numbers, look: Look) -> Block {
                 _ => numbers.below(65536) - 32768,
             },
         };
-        block.0[usize::from(super::geometry::NATURAL[zigzag])] = value as i16;
+        block.0[usize::from(crate::markers::NATURAL[zigzag])] = value as i16;
     }
     block
 }

@@ -2,9 +2,9 @@
 
 use super::{FORMS, LOOKS, Look, Numbers, coefficients, frame};
 use crate::Block;
-use crate::form::geometry::NATURAL;
 use crate::form::{FormError, FormReader, Frame, RowComponent, RowScratch, pack, unpack_all};
 use crate::golden::instruction_sets;
+use crate::markers::NATURAL;
 use crate::{Coefficients, Cpu};
 use std::ops::Range;
 

@@ -69,7 +69,6 @@ pub(in super::super) fn row<const N: usize>(
         strips: task.strips,
         blocks: task.blocks,
         columns: task.columns.clone(),
-        whole: task.whole,
         bytes: &decoded.row,
         length: at,
         offset: task.offset,

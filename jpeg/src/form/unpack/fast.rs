@@ -1,9 +1,9 @@
 //! Unpacks a row of the fast form.
 
 use super::super::error::FormError;
-use super::super::geometry::{CLASSES, GROUPS, Strip};
+use super::super::geometry::{CLASSES, GROUPS, Strip, width};
 use super::super::simd::{self, GroupedBlocks, wide_group};
-use super::{RowComponent, Shared, Task, width};
+use super::{RowComponent, Shared, Task};
 
 /// Unpacks a row.
 pub(in super::super) fn row(
@@ -11,7 +11,7 @@ pub(in super::super) fn row(
     shared: &mut Shared,
     into: &mut [RowComponent<'_>],
 ) -> Result<(), FormError> {
-    shared.prepare_lists(task);
+    shared.prepare(task);
     let widths_at = head(task, shared)?;
     shared.sum_dc(task.kernel, task.strips);
     let classes = &shared.classes[..task.blocks];
@@ -66,7 +66,7 @@ impl Place {
 }
 
 /// Reads classes and DC differences; gives where the widths of the other groups start.
-pub(super) fn head(task: &Task<'_>, shared: &mut Shared) -> Result<usize, FormError> {
+fn head(task: &Task<'_>, shared: &mut Shared) -> Result<usize, FormError> {
     let row = &task.bytes[..task.length];
     let short = || task.fault("a row ends within its classes");
     let class_bytes = task.blocks.div_ceil(2);
@@ -99,7 +99,7 @@ pub(super) fn head(task: &Task<'_>, shared: &mut Shared) -> Result<usize, FormEr
 }
 
 /// Reads the widths of that many groups; gives where the next bytes start.
-pub(super) fn widths(
+fn widths(
     task: &Task<'_>,
     shared: &mut Shared,
     at: usize,
@@ -116,7 +116,7 @@ pub(super) fn widths(
 }
 
 /// Bytes of groups of these widths.
-pub(super) fn total(widths: &[u8]) -> usize {
+fn total(widths: &[u8]) -> usize {
     let (words, rest) = widths.as_chunks::<8>();
     // The top byte of the product is the sum of the eight, which is up to 128.
     let sum = |word: &[u8; 8]| u64::from_le_bytes(*word).wrapping_mul(0x0101_0101_0101_0101) >> 56;

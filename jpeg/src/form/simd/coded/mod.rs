@@ -28,7 +28,7 @@ pub(in super::super) fn read<const N: usize>(
 ) {
     match kernel {
         #[cfg(target_arch = "x86_64")]
-        Kernel::Avx2 | Kernel::Avx512 => avx2::read(lanes, bytes, tables, contexts, out),
+        Kernel::Avx2 => avx2::read(lanes, bytes, tables, contexts, out),
         _ => portable::read(lanes, bytes, tables, contexts, out),
     }
 }
@@ -44,7 +44,7 @@ pub(in super::super) fn width_contexts(
 ) -> usize {
     match kernel {
         #[cfg(target_arch = "x86_64")]
-        Kernel::Avx2 | Kernel::Avx512 => avx2::width_contexts(classes, of, contexts, bands),
+        Kernel::Avx2 => avx2::width_contexts(classes, of, contexts, bands),
         _ => portable::width_contexts(classes, of, contexts, bands),
     }
 }
@@ -60,7 +60,7 @@ pub(in super::super) fn group_contexts(
 ) {
     match kernel {
         #[cfg(target_arch = "x86_64")]
-        Kernel::Avx2 | Kernel::Avx512 => avx2::group_contexts(widths, bands, codes, contexts),
+        Kernel::Avx2 => avx2::group_contexts(widths, bands, codes, contexts),
         _ => portable::group_contexts(widths, bands, codes, contexts),
     }
 }
@@ -74,7 +74,7 @@ pub(in super::super) fn find_escapes(
 ) -> usize {
     match kernel {
         #[cfg(target_arch = "x86_64")]
-        Kernel::Avx2 | Kernel::Avx512 => avx2::find_escapes(symbols, places),
+        Kernel::Avx2 => avx2::find_escapes(symbols, places),
         _ => portable::find_escapes(symbols, places),
     }
 }

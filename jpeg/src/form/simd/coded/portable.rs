@@ -1,8 +1,8 @@
 //! Bytes in codes that change, in plain Rust: the meaning of the others.
 
 use super::super::super::codes::{Context, ESCAPE, PairCodes, Tables, WORD_BITS, WidthContexts};
+use super::super::super::geometry::width;
 use super::super::super::lanes::Lanes;
-use super::super::super::unpack::width;
 
 /// Bytes of a load.
 pub(super) const WORD_BYTES: usize = 8;

@@ -6,7 +6,7 @@
 #![expect(unsafe_code, reason = "loads and stores of vectors, and calls behind a CPU check")]
 
 use super::super::super::geometry::BANDS;
-use super::super::super::unpack::width;
+use super::super::super::geometry::width;
 use super::{GroupedBlocks, NARROW, WINDOW, extent, is_any_wide, portable, widths_of};
 use crate::Block;
 use std::arch::x86_64::{

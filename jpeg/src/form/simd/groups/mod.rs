@@ -43,7 +43,7 @@ pub(in super::super) fn unpack_groups(
 ) -> (usize, usize) {
     match kernel {
         #[cfg(target_arch = "x86_64")]
-        Kernel::Avx2 | Kernel::Avx512 => avx2::unpack(from, blocks, extents),
+        Kernel::Avx2 => avx2::unpack(from, blocks, extents),
         #[cfg(target_arch = "aarch64")]
         Kernel::Neon => neon::unpack(from, blocks, extents),
         Kernel::Portable => portable::unpack(from, blocks, extents),
@@ -54,7 +54,7 @@ pub(in super::super) fn unpack_groups(
 pub(in super::super) fn group_bytes(kernel: Kernel, widths: &[u8]) -> usize {
     match kernel {
         #[cfg(target_arch = "x86_64")]
-        Kernel::Avx2 | Kernel::Avx512 => avx2::group_bytes(widths),
+        Kernel::Avx2 => avx2::group_bytes(widths),
         _ => portable::group_bytes(widths),
     }
 }
@@ -63,7 +63,7 @@ pub(in super::super) fn group_bytes(kernel: Kernel, widths: &[u8]) -> usize {
 pub(in super::super) fn sum(kernel: Kernel, numbers: &[u8]) -> usize {
     match kernel {
         #[cfg(target_arch = "x86_64")]
-        Kernel::Avx2 | Kernel::Avx512 => avx2::sum(numbers),
+        Kernel::Avx2 => avx2::sum(numbers),
         _ => portable::sum(numbers),
     }
 }
@@ -72,7 +72,7 @@ pub(in super::super) fn sum(kernel: Kernel, numbers: &[u8]) -> usize {
 pub(in super::super) fn prefix_sums(kernel: Kernel, before: i16, differences: &mut [i16]) {
     match kernel {
         #[cfg(target_arch = "x86_64")]
-        Kernel::Avx2 | Kernel::Avx512 => avx2::prefix_sums(before, differences),
+        Kernel::Avx2 => avx2::prefix_sums(before, differences),
         _ => portable::prefix_sums(before, differences),
     }
 }

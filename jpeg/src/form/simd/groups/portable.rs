@@ -1,7 +1,7 @@
 //! Groups in plain Rust: the meaning of the others.
 
+use super::super::super::geometry::width;
 use super::super::super::geometry::{BANDS, GROUPS, group_places};
-use super::super::super::unpack::width;
 use super::{GroupedBlocks, extent, widths_of};
 use crate::Block;
 
