@@ -6,7 +6,7 @@
 
 use super::colour::{Ink, interleave};
 use super::colours::Colours;
-use super::entry_points::{Entry, EntryPoints, has_one_sequential_scan};
+use super::entry_points::{Entry, EntryPoints};
 use super::form::{self, FormError, FormReader, RowScratch};
 use super::geometry::Need;
 use super::lenient::Lenient;
@@ -264,7 +264,7 @@ impl Decoder {
             fast_transform: options.fast_transform,
         };
         let how = (self.cpu, &self.interrupt);
-        if !has_one_sequential_scan(header) {
+        if !header.has_one_sequential_scan() {
             let (coefficients, _) = super::whole::read(file, header, &self.interrupt)?;
             let source = Source::Whole(&coefficients);
             return self.pixels.run(how, &picture, region, &need, source, sink);

@@ -102,6 +102,7 @@ mod geometry;
 #[cfg(test)]
 mod golden;
 mod huffman;
+mod huffman_spec;
 mod idct;
 mod interrupt;
 #[cfg(test)]

@@ -5,6 +5,7 @@
 
 use super::exif::orientation;
 pub(crate) use super::frame::{COMPONENTS_MAX, Coding, Component, Frame};
+pub(crate) use super::huffman_spec::HuffmanSpec;
 use super::{QuantTable, damaged, unsupported};
 use crate::Error;
 use std::ops::Range;
@@ -53,22 +54,6 @@ pub(crate) const NATURAL: [u8; 64] = [
     13, 6, 7, 14, 21, 28, 35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23, 30, 37, 44, 51, 58, 59,
     52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63,
 ];
-
-/// A Huffman table as the file gives it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct HuffmanSpec {
-    /// Number of codes of each length from 1 to 16.
-    pub(crate) counts: [u8; 16],
-    /// Symbols in order of their codes; those behind the sum of `counts` are 0.
-    pub(crate) symbols: [u8; 256],
-}
-
-impl HuffmanSpec {
-    /// Number of symbols.
-    pub(crate) fn len(&self) -> usize {
-        self.counts.iter().map(|count| usize::from(*count)).sum()
-    }
-}
 
 /// A component's part in a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -169,6 +154,13 @@ enum Reach {
 }
 
 impl Header {
+    /// Whether the file can be decoded as its bytes come, without retaining all coefficients.
+    pub(crate) fn has_one_sequential_scan(&self) -> bool {
+        self.frame.coding != Coding::Progressive
+            && self.scans.len() == 1
+            && self.scans[0].components().len() == self.frame.count
+    }
+
     /// Parses a file up to its end marker.
     pub(crate) fn parse(&mut self, file: &[u8]) -> Result<(), Error> {
         self.clear();

@@ -1,6 +1,5 @@
 //! How much memory decoding a JPEG takes, by its headers alone.
 
-use super::entry_points::has_one_sequential_scan;
 use super::lenient::Lenient;
 use super::markers::Header;
 use super::{Block, form, form_of};
@@ -22,7 +21,7 @@ pub fn decode_bytes(encoded: &[u8], on_damage: OnDamage) -> Result<u64, Error> {
 fn file_decode_bytes(file: &[u8], on_damage: OnDamage) -> Result<u64, Error> {
     let mut header = Header::default();
     let (frame, has_one_scan) = match (header.parse_to_scan(file), on_damage) {
-        (Ok(()), _) => (header.frame, has_one_sequential_scan(&header)),
+        (Ok(()), _) => (header.frame, header.has_one_sequential_scan()),
         (Err(Error::Damaged { .. }), OnDamage::FillIn) => {
             let lenient = Lenient::open(file)?;
             (*lenient.frame(), lenient.has_one_scan())

@@ -1,6 +1,6 @@
 //! The Huffman tables of T.81 Annex K.3, which many encoders use and Motion JPEG leaves out.
 
-use super::markers::HuffmanSpec;
+use super::huffman_spec::HuffmanSpec;
 
 /// T.81 Tables K.3, K.5, K.4, K.6: counts and symbols of DC and AC, luma and chroma.
 pub(super) const STANDARD: [&[u8]; 4] = [&DC_LUMA, &AC_LUMA, &DC_CHROMA, &AC_CHROMA];

@@ -4,7 +4,9 @@
 //! Nothing is returned before it was read again and its coefficients were compared.
 
 mod bits;
+mod block;
 mod optimal;
+mod plan;
 mod present;
 mod progressive;
 mod scan;
@@ -13,7 +15,8 @@ mod sink;
 #[cfg(test)]
 mod tests;
 
-pub(super) use scan::{Plan, write_scan};
+pub(super) use plan::Plan;
+pub(super) use scan::write_scan;
 pub(super) use sink::{Both, Counter, Padding, TABLES, Tape, Writer};
 
 use super::Coefficients;

@@ -3,8 +3,9 @@
 //! Runs of blocks are as long as they can be, as libjpeg writes them, which bounds them by 32,767
 //! blocks and by the number of correction bits that wait for the end of a run.
 
+use super::block::{Predictions, WriteBlock, at, size_and_bits};
+use super::plan::{OutOfRange, Part, Plan};
 use super::present;
-use super::scan::{OutOfRange, Part, Plan, Predictions, WriteBlock, at, size_and_bits};
 use super::sink::Sink;
 use crate::whole::{AC_SIZE_MAX, Cell};
 

@@ -1,6 +1,6 @@
 //! Which scans a rewritten file has.
 
-use super::scan::{Part, Plan};
+use super::plan::{Part, Plan};
 use crate::markers::Header;
 
 /// Most blocks in an MCU of several components (T.81, B.2.3).

@@ -3,7 +3,7 @@
 
 use super::bits::BitWriter;
 use super::optimal::{Frequencies, optimal_table};
-use super::scan::Unwritten;
+use super::plan::Unwritten;
 use crate::Interrupt;
 use crate::markers::HuffmanSpec;
 use crate::whole::restart_marker;

@@ -11,7 +11,7 @@ mod runs;
 pub(super) use down::{Pair, down};
 
 use super::coefficients::{Coefficients, PRECISION_BITS, WEIGHT_MAX};
-use super::passes::Line;
+use super::line::Line;
 use gather::Gather;
 use runs::Runs;
 use std::arch::x86_64::{

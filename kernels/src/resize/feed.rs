@@ -2,7 +2,7 @@
 
 use super::axis::Kind;
 use super::coefficients::OUTSIDE;
-use super::passes::Line;
+use super::line::Line;
 use super::ring::plane_bytes;
 use super::{BATCH, CHUNK, Resizer, RowSink};
 use crate::planes::{Row, Stripe};

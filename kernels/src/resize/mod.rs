@@ -22,6 +22,7 @@ mod avx2;
 mod axis;
 mod coefficients;
 mod feed;
+mod line;
 mod passes;
 mod portable;
 mod ring;

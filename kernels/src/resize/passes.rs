@@ -3,19 +3,12 @@
 #[cfg(target_arch = "x86_64")]
 use super::avx2;
 use super::coefficients::Coefficients;
+use super::line::Line;
 use super::portable;
 use crate::Cpu;
 
 /// Multiplications between two calls of the pause, a fraction of a millisecond.
 const WORK_PER_PAUSE: usize = 1 << 19;
-
-/// A row of one plane to go through the pass along the rows, and where in the output it is put.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Line<'a> {
-    /// From the first needed column, with 32 bytes that may be read behind the last.
-    pub(super) from: &'a [u8],
-    pub(super) to: usize,
-}
 
 /// The passes, with the weights in the order that the instruction set takes them.
 #[derive(Debug)]

@@ -1,10 +1,6 @@
 //! The bytes of a row in order with AVX2, 32 pixels at once.
 #![expect(unsafe_code, reason = "loads and stores of vectors, and calls behind a CPU check")]
 
-mod floats;
-
-pub(super) use floats::floats;
-
 use crate::planes::Row;
 use std::arch::x86_64::{
     __m256i, _mm256_blend_epi32, _mm256_blendv_epi8, _mm256_loadu_si256, _mm256_permute2x128_si256,

@@ -16,6 +16,8 @@
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx2_floats;
 mod portable;
 #[cfg(test)]
 mod tests;
@@ -234,7 +236,7 @@ impl TensorWriter {
                 let done = match (self.cpu, arithmetic) {
                     #[cfg(target_arch = "x86_64")]
                     (Cpu::Avx2 | Cpu::Avx512, Some(arithmetic)) => {
-                        avx2::floats(from, arithmetic, channels, out)
+                        avx2_floats::floats(from, arithmetic, channels, out)
                     }
                     _ => 0,
                 };

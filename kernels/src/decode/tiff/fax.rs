@@ -2,8 +2,7 @@
 //!
 //! Rows of bits come out, the first pixel in the highest bit, 1 being black.
 
-use super::damaged;
-use super::unpack::breaks_off;
+use super::{breaks_off, damaged};
 use crate::{Error, Interrupt};
 use fax::decoder::{DecodeStatus, Group4Decoder};
 use fax::maps::{black, white};

@@ -107,3 +107,7 @@ impl TiffDecoder {
         conversion.convert(&layout, (&self.samples, interrupt), out)
     }
 }
+
+fn breaks_off() -> Error {
+    damaged("the data of a strip or tile break off")
+}

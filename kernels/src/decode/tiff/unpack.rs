@@ -1,7 +1,7 @@
 //! Decompresses a strip or tile. Data that end early are an error.
 
 use super::layout::{Compression, Layout};
-use super::{damaged, fax};
+use super::{breaks_off, damaged, fax};
 use crate::{Error, Interrupt, contain_panic};
 use flate2::{Decompress, FlushDecompress};
 use weezl::{BitOrder, LzwStatus};
@@ -44,11 +44,6 @@ pub(super) fn unpack(
         Compression::Jpeg => unreachable!("JPEG strips have a decoder of their own"),
     }
 }
-
-pub(super) fn breaks_off() -> Error {
-    damaged("the data of a strip or tile break off")
-}
-
 /// Calls a decoder of another crate; its panic is damage.
 fn contained(decode: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
     contain_panic(decode).unwrap_or_else(|panic| {

@@ -2,7 +2,7 @@
 //! each of four output values from 16 bytes of the row.
 
 use super::super::coefficients::Coefficients;
-use super::super::passes::Line;
+use super::super::line::Line;
 use super::super::portable::HALF;
 use super::{GROUP, finish, load, parts};
 use std::arch::x86_64::{

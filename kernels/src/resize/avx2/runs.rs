@@ -2,7 +2,7 @@
 
 use super::super::super::planes::ROW_SLACK;
 use super::super::coefficients::Coefficients;
-use super::super::passes::Line;
+use super::super::line::Line;
 use super::super::portable::{HALF, clip};
 use super::{LOW_BITS, load, parts};
 use std::arch::x86_64::{

@@ -1,19 +1,20 @@
 //! Bytes to float32 with AVX2: the same operations as went into the tables, eight at once.
+#![expect(unsafe_code, reason = "loads and stores of vectors, and calls behind a CPU check")]
 
-use super::super::Arithmetic;
+use super::Arithmetic;
 use std::arch::x86_64::{
     __m256, _mm_loadl_epi64, _mm256_cvtepi32_ps, _mm256_cvtepu8_epi32, _mm256_div_ps,
     _mm256_loadu_ps, _mm256_mul_ps, _mm256_set1_ps, _mm256_storeu_ps, _mm256_sub_ps,
 };
 
 /// Elements of a step: whole vectors, and whole rounds of three channels.
-pub(in super::super) const STEP: usize = 24;
+pub(super) const STEP: usize = 24;
 
 /// The elements of bytes whose channels repeat by three, as many as are whole steps. Returns how
 /// many that are.
 ///
 /// The machine must have AVX2, which the caller has found out.
-pub(in super::super) fn floats(
+pub(super) fn floats(
     from: &[u8],
     arithmetic: &Arithmetic,
     channels: [usize; 3],

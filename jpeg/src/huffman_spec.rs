@@ -1,0 +1,17 @@
+//! A Huffman table as a file has it.
+
+/// A Huffman table as the file gives it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct HuffmanSpec {
+    /// Number of codes of each length from 1 to 16.
+    pub(crate) counts: [u8; 16],
+    /// Symbols in order of their codes; those behind the sum of `counts` are 0.
+    pub(crate) symbols: [u8; 256],
+}
+
+impl HuffmanSpec {
+    /// Number of symbols.
+    pub(crate) fn len(&self) -> usize {
+        self.counts.iter().map(|count| usize::from(*count)).sum()
+    }
+}
