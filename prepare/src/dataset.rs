@@ -194,7 +194,7 @@ impl Dataset {
     ///
     /// An index of keys that is damaged is an error, never a key that is not found.
     pub fn find(&self, key: &str) -> Result<Option<u64>, Error> {
-        let Some(candidates) = self.keys().candidates(key, self)? else {
+        let Some(candidates) = self.keys().candidates(key, &self.path)? else {
             return self.index.find(key, &self.parts).map_err(|source| self.damaged(source));
         };
         for sample in candidates {
@@ -212,7 +212,7 @@ impl Dataset {
 
     /// The index of keys, opened when it is first needed.
     fn keys(&self) -> &Keys {
-        self.keys.get_or_init(|| Keys::open(self))
+        self.keys.get_or_init(|| Keys::open(&self.path, self.manifest_sha256, self.len()))
     }
 
     /// A sample's stored bytes, read plainly and checked against their checksum.

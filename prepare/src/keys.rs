@@ -1,11 +1,12 @@
 //! The index of keys of an open dataset, where it has one.
 
-use crate::{Dataset, Error};
+use crate::Error;
 use meetpoint_format::key_index::{KEY_INDEX_NAME, KeyIndex, KeyIndexError};
 use meetpoint_storage::files::open_regular;
 use meetpoint_storage::open_files_limit;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 
 /// How a dataset finds the sample of a key.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -34,9 +35,9 @@ pub(crate) enum Keys {
 }
 
 impl Keys {
-    /// Opens the index of a dataset.
-    pub(crate) fn open(dataset: &Dataset) -> Self {
-        let file = match open_regular(&dataset.path().join(KEY_INDEX_NAME)) {
+    /// Opens the index of the dataset in a folder, of so many samples and with this manifest.
+    pub(crate) fn open(folder: &Path, manifest_sha256: [u8; 32], samples: u64) -> Self {
+        let file = match open_regular(&folder.join(KEY_INDEX_NAME)) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Self::Absent,
             Err(error) => {
                 return Self::Unusable(match open_files_limit(&error) {
@@ -49,8 +50,7 @@ impl Keys {
         let opened = file.metadata().map_err(KeyIndexError::Io).and_then(|metadata| {
             let bytes = metadata.len();
             let read = |offset: u64, into: &mut [u8]| file.read_exact_at(into, offset);
-            let sha256 = dataset.manifest_sha256();
-            Ok((bytes, KeyIndex::open(sha256, dataset.len(), bytes, &read)?))
+            Ok((bytes, KeyIndex::open(manifest_sha256, samples, bytes, &read)?))
         });
         match opened {
             Ok((bytes, index)) => Self::Open { file, bytes, index },
@@ -58,14 +58,9 @@ impl Keys {
         }
     }
 
-    /// The samples that may have a key; `None` where there is no index.
-    pub(crate) fn candidates(
-        &self,
-        key: &str,
-        dataset: &Dataset,
-    ) -> Result<Option<Vec<u64>>, Error> {
-        let unusable =
-            |problem: String| Error::KeyIndex { path: dataset.path().to_path_buf(), problem };
+    /// The samples of the dataset in a folder that may have a key; `None` where there is no index.
+    pub(crate) fn candidates(&self, key: &str, folder: &Path) -> Result<Option<Vec<u64>>, Error> {
+        let unusable = |problem: String| Error::KeyIndex { path: folder.to_path_buf(), problem };
         match self {
             Self::Absent => Ok(None),
             Self::Unusable(problem) => Err(unusable(problem.clone())),

@@ -1,15 +1,8 @@
-//! The buffers that an engine lends: carved from one piece of memory on huge pages.
+//! One piece of memory on huge pages, of which ranges are taken and given back.
 
-use crate::block::{Block, HUGE_BYTES};
-use crate::{AlignedBuffer, BLOCK_BYTES};
+use crate::block::Block;
 use std::ptr::NonNull;
-use std::sync::{Arc, Mutex, PoisonError};
-
-/// Least memory that an engine carves its buffers from.
-pub const ARENA_BYTES_MIN: usize = 4 << 20;
-
-/// Most memory that an engine carves its buffers from.
-pub const ARENA_BYTES_MAX: usize = 32 << 20;
+use std::sync::{Mutex, PoisonError};
 
 /// Memory that buffers are carved from. It lives until the last of them is dropped.
 pub(crate) struct Arena {
@@ -29,23 +22,22 @@ impl Arena {
         Self { block, registered_bytes, free }
     }
 
-    /// A buffer of at least `bytes`, where there is room.
-    pub(crate) fn lend(self: &Arc<Self>, bytes: usize) -> Option<AlignedBuffer> {
-        let bytes = bytes.next_multiple_of(BLOCK_BYTES);
+    /// Takes a free range of `bytes`, whole blocks, and returns its offset; `None` where no free
+    /// range is large enough.
+    pub(crate) fn take(&self, bytes: usize) -> Option<usize> {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         // The first that fits, for the registered part comes first.
-        let place = free.iter().position(|&(_, there)| there >= bytes)?;
-        let (offset, there) = free[place];
+        let index = free.iter().position(|&(_, there)| there >= bytes)?;
+        let (offset, there) = free[index];
         if there == bytes {
-            free.remove(place);
+            free.remove(index);
         } else {
-            free[place] = (offset + bytes, there - bytes);
+            free[index] = (offset + bytes, there - bytes);
         }
-        drop(free);
-        Some(AlignedBuffer::lent(Arc::clone(self), offset, bytes))
+        Some(offset)
     }
 
-    /// Takes back a range that was lent.
+    /// Takes back a range.
     pub(crate) fn give_back(&self, offset: usize, bytes: usize) {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut begin, mut end) = (offset, offset + bytes);
@@ -71,37 +63,6 @@ impl Arena {
     }
 }
 
-/// Makes an arena when the first buffer is asked for, and lends from it.
-#[derive(Default)]
-pub(crate) struct Lender {
-    arena: Option<Arc<Arena>>,
-}
-
-impl Lender {
-    /// A buffer from the arena, else one of its own. `register` is called for a fresh arena.
-    pub(crate) fn lend(
-        &mut self,
-        bytes: usize,
-        depth: usize,
-        register: impl FnOnce(NonNull<u8>, usize) -> usize,
-    ) -> AlignedBuffer {
-        if bytes == 0 {
-            return AlignedBuffer::zeroed(0);
-        }
-        let arena = self.arena.get_or_insert_with(|| {
-            let whole = bytes.next_multiple_of(BLOCK_BYTES).saturating_mul(depth);
-            let bytes = whole.clamp(ARENA_BYTES_MIN, ARENA_BYTES_MAX);
-            Arc::new(Arena::new(bytes.next_multiple_of(HUGE_BYTES), register))
-        });
-        arena.lend(bytes).unwrap_or_else(|| AlignedBuffer::zeroed(bytes))
-    }
-
-    /// What it lends from.
-    pub(crate) fn arena(&self) -> Option<&Arc<Arena>> {
-        self.arena.as_ref()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -116,51 +77,13 @@ mod tests {
     fn ranges_that_come_back_join_again_in_any_order() {
         let orders = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
         for order in orders {
-            let arena = Arc::new(Arena::new(64 * KIB, |_, bytes| bytes));
-            let mut lent: Vec<_> = (0..3).map(|_| arena.lend(10 * KIB)).collect();
+            let arena = Arena::new(64 * KIB, |_, bytes| bytes);
+            let taken: Vec<_> = (0..3).map(|_| arena.take(12 * KIB).unwrap()).collect();
             assert_eq!(free(&arena), [(36 * KIB, 28 * KIB)]);
-            for place in order {
-                lent[place] = None;
+            for index in order {
+                arena.give_back(taken[index], 12 * KIB);
             }
             assert_eq!(free(&arena), [(0, 64 * KIB)], "{order:?}");
         }
-    }
-
-    #[test]
-    fn lent_buffers_do_not_overlap_and_a_full_arena_lends_nothing() {
-        let arena = Arc::new(Arena::new(64 * KIB, |_, _| 20 * KIB));
-        let mut lent: Vec<_> = std::iter::from_fn(|| arena.lend(5 * KIB)).collect();
-        assert_eq!(lent.len(), 8);
-        assert!(arena.lend(1).is_none());
-        for (index, buffer) in lent.iter_mut().enumerate() {
-            buffer.as_mut_slice().fill(index as u8 + 1);
-        }
-        for (index, buffer) in lent.iter().enumerate() {
-            assert!(buffer.as_slice().iter().all(|&byte| byte == index as u8 + 1));
-            assert_eq!(buffer.is_registered(), index < 2, "20 KiB hold two of 8 KiB");
-        }
-        drop(lent.remove(3));
-        assert!(arena.lend(8 * KIB).is_some());
-    }
-
-    #[test]
-    fn an_arena_outlives_whoever_lent_from_it() {
-        let mut lender = Lender::default();
-        let mut buffer = lender.lend(1000, 4, |_, _| 0);
-        let arena = Arc::downgrade(lender.arena().unwrap());
-        drop(lender);
-        buffer.as_mut_slice().fill(1);
-        assert_eq!(buffer.as_slice(), [1; 4096]);
-        drop(buffer);
-        assert!(arena.upgrade().is_none());
-    }
-
-    #[test]
-    fn what_does_not_fit_is_memory_of_its_own() {
-        let mut lender = Lender::default();
-        let large = lender.lend(ARENA_BYTES_MAX + 1, 1, |_, bytes| bytes);
-        assert!(!large.is_registered());
-        assert_eq!(large.capacity(), ARENA_BYTES_MAX + BLOCK_BYTES);
-        assert!(lender.lend(1, 1, |_, _| unreachable!("there is one arena")).is_registered());
     }
 }

@@ -4,11 +4,13 @@
 //! which makes large reads two to three times faster on a virtual drive.
 #![expect(unsafe_code, reason = "owns raw allocations and mappings")]
 
-use crate::BLOCK_BYTES;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::num::NonZero;
 use std::ptr::NonNull;
+
+/// Alignment and granularity of direct I/O, in bytes; a multiple of every block size in use.
+pub const BLOCK_BYTES: usize = 4096;
 
 /// Size and alignment of a huge page where they are most common; only speed depends on it.
 pub(crate) const HUGE_BYTES: usize = 2 << 20;

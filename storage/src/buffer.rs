@@ -2,12 +2,9 @@
 #![expect(unsafe_code, reason = "shows raw memory, which the kernel also writes to, as slices")]
 
 use crate::arena::Arena;
-use crate::block::Block;
+use crate::block::{BLOCK_BYTES, Block};
 use std::ptr::NonNull;
 use std::sync::Arc;
-
-/// Alignment and granularity of direct I/O, in bytes; a multiple of every block size in use.
-pub const BLOCK_BYTES: usize = 4096;
 
 /// A buffer aligned to [`BLOCK_BYTES`] whose capacity is a multiple of it.
 ///
@@ -58,11 +55,14 @@ impl AlignedBuffer {
         Self { start, capacity, backing: Backing::Foreign { _owner: owner } }
     }
 
-    /// The `bytes` bytes of an arena from `offset`, which the arena has taken from its free ones.
-    pub(crate) fn lent(arena: Arc<Arena>, offset: usize, bytes: usize) -> Self {
+    /// A buffer of at least `bytes` bytes in an arena; `None` where that has no room.
+    pub(crate) fn lend(arena: &Arc<Arena>, bytes: usize) -> Option<Self> {
+        let capacity = bytes.next_multiple_of(BLOCK_BYTES);
+        let offset = arena.take(capacity)?;
         // SAFETY: the range lies in the arena's one allocation.
         let start = unsafe { arena.start().add(offset) };
-        Self { start, capacity: bytes, backing: Backing::Lent { arena, offset } }
+        let backing = Backing::Lent { arena: Arc::clone(arena), offset };
+        Some(Self { start, capacity, backing })
     }
 
     /// Whether an engine has registered it with the kernel.
@@ -156,7 +156,7 @@ mod tests {
     fn only_the_engine_that_registered_a_buffer_takes_it_for_registered() {
         let arena = Arc::new(Arena::new(BLOCK_BYTES, |_, bytes| bytes));
         let other = Arc::new(Arena::new(BLOCK_BYTES, |_, bytes| bytes));
-        let buffer = arena.lend(1).unwrap();
+        let buffer = AlignedBuffer::lend(&arena, 1).unwrap();
         assert!(buffer.is_registered() && buffer.is_registered_in(Some(&arena)));
         assert!(!buffer.is_registered_in(Some(&other)) && !buffer.is_registered_in(None));
         assert!(!AlignedBuffer::zeroed(1).is_registered_in(Some(&arena)));

@@ -16,6 +16,7 @@ pub mod engine;
 mod error;
 pub mod faulty;
 pub mod files;
+mod lender;
 mod local_socket;
 pub mod memory;
 mod memory_limit;
@@ -29,13 +30,14 @@ pub mod threads;
 mod transfer;
 pub mod uring;
 
-pub use arena::{ARENA_BYTES_MAX, ARENA_BYTES_MIN};
-pub use buffer::{AlignedBuffer, BLOCK_BYTES};
+pub use block::BLOCK_BYTES;
+pub use buffer::AlignedBuffer;
 pub use choose::{Chosen, EngineKind, open_engine};
 pub use engine::{
     Access, Completion, Counters, DEPTH_MAX, Engine, FileId, Limits, Refused, Request, RequestKind,
 };
 pub use error::Error;
+pub use lender::{ARENA_BYTES_MAX, ARENA_BYTES_MIN};
 pub use local_socket::{LocalSocket, SOCKET_PATH_BYTES_MAX, SocketError, trusted_peer};
 pub use memory_limit::MemoryLimit;
 pub use own_limits::{OpenFilesLimit, is_of_the_file, open_files_limit, os_error};

@@ -1,7 +1,7 @@
 //! Blocking reads and writes on a few threads.
 
-use crate::arena::Lender;
 use crate::engine::{WAIT_MAX, clamp_depth};
+use crate::lender::Lender;
 use crate::open::{FileTable, Opened};
 use crate::transfer::{Step, Work};
 use crate::{

@@ -4,8 +4,8 @@
 
 mod ring;
 
-use crate::arena::Lender;
 use crate::engine::{WAIT_MAX, clamp_depth};
+use crate::lender::Lender;
 use crate::open::{FileTable, Opened};
 use crate::slots::Slots;
 use crate::transfer::{Step, Work};

@@ -1,0 +1,91 @@
+//! The buffers that an engine lends: carved from an arena, and memory of their own where that is
+//! full.
+
+use crate::arena::Arena;
+use crate::block::{BLOCK_BYTES, HUGE_BYTES};
+use crate::buffer::AlignedBuffer;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+/// Least memory that an engine carves its buffers from.
+pub const ARENA_BYTES_MIN: usize = 4 << 20;
+
+/// Most memory that an engine carves its buffers from.
+pub const ARENA_BYTES_MAX: usize = 32 << 20;
+
+/// Makes an arena when the first buffer is asked for, and lends from it.
+#[derive(Default)]
+pub(crate) struct Lender {
+    arena: Option<Arc<Arena>>,
+}
+
+impl Lender {
+    /// A buffer from the arena, else one of its own. `register` is called for a fresh arena.
+    pub(crate) fn lend(
+        &mut self,
+        bytes: usize,
+        depth: usize,
+        register: impl FnOnce(NonNull<u8>, usize) -> usize,
+    ) -> AlignedBuffer {
+        if bytes == 0 {
+            return AlignedBuffer::zeroed(0);
+        }
+        let arena = self.arena.get_or_insert_with(|| {
+            let whole = bytes.next_multiple_of(BLOCK_BYTES).saturating_mul(depth);
+            let bytes = whole.clamp(ARENA_BYTES_MIN, ARENA_BYTES_MAX);
+            Arc::new(Arena::new(bytes.next_multiple_of(HUGE_BYTES), register))
+        });
+        AlignedBuffer::lend(arena, bytes).unwrap_or_else(|| AlignedBuffer::zeroed(bytes))
+    }
+
+    /// What it lends from.
+    pub(crate) fn arena(&self) -> Option<&Arc<Arena>> {
+        self.arena.as_ref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KIB: usize = 1024;
+
+    #[test]
+    fn lent_buffers_do_not_overlap_and_a_full_arena_lends_nothing() {
+        let arena = Arc::new(Arena::new(64 * KIB, |_, _| 20 * KIB));
+        let mut lent: Vec<_> =
+            std::iter::from_fn(|| AlignedBuffer::lend(&arena, 5 * KIB)).collect();
+        assert_eq!(lent.len(), 8);
+        assert!(AlignedBuffer::lend(&arena, 1).is_none());
+        for (index, buffer) in lent.iter_mut().enumerate() {
+            buffer.as_mut_slice().fill(index as u8 + 1);
+        }
+        for (index, buffer) in lent.iter().enumerate() {
+            assert!(buffer.as_slice().iter().all(|&byte| byte == index as u8 + 1));
+            assert_eq!(buffer.is_registered(), index < 2, "20 KiB hold two of 8 KiB");
+        }
+        drop(lent.remove(3));
+        assert!(AlignedBuffer::lend(&arena, 8 * KIB).is_some());
+    }
+
+    #[test]
+    fn an_arena_outlives_whoever_lent_from_it() {
+        let mut lender = Lender::default();
+        let mut buffer = lender.lend(1000, 4, |_, _| 0);
+        let arena = Arc::downgrade(lender.arena().unwrap());
+        drop(lender);
+        buffer.as_mut_slice().fill(1);
+        assert_eq!(buffer.as_slice(), [1; 4096]);
+        drop(buffer);
+        assert!(arena.upgrade().is_none());
+    }
+
+    #[test]
+    fn what_does_not_fit_is_memory_of_its_own() {
+        let mut lender = Lender::default();
+        let large = lender.lend(ARENA_BYTES_MAX + 1, 1, |_, bytes| bytes);
+        assert!(!large.is_registered());
+        assert_eq!(large.capacity(), ARENA_BYTES_MAX + BLOCK_BYTES);
+        assert!(lender.lend(1, 1, |_, _| unreachable!("there is one arena")).is_registered());
+    }
+}
