@@ -4,6 +4,7 @@
 
 mod builds;
 mod citations;
+mod cycles;
 mod layers;
 mod process;
 mod tidy;
