@@ -193,7 +193,7 @@ fn head(cursor: &mut Cursor<'_>) -> Result<(Form, Frame), FormError> {
     match version {
         0 => return Err(damaged(cursor.at - 1, "there is no version 0")),
         VERSION => {}
-        ..VERSION => return Err(FormError::Older { version, read: VERSION }),
+        1..VERSION => return Err(FormError::Older { version, read: VERSION }),
         _ => return Err(FormError::Newer { version, newest: VERSION }),
     }
     let form = match cursor.byte()? {
