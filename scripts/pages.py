@@ -152,9 +152,7 @@ class Chromium:
         os.close(from_write)
         self.number, self.buffered, self.events, self.session = 0, b"", [], None
         targets = self.call("Target.createTarget", url="about:blank")
-        attached = self.call(
-            "Target.attachToTarget", targetId=targets["targetId"], flatten=True
-        )
+        attached = self.call("Target.attachToTarget", targetId=targets["targetId"], flatten=True)
         self.session = attached["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
@@ -289,8 +287,7 @@ def check_page(browser, path, screenshots):
         wrong.append(f"print: {sheets} pages with {characters} characters")
     if screenshots:
         (screenshots / f"{path.parent.name}-{path.stem}.pdf").write_bytes(pdf)
-    row = (labels, controls, sheets, characters)
-    return wrong, row
+    return wrong, (labels, controls, sheets)
 
 
 # A page with a fault of every kind, and a word of what must be found for each.
@@ -343,9 +340,7 @@ def main():
     ]
     failed = 0
     for path in arguments.pages:
-        wrong, (labels, controls, sheets, characters) = check_page(
-            browser, path, arguments.screenshots
-        )
+        wrong, (labels, controls, sheets) = check_page(browser, path, arguments.screenshots)
         failed += bool(wrong)
         result = f"{len(wrong)} problems" if wrong else "passed"
         name = f"{path.parent.name}/{path.name}"
