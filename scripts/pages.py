@@ -4,11 +4,11 @@
     scripts/pages.py [--chromium PROGRAM] [--screenshots FOLDER] [--markdown FILE] PAGE.html ...
     scripts/pages.py [--chromium PROGRAM] --self-test     a page with every fault must be found
 
-For each page, at 1,200 and at 480 pixels: no errors on the console and nothing that fails to load, no text labels of a
-drawing that overlap or leave it, and no horizontal scrolling of the page. Then: the Tab key reaches
-every link, control and area that scrolls, with a visible mark, and the page prints with all its content. Prints
-one line for each page and ends with 1 if a check fails. Needs Python 3.9 or later and nothing else: it
-speaks the DevTools protocol over a pair of pipes.
+For each page, at 1,200 and at 480 pixels: no errors on the console and nothing that fails to load,
+no text labels of a drawing that overlap or leave it, and no horizontal scrolling of the page. Then:
+the Tab key reaches every link, control and area that scrolls, with a visible mark, and the page
+prints with all its content. Prints one line for each page and ends with 1 if a check fails. Needs
+Python 3.9 or later and nothing else: it speaks the DevTools protocol over a pair of pipes.
 """
 
 import argparse
@@ -50,7 +50,8 @@ LABELS = """(() => {
     ).filter((label) => label.words && label.box.width > 0);
     for (const [index, { words, box }] of labels.entries()) {
       const out = Math.max(
-        frame.left - box.left, box.right - frame.right, frame.top - box.top, box.bottom - frame.bottom
+        frame.left - box.left, box.right - frame.right,
+        frame.top - box.top, box.bottom - frame.bottom
       );
       if (out > OVERLAP) found.push(`"${words}" leaves its drawing by ${out.toFixed(1)} px`);
       for (const other of labels.slice(index + 1)) {
@@ -69,7 +70,8 @@ WIDE = """(() => {
   if (page.scrollWidth <= page.clientWidth) return [];
   const cut = (element) => {
     for (let at = element.parentElement; at; at = at.parentElement) {
-      if (getComputedStyle(at).overflowX !== "visible" && at !== document.body && at !== page) return true;
+      const scrolls = getComputedStyle(at).overflowX !== "visible";
+      if (scrolls && at !== document.body && at !== page) return true;
     }
     return false;
   };
@@ -205,7 +207,8 @@ class Chromium:
         # Whatever the scripts of a page do at once has happened after two frames.
         self.call(
             "Runtime.evaluate", awaitPromise=True,
-            expression="new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))",
+            expression="new Promise(done => "
+            "requestAnimationFrame(() => requestAnimationFrame(done)))",
         )  # fmt: skip
         return [text for text in map(problem, self.events) if text]
 

@@ -4,8 +4,8 @@
     scripts/site.py prepare FOLDER      writes book.toml and docs/ into FOLDER, for mdbook
     scripts/site.py check FOLDER        every relative link and fragment of the HTML in FOLDER
 
-The pages are docs/ and the documents at the root that docs/SUMMARY.md names. A link from a page to a
-source file leads to a copy of that file inside the site, so that the site needs nothing beside it.
+The pages are docs/ and the documents outside of it that docs/SUMMARY.md names. A link from a page
+to a source file leads to a copy of that file inside the site, so that the site is complete.
 scripts/site.sh runs both.
 """
 
