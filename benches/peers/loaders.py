@@ -259,7 +259,7 @@ def meetpoint(form="none", fast=False):
     import meetpoint as library
     from meetpoint import transforms as T
 
-    decode = [T.Decode(scaled=True, fast_transform=True, smooth_chroma=False)] if fast else []
+    decode = [T.Decode(scaled=True)] if fast else []
     recipe = T.Compose(
         [
             *decode,

@@ -52,14 +52,13 @@ struct Samples {
 }
 
 /// How a picture is decoded.
-struct Decoding<'a> {
+struct Decoding {
     cpu: Cpu,
-    method: &'a str,
     eighths: usize,
     fancy: bool,
 }
 
-impl Decoding<'_> {
+impl Decoding {
     /// The samples of a component of `wide` times `high` blocks.
     fn samples(&self, kind: u32, random: &mut Random, wide: usize, high: usize) -> Vec<Vec<u8>> {
         let dequantiser = Dequantiser::new(&random.table(kind));
@@ -73,15 +72,12 @@ impl Decoding<'_> {
             let scaled = |scale, out: &mut [u8]| {
                 idct::scaled(cpu, scale, &dequantiser, &blocks, &extents, out, stride);
             };
-            match (self.method, side) {
-                ("islow", 8) => {
+            match side {
+                8 => {
                     idct::islow(cpu, &dequantiser, &blocks, &extents, &mut out, stride);
                 }
-                ("ifast", 8) => {
-                    idct::ifast(cpu, &dequantiser, &blocks, &extents, &mut out, stride);
-                }
-                (_, 4) => scaled(Scale::Four, &mut out),
-                (_, 2) => scaled(Scale::Two, &mut out),
+                4 => scaled(Scale::Four, &mut out),
+                2 => scaled(Scale::Two, &mut out),
                 _ => scaled(Scale::One, &mut out),
             }
             rows.extend(out.chunks_exact(stride).map(<[u8]>::to_vec));
@@ -168,7 +164,7 @@ fn fnv1a(bytes: &[u8]) -> u64 {
 #[test]
 fn pixels_are_those_of_libjpeg_turbo() {
     for (words, expected) in golden::lines(include_str!("../tests/golden/jpeg_backend.txt")) {
-        let [method, eighths, fancy, kind, seed, width, height, _, factors @ ..] = &words[..]
+        let ["islow", eighths, fancy, kind, seed, width, height, _, factors @ ..] = &words[..]
         else {
             panic!("{words:?}")
         };
@@ -179,7 +175,7 @@ fn pixels_are_those_of_libjpeg_turbo() {
         let size = [golden::number(width), golden::number(height)];
         for cpu in golden::instruction_sets() {
             let eighths = golden::number(eighths);
-            let decoding = Decoding { cpu, method, eighths, fancy: *fancy == "1" };
+            let decoding = Decoding { cpu, eighths, fancy: *fancy == "1" };
             let pixels =
                 decoding.picture(golden::number(kind), golden::number(seed), size, &factors);
             assert_eq!(format!("{:016x}", fnv1a(&pixels)), expected[0], "{} {words:?}", cpu.name());

@@ -229,16 +229,15 @@ impl Decoder {
         check_region(&frame, region, options)?;
         let need = Need::of(&frame, region, options)?;
         let colours = lenient.colours();
-        let fast_transform = options.fast_transform;
         if lenient.has_one_scan() {
             let (rows, quant) = lenient.rows(&self.interrupt)?;
-            let picture = Conversion { frame, quant, colours, fast_transform };
+            let picture = Conversion { frame, quant, colours };
             let source = Source::Lenient(rows);
             let how = (self.cpu, &self.interrupt);
             return self.pixels.run(how, &picture, region, &need, source, sink);
         }
         let (coefficients, quant) = lenient.whole(&self.interrupt)?;
-        let picture = Conversion { frame, quant, colours, fast_transform };
+        let picture = Conversion { frame, quant, colours };
         let source = Source::Whole(&coefficients);
         self.pixels.run((self.cpu, &self.interrupt), &picture, region, &need, source, sink)
     }
@@ -257,12 +256,8 @@ impl Decoder {
         header.check_progress()?;
         check_region(&header.frame, region, options)?;
         let need = Need::of(&header.frame, region, options)?;
-        let picture = Conversion {
-            frame: header.frame,
-            quant: header.quant,
-            colours: Colours::of(header),
-            fast_transform: options.fast_transform,
-        };
+        let picture =
+            Conversion { frame: header.frame, quant: header.quant, colours: Colours::of(header) };
         let how = (self.cpu, &self.interrupt);
         if !header.has_one_sequential_scan() {
             let (coefficients, _) = super::whole::read(file, header, &self.interrupt)?;
@@ -290,7 +285,7 @@ impl Decoder {
         sink: &mut dyn FnMut(Stripe<'_>),
     ) -> Result<(), Error> {
         let mut reader = FormReader::open_with(stored, self.cpu, std::mem::take(&mut self.form))?;
-        let picture = picture_of(reader.frame(), options);
+        let picture = picture_of(reader.frame());
         if !picture.colours.fits(picture.frame.count) {
             let reason = "its colours are not those of so many components";
             return Err(FormError::Unfit { reason }.into());
@@ -306,7 +301,7 @@ impl Decoder {
 }
 
 /// The frame, the tables of its components and their meaning, as a coefficient form has them.
-fn picture_of(form: &form::Frame, options: &DecodeOptions) -> Conversion {
+fn picture_of(form: &form::Frame) -> Conversion {
     let mut quant = [None; COMPONENTS_MAX];
     let mut components = ArrayVec::<Component, COMPONENTS_MAX>::new();
     for (component, quant) in form.components.iter().zip(&mut quant) {
@@ -322,7 +317,7 @@ fn picture_of(form: &form::Frame, options: &DecodeOptions) -> Conversion {
         form::Colour::Ycck => Colours::Inks(Ink::Ycck),
     };
     let frame = Frame::new(Coding::Baseline, (form.width, form.height), &components);
-    Conversion { frame, quant, colours, fast_transform: options.fast_transform }
+    Conversion { frame, quant, colours }
 }
 
 fn check_region(frame: &Frame, region: Region, options: &DecodeOptions) -> Result<(), Error> {

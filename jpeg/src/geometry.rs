@@ -83,7 +83,7 @@ fn component_need(
     let width = (frame.width * h).div_ceil(frame.h_max * 8);
     let height = (frame.height * v).div_ceil(frame.v_max * 8);
     // At one sample a block, libjpeg never interpolates.
-    let smooth = options.smooth_chroma && options.scale != DecodeScale::One;
+    let smooth = options.scale != DecodeScale::One;
     let upsampling = Upsampling::choose(h, v, h_max, v_max, width, smooth)
         .ok_or_else(|| damaged(0, "its sampling factors are no multiples of each other"))?;
     let (across, down) = upsampling.factors();

@@ -65,27 +65,12 @@ pub enum OnDamage {
 }
 
 /// How exact the pixels are to be. The default is exact: libjpeg-turbo's default decoder.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DecodeOptions {
     /// Resolution, as libjpeg's `scale_num` of 8.
     pub scale: DecodeScale,
-    /// libjpeg's fast transform (`JDCT_IFAST`); only at full resolution.
-    pub fast_transform: bool,
-    /// Whether chroma is interpolated (libjpeg's `do_fancy_upsampling`) or repeated.
-    pub smooth_chroma: bool,
     /// What happens when the file is damaged.
     pub on_damage: OnDamage,
-}
-
-impl Default for DecodeOptions {
-    fn default() -> Self {
-        Self {
-            scale: DecodeScale::Eight,
-            fast_transform: false,
-            smooth_chroma: true,
-            on_damage: OnDamage::Fail,
-        }
-    }
 }
 
 #[cfg(test)]

@@ -22,7 +22,6 @@ pub(super) struct Conversion {
     pub(super) frame: Frame,
     pub(super) quant: [Option<QuantTable>; COMPONENTS_MAX],
     pub(super) colours: Colours,
-    pub(super) fast_transform: bool,
 }
 
 /// From coefficients to pixels.
@@ -56,12 +55,8 @@ impl Pixels {
         }
         let dequantisers = [0, 1, 2, 3].map(|index| {
             let table = picture.quant[index].unwrap_or(QuantTable([1; 64]));
-            match picture.fast_transform {
-                true => Dequantiser::new(&table),
-                false => Dequantiser::without_fast(&table),
-            }
+            Dequantiser::new(&table)
         });
-        let how = (cpu, picture.fast_transform);
         self.start_planes(region.width as usize, picture.frame.v_max as usize * 8 + 1);
         let mut y = region.y as usize;
         let end = (region.y + region.height) as usize;
@@ -72,7 +67,7 @@ impl Pixels {
                 let above = usize::from(need.upsampling.needs_context_rows());
                 let keep = (y / need.upsampling.factors().1 as usize).saturating_sub(above);
                 let blocks = self.rows.component(index);
-                self.windows[index].add(how, &dequantisers[index], blocks, need, keep);
+                self.windows[index].add(cpu, &dequantisers[index], blocks, need, keep);
             }
             let is_last = mcu_row + 1 == need.mcu_rows.end;
             let ready = if is_last { end } else { self.ready(need).min(end) };

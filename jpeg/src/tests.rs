@@ -134,14 +134,14 @@ proptest! {
     }
 
     #[test]
-    fn a_region_of_a_fast_mode_is_a_part_of_the_whole(
-        case in any_case(), scale in 0..4_usize, fast_transform: bool, smooth_chroma: bool,
+    fn a_region_at_a_lower_resolution_is_a_part_of_the_whole(
+        case in any_case(), scale in 0..4_usize,
     ) {
         let file = case.file();
         let scale =
             [DecodeScale::One, DecodeScale::Two, DecodeScale::Four, DecodeScale::Eight][scale];
         let on_damage = OnDamage::Fail;
-        let options = DecodeOptions { scale, fast_transform, smooth_chroma, on_damage };
+        let options = DecodeOptions { scale, on_damage };
         let (width, height) = (scale.scaled(case.width), scale.scaled(case.height));
         let (x, y) = (case.region.x % width, case.region.y % height);
         let region = Region {

@@ -55,7 +55,7 @@ impl Window {
     /// Adds the rows of the next row of MCUs. Rows before `keep_from` go.
     pub(super) fn add(
         &mut self,
-        (cpu, fast): (Cpu, bool),
+        cpu: Cpu,
         dequantiser: &Dequantiser,
         blocks: &ComponentRows,
         need: &ComponentNeed,
@@ -77,7 +77,6 @@ impl Window {
                     Some(scale) => {
                         idct::scaled(cpu, scale, dequantiser, blocks, extents, out, stride);
                     }
-                    None if fast => idct::ifast(cpu, dequantiser, blocks, extents, out, stride),
                     None => idct::islow(cpu, dequantiser, blocks, extents, out, stride),
                 }
                 self.repeat_ends(side as usize);

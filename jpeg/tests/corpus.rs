@@ -11,12 +11,7 @@ use meetpoint_jpeg::{
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 
-const EXACT: DecodeOptions = DecodeOptions {
-    scale: DecodeScale::Eight,
-    fast_transform: false,
-    smooth_chroma: true,
-    on_damage: OnDamage::Fail,
-};
+const EXACT: DecodeOptions = DecodeOptions { scale: DecodeScale::Eight, on_damage: OnDamage::Fail };
 
 /// A line of the index.
 struct Entry {

@@ -65,16 +65,14 @@ fn keys(operation: &Operation) -> Vec<(&'static str, Value)> {
 
 /// The keys of `decode` that differ from their defaults.
 fn decode_keys(decode: Decode) -> Vec<(&'static str, Value)> {
-    let Decode { scaled, fast_transform, smooth_chroma, orient, on_error } = decode;
+    let Decode { scaled, orient, on_error } = decode;
     let exact = Decode::EXACT;
     let switch = |value: bool, default: bool| (value != default).then_some(Value::Switch(value));
     let word = (on_error != exact.on_error).then_some(Value::Word(on_error.name()));
     [
-        ("fast_transform", switch(fast_transform, exact.fast_transform)),
         ("on_error", word),
         ("orient", switch(orient, exact.orient)),
         ("scaled", switch(scaled, exact.scaled)),
-        ("smooth_chroma", switch(smooth_chroma, exact.smooth_chroma)),
     ]
     .into_iter()
     .filter_map(|(key, value)| Some((key, value?)))

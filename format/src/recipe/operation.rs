@@ -122,12 +122,6 @@ pub struct Decode {
     /// Whether a JPEG may be decoded to 1/2, 1/4 or 1/8 of its resolution, the smallest that leaves
     /// at least the pixels of the first resize, which then works on a part of that picture.
     pub scaled: bool,
-    /// Whether a JPEG decoded at its full resolution uses libjpeg's fast transform
-    /// (`JDCT_IFAST`).
-    pub fast_transform: bool,
-    /// Whether the colour of a JPEG with fewer samples of it than pixels is interpolated, as
-    /// libjpeg's fancy upsampling does, or repeated.
-    pub smooth_chroma: bool,
     /// Whether a JPEG is turned as its Exif orientation says, as Pillow's
     /// `ImageOps.exif_transpose` does. A picture without one, or with an unknown one, stays.
     pub orient: bool,
@@ -137,13 +131,7 @@ pub struct Decode {
 
 impl Decode {
     /// Exact, not turned; a damaged file is an error.
-    pub const EXACT: Self = Self {
-        scaled: false,
-        fast_transform: false,
-        smooth_chroma: true,
-        orient: false,
-        on_error: OnError::Fail,
-    };
+    pub const EXACT: Self = Self { scaled: false, orient: false, on_error: OnError::Fail };
 }
 
 /// Target of a resize.

@@ -78,13 +78,11 @@ fn operation_tables<'t>(
 fn operation(keys: &Keys<'_>) -> Result<Operation, RecipeError> {
     match keys.name {
         "decode" => {
-            keys.allow(&["scaled", "fast_transform", "smooth_chroma", "orient", "on_error"])?;
-            let Decode { scaled, fast_transform, smooth_chroma, orient, on_error } = Decode::EXACT;
+            keys.allow(&["scaled", "orient", "on_error"])?;
+            let Decode { scaled, orient, on_error } = Decode::EXACT;
             let known = [OnError::Fail, OnError::Lenient].map(|it| (it.name(), it));
             Ok(Operation::Decode(Decode {
                 scaled: keys.switch("scaled", scaled)?,
-                fast_transform: keys.switch("fast_transform", fast_transform)?,
-                smooth_chroma: keys.switch("smooth_chroma", smooth_chroma)?,
                 orient: keys.switch("orient", orient)?,
                 on_error: keys.one_of("on_error", &known, Some(on_error))?,
             }))

@@ -1,12 +1,11 @@
 //! Dequantisation and inverse DCT: runs of coefficient blocks to rows of samples.
 //!
-//! In reading order: [`mod@islow`] (the exact transform, libjpeg's default), [`mod@ifast`] (its
-//! fast one), [`mod@scaled`] (its transforms to 4x4, 2x2 and 1x1 samples). Each agrees with
+//! In reading order: [`mod@islow`] (the exact transform, libjpeg's default), [`mod@scaled`] (its
+//! transforms to 4x4, 2x2 and 1x1 samples). Each agrees with
 //! libjpeg-turbo as it runs on x86-64 with SIMD for every coefficient and every table, those
 //! included that no encoder writes: products are cut to 16 bits, sums of two rows wrap, what leaves
 //! the first pass is clamped to 16 bits. The C code of libjpeg computes such blocks otherwise.
 
-mod ifast;
 mod islow;
 mod scaled;
 #[cfg(test)]
@@ -14,7 +13,6 @@ mod tests;
 
 use super::{Block, QuantTable};
 
-pub(crate) use ifast::ifast;
 pub(crate) use islow::islow;
 pub(crate) use scaled::{Scale, scaled};
 
@@ -30,20 +28,13 @@ const CORNER_EXTENT: u8 = 9;
 #[repr(C, align(64))]
 pub(crate) struct Dequantiser {
     /// The table itself; a value of 32,768 or more is negative, which 16-bit products cannot tell.
-    islow: [i16; 64],
-    /// The table times the scale factors of the fast transform, with two fractional bits.
-    ifast: [i16; 64],
+    steps: [i16; 64],
 }
 
 impl Dequantiser {
     /// Prepares a table.
     pub(crate) fn new(table: &QuantTable) -> Self {
-        Self { ifast: ifast::multipliers(table), ..Self::without_fast(table) }
-    }
-
-    /// Prepares a table for all transforms but the fast one.
-    pub(crate) fn without_fast(table: &QuantTable) -> Self {
-        Self { islow: table.0.map(|value| value as i16), ifast: [0; 64] }
+        Self { steps: table.0.map(|value| value as i16) }
     }
 }
 

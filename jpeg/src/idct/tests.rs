@@ -1,7 +1,7 @@
 //! Every instruction set against the portable code, and what the shortcuts rest on.
 
 use super::islow::flat_row;
-use super::{Dequantiser, Scale, ifast, islow, scaled};
+use super::{Dequantiser, Scale, islow, scaled};
 use crate::backend_tests::{ZIGZAG, extent};
 use crate::{Block, QuantTable};
 use crate::{Cpu, golden};
@@ -64,19 +64,6 @@ proptest! {
     }
 
     #[test]
-    fn ifast_matches_portable(
-        table in any_table(), blocks in vec(any_block(any_value()), 1..10), gap in 0..40usize,
-    ) {
-        let dequantiser = Dequantiser::new(&table);
-        let made = |cpu: Cpu| run(8, &blocks, gap, |extents, out, stride| {
-            ifast(cpu, &dequantiser, &blocks, extents, out, stride);
-        });
-        for cpu in golden::instruction_sets() {
-            prop_assert_eq!(made(cpu), made(Cpu::Portable), "{}", cpu.name());
-        }
-    }
-
-    #[test]
     fn scaled_matches_portable(
         table in any_table(), blocks in vec(any_block(any_value()), 1..10), gap in 0..40usize,
     ) {
@@ -106,12 +93,9 @@ proptest! {
                 scaled(cpu, scale, dequantiser, blocks, extents, out, stride);
             }
         });
-        let transforms: [(usize, Transform<'_>); 5] = [
+        let transforms: [(usize, Transform<'_>); 4] = [
             (8, &|cpu, extents, out, stride| {
                 islow(cpu, &dequantiser, &blocks, extents, out, stride);
-            }),
-            (8, &|cpu, extents, out, stride| {
-                ifast(cpu, &dequantiser, &blocks, extents, out, stride);
             }),
             (4, &scaled[0]),
             (2, &scaled[1]),
@@ -159,9 +143,6 @@ fn every_flat_block_matches_portable() {
                 same(8, &|cpu, extents, out, stride| {
                     islow(cpu, &dequantiser, &blocks, extents, out, stride);
                 });
-                same(8, &|cpu, extents, out, stride| {
-                    ifast(cpu, &dequantiser, &blocks, extents, out, stride);
-                });
                 for scale in [Scale::Four, Scale::Two, Scale::One] {
                     same(scale.side(), &|cpu, extents, out, stride| {
                         scaled(cpu, scale, &dequantiser, &blocks, extents, out, stride);
@@ -184,7 +165,6 @@ fn a_run_of_no_blocks_writes_nothing() {
     let dequantiser = Dequantiser::new(&QuantTable([1; 64]));
     for cpu in golden::instruction_sets() {
         islow(cpu, &dequantiser, &[], &[], &mut [], 0);
-        ifast(cpu, &dequantiser, &[], &[], &mut [], 0);
         scaled(cpu, Scale::One, &dequantiser, &[], &[], &mut [], 0);
     }
 }

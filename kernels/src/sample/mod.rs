@@ -193,12 +193,8 @@ impl SamplePreparer {
             self.stages.push(stage);
             picture = stage.canvas;
         }
-        self.options = DecodeOptions {
-            scale: DecodeScale::Eight,
-            fast_transform: self.decode.fast_transform,
-            smooth_chroma: self.decode.smooth_chroma,
-            on_damage: on_damage(self.decode.on_error),
-        };
+        self.options =
+            DecodeOptions { scale: DecodeScale::Eight, on_damage: on_damage(self.decode.on_error) };
         // A picture that is turned is decoded whole before.
         if self.decode.scaled
             && self.turn.is_none()

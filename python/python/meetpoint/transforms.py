@@ -69,8 +69,6 @@ class Decode(Transform):
 
     :param scaled: a JPEG may be decoded at 1/2, 1/4 or 1/8 of its size, where that leaves at least
         the pixels of the first resize. Not exact.
-    :param fast_transform: libjpeg's fast, less exact transform.
-    :param smooth_chroma: interpolated colour, as libjpeg's fancy upsampling.
     :param orient: turned as the Exif orientation says.
     :param on_error: ``"fail"``, or ``"lenient"``: a damaged JPEG is completed as libjpeg does it.
     """
@@ -81,18 +79,10 @@ class Decode(Transform):
         self,
         *,
         scaled: bool = False,
-        fast_transform: bool = False,
-        smooth_chroma: bool = True,
         orient: bool = False,
         on_error: str = "fail",
     ) -> None:
-        super().__init__(
-            scaled=scaled,
-            fast_transform=fast_transform,
-            smooth_chroma=smooth_chroma,
-            orient=orient,
-            on_error=on_error,
-        )
+        super().__init__(scaled=scaled, orient=orient, on_error=on_error)
 
 
 class Resize(Transform):

@@ -22,8 +22,7 @@ const SMALL_RECIPE: &str = "[[operation]]\nname = \"decode\"\n\n[[operation]]\n\
      name = \"random_horizontal_flip\"\np = 0.5\n";
 
 /// The host path that plays DALI's part: the same recipe with a less exact and cheaper decode.
-const FASTER_RECIPE: &str = "[[operation]]\nname = \"decode\"\nscaled = true\n\
-     fast_transform = true\nsmooth_chroma = false\n\n[[operation]]\n\
+const FASTER_RECIPE: &str = "[[operation]]\nname = \"decode\"\nscaled = true\n\n[[operation]]\n\
      name = \"random_resized_crop\"\nsize = 224\n\n[[operation]]\n\
      name = \"random_horizontal_flip\"\np = 0.5\n";
 

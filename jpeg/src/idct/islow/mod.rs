@@ -81,7 +81,7 @@ pub(crate) fn islow(
 ) {
     check_run(blocks, extents.len(), out, stride, SIDE);
     assert!(cpu.is_available(), "this machine has no {}", cpu.name());
-    let table = &dequantiser.islow;
+    let table = &dequantiser.steps;
     match cpu {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the machine has the instruction set and the run fits its output, as just checked.

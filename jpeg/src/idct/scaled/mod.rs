@@ -50,7 +50,7 @@ pub(crate) fn scaled(
 ) {
     check_run(blocks, extents.len(), out, stride, scale.side());
     assert!(cpu.is_available(), "this machine has no {}", cpu.name());
-    let table = &dequantiser.islow;
+    let table = &dequantiser.steps;
     match cpu {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: a machine with AVX-512 has AVX2 too, and that it has one was just checked.
