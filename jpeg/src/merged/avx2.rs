@@ -7,6 +7,7 @@
 
 use crate::colour::{PlanesMut, avx2::pixels};
 use crate::steps::steps;
+use crate::upsample::avx2::{load, store_one as store, weighted};
 use std::arch::x86_64::*;
 
 /// Samples of chroma of a step.
@@ -65,16 +66,7 @@ fn across([left, right]: EvenOdd) -> EvenOdd {
 #[inline]
 #[target_feature(enable = "avx2")]
 fn across_and_down(near: EvenOdd, far: EvenOdd) -> EvenOdd {
-    let near_weights = _mm256_set1_epi16(0x0309);
-    let far_weights = _mm256_set1_epi16(0x0103);
-    let even = _mm256_add_epi16(
-        _mm256_maddubs_epi16(near[0], near_weights),
-        _mm256_maddubs_epi16(far[0], far_weights),
-    );
-    let odd = _mm256_add_epi16(
-        _mm256_maddubs_epi16(near[1], near_weights),
-        _mm256_maddubs_epi16(far[1], far_weights),
-    );
+    let [even, odd] = weighted(near, far);
     let even = _mm256_add_epi16(even, _mm256_set1_epi16(8 - 2048));
     let odd = _mm256_add_epi16(odd, _mm256_set1_epi16(7 - 2048));
     [twice(_mm256_srai_epi16::<4>(even)), twice(_mm256_srai_epi16::<4>(odd))]
@@ -115,20 +107,4 @@ fn around(row: &[u8], at: usize) -> EvenOdd {
 fn both_halves(places: &[u8; 16]) -> __m256i {
     // SAFETY: the load takes the 16 bytes of the array and needs no alignment.
     _mm256_broadcastsi128_si256(unsafe { _mm_loadu_si128(places.as_ptr().cast()) })
-}
-
-#[inline]
-#[target_feature(enable = "avx2")]
-fn load(row: &[u8], at: usize) -> __m256i {
-    let row: &[u8; 2 * STEP] = row[at..].first_chunk().expect("a step lies in its row");
-    // SAFETY: the load takes the 32 bytes of the array and needs no alignment.
-    unsafe { _mm256_loadu_si256(row.as_ptr().cast()) }
-}
-
-#[inline]
-#[target_feature(enable = "avx2")]
-fn store(row: &mut [u8], at: usize, values: __m256i) {
-    let row: &mut [u8; 2 * STEP] = row[at..].first_chunk_mut().expect("a step lies in its row");
-    // SAFETY: the store fills the 32 bytes of the array and needs no alignment.
-    unsafe { _mm256_storeu_si256(row.as_mut_ptr().cast(), values) };
 }

@@ -52,10 +52,11 @@ pub(super) fn h2v2(near: &[u8], far: &[u8], out: &mut [u8]) {
     }
 }
 
-/// Even and odd columns of 16 samples side by side, from each sample paired with its left and with
-/// its right neighbour.
+/// Sixteen times the even and the odd columns of 16 samples between two rows, from each sample
+/// paired with its left and with its right neighbour.
+#[inline]
 #[target_feature(enable = "avx2")]
-fn both(near: [__m256i; 2], far: [__m256i; 2]) -> __m256i {
+pub(crate) fn weighted(near: [__m256i; 2], far: [__m256i; 2]) -> [__m256i; 2] {
     let near_weights = _mm256_set1_epi16(0x0309);
     let far_weights = _mm256_set1_epi16(0x0103);
     let even = _mm256_add_epi16(
@@ -66,6 +67,14 @@ fn both(near: [__m256i; 2], far: [__m256i; 2]) -> __m256i {
         _mm256_maddubs_epi16(near[1], near_weights),
         _mm256_maddubs_epi16(far[1], far_weights),
     );
+    [even, odd]
+}
+
+/// Even and odd columns of 16 samples side by side, from each sample paired with its left and with
+/// its right neighbour.
+#[target_feature(enable = "avx2")]
+fn both(near: [__m256i; 2], far: [__m256i; 2]) -> __m256i {
+    let [even, odd] = weighted(near, far);
     let even = _mm256_srli_epi16::<4>(_mm256_add_epi16(even, _mm256_set1_epi16(8)));
     // The sum has 12 bits: shifted the other way its upper 8 fill the upper byte.
     let odd = _mm256_slli_epi16::<4>(_mm256_add_epi16(odd, _mm256_set1_epi16(7)));
@@ -153,8 +162,10 @@ fn around(row: &[u8], at: usize) -> [__m256i; 3] {
     }
 }
 
+/// 32 bytes of a row.
+#[inline]
 #[target_feature(enable = "avx2")]
-fn load(samples: &[u8], at: usize) -> __m256i {
+pub(crate) fn load(samples: &[u8], at: usize) -> __m256i {
     let samples: &[u8; STEP] = samples[at..].first_chunk().expect("a step lies in its row");
     // SAFETY: the load takes the 32 bytes of the array and needs no alignment.
     unsafe { _mm256_loadu_si256(samples.as_ptr().cast()) }
@@ -173,8 +184,10 @@ fn store(out: &mut [u8], at: usize, low: __m256i, high: __m256i) {
     }
 }
 
+/// Writes 32 bytes of a row.
+#[inline]
 #[target_feature(enable = "avx2")]
-fn store_one(out: &mut [u8], at: usize, samples: __m256i) {
+pub(crate) fn store_one(out: &mut [u8], at: usize, samples: __m256i) {
     let out: &mut [u8; STEP] = out[at..].first_chunk_mut().expect("a step lies in its row");
     // SAFETY: the store fills the 32 bytes of the array and needs no alignment.
     unsafe { _mm256_storeu_si256(out.as_mut_ptr().cast(), samples) };

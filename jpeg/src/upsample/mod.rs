@@ -9,7 +9,7 @@
 #![expect(unsafe_code, reason = "calls behind a CPU check")]
 
 #[cfg(target_arch = "x86_64")]
-mod avx2;
+pub(crate) mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 #[cfg(target_arch = "aarch64")]
