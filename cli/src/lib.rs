@@ -8,9 +8,7 @@ mod commands;
 mod doctor;
 mod generate;
 mod npy;
-mod plots;
 mod power;
-mod report;
 mod runner;
 mod surface;
 

@@ -2,6 +2,7 @@
 
 use crate::runner::replay::Recorded;
 use crate::runner::{self, Plan};
+use crate::surface::report_files::ReportFiles;
 use crate::surface::{Output, Stop};
 use anyhow::{Context, bail};
 use clap::builder::PossibleValue;
@@ -43,9 +44,8 @@ pub(crate) struct Arguments {
     /// Write a trace of batches, stages and waits to this file, for ui.perfetto.dev or Chrome.
     #[arg(long, value_name = "FILE")]
     trace_events: Option<PathBuf>,
-    /// Folder for report.json and report.html.
-    #[arg(long, default_value = "meetpoint-report", value_name = "FOLDER")]
-    report: PathBuf,
+    #[command(flatten)]
+    report: ReportFiles,
 }
 
 /// What `--strategy` takes.
@@ -79,7 +79,7 @@ impl clap::ValueEnum for Choice {
 }
 
 pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
-    crate::report::write::check_folder(&arguments.report)?;
+    arguments.report.check()?;
     let power = crate::power::model(arguments.power.as_deref())?;
     let stop = Stop::install()?;
     let mut job = JobFile::load(&arguments.job)?;

@@ -1,7 +1,7 @@
 //! `meetpoint show`: one sample as the model will see it, as a picture or an array.
 
+use crate::npy;
 use crate::surface::Output;
-use crate::{npy, report};
 use anyhow::{Context, bail};
 use meetpoint_datasets::operations::row_values;
 use meetpoint_format::dataset::ContentKind;
@@ -69,7 +69,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
         Form::Png => png(&tensor)?,
     };
     let (folder, name) = folder_and_name(&arguments.output)?;
-    report::write::place(folder, name, &file)?;
+    meetpoint_report::write::place(folder, name, &file)?;
     let dtype = tensor.spec.dtype.name();
     let columns = columns_of(&dataset, sample)?;
     let document = serde_json::json!({

@@ -1,7 +1,6 @@
 //! A job in words and numbers, every default filled in.
 
 use super::strategy::tail;
-use crate::report;
 use crate::surface::units;
 use meetpoint_host::job::Choice;
 use meetpoint_host::stats::EpochStats;
@@ -10,6 +9,7 @@ use meetpoint_host::{
 };
 use meetpoint_link::Fault;
 use meetpoint_prepare::Job;
+use meetpoint_report as report;
 use meetpoint_scheduler::{Goal, Order, Split};
 
 /// The job as a report holds it.

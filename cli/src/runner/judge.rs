@@ -1,8 +1,6 @@
 //! What a report says of a run: sums, the closed form beside the clock, levels, energy.
 
 use super::{Measured, ranks};
-use crate::report;
-use crate::report::{Level, Run, Verdict, collect, energy, predict};
 use meetpoint_host::explain::{Explanation, Surroundings, explain};
 use meetpoint_host::group::RankOutcome;
 use meetpoint_host::stats::EpochStats;
@@ -10,6 +8,8 @@ use meetpoint_host::verify::{
     LevelVerdict, RankRuns, Reference, Verdict as HostVerdict, verify_ranks,
 };
 use meetpoint_host::{AcceleratorJob, DeviceKind, JobFile, SpoolKind};
+use meetpoint_report as report;
+use meetpoint_report::{Level, Run, Verdict, collect, energy, predict};
 use meetpoint_scheduler::{Profile, Strategy};
 use meetpoint_sim::closed_forms::Inputs;
 use meetpoint_sim::power::PowerModel;

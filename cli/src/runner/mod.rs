@@ -8,6 +8,7 @@
 mod describe;
 mod device;
 mod judge;
+mod machine;
 mod metering;
 mod ranks;
 pub(crate) mod replay;
@@ -17,9 +18,10 @@ mod trace;
 pub use device::OwnCommand;
 pub(crate) use strategy::Plan;
 
-use crate::report::{self, Failure, Report, machine};
 use crate::surface::failure::{Interrupted, told};
+use crate::surface::output::table_style;
 use crate::surface::progress::Progress;
+use crate::surface::report_files::ReportFiles;
 use crate::surface::{Output, Stop, output, units};
 use anyhow::{Context, bail};
 use meetpoint_format::batching::{Batching, Cut};
@@ -33,10 +35,10 @@ use meetpoint_host::{
 };
 use meetpoint_kernels::Cpu;
 use meetpoint_prepare::Job;
+use meetpoint_report::{self as report, Failure, Report};
 use meetpoint_scheduler::{Costs, Strategy};
 use meetpoint_sim::power::PowerModel;
 use metering::Metering;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -305,13 +307,15 @@ fn reference(job: &JobFile, run: &Measured, switch: &StopHandle) -> anyhow::Resu
 ///
 /// Neither waits for the other: a reader of standard output that left does not cost the files, a
 /// full disk does not cost the table.
-pub(crate) fn finish(report: &Report, folder: &Path, output: Output) -> anyhow::Result<()> {
-    let written = report::write::write(report, folder);
+pub(crate) fn finish(report: &Report, files: &ReportFiles, output: Output) -> anyhow::Result<()> {
+    let written = files.write(report);
     let printed = output.result(report, || {
-        let table = report::table::text(report);
+        let table = report::table::text(report, table_style());
         match &written {
-            Ok((json, html)) => {
-                format!("\n{table}report: {} and {}", html.display(), json.display())
+            Ok(paths) => {
+                let paths: Vec<String> =
+                    paths.iter().map(|path| path.display().to_string()).collect();
+                format!("\n{table}report: {}", paths.join(" and "))
             }
             Err(_) => format!("\n{table}"),
         }

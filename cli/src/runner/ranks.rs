@@ -1,9 +1,9 @@
 //! Several ranks as one: their epochs together, and each one's row in the report.
 
 use super::Measured;
-use crate::report::Rank;
 use meetpoint_host::group::RankOutcome;
 use meetpoint_host::stats::{DAMAGE_RECORDS_MAX, DeviceStats, EpochStats, Event};
+use meetpoint_report::Rank;
 
 /// The epochs of all ranks together. What cannot be added up (times of single batches, the order)
 /// is rank 0's.

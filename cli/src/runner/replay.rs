@@ -1,8 +1,8 @@
 //! What `--replay` names: one record, or a report whose epochs are replayed one by one.
 
-use crate::report::{self, Report};
 use anyhow::{Context, bail};
 use meetpoint_host::{JobFile, StrategyName};
+use meetpoint_report::{self as report, Report};
 use meetpoint_scheduler::Record;
 use std::path::Path;
 
@@ -83,7 +83,7 @@ pub(crate) fn records(text: &str, wanted: Option<StrategyName>) -> anyhow::Resul
 
 fn of_report(report: &Report, wanted: Option<StrategyName>) -> anyhow::Result<Recorded> {
     let has_records =
-        |run: &&crate::report::Run| run.epochs.iter().any(|epoch| epoch.record.is_some());
+        |run: &&meetpoint_report::Run| run.epochs.iter().any(|epoch| epoch.record.is_some());
     let runs: Vec<_> = report.runs.iter().filter(has_records).collect();
     let run = match (&runs[..], wanted) {
         ([], _) => bail!(
@@ -100,7 +100,7 @@ fn of_report(report: &Report, wanted: Option<StrategyName>) -> anyhow::Result<Re
             bail!("it has records of {}; pick one with --strategy", names.join(", "))
         }
     };
-    let record = |epoch: &crate::report::Epoch| {
+    let record = |epoch: &meetpoint_report::Epoch| {
         let text = epoch
             .record
             .as_deref()
@@ -115,8 +115,8 @@ fn of_report(report: &Report, wanted: Option<StrategyName>) -> anyhow::Result<Re
 #[cfg(test)]
 mod tests {
     use super::{of_report, records};
-    use crate::report::made_up;
     use meetpoint_host::StrategyName;
+    use meetpoint_report::made_up;
 
     #[test]
     fn a_report_gives_the_record_of_every_epoch() {

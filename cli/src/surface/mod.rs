@@ -4,11 +4,13 @@
 //! [`stop`] (signals), [`limits`] (of the system), [`progress`] (bars on a terminal), [`units`]
 //! (quantities as people write them), [`choice`] (values by name).
 
+pub(crate) mod chart_files;
 pub(crate) mod choice;
 pub(crate) mod failure;
 pub(crate) mod limits;
 pub(crate) mod output;
 pub(crate) mod progress;
+pub(crate) mod report_files;
 pub(crate) mod stop;
 pub(crate) mod transfer;
 pub(crate) mod units;

@@ -1,5 +1,6 @@
 //! Standard output: text for people or one JSON document, and a reader that may leave early.
 
+use meetpoint_report::table::Style;
 use serde::Serialize;
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -74,6 +75,11 @@ pub(crate) fn notice(text: &str) {
 /// Whether colour may be used on standard error.
 pub(crate) fn colour_on_stderr() -> bool {
     std::io::stderr().is_terminal() && colour_is_welcome()
+}
+
+/// How tables are drawn on standard output.
+pub(crate) fn table_style() -> Style {
+    if colour_on_stdout() { Style::Terminal } else { Style::Plain }
 }
 
 /// Whether colour may be used on standard output.

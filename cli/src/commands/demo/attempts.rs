@@ -1,7 +1,7 @@
 //! Repeats the demo with longer runs until the emulated device holds its speed.
 
-use crate::report::Report;
 use crate::surface::{Output, units};
+use meetpoint_report::Report;
 use std::time::Duration;
 
 /// Least time for the host alone, so that start and end of a run matter little.
@@ -42,8 +42,8 @@ pub(super) fn until_valid(
 #[cfg(test)]
 mod tests {
     use super::{epochs_for, until_valid};
-    use crate::report::{Report, made_up};
     use crate::surface::Output;
+    use meetpoint_report::{Report, made_up};
     use std::time::Duration;
 
     /// A report whose device was off its speed by this share.

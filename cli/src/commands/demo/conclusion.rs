@@ -1,6 +1,6 @@
 //! The conclusion of the demo in one sentence, and what to try next.
 
-use crate::report::{Report, Run};
+use meetpoint_report::{Report, Run};
 
 /// The closing lines of a demo; `own_pictures` if it ran on the user's pictures.
 pub(super) fn text(report: &Report, own_pictures: bool) -> String {
@@ -41,7 +41,7 @@ fn shown(report: &Report) -> String {
 #[cfg(test)]
 mod tests {
     use super::shown;
-    use crate::report::made_up;
+    use meetpoint_report::made_up;
 
     #[test]
     fn the_fastest_strategy_is_named_only_when_the_times_count() {

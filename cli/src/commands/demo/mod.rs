@@ -14,6 +14,7 @@ use super::pack::pack_with_bar;
 use crate::generate::{self, Generated};
 use crate::runner::{self, Plan};
 use crate::surface::progress::Progress;
+use crate::surface::report_files::ReportFiles;
 use crate::surface::{Output, Stop, cores, output, units};
 use anyhow::{Context, bail};
 use calibrate::Calibration;
@@ -68,13 +69,12 @@ pub(crate) struct Arguments {
     /// Keep pictures, dataset, recipe and job in this folder, which must be new or empty.
     #[arg(long, value_name = "FOLDER")]
     keep: Option<PathBuf>,
-    /// Folder for report.json and report.html.
-    #[arg(long, default_value = "meetpoint-report", value_name = "FOLDER")]
-    report: PathBuf,
+    #[command(flatten)]
+    report: ReportFiles,
 }
 
 pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
-    crate::report::write::check_folder(&arguments.report)?;
+    arguments.report.check()?;
     let stop = Stop::install()?;
     // Removed when they go out of scope, on errors and signals too: the one with all that is in
     // it, the other where nothing is.
@@ -306,7 +306,7 @@ fn job_text(
 }
 
 fn write(folder: &Path, name: &str, text: &str) -> anyhow::Result<PathBuf> {
-    crate::report::write::place(folder, name, text.as_bytes())
+    Ok(meetpoint_report::write::place(folder, name, text.as_bytes())?)
 }
 
 #[cfg(test)]

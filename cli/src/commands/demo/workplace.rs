@@ -1,8 +1,8 @@
 //! The demo's temporary folder: locked while in use, so that the next demo can clear what a killed
 //! one left.
 
-use crate::report::write::without_path;
 use anyhow::Context;
+use meetpoint_report::write::without_path;
 use rustix::fs::{FlockOperation, flock};
 use std::fs::File;
 use std::path::{Path, PathBuf};

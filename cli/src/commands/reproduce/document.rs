@@ -5,11 +5,12 @@ use super::paper::{self, Figure};
 use super::pictures::{self, Measured};
 use super::region::{self, Method, Reading};
 use super::{energy, experiments};
-use crate::plots::write::figure;
-use crate::report::html;
-use crate::report::svg::escape;
-use crate::report::table::Grid;
+use crate::surface::chart_files::figure;
+use crate::surface::output::table_style;
 use crate::surface::units::signed_percent;
+use meetpoint_report::html;
+use meetpoint_report::svg::escape;
+use meetpoint_report::table::Grid;
 use serde::Serialize;
 
 /// What the page begins with.
@@ -322,20 +323,20 @@ fn where_it_lies(measured: Option<&Outcome>) -> Vec<String> {
 /// For a terminal.
 pub(super) fn text(document: &Document) -> String {
     let mut text = String::from("Published, and ours beside it; each kind has its own column\n");
-    text.push_str(&headline_grid(document).text());
+    text.push_str(&headline_grid(document).text(table_style()));
     text.push_str("\nWhich machines yield the published gains (w = 0, one device, one rank)\n");
     text.push_str(LINES_LEAD);
     text.push('\n');
-    text.push_str(&region_grid(document).text());
+    text.push_str(&region_grid(document).text(table_style()));
     text.push_str("\nExperiments, simulated: throughput over the host alone in the same setting\n");
-    text.push_str(&experiments::grid(&document.simulated).text());
+    text.push_str(&experiments::grid(&document.simulated).text(table_style()));
     text.push_str("\nEnergy by the model, wrr over the host alone; published: -19.7 %\n");
-    text.push_str(&energy::grid(&document.modelled).text());
+    text.push_str(&energy::grid(&document.modelled).text(table_style()));
     if let Some(measured) = &document.measured {
         text.push_str("\nExperiments, measured on the emulated device\n");
-        text.push_str(&measured::grid(&measured.rows).text());
+        text.push_str(&measured::grid(&measured.rows).text(table_style()));
         text.push_str("\nTheir energy by the model, nothing measured in it\n");
-        text.push_str(&measured::energy_grid(&measured.energy).text());
+        text.push_str(&measured::energy_grid(&measured.energy).text(table_style()));
     }
     let list = |title: &str, items: &[String]| match items {
         [] => String::new(),

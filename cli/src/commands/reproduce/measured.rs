@@ -4,12 +4,12 @@ use super::experiments::FASTER;
 use super::paper;
 use super::region::{self, Method, Reading};
 use crate::commands::validate::bench::{Bench, Knobs, Material, Pictures, Times};
-use crate::report::table::Grid;
-use crate::report::{Report, Run};
 use crate::surface::progress::Progress;
 use crate::surface::units::{seconds, signed_percent, significant};
 use crate::surface::{Output, output};
 use meetpoint_host::StrategyName;
+use meetpoint_report::table::Grid;
+use meetpoint_report::{Report, Run};
 use serde::Serialize;
 use std::time::Duration;
 

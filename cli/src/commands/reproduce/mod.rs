@@ -12,12 +12,12 @@ mod paper;
 mod pictures;
 mod region;
 
-use crate::plots::write as plots;
-use crate::report::write::{check_folder, place};
 use crate::surface::Output;
+use crate::surface::chart_files as plots;
 use crate::surface::progress::Progress;
 use anyhow::Context;
 use document::Document;
+use meetpoint_report::write::{check_folder, place};
 use std::path::{Path, PathBuf};
 
 /// Set our figures beside the published ones of DDLP, as far as they are public.

@@ -2,7 +2,7 @@
 
 use super::paper;
 use super::region::{self, Method, Reading};
-use crate::plots::{Axis, Chart, Line, Map, Mark, lines, map};
+use meetpoint_report::charts::{Axis, Chart, Line, Map, Mark, lines, map};
 
 /// t_s/t_c up to which the plane is drawn.
 const Y_MAX: f64 = 8.0;

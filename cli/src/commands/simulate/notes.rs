@@ -4,8 +4,9 @@
 //! made for N = 5000 and are printed with four digits.
 
 use super::constants::{Constants, MTE, mte_with, optimal_split};
-use crate::report::table::Grid;
+use crate::surface::output::table_style;
 use crate::surface::units::signed_percent;
+use meetpoint_report::table::Grid;
 use meetpoint_scheduler::Strategy;
 use serde::Serialize;
 
@@ -181,8 +182,8 @@ pub(crate) fn text(rows: &[Row]) -> String {
          With a background worker of period p: time of a batch, T/N\n{}\n\
          {agree} of {} figures within {} of the notes' and of the closed form; off: simulated \
          time over the formula's\n",
-        grid(rows, "saving").text(),
-        grid(rows, "time per batch").text(),
+        grid(rows, "saving").text(table_style()),
+        grid(rows, "time per batch").text(table_style()),
         rows.len(),
         signed_percent(AGREES_WITHIN).trim_start_matches('+'),
     )

@@ -3,8 +3,8 @@
 use super::engine;
 use super::load::Loaded;
 use super::sweep::Result;
-use crate::plots::{Axis, Chart, Line, Map, lines, map};
 use anyhow::bail;
+use meetpoint_report::charts::{Axis, Chart, Line, Map, lines, map};
 use meetpoint_scheduler::Source;
 use meetpoint_sim::scenario::{Bandwidth, Bytes, Span};
 use meetpoint_sim::{Doing, Keep};

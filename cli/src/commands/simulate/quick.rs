@@ -1,8 +1,9 @@
 //! Given constants: the simulator's times beside the closed forms.
 
 use super::constants::{Constants, MTE};
-use crate::report::table::Grid;
+use crate::surface::output::table_style;
 use crate::surface::units::{count, seconds, signed_percent};
+use meetpoint_report::table::Grid;
 use meetpoint_scheduler::Strategy;
 use serde::Serialize;
 
@@ -107,7 +108,7 @@ pub(crate) fn text(document: &Document) -> String {
         seconds(document.t_s_seconds),
         document.t_g_seconds / document.t_c_seconds,
         document.t_s_seconds / document.t_c_seconds,
-        grid.text()
+        grid.text(table_style())
     );
     for row in &document.rows {
         if let Some(reason) = &row.no_formula {

@@ -5,9 +5,10 @@
 
 use super::engine;
 use super::load::Unreadable;
-use crate::report::{Batch, Epoch, Report, Run, Source, table::Grid};
+use crate::surface::output::table_style;
 use crate::surface::units::{seconds, signed_percent};
 use anyhow::{Context, bail};
+use meetpoint_report::{Batch, Epoch, Report, Run, Source, table::Grid};
 use meetpoint_sim::Trace;
 use meetpoint_sim::scenario::{
     Device, Distribution, Holders, Scenario, Span, SplitChoice, StrategyName, TailName,
@@ -291,7 +292,7 @@ pub(crate) fn text(rows: &[Row]) -> String {
     let held = rows.iter().filter(|row| row.off_ratio.is_some_and(|off| off.abs() <= WITHIN));
     format!(
         "{}{} of {} epochs replayed within 2 % of what was recorded\n",
-        grid(rows).text(),
+        grid(rows).text(table_style()),
         held.count(),
         rows.len()
     )
@@ -300,7 +301,7 @@ pub(crate) fn text(rows: &[Row]) -> String {
 #[cfg(test)]
 mod tests {
     use super::Recorded;
-    use crate::report::{Batch, made_up};
+    use meetpoint_report::{Batch, made_up};
 
     #[test]
     fn the_times_between_are_the_next_parts_and_waits_are_nobodys() {
@@ -316,7 +317,7 @@ mod tests {
             consume: times[3],
             step_end: times[4],
         };
-        use crate::report::Source::{Device, Host};
+        use meetpoint_report::Source::{Device, Host};
         epoch.batches = vec![
             batch(Host, [0.1, 1.0, 1.0, 1.1, 2.0]),
             batch(Device, [0.5, 2.5, 3.0, 3.1, 4.0]),

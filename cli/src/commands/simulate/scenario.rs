@@ -3,10 +3,11 @@
 use super::load::Loaded;
 use super::sweep::{self, Result, Row};
 use super::{engine, picture};
-use crate::plots::write;
-use crate::report::{html, table::Grid};
+use crate::surface::chart_files as write;
+use crate::surface::output::table_style;
 use crate::surface::units::{count, seconds, signed_percent, significant};
 use crate::surface::{Output, output};
+use meetpoint_report::{html, table::Grid};
 use meetpoint_sim::scenario::{Scenario, StrategyName, Sweep};
 use meetpoint_sim::{EpochOutcome, Outcome};
 use serde::Serialize;
@@ -89,7 +90,7 @@ fn host_only(scenario: &Scenario, seed: u64) -> anyhow::Result<Option<f64>> {
 fn text(loaded: &Loaded, results: &[Result], alone: Option<f64>) -> String {
     match results {
         [only] if only.settings.is_empty() => one(loaded, &only.outcome, alone),
-        _ => grid(results).text(),
+        _ => grid(results).text(table_style()),
     }
 }
 
@@ -177,7 +178,7 @@ fn one(loaded: &Loaded, outcome: &Outcome, alone: Option<f64>) -> String {
         count(scenario.ranks.count.into(), "rank"),
         count(scenario.device_count() as u64, "device"),
     ));
-    text.push_str(&epochs(&outcome.epochs).text());
+    text.push_str(&epochs(&outcome.epochs).text(table_style()));
     let total = outcome.total_ns as f64;
     text.push_str(&format!("simulated time: {}", seconds(total / 1e9)));
     if let Some(alone) = alone {

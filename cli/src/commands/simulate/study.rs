@@ -1,8 +1,9 @@
 //! What each strategy makes of a machine that is not as it was told: one table a strategy.
 
-use crate::report::table::Grid;
+use crate::surface::output::table_style;
 use crate::surface::progress::Progress;
 use crate::surface::units::signed_percent;
+use meetpoint_report::table::Grid;
 use meetpoint_sim::studies::{Condition, Table, robustness};
 use serde::Serialize;
 
@@ -138,7 +139,7 @@ pub(crate) fn text(document: &Document) -> String {
     }
     for strategy in strategies {
         text.push('\n');
-        text.push_str(&grid(&document.rows, strategy).text());
+        text.push_str(&grid(&document.rows, strategy).text(table_style()));
     }
     for refused in &document.refused {
         text.push_str(&format!("{}: not simulated: {}\n", refused.strategy, refused.reason));

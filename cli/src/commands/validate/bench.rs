@@ -5,8 +5,6 @@ use crate::commands::demo::calibrate;
 use crate::commands::demo::workplace::Workplace;
 use crate::commands::pack::pack_with_bar;
 use crate::generate;
-use crate::report::write::place;
-use crate::report::{Report, Run};
 use crate::runner::{self, Plan};
 use crate::surface::progress::Progress;
 use crate::surface::{self, Output, Stop, output};
@@ -16,6 +14,8 @@ use meetpoint_format::batching::{Batching, Cut};
 use meetpoint_format::recipe::Recipe;
 use meetpoint_host::{JobFile, StrategyName};
 use meetpoint_prepare::Dataset;
+use meetpoint_report::write::place;
+use meetpoint_report::{Report, Run};
 use meetpoint_sim::power::PowerModel;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -163,7 +163,7 @@ impl Bench {
     fn write(&self, material: &Material, knobs: Knobs) -> anyhow::Result<PathBuf> {
         let folder = self.folder.path();
         place(folder, "recipe.toml", material.recipe.as_bytes())?;
-        place(folder, "job.toml", job_text(material, knobs, &self.cores).as_bytes())
+        Ok(place(folder, "job.toml", job_text(material, knobs, &self.cores).as_bytes())?)
     }
 }
 

@@ -1,8 +1,8 @@
 //! The simulator against the closed forms, over a grid of constants.
 
 use crate::commands::simulate::constants::{Constants, MTE};
-use crate::report::table::Grid;
 use crate::surface::progress::Progress;
+use meetpoint_report::table::Grid;
 use meetpoint_scheduler::Strategy;
 use serde::Serialize;
 

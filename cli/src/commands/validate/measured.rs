@@ -7,12 +7,12 @@
 use super::bench::{Bench, Knobs, Material, Times};
 use crate::commands::simulate::constants::{Constants, MTE, mte_with};
 use crate::commands::simulate::replay;
-use crate::report::table::Grid;
-use crate::report::{Report, Run};
 use crate::surface::output;
 use crate::surface::progress::Progress;
 use crate::surface::units::{seconds, signed_percent};
 use meetpoint_host::StrategyName;
+use meetpoint_report::table::Grid;
+use meetpoint_report::{Report, Run};
 use meetpoint_scheduler::Strategy;
 use serde::Serialize;
 

@@ -9,6 +9,7 @@ mod measured;
 
 use crate::commands::simulate::replay;
 use crate::surface::Output;
+use crate::surface::output::table_style;
 use crate::surface::units::{count, seconds};
 use anyhow::bail;
 use bench::{Bench, Pictures};
@@ -111,7 +112,7 @@ fn text(document: &Document) -> String {
     let mut text = format!(
         "(a) Simulated against the closed forms: T/(N t_c), to {} % and the ends of an epoch\n{}",
         closed::WITHIN * 100.0,
-        closed::grid(&document.closed_forms).text()
+        closed::grid(&document.closed_forms).text(table_style())
     );
     let rows = &document.measured;
     if rows.is_empty() {
@@ -129,7 +130,7 @@ fn text(document: &Document) -> String {
          {both} off as well). Simulated: from the mean times \
          of the run itself; foretold: from the calibration before it.\n",
         measured::WITHIN * 100.0,
-        measured::grid(rows).text(),
+        measured::grid(rows).text(table_style()),
         rows.len(),
         rows.len() - invalid - off,
     ));

@@ -1,7 +1,7 @@
 //! The tables of a report, as rows of text; drawn for a terminal here and for a page in `html`.
 
 use super::{Device, Epoch, INVALID, Knob, Level, Report, Run, VERIFICATION, Verdict};
-use crate::surface::units::{self, bytes, rate, seconds, signed_percent, significant};
+use crate::units::{self, bytes, rate, seconds, signed_percent, significant};
 use comfy_table::{Attribute, Cell, CellAlignment, ContentArrangement, Table, presets};
 
 /// What stands in place of a time or a verdict.
@@ -9,7 +9,7 @@ const FAILED: &str = "FAILED";
 
 /// Text in rows and columns.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Grid {
+pub struct Grid {
     /// Names of the columns.
     pub head: Vec<String>,
     /// Rows as long as the head.
@@ -20,26 +20,35 @@ pub(crate) struct Grid {
     words_from: usize,
 }
 
+/// How a table is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Style {
+    /// Characters only.
+    Plain,
+    /// For a terminal: within its width, with bold names.
+    Terminal,
+}
+
 impl Grid {
     /// No rows yet; columns in `numbers` are set to the right.
-    pub(crate) fn new(head: &[&str], numbers: std::ops::Range<usize>) -> Self {
+    pub fn new(head: &[&str], numbers: std::ops::Range<usize>) -> Self {
         let head = head.iter().map(|&name| name.to_owned()).collect();
         Self { head, rows: Vec::new(), numbers_from: numbers.start, words_from: numbers.end }
     }
 
     /// Whether a column holds numbers.
-    pub(crate) fn is_number(&self, column: usize) -> bool {
+    pub fn is_number(&self, column: usize) -> bool {
         (self.numbers_from..self.words_from).contains(&column)
     }
 
-    /// Drawn for a terminal.
-    pub(crate) fn text(&self) -> String {
+    /// Drawn with characters.
+    pub fn text(&self, style: Style) -> String {
         let mut table = Table::new();
-        let mut style = presets::UTF8_HORIZONTAL_ONLY;
-        style.row_separator = presets::NOTHING.row_separator;
-        table.load_style(style);
+        let mut lines = presets::UTF8_HORIZONTAL_ONLY;
+        lines.row_separator = presets::NOTHING.row_separator;
+        table.load_style(lines);
         table.set_content_arrangement(ContentArrangement::Dynamic);
-        if !crate::surface::output::colour_on_stdout() {
+        if style == Style::Plain {
             table.force_no_tty();
         }
         let bold = |name: &String| Cell::new(name).add_attribute(Attribute::Bold);
@@ -57,7 +66,7 @@ impl Grid {
 }
 
 /// Strategies side by side: times and who prepared what.
-pub(crate) fn comparison(report: &Report) -> Grid {
+pub fn comparison(report: &Report) -> Grid {
     let head = [
         "strategy",
         "time",
@@ -91,7 +100,7 @@ pub(crate) fn comparison(report: &Report) -> Grid {
 }
 
 /// Strategies side by side: what they used.
-pub(crate) fn usage(report: &Report) -> Grid {
+pub fn usage(report: &Report) -> Grid {
     let head = [
         "strategy",
         "host core-s",
@@ -125,7 +134,7 @@ pub(super) fn unknown() -> String {
 }
 
 /// What each device came to, a row for each strategy and device; no rows where there is one.
-pub(crate) fn devices(report: &Report) -> Grid {
+pub fn devices(report: &Report) -> Grid {
     let head = [
         "strategy",
         "device",
@@ -159,7 +168,7 @@ pub(crate) fn devices(report: &Report) -> Grid {
 }
 
 /// What each rank came to, a row for each strategy and rank; no rows where there is one.
-pub(crate) fn ranks(report: &Report) -> Grid {
+pub fn ranks(report: &Report) -> Grid {
     let head = [
         "strategy",
         "rank",
@@ -187,7 +196,7 @@ pub(crate) fn ranks(report: &Report) -> Grid {
 }
 
 /// What the scheduler came to know and decide, a row for each strategy and epoch.
-pub(crate) fn decisions(report: &Report) -> Grid {
+pub fn decisions(report: &Report) -> Grid {
     let head = ["strategy", "epoch", "t_c", "t_g", "t_s", "record", "decided"];
     let mut grid = Grid::new(&head, 2..5);
     for run in &report.runs {
@@ -228,7 +237,7 @@ fn decided(epoch: &Epoch) -> String {
 }
 
 /// Verdicts, a row per strategy and a column per level.
-pub(crate) fn levels(report: &Report) -> Grid {
+pub fn levels(report: &Report) -> Grid {
     let mut names: Vec<&str> = report.runs.iter().flat_map(|run| &run.levels).map(name).collect();
     names.sort_unstable();
     names.dedup();
@@ -250,7 +259,7 @@ fn name(level: &Level) -> &str {
 }
 
 /// How each verdict was come by, a row for each strategy and level.
-pub(crate) fn level_details(report: &Report) -> Grid {
+pub fn level_details(report: &Report) -> Grid {
     let mut grid = Grid::new(&["strategy", "level", "verdict", "how"], 4..4);
     for run in &report.runs {
         for level in &run.levels {
@@ -275,7 +284,7 @@ fn verdict(verdict: Verdict) -> &'static str {
 }
 
 /// Levels of one run in a line: `C0 C1 C2 C6 verified; C4 not claimed`.
-pub(crate) fn levels_in_a_line(run: &Run) -> String {
+pub fn levels_in_a_line(run: &Run) -> String {
     let order = [Verdict::Failed, Verdict::Verified, Verdict::NotChecked, Verdict::NotClaimed];
     let parts: Vec<String> = order
         .into_iter()
@@ -293,7 +302,7 @@ pub(crate) fn levels_in_a_line(run: &Run) -> String {
 }
 
 /// Measured profile and prediction, a row per strategy, from the last epoch.
-pub(crate) fn profiles(report: &Report) -> Grid {
+pub fn profiles(report: &Report) -> Grid {
     let head = ["strategy", "t_c", "t_g", "t_s", "wait p50", "wait p99", "step p50", "form"];
     let mut grid = Grid::new(&head, 1..7);
     for run in &report.runs {
@@ -315,7 +324,7 @@ pub(crate) fn profiles(report: &Report) -> Grid {
 }
 
 /// Target and achieved for every knob that was set.
-pub(crate) fn knobs<'r>(report: &'r Report) -> Grid {
+pub fn knobs<'r>(report: &'r Report) -> Grid {
     let mut grid = Grid::new(&["strategy", "knob", "target", "achieved", "off", "verdict"], 2..5);
     for run in &report.runs {
         let of_device =
@@ -351,12 +360,12 @@ fn knob_value(knob: &Knob, value: f64) -> String {
 }
 
 /// All that a terminal shows of a report.
-pub(crate) fn text(report: &Report) -> String {
-    let mut text = comparison(report).text();
-    text.push_str(&usage(report).text());
+pub fn text(report: &Report, style: Style) -> String {
+    let mut text = comparison(report).text(style);
+    text.push_str(&usage(report).text(style));
     for grid in [devices(report), ranks(report)] {
         if !grid.rows.is_empty() {
-            text.push_str(&grid.text());
+            text.push_str(&grid.text(style));
         }
     }
     for run in &report.runs {
@@ -408,8 +417,8 @@ fn epoch_lines(run: &Run, epoch: &Epoch) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{comparison, knobs, levels_in_a_line, text};
-    use crate::report::{Failure, made_up};
+    use super::{Style, comparison, knobs, levels_in_a_line, text};
+    use crate::{Failure, made_up};
 
     #[test]
     fn strategies_are_compared_with_host_only() {
@@ -422,7 +431,7 @@ mod tests {
 
     #[test]
     fn a_terminal_shows_levels_faults_and_what_is_invalid() {
-        let text = text(&made_up::report(100));
+        let text = text(&made_up::report(100), Style::Plain);
         assert!(text.contains("wrr: C0 C2 verified; C4 not claimed"));
         assert!(text.contains("INVALID: read-bandwidth is 8.0 % off target"));
         assert!(text.contains("its times do not count") && text.contains("host_cores"));
@@ -440,7 +449,7 @@ mod tests {
         let grid = comparison(&report);
         assert_eq!(grid.rows[3][..3], ["device-only", "FAILED", "–"]);
         assert_eq!(grid.rows[3].len(), grid.head.len());
-        assert!(text(&report).contains("device-only FAILED: the device is in use"));
+        assert!(text(&report, Style::Plain).contains("device-only FAILED: the device is in use"));
     }
 
     #[test]

@@ -11,7 +11,7 @@ const WINDOWS_MAX: usize = 40;
 const BATCHES_PER_WINDOW: usize = 5;
 
 /// Draws the shown epoch of every run.
-pub(crate) fn throughput(runs: &[Run]) -> String {
+pub fn throughput(runs: &[Run]) -> String {
     let mut svg = Svg::new(WIDTH, BOTTOM + 44.0);
     let lines: Vec<Vec<(f64, f64)>> =
         runs.iter().map(|run| shown(run).map(rates).unwrap_or_default()).collect();
@@ -75,7 +75,7 @@ fn spread(samples: &mut [f64], width: f64, start: f64, end: f64, count: f64) {
 #[cfg(test)]
 mod tests {
     use super::{rates, spread};
-    use crate::report::made_up;
+    use crate::made_up;
 
     #[test]
     fn every_sample_is_in_one_window() {

@@ -1,11 +1,11 @@
 //! Tables of what runs used. A column is measured, counted or modelled, and its head says which.
 
-use crate::report::table::{Grid, unknown};
-use crate::report::{MeasuredEnergy, Report};
-use crate::surface::units::{bytes, seconds, significant};
+use crate::table::{Grid, unknown};
+use crate::units::{bytes, seconds, significant};
+use crate::{MeasuredEnergy, Report};
 
 /// Measured energy, a row for each meter of each run; nothing in it is modelled.
-pub(crate) fn measured(report: &Report) -> Grid {
+pub fn measured(report: &Report) -> Grid {
     let head = ["strategy", "meter", "measured energy", "measured over", "covers"];
     let mut grid = Grid::new(&head, 2..4);
     for run in &report.runs {
@@ -37,7 +37,7 @@ pub(crate) fn measured(report: &Report) -> Grid {
 }
 
 /// Modelled energy; its columns hold nothing measured.
-pub(crate) fn modelled(report: &Report) -> Grid {
+pub fn modelled(report: &Report) -> Grid {
     let energies =
         || report.runs.iter().filter_map(|run| Some((run, run.modelled_energy.as_ref()?)));
     let parts: Vec<&str> = energies()
@@ -64,7 +64,7 @@ pub(crate) fn modelled(report: &Report) -> Grid {
 }
 
 /// Bytes that were counted, and what the model makes of them.
-pub(crate) fn consumption(report: &Report) -> Grid {
+pub fn consumption(report: &Report) -> Grid {
     let head = [
         "strategy",
         "host core-s",
@@ -92,7 +92,7 @@ pub(crate) fn consumption(report: &Report) -> Grid {
 }
 
 /// Money for an epoch by the model.
-pub(crate) fn cost(report: &Report) -> Grid {
+pub fn cost(report: &Report) -> Grid {
     let head = ["strategy", "modelled cost", "node", "electricity", "device premium", "flash wear"];
     let mut grid = Grid::new(&head, 1..head.len());
     for run in &report.runs {
@@ -112,7 +112,7 @@ pub(crate) fn cost(report: &Report) -> Grid {
 }
 
 /// Where the modelled figures come from: the file, and what in it is not sure.
-pub(crate) fn origin(report: &Report) -> String {
+pub fn origin(report: &Report) -> String {
     let mut energies = report.runs.iter().filter_map(|run| run.modelled_energy.as_ref());
     let Some(energy) = energies.next() else { return String::new() };
     let mut text = energy.source.clone();
@@ -138,7 +138,7 @@ pub(crate) fn origin(report: &Report) -> String {
 }
 
 /// What a terminal shows: the measured sum or why there is none, and the modelled totals.
-pub(crate) fn lines(report: &Report) -> String {
+pub fn lines(report: &Report) -> String {
     let mut text = String::new();
     let measured: Vec<String> = report
         .runs
@@ -165,7 +165,7 @@ pub(crate) fn lines(report: &Report) -> String {
 }
 
 /// Why no run has measured energy.
-pub(crate) fn why_nothing(report: &Report) -> Option<&str> {
+pub fn why_nothing(report: &Report) -> Option<&str> {
     let mut energies = report.runs.iter().filter_map(|run| run.measured_energy.as_ref());
     energies.find_map(|energy| energy.nothing_because.as_deref())
 }
@@ -198,7 +198,7 @@ fn small(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::made_up;
+    use crate::made_up;
 
     #[test]
     fn measured_and_modelled_columns_are_apart() {

@@ -1,15 +1,14 @@
 //! Charts as SVG text: lines over a number, and a coloured map over two.
 //!
 //! They carry their own colours and a light ground, so that a file alone looks as it does in a
-//! page. In reading order: this file (what a chart says), [`lines`], [`map`], [`write`].
+//! page. In reading order: this file (what a chart says), [`lines`], [`map`].
 
 mod lines;
 mod map;
 mod style;
-pub(crate) mod write;
 
-pub(crate) use lines::{Chart, lines};
-pub(crate) use map::{Map, map};
+pub use lines::{Chart, lines};
+pub use map::{Map, map};
 
 use plotters::coord::types::RangedCoordf64;
 use plotters::element::DashedPathElement;
@@ -20,7 +19,7 @@ const WIDTH: u32 = 960;
 
 /// An axis: what is on it, from where to where.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Axis {
+pub struct Axis {
     /// With its unit.
     pub title: String,
     /// First value.
@@ -31,7 +30,7 @@ pub(crate) struct Axis {
 
 impl Axis {
     /// An axis; a range without length is widened, so that one point still has a place.
-    pub(crate) fn new(title: &str, from: f64, to: f64) -> Self {
+    pub fn new(title: &str, from: f64, to: f64) -> Self {
         let is_range = from.is_finite() && to.is_finite() && to > from;
         let (from, to) = if is_range { (from, to) } else { (from - 0.5, from + 0.5) };
         let (from, to) = if from.is_finite() { (from, to) } else { (0.0, 1.0) };
@@ -39,7 +38,7 @@ impl Axis {
     }
 
     /// Around these values with some room; from 0 where none is below.
-    pub(crate) fn around(title: &str, values: impl Iterator<Item = f64>) -> Self {
+    pub fn around(title: &str, values: impl Iterator<Item = f64>) -> Self {
         let (low, high) = values
             .filter(|value| value.is_finite())
             .fold((f64::MAX, f64::MIN), |(low, high), value| (low.min(value), high.max(value)));
@@ -51,7 +50,7 @@ impl Axis {
 
 /// A line with a name in the legend.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Line {
+pub struct Line {
     /// What it shows.
     pub name: String,
     /// (across, up), in order.
@@ -64,7 +63,7 @@ pub(crate) struct Line {
 
 /// A point with its name beside it.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Mark {
+pub struct Mark {
     /// What lies there.
     pub name: String,
     /// (across, up).
@@ -76,7 +75,7 @@ pub(crate) struct Mark {
 /// A drawing error. Text takes every write, so there is none in practice; it is passed on anyway.
 #[derive(Debug, thiserror::Error)]
 #[error("failed to draw the chart: {0}")]
-pub(crate) struct DrawError(String);
+pub struct DrawError(String);
 
 impl DrawError {
     fn new(error: impl std::fmt::Display) -> Self {

@@ -1,7 +1,7 @@
 //! What the model makes of a run. No meter is read here.
 
 use super::{Consumption, EnergyPart, ModelledCost, ModelledDram, ModelledEnergy, ModelledWear};
-use crate::report::Run;
+use crate::Run;
 use meetpoint_format::slot::HEADER_BYTES;
 use meetpoint_sim::power::{Activity, Cost, DramTraffic, PowerModel, Wear};
 
@@ -10,7 +10,7 @@ const BLOCK_BYTES: u64 = 4096;
 
 /// The machine and the job as the model needs them.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Setting {
+pub struct Setting {
     /// Cores that the host may use.
     pub cores: usize,
     /// Devices of the job, used or not: a drive draws its idle power under every strategy.
@@ -26,11 +26,7 @@ pub(crate) struct Setting {
 }
 
 /// What the model says of a run: its energy, and what else it consumed.
-pub(crate) fn model(
-    power: &PowerModel,
-    run: &Run,
-    setting: &Setting,
-) -> (ModelledEnergy, Consumption) {
+pub fn model(power: &PowerModel, run: &Run, setting: &Setting) -> (ModelledEnergy, Consumption) {
     let traffic = traffic(run, setting);
     let devices = u32::try_from(setting.devices).unwrap_or(u32::MAX);
     let steps = run.totals.host_batches + run.totals.device_batches;
@@ -137,7 +133,7 @@ fn modelled_cost(cost: Cost) -> ModelledCost {
 #[cfg(test)]
 mod tests {
     use super::{Setting, model};
-    use crate::report::made_up;
+    use crate::made_up;
     use meetpoint_sim::power::PowerModel;
 
     fn setting(spool_on_flash: bool) -> Setting {

@@ -1,7 +1,7 @@
 //! A coloured map over two numbers, with lines and marks on it and a scale of its colours.
 
 use super::{Axis, DrawError, Line, Mark, WIDTH, draw_legend, draw_over, style};
-use crate::report::svg::plain;
+use crate::svg::plain;
 use plotters::prelude::*;
 
 const HEIGHT: u32 = 560;
@@ -11,7 +11,7 @@ const SCALE_STEPS: u32 = 48;
 
 /// A coloured map.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Map {
+pub struct Map {
     /// Above it.
     pub title: String,
     /// Left to right.
@@ -29,7 +29,7 @@ pub(crate) struct Map {
 }
 
 /// The map as an SVG element.
-pub(crate) fn map(map: &Map) -> Result<String, DrawError> {
+pub fn map(map: &Map) -> Result<String, DrawError> {
     let mut text = String::new();
     {
         let root = SVGBackend::with_string(&mut text, (WIDTH, HEIGHT)).into_drawing_area();
@@ -121,7 +121,7 @@ fn shown(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::{Map, map};
-    use crate::plots::{Axis, Line};
+    use crate::charts::{Axis, Line};
 
     #[test]
     fn every_cell_is_drawn() {

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 /// Text made safe for HTML and SVG, in content and in attributes.
-pub(crate) fn escape(text: &str) -> String {
+pub fn escape(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {
@@ -146,7 +146,7 @@ impl Scale {
 }
 
 /// A number without needless zeros: `0`, `0.5`, `20`, `1500`.
-pub(crate) fn plain(value: f64) -> String {
+pub fn plain(value: f64) -> String {
     let text = format!("{value:.4}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }

@@ -4,12 +4,12 @@ use super::energy::tables;
 use super::svg::escape;
 use super::table::{self, Grid};
 use super::{INVALID, Report, Run, plots};
-use crate::surface::units;
+use crate::units;
 
 const STYLE: &str = include_str!("page.css");
 
-/// The page.
-pub(crate) fn page(report: &Report) -> String {
+/// The page of a report.
+pub fn of_report(report: &Report) -> String {
     let mut body = String::new();
     body.push_str(&header(report));
     body.push_str(&section("Result", "", &grid(&table::comparison(report))));
@@ -45,8 +45,21 @@ pub(crate) fn page(report: &Report) -> String {
     document("Meetpoint report", &body)
 }
 
+/// A chart inside a page, with its title for those who cannot see it.
+pub fn figure(title: &str, svg: &str) -> String {
+    let title = escape(title);
+    format!("<figure class=\"scroll\" role=\"img\" aria-label=\"{title}\">\n{svg}\n</figure>\n")
+}
+
+/// A page of its own around sections that are HTML already.
+pub fn page(title: &str, lead: &str, sections: &str) -> String {
+    let heading =
+        format!("<header>\n<h1>{}</h1>\n<p>{}</p>\n</header>\n", escape(title), escape(lead));
+    document(title, &(heading + sections))
+}
+
 /// A whole page around its sections: the style, no script, nothing that is loaded.
-pub(crate) fn document(title: &str, body: &str) -> String {
+pub fn document(title: &str, body: &str) -> String {
     let title = escape(title);
     let style = STYLE;
     format!(
@@ -60,14 +73,14 @@ pub(crate) fn document(title: &str, body: &str) -> String {
 }
 
 /// A heading, a sentence of what is to be seen, and the content, which is HTML already.
-pub(crate) fn section(title: &str, lead: &str, content: &str) -> String {
+pub fn section(title: &str, lead: &str, content: &str) -> String {
     let title = escape(title);
     let lead = if lead.is_empty() { String::new() } else { format!("<p>{}</p>\n", escape(lead)) };
     format!("<section>\n<h2>{title}</h2>\n{lead}{content}</section>\n")
 }
 
 /// A table that scrolls by itself where the page is narrow.
-pub(crate) fn grid(grid: &Grid) -> String {
+pub fn grid(grid: &Grid) -> String {
     let mut html = String::from("<div class=\"scroll\"><table>\n<thead><tr>");
     for (column, name) in grid.head.iter().enumerate() {
         html.push_str(&format!("<th{}>{}</th>", alignment(grid, column), escape(name)));
@@ -300,8 +313,8 @@ fn setting(report: &Report) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::page;
-    use crate::report::{Failure, Verdict, made_up};
+    use super::of_report;
+    use crate::{Failure, Verdict, made_up};
 
     /// Elements that stand open, in order; a page is well formed when none is left.
     fn unclosed(html: &str) -> Vec<String> {
@@ -320,7 +333,7 @@ mod tests {
 
     #[test]
     fn the_page_is_well_formed_and_loads_nothing() {
-        let html = page(&made_up::report(50));
+        let html = of_report(&made_up::report(50));
         assert_eq!(unclosed(&html), Vec::<String>::new());
         let without_namespace = html.replace("http://www.w3.org/2000/svg", "");
         for word in ["http://", "https://", "src=\"", "<script", "url(", "@import"] {
@@ -337,14 +350,14 @@ mod tests {
         report.runs[0].strategy = hostile.into();
         report.runs[0].events.push(made_up::loss(hostile));
         report.runs[0].levels[0].how = hostile.into();
-        let html = page(&report);
+        let html = of_report(&report);
         assert!(!html.contains("<img"));
         assert_eq!(unclosed(&html), Vec::<String>::new());
     }
 
     #[test]
     fn a_knob_off_target_is_said_at_the_top() {
-        let html = page(&made_up::report(8));
+        let html = of_report(&made_up::report(8));
         let top = html.split("<section>").next().unwrap();
         assert!(top.contains("INVALID: read-bandwidth is 8.0 % off target"));
         assert!(top.contains("its times do not count"), "{top}");
@@ -355,7 +368,7 @@ mod tests {
         let mut report = made_up::report(8);
         report.runs[1].levels[0].verdict = Verdict::Failed;
         report.failures.push(Failure { what: "wrr".into(), error: "<no device>".into() });
-        let html = page(&report);
+        let html = of_report(&report);
         let top = html.split("<section>").next().unwrap();
         assert!(top.contains("strategy wrr failed: &lt;no device&gt;"), "{top}");
         assert!(top.contains("mte broke C0: every index once"), "{top}");
@@ -364,12 +377,12 @@ mod tests {
 
     #[test]
     fn measured_and_modelled_energy_do_not_mix() {
-        let html = page(&made_up::report(8));
+        let html = of_report(&made_up::report(8));
         assert!(html.contains("<th class=\"number\">measured energy</th>"));
         assert!(html.contains("<th class=\"number\">modelled total</th>"));
         let mut report = made_up::report(8);
         report.runs.iter_mut().for_each(|run| run.measured_energy = None);
         report.machine.measured_energy = "no meter <here>".into();
-        assert!(page(&report).contains("Measured energy: none; no meter &lt;here&gt;."));
+        assert!(of_report(&report).contains("Measured energy: none; no meter &lt;here&gt;."));
     }
 }

@@ -7,7 +7,7 @@ use super::Profile;
 use meetpoint_host::stats::{BatchRecord, EpochStats, Preparer};
 
 /// t_c, t_g and t_s of an epoch that the host ran with so many background threads.
-pub(crate) fn measure(stats: &EpochStats, workers: u32) -> Profile {
+pub fn measure(stats: &EpochStats, workers: u32) -> Profile {
     let of = |source| stats.records.iter().filter(move |record| record.source == source);
     let host = || of(Preparer::Host);
     let step = mean(host().map(step_ns));

@@ -1,7 +1,8 @@
-//! Puts charts into files: one SVG, or a page that holds everything.
+//! Files of charts that the command line writes: one SVG, or a page that holds everything.
 
-use crate::report::{html, svg::escape, write::place};
 use anyhow::{Context, bail};
+pub(crate) use meetpoint_report::html::{figure, page};
+use meetpoint_report::write::place;
 use std::path::Path;
 
 /// What a file name asks for.
@@ -25,25 +26,13 @@ pub(crate) fn kind(path: &Path) -> anyhow::Result<Kind> {
     }
 }
 
-/// A chart inside a page, with its title for those who cannot see it.
-pub(crate) fn figure(title: &str, svg: &str) -> String {
-    let title = escape(title);
-    format!("<figure class=\"scroll\" role=\"img\" aria-label=\"{title}\">\n{svg}\n</figure>\n")
-}
-
-/// A page of its own around sections that are HTML already.
-pub(crate) fn page(title: &str, lead: &str, sections: &str) -> String {
-    let heading =
-        format!("<header>\n<h1>{}</h1>\n<p>{}</p>\n</header>\n", escape(title), escape(lead));
-    html::document(title, &(heading + sections))
-}
-
 /// Writes a file whole or not at all.
 pub(crate) fn file(path: &Path, content: &str) -> anyhow::Result<()> {
     let name = path.file_name().and_then(|name| name.to_str());
     let name = name.with_context(|| format!("{} names no file", path.display()))?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    place(folder.unwrap_or(Path::new(".")), name, content.as_bytes()).map(drop)
+    place(folder.unwrap_or(Path::new(".")), name, content.as_bytes())?;
+    Ok(())
 }
 
 /// Fails where a file could not be written, before the work that it tells of.

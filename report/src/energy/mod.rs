@@ -4,15 +4,15 @@
 //! order: this file (the data), [`model`] (from the model), [`measure`] (from the meters),
 //! [`tables`].
 
-pub(crate) mod measure;
-pub(crate) mod model;
-pub(crate) mod tables;
+pub mod measure;
+pub mod model;
+pub mod tables;
 
 use serde::{Deserialize, Serialize};
 
 /// What the meters of this machine showed while the epochs ran.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct MeasuredEnergy {
+pub struct MeasuredEnergy {
     /// Length of the interval: from before the first epoch to after the last.
     pub measured_seconds: f64,
     /// Sum over the meters that do not overlap (packages, memory, graphics boards); `None` where
@@ -26,7 +26,7 @@ pub(crate) struct MeasuredEnergy {
 
 /// What one meter showed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct MeasuredPart {
+pub struct MeasuredPart {
     /// Its name.
     pub meter: String,
     /// What its figure is of: `package`, `cores`, `dram`, `gpu`, …
@@ -45,7 +45,7 @@ pub(crate) struct MeasuredPart {
 
 /// Energy by the model; the watts and their sources are in the profile's file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct ModelledEnergy {
+pub struct ModelledEnergy {
     /// Whole node: everything together.
     pub modelled_joules: f64,
     /// Preparation only: host cores, their memory and the devices.
@@ -64,7 +64,7 @@ pub(crate) struct ModelledEnergy {
 
 /// One part of the modelled energy.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct EnergyPart {
+pub struct EnergyPart {
     /// What draws it.
     pub name: String,
     /// By the model.
@@ -73,7 +73,7 @@ pub(crate) struct EnergyPart {
 
 /// Bytes that a run moved and wrote, what that does to memory and flash, and money.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Consumption {
+pub struct Consumption {
     /// Tensors that came from devices, counted.
     pub device_to_host_bytes: u64,
     /// Slots written to flash in an epoch, counted; 0 where the spool is in memory.
@@ -88,7 +88,7 @@ pub(crate) struct Consumption {
 
 /// Memory traffic by the model, each crossing of the bus counted once.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct ModelledDram {
+pub struct ModelledDram {
     /// All four.
     pub modelled_bytes: u64,
     /// From storage or devices into memory.
@@ -103,7 +103,7 @@ pub(crate) struct ModelledDram {
 
 /// Wear by the model: bytes written against the rating of a drive in the file of watts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct ModelledWear {
+pub struct ModelledWear {
     /// Whole drives written in a day of such epochs.
     pub modelled_drive_writes_per_day: f64,
     /// What the drive is rated for.
@@ -118,7 +118,7 @@ pub(crate) struct ModelledWear {
 
 /// Money for an epoch by the model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct ModelledCost {
+pub struct ModelledCost {
     /// Of all that follow, such as `USD`.
     pub currency: String,
     /// All four.

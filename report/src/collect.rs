@@ -13,7 +13,7 @@ fn seconds(nanoseconds: u64) -> f64 {
 }
 
 /// One epoch that the host ran with so many background threads; `ranks` has the epochs of each.
-pub(crate) fn epoch(stats: &EpochStats, ranks: &[&[EpochStats]], workers: u32) -> Epoch {
+pub fn epoch(stats: &EpochStats, ranks: &[&[EpochStats]], workers: u32) -> Epoch {
     let of_rank = |(rank, epochs): (u32, &&[EpochStats])| {
         let own = epochs.iter().filter(|epoch| epoch.epoch == stats.epoch);
         let records = own.flat_map(|epoch| &epoch.records);
@@ -90,7 +90,7 @@ fn batch(record: &stats::BatchRecord, rank: u32) -> Batch {
 }
 
 /// Sums and peaks over the epochs.
-pub(crate) fn totals(epochs: &[EpochStats]) -> Totals {
+pub fn totals(epochs: &[EpochStats]) -> Totals {
     let sum = |of: fn(&EpochStats) -> u64| epochs.iter().map(of).sum::<u64>();
     let device = |of: fn(&stats::DeviceStats) -> u64| -> u64 {
         epochs.iter().flat_map(|epoch| &epoch.devices).map(of).sum()
@@ -118,7 +118,7 @@ pub(crate) fn totals(epochs: &[EpochStats]) -> Totals {
 }
 
 /// The part of each device, its knobs as they were at the end; empty where no epoch used one.
-pub(crate) fn devices(epochs: &[EpochStats], targets: &[Option<Targets>]) -> Vec<Device> {
+pub fn devices(epochs: &[EpochStats], targets: &[Option<Targets>]) -> Vec<Device> {
     let count = epochs.iter().map(|epoch| epoch.devices.len()).max().unwrap_or(0);
     (0..count).map(|number| device(epochs, number, targets.get(number))).collect()
 }
@@ -184,7 +184,7 @@ fn knobs(targets: &Targets, achieved: &stats::DeviceStats) -> Vec<Knob> {
 }
 
 /// The events of all epochs.
-pub(crate) fn events(epochs: &[EpochStats]) -> Vec<RunEvent> {
+pub fn events(epochs: &[EpochStats]) -> Vec<RunEvent> {
     let of_epoch = |epoch: &EpochStats| -> Vec<RunEvent> {
         let event = |event: &stats::Event| RunEvent { epoch: epoch.epoch, event: event.clone() };
         epoch.events.iter().map(event).collect()

@@ -4,7 +4,7 @@ use super::{MeasuredEnergy, MeasuredPart};
 use meetpoint_host::energy::{Measured, Measurement, Scope};
 
 /// What a report says of an interval.
-pub(crate) fn measured(measurement: &Measurement) -> MeasuredEnergy {
+pub fn measured(measurement: &Measurement) -> MeasuredEnergy {
     MeasuredEnergy {
         measured_seconds: measurement.seconds,
         measured_joules: measurement.sum_joules(),

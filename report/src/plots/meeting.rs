@@ -12,7 +12,7 @@ const DOTS_MAX: usize = 1200;
 const STEMS_MAX: usize = 80;
 
 /// One panel per strategy, all on one time scale.
-pub(crate) fn meeting(runs: &[Run]) -> String {
+pub fn meeting(runs: &[Run]) -> String {
     let columns = runs.len().clamp(1, COLUMNS);
     let rows = runs.len().div_ceil(columns);
     let panel = WIDTH / columns as f64;

@@ -6,11 +6,11 @@ mod timeline;
 mod usage;
 mod waits;
 
-pub(crate) use meeting::meeting;
-pub(crate) use throughput::throughput;
-pub(crate) use timeline::timeline;
-pub(crate) use usage::usage;
-pub(crate) use waits::waits;
+pub use meeting::meeting;
+pub use throughput::throughput;
+pub use timeline::timeline;
+pub use usage::usage;
+pub use waits::waits;
 
 use super::svg::{Anchor, Scale, Svg, plain};
 use super::{Batch, Epoch, Run, Source};

@@ -5,7 +5,7 @@ use meetpoint_scheduler::{Split, Strategy, Tail};
 use meetpoint_sim::closed_forms::{Inputs, Regime, predict};
 
 /// What one epoch should have taken: (seconds, which form), or why no form applies.
-pub(crate) fn epoch(strategy: Strategy, inputs: &Inputs) -> Result<(f64, String), String> {
+pub fn epoch(strategy: Strategy, inputs: &Inputs) -> Result<(f64, String), String> {
     match predict(strategy, inputs) {
         Ok(found) => {
             let form = format!("{}; {}", form(strategy, inputs.background), regime(found.regime));
@@ -16,7 +16,7 @@ pub(crate) fn epoch(strategy: Strategy, inputs: &Inputs) -> Result<(f64, String)
 }
 
 /// The epochs' predictions together, beside the measured time.
-pub(crate) fn total(epochs: Vec<Result<(f64, String), String>>, measured: f64) -> Prediction {
+pub fn total(epochs: Vec<Result<(f64, String), String>>, measured: f64) -> Prediction {
     let mut seconds = 0.0;
     let mut form = String::new();
     for epoch in epochs {

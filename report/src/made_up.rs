@@ -8,7 +8,7 @@ const STEP: f64 = 0.020;
 const DEVICE: f64 = 0.120;
 
 /// Three strategies over `count` batches, with round times.
-pub(crate) fn report(count: u32) -> Report {
+pub fn report(count: u32) -> Report {
     let share = (f64::from(count) * 0.4) as u32;
     let alone = epoch(count, |_| false);
     let both = epoch(count, |place| place >= count - share);

@@ -1,7 +1,7 @@
 //! Who prepared and who consumed, over time: one block of three rows per strategy.
 
 use super::{Anchor, Batch, Epoch, Run, Scale, Source, Svg, WIDTH, class_of, longest, shown};
-use crate::surface::units;
+use crate::units;
 
 const LEFT: f64 = 92.0;
 const RIGHT: f64 = WIDTH - 24.0;
@@ -23,7 +23,7 @@ const DEVICES_MAX: usize = 8;
 type Bar = (f64, f64, Source);
 
 /// Draws the shown epoch of every run on one time axis.
-pub(crate) fn timeline(runs: &[Run]) -> String {
+pub fn timeline(runs: &[Run]) -> String {
     let bottom = TOP + runs.iter().map(block_height).sum::<f64>();
     let mut svg = Svg::new(WIDTH, bottom + 40.0);
     let scale = Scale::new(longest(runs), LEFT, RIGHT);
@@ -156,7 +156,7 @@ fn draw_shares(svg: &mut Svg, bars: &[Bar], scale: &Scale, y: f64, height: f64) 
 #[cfg(test)]
 mod tests {
     use super::{Source, into_lanes, timeline};
-    use crate::report::made_up;
+    use crate::made_up;
 
     #[test]
     fn bars_that_overlap_get_lanes_of_their_own() {

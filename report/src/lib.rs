@@ -5,42 +5,43 @@
 //! runtime measured), [`predict`] and [`energy`] (from what the models say), [`table`] (terminal),
 //! [`html`] (one self-contained page), [`plots`].
 
-pub(crate) mod collect;
-pub(crate) mod energy;
-pub(crate) mod html;
-pub(crate) mod machine;
-pub(crate) mod plots;
-pub(crate) mod predict;
-pub(crate) mod profile;
-pub(crate) mod svg;
-pub(crate) mod table;
-pub(crate) mod write;
+pub mod charts;
+pub mod collect;
+pub mod energy;
+pub mod html;
+pub mod plots;
+pub mod predict;
+pub mod profile;
+pub mod render;
+pub mod svg;
+pub mod table;
+pub mod units;
+pub mod write;
 
-#[cfg(test)]
-pub(crate) mod made_up;
+#[cfg(any(test, feature = "made-up"))]
+pub mod made_up;
 
-pub(crate) use energy::{Consumption, MeasuredEnergy, ModelledEnergy};
+pub use energy::{Consumption, MeasuredEnergy, ModelledEnergy};
 
-use crate::surface::units;
 use meetpoint_host::explain::Explanation;
 use meetpoint_host::stats::{DamageRecord, Event};
 use serde::{Deserialize, Serialize};
 
 /// Version of the schema; raised when a field changes its meaning or goes.
-pub(crate) const VERSION: u32 = 3;
+pub const VERSION: u32 = 3;
 
 /// Most that a knob of the emulated device may be off its target, as a share.
-pub(crate) const KNOB_OFF_MAX: f64 = 0.05;
+pub const KNOB_OFF_MAX: f64 = 0.05;
 
 /// What it means that a knob is off its target, and what to do.
-pub(crate) const INVALID: &str = "the device was not as slow as it was to be, or slower, so its \
+pub const INVALID: &str = "the device was not as slow as it was to be, or slower, so its \
     times do not count; every batch and level still does. Run a release build on an idle machine, \
     give the device a core that the host does not use (core, host_cores), and more batches; a \
     latency below what the machine's own timers and storage take cannot be met";
 
 /// One invocation of `run` or `demo`: a job, under one strategy or several.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Report {
+pub struct Report {
     /// [`VERSION`].
     pub version: u32,
     /// Program and version.
@@ -61,7 +62,7 @@ pub(crate) struct Report {
 
 /// A strategy that failed, or the verification of those that did not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Failure {
+pub struct Failure {
     /// Name of the strategy, or [`VERIFICATION`].
     pub what: String,
     /// Why, with its causes.
@@ -69,11 +70,11 @@ pub(crate) struct Failure {
 }
 
 /// What a failure of the verification is entered under.
-pub(crate) const VERIFICATION: &str = "verification";
+pub const VERIFICATION: &str = "verification";
 
 /// The machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Machine {
+pub struct Machine {
     /// Processor model.
     pub processor: String,
     /// Cores that this process may use.
@@ -90,7 +91,7 @@ pub(crate) struct Machine {
 
 /// The job, with every default filled in.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Job {
+pub struct Job {
     /// Folder.
     pub dataset: String,
     /// Samples in it.
@@ -143,7 +144,7 @@ pub(crate) struct Job {
 
 /// The job under one strategy.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Run {
+pub struct Run {
     /// Name, with its options where it has any.
     pub strategy: String,
     /// Sums and peaks over the epochs.
@@ -178,7 +179,7 @@ pub(crate) struct Run {
 
 /// An event of one epoch of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct RunEvent {
+pub struct RunEvent {
     /// Number of the epoch, from 0.
     pub epoch: u32,
     /// What happened, when and at which rank.
@@ -188,7 +189,7 @@ pub(crate) struct RunEvent {
 
 /// Sums and peaks of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Totals {
+pub struct Totals {
     /// Time of all epochs, verification left out.
     pub seconds: f64,
     /// Samples consumed in a second.
@@ -215,7 +216,7 @@ pub(crate) struct Totals {
 
 /// One epoch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Epoch {
+pub struct Epoch {
     /// From 0.
     pub epoch: u32,
     /// From the first request for a batch to the end of the last step.
@@ -257,7 +258,7 @@ pub(crate) struct Epoch {
 
 /// Times that the scheduler expects of a batch; `None` where it knows none.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Learned {
+pub struct Learned {
     /// t_c: one step on a batch that the host prepares.
     pub t_c_seconds: Option<f64>,
     /// t_g: one step on a batch that a device had ready.
@@ -270,7 +271,7 @@ pub(crate) struct Learned {
 
 /// How far batches stand from where they would be consumed without a choice.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Displacement {
+pub struct Displacement {
     /// Mean over all batches, in batches.
     pub mean_batches: f64,
     /// Largest, in batches.
@@ -279,7 +280,7 @@ pub(crate) struct Displacement {
 
 /// Quantiles of a time, in seconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Quantiles {
+pub struct Quantiles {
     /// How many were recorded.
     pub count: u64,
     /// Arithmetic mean.
@@ -296,7 +297,7 @@ pub(crate) struct Quantiles {
 
 /// Measured mean times of a batch; `None` where there was none of its kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Profile {
+pub struct Profile {
     /// t_c: one step on a batch that the host prepared; with workers the interval between steps.
     pub t_c_seconds: Option<f64>,
     /// t_g: one step on a batch that the device had ready.
@@ -308,7 +309,7 @@ pub(crate) struct Profile {
 /// Who prepared a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Source {
+pub enum Source {
     /// The host.
     Host,
     /// The device.
@@ -317,7 +318,7 @@ pub(crate) enum Source {
 
 /// The life of one batch; seconds since the epoch began.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Batch {
+pub struct Batch {
     /// Index in the epoch.
     pub batch: u32,
     /// Who prepared it.
@@ -340,7 +341,7 @@ pub(crate) struct Batch {
 
 /// One consistency level.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Level {
+pub struct Level {
     /// `C0` to `C6`.
     pub level: String,
     /// What became of it.
@@ -352,7 +353,7 @@ pub(crate) struct Level {
 /// What became of a level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Verdict {
+pub enum Verdict {
     /// Claimed by the strategy and verified in this run.
     Verified,
     /// Claimed and not true in this run.
@@ -365,7 +366,7 @@ pub(crate) enum Verdict {
 
 /// The closed form beside the clock.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Prediction {
+pub struct Prediction {
     /// Predicted time of all epochs; `None` where no form applies.
     pub seconds: Option<f64>,
     /// measured / predicted - 1.
@@ -376,7 +377,7 @@ pub(crate) struct Prediction {
 
 /// A device's part of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Device {
+pub struct Device {
     /// Number, from 0.
     pub device: u16,
     /// Batches consumed that it prepared.
@@ -405,7 +406,7 @@ pub(crate) struct Device {
 
 /// A rank's part of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Rank {
+pub struct Rank {
     /// Number, from 0.
     pub rank: u32,
     /// Steps that it took.
@@ -422,7 +423,7 @@ pub(crate) struct Rank {
 
 /// One knob of the emulation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Knob {
+pub struct Knob {
     /// `cpu-ratio`, `read-bandwidth`, `write-bandwidth` or `latency`.
     pub name: String,
     /// `ratio`, `bytes per second` or `seconds`.
@@ -435,19 +436,19 @@ pub(crate) struct Knob {
 
 impl Knob {
     /// achieved / target - 1.
-    pub(crate) fn off_ratio(&self) -> f64 {
+    pub fn off_ratio(&self) -> f64 {
         self.achieved / self.target - 1.0
     }
 
     /// Whether it is near enough to its target for the run to count.
-    pub(crate) fn is_valid(&self) -> bool {
+    pub fn is_valid(&self) -> bool {
         self.off_ratio().abs() <= KNOB_OFF_MAX
     }
 }
 
 impl Report {
     /// Sentences for everything that failed: strategies, verification, levels.
-    pub(crate) fn failed(&self) -> Vec<String> {
+    pub fn failed(&self) -> Vec<String> {
         let ended = self.failures.iter().map(|failure| match failure.what.as_str() {
             VERIFICATION => format!("verification failed: {}", failure.error),
             strategy => format!("strategy {strategy} failed: {}", failure.error),
@@ -463,7 +464,7 @@ impl Report {
 impl Run {
     /// Sentences for every knob that was too far off; the run does not count when there is one.
     /// The events as sentences with their time.
-    pub(crate) fn event_lines(&self) -> impl Iterator<Item = String> {
+    pub fn event_lines(&self) -> impl Iterator<Item = String> {
         let has_epochs = self.epochs.len() > 1;
         self.events.iter().map(move |RunEvent { epoch, event }| {
             let of_epoch =
@@ -474,7 +475,8 @@ impl Run {
         })
     }
 
-    pub(crate) fn invalid(&self) -> Vec<String> {
+    /// The settings of the emulation that were missed by too much, a sentence each.
+    pub fn invalid(&self) -> Vec<String> {
         let knobs = self
             .devices
             .iter()
@@ -493,13 +495,13 @@ impl Run {
     }
 
     /// Time of this run as a share of the first `host-only` run's: speed-up over it.
-    pub(crate) fn speed_up(&self, report: &Report) -> Option<f64> {
+    pub fn speed_up(&self, report: &Report) -> Option<f64> {
         let base = report.runs.iter().find(|run| run.strategy == "host-only")?;
         Some(base.totals.seconds / self.totals.seconds)
     }
 
     /// Claimed levels that did not hold.
-    pub(crate) fn failed_levels(&self) -> Vec<&Level> {
+    pub fn failed_levels(&self) -> Vec<&Level> {
         self.levels.iter().filter(|level| level.verdict == Verdict::Failed).collect()
     }
 }

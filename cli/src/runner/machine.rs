@@ -1,8 +1,8 @@
 //! What a report says of the machine.
 
-use super::Machine;
 use crate::doctor::{self, System};
 use meetpoint_host::energy::Meters;
+use meetpoint_report::Machine;
 
 /// Describes this machine.
 pub(crate) fn describe(meters: &Meters) -> Machine {

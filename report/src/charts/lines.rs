@@ -7,7 +7,7 @@ const HEIGHT: u32 = 440;
 
 /// Lines over a number.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Chart {
+pub struct Chart {
     /// Above it.
     pub title: String,
     /// Left to right.
@@ -21,7 +21,7 @@ pub(crate) struct Chart {
 }
 
 /// The chart as an SVG element.
-pub(crate) fn lines(chart: &Chart) -> Result<String, DrawError> {
+pub fn lines(chart: &Chart) -> Result<String, DrawError> {
     let mut text = String::new();
     {
         let root = SVGBackend::with_string(&mut text, (WIDTH, HEIGHT)).into_drawing_area();
@@ -44,8 +44,8 @@ pub(crate) fn lines(chart: &Chart) -> Result<String, DrawError> {
             .axis_desc_style(style::label())
             .x_labels(10)
             .y_labels(8)
-            .x_label_formatter(&|value| crate::report::svg::plain(*value))
-            .y_label_formatter(&|value| crate::report::svg::plain(*value))
+            .x_label_formatter(&|value| crate::svg::plain(*value))
+            .y_label_formatter(&|value| crate::svg::plain(*value))
             .draw()
             .map_err(DrawError::new)?;
         draw_over(&mut plane, &chart.lines, &chart.marks, &chart.across)?;
@@ -73,7 +73,7 @@ fn free_corner(chart: &Chart) -> SeriesLabelPosition {
 #[cfg(test)]
 mod tests {
     use super::{Chart, lines};
-    use crate::plots::{Axis, Line, Mark};
+    use crate::charts::{Axis, Line, Mark};
 
     #[test]
     fn a_chart_has_its_titles_its_lines_and_no_markup_from_names() {
