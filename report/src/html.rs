@@ -1,9 +1,9 @@
 //! One self-contained page: figures, pictures, checks. It loads nothing and runs no script.
 
 use super::energy::tables;
+use super::grid::Grid;
 use super::svg::escape;
-use super::table::{self, Grid};
-use super::{INVALID, Report, Run, plots};
+use super::{INVALID, Report, Run, plots, table};
 use crate::units;
 
 const STYLE: &str = include_str!("page.css");

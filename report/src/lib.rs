@@ -8,6 +8,7 @@
 pub mod charts;
 pub mod collect;
 pub mod energy;
+pub mod grid;
 pub mod html;
 pub mod plots;
 pub mod predict;

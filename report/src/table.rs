@@ -1,69 +1,11 @@
 //! The tables of a report, as rows of text; drawn for a terminal here and for a page in `html`.
 
 use super::{Device, Epoch, INVALID, Knob, Level, Report, Run, VERIFICATION, Verdict};
+use crate::grid::{Grid, Style, unknown};
 use crate::units::{self, bytes, rate, seconds, signed_percent, significant};
-use comfy_table::{Attribute, Cell, CellAlignment, ContentArrangement, Table, presets};
 
 /// What stands in place of a time or a verdict.
 const FAILED: &str = "FAILED";
-
-/// Text in rows and columns.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Grid {
-    /// Names of the columns.
-    pub head: Vec<String>,
-    /// Rows as long as the head.
-    pub rows: Vec<Vec<String>>,
-    /// Columns from this one on hold numbers and are set to the right.
-    numbers_from: usize,
-    /// Columns from this one on hold words again.
-    words_from: usize,
-}
-
-/// How a table is drawn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Style {
-    /// Characters only.
-    Plain,
-    /// For a terminal: within its width, with bold names.
-    Terminal,
-}
-
-impl Grid {
-    /// No rows yet; columns in `numbers` are set to the right.
-    pub fn new(head: &[&str], numbers: std::ops::Range<usize>) -> Self {
-        let head = head.iter().map(|&name| name.to_owned()).collect();
-        Self { head, rows: Vec::new(), numbers_from: numbers.start, words_from: numbers.end }
-    }
-
-    /// Whether a column holds numbers.
-    pub fn is_number(&self, column: usize) -> bool {
-        (self.numbers_from..self.words_from).contains(&column)
-    }
-
-    /// Drawn with characters.
-    pub fn text(&self, style: Style) -> String {
-        let mut table = Table::new();
-        let mut lines = presets::UTF8_HORIZONTAL_ONLY;
-        lines.row_separator = presets::NOTHING.row_separator;
-        table.load_style(lines);
-        table.set_content_arrangement(ContentArrangement::Dynamic);
-        if style == Style::Plain {
-            table.force_no_tty();
-        }
-        let bold = |name: &String| Cell::new(name).add_attribute(Attribute::Bold);
-        table.set_header(self.head.iter().map(bold));
-        for row in &self.rows {
-            table.add_row(row);
-        }
-        for (column, style) in table.column_iter_mut().enumerate() {
-            if self.is_number(column) {
-                style.set_cell_alignment(CellAlignment::Right);
-            }
-        }
-        format!("{table}\n")
-    }
-}
 
 /// Strategies side by side: times and who prepared what.
 pub fn comparison(report: &Report) -> Grid {
@@ -127,10 +69,6 @@ pub fn usage(report: &Report) -> Grid {
         ]);
     }
     grid
-}
-
-pub(super) fn unknown() -> String {
-    "–".to_owned()
 }
 
 /// What each device came to, a row for each strategy and device; no rows where there is one.
@@ -417,7 +355,8 @@ fn epoch_lines(run: &Run, epoch: &Epoch) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Style, comparison, knobs, levels_in_a_line, text};
+    use super::{comparison, knobs, levels_in_a_line, text};
+    use crate::grid::Style;
     use crate::{Failure, made_up};
 
     #[test]

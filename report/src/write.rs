@@ -169,7 +169,9 @@ mod tests {
         let error = write(&made_up::report(2), &RENDERERS, folder.path()).unwrap_err();
         let WriteError::File { path, .. } = &error else { panic!("{error}") };
         assert_eq!(path, &folder.path().join("report.json"));
-        assert!(!error.to_string().contains(".tmp"), "{error}");
+        let text = error.to_string().replace(&folder.path().display().to_string(), "out");
+        assert!(text.starts_with("failed to write out/report.json: "), "{text}");
+        assert!(!text.contains(".tmp"), "{text}");
     }
 
     #[test]

@@ -120,6 +120,9 @@ fn cited<'a>(line: &'a str, folders: &BTreeSet<String>) -> Vec<&'a str> {
     found
 }
 
+/// Files that the program writes.
+const WRITTEN: [&str; 1] = ["report.md"];
+
 /// Whether a path is one of the root, of the package or of the folder of the file that names it,
 /// or a bare name that some file has.
 fn exists(path: &str, by: &Path, names: &BTreeSet<String>) -> bool {
@@ -127,7 +130,7 @@ fn exists(path: &str, by: &Path, names: &BTreeSet<String>) -> bool {
         return names.contains(&format!("{path}.md"));
     }
     if !path.contains('/') {
-        return names.contains(path);
+        return names.contains(path) || WRITTEN.contains(&path);
     }
     let by = root().join(by);
     by.ancestors()

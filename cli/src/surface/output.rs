@@ -1,6 +1,6 @@
 //! Standard output: text for people or one JSON document, and a reader that may leave early.
 
-use meetpoint_report::table::Style;
+use meetpoint_report::grid::Style;
 use serde::Serialize;
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};

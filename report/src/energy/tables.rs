@@ -1,6 +1,6 @@
 //! Tables of what runs used. A column is measured, counted or modelled, and its head says which.
 
-use crate::table::{Grid, unknown};
+use crate::grid::{Grid, unknown};
 use crate::units::{bytes, seconds, significant};
 use crate::{MeasuredEnergy, Report};
 

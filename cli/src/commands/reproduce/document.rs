@@ -8,9 +8,9 @@ use super::{energy, experiments};
 use crate::surface::chart_files::figure;
 use crate::surface::output::table_style;
 use crate::surface::units::signed_percent;
+use meetpoint_report::grid::Grid;
 use meetpoint_report::html;
 use meetpoint_report::svg::escape;
-use meetpoint_report::table::Grid;
 use serde::Serialize;
 
 /// What the page begins with.

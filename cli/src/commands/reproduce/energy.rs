@@ -5,7 +5,7 @@
 use super::experiments::{BATCHES, Setting};
 use crate::commands::simulate::constants::{Constants, Simulated};
 use crate::surface::units::signed_percent;
-use meetpoint_report::table::Grid;
+use meetpoint_report::grid::Grid;
 use meetpoint_scheduler::Strategy;
 use meetpoint_sim::power::{Activity, ModelledEnergy, PowerModel, presets};
 use serde::Serialize;

@@ -9,7 +9,7 @@ use super::region::{self, Method, Reading};
 use crate::commands::simulate::constants::{Constants, MTE, Simulated};
 use crate::commands::simulate::engine;
 use crate::surface::units::signed_percent;
-use meetpoint_report::table::Grid;
+use meetpoint_report::grid::Grid;
 use meetpoint_scheduler::Strategy;
 use meetpoint_sim::scenario::{Device, Distribution, Scenario, Span, StrategyName};
 use serde::Serialize;

@@ -8,7 +8,7 @@ use crate::surface::progress::Progress;
 use crate::surface::units::{seconds, signed_percent, significant};
 use crate::surface::{Output, output};
 use meetpoint_host::StrategyName;
-use meetpoint_report::table::Grid;
+use meetpoint_report::grid::Grid;
 use meetpoint_report::{Report, Run};
 use serde::Serialize;
 use std::time::Duration;

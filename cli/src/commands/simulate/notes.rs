@@ -6,7 +6,7 @@
 use super::constants::{Constants, MTE, mte_with, optimal_split};
 use crate::surface::output::table_style;
 use crate::surface::units::signed_percent;
-use meetpoint_report::table::Grid;
+use meetpoint_report::grid::Grid;
 use meetpoint_scheduler::Strategy;
 use serde::Serialize;
 

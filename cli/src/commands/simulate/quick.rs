@@ -3,7 +3,7 @@
 use super::constants::{Constants, MTE};
 use crate::surface::output::table_style;
 use crate::surface::units::{count, seconds, signed_percent};
-use meetpoint_report::table::Grid;
+use meetpoint_report::grid::Grid;
 use meetpoint_scheduler::Strategy;
 use serde::Serialize;
 

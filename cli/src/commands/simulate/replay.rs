@@ -8,7 +8,7 @@ use super::load::Unreadable;
 use crate::surface::output::table_style;
 use crate::surface::units::{seconds, signed_percent};
 use anyhow::{Context, bail};
-use meetpoint_report::{Batch, Epoch, Report, Run, Source, table::Grid};
+use meetpoint_report::{Batch, Epoch, Report, Run, Source, grid::Grid};
 use meetpoint_sim::Trace;
 use meetpoint_sim::scenario::{
     Device, Distribution, Holders, Scenario, Span, SplitChoice, StrategyName, TailName,

@@ -7,7 +7,7 @@ use crate::surface::chart_files as write;
 use crate::surface::output::table_style;
 use crate::surface::units::{count, seconds, signed_percent, significant};
 use crate::surface::{Output, output};
-use meetpoint_report::{html, table::Grid};
+use meetpoint_report::{grid::Grid, html};
 use meetpoint_sim::scenario::{Scenario, StrategyName, Sweep};
 use meetpoint_sim::{EpochOutcome, Outcome};
 use serde::Serialize;

@@ -3,7 +3,7 @@
 use crate::surface::output::table_style;
 use crate::surface::progress::Progress;
 use crate::surface::units::signed_percent;
-use meetpoint_report::table::Grid;
+use meetpoint_report::grid::Grid;
 use meetpoint_sim::studies::{Condition, Table, robustness};
 use serde::Serialize;
 

@@ -2,7 +2,7 @@
 
 use crate::commands::simulate::constants::{Constants, MTE};
 use crate::surface::progress::Progress;
-use meetpoint_report::table::Grid;
+use meetpoint_report::grid::Grid;
 use meetpoint_scheduler::Strategy;
 use serde::Serialize;
 

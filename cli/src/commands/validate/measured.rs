@@ -11,7 +11,7 @@ use crate::surface::output;
 use crate::surface::progress::Progress;
 use crate::surface::units::{seconds, signed_percent};
 use meetpoint_host::StrategyName;
-use meetpoint_report::table::Grid;
+use meetpoint_report::grid::Grid;
 use meetpoint_report::{Report, Run};
 use meetpoint_scheduler::Strategy;
 use serde::Serialize;
