@@ -198,6 +198,21 @@ pub enum Error {
         /// Cause.
         source: PictureError,
     },
+    /// Preparing a sample panicked: a defect of the program, not of the sample.
+    #[error(
+        "{part}, row {row}, key {key}: this is a defect in Meetpoint, please report it with this \
+         sample: {panic}"
+    )]
+    Defect {
+        /// Part file.
+        part: String,
+        /// Row in the part.
+        row: u64,
+        /// Key.
+        key: String,
+        /// What the panic said.
+        panic: String,
+    },
     /// Nothing sound was found for the place of a damaged sample.
     #[error(
         "{source}; none of {tried} other samples that were tried in its place is sound either: \

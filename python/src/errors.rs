@@ -112,6 +112,7 @@ pub(crate) fn of_prepare(py: Python<'_>, error: &PrepareError) -> PyErr {
             raise(py, "SampleError", &message, place_of(source))
         }
         PrepareError::DecodeMemory { .. } => raise(py, "BudgetError", &message, place_of(error)),
+        PrepareError::Defect { .. } => raise(py, "InternalError", &message, place_of(error)),
         PrepareError::Interrupted => plain(py, "ClosedError", "the loader was closed"),
         PrepareError::NoFixedShape => plain(py, "RecipeError", message),
         PrepareError::Storage(_) => plain(py, "StorageError", message),
@@ -124,6 +125,7 @@ fn place_of(error: &PrepareError) -> Place {
     match error {
         PrepareError::ChecksumMismatch { part, row, key, .. }
         | PrepareError::DecodeMemory { part, row, key, .. }
+        | PrepareError::Defect { part, row, key, .. }
         | PrepareError::Sample { part, row, key, .. } => {
             Place { file: Some(part.clone()), row: Some(*row), key: Some(key.clone()) }
         }

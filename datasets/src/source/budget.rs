@@ -67,6 +67,12 @@ struct Shared {
     refused: Mutex<Option<OverBudget>>,
 }
 
+impl Default for MemoryBudget {
+    fn default() -> Self {
+        Self::new(MEMORY_BYTES, RATIO_FREE_BYTES)
+    }
+}
+
 impl MemoryBudget {
     /// As a user asks for it.
     pub(super) fn of(options: &SourceOptions) -> Self {
@@ -76,6 +82,11 @@ impl MemoryBudget {
     fn new(limit: u64, ratio_free_bytes: u64) -> Self {
         let (held, refused) = (AtomicU64::new(0), Mutex::new(None));
         Self { shared: Arc::new(Shared { limit, ratio_free_bytes, held, refused }) }
+    }
+
+    /// Most bytes that are held at once.
+    pub(super) fn limit(&self) -> u64 {
+        self.shared.limit
     }
 
     /// Sets memory aside until the result is dropped.
@@ -117,7 +128,8 @@ impl MemoryBudget {
         }
     }
 
-    fn check_ratio(&self, bytes: u64, compressed: u64) -> Result<(), OverBudget> {
+    /// Fails where bytes grow by more than data do.
+    pub(super) fn check_ratio(&self, bytes: u64, compressed: u64) -> Result<(), OverBudget> {
         let may_be = bytes <= self.shared.ratio_free_bytes || bytes / RATIO_MAX <= compressed;
         if may_be { Ok(()) } else { Err(self.refuse(OverBudget::Ratio { compressed, bytes })) }
     }
@@ -178,6 +190,16 @@ impl HeldBytes {
     /// Bytes that memory was set aside for.
     pub(super) fn new(bytes: Vec<u8>, held: Held) -> Self {
         Self { bytes, _held: held }
+    }
+
+    /// Sets more memory aside with them.
+    pub(super) fn grow(&mut self, bytes: u64) -> Result<(), OverBudget> {
+        self._held.grow(bytes)
+    }
+
+    /// The bytes, whose memory is from now on counted by who takes them.
+    pub(super) fn into_bytes(self) -> Vec<u8> {
+        self.bytes
     }
 
     /// The bytes and their memory.

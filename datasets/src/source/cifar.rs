@@ -4,6 +4,7 @@
 //! blue each, 32 by 32, row by row (<https://www.cs.toronto.edu/~kriz/cifar.html>). Pictures become
 //! PNG, which loses nothing. Memory: one record batch of samples.
 
+use super::budget::MemoryBudget;
 use super::columns::{Cell, Gather, Shape};
 use super::gathered::{Advance, Gathered};
 use super::input::Input;
@@ -98,7 +99,7 @@ pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
     if !super::tar::begins_as_tar(path)? {
         return Ok(None);
     }
-    let mut members = Members::open(path)?;
+    let mut members = Members::open(path, &MemoryBudget::default())?;
     let first = members.next().ok().flatten();
     let first = first.and_then(|member| String::from_utf8(member.name).ok()).unwrap_or_default();
     let known = ["cifar-10-batches-bin", "cifar-100-binary"];
@@ -127,7 +128,8 @@ pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Err
         let whence = Whence { file: path.display().to_string(), ..Whence::default() };
         Error::Malformed { whence: Box::new(whence), problem }
     };
-    let mut found = Found::in_path(path)?;
+    let budget = MemoryBudget::of(options);
+    let mut found = Found::in_path(path, &budget)?;
     let split = options.split.as_deref();
     found.files.retain(|file| split.is_none_or(|split| file.split == split));
     let Some(first) = found.files.first() else {
@@ -174,7 +176,7 @@ pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Err
             variant,
             labels: found.labels,
             coarse: found.coarse.len(),
-            reader: Reader::open(path, &found.files)?,
+            reader: Reader::open(path, &found.files, &budget)?,
             files: found.files,
             open: None,
         },
@@ -209,14 +211,14 @@ struct Found {
 }
 
 impl Found {
-    fn in_path(path: &Path) -> Result<Self, Error> {
+    fn in_path(path: &Path, budget: &MemoryBudget) -> Result<Self, Error> {
         let folder = folder_of(path);
         if folder.is_dir() {
             return Self::in_folder(&folder);
         }
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         if batch(name).is_none() {
-            return Self::in_archive(path);
+            return Self::in_archive(path, budget);
         }
         let mut found = Self::in_folder(path.parent().unwrap_or(Path::new("")))?;
         found.files.retain(|file| file.name == name);
@@ -243,8 +245,8 @@ impl Found {
         Ok(found)
     }
 
-    fn in_archive(path: &Path) -> Result<Self, Error> {
-        let mut members = Members::open(path)?;
+    fn in_archive(path: &Path, budget: &MemoryBudget) -> Result<Self, Error> {
+        let mut members = Members::open(path, budget)?;
         let mut found = Self::default();
         let mut count = 0;
         while let Some(member) = members.next()? {
@@ -270,7 +272,7 @@ impl Found {
             }
             if is_names(&name) && member.bytes <= NAMES_BYTES_MAX {
                 let text = members.read(&member)?;
-                found.take_names(&name, &text);
+                found.take_names(&name, text.as_ref());
             } else {
                 let file = BatchFile::of(&name, None, member.bytes);
                 if let Some(file) = file {
@@ -318,10 +320,10 @@ struct OpenBatch {
 }
 
 impl Reader {
-    fn open(path: &Path, files: &[BatchFile]) -> Result<Self, Error> {
+    fn open(path: &Path, files: &[BatchFile], budget: &MemoryBudget) -> Result<Self, Error> {
         Ok(match files.iter().all(|file| file.path.is_some()) {
             true => Self::Files(Vec::from(files).into_iter()),
-            false => Self::Archive(Box::new(Members::open(path)?)),
+            false => Self::Archive(Box::new(Members::open(path, budget)?)),
         })
     }
 
@@ -387,8 +389,9 @@ impl Advance for CifarSource {
         };
         let member = format!("{}, record {}", open.file.name, open.record);
         let offset = input.position();
-        let record = input.read_at_most(size);
+        let record = input.read_held(size);
         let record = record.map_err(|error| input.unreadable(Some(member.clone()), &error))?;
+        let record = record.as_ref();
         if record.len() as u64 != size {
             let problem = "the file ends within a record; it is cut short, fetch it again";
             return Err(input.malformed(Some(member), offset, problem));

@@ -6,6 +6,7 @@
 //! PNG, which loses nothing; arrays of other types are refused by name. Memory: one record batch of
 //! samples.
 
+use super::budget::{HeldBytes, MemoryBudget};
 use super::columns::{Cell, Gather, Shape};
 use super::gathered::{Advance, Gathered};
 use super::input::{Input, read_up_to};
@@ -34,8 +35,8 @@ struct IdxFile {
 
 impl IdxFile {
     /// Opens a file and checks that it is of bytes, in that many dimensions.
-    fn open(path: &Path, dimensions: usize) -> Result<Self, Error> {
-        let mut input = Input::open(path)?;
+    fn open(path: &Path, dimensions: usize, budget: &MemoryBudget) -> Result<Self, Error> {
+        let mut input = Input::open_within(path, budget)?;
         let mut head = [0; 4];
         let got = read_up_to(&mut input, &mut head);
         let got = got.map_err(|error| input.unreadable(None, &error))?;
@@ -75,11 +76,11 @@ impl IdxFile {
     }
 
     /// Reads an item; fails where the file ends.
-    fn next(&mut self, index: u64) -> Result<Vec<u8>, Error> {
+    fn next(&mut self, index: u64) -> Result<HeldBytes, Error> {
         let (offset, bytes) = (self.input.position(), self.item_bytes());
-        let read = self.input.read_at_most(bytes);
+        let read = self.input.read_held(bytes);
         let read = read.map_err(|error| self.input.unreadable(None, &error))?;
-        if read.len() as u64 == bytes {
+        if read.as_ref().len() as u64 == bytes {
             return Ok(read);
         }
         let count = self.lengths[0];
@@ -208,8 +209,9 @@ pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Err
         return Err(wrong("no file such as train-images-idx3-ubyte(.gz) in it".to_owned()));
     }
     let (mut samples, mut bytes) = (0, 0);
+    let budget = MemoryBudget::of(options);
     for set in &sets {
-        let open = OpenSet::open(set)?;
+        let open = OpenSet::open(set, &budget)?;
         samples += open.images.lengths[0];
         bytes += open.images.input.file_bytes();
     }
@@ -224,6 +226,7 @@ pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Err
             size: Size { samples: Some(samples), bytes: Some(bytes) },
             sets: sets.into_iter(),
             open: None,
+            budget,
         },
         gather,
     )))
@@ -238,9 +241,9 @@ struct OpenSet {
 }
 
 impl OpenSet {
-    fn open(set: &Set) -> Result<Self, Error> {
-        let images = IdxFile::open(&set.images, 3)?;
-        let labels = set.labels.as_ref().map(|path| IdxFile::open(path, 1)).transpose()?;
+    fn open(set: &Set, budget: &MemoryBudget) -> Result<Self, Error> {
+        let images = IdxFile::open(&set.images, 3, budget)?;
+        let labels = set.labels.as_ref().map(|path| IdxFile::open(path, 1, budget)).transpose()?;
         if let [count, height, width] = images.lengths[..] {
             let pixels = height.saturating_mul(width);
             if pixels == 0 || pixels > PIXELS_MAX || count == 0 {
@@ -266,6 +269,7 @@ struct IdxSource {
     size: Size,
     sets: std::vec::IntoIter<Set>,
     open: Option<OpenSet>,
+    budget: MemoryBudget,
 }
 
 impl Advance for IdxSource {
@@ -282,7 +286,7 @@ impl Advance for IdxSource {
             let Some(set) = self.sets.next() else {
                 return Ok(false);
             };
-            self.open = Some(OpenSet::open(&set)?);
+            self.open = Some(OpenSet::open(&set, &self.budget)?);
         }
         let set = self.open.as_mut().expect("it was just opened");
         let index = set.next;
@@ -295,8 +299,8 @@ impl Advance for IdxSource {
         let item = Item {
             key: format!("{}/{index:05}", set.name),
             whence: set.images.input.whence(member, offset),
-            content: Content::Bytes(png(width, height, ExtendedColorType::L8, &pixels)),
-            label: label.map(|label| i32::from(label[0])),
+            content: Content::Bytes(png(width, height, ExtendedColorType::L8, pixels.as_ref())),
+            label: label.map(|label| i32::from(label.as_ref()[0])),
             extra: None,
         };
         let cells = vec![Cell::Json(Value::String(set.name.clone()))];

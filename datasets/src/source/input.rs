@@ -3,7 +3,8 @@
 //! Memory is bounded by what a decompressor needs (32 KiB for gzip, at most 128 MiB for a zstd
 //! frame), whatever the file claims. Checksums of the compression are checked.
 
-use super::{OpenFile, Whence};
+use super::budget::{HeldBytes, MemoryBudget, over_budget};
+use super::{OpenFile, OverBudget, Whence};
 use crate::Error;
 use crate::source::files::open_regular;
 use flate2::bufread::MultiGzDecoder;
@@ -59,9 +60,17 @@ pub(super) struct Input {
     shown: String,
     stamp: (u64, i64, i64),
     position: u64,
+    /// Memory of the source, where what is read counts against it.
+    budget: Option<MemoryBudget>,
 }
 
 impl Input {
+    /// Opens a regular file whose decompressed bytes count against the memory of a source, and may
+    /// not grow by more than data do.
+    pub(super) fn open_within(path: &Path, budget: &MemoryBudget) -> Result<Self, Error> {
+        Ok(Self { budget: Some(budget.clone()), ..Self::open(path)? })
+    }
+
     /// Opens a regular file.
     pub(super) fn open(path: &Path) -> Result<Self, Error> {
         let failed = |source| Error::Source { path: path.to_path_buf(), source };
@@ -92,7 +101,7 @@ impl Input {
             }
         };
         let shown = path.display().to_string();
-        Ok(Self { inner, compression, file, shown, stamp, position: 0 })
+        Ok(Self { inner, compression, file, shown, stamp, position: 0, budget: None })
     }
 
     /// How the file is compressed.
@@ -123,11 +132,22 @@ impl Input {
                 reader.seek_relative(i64::try_from(passed).map_err(io::Error::other)?)?;
                 passed
             }
-            Inner::Gzip(reader) => io::copy(&mut reader.take(bytes), &mut io::sink())?,
-            Inner::Zstd(reader) => io::copy(&mut reader.take(bytes), &mut io::sink())?,
+            Inner::Gzip(_) | Inner::Zstd(_) => {
+                // By reading, which checks how far the bytes have grown.
+                return io::copy(&mut self.take(bytes), &mut io::sink());
+            }
         };
         self.position += passed;
         Ok(passed)
+    }
+
+    /// Bytes of the file that were read so far, as they lie there.
+    fn file_position(&self) -> u64 {
+        match &self.inner {
+            Inner::Plain(reader) => reader.get_ref().position,
+            Inner::Gzip(reader) => reader.get_ref().get_ref().get_ref().position,
+            Inner::Zstd(frames) => frames.from.get_ref().position,
+        }
     }
 
     /// Reads at most `bytes`; fewer only at the end.
@@ -136,6 +156,13 @@ impl Input {
         let mut read = Vec::with_capacity(usize::try_from(capacity).expect("at most 64 KiB"));
         self.take(bytes).read_to_end(&mut read)?;
         Ok(read)
+    }
+
+    /// Reads at most `bytes` and counts them as memory of the source; fewer only at the end.
+    pub(super) fn read_held(&mut self, bytes: u64) -> io::Result<HeldBytes> {
+        let budget = self.budget.clone().unwrap_or_default();
+        // Growth is checked as the bytes are decompressed.
+        budget.read_to_end(self, Vec::new(), bytes, u64::MAX)
     }
 
     /// Fails if the file is another than when it was opened.
@@ -168,8 +195,21 @@ impl Input {
         Error::Malformed { whence: Box::new(self.whence(member, offset)), problem }
     }
 
+    /// More memory than the source may take.
+    pub(super) fn over_budget(
+        &self,
+        member: Option<String>,
+        offset: u64,
+        over: OverBudget,
+    ) -> Error {
+        Error::OverBudget { whence: Box::new(self.whence(member, offset)), over }
+    }
+
     /// A failure to read on.
     pub(super) fn unreadable(&self, member: Option<String>, error: &io::Error) -> Error {
+        if let Some(over) = over_budget(error) {
+            return self.over_budget(member, self.position, over);
+        }
         let remedy = "the file is damaged or cut short; fetch or make it again";
         let what = match self.compression {
             Compression::None => "",
@@ -188,6 +228,9 @@ impl Read for Input {
             Inner::Zstd(reader) => reader.read(to)?,
         };
         self.position += got as u64;
+        if let (Some(budget), true) = (&self.budget, self.compression != Compression::None) {
+            budget.check_ratio(self.position, self.file_position())?;
+        }
         Ok(got)
     }
 }

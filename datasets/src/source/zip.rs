@@ -5,6 +5,7 @@
 //! PKWARE's APPNOTE 6.3.10, with ZIP64; encrypted archives and those in several pieces are
 //! refused.
 
+use super::budget::{MemoryBudget, over_budget};
 use super::names::{Seen, extension, is_ignored, kind_of, relative_path, shown};
 use super::{
     Content, ContentKind, Entry, Finished, Item, OpenFile, Size, Source, SourceOptions,
@@ -91,6 +92,7 @@ pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Err
         noted: found.noted,
         members: found.members.into_iter(),
         labels,
+        budget: MemoryBudget::of(options),
     }))
 }
 
@@ -318,6 +320,7 @@ struct ZipSource {
     noted: VecDeque<Entry>,
     members: std::vec::IntoIter<Member>,
     labels: Vec<String>,
+    budget: MemoryBudget,
 }
 
 impl Source for ZipSource {
@@ -345,8 +348,11 @@ impl Source for ZipSource {
                 label: member.label,
                 extra: None,
             })),
-            Err(reason) => {
-                let reason = format!("{reason}; {REMEDY}");
+            Err(error) => {
+                if let Some(over) = over_budget(&error) {
+                    return Err(Error::OverBudget { whence: Box::new(whence), over });
+                }
+                let reason = format!("{error}; {REMEDY}");
                 Entry::Unreadable(LeftOut { path: whence.to_string(), reason })
             }
         }))
@@ -377,8 +383,9 @@ impl ZipSource {
             });
         }
         // One byte more than it should have tells a member that has more.
-        let mut bytes = Vec::new();
-        verified.take(member.bytes + 1).read_to_end(&mut bytes)?;
+        let (most, compressed) = (member.bytes + 1, member.compressed_bytes);
+        let read = self.budget.read_to_end(verified.as_mut(), Vec::new(), most, compressed)?;
+        let bytes = read.into_bytes();
         if bytes.len() as u64 != member.bytes {
             return Err(io::Error::other(format!(
                 "it inflates to {} bytes or more, its length is {}",

@@ -22,13 +22,18 @@ const LIMIT: u64 = 1 << 20;
 const BESIDE: usize = 6 << 20;
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     encoder.write_all(bytes).unwrap();
     encoder.finish().unwrap()
 }
 
-/// Expects a refusal below the limit, and samples with more memory.
+/// Expects a refusal below the limit, and a sample with more memory.
 fn is_refused(path: &Path, kind: &str, file: &str) {
+    refused_within(path, kind, file, 1);
+}
+
+/// The same, of so many samples.
+fn refused_within(path: &Path, kind: &str, file: &str, samples: usize) {
     let options = SourceOptions { memory_bytes_max: Some(LIMIT), ..SourceOptions::default() };
     let (result, held) = most(|| open(path, Some(kind), &options).and_then(read));
     let Err(Error::OverBudget { whence, over }) = result.map(|got| got.items.len()) else {
@@ -38,7 +43,7 @@ fn is_refused(path: &Path, kind: &str, file: &str) {
     assert!(matches!(over, OverBudget::Memory { limit: LIMIT, .. }), "{over:?}");
     assert!(held <= LIMIT as usize + BESIDE, "{file}: {held} bytes are held");
     let whole = open(path, Some(kind), &SourceOptions::default()).and_then(read);
-    assert_eq!(whole.unwrap().items.len(), 1);
+    assert_eq!(whole.unwrap().items.len(), samples);
 }
 
 /// What TensorFlow stores of a checksum.
@@ -182,6 +187,104 @@ fn the_pages_of_all_columns_of_a_parquet_file_are_refused_together() {
             }
         }
     }
+}
+
+/// Rows that name one value of the length of a limit, in an Arrow file.
+#[test]
+fn a_value_that_an_arrow_dictionary_or_a_run_names_often_is_refused() {
+    use arrow_array::builder::StringRunBuilder;
+    use arrow_array::types::{Int8Type, Int32Type};
+    let long = "x".repeat(LIMIT as usize / 4);
+    let dictionary: arrow_array::DictionaryArray<Int8Type> =
+        vec![long.as_str(); 32].into_iter().collect();
+    let mut runs = StringRunBuilder::<Int32Type>::new();
+    runs.extend(vec![Some(long.as_str()); 32]);
+    let images = BinaryArray::from_vec(vec![b"\xff\xd8\xff".as_slice(); 32]);
+    let columns: [ArrayRef; 2] = [Arc::new(dictionary), Arc::new(runs.finish())];
+    for column in columns {
+        let folder = tempfile::tempdir().unwrap();
+        let image = Arc::new(images.clone()) as ArrayRef;
+        let batch = RecordBatch::try_from_iter([("image", image), ("text", column)]).unwrap();
+        let writer = arrow_ipc::writer::FileWriter::try_new(Vec::new(), &batch.schema());
+        let mut writer = writer.unwrap();
+        writer.write(&batch).unwrap();
+        let path = put(&folder, "a.arrow", &writer.into_inner().unwrap());
+        refused_within(&path, "arrow", "a.arrow", 32);
+    }
+}
+
+/// A tar file with these members.
+fn tar(members: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut archive = tar::Builder::new(Vec::new());
+    for (name, bytes) in members {
+        let mut header = tar::Header::new_ustar();
+        header.set_size(bytes.len() as u64);
+        header.set_mode(0o644);
+        archive.append_data(&mut header, name, *bytes).unwrap();
+    }
+    archive.into_inner().unwrap()
+}
+
+#[test]
+fn a_member_of_a_compressed_tar_file_that_unfolds_to_more_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let bytes = gzip(&tar(&[("a.jpg", &vec![0; BOMB_BYTES])]));
+    is_refused(&put(&folder, "a.tar.gz", &bytes), "tar", "a.tar.gz");
+    // A list whose values take more memory than its bytes.
+    let list = format!("[{}0]", "0,".repeat(LIMIT as usize / 16));
+    let plain = tar(&[("a.jpg", b"x"), ("a.json", list.as_bytes())]);
+    is_refused(&put(&folder, "b.tar", &plain), "tar", "b.tar");
+}
+
+#[test]
+fn a_tar_file_that_grows_by_more_than_data_do_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let picture = vec![0; 4 << 20];
+    let names: Vec<String> = (0..20).map(|index| format!("{index}.jpg")).collect();
+    let members: Vec<(&str, &[u8])> =
+        names.iter().map(|name| (name.as_str(), picture.as_slice())).collect();
+    let path = put(&folder, "a.tar.gz", &gzip(&tar(&members)));
+    let opened = open(&path, Some("tar"), &SourceOptions::default()).and_then(read);
+    let Err(Error::OverBudget { over, .. }) = opened.map(|got| got.items.len()) else {
+        panic!("it is not refused");
+    };
+    assert!(matches!(over, OverBudget::Ratio { .. }), "{over:?}");
+}
+
+#[test]
+fn a_member_of_a_zip_archive_that_inflates_to_more_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut archive = rawzip::ZipArchiveWriter::new(Vec::new());
+    let (mut entry, config) = archive
+        .new_file("a.jpg")
+        .compression_method(rawzip::CompressionMethod::DEFLATE)
+        .start()
+        .unwrap();
+    let encoder = flate2::write::DeflateEncoder::new(&mut entry, Compression::fast());
+    let mut writer = config.wrap(encoder);
+    writer.write_all(&vec![0; BOMB_BYTES]).unwrap();
+    let (encoder, descriptor) = writer.finish().unwrap();
+    encoder.finish().unwrap();
+    entry.finish(descriptor).unwrap();
+    is_refused(&put(&folder, "a.zip", &archive.finish().unwrap()), "zip", "a.zip");
+}
+
+#[test]
+fn an_idx_picture_and_a_cifar_archive_that_unfold_to_more_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let header = [0x0000_0803_u32, 1, 2048, 4096].map(u32::to_be_bytes).concat();
+    let name = "train-images-idx3-ubyte.gz";
+    let bytes = gzip(&[header, vec![0; BOMB_BYTES]].concat());
+    is_refused(&put(&folder, name, &bytes), "idx", name);
+    let folder = tempfile::tempdir().unwrap();
+    let records = vec![0; 3073 * 24_000];
+    let bytes = gzip(&tar(&[("cifar-10-batches-bin/data_batch_1.bin", &records)]));
+    let path = put(&folder, "cifar.tar.gz", &bytes);
+    let opened = open(&path, Some("cifar"), &SourceOptions::default()).and_then(read);
+    let Err(Error::OverBudget { over, .. }) = opened.map(|got| got.items.len()) else {
+        panic!("it is not refused");
+    };
+    assert!(matches!(over, OverBudget::Ratio { .. }), "{over:?}");
 }
 
 #[test]

@@ -9,6 +9,7 @@ pub(crate) mod fetch;
 mod session;
 mod shared;
 mod spawn;
+mod stopped;
 mod stream;
 
 pub(crate) use session::{Session, SlotContents, SlotLease};
@@ -34,6 +35,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use stopped::{listener, why_stopped};
 use tokio::runtime::Runtime;
 
 /// How long a device process may take until it listens.
@@ -216,6 +218,18 @@ fn open(
             process.check_alive(has_answered)?;
         }
         process.forget_socket();
+    }
+    let is_silent = matches!(
+        opened,
+        Err(Error::DeviceUnreachable { .. }
+            | Error::NotADevice { .. }
+            | Error::DeviceTimeout { .. })
+    );
+    if is_silent {
+        let process_id = process.as_ref().map(DeviceProcess::id).or_else(|| listener(&socket));
+        if let Some(why) = process_id.and_then(why_stopped) {
+            return Err(Error::DeviceLost { device: "it".to_owned(), why });
+        }
     }
     match opened {
         Err(Error::DeviceUnreachable { socket, problem }) if has_answered => {

@@ -97,7 +97,10 @@ fn open(
             // A device that died says why better than the call that failed.
             process.wait(super::ENDING_LIMIT);
             process.check_alive(false)?;
-            Err(error)
+            match super::stopped::why_stopped(process.id()) {
+                Some(why) => Err(Error::DeviceLost { device: "it".to_owned(), why }),
+                None => Err(error),
+            }
         }
     }
 }

@@ -78,6 +78,11 @@ impl DeviceProcess {
         Ok(process)
     }
 
+    /// Its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Where it listens.
     pub(crate) fn socket(&self) -> &Path {
         &self.socket

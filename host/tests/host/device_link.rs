@@ -417,6 +417,25 @@ fn a_device_that_is_killed_before_it_serves_leaves_the_host_to_go_on_alone() {
 }
 
 #[test]
+fn a_device_that_is_stopped_before_it_serves_leaves_the_host_to_go_on_alone() {
+    let folder = dataset(16);
+    let mut config = config(folder.path());
+    config.strategy = Strategy::Auto { goal: Goal::Throughput, order: Order::Any };
+    let arguments = ["-c", "kill -STOP $$"].map(Into::into).to_vec();
+    config.devices =
+        vec![DeviceSource::Spawn(SpawnDevice { program: "/bin/sh".into(), arguments })];
+    let mut loader = Loader::open(config).unwrap();
+    assert!(loader.devices().all(|device| device.is_none()));
+    let (seen, stats) = consume(loader.start_epoch(0).unwrap());
+    assert_eq!((seen.len(), stats.schedule.host_batches), (4, 4));
+    let is_stopped = |event: &EventKind| match event {
+        EventKind::DeviceLost { reason, .. } => reason.contains("kill -CONT"),
+        _ => false,
+    };
+    assert!(events_of(&stats).iter().any(is_stopped), "{:?}", stats.events);
+}
+
+#[test]
 fn an_interrupt_while_a_device_program_starts_ends_the_wait() {
     let folder = dataset(8);
     let mut config = config(folder.path());

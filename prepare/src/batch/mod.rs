@@ -11,7 +11,9 @@ use crate::{Dataset, DecodeMemory, Error, Mended, NoMemory, OnError, Reserved};
 use meetpoint_format::batching::{Batching, EpochOrder};
 use meetpoint_format::dataset::{ENTRY_POINTS_KEPT_BYTES, SampleLocation};
 use meetpoint_format::recipe::{Recipe, TensorSpec};
-use meetpoint_kernels::{Cpu, Encoded, Error as PictureError, Interrupt, SampleId, SamplePreparer};
+use meetpoint_kernels::{
+    Cpu, Encoded, Error as PictureError, Interrupt, SampleId, SamplePreparer, contain_panic,
+};
 use meetpoint_storage::{
     Access, AlignedBuffer, Completion, Counters, Engine, Error as StorageError, FileId, Request,
     RequestKind,
@@ -410,7 +412,11 @@ impl BatchPreparer {
         let crc32c = Some(location.crc32c);
         let encoded = Encoded { bytes: stored, entry_points, crc32c };
         let pause = &mut || *is_given_up |= !pace(done);
-        let prepared = self.preparer.prepare(encoded, id, out, pause);
+        let prepared = contain_panic(|| self.preparer.prepare(encoded, id, out, pause));
+        let prepared = prepared.map_err(|panic| {
+            let (part, row, key) = self.job.dataset.place_in_words(sample, location);
+            Error::Defect { part, row, key, panic }
+        })?;
         if reserved.is_some() {
             // What it took is free for others only if it is not retained.
             self.preparer.free_pictures();

@@ -2,13 +2,13 @@
 
 use super::shard::Shard;
 use crate::Error;
-use crate::source::budget::MemoryBudget;
+use crate::source::budget::{Held, MemoryBudget};
 use crate::source::rows::files::{Files, Seen};
 use crate::source::rows::hugging_face::Features;
 use crate::source::rows::paths::Paths;
-use crate::source::rows::plain::plain_batch;
+use crate::source::rows::plain::{Unplain, plain_batch};
 use crate::source::rows::row_source::{bytes_at, offsets};
-use crate::source::rows::table::{Batch, Contents, read_at};
+use crate::source::rows::table::{Batch, Contents, read_at, too_large};
 use crate::source::rows::{ContentColumn, Table, malformed};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch};
@@ -25,6 +25,8 @@ pub(super) struct ArrowTable {
     content: Option<ContentColumn>,
     current: Option<(Shard, u64)>,
     budget: MemoryBudget,
+    /// Memory of the batch that was given out last.
+    unfolded: Held,
 }
 
 impl ArrowTable {
@@ -43,7 +45,7 @@ impl ArrowTable {
         if let Some(features) = features.filter(|features| *features != Features::default()) {
             files.features = features;
         }
-        Ok(Self { files, content: None, current: None, budget })
+        Ok(Self { files, content: None, current: None, budget, unfolded: Held::default() })
     }
 
     /// Goes through the content column until `look` has seen enough.
@@ -138,8 +140,15 @@ impl Table for ArrowTable {
             };
             let Some((batch, base)) = shard.next(self.content)? else { continue };
             let path = &shard.file.path;
-            let columns = plain_batch(&batch, &self.files.schema)
-                .map_err(|error| malformed(path, None, error.to_string()))?;
+            self.unfolded = Held::default();
+            let plain = plain_batch(&batch, &self.files.schema, &self.budget);
+            let (columns, held) = plain.map_err(|error| match error {
+                Unplain::OverBudget(over) => {
+                    too_large(path, Some(format!("the rows from {first_row} on")), None, over)
+                }
+                Unplain::Arrow(error) => malformed(path, None, error.to_string()),
+            })?;
+            self.unfolded = held;
             let contents = match base {
                 Some(base) => Contents::At { file: Arc::clone(&shard.file), base },
                 None => Contents::Inside,

@@ -4,11 +4,11 @@ use super::pages::RowGroup;
 use super::places::{Place, Places};
 use crate::Error;
 use crate::source::OpenFile;
-use crate::source::budget::MemoryBudget;
+use crate::source::budget::{Held, MemoryBudget};
 use crate::source::rows::files::{Files, Seen};
 use crate::source::rows::hugging_face::Features;
 use crate::source::rows::paths::Paths;
-use crate::source::rows::plain::{plain_batch, plain_schema};
+use crate::source::rows::plain::{Unplain, plain_batch, plain_schema};
 use crate::source::rows::row_source::bytes_at;
 use crate::source::rows::table::{Batch, Contents, guarded, open_file, too_large, unreadable};
 use crate::source::rows::{ContentColumn, Table, malformed};
@@ -36,6 +36,8 @@ pub(super) struct ParquetTable {
     /// Where the values of the content lie.
     places: Places,
     budget: MemoryBudget,
+    /// Memory of the batch that was given out last.
+    unfolded: Held,
 }
 
 /// An open file.
@@ -208,6 +210,13 @@ fn failed(
     }
 }
 
+fn unplain(path: &Path, error: Unplain) -> Error {
+    match error {
+        Unplain::OverBudget(over) => too_large(path, None, None, over),
+        Unplain::Arrow(error) => fault(path, &error.to_string()),
+    }
+}
+
 fn fault(path: &Path, problem: &str) -> Error {
     malformed(path, None, format!("{problem}; the file is cut off, damaged or of another kind"))
 }
@@ -222,7 +231,14 @@ impl ParquetTable {
             let rows = rows.fold(0, u64::saturating_add);
             Ok(Seen { schema: Arc::clone(shard.metadata.schema()), rows, bytes: shard.bytes })
         })?;
-        Ok(Self { files, current: None, content: None, places: Places::default(), budget })
+        Ok(Self {
+            files,
+            current: None,
+            content: None,
+            places: Places::default(),
+            budget,
+            unfolded: Held::default(),
+        })
     }
 
     /// Goes through one column, or a child of it, until `look` has seen enough.
@@ -236,8 +252,8 @@ impl ParquetTable {
             let mut shard = Shard::open(path, &self.budget)?;
             let mask = shard.mask(column, child);
             while let Some(batch) = shard.next(&mask, None)? {
-                let batch = plain_batch(&batch, &plain_schema(&batch.schema()))
-                    .map_err(|error| fault(path, &error.to_string()))?;
+                let plain = plain_batch(&batch, &plain_schema(&batch.schema()), &self.budget);
+                let (batch, _held) = plain.map_err(|error| unplain(&shard.path, error))?;
                 let array = match child {
                     None => Arc::clone(batch.column(0)),
                     Some(_) => Arc::clone(batch.column(0).as_struct().column(0)),
@@ -309,8 +325,10 @@ impl Table for ParquetTable {
             let leaf = self.content.and_then(|content| shard.leaf(content));
             let placed = leaf.map(|leaf| (leaf, &self.places));
             let Some(batch) = shard.next(&ProjectionMask::all(), placed)? else { continue };
-            let columns = plain_batch(&batch, &self.files.schema)
-                .map_err(|error| fault(&shard.path, &error.to_string()))?;
+            self.unfolded = Held::default();
+            let plain = plain_batch(&batch, &self.files.schema, &self.budget);
+            let (columns, held) = plain.map_err(|error| unplain(&shard.path, error))?;
+            self.unfolded = held;
             let file = shard.path.display().to_string();
             let places = self.content.filter(|_| leaf.is_some());
             let places = places.and_then(|content| places_in(&columns, content, &self.places));

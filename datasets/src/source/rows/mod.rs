@@ -19,6 +19,7 @@ pub(crate) mod roles;
 pub(crate) mod row_source;
 pub(crate) mod shards;
 pub(crate) mod table;
+mod unfolded;
 pub(crate) mod value;
 
 pub(crate) use row_source::RowSource;

@@ -1,6 +1,9 @@
 //! Column types as a dataset holds them: dictionaries, run-end encodings and views become the
 //! types that they stand for.
 
+use super::unfolded::unfolded_bytes;
+use crate::source::OverBudget;
+use crate::source::budget::{Held, MemoryBudget};
 use arrow_array::RecordBatch;
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, Schema, SchemaRef};
@@ -40,11 +43,30 @@ pub(crate) fn plain_schema(schema: &Schema) -> SchemaRef {
     Arc::new(Schema::new(schema.fields().iter().map(plain_field).collect::<Vec<_>>()))
 }
 
-/// A batch with the columns of `schema`, which is the plain one of its own.
+/// Why a batch does not become one of plain types.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Unplain {
+    /// It needs more memory than the source may take.
+    #[error(transparent)]
+    OverBudget(#[from] OverBudget),
+    /// A column does not cast.
+    #[error(transparent)]
+    Arrow(#[from] ArrowError),
+}
+
+/// A batch with the columns of `schema`, which is the plain one of its own, and the memory that is
+/// set aside for the columns that were unfolded.
 pub(crate) fn plain_batch(
     batch: &RecordBatch,
     schema: &SchemaRef,
-) -> Result<RecordBatch, ArrowError> {
+    budget: &MemoryBudget,
+) -> Result<(RecordBatch, Held), Unplain> {
+    let mut held = budget.hold(0)?;
+    for (column, field) in batch.columns().iter().zip(schema.fields()) {
+        if column.data_type() != field.data_type() {
+            held.grow(unfolded_bytes(column, budget.limit()))?;
+        }
+    }
     let options = CastOptions { safe: false, ..CastOptions::default() };
     let columns = batch.columns().iter().zip(schema.fields()).map(|(column, field)| {
         if column.data_type() == field.data_type() {
@@ -52,9 +74,9 @@ pub(crate) fn plain_batch(
         }
         cast_with_options(column, field.data_type(), &options)
     });
-    let columns = columns.collect::<Result<Vec<_>, _>>()?;
+    let columns = columns.collect::<Result<Vec<_>, ArrowError>>()?;
     let rows = arrow_array::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    RecordBatch::try_new_with_options(Arc::clone(schema), columns, &rows)
+    Ok((RecordBatch::try_new_with_options(Arc::clone(schema), columns, &rows)?, held))
 }
 
 /// The first difference of two schemas in the words of an error; names, order and types count,
@@ -101,7 +123,7 @@ mod tests {
         ])
         .unwrap();
         let schema = plain_schema(&batch.schema());
-        let plain = plain_batch(&batch, &schema).unwrap();
+        let (plain, _) = plain_batch(&batch, &schema, &MemoryBudget::default()).unwrap();
         let text = |index: usize| {
             let column = plain.column(index).as_any().downcast_ref::<StringArray>().unwrap();
             column.iter().map(|text| text.map(str::to_owned)).collect::<Vec<_>>()

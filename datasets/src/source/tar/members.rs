@@ -5,6 +5,7 @@
 //! that a file that was cut short is told from a whole one.
 
 use crate::Error;
+use crate::source::budget::{HeldBytes, MemoryBudget};
 use crate::source::input::{Compression, Input, read_up_to};
 use crate::source::names::shown;
 use std::path::Path;
@@ -63,8 +64,8 @@ pub(in crate::source) struct Members {
 
 impl Members {
     /// Opens an archive, compressed or not.
-    pub(in crate::source) fn open(path: &Path) -> Result<Self, Error> {
-        Ok(Self { input: Input::open(path)?, next_header: 0, is_ended: false })
+    pub(in crate::source) fn open(path: &Path, budget: &MemoryBudget) -> Result<Self, Error> {
+        Ok(Self { input: Input::open_within(path, budget)?, next_header: 0, is_ended: false })
     }
 
     /// The archive.
@@ -140,11 +141,11 @@ impl Members {
     }
 
     /// The bytes of the member that [`Self::next`] gave last.
-    pub(in crate::source) fn read(&mut self, member: &Member) -> Result<Vec<u8>, Error> {
+    pub(in crate::source) fn read(&mut self, member: &Member) -> Result<HeldBytes, Error> {
         self.pass_to(member.offset)?;
-        let got = self.input.read_at_most(member.bytes);
+        let got = self.input.read_held(member.bytes);
         let bytes = got.map_err(|error| self.input.unreadable(Some(member.shown()), &error))?;
-        if (bytes.len() as u64) < member.bytes {
+        if (bytes.as_ref().len() as u64) < member.bytes {
             return Err(self.cut_short(Some(member.shown())));
         }
         Ok(bytes)

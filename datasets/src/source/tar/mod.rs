@@ -14,6 +14,7 @@ mod survey;
 #[cfg(feature = "remote")]
 pub(super) use shards::expand;
 
+use super::budget::MemoryBudget;
 use super::columns::{Cell, Gather, Shape};
 use super::gathered::{Advance, Gathered};
 use super::input::{Input, read_up_to};
@@ -24,11 +25,11 @@ use crate::{Error, LeftOut};
 use meetpoint_format::dataset::schema::{IMAGE_BYTES_MAX, KEY_BYTES_MAX};
 pub(crate) use plan::WHOLE_KEY;
 use plan::{From, Plan};
-use samples::{Group, Part, Samples, Yield};
+use samples::{Group, Part, Samples, Wish, Yield};
 use serde_json::Value;
 pub(super) use shards::has_tar_name;
 use std::path::{Path, PathBuf};
-use survey::{Role, Survey, TEXT_BYTES_MAX, WORD_BYTES_MAX};
+use survey::{Role, Survey};
 
 /// What this is, for errors and help.
 pub const WORDS: &str = "WebDataset tar shards";
@@ -73,7 +74,8 @@ pub(super) fn begins_as_tar(path: &Path) -> Result<bool, Error> {
 pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Error> {
     options.allow_only(WORDS, &["content", "kind", "label", "columns"])?;
     let shards = shards::shards_of(path)?;
-    let survey = Survey::of(&shards, options.label.as_deref())?;
+    let budget = MemoryBudget::of(options);
+    let survey = Survey::of(&shards, options.label.as_deref(), &budget)?;
     let malformed = |problem: String| Error::Malformed {
         whence: Box::new(Whence { file: path.display().to_string(), ..Whence::default() }),
         problem,
@@ -99,6 +101,7 @@ pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Err
             shards,
             next_shard: 0,
             open: None,
+            budget,
         },
         gather,
     )))
@@ -133,6 +136,7 @@ struct TarSource {
     shards: Vec<PathBuf>,
     next_shard: usize,
     open: Option<Samples>,
+    budget: MemoryBudget,
 }
 
 impl Advance for TarSource {
@@ -152,7 +156,7 @@ impl Advance for TarSource {
                     return Ok(false);
                 };
                 self.next_shard += 1;
-                self.open.insert(Samples::open(shard)?)
+                self.open.insert(Samples::open(shard, &self.budget)?)
             }
         };
         let is_plain = samples.members().is_plain();
@@ -246,7 +250,10 @@ impl TarSource {
                 bytes: part.member.bytes,
             });
         }
-        part.bytes.take().expect("the content of a compressed shard is read").map(Content::Bytes)
+        part.bytes
+            .take()
+            .expect("the content of a compressed shard is read")
+            .map(|held| Content::Bytes(held.into_bytes()))
     }
 
     fn label(&self, group: &Group, json: &[(String, Value)]) -> Result<Option<i32>, String> {
@@ -275,9 +282,10 @@ impl TarSource {
 }
 
 /// The longest that a part may be where it is read in the second pass.
-fn wanted(plan: &Plan, part: &str, is_plain: bool) -> Option<u64> {
+fn wanted(plan: &Plan, part: &str, is_plain: bool) -> Option<Wish> {
     if plan.content.iter().any(|name| name == part) {
-        return (!is_plain).then_some(IMAGE_BYTES_MAX);
+        let wish = Wish { bytes_max: IMAGE_BYTES_MAX, memory_per_byte: 1 };
+        return (!is_plain).then_some(wish);
     }
     let is_of = |from: &From| match from {
         From::Part(name) | From::Field(name, _) => name == part,
@@ -285,11 +293,7 @@ fn wanted(plan: &Plan, part: &str, is_plain: bool) -> Option<u64> {
     let is_used = plan.label.as_ref().is_some_and(is_of)
         || plan.key.as_ref().is_some_and(is_of)
         || plan.columns.iter().any(|column| is_of(&column.from));
-    is_used.then(|| match Role::of(part) {
-        Role::Json | Role::Text => TEXT_BYTES_MAX,
-        Role::Word => WORD_BYTES_MAX,
-        Role::Binary(_) => IMAGE_BYTES_MAX,
-    })
+    is_used.then(|| Role::of(part).wish())
 }
 
 fn parse_json(group: &Group) -> Result<Vec<(String, Value)>, String> {
@@ -299,7 +303,7 @@ fn parse_json(group: &Group) -> Result<Vec<(String, Value)>, String> {
             continue;
         };
         let bytes = bytes.as_ref().map_err(|problem| format!(".{}: {problem}", part.name))?;
-        let value = serde_json::from_slice(bytes)
+        let value = serde_json::from_slice(bytes.as_ref())
             .map_err(|error| format!(".{}: no JSON: {error}", part.name))?;
         parsed.push((part.name.clone(), value));
     }
@@ -327,7 +331,7 @@ fn word_of(part: &Part) -> Result<&str, String> {
         Some(Err(problem)) => return Err(format!(".{name}: {problem}")),
         None => return Err(format!(".{name} was not read")),
     };
-    let word = std::str::from_utf8(bytes).map_err(|_| format!(".{name} is not UTF-8"))?;
+    let word = std::str::from_utf8(bytes.as_ref()).map_err(|_| format!(".{name} is not UTF-8"))?;
     Ok(word.trim())
 }
 
@@ -345,7 +349,7 @@ fn cell(parts: &mut [Part], name: &str, role: Role, shape: &Shape) -> Result<Cel
         });
     }
     let bytes = match part.bytes.take() {
-        Some(Ok(bytes)) => bytes,
+        Some(Ok(held)) => held.into_bytes(),
         Some(Err(problem)) => return Err(format!(".{name}: {problem}")),
         None => return Err(format!(".{name} was not read")),
     };

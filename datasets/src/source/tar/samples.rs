@@ -4,6 +4,7 @@
 //! part, in lower case. Members of a sample stand one behind the other.
 
 use super::members::{Kind, Member, Members};
+use crate::source::budget::{HeldBytes, MemoryBudget};
 use crate::source::names::{Seen, relative_path, shown};
 use crate::source::{Entry, Whence};
 use crate::{Error, LeftOut};
@@ -21,7 +22,7 @@ pub(super) struct Part {
     pub(super) name: String,
     pub(super) member: Member,
     /// Its bytes, or why they are not read; `None` where nobody asked for them.
-    pub(super) bytes: Option<Result<Vec<u8>, String>>,
+    pub(super) bytes: Option<Result<HeldBytes, String>>,
 }
 
 /// A sample of an archive.
@@ -51,14 +52,23 @@ pub(super) struct Samples {
     is_ended: bool,
 }
 
-/// What to do with the bytes of a member: read them up to a length, or leave them.
-pub(super) type Wanted<'a> = dyn Fn(&str) -> Option<u64> + 'a;
+/// What to do with the bytes of a member.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wish {
+    /// Longest that is read.
+    pub(super) bytes_max: u64,
+    /// Memory for each byte that is read, and for what is made of it.
+    pub(super) memory_per_byte: u64,
+}
+
+/// Whether to read the bytes of a part, or to leave them.
+pub(super) type Wanted<'a> = dyn Fn(&str) -> Option<Wish> + 'a;
 
 impl Samples {
     /// Opens an archive.
-    pub(super) fn open(path: &Path) -> Result<Self, Error> {
+    pub(super) fn open(path: &Path, budget: &MemoryBudget) -> Result<Self, Error> {
         Ok(Self {
-            members: Members::open(path)?,
+            members: Members::open(path, budget)?,
             open: None,
             ready: VecDeque::new(),
             seen: Seen::default(),
@@ -127,10 +137,18 @@ impl Samples {
         }
         self.begin(key, &member)?;
         let bytes = match (member.kind, wanted(&name)) {
-            (Kind::File, Some(longest)) if member.bytes > longest => {
-                Some(Err(format!("{} bytes, the limit is {longest}", member.bytes)))
+            (Kind::File, Some(wish)) if member.bytes > wish.bytes_max => {
+                Some(Err(format!("{} bytes, the limit is {}", member.bytes, wish.bytes_max)))
             }
-            (Kind::File, Some(_)) => Some(Ok(self.members.read(&member)?)),
+            (Kind::File, Some(wish)) => {
+                let mut held = self.members.read(&member)?;
+                let more = member.bytes.saturating_mul(wish.memory_per_byte.saturating_sub(1));
+                held.grow(more).map_err(|over| {
+                    let place = Some(member.shown());
+                    self.members.input().over_budget(place, member.offset, over)
+                })?;
+                Some(Ok(held))
+            }
             _ => None,
         };
         let group = self.open.as_mut().expect("begin() opens it");

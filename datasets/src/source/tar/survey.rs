@@ -3,20 +3,26 @@
 //! A part that only the last sample has is a column all the same, and one type fits all values of
 //! a column; that can be known in no other way. Pictures are passed over, JSON and labels read.
 
-use super::samples::{Group, Samples, Yield};
+use super::samples::{Group, Samples, Wish, Yield};
 use crate::Error;
+use crate::source::budget::{Held, MemoryBudget};
 use crate::source::columns::Shape;
 use crate::source::json::has_fraction;
 use crate::source::names::{Seen, kind_of};
-use crate::source::{ContentKind, Whence};
+use crate::source::{ContentKind, OverBudget, Whence};
+use meetpoint_format::dataset::schema::IMAGE_BYTES_MAX;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// Longest text or JSON of a sample.
-pub(super) const TEXT_BYTES_MAX: u64 = 16 << 20;
+const TEXT_BYTES_MAX: u64 = 16 << 20;
 /// Longest number or name of a class.
-pub(super) const WORD_BYTES_MAX: u64 = 4096;
+const WORD_BYTES_MAX: u64 = 4096;
+/// Memory for a byte of JSON: an element of a list takes two, and 32 as a value.
+const JSON_MEMORY_PER_BYTE: u64 = 16;
+/// Memory for the name of a class besides its letters.
+const NAME_BYTES: u64 = 64;
 /// Different parts of samples.
 const PARTS_MAX: usize = 256;
 /// Names of classes.
@@ -43,6 +49,19 @@ impl Role {
                 kind => Self::Binary(kind),
             },
         }
+    }
+}
+
+impl Role {
+    /// How much of such a part is read, and the memory for it.
+    pub(super) fn wish(self) -> Wish {
+        let (bytes_max, memory_per_byte) = match self {
+            Self::Json => (TEXT_BYTES_MAX, JSON_MEMORY_PER_BYTE),
+            Self::Word => (WORD_BYTES_MAX, 1),
+            Self::Text => (TEXT_BYTES_MAX, 1),
+            Self::Binary(_) => (IMAGE_BYTES_MAX, 1),
+        };
+        Wish { bytes_max, memory_per_byte }
     }
 }
 
@@ -81,24 +100,30 @@ pub(super) struct Survey {
 
 impl Survey {
     /// Goes through all shards.
-    pub(super) fn of(shards: &[PathBuf], label: Option<&str>) -> Result<Self, Error> {
+    pub(super) fn of(
+        shards: &[PathBuf],
+        label: Option<&str>,
+        budget: &MemoryBudget,
+    ) -> Result<Self, Error> {
         let json_label = label.unwrap_or("label").to_owned();
         let mut survey = Self { json_label, ..Self::default() };
+        let mut names = budget.hold(0).expect("nothing is within any limit");
         let mut seen = Seen::default();
         for shard in shards {
-            let mut samples = Samples::open(shard)?;
+            let mut samples = Samples::open(shard, budget)?;
             survey.bytes += samples.members().input().file_bytes();
             while let Some(yielded) = samples.next(&wanted)? {
                 if let Yield::Group(group) = yielded {
                     survey.shares_keys |= !seen.insert(&group.key);
-                    survey.add(&group)?;
+                    survey.add(&group, &mut names)?;
                 }
             }
         }
         Ok(survey)
     }
 
-    fn add(&mut self, group: &Group) -> Result<(), Error> {
+    /// Takes a sample into account; the names of classes are held in `names`.
+    fn add(&mut self, group: &Group, names: &mut Held) -> Result<(), Error> {
         self.samples += 1;
         let simple = |name: &str| !name.contains('.') && kind_of(name) == ContentKind::Image;
         let pictures = group.parts.iter().filter(|part| simple(&part.name)).count();
@@ -112,19 +137,21 @@ impl Survey {
             };
             let widened = match seen.role {
                 // What does not read is left to the second pass, which names it.
-                Role::Json => match serde_json::from_slice::<Value>(bytes) {
+                Role::Json => match serde_json::from_slice::<Value>(bytes.as_ref()) {
                     Ok(value) => {
                         let label = value.get(&self.json_label);
                         self.has_json_fraction |= label.is_some_and(has_fraction);
                         if let Some(Value::String(label)) = label {
-                            note(&mut self.json_labels, label);
+                            note(&mut self.json_labels, label, names)
+                                .map_err(|over| too_much(&group.whence, over))?;
                         }
                         seen.shape.absorb(&value)
                     }
                     Err(_) => Ok(()),
                 },
                 Role::Word => {
-                    seen.absorb_word(bytes);
+                    seen.absorb_word(bytes.as_ref(), names)
+                        .map_err(|over| too_much(&group.whence, over))?;
                     Ok(())
                 }
                 Role::Text | Role::Binary(_) => Ok(()),
@@ -170,20 +197,21 @@ impl Survey {
 }
 
 impl PartSeen {
-    fn absorb_word(&mut self, bytes: &[u8]) {
+    fn absorb_word(&mut self, bytes: &[u8], names: &mut Held) -> Result<(), OverBudget> {
         let Ok(word) = std::str::from_utf8(bytes) else {
-            return;
+            return Ok(());
         };
         let word = word.trim();
         if word.is_empty() {
-            return;
+            return Ok(());
         }
-        note(&mut self.words, word);
+        note(&mut self.words, word, names)?;
         let is_integer = word.parse::<i64>().is_ok();
         self.shape = match (&self.shape, is_integer) {
             (Shape::Null | Shape::Int, true) => Shape::Int,
             _ => Shape::Text,
         };
+        Ok(())
     }
 
     /// The different words; `None` where there are too many to be names of classes.
@@ -193,17 +221,22 @@ impl PartSeen {
 }
 
 /// Notes a word, one more than may be at most.
-fn note(words: &mut BTreeSet<String>, word: &str) {
-    if words.len() <= CLASSES_MAX {
+fn note(words: &mut BTreeSet<String>, word: &str, names: &mut Held) -> Result<(), OverBudget> {
+    if words.len() <= CLASSES_MAX && !words.contains(word) {
+        names.grow(word.len() as u64 + NAME_BYTES)?;
         words.insert(word.to_owned());
     }
+    Ok(())
+}
+
+fn too_much(whence: &Whence, over: OverBudget) -> Error {
+    Error::OverBudget { whence: Box::new(whence.clone()), over }
 }
 
 /// What the first pass reads.
-fn wanted(part: &str) -> Option<u64> {
+fn wanted(part: &str) -> Option<Wish> {
     match Role::of(part) {
-        Role::Json => Some(TEXT_BYTES_MAX),
-        Role::Word => Some(WORD_BYTES_MAX),
+        role @ (Role::Json | Role::Word) => Some(role.wish()),
         Role::Text | Role::Binary(_) => None,
     }
 }

@@ -1,0 +1,53 @@
+//! Whether a process is stopped by a signal: it is alive, but answers nobody until it is continued.
+
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+/// An explanation for a process that SIGSTOP or a debugger has stopped; `None` for any other.
+pub(super) fn why_stopped(process: u32) -> Option<String> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    is_stopped(&stat).then(|| {
+        format!("process {process} is stopped by a signal; continue it with kill -CONT {process}")
+    })
+}
+
+/// The process that listens on a socket; the system accepts for it while it is stopped.
+pub(super) fn listener(socket: &Path) -> Option<u32> {
+    let stream = UnixStream::connect(socket).ok()?;
+    let peer = rustix::net::sockopt::socket_peercred(stream).ok()?;
+    u32::try_from(peer.pid.as_raw_nonzero().get()).ok()
+}
+
+/// Whether a line of `/proc/PID/stat` describes a stopped process: see proc_pid_stat(5). The name
+/// of the program before the state may hold anything but ends at the last parenthesis.
+fn is_stopped(stat: &str) -> bool {
+    let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_ascii_whitespace().next());
+    matches!(state, Some("T" | "t"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{is_stopped, listener, why_stopped};
+
+    #[test]
+    fn the_state_is_read_behind_the_name_of_the_program() {
+        assert!(is_stopped("12 (meetpoint) T 1 12"));
+        assert!(is_stopped("12 (a) b (c)) t 1 12"));
+        assert!(!is_stopped("12 (T) S 1 12"));
+        assert!(!is_stopped(""));
+    }
+
+    #[test]
+    fn the_process_that_listens_is_found_by_its_socket() {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("s");
+        assert_eq!(listener(&socket), None);
+        let _listening = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        assert_eq!(listener(&socket), Some(std::process::id()));
+    }
+
+    #[test]
+    fn a_process_that_runs_is_not_stopped() {
+        assert_eq!(why_stopped(std::process::id()), None);
+    }
+}
