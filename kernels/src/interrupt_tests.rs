@@ -5,7 +5,9 @@ use crate::{
     Cpu, Encoded, Error, ImageFormat, Interrupt, Picture, SampleId, SamplePreparer, golden,
 };
 use jpeg_encoder::{ColorType, Encoder, SamplingFactor};
-use meetpoint_format::recipe::{Decode, Interpolation, OnError, Operation, Recipe, Size};
+use meetpoint_format::recipe::{
+    Decode, Grayscale, Interpolation, OnError, Operation, Recipe, Resize, Size,
+};
 use meetpoint_jpeg::DecodeOptions;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -72,7 +74,7 @@ fn a_resize_to_many_rows_is_interrupted_between_its_rows() {
     let file = jpeg(false);
     for interpolation in [Interpolation::Bilinear, Interpolation::Nearest] {
         let size = Size::Exact { height: ROWS, width: 4 };
-        let resize = [Operation::Resize { size, interpolation, antialias: true }];
+        let resize = [Operation::Resize(Resize { size, interpolation, antialias: true })];
         let (never, polled) = after(usize::MAX);
         prepared(&file, &resize, never).unwrap();
         let polls = polled.load(Ordering::Relaxed);
@@ -86,13 +88,16 @@ fn a_resize_to_many_rows_is_interrupted_between_its_rows() {
 
 #[test]
 fn a_recipe_is_interrupted_in_each_of_its_stages() {
-    let exact = |side| Operation::Resize {
-        size: Size::Exact { height: side, width: side },
-        interpolation: Interpolation::Bilinear,
-        antialias: true,
+    let exact = |side| {
+        Operation::Resize(Resize {
+            size: Size::Exact { height: side, width: side },
+            interpolation: Interpolation::Bilinear,
+            antialias: true,
+        })
     };
     let file = jpeg(true);
-    let stages = [exact(200), exact(40)];
+    let grey = Operation::Grayscale(Grayscale { num_output_channels: 1 });
+    let stages = [exact(200), grey, exact(40)];
     let (never, polled) = after(usize::MAX);
     prepared(&file, &stages, never).unwrap();
     for raised_at in 0..polled.load(Ordering::Relaxed) {

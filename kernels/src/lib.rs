@@ -1,9 +1,12 @@
 //! Turns encoded samples into tensors, the same bytes on every machine.
 //!
 //! It never sees files or threads. In reading order: [`Stripe`] (the form in which pixels go from
-//! stage to stage), [`decode`] (the seam every decoder stands behind), [`resize`], [`crop`],
-//! [`tensor`] (type, normalisation, layout), [`SamplePreparer`] (a recipe applied to a sample).
+//! stage to stage), [`decode`] (the seam of all decoders), [`resize`], [`crop`], [`tensor`] (type,
+//! normalisation, layout), `stage` (one pass of rows) with `canvas` (its target), `pixels` (a whole
+//! picture between two stages), `operations` (the execution of each operation), [`SamplePreparer`]
+//! (a recipe applied to a sample).
 
+mod canvas;
 mod contain;
 pub mod crop;
 pub mod decode;
@@ -14,9 +17,12 @@ mod error;
 mod golden;
 #[cfg(test)]
 mod interrupt_tests;
+mod operations;
+mod pixels;
 mod planes;
 pub mod resize;
 mod sample;
+mod stage;
 pub mod tensor;
 
 pub use contain::{contain_panic, is_panic_contained};

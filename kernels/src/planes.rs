@@ -41,6 +41,19 @@ impl Planes {
         &mut self.bytes[plane * self.plane_bytes + y * self.stride..][..self.width]
     }
 
+    /// Columns and rows.
+    pub(crate) fn size(&self) -> (usize, usize) {
+        (self.width, self.rows)
+    }
+
+    /// A row of each plane, `width` bytes.
+    pub(crate) fn pixels_mut(&mut self, y: usize) -> [&mut [u8]; 3] {
+        assert!(y < self.rows, "the row is in the picture");
+        let (red, rest) = self.bytes.split_at_mut(self.plane_bytes);
+        let (green, blue) = rest.split_at_mut(self.plane_bytes);
+        [red, green, blue].map(|plane| &mut plane[y * self.stride..][..self.width])
+    }
+
     /// `width` columns from `x` of `rows` rows from `y`.
     pub(crate) fn stripe(&self, (x, y): (usize, usize), width: usize, rows: usize) -> Stripe<'_> {
         assert!(x + width <= self.width && y + rows <= self.rows, "the stripe is in the picture");

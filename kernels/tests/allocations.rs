@@ -3,11 +3,13 @@
 #![expect(unsafe_code, reason = "a global allocator that counts")]
 
 use meetpoint_format::recipe::{
-    Decode, Dtype, Interpolation, Layout, OnError, Operation, Recipe, Scale, Size,
+    CenterCrop, ColorJitter, Decode, Dtype, Grayscale, Interpolation, Layout, OnError, Operation,
+    RandomHorizontalFlip, RandomResizedCrop, RandomVerticalFlip, Recipe, Resize as ResizeTo, Scale,
+    Size, ToDtype,
 };
 use meetpoint_jpeg::{Form, Spacing, entry_points, to_form};
 use meetpoint_kernels::resize::{Filter, Resize, Resizer};
-use meetpoint_kernels::tensor::{Place, TensorWriter};
+use meetpoint_kernels::tensor::{ElementTable, Place, TensorWriter};
 use meetpoint_kernels::{Cpu, Encoded, Region, SampleId, SamplePreparer, Stripe};
 use std::alloc::{GlobalAlloc, Layout as Memory, System};
 use std::cell::Cell;
@@ -59,9 +61,10 @@ fn a_resizer_and_a_writer_allocate_nothing_for_sizes_that_they_have_seen() {
     let filters = [Interpolation::Bilinear, Interpolation::Bicubic, Interpolation::Nearest];
     for cpu in available() {
         let mut resizer = Resizer::new(cpu);
-        let normalize = Operation::Normalize { mean: [0.4; 3], std: [0.2; 3] };
-        let to_dtype = Operation::ToDtype { dtype: Dtype::Float32, scale: Scale::Multiply };
-        let mut writer = TensorWriter::new(&[to_dtype, normalize], cpu);
+        let mut table = ElementTable::default();
+        table.convert(Dtype::Float32, Scale::Multiply);
+        table.normalize([0.4; 3], [0.2; 3]);
+        let mut writer = TensorWriter::new(&table, 3, cpu);
         let mut out = vec![0; 224 * 200 * 3 * 4];
         let mut all = |resizer: &mut Resizer| {
             for interpolation in filters {
@@ -122,14 +125,14 @@ fn preparing_a_jpeg_allocates_nothing_in_any_form() {
             [(file.clone(), Vec::new()), (file, points.expect("it has one scan")), fast, compact]
         })
         .collect();
-    let crop = Operation::RandomResizedCrop {
+    let crop = Operation::RandomResizedCrop(RandomResizedCrop {
         height: 24,
         width: 20,
         scale: (0.08, 1.0),
         ratio: (0.75, 1.5),
         interpolation: Interpolation::Bilinear,
         antialias: true,
-    };
+    });
     for on_error in [OnError::Fail, OnError::Lenient] {
         for cpu in available() {
             let decode = Operation::Decode(Decode { on_error, ..Decode::EXACT });
@@ -163,24 +166,34 @@ fn bmp(width: u32, height: u32) -> Vec<u8> {
 
 fn resize_to(side: u32) -> Operation {
     let size = Size::ShorterSide(side);
-    Operation::Resize { size, interpolation: Interpolation::Bilinear, antialias: true }
+    Operation::Resize(ResizeTo { size, interpolation: Interpolation::Bilinear, antialias: true })
 }
 
 #[test]
 fn a_preparer_allocates_no_more_than_its_decoder() {
-    let random_crop = Operation::RandomResizedCrop {
+    let random_crop = Operation::RandomResizedCrop(RandomResizedCrop {
         height: 60,
         width: 70,
         scale: (0.08, 1.0),
         ratio: (0.75, 1.5),
         interpolation: Interpolation::Bicubic,
         antialias: true,
-    };
-    let flip = Operation::RandomHorizontalFlip { p: 0.5 };
-    let center = |height, width| Operation::CenterCrop { height, width };
-    let to_float = Operation::ToDtype { dtype: Dtype::Float32, scale: Scale::Multiply };
-    let planes = Operation::Layout { layout: Layout::Nchw };
-    let chains: [&[Operation]; 5] = [
+    });
+    let flip = Operation::RandomHorizontalFlip(RandomHorizontalFlip { p: 0.5 });
+    let center = |height, width| Operation::CenterCrop(CenterCrop { height, width });
+    let to_float = Operation::ToDtype(ToDtype { dtype: Dtype::Float32, scale: Scale::Multiply });
+    let planes = Operation::Layout(Layout::Nchw);
+    let upside_down = Operation::RandomVerticalFlip(RandomVerticalFlip { p: 0.5 });
+    let grey = Operation::Grayscale(Grayscale { num_output_channels: 1 });
+    let jitter = Operation::ColorJitter(ColorJitter {
+        brightness: (0.5, 1.5),
+        contrast: (0.5, 1.5),
+        saturation: (0.5, 1.5),
+        hue: (-0.1, 0.1),
+    });
+    let chains: [&[Operation]; 7] = [
+        &[random_crop, flip, jitter, upside_down, to_float],
+        &[upside_down, random_crop, grey, resize_to(40), center(90, 90), planes],
         &[random_crop, flip],
         &[resize_to(90), center(80, 80), flip, to_float, planes],
         &[center(99, 20)],

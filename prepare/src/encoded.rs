@@ -1,6 +1,6 @@
 //! What a dataset stores of a sample, and what of it a recipe needs.
 
-use meetpoint_format::recipe::{Operation, Recipe};
+use meetpoint_format::recipe::{Needs, Recipe};
 use meetpoint_kernels::{Error, Interrupt, jpeg};
 use std::borrow::Cow;
 
@@ -20,13 +20,8 @@ pub fn original_until<'a>(stored: &'a [u8], interrupt: &Interrupt) -> Result<Cow
 /// Whether a recipe cuts a region out of the decoded picture before anything needs all of it, so
 /// that entry points save work.
 pub fn decodes_regions(recipe: &Recipe) -> bool {
-    let first = recipe.operations().iter().find(|operation| {
-        !matches!(operation, Operation::Decode(_) | Operation::RandomHorizontalFlip { .. })
-    });
-    let cuts = |operation: &Operation| {
-        matches!(operation, Operation::RandomResizedCrop { .. } | Operation::CenterCrop { .. })
-    };
-    first.is_some_and(cuts)
+    let needs = recipe.operations().iter().map(|operation| operation.declaration().needs);
+    needs.into_iter().find(|needs| *needs != Needs::AsNext) == Some(Needs::Region)
 }
 
 #[cfg(test)]

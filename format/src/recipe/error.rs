@@ -1,6 +1,6 @@
-//! Why a recipe was refused, where, and what would be right.
+//! Why a recipe is refused, where, and what would be right.
 
-/// A recipe that cannot be followed. Line and column count from 1 and are absent for recipes that
+/// A recipe that cannot be executed. Line and column count from 1 and are absent for recipes that
 /// were not read from text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
@@ -16,7 +16,39 @@ pub struct RecipeError {
     pub remedy: String,
 }
 
-/// A recipe's fault before it is known where in a text it stands.
+/// What is wrong with an operation, found by that operation itself.
+#[derive(Debug)]
+pub(super) struct Fault {
+    /// Key whose value is wrong; `None` for the operation as a whole.
+    pub(super) key: Option<&'static str>,
+    problem: String,
+    remedy: String,
+}
+
+impl Fault {
+    /// A fault of the operation as a whole.
+    pub(super) fn new(problem: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { key: None, problem: problem.into(), remedy: remedy.into() }
+    }
+
+    /// A fault of the value of one key.
+    pub(super) fn of_value(
+        key: &'static str,
+        problem: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        let problem = format!("`{key}` {}", problem.into());
+        Self { key: Some(key), ..Self::new(problem, remedy) }
+    }
+
+    /// The fault of the operation at `index`.
+    pub(super) fn of_operation(self, index: usize, name: &str) -> Problem {
+        let problem = format!("operation {} ({name}): {}", index + 1, self.problem);
+        Problem { operation: Some(index), key: self.key, problem, remedy: self.remedy }
+    }
+}
+
+/// What is wrong with a recipe, before its position in a text is known.
 #[derive(Debug)]
 pub(super) struct Problem {
     /// Index of the operation; `None` for the recipe as a whole.
@@ -24,9 +56,9 @@ pub(super) struct Problem {
     /// Key whose value is wrong; `None` for the operation as a whole.
     pub(super) key: Option<&'static str>,
     /// What is wrong, naming operation and key.
-    pub(super) problem: String,
+    problem: String,
     /// What would be right.
-    pub(super) remedy: String,
+    remedy: String,
 }
 
 impl Problem {
@@ -35,7 +67,7 @@ impl Problem {
         Self { operation: None, key: None, problem: problem.into(), remedy: remedy.into() }
     }
 
-    /// The fault with its place.
+    /// The error at a position: line and column.
     pub(super) fn at(self, place: Option<(usize, usize)>) -> RecipeError {
         RecipeError { place, problem: self.problem, remedy: self.remedy }
     }

@@ -1,13 +1,11 @@
-//! The keys of one operation's table: typed access, each fault with its line and column.
+//! The keys of one operation's table, read by their declarations; each error has line and column.
 
-use super::error::{Problem, RecipeError};
+use super::declaration::{Key, Kind, Presence, WholeSize};
+use super::error::{Fault, RecipeError};
 use super::nearest::nearest;
-use super::operation::Scale;
+use super::value::{Value, Values};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
-
-/// The word for [`Scale::Divide`].
-pub(super) const DIVIDE: &str = "divide";
 
 /// One `[[operation]]` table.
 pub(super) struct Keys<'t> {
@@ -30,7 +28,7 @@ impl<'t> Keys<'t> {
     ) -> Result<Self, RecipeError> {
         let keys = Self { text, index, start, name: "?", entries };
         let remedy = "name = \"...\", such as name = \"decode\"";
-        let value = keys.required("name", remedy)?;
+        let value = entries.get("name").ok_or_else(|| keys.missing("name", remedy))?;
         let DeValue::String(name) = value.get_ref() else {
             return Err(keys.wrong_type("name", value, remedy));
         };
@@ -38,7 +36,7 @@ impl<'t> Keys<'t> {
     }
 
     /// Refuses a key that is neither `name` nor one of `known`.
-    pub(super) fn allow(&self, known: &[&str]) -> Result<(), RecipeError> {
+    fn allow(&self, known: &[&str]) -> Result<(), RecipeError> {
         let stranger = self
             .entries
             .keys()
@@ -63,127 +61,133 @@ impl<'t> Keys<'t> {
         value.map_or(self.start, |value| value.span().start)
     }
 
-    /// `size`: an integer, or [height, width].
-    pub(super) fn size(&self) -> Result<(u32, Option<u32>), RecipeError> {
-        let remedy = "pixels as a whole number, or [height, width]";
-        let value = self.required("size", remedy)?;
-        match value.get_ref() {
-            DeValue::Integer(_) => Ok((self.pixels(value, remedy)?, None)),
-            DeValue::Array(sides) => match &sides[..] {
-                [height, width] => {
-                    let height = self.pixels(height, remedy)?;
-                    Ok((height, Some(self.pixels(width, remedy)?)))
+    /// The values of the declared keys, with defaults, each of its declared type. Ranges are not
+    /// checked, but for what a value of the type cannot hold.
+    pub(super) fn values(&self, declared: &'static [Key]) -> Result<Values, RecipeError> {
+        let names: Vec<&str> = declared.iter().map(|key| key.name).collect();
+        self.allow(&names)?;
+        let read = |key: &'static Key| {
+            let value = match (self.entries.get(key.name), &key.presence) {
+                (Some(value), _) => self.value(key, value)?,
+                (None, Presence::Default(default)) => default.clone(),
+                (None, Presence::Example(_)) => return Err(self.missing(key.name, &key.expected())),
+            };
+            Ok((key.name, value))
+        };
+        declared.iter().map(read).collect::<Result<_, _>>().map(Values)
+    }
+
+    /// A value of the type that the key declares.
+    fn value(&self, key: &Key, value: &Spanned<DeValue<'_>>) -> Result<Value, RecipeError> {
+        let wrong_type = || Err(self.wrong_type(key.name, value, &key.expected()));
+        let found = value.get_ref();
+        match key.kind {
+            Kind::Switch => match found {
+                DeValue::Boolean(on) => Ok(Value::Switch(*on)),
+                _ => wrong_type(),
+            },
+            Kind::Word { choices } => match found {
+                DeValue::String(word) => self.word(key, value, word, choices),
+                _ => wrong_type(),
+            },
+            Kind::SwitchOrWord { choices } => match found {
+                DeValue::Boolean(on) => Ok(Value::Switch(*on)),
+                DeValue::String(word) => self.word(key, value, word, choices),
+                _ => wrong_type(),
+            },
+            Kind::Size { whole, .. } => match found {
+                DeValue::Integer(_) => {
+                    let side = self.whole(key, value)?;
+                    Ok(match whole {
+                        WholeSize::ShorterSide => Value::Whole(side),
+                        WholeSize::Square => Value::Sides([side, side]),
+                    })
                 }
-                _ => Err(self.wrong_length("size", value, sides.len(), remedy)),
+                DeValue::Array(sides) => match &sides[..] {
+                    [height, width] => {
+                        let height = self.whole(key, height)?;
+                        Ok(Value::Sides([height, self.whole(key, width)?]))
+                    }
+                    _ => Err(self.wrong_length(key, value, sides.len())),
+                },
+                _ => wrong_type(),
             },
-            _ => Err(self.wrong_type("size", value, remedy)),
-        }
-    }
-
-    /// A truth value.
-    pub(super) fn switch(&self, key: &str, default: bool) -> Result<bool, RecipeError> {
-        match self.entries.get(key) {
-            None => Ok(default),
-            Some(value) => match value.get_ref() {
-                DeValue::Boolean(on) => Ok(*on),
-                _ => Err(self.wrong_type(key, value, "true or false")),
+            Kind::Whole { .. } => self.whole(key, value).map(Value::Whole),
+            Kind::Number(_) => self.number(key, value).map(Value::Number),
+            Kind::Interval { bounds, middle } => match (found, middle) {
+                (DeValue::Integer(_) | DeValue::Float(_), Some(middle)) => {
+                    let side = self.number(key, value)?;
+                    if side.is_nan() || side < 0.0 {
+                        let problem = format!("`{}` is {side:?}", key.name);
+                        return Err(self.fault(value.span().start, &problem, &key.expected()));
+                    }
+                    Ok((bounds.least.max(middle - side), middle + side).into())
+                }
+                _ => self.numbers(key, value, &[2]),
             },
+            Kind::PerChannel => self.numbers(key, value, &[1, 3]),
         }
     }
 
-    /// How to scale.
-    pub(super) fn scale(&self) -> Result<Scale, RecipeError> {
-        let Some(value) = self.entries.get("scale") else { return Ok(Scale::default()) };
-        match value.get_ref() {
-            DeValue::Boolean(false) => Ok(Scale::None),
-            DeValue::Boolean(true) => Ok(Scale::Multiply),
-            DeValue::String(word) if word == DIVIDE => Ok(Scale::Divide),
-            _ => Err(self.wrong_type("scale", value, "true, false or \"divide\"")),
-        }
-    }
-
-    /// A number.
-    pub(super) fn number(&self, key: &str, default: f64) -> Result<f64, RecipeError> {
-        let value = self.entries.get(key);
-        value.map_or(Ok(default), |value| self.float(key, value, "a number"))
-    }
-
-    /// An array of exactly `N` numbers; a key without a default is required.
-    pub(super) fn numbers<const N: usize>(
+    /// An array of numbers that has one of the lengths.
+    fn numbers(
         &self,
-        key: &str,
-        default: Option<[f64; N]>,
-        remedy: &str,
-    ) -> Result<[f64; N], RecipeError> {
-        let value = match (self.entries.get(key), default) {
-            (None, Some(default)) => return Ok(default),
-            _ => self.required(key, remedy)?,
-        };
+        key: &Key,
+        value: &Spanned<DeValue<'_>>,
+        lengths: &[usize],
+    ) -> Result<Value, RecipeError> {
         let DeValue::Array(elements) = value.get_ref() else {
-            return Err(self.wrong_type(key, value, remedy));
+            return Err(self.wrong_type(key.name, value, &key.expected()));
         };
-        let numbers: Vec<f64> = elements
-            .iter()
-            .map(|element| self.float(key, element, remedy))
-            .collect::<Result<_, _>>()?;
-        <[f64; N]>::try_from(numbers)
-            .map_err(|numbers| self.wrong_length(key, value, numbers.len(), remedy))
-    }
-
-    /// One of a few words; a key without a default is required.
-    pub(super) fn one_of<T: Copy>(
-        &self,
-        key: &str,
-        known: &[(&'static str, T)],
-        default: Option<T>,
-    ) -> Result<T, RecipeError> {
-        let words: Vec<&str> = known.iter().map(|(word, _)| *word).collect();
-        let remedy = format!("one of \"{}\"", words.join("\", \""));
-        let value = match (self.entries.get(key), default) {
-            (None, Some(default)) => return Ok(default),
-            _ => self.required(key, &remedy)?,
-        };
-        let DeValue::String(found) = value.get_ref() else {
-            return Err(self.wrong_type(key, value, &remedy));
-        };
-        if let Some((_, choice)) = known.iter().find(|(word, _)| word == found) {
-            return Ok(*choice);
+        let numbers: Vec<f64> =
+            elements.iter().map(|element| self.number(key, element)).collect::<Result<_, _>>()?;
+        if !lengths.contains(&numbers.len()) {
+            return Err(self.wrong_length(key, value, numbers.len()));
         }
-        let guess = nearest(found, &words).map(|near| format!("did you mean \"{near}\"? "));
-        let problem = format!("`{key}` is {found:?}");
-        Err(self.fault(value.span().start, &problem, &(guess.unwrap_or_default() + &remedy)))
+        Ok(Value::Numbers(numbers.into()))
     }
 
-    /// A fault of this operation at a place in the text.
+    /// One of some words.
+    fn word(
+        &self,
+        key: &Key,
+        value: &Spanned<DeValue<'_>>,
+        found: &str,
+        choices: &'static [&'static str],
+    ) -> Result<Value, RecipeError> {
+        if let Some(word) = choices.iter().find(|word| **word == found) {
+            return Ok(Value::Word(word));
+        }
+        let guess = nearest(found, choices).map(|near| format!("did you mean \"{near}\"? "));
+        let problem = format!("`{}` is {found:?}", key.name);
+        let remedy = guess.unwrap_or_default() + &key.expected();
+        Err(self.fault(value.span().start, &problem, &remedy))
+    }
+
+    /// A fault of this operation at a position in the text.
     pub(super) fn fault(&self, offset: usize, problem: &str, remedy: &str) -> RecipeError {
-        let (number, name) = (self.index + 1, self.name);
-        Problem::of_recipe(format!("operation {number} ({name}): {problem}"), remedy)
+        Fault::new(problem, remedy)
+            .of_operation(self.index, self.name)
             .at(Some(line_and_column(self.text, offset)))
     }
 
-    fn required(&self, key: &str, remedy: &str) -> Result<&'t Spanned<DeValue<'t>>, RecipeError> {
-        self.entries.get(key).ok_or_else(|| {
-            self.fault(self.offset_of("name"), &format!("the key `{key}` is missing"), remedy)
-        })
+    fn missing(&self, key: &str, remedy: &str) -> RecipeError {
+        self.fault(self.offset_of("name"), &format!("the key `{key}` is missing"), remedy)
     }
 
-    fn pixels(&self, value: &Spanned<DeValue<'_>>, remedy: &str) -> Result<u32, RecipeError> {
+    /// A whole number that 32 bits hold.
+    fn whole(&self, key: &Key, value: &Spanned<DeValue<'_>>) -> Result<u32, RecipeError> {
         let DeValue::Integer(number) = value.get_ref() else {
-            return Err(self.wrong_type("size", value, remedy));
+            return Err(self.wrong_type(key.name, value, &key.expected()));
         };
         u32::from_str_radix(number.as_str(), number.radix()).map_err(|_| {
-            let problem = format!("`size` holds {number}");
-            self.fault(value.span().start, &problem, "pixels from 1 to 65535")
+            let problem = format!("`{}` holds {number}", key.name);
+            self.fault(value.span().start, &problem, &key.expected())
         })
     }
 
     /// A float, or an integer where a float is meant.
-    fn float(
-        &self,
-        key: &str,
-        value: &Spanned<DeValue<'_>>,
-        remedy: &str,
-    ) -> Result<f64, RecipeError> {
+    fn number(&self, key: &Key, value: &Spanned<DeValue<'_>>) -> Result<f64, RecipeError> {
         match value.get_ref() {
             DeValue::Float(number) => number.as_str().parse().ok(),
             DeValue::Integer(number) => {
@@ -191,7 +195,7 @@ impl<'t> Keys<'t> {
             }
             _ => None,
         }
-        .ok_or_else(|| self.wrong_type(key, value, remedy))
+        .ok_or_else(|| self.wrong_type(key.name, value, &key.expected()))
     }
 
     fn wrong_type(&self, key: &str, value: &Spanned<DeValue<'_>>, remedy: &str) -> RecipeError {
@@ -199,15 +203,9 @@ impl<'t> Keys<'t> {
         self.fault(value.span().start, &problem, remedy)
     }
 
-    fn wrong_length(
-        &self,
-        key: &str,
-        value: &Spanned<DeValue<'_>>,
-        got: usize,
-        remedy: &str,
-    ) -> RecipeError {
-        let problem = format!("`{key}` is an array of {got}");
-        self.fault(value.span().start, &problem, remedy)
+    fn wrong_length(&self, key: &Key, value: &Spanned<DeValue<'_>>, got: usize) -> RecipeError {
+        let problem = format!("`{}` is an array of {got}", key.name);
+        self.fault(value.span().start, &problem, &key.expected())
     }
 }
 

@@ -2,20 +2,40 @@
 //!
 //! Names and semantics follow torchvision.transforms.v2. A [`Recipe`] that exists is valid: it was
 //! checked when it was made, and its [`RecipeHash`] names it in every slot.
+//!
+//! In reading order: `vocabulary` and `value` (what keys hold), `declaration` (what an operation
+//! says of itself), `sample_type` (what is between two operations), `operations` (the registry, one
+//! file for each operation), `keys` and `parse` (from TOML), `validate` (which orders are possible),
+//! `canonical` (the hashed form), `schema` (the declarations for others).
 
 mod canonical;
+mod declaration;
 mod error;
 mod keys;
 mod nearest;
-mod operation;
+mod operations;
 mod parse;
+mod sample_type;
+mod schema;
 #[cfg(test)]
 mod tests;
 mod validate;
+mod value;
+mod vocabulary;
 
+pub use declaration::{
+    Bounds, Declaration, Gives, Key, Kind, Needs, Place, Presence, Property, RandomParameter,
+    Takes, ValueKind, WholeSize,
+};
 pub use error::RecipeError;
-pub use operation::{Decode, Dtype, Interpolation, Layout, OnError, Operation, Scale, Size};
-pub use validate::{PIXELS_MAX, TensorSpec};
+pub use operations::{
+    CenterCrop, ColorJitter, DECLARATIONS, Decode, Grayscale, Normalize, Operation,
+    RandomGrayscale, RandomHorizontalFlip, RandomResizedCrop, RandomVerticalFlip, Resize, ToDtype,
+};
+pub use sample_type::{PIXELS_MAX, SampleType, TensorSpec};
+pub use schema::{Schema, keys_table, operations_table, schema};
+pub use value::Value;
+pub use vocabulary::{Dtype, Interpolation, Layout, OnError, PerChannel, Scale, Size};
 
 /// SHA-256 of the canonical form of a recipe.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -37,6 +57,8 @@ impl std::fmt::Debug for RecipeHash {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recipe {
     operations: Vec<Operation>,
+    /// Type of a prepared sample.
+    result: SampleType,
 }
 
 impl Recipe {
@@ -50,13 +72,17 @@ impl Recipe {
     /// size = 224
     /// ```
     pub fn from_toml(text: &str) -> Result<Self, RecipeError> {
-        parse::from_toml(text)
+        parse::from_toml(text, Self::checked)
     }
 
     /// Checks operations made in code.
     pub fn new(operations: Vec<Operation>) -> Result<Self, RecipeError> {
-        validate::check(&operations).map_err(|problem| problem.at(None))?;
-        Ok(Self { operations })
+        Self::checked(operations).map_err(|problem| problem.at(None))
+    }
+
+    fn checked(operations: Vec<Operation>) -> Result<Self, error::Problem> {
+        let result = validate::check(&operations)?;
+        Ok(Self { operations, result })
     }
 
     /// The recipe as TOML that [`Recipe::from_toml`] reads back to an equal recipe.
@@ -80,7 +106,7 @@ impl Recipe {
         canonical::hash(&self.operations)
     }
 
-    /// Whether no operation draws random numbers.
+    /// Whether no operation has random parameters.
     pub fn is_deterministic(&self) -> bool {
         self.operations.iter().all(|operation| !operation.is_random())
     }
@@ -89,6 +115,11 @@ impl Recipe {
     ///
     /// Batches can be made only of recipes for which this is `Some`.
     pub fn output(&self) -> Option<TensorSpec> {
-        validate::output(&self.operations)
+        self.result.size.map(|size| self.result.tensor(size))
+    }
+
+    /// Type of a prepared sample.
+    pub fn result(&self) -> SampleType {
+        self.result
     }
 }

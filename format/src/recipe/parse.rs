@@ -3,27 +3,17 @@
 use super::error::Problem;
 use super::keys::{Keys, line_and_column};
 use super::nearest::nearest;
-use super::{
-    Decode, Dtype, Interpolation, Layout, OnError, Operation, Recipe, RecipeError, Size, validate,
-};
+use super::{DECLARATIONS, Operation, RecipeError};
 use toml::de::{DeTable, DeValue};
 
 /// The key that holds the operations.
 const OPERATIONS: &str = "operation";
 
-/// Names of the operations.
-const NAMES: [&str; 8] = [
-    "decode",
-    "resize",
-    "center_crop",
-    "random_resized_crop",
-    "random_horizontal_flip",
-    "to_dtype",
-    "normalize",
-    "layout",
-];
-
-pub(super) fn from_toml(text: &str) -> Result<Recipe, RecipeError> {
+/// The operations of a recipe. `check` judges them together; what it finds is placed in the text.
+pub(super) fn from_toml<T>(
+    text: &str,
+    check: impl FnOnce(Vec<Operation>) -> Result<T, Problem>,
+) -> Result<T, RecipeError> {
     let at = |offset: usize| Some(line_and_column(text, offset));
     let document = DeTable::parse(text).map_err(|error| RecipeError {
         place: error.span().and_then(|span| at(span.start)),
@@ -31,16 +21,14 @@ pub(super) fn from_toml(text: &str) -> Result<Recipe, RecipeError> {
         remedy: "correct the text; https://toml.io has the grammar".to_owned(),
     })?;
     let tables = operation_tables(text, document.get_ref())?;
-    let operations =
-        tables.iter().map(|keys| operation(keys)).collect::<Result<Vec<_>, RecipeError>>()?;
-    validate::check(&operations).map_err(|problem| {
-        let place = match problem.operation.and_then(|index| tables.get(index)) {
+    let operations = tables.iter().map(operation).collect::<Result<Vec<_>, RecipeError>>()?;
+    check(operations).map_err(|problem| {
+        let offset = match problem.operation.and_then(|index| tables.get(index)) {
             Some(keys) => keys.offset_of(problem.key.unwrap_or("name")),
             None => 0,
         };
-        problem.at(at(place))
-    })?;
-    Ok(Recipe { operations })
+        problem.at(at(offset))
+    })
 }
 
 /// The tables of `[[operation]]`, each with a name that exists and no unknown key.
@@ -66,7 +54,7 @@ fn operation_tables<'t>(
     };
     let read = |(index, table): (usize, &'t toml::Spanned<DeValue<'t>>)| {
         let DeValue::Table(entries) = table.get_ref() else {
-            let problem = format!("operation {} is no table", index + 1);
+            let problem = format!("operation {} is not a table", index + 1);
             return Err(fault(table.span().start, problem, remedy));
         };
         Keys::new(text, index, table.span().start, entries)
@@ -74,87 +62,15 @@ fn operation_tables<'t>(
     tables.iter().enumerate().map(read).collect()
 }
 
-/// One operation, with torchvision's defaults for what is left out.
+/// The operation that a table describes.
 fn operation(keys: &Keys<'_>) -> Result<Operation, RecipeError> {
-    match keys.name {
-        "decode" => {
-            keys.allow(&["scaled", "orient", "on_error"])?;
-            let Decode { scaled, orient, on_error } = Decode::EXACT;
-            let known = [OnError::Fail, OnError::Lenient].map(|it| (it.name(), it));
-            Ok(Operation::Decode(Decode {
-                scaled: keys.switch("scaled", scaled)?,
-                orient: keys.switch("orient", orient)?,
-                on_error: keys.one_of("on_error", &known, Some(on_error))?,
-            }))
-        }
-        "resize" => {
-            keys.allow(&["size", "interpolation", "antialias"])?;
-            let size = match keys.size()? {
-                (side, None) => Size::ShorterSide(side),
-                (height, Some(width)) => Size::Exact { height, width },
-            };
-            Ok(Operation::Resize {
-                size,
-                interpolation: interpolation(keys)?,
-                antialias: keys.switch("antialias", true)?,
-            })
-        }
-        "center_crop" => {
-            keys.allow(&["size"])?;
-            let (height, width) = keys.size()?;
-            Ok(Operation::CenterCrop { height, width: width.unwrap_or(height) })
-        }
-        "random_resized_crop" => random_resized_crop(keys),
-        "random_horizontal_flip" => {
-            keys.allow(&["p"])?;
-            Ok(Operation::RandomHorizontalFlip { p: keys.number("p", 0.5)? })
-        }
-        "to_dtype" => {
-            keys.allow(&["dtype", "scale"])?;
-            let known = [Dtype::Uint8, Dtype::Float16, Dtype::Float32];
-            let dtype = keys.one_of("dtype", &known.map(|dtype| (dtype.name(), dtype)), None)?;
-            Ok(Operation::ToDtype { dtype, scale: keys.scale()? })
-        }
-        "normalize" => {
-            keys.allow(&["mean", "std"])?;
-            let remedy = "three numbers, one a channel, such as [0.485, 0.456, 0.406]";
-            Ok(Operation::Normalize {
-                mean: keys.numbers("mean", None, remedy)?,
-                std: keys.numbers("std", None, remedy)?,
-            })
-        }
-        "layout" => {
-            keys.allow(&["layout"])?;
-            let known = [Layout::Nhwc, Layout::Nchw].map(|layout| (layout.name(), layout));
-            Ok(Operation::Layout { layout: keys.one_of("layout", &known, None)? })
-        }
-        name => {
-            let guess = nearest(name, &NAMES).map(|near| format!("did you mean \"{near}\"? "));
-            let remedy = format!("{}known are {}", guess.unwrap_or_default(), NAMES.join(", "));
-            Err(keys.fault(keys.offset_of("name"), "unknown operation", &remedy))
-        }
-    }
-}
-
-fn random_resized_crop(keys: &Keys<'_>) -> Result<Operation, RecipeError> {
-    keys.allow(&["size", "scale", "ratio", "interpolation", "antialias"])?;
-    let (height, width) = keys.size()?;
-    let [scale_low, scale_high] =
-        keys.numbers("scale", Some([0.08, 1.0]), "[low, high], shares of the picture's area")?;
-    let [ratio_low, ratio_high] =
-        keys.numbers("ratio", Some([3.0 / 4.0, 4.0 / 3.0]), "[low, high], width over height")?;
-    Ok(Operation::RandomResizedCrop {
-        height,
-        width: width.unwrap_or(height),
-        scale: (scale_low, scale_high),
-        ratio: (ratio_low, ratio_high),
-        interpolation: interpolation(keys)?,
-        antialias: keys.switch("antialias", true)?,
-    })
-}
-
-fn interpolation(keys: &Keys<'_>) -> Result<Interpolation, RecipeError> {
-    let all = [Interpolation::Bilinear, Interpolation::Bicubic, Interpolation::Nearest];
-    let known = all.map(|it| (it.name(), it));
-    keys.one_of("interpolation", &known, Some(Interpolation::Bilinear))
+    let unknown = || {
+        let names: Vec<&str> = DECLARATIONS.iter().map(|declaration| declaration.name).collect();
+        let guess = nearest(keys.name, &names).map(|near| format!("did you mean \"{near}\"? "));
+        let remedy = format!("{}known are {}", guess.unwrap_or_default(), names.join(", "));
+        keys.fault(keys.offset_of("name"), "unknown operation", &remedy)
+    };
+    let declaration = DECLARATIONS.iter().find(|declaration| declaration.name == keys.name);
+    let values = keys.values(declaration.ok_or_else(unknown)?.keys)?;
+    Operation::read(keys.name, &values).ok_or_else(unknown)
 }

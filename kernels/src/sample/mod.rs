@@ -1,27 +1,29 @@
 //! A recipe applied to a sample.
 //!
-//! In reading order: `stage` (which operations go together), [`SamplePreparer`], `canvas` (where a
-//! stage's rows go), `turn` (Exif orientation).
+//! In reading order: [`SamplePreparer`], `plan` (which operations share a stage), `turn` (Exif
+//! orientation).
 
-mod canvas;
-mod stage;
+mod plan;
 #[cfg(test)]
 mod tests;
 mod turn;
 
+use crate::canvas::{Canvas, Target};
 use crate::decode::{Decoder, Encoded, ImageInfo, Region, decode_bytes, on_damage, probe};
+use crate::operations::{Step, step};
+use crate::pixels::Pixels;
 use crate::planes::{Planes, Stripe};
 use crate::resize::Resizer;
-use crate::tensor::TensorWriter;
+use crate::stage::{Geometry, Stage};
+use crate::tensor::{ElementTable, TensorWriter};
 use crate::{Cpu, Error, Interrupt};
-use canvas::{Canvas, Target};
 use meetpoint_format::random::{DrawKey, Draws};
-use meetpoint_format::recipe::{Decode, Operation, Recipe, TensorSpec};
+use meetpoint_format::recipe::{Decode, Recipe, SampleType, TensorSpec};
 use meetpoint_jpeg::{DecodeOptions, DecodeScale};
-use stage::{Lying, Stage};
+use plan::for_each_stage;
 use turn::Turn;
 
-/// Which sample, for the random draws: equal ids give equal tensors.
+/// Which sample, for its random parameters: equal ids give equal tensors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SampleId {
     /// Seed of the job.
@@ -33,7 +35,7 @@ pub struct SampleId {
 }
 
 impl SampleId {
-    /// The stream of draws of an operation.
+    /// The stream of random numbers of the operation at an index of the recipe.
     fn draws(self, operation: usize) -> Draws {
         let operation = u32::try_from(operation).expect("a recipe has at most 255 operations");
         let Self { seed, epoch, sample } = self;
@@ -54,26 +56,28 @@ pub struct Tensor {
 ///
 /// Crop, resize, padding and flip are one stream: only the region that is needed is decoded, its
 /// rows go through a resizer as they come, and each row of the result is written straight into the
-/// tensor. A recipe with several resizes runs as several such streams with pictures between them.
-/// In steady state only the decoders allocate. Besides what they take, the memory is that of the
-/// resizer ([`crate::resize`] says how much), some rows, and two such pictures at most.
+/// tensor. A recipe with several resizes runs as several such streams with pictures between them;
+/// operations on pixels change such a picture in place. In steady state only the decoders allocate.
+/// Besides what they take, the memory is that of the resizer ([`crate::resize`] says how much), some
+/// rows, and two such pictures at most.
 #[derive(Debug)]
 pub struct SamplePreparer {
-    recipe: Recipe,
-    output: Option<TensorSpec>,
+    steps: Vec<Step>,
+    /// Type of a prepared sample.
+    result: SampleType,
     decoder: Decoder,
     interrupt: Interrupt,
     /// How the recipe decodes.
     decode: Decode,
-    /// How the sample in hand is decoded and, if it is, turned.
+    /// How the current sample is decoded and, if it is, turned.
     options: DecodeOptions,
     turn: Option<(Turn, ImageInfo)>,
-    /// The stages of the sample in hand.
+    /// The stages of the current sample.
     stages: Vec<Stage>,
     resizer: Resizer,
     canvas: Canvas,
     writer: TensorWriter,
-    /// The result of the stage before, and where that of the next one is made.
+    /// The result of the previous stage, and the target of the next.
     picture: Planes,
     next: Planes,
     /// A stripe mirrored.
@@ -86,12 +90,21 @@ const STRIPE_ROWS: usize = 16;
 impl SamplePreparer {
     /// A preparer for a recipe. Panics when this machine lacks `cpu`.
     pub fn new(recipe: &Recipe, cpu: Cpu) -> Self {
-        let decode = match recipe.operations().first() {
-            Some(Operation::Decode(decode)) => *decode,
-            _ => Decode::EXACT,
-        };
+        let steps: Vec<Step> = recipe.operations().iter().map(step).collect();
+        let mut decode = Decode::EXACT;
+        let mut table = ElementTable::default();
+        for step in &steps {
+            match step {
+                Step::Decode(it) => decode = *it,
+                Step::Elements(operation) => operation.fold(&mut table),
+                Step::Geometry(_) | Step::Pixels(_) => (),
+            }
+        }
+        let result = recipe.result();
         Self {
-            output: recipe.output(),
+            writer: TensorWriter::new(&table, result.channels, cpu),
+            steps,
+            result,
             decode,
             options: DecodeOptions::default(),
             turn: None,
@@ -100,8 +113,6 @@ impl SamplePreparer {
             stages: Vec::new(),
             resizer: Resizer::new(cpu),
             canvas: Canvas::default(),
-            writer: TensorWriter::new(recipe.operations(), cpu),
-            recipe: recipe.clone(),
             picture: Planes::default(),
             next: Planes::default(),
             mirrored: Planes::default(),
@@ -116,16 +127,41 @@ impl SamplePreparer {
     }
 
     /// Most bytes of memory that preparing a sample takes for whole pictures and coefficients, by
-    /// its headers. The result and some rows are not counted.
-    pub fn memory_bytes(&self, encoded: &[u8]) -> Result<u64, Error> {
-        let turned = match self.decode.orient {
-            true => {
-                let info = probe(encoded)?;
-                3 * u64::from(info.width) * u64::from(info.height)
+    /// its headers and random parameters. The result and some rows are not counted.
+    pub fn memory_bytes(&self, encoded: &[u8], id: SampleId) -> Result<u64, Error> {
+        let of_decoder = decode_bytes(encoded, self.decode.on_error)?;
+        if !self.decode.orient && !self.may_hold_pictures() {
+            return Ok(of_decoder);
+        }
+        let info = probe(encoded)?;
+        let picture = Geometry::upright(info.width, info.height);
+        let turned = if self.decode.orient { picture.bytes() } else { 0 };
+        let mut most = turned;
+        let sides = [(info.width, info.height), (info.height, info.width)];
+        // Which way it is turned is not known here.
+        let sides = if self.decode.orient { &sides[..] } else { &sides[..1] };
+        for &(width, height) in sides {
+            let mut before = turned;
+            for_each_stage(&self.steps, Geometry::upright(width, height), id, &mut |stage| {
+                let held = if stage.is_last { 0 } else { stage.result().bytes() };
+                most = most.max(before + held);
+                before = held;
+            })?;
+        }
+        Ok(of_decoder + most)
+    }
+
+    /// Whether some sample may have more than one stage.
+    fn may_hold_pictures(&self) -> bool {
+        let mut on_pictures = 0;
+        for step in &self.steps {
+            match step {
+                Step::Pixels(_) => return true,
+                Step::Geometry(_) => on_pictures += 1,
+                Step::Decode(_) | Step::Elements(_) => (),
             }
-            false => 0,
-        };
-        Ok(decode_bytes(encoded, self.decode.on_error)? + turned)
+        }
+        on_pictures > 1
     }
 
     /// Frees the memory for whole pictures, which is otherwise reused.
@@ -152,18 +188,19 @@ impl SamplePreparer {
             let got = out.len();
             if got == expected { Ok(()) } else { Err(Error::OutputSize { got, expected }) }
         };
-        // Before anything is read, where the size is known without.
-        self.output.map_or(Ok(()), |spec| checked(spec, out))?;
+        // Before anything is read, where the size does not depend on the picture.
+        let expected = self.result.size.map(|size| self.result.tensor(size));
+        expected.map_or(Ok(()), |spec| checked(spec, out))?;
         let spec = self.plan(encoded, id)?;
         checked(spec, out)?;
-        self.run(encoded, out, after_stage)
+        self.run(encoded, id, out, after_stage)
     }
 
     /// Prepares a sample into a tensor of its own, for recipes whose output shape may vary.
     pub fn prepare_tensor(&mut self, encoded: Encoded<'_>, id: SampleId) -> Result<Tensor, Error> {
         let spec = self.plan(encoded, id)?;
         let mut data = vec![0; spec.bytes()];
-        self.run(encoded, &mut data, &mut || ())?;
+        self.run(encoded, id, &mut data, &mut || ())?;
         Ok(Tensor { spec, data })
     }
 
@@ -172,7 +209,7 @@ impl SamplePreparer {
         self.decoder.is_filled_in()
     }
 
-    /// Finds the stages of a sample by its size and its random draws.
+    /// Finds the stages of a sample by its size and its random parameters.
     fn plan(&mut self, encoded: Encoded<'_>, id: SampleId) -> Result<TensorSpec, Error> {
         let info = self.decoder.open(encoded, on_damage(self.decode.on_error))?;
         self.turn = match self.decode.orient {
@@ -184,15 +221,10 @@ impl SamplePreparer {
         };
         let size = (info.width, info.height);
         let (width, height) = self.turn.map_or(size, |(turn, _)| turn.size(size));
-        let mut picture = Lying { width, height, mirrored: false };
         self.stages.clear();
-        let mut next = 0;
-        let operations = self.recipe.operations();
-        while next < operations.len() {
-            let stage = Stage::plan(picture, operations, &mut next, id)?;
-            self.stages.push(stage);
-            picture = stage.canvas;
-        }
+        let stages = &mut self.stages;
+        let picture = Geometry::upright(width, height);
+        let picture = for_each_stage(&self.steps, picture, id, &mut |stage| stages.push(stage))?;
         self.options =
             DecodeOptions { scale: DecodeScale::Eight, on_damage: on_damage(self.decode.on_error) };
         // A picture that is turned is decoded whole before.
@@ -203,19 +235,14 @@ impl SamplePreparer {
         {
             self.options.scale = first.scale_down(size);
         }
-        Ok(TensorSpec {
-            height: picture.height,
-            width: picture.width,
-            channels: 3,
-            dtype: self.writer.dtype(),
-            layout: self.writer.layout(),
-        })
+        Ok(self.result.tensor((picture.height, picture.width)))
     }
 
     /// Runs the stages that have been found.
     fn run(
         &mut self,
         encoded: Encoded<'_>,
+        id: SampleId,
         out: &mut [u8],
         after_stage: &mut dyn FnMut(),
     ) -> Result<(), Error> {
@@ -223,10 +250,9 @@ impl SamplePreparer {
             self.decode_turned(encoded, turn, info, after_stage)?;
         }
         for index in 0..self.stages.len() {
-            let stage = self.stages[index];
+            let stage = self.stages[index].clone();
             let region = stage.region(self.resizer.begin(&stage.work()));
-            let is_last = index + 1 == self.stages.len();
-            let target = if is_last {
+            let target = if stage.is_last {
                 Target::Tensor(&mut self.writer, out)
             } else {
                 Target::Picture(&mut self.next)
@@ -254,6 +280,14 @@ impl SamplePreparer {
             }
             canvas.finish();
             std::mem::swap(&mut self.picture, &mut self.next);
+            let mut pixels = Pixels::new(&mut self.picture, &self.interrupt, after_stage);
+            for index in stage.pixels {
+                if let Step::Pixels(operation) = &self.steps[index]
+                    && operation.is_applied(&mut id.draws(index))
+                {
+                    operation.apply(&mut id.draws(index), &mut pixels)?;
+                }
+            }
         }
         Ok(())
     }

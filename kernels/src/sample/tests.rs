@@ -5,11 +5,13 @@ use crate::{Cpu, Error, Picture, golden};
 use image::ImageEncoder;
 use image::codecs::png::PngEncoder;
 use meetpoint_format::recipe::{
-    Decode, Dtype, Interpolation, Layout, Operation, Recipe, Scale, Size,
+    CenterCrop, Decode, Dtype, Grayscale, Interpolation, Layout, Normalize, Operation, PerChannel,
+    RandomHorizontalFlip, RandomResizedCrop, RandomVerticalFlip, Recipe, Resize, Scale, Size,
+    ToDtype,
 };
 
-const MEAN: [f64; 3] = [0.485, 0.456, 0.406];
-const STD: [f64; 3] = [0.229, 0.224, 0.225];
+const MEAN: PerChannel = PerChannel::Rgb([0.485, 0.456, 0.406]);
+const STD: PerChannel = PerChannel::Rgb([0.229, 0.224, 0.225]);
 const BILINEAR: Interpolation = Interpolation::Bilinear;
 const BICUBIC: Interpolation = Interpolation::Bicubic;
 
@@ -27,26 +29,34 @@ fn recipe(operations: &[Operation]) -> Recipe {
 }
 
 fn shorter(side: u32, interpolation: Interpolation) -> Operation {
-    Operation::Resize { size: Size::ShorterSide(side), interpolation, antialias: true }
+    Operation::Resize(Resize { size: Size::ShorterSide(side), interpolation, antialias: true })
 }
 
 fn random_crop(height: u32, width: u32) -> Operation {
     let (scale, ratio) = ((0.08, 1.0), (3.0 / 4.0, 4.0 / 3.0));
     let interpolation = BICUBIC;
-    Operation::RandomResizedCrop { height, width, scale, ratio, interpolation, antialias: true }
+    Operation::RandomResizedCrop(RandomResizedCrop {
+        height,
+        width,
+        scale,
+        ratio,
+        interpolation,
+        antialias: true,
+    })
 }
 
 fn center(height: u32, width: u32) -> Operation {
-    Operation::CenterCrop { height, width }
+    Operation::CenterCrop(CenterCrop { height, width })
 }
 
 fn to(dtype: Dtype) -> Operation {
-    Operation::ToDtype { dtype, scale: Scale::Multiply }
+    Operation::ToDtype(ToDtype { dtype, scale: Scale::Multiply })
 }
 
-const FLIP: Operation = Operation::RandomHorizontalFlip { p: 0.5 };
-const PLANES: Operation = Operation::Layout { layout: Layout::Nchw };
-const NORMALIZE: Operation = Operation::Normalize { mean: MEAN, std: STD };
+const FLIP: Operation = Operation::RandomHorizontalFlip(RandomHorizontalFlip { p: 0.5 });
+const GREY: Operation = Operation::Grayscale(Grayscale { num_output_channels: 3 });
+const PLANES: Operation = Operation::Layout(Layout::Nchw);
+const NORMALIZE: Operation = Operation::Normalize(Normalize { mean: MEAN, std: STD });
 
 /// The recipes of the golden script by their names there.
 fn golden_recipe(name: &str) -> Recipe {
@@ -59,9 +69,9 @@ fn golden_recipe(name: &str) -> Recipe {
         "flipped" => recipe(&[
             shorter(99, BICUBIC),
             center(97, 98),
-            Operation::RandomHorizontalFlip { p: 1.0 },
+            Operation::RandomHorizontalFlip(RandomHorizontalFlip { p: 1.0 }),
             center(81, 80),
-            Operation::RandomHorizontalFlip { p: 0.0 },
+            Operation::RandomHorizontalFlip(RandomHorizontalFlip { p: 0.0 }),
             PLANES,
         ]),
         "training" => recipe(&[random_crop(96, 112), FLIP, to(Dtype::Float16), NORMALIZE, PLANES]),
@@ -176,10 +186,12 @@ fn an_output_of_another_size_is_an_error_that_says_both() {
 fn a_resize_beyond_the_limit_is_an_error_before_memory_is_taken() {
     let file = png(&golden::picture("wave", 2, 1, 9000));
     let id = SampleId { seed: 1, epoch: 0, sample: 0 };
-    let exact = |height, width| Operation::Resize {
-        size: Size::Exact { height, width },
-        interpolation: BILINEAR,
-        antialias: true,
+    let exact = |height, width| {
+        Operation::Resize(Resize {
+            size: Size::Exact { height, width },
+            interpolation: BILINEAR,
+            antialias: true,
+        })
     };
     // The result of the second is small, but not what lies between its two passes.
     for operation in [shorter(60_000, BILINEAR), exact(1, 60_000)] {
@@ -198,7 +210,12 @@ fn mirrored(picture: &Picture) -> Picture {
     picture
 }
 
-/// What a recipe makes of a picture, uint8 NHWC.
+fn upside_down(picture: &Picture) -> Picture {
+    let rows = picture.pixels.chunks_exact(picture.width as usize * 3);
+    Picture { pixels: rows.rev().flatten().copied().collect(), ..*picture }
+}
+
+/// The result of a recipe on a picture, uint8 NHWC.
 fn made(operations: &[Operation], picture: &Picture) -> Picture {
     let id = SampleId { seed: 1, epoch: 0, sample: 0 };
     let mut preparer = SamplePreparer::new(&recipe(operations), Cpu::detect());
@@ -208,7 +225,7 @@ fn made(operations: &[Operation], picture: &Picture) -> Picture {
 
 #[test]
 fn a_flip_anywhere_is_a_mirror_there() {
-    const ALWAYS: Operation = Operation::RandomHorizontalFlip { p: 1.0 };
+    const ALWAYS: Operation = Operation::RandomHorizontalFlip(RandomHorizontalFlip { p: 1.0 });
     // Padded by an odd number, cropped by an odd number, resized, and several of them.
     let chains: [&[Operation]; 6] = [
         &[center(40, 78)],
@@ -216,7 +233,11 @@ fn a_flip_anywhere_is_a_mirror_there() {
         &[shorter(32, BICUBIC)],
         &[center(90, 66), shorter(31, BILINEAR)],
         &[shorter(31, BILINEAR), center(50, 20), shorter(17, BICUBIC), center(20, 40)],
-        &[center(80, 80), center(30, 31), Operation::RandomHorizontalFlip { p: 0.0 }],
+        &[
+            center(80, 80),
+            center(30, 31),
+            Operation::RandomHorizontalFlip(RandomHorizontalFlip { p: 0.0 }),
+        ],
     ];
     let picture = golden::picture("noise", 8, 67, 53);
     for chain in chains {
@@ -228,14 +249,66 @@ fn a_flip_anywhere_is_a_mirror_there() {
 }
 
 #[test]
+fn a_vertical_flip_anywhere_is_a_mirror_there() {
+    const ALWAYS: Operation = Operation::RandomVerticalFlip(RandomVerticalFlip { p: 1.0 });
+    const MIRROR: Operation = Operation::RandomHorizontalFlip(RandomHorizontalFlip { p: 1.0 });
+    // Padded by an odd number, cropped by an odd number, resized, recoloured, and several of them.
+    let chains: [&[Operation]; 7] = [
+        &[center(78, 40)],
+        &[center(30, 21)],
+        &[shorter(32, BICUBIC)],
+        &[random_crop(40, 30)],
+        &[center(66, 90), shorter(31, BILINEAR)],
+        &[GREY, shorter(31, BILINEAR), center(20, 50), GREY, MIRROR],
+        &[center(80, 80), center(31, 30)],
+    ];
+    let picture = golden::picture("noise", 8, 53, 67);
+    for chain in chains {
+        // In the place of another operation, so that random parameters stay the same.
+        let none = Operation::RandomVerticalFlip(RandomVerticalFlip { p: 0.0 });
+        let with = |first: Operation, last: Operation, picture: &Picture| {
+            made(&[&[first], chain, &[last]].concat(), picture)
+        };
+        let plain = with(none, none, &upside_down(&picture));
+        assert_eq!(with(ALWAYS, none, &picture), plain, "{chain:?}");
+        let plain = upside_down(&with(none, none, &picture));
+        assert_eq!(with(none, ALWAYS, &picture), plain, "{chain:?}");
+    }
+}
+
+#[test]
+fn the_memory_of_a_picture_between_two_stages_is_announced() {
+    let id = |sample| SampleId { seed: 1, epoch: 0, sample };
+    let file = png(&golden::picture("wave", 2, 300, 200));
+    let bytes = |operations: &[Operation], id: SampleId| {
+        let preparer = SamplePreparer::new(&recipe(operations), Cpu::detect());
+        preparer.memory_bytes(&file, id).unwrap()
+    };
+    let decoder = bytes(&[], id(0));
+    assert_eq!(bytes(&[shorter(50, BILINEAR), center(40, 40), FLIP], id(0)), decoder);
+    let between = 3 * 50 * 75;
+    assert_eq!(bytes(&[shorter(50, BILINEAR), GREY, center(40, 40)], id(0)), decoder + between);
+    let two = [GREY, shorter(50, BILINEAR), GREY];
+    assert_eq!(bytes(&two, id(0)), decoder + 3 * 300 * 200 + between);
+    // Only some samples are turned upside down before they are resized.
+    let flip = Operation::RandomVerticalFlip(RandomVerticalFlip { p: 0.5 });
+    let found: Vec<u64> =
+        (0..20).map(|sample| bytes(&[flip, random_crop(9, 9)], id(sample)) - decoder).collect();
+    assert!(found.iter().all(|bytes| [0, 3 * 300 * 200].contains(bytes)), "{found:?}");
+    assert!(found.contains(&0) && found.contains(&(3 * 300 * 200)), "{found:?}");
+}
+
+#[test]
 fn a_chain_makes_what_its_operations_make_one_by_one() {
-    let exact = |height, width| Operation::Resize {
-        size: Size::Exact { height, width },
-        interpolation: BICUBIC,
-        antialias: true,
+    let exact = |height, width| {
+        Operation::Resize(Resize {
+            size: Size::Exact { height, width },
+            interpolation: BICUBIC,
+            antialias: true,
+        })
     };
     let nearest = shorter(45, Interpolation::Nearest);
-    let always = Operation::RandomHorizontalFlip { p: 1.0 };
+    let always = Operation::RandomHorizontalFlip(RandomHorizontalFlip { p: 1.0 });
     let chain = [
         center(60, 75),
         always,
@@ -272,7 +345,7 @@ fn a_scaled_decode_shows_the_same_part_of_the_picture() {
         &[shorter(60, BILINEAR), center(50, 50)],
         &[random_crop(40, 40), FLIP],
         // The flip comes first, so that the crop itself is mirrored.
-        &[Operation::RandomHorizontalFlip { p: 1.0 }, random_crop(40, 40)],
+        &[Operation::RandomHorizontalFlip(RandomHorizontalFlip { p: 1.0 }), random_crop(40, 40)],
     ];
     for chain in chains {
         let of = |decode| [&[Operation::Decode(decode)], chain].concat();

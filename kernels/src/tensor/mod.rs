@@ -9,7 +9,6 @@
 //! - `normalize`: `sub(mean)`, then `div_(std)`, with mean and std rounded to the element type
 //!   (float64 to float32, from there to float16) and each result rounded to it.
 //! - Rounding is to nearest, ties to even. Elements are written little-endian.
-
 //!
 //! Rows of planes come in, one after another. Their bytes are first put in the order of the tensor,
 //! then turned into elements.
@@ -19,32 +18,31 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx2_floats;
 mod portable;
+mod table;
 #[cfg(test)]
 mod tests;
 
 use crate::Cpu;
 use crate::planes::Row;
 use half::f16;
-use meetpoint_format::recipe::{Dtype, Layout, Operation, Scale};
+use meetpoint_format::recipe::{Dtype, Layout};
+
+pub use table::ElementTable;
 
 /// Values of a byte.
 const VALUES: usize = 256;
 
-/// What [`Scale::Multiply`] multiplies by.
-const FACTOR: f32 = (1.0f64 / 255.0) as f32;
-
-/// What [`Scale::Divide`] divides by.
-const DIVISOR: f32 = 255.0;
-
 /// Elements of `N` bytes for each value of each channel.
 type Tables<const N: usize> = Box<[[[u8; N]; VALUES]; 3]>;
 
-/// Writes rows as tensors of a recipe's type and layout, reusing its memory: one row.
+/// Writes rows as tensors of a type and layout, reusing its memory: one row.
 #[derive(Debug, Clone)]
 pub struct TensorWriter {
     cpu: Cpu,
     elements: Elements,
     layout: Layout,
+    /// 3, or 1.
+    channels: usize,
     /// Bytes of a row in the order of the tensor.
     ordered: Vec<u8>,
 }
@@ -67,32 +65,16 @@ struct Arithmetic {
 }
 
 impl Arithmetic {
-    /// That of a recipe, where it is of this form, which is found out by trying it.
-    fn of(operations: &[Operation], tables: &Tables<4>) -> Option<Self> {
-        let mut found = Self { scale: 1.0, divides: false, mean: [0.0; 3], std: [1.0; 3] };
-        for operation in operations {
-            match *operation {
-                Operation::ToDtype { scale: Scale::Multiply, .. } => found.scale = FACTOR,
-                Operation::ToDtype { scale: Scale::Divide, .. } => {
-                    found.scale = DIVISOR;
-                    found.divides = true;
-                }
-                Operation::Normalize { mean, std } => {
-                    found.mean = mean.map(|mean| mean as f32);
-                    found.std = std.map(|std| std as f32);
-                }
-                _ => (),
-            }
-        }
-        let is_right = (0..3).all(|channel| {
+    /// Whether the tables hold what it computes.
+    fn agrees(&self, tables: &Tables<4>) -> bool {
+        (0..3).all(|channel| {
             (0..=255u8).zip(&tables[channel]).all(|(byte, element)| {
                 let value = f32::from(byte);
-                let scaled = if found.divides { value / found.scale } else { value * found.scale };
-                let centred = scaled - found.mean[channel];
-                (centred / found.std[channel]).to_le_bytes() == *element
+                let scaled = if self.divides { value / self.scale } else { value * self.scale };
+                let centred = scaled - self.mean[channel];
+                (centred / self.std[channel]).to_le_bytes() == *element
             })
-        });
-        is_right.then_some(found)
+        })
     }
 }
 
@@ -108,48 +90,22 @@ pub struct Place {
 }
 
 impl TensorWriter {
-    /// Takes the operations on elements from those of a recipe; the others don't matter here.
-    /// Panics when this machine lacks `cpu`.
-    pub fn new(operations: &[Operation], cpu: Cpu) -> Self {
+    /// A writer of tensors of 3 channels, or of 1: that of the first plane. Panics when this machine
+    /// lacks `cpu`.
+    pub fn new(table: &ElementTable, channels: u32, cpu: Cpu) -> Self {
         assert!(cpu.is_available(), "this machine has no {}", cpu.name());
-        let mut layout = Layout::Nhwc;
-        let mut dtype = Dtype::Uint8;
-        let mut values = [0; 3].map(|_: u8| std::array::from_fn(|value| value as f32));
-        for operation in operations {
-            match *operation {
-                Operation::Layout { layout: to } => layout = to,
-                Operation::ToDtype { dtype: to, scale } => {
-                    if dtype == Dtype::Uint8 && to != Dtype::Uint8 {
-                        each(&mut values, |_, value| match scale {
-                            Scale::None => value,
-                            Scale::Multiply => value * FACTOR,
-                            Scale::Divide => value / DIVISOR,
-                        });
-                    }
-                    dtype = to;
-                    each(&mut values, |_, value| round_to(dtype, value));
-                }
-                Operation::Normalize { mean, std } => {
-                    let [mean, std] = [mean, std].map(|by| by.map(|v| round_to(dtype, v as f32)));
-                    each(&mut values, |channel, value| {
-                        round_to(dtype, round_to(dtype, value - mean[channel]) / std[channel])
-                    });
-                }
-                _ => (),
-            }
-        }
+        assert!(channels == 1 || channels == 3, "a picture has 1 or 3 channels");
+        let ElementTable { values, dtype, layout, arithmetic } = table;
         let elements = match dtype {
             Dtype::Uint8 => Elements::Uint8,
-            Dtype::Float16 => {
-                Elements::Float16(tables(&values, |v| f16::from_f32(v).to_le_bytes()))
-            }
+            Dtype::Float16 => Elements::Float16(tables(values, |v| f16::from_f32(v).to_le_bytes())),
             Dtype::Float32 => {
-                let tables = tables(&values, f32::to_le_bytes);
-                let arithmetic = Arithmetic::of(operations, &tables);
+                let tables = tables(values, f32::to_le_bytes);
+                let arithmetic = arithmetic.agrees(&tables).then_some(*arithmetic);
                 Elements::Float32(tables, arithmetic)
             }
         };
-        Self { cpu, elements, layout, ordered: Vec::new() }
+        Self { cpu, elements, layout: *layout, channels: channels as usize, ordered: Vec::new() }
     }
 
     /// Element type.
@@ -161,18 +117,16 @@ impl TensorWriter {
         }
     }
 
-    /// Order of the axes.
-    pub fn layout(&self) -> Layout {
-        self.layout
-    }
-
     /// Writes a row into `out`, which must have exactly the tensor's bytes.
     pub fn write_row(&mut self, row: Row<'_>, place: Place, out: &mut [u8]) {
         let Place { y, height, mirrored } = place;
         let bytes = self.dtype().bytes();
-        assert_eq!(out.len(), 3 * row.width * height * bytes, "the output has the tensor's bytes");
+        let elements = self.channels * row.width * height;
+        assert_eq!(out.len(), elements * bytes, "the output has the tensor's bytes");
         assert!(y < height, "the row is in the tensor");
-        match self.layout {
+        // One channel is one plane, whatever the order of the axes.
+        let layout = if self.channels == 1 { Layout::Nchw } else { self.layout };
+        match layout {
             Layout::Nhwc => {
                 let out = &mut out[y * row.width * 3 * bytes..][..row.width * 3 * bytes];
                 if let Elements::Uint8 = self.elements {
@@ -244,22 +198,6 @@ impl TensorWriter {
                 portable::look_up(&from[done..], tables, channels, &mut out[4 * done..]);
             }
         }
-    }
-}
-
-fn each(values: &mut [[f32; VALUES]; 3], to: impl Fn(usize, f32) -> f32) {
-    for (channel, values) in values.iter_mut().enumerate() {
-        for value in values {
-            *value = to(channel, *value);
-        }
-    }
-}
-
-/// The nearest value of a type; uint8 values here are whole numbers in its range.
-fn round_to(dtype: Dtype, value: f32) -> f32 {
-    match dtype {
-        Dtype::Uint8 | Dtype::Float32 => value,
-        Dtype::Float16 => f16::from_f32(value).to_f32(),
     }
 }
 

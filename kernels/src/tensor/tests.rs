@@ -1,15 +1,15 @@
 //! Elements against NumPy, every row in its place, and every instruction set against the portable
 //! one.
 
-use super::{Place, TensorWriter};
+use super::{ElementTable, Place, TensorWriter};
 use crate::planes::{ROW_SLACK, Row};
 use crate::{Cpu, Picture, golden};
-use meetpoint_format::recipe::{Dtype, Layout, Operation, Scale};
+use meetpoint_format::recipe::{Dtype, Layout, Scale};
 use proptest::prelude::*;
 
-/// All of a picture as a tensor. What lies behind the rows is no zeros.
-fn written(cpu: Cpu, operations: &[Operation], from: &Picture, mirrored: bool) -> Vec<u8> {
-    let mut writer = TensorWriter::new(operations, cpu);
+/// All of a picture as a tensor. The bytes behind the rows are not zero.
+fn written(cpu: Cpu, table: &ElementTable, from: &Picture, mirrored: bool) -> Vec<u8> {
+    let mut writer = TensorWriter::new(table, 3, cpu);
     let (width, height) = (from.width as usize, from.height as usize);
     let mut out = vec![0xaa; width * height * 3 * writer.dtype().bytes()];
     for (y, pixels) in from.pixels.chunks_exact(width * 3).enumerate() {
@@ -40,14 +40,16 @@ fn every_value_of_a_byte_becomes_what_numpy_computes() {
             "Divide" => Scale::Divide,
             other => panic!("no scale {other}"),
         };
-        let mut operations = vec![Operation::ToDtype { dtype, scale }];
+        let mut table = ElementTable::default();
+        table.convert(dtype, scale);
         if *numbers != ["none"] {
-            let [mean, std] =
-                [0, 3].map(|from| [0, 1, 2].map(|channel| golden::number(numbers[from + channel])));
-            operations.push(Operation::Normalize { mean, std });
+            let [mean, std] = [0, 3].map(|from| {
+                [0, 1, 2].map(|channel| golden::number::<f64>(numbers[from + channel]) as f32)
+            });
+            table.normalize(mean, std);
         }
         for cpu in golden::instruction_sets() {
-            let made = written(cpu, &operations, &picture, false);
+            let made = written(cpu, &table, &picture, false);
             // A few elements in full, so that a failure can be read.
             let bytes = 3 * dtype.bytes();
             let some: Vec<u8> = [0, 1, 100, 255]
@@ -60,8 +62,6 @@ fn every_value_of_a_byte_becomes_what_numpy_computes() {
         }
     }
 }
-
-const PLANES: Operation = Operation::Layout { layout: Layout::Nchw };
 
 /// The bytes of a picture in the order of the axes, taken one by one.
 fn ordered(picture: &Picture, mirrored: bool, layout: Layout) -> Vec<u8> {
@@ -93,17 +93,19 @@ proptest! {
         let layout = if planes { Layout::Nchw } else { Layout::Nhwc };
         let bytes = ordered(&picture, mirrored, layout);
         for cpu in golden::instruction_sets() {
-            let mut operations = if planes { vec![PLANES] } else { vec![] };
-            prop_assert_eq!(&written(cpu, &operations, &picture, mirrored), &bytes);
+            let mut table = ElementTable::default();
+            table.set_layout(layout);
+            prop_assert_eq!(&written(cpu, &table, &picture, mirrored), &bytes);
             for dtype in [Dtype::Float32, Dtype::Float16] {
-                operations.push(Operation::ToDtype { dtype, scale: Scale::None });
+                let mut table = ElementTable::default();
+                table.set_layout(layout);
+                table.convert(dtype, Scale::None);
                 let elements = bytes.iter().flat_map(|byte| match dtype {
                     Dtype::Float32 => f32::from(*byte).to_le_bytes().to_vec(),
                     _ => half::f16::from_f32(f32::from(*byte)).to_le_bytes().to_vec(),
                 });
                 let elements: Vec<u8> = elements.collect();
-                prop_assert_eq!(&written(cpu, &operations, &picture, mirrored), &elements);
-                operations.pop();
+                prop_assert_eq!(&written(cpu, &table, &picture, mirrored), &elements);
             }
         }
     }
@@ -112,8 +114,42 @@ proptest! {
 #[test]
 fn uint8_stays_uint8_whatever_scale_says() {
     let picture = golden::picture("noise", 6, 4, 4);
-    let operation = Operation::ToDtype { dtype: Dtype::Uint8, scale: Scale::Multiply };
-    assert_eq!(written(Cpu::detect(), &[operation], &picture, false), picture.pixels);
+    let mut table = ElementTable::default();
+    table.convert(Dtype::Uint8, Scale::Multiply);
+    assert_eq!(written(Cpu::detect(), &table, &picture, false), picture.pixels);
+}
+
+#[test]
+fn a_tensor_of_one_channel_holds_the_first_plane_in_either_layout() {
+    let (width, height) = (45, 2);
+    let plane: Vec<u8> = (0..width * height).map(|at| (at * 7) as u8).collect();
+    for cpu in golden::instruction_sets() {
+        for (layout, mirrored) in
+            [(Layout::Nhwc, false), (Layout::Nhwc, true), (Layout::Nchw, true)]
+        {
+            let mut table = ElementTable::default();
+            table.set_layout(layout);
+            table.convert(Dtype::Float32, Scale::None);
+            table.normalize([3.0, 0.0, 0.0], [0.5, 0.1, 0.1]);
+            let mut writer = TensorWriter::new(&table, 1, cpu);
+            let mut out = vec![0; width * height * 4];
+            let mut expected = Vec::new();
+            for (y, row) in plane.chunks_exact(width).enumerate() {
+                let mut padded = row.to_vec();
+                padded.resize(width.next_multiple_of(ROW_SLACK), 0x55);
+                let others = vec![0xaa; padded.len()];
+                let row = Row { planes: [&padded, &others, &others], width };
+                writer.write_row(row, Place { y, height, mirrored }, &mut out);
+                let mut values: Vec<f32> =
+                    padded[..width].iter().map(|value| (f32::from(*value) - 3.0) / 0.5).collect();
+                if mirrored {
+                    values.reverse();
+                }
+                expected.extend(values.into_iter().flat_map(f32::to_le_bytes));
+            }
+            assert_eq!(out, expected, "{} {layout:?} {mirrored}", cpu.name());
+        }
+    }
 }
 
 #[test]
@@ -121,5 +157,9 @@ fn uint8_stays_uint8_whatever_scale_says() {
 fn an_output_of_another_size_is_a_broken_invariant() {
     let row = Row { planes: [&[0; 32]; 3], width: 4 };
     let place = Place { y: 0, height: 4, mirrored: false };
-    TensorWriter::new(&[], Cpu::detect()).write_row(row, place, &mut [0; 47]);
+    TensorWriter::new(&ElementTable::default(), 3, Cpu::detect()).write_row(
+        row,
+        place,
+        &mut [0; 47],
+    );
 }

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes resize.txt, boxes.txt, tensors.txt, crops.txt, recipes.txt and pictures.txt beside itself.
+"""Writes resize.txt, boxes.txt, tensors.txt, crops.txt, recipes.txt, colours.txt and pictures.txt
+beside itself.
 
 What the kernels must give, from other implementations: Pillow for resizing, cropping, decoding and
 colours, NumPy for element types and normalisation, and, for random draws and the choice of a crop,
@@ -19,7 +20,7 @@ import struct
 import zlib
 
 import numpy as np
-from PIL import Image, ImageFile
+from PIL import Image, ImageEnhance, ImageFile
 
 HERE = pathlib.Path(__file__).parent
 MASK = 0xFFFFFFFF
@@ -333,6 +334,128 @@ def recipes():
     write("recipes.txt", lines)
 
 
+def hue(image, factor):
+    """torchvision's adjust_hue on a PIL image."""
+    if image.mode == "L":
+        return image
+    h, s, v = image.convert("HSV").split()
+    turned = (np.asarray(h).astype(int) + int(factor * 255)) % 256
+    h = Image.fromarray(turned.astype(np.uint8))
+    return Image.merge("HSV", (h, s, v)).convert("RGB")
+
+
+# torchvision's adjust_brightness, adjust_contrast, adjust_saturation and adjust_hue on PIL images.
+PROPERTIES = {
+    "brightness": lambda image, factor: ImageEnhance.Brightness(image).enhance(factor),
+    "contrast": lambda image, factor: ImageEnhance.Contrast(image).enhance(factor),
+    "saturation": lambda image, factor: ImageEnhance.Color(image).enhance(factor),
+    "hue": hue,
+}
+
+
+def jitter(image, draws, **bounds):
+    """torchvision's ColorJitter with our random parameters, by docs/formats.md."""
+    order = list(PROPERTIES)
+    for last in (3, 2, 1):
+        other = draws.up_to(last)
+        order[last], order[other] = order[other], order[last]
+    factors = {it: draws.uniform_in(*bounds[it]) for it in PROPERTIES if it in bounds}
+    for it in order:
+        if it in factors:
+            image = PROPERTIES[it](image, factors[it])
+    return image
+
+
+def colours():
+    """Colour operations on a grid of colours, and recipes that hold them."""
+    lines = []
+    grid = np.mgrid[0:256:3, 0:256:3, 0:256:3].astype(np.uint8)
+    grid = Image.fromarray(np.ascontiguousarray(grid.transpose(1, 2, 3, 0)).reshape(86, -1, 3))
+    factors = {
+        "brightness": (0.0, 0.37, 1.0, 1.9, 300.0),
+        "contrast": (0.0, 0.62, 1.0, 1.43, 40.0),
+        "saturation": (0.0, 0.21, 1.0, 2.2, 77.0),
+        # Zero leaves the hue alone; 0.003 does not, but adds nothing to it.
+        "hue": (-0.5, -0.101, 0.003, 0.25, 0.5),
+    }
+    for name, some in factors.items():
+        for factor in some:
+            made = PROPERTIES[name](grid, factor)
+            lines.append(f"grid {name} {factor!r} : {sha(made.tobytes())}")
+    every = np.mgrid[0:256, 0:256, 0:256].astype(np.uint8).transpose(1, 2, 3, 0)
+    every = Image.fromarray(np.ascontiguousarray(every).reshape(4096, 4096, 3))
+    lines.append(f"every hue 0.1 : {sha(hue(every, 0.1).tobytes())}")
+
+    top_bottom, left_right = Image.Transpose.FLIP_TOP_BOTTOM, Image.Transpose.FLIP_LEFT_RIGHT
+    for kind, seed, w, h in [("wave", 1, 301, 257), ("noise", 2, 133, 200)]:
+        image = PATTERNS[kind](seed, w, h)
+        for sample in range(6):
+            words = f"{kind} {seed} {w} {h}"
+
+            def draws(operation):
+                return Draws(7, 2, sample, operation)
+
+            def crop(operation, image):
+                x, y, cw, ch = random_region(draws(operation), *image.size, *DEFAULT)
+                part = image.crop((x, y, x + cw, y + ch))
+                return part.resize((112, 96), FILTERS["bicubic"])
+
+            # random_vertical_flip, resize, center_crop, random_vertical_flip, center_crop
+            made = image
+            if draws(1).uniform() < 0.5:
+                made = made.transpose(top_bottom)
+            made = center_crop(shorter_side(made, 99, FILTERS["bicubic"]), 98, 97)
+            if draws(4).uniform() < 0.5:
+                made = made.transpose(top_bottom)
+            made = np.asarray(center_crop(made, 80, 110))
+            lines.append(f"{words} upside_down {sample} : {sha(made.tobytes())}")
+
+            # random_resized_crop, random_horizontal_flip, color_jitter, random_grayscale,
+            # random_vertical_flip, to_dtype, normalize, layout
+            made = crop(1, image)
+            if draws(2).uniform() < 0.5:
+                made = made.transpose(left_right)
+            made = jitter(
+                made,
+                draws(3),
+                brightness=(1 - 0.8, 1 + 0.8),
+                contrast=(1 - 0.8, 1 + 0.8),
+                saturation=(1 - 0.8, 1 + 0.8),
+                hue=(-0.2, 0.2),
+            )
+            if draws(4).uniform() < 0.2:
+                made = made.convert("L").convert("RGB")
+            if draws(5).uniform() < 0.5:
+                made = made.transpose(top_bottom)
+            made = elements(np.asarray(made), "float16", True, IMAGENET).transpose(2, 0, 1)
+            lines.append(f"{words} contrastive {sample} : {sha(made.tobytes())}")
+
+            # random_horizontal_flip, color_jitter of two properties, random_resized_crop,
+            # random_grayscale
+            made = image
+            if draws(1).uniform() < 0.5:
+                made = made.transpose(left_right)
+            made = jitter(made, draws(2), contrast=(0.1, 3.0), hue=(0.3, 0.3))
+            made = crop(3, made)
+            if draws(4).uniform() < 0.5:
+                made = made.convert("L").convert("RGB")
+            lines.append(f"{words} before_the_crop {sample} : {sha(np.asarray(made).tobytes())}")
+
+            # grayscale, random_resized_crop, color_jitter, to_dtype, normalize
+            made = crop(2, image.convert("L"))
+            made = jitter(
+                made,
+                draws(3),
+                brightness=(0.5, 1.5),
+                contrast=(0.5, 1.5),
+                saturation=(0.5, 1.5),
+                hue=(-0.1, 0.1),
+            )
+            made = elements(np.asarray(made), "float32", True, ((0.45,), (0.225,)))
+            lines.append(f"{words} grey {sample} : {sha(made.tobytes())}")
+    write("colours.txt", lines)
+
+
 def png(width, height, depth, colours, raw, chunks=()):
     def chunk(kind, data):
         return (
@@ -458,4 +581,5 @@ if __name__ == "__main__":
     tensors()
     crops()
     recipes()
+    colours()
     pictures()

@@ -402,8 +402,8 @@ impl BatchPreparer {
         let started = Instant::now();
         self.job.dataset.check_image(sample, location, stored)?;
         let of_place = self.samples[position].0;
-        let reserved = self.reserve((sample, location), stored, hand)?;
         let id = SampleId { seed: self.job.batching.seed(), epoch: hand.epoch, sample: of_place };
+        let reserved = self.reserve((sample, location), stored, id, hand)?;
         let place = position * self.spec.bytes();
         let out = &mut hand.out[place..place + self.spec.bytes()];
         let (pace, done) = (&mut hand.pace, hand.stats.samples);
@@ -440,11 +440,12 @@ impl BatchPreparer {
         &self,
         (sample, location): (u64, &SampleLocation),
         stored: &[u8],
+        id: SampleId,
         hand: &mut InHand<'_>,
     ) -> Result<Option<Reserved>, Error> {
         let Some(memory) = &self.memory else { return Ok(None) };
         // Headers that do not read are the decoder's to refuse.
-        let Ok(needed) = self.preparer.memory_bytes(stored) else { return Ok(None) };
+        let Ok(needed) = self.preparer.memory_bytes(stored, id) else { return Ok(None) };
         memory.reserve(needed, &mut || hand.ask() && !self.interrupt.is_raised()).map_err(|why| {
             match why {
                 NoMemory::GivenUp => Error::Interrupted,

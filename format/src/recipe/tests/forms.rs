@@ -2,7 +2,8 @@
 
 use crate::golden;
 use crate::recipe::{
-    Decode, Dtype, Interpolation, Layout, Operation, Recipe, RecipeError, Scale, Size,
+    CenterCrop, Decode, Dtype, Interpolation, Layout, Normalize, Operation, RandomHorizontalFlip,
+    RandomResizedCrop, Recipe, RecipeError, Resize, Scale, Size, ToDtype,
 };
 use proptest::prelude::*;
 
@@ -102,8 +103,8 @@ fn both_zeros_are_one_recipe() {
     let normalize = |zero: f64| {
         Recipe::new(vec![
             Operation::Decode(Decode::EXACT),
-            Operation::ToDtype { dtype: Dtype::Float32, scale: Scale::Multiply },
-            Operation::Normalize { mean: [zero; 3], std: [1.0; 3] },
+            Operation::ToDtype(ToDtype { dtype: Dtype::Float32, scale: Scale::Multiply }),
+            Operation::Normalize(Normalize { mean: [zero; 3].into(), std: [1.0; 3].into() }),
         ])
         .unwrap()
     };
@@ -131,9 +132,11 @@ fn pixels() -> impl Strategy<Value = Operation> {
     ];
     prop_oneof![
         (size, interpolation(), any::<bool>()).prop_map(|(size, interpolation, antialias)| {
-            Operation::Resize { size, interpolation, antialias }
+            Operation::Resize(Resize { size, interpolation, antialias })
         }),
-        sides.clone().prop_map(|(height, width)| Operation::CenterCrop { height, width }),
+        sides
+            .clone()
+            .prop_map(|(height, width)| Operation::CenterCrop(CenterCrop { height, width })),
         (
             sides,
             ordered(f64::MIN_POSITIVE..=1.0),
@@ -142,16 +145,16 @@ fn pixels() -> impl Strategy<Value = Operation> {
             any::<bool>(),
         )
             .prop_map(|((height, width), scale, ratio, interpolation, antialias)| {
-                Operation::RandomResizedCrop {
+                Operation::RandomResizedCrop(RandomResizedCrop {
                     height,
                     width,
                     scale,
                     ratio,
                     interpolation,
                     antialias,
-                }
+                })
             }),
-        (0.0..=1.0).prop_map(|p| Operation::RandomHorizontalFlip { p }),
+        (0.0..=1.0).prop_map(|p| Operation::RandomHorizontalFlip(RandomHorizontalFlip { p })),
     ]
 }
 
@@ -166,10 +169,10 @@ fn tail() -> impl Strategy<Value = Vec<Operation>> {
     let layout = proptest::sample::select(vec![Layout::Nhwc, Layout::Nchw]);
     (three.clone(), three, scale(), layout).prop_map(|(mean, std, scale, layout)| {
         vec![
-            Operation::ToDtype { dtype: Dtype::Float32, scale },
-            Operation::Normalize { mean, std },
-            Operation::ToDtype { dtype: Dtype::Float16, scale },
-            Operation::Layout { layout },
+            Operation::ToDtype(ToDtype { dtype: Dtype::Float32, scale }),
+            Operation::Normalize(Normalize { mean: mean.into(), std: std.into() }),
+            Operation::ToDtype(ToDtype { dtype: Dtype::Float16, scale }),
+            Operation::Layout(layout),
         ]
     })
 }

@@ -1,7 +1,8 @@
 //! What a recipe means: defaults, sizes, the shape of its result.
 
 use crate::recipe::{
-    Decode, Dtype, Interpolation, Layout, Operation, Recipe, Scale, Size, TensorSpec,
+    CenterCrop, Decode, Dtype, Interpolation, Layout, Normalize, Operation, RandomHorizontalFlip,
+    RandomResizedCrop, Recipe, Resize, Scale, Size, TensorSpec, ToDtype,
 };
 
 fn recipe(text: &str) -> Recipe {
@@ -30,17 +31,17 @@ fn what_is_left_out_is_as_in_torchvision() {
         recipe.operations(),
         [
             Operation::Decode(Decode::EXACT),
-            Operation::Resize { size: Size::ShorterSide(256), interpolation, antialias },
-            Operation::RandomResizedCrop {
+            Operation::Resize(Resize { size: Size::ShorterSide(256), interpolation, antialias }),
+            Operation::RandomResizedCrop(RandomResizedCrop {
                 height: 224,
                 width: 224,
                 scale: (0.08, 1.0),
                 ratio: (3.0 / 4.0, 4.0 / 3.0),
                 interpolation,
                 antialias,
-            },
-            Operation::RandomHorizontalFlip { p: 0.5 },
-            Operation::ToDtype { dtype: Dtype::Float32, scale: Scale::None },
+            }),
+            Operation::RandomHorizontalFlip(RandomHorizontalFlip { p: 0.5 }),
+            Operation::ToDtype(ToDtype { dtype: Dtype::Float32, scale: Scale::None }),
         ]
     );
     assert!(!recipe.is_deterministic());
@@ -69,20 +70,23 @@ fn every_key_is_read() {
         recipe.operations(),
         [
             Operation::Decode(Decode::EXACT),
-            Operation::Resize { size, interpolation, antialias },
-            Operation::CenterCrop { height: 200, width: 100 },
-            Operation::RandomResizedCrop {
+            Operation::Resize(Resize { size, interpolation, antialias }),
+            Operation::CenterCrop(CenterCrop { height: 200, width: 100 }),
+            Operation::RandomResizedCrop(RandomResizedCrop {
                 height: 60,
                 width: 50,
                 scale: (0.5, 1.0),
                 ratio: (1.0, 2.5),
                 interpolation,
                 antialias,
-            },
-            Operation::RandomHorizontalFlip { p: 1.0 },
-            Operation::Layout { layout: Layout::Nchw },
-            Operation::ToDtype { dtype: Dtype::Float16, scale: Scale::Multiply },
-            Operation::Normalize { mean: [0.0, -1.5, 0.1], std: [1.0, 2.0, 3.0] },
+            }),
+            Operation::RandomHorizontalFlip(RandomHorizontalFlip { p: 1.0 }),
+            Operation::Layout(Layout::Nchw),
+            Operation::ToDtype(ToDtype { dtype: Dtype::Float16, scale: Scale::Multiply }),
+            Operation::Normalize(Normalize {
+                mean: [0.0, -1.5, 0.1].into(),
+                std: [1.0, 2.0, 3.0].into()
+            }),
         ]
     );
 }

@@ -1,6 +1,8 @@
 //! Recipes that cannot be followed: each names place, key and remedy.
 
-use crate::recipe::{Decode, Dtype, Operation, Recipe, Scale};
+use crate::recipe::{
+    CenterCrop, Decode, Dtype, Operation, RandomHorizontalFlip, Recipe, Scale, ToDtype,
+};
 use proptest::prelude::*;
 
 const DECODE: &str = "[[operation]]\nname = 'decode'\n";
@@ -43,7 +45,7 @@ fn anything_but_operation_tables_is_refused() {
     refused("name = 'x'\n[[operation]]\nname = 'decode'\n", (1, 1), &["unknown key `name`"]);
     refused("[operation]\nname = 'decode'\n", (1, 1), &["[[operation]], with two brackets"]);
     refused("operation = 3\n", (1, 13), &["whole number 3"]);
-    refused("operation = [{name = 'decode'}, 3]\n", (1, 33), &["operation 2 is no table"]);
+    refused("operation = [{name = 'decode'}, 3]\n", (1, 33), &["operation 2 is not a table"]);
 }
 
 #[test]
@@ -115,7 +117,7 @@ fn a_value_of_the_wrong_type_is_named() {
         ("name = 'resize'\nsize = 3\ninterpolation = 2", (3, 17), "`interpolation` holds"),
         ("name = 'random_horizontal_flip'\np = 'often'", (2, 5), "`p` holds the text"),
         (&format!("{crop}scale = 0.5"), (3, 9), "`scale` holds the number 0.5"),
-        ("name = 'to_dtype'\ndtype = 'float32'\nscale = 'times'", (3, 9), "`scale` holds"),
+        ("name = 'to_dtype'\ndtype = 'float32'\nscale = 'times'", (3, 9), "`scale` is \"times\""),
         (&format!("{crop}ratio = [1]"), (3, 9), "`ratio` is an array of 1"),
         ("name = 'normalize'\nmean = 0.5\nstd = 0.5", (2, 8), "`mean` holds the number 0.5"),
         ("name = 'normalize'\nmean = [1, 2, 1979-05-27]\nstd = 1", (2, 15), "the date 1979"),
@@ -194,7 +196,7 @@ fn an_operation_out_of_order_is_refused_with_the_way_out() {
     refused(case, (2, 8), &["before the picture is decoded", "first operation must be \"decode\""]);
     operation_refused("name = 'decode'", (1, 8), &["operation 2", "decoded already"]);
     let normalize = "name = 'normalize'\nmean = [0, 0, 0]\nstd = [1, 1, 1]";
-    operation_refused(normalize, (1, 8), &["needs a floating type", "to_dtype"]);
+    operation_refused(normalize, (1, 8), &["takes a tensor of float16 or float32", "to_dtype"]);
     let layout = "name = 'layout'\nlayout = 'NCHW'";
     let twice = format!("{layout}\n[[operation]]\n{layout}");
     operation_refused(&twice, (4, 8), &["operation 3", "layout is set already"]);
@@ -240,20 +242,22 @@ fn a_recipe_made_in_code_is_checked_too_and_has_no_place() {
     let error = Recipe::new(vec![]).unwrap_err();
     assert_eq!(error.place, None);
     assert!(error.to_string().starts_with("the recipe has no operations ("), "{error}");
-    let crop = Operation::CenterCrop { height: 0, width: 5 };
+    let crop = Operation::CenterCrop(CenterCrop { height: 0, width: 5 });
     let error = Recipe::new(vec![Operation::Decode(Decode::EXACT), crop]).unwrap_err();
-    let expected = "operation 2 (center_crop): `size` holds 0 (pixels from 1 to 65535)";
+    let expected =
+        "operation 2 (center_crop): `size` holds 0 (pixels from 1 to 65535, or [height, width])";
     assert_eq!(error.to_string(), expected);
-    let flip = Operation::RandomHorizontalFlip { p: f64::NAN };
+    let flip = Operation::RandomHorizontalFlip(RandomHorizontalFlip { p: f64::NAN });
     assert!(Recipe::new(vec![Operation::Decode(Decode::EXACT), flip]).is_err());
 }
 
 #[test]
 fn a_recipe_has_no_more_operations_than_can_draw() {
-    let mut operations = vec![Operation::RandomHorizontalFlip { p: 0.5 }; 255];
+    let mut operations =
+        vec![Operation::RandomHorizontalFlip(RandomHorizontalFlip { p: 0.5 }); 255];
     operations[0] = Operation::Decode(Decode::EXACT);
     Recipe::new(operations.clone()).unwrap();
-    operations.push(Operation::ToDtype { dtype: Dtype::Float32, scale: Scale::Multiply });
+    operations.push(Operation::ToDtype(ToDtype { dtype: Dtype::Float32, scale: Scale::Multiply }));
     let error = Recipe::new(operations).unwrap_err();
     assert!(error.to_string().contains("256 operations (at most 255)"), "{error}");
 }

@@ -1,29 +1,30 @@
-//! Where the rows of a stage go: into the tensor, or into the picture of the next stage, with black
-//! around them where the canvas is larger.
+//! The target of a stage's rows: the tensor, or the picture of the next stage, with black around
+//! them where the canvas is larger.
 
-use super::stage::Stage;
 use crate::planes::{Planes, ROW_SLACK, Row};
+use crate::stage::Stage;
 use crate::tensor::{Place, TensorWriter};
 
 /// What is filled.
 #[derive(Debug)]
-pub(super) enum Target<'a> {
-    /// The tensor, in which a mirrored canvas lies mirrored.
+pub(crate) enum Target<'a> {
+    /// The tensor, in which a mirrored canvas is mirrored.
     Tensor(&'a mut TensorWriter, &'a mut [u8]),
-    /// A picture, in which it does not: the next stage is told.
+    /// A picture, in which it is mirrored left to right only where operations on pixels follow:
+    /// otherwise [`Stage::result`] leaves that to the next stage.
     Picture(&'a mut Planes),
 }
 
-/// Memory of a row, kept from one sample to the next.
+/// Memory of a row, reused by the next sample.
 #[derive(Debug, Default)]
-pub(super) struct Canvas {
+pub(crate) struct Canvas {
     /// A black row, and in the middle of it the row in hand; only for a canvas that is padded.
     padded: Vec<u8>,
 }
 
 /// One canvas being filled.
 #[derive(Debug)]
-pub(super) struct Filling<'a> {
+pub(crate) struct Filling<'a> {
     stage: &'a Stage,
     target: Target<'a>,
     padded: &'a mut [u8],
@@ -31,7 +32,7 @@ pub(super) struct Filling<'a> {
 
 impl Canvas {
     /// Begins with the black rows at the top.
-    pub(super) fn begin<'a>(&'a mut self, stage: &'a Stage, target: Target<'a>) -> Filling<'a> {
+    pub(crate) fn begin<'a>(&'a mut self, stage: &'a Stage, target: Target<'a>) -> Filling<'a> {
         self.padded.clear();
         if stage.is_padded() {
             let bytes = (stage.canvas.width as usize).next_multiple_of(ROW_SLACK);
@@ -49,8 +50,8 @@ impl Canvas {
 }
 
 impl Filling<'_> {
-    /// Takes a row of the window.
-    pub(super) fn put(&mut self, y: usize, row: Row<'_>) {
+    /// Puts a row of the window.
+    pub(crate) fn put(&mut self, y: usize, row: Row<'_>) {
         let y = self.stage.at.1 as usize + y;
         if !self.stage.is_padded() {
             return self.put_whole(y, row);
@@ -62,8 +63,8 @@ impl Filling<'_> {
         self.put_padded(y);
     }
 
-    /// Ends with the black rows at the bottom, when all rows of the window have come.
-    pub(super) fn finish(mut self) {
+    /// Ends with the black rows at the bottom, after all rows of the window.
+    pub(crate) fn finish(mut self) {
         self.padded.fill(0);
         let window = self.stage.window_height() as usize;
         for y in self.stage.at.1 as usize + window..self.stage.canvas.height as usize {
@@ -82,15 +83,22 @@ impl Filling<'_> {
 
     /// Writes a row as wide as the canvas.
     fn put_whole(&mut self, y: usize, row: Row<'_>) {
+        let canvas = self.stage.canvas;
+        let height = canvas.height as usize;
+        let y = if canvas.flipped { height - 1 - y } else { y };
         match &mut self.target {
             Target::Tensor(writer, out) => {
-                let height = self.stage.canvas.height as usize;
-                let place = Place { y, height, mirrored: self.stage.canvas.mirrored };
+                let place = Place { y, height, mirrored: canvas.mirrored };
                 writer.write_row(row, place, out);
             }
             Target::Picture(picture) => {
+                let is_mirrored = canvas.mirrored && !self.stage.result().mirrored;
                 for (plane, from) in row.planes.iter().enumerate() {
-                    picture.row_mut(plane, y).copy_from_slice(&from[..row.width]);
+                    let out = picture.row_mut(plane, y);
+                    out.copy_from_slice(&from[..row.width]);
+                    if is_mirrored {
+                        out.reverse();
+                    }
                 }
             }
         }

@@ -1,0 +1,418 @@
+//! What an operation declares: its keys, the types of its input and output, its random parameters.
+//!
+//! Reading, checking, hashing, the schema, the documentation's tables and the Python classes follow
+//! from these declarations. It must never name an operation.
+
+use super::value::Value;
+use serde::{Serialize, Serializer};
+use std::borrow::Cow;
+
+/// Largest height or width that a recipe can ask for, in pixels: that of a JPEG.
+pub(super) const SIDE_MAX: u32 = 65535;
+
+/// All that is known of an operation without its values.
+#[derive(Debug, PartialEq, Serialize)]
+pub struct Declaration {
+    /// Name in a recipe file.
+    pub name: &'static str,
+    /// What it does, in one line.
+    pub about: &'static str,
+    /// Where in the preparation of a sample it is executed.
+    pub place: Place,
+    /// Types of input, one of which it must get.
+    pub takes: &'static [Takes],
+    /// Type of its output.
+    pub gives: Gives,
+    /// How much of its input it needs.
+    pub needs: Needs,
+    /// Its random parameters, in the order in which they are drawn; none: it is deterministic.
+    pub random: &'static [RandomParameter],
+    /// Its keys, in the order of the documentation.
+    pub keys: &'static [Key],
+}
+
+impl Declaration {
+    /// Whether it has random parameters.
+    pub fn is_random(&self) -> bool {
+        !self.random.is_empty()
+    }
+}
+
+/// Where in the preparation of a sample or a batch an operation is executed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Place {
+    /// By the decoder, on the encoded bytes.
+    Decode,
+    /// While rows are decoded, resized and stored: crops, resizes and flips, in one pass.
+    Geometry,
+    /// On a whole picture in memory, uint8, all channels of a pixel together.
+    Pixels,
+    /// On the values of the tensor, each by itself.
+    Elements,
+    /// On a whole batch, after its samples. No operation is executed there yet.
+    Batch,
+}
+
+/// Kind of a value that operations take and give.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ValueKind {
+    /// The bytes of a file.
+    Encoded,
+    /// A uint8 picture of any size, which every operation on pictures can take.
+    Image,
+    /// Elements of a type and order of axes.
+    Tensor,
+}
+
+impl ValueKind {
+    /// The name in the schema.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Encoded => "encoded",
+            Self::Image => "image",
+            Self::Tensor => "tensor",
+        }
+    }
+}
+
+/// A type of input. Height and width are variable in all of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Takes {
+    /// Kind of value.
+    pub kind: ValueKind,
+    /// Element types.
+    pub dtypes: &'static [&'static str],
+}
+
+impl Takes {
+    /// The bytes of a file.
+    pub const ENCODED: Self = Self { kind: ValueKind::Encoded, dtypes: &[] };
+    /// A picture.
+    pub const IMAGE: Self = Self { kind: ValueKind::Image, dtypes: &["uint8"] };
+    /// A tensor of any element type.
+    pub const TENSOR: Self =
+        Self { kind: ValueKind::Tensor, dtypes: &["uint8", "float16", "float32"] };
+    /// A tensor of a float type.
+    pub const FLOATS: Self = Self { kind: ValueKind::Tensor, dtypes: &["float16", "float32"] };
+}
+
+/// Type of an output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Gives {
+    /// Kind of value.
+    pub kind: ValueKind,
+    /// Element type.
+    pub dtype: Property,
+    /// Height and width in pixels.
+    pub size: Property,
+    /// Channels.
+    pub channels: Property,
+}
+
+impl Gives {
+    /// A picture with size and channels of the input.
+    pub const IMAGE: Self = Self {
+        kind: ValueKind::Image,
+        dtype: Property::Same,
+        size: Property::Same,
+        channels: Property::Same,
+    };
+    /// A tensor with type, size and channels of the input.
+    pub const TENSOR: Self = Self { kind: ValueKind::Tensor, ..Self::IMAGE };
+}
+
+/// How a property of the output follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Property {
+    /// From the input: it is the same.
+    Same,
+    /// From the file.
+    Variable,
+    /// From the value of a key.
+    Key(&'static str),
+    /// Always this.
+    Is(&'static str),
+}
+
+impl std::fmt::Display for Property {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Same => f.write_str("same"),
+            Self::Variable => f.write_str("variable"),
+            Self::Key(key) => write!(f, "key {key}"),
+            Self::Is(value) => f.write_str(value),
+        }
+    }
+}
+
+impl Serialize for Property {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// How much of its input an operation needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Needs {
+    /// All of it.
+    All,
+    /// A region, so that the rest need not be decoded.
+    Region,
+    /// As much as the operation after it.
+    AsNext,
+}
+
+/// A random parameter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct RandomParameter {
+    /// Name.
+    pub name: &'static str,
+    /// Distribution, naming the keys that it depends on.
+    pub distribution: &'static str,
+}
+
+/// Whether a parameter of this name applies an operation with the probability of the key `p`.
+pub(super) const APPLIED: RandomParameter =
+    RandomParameter { name: "applied", distribution: "true with probability `p`" };
+
+/// A key of an operation.
+#[derive(Debug, PartialEq, Serialize)]
+pub struct Key {
+    /// Name in a recipe file.
+    pub name: &'static str,
+    /// Meaning, as a phrase that follows a comma.
+    pub about: &'static str,
+    /// Type and range.
+    #[serde(flatten)]
+    pub kind: Kind,
+    /// Value of a key that is left out, or an example for a key that must be given.
+    #[serde(flatten)]
+    pub presence: Presence,
+    /// Whether the canonical form has the key only where its value is not the default: so for keys
+    /// that were added to an operation, whose recipes keep their hash.
+    pub is_omitted_by_default: bool,
+}
+
+/// Whether a key must be given.
+#[derive(Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Presence {
+    /// It must; this is a value for example.
+    Example(Value),
+    /// It need not; this is its value then.
+    Default(Value),
+}
+
+/// Type and range of a key.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Kind {
+    /// True or false.
+    Switch,
+    /// One of some words.
+    Word {
+        /// The words.
+        choices: &'static [&'static str],
+    },
+    /// True, false, or one of some words.
+    SwitchOrWord {
+        /// The words.
+        choices: &'static [&'static str],
+    },
+    /// A whole number of pixels, or height and width.
+    Size {
+        /// What a whole number means.
+        whole: WholeSize,
+        /// Least length of a side.
+        least: u32,
+        /// Largest length of a side.
+        most: u32,
+    },
+    /// One of some whole numbers.
+    Whole {
+        /// The numbers.
+        choices: &'static [u32],
+    },
+    /// A number.
+    Number(Bounds),
+    /// Two numbers, the first not above the second.
+    Interval {
+        /// What both must be in.
+        #[serde(flatten)]
+        bounds: Bounds,
+        /// Where a number x may stand for the interval: the middle of [middle - x, middle + x],
+        /// whose low end is never below the bounds.
+        middle: Option<f64>,
+    },
+    /// One number for each channel.
+    PerChannel,
+}
+
+/// What a whole number means as a size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WholeSize {
+    /// The shorter side; the aspect ratio stays.
+    ShorterSide,
+    /// Both sides.
+    Square,
+}
+
+/// A range of numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Bounds {
+    /// Least number.
+    pub least: f64,
+    /// Whether the least number is itself outside.
+    pub is_least_excluded: bool,
+    /// Largest number; `None`: any finite number.
+    pub most: Option<f64>,
+}
+
+impl Bounds {
+    /// A probability or a share.
+    pub const UNIT: Self = Self { least: 0.0, is_least_excluded: false, most: Some(1.0) };
+
+    pub(super) fn contains(&self, number: f64) -> bool {
+        let is_above =
+            if self.is_least_excluded { self.least < number } else { self.least <= number };
+        is_above && number.is_finite() && self.most.is_none_or(|most| number <= most)
+    }
+}
+
+impl Kind {
+    /// A size in pixels.
+    pub const fn size(whole: WholeSize) -> Self {
+        Self::Size { whole, least: 1, most: SIDE_MAX }
+    }
+
+    /// The type in words.
+    pub fn type_text(&self) -> String {
+        match self {
+            Self::Switch => "boolean".to_owned(),
+            Self::Word { choices } => quoted(choices),
+            Self::SwitchOrWord { choices } => format!("boolean, or {}", quoted(choices)),
+            Self::Size { .. } => "integer, or [height, width]".to_owned(),
+            Self::Whole { .. } => "integer".to_owned(),
+            Self::Number(_) => "number".to_owned(),
+            Self::Interval { middle: None, .. } => "[low, high]".to_owned(),
+            Self::Interval { middle: Some(_), .. } => "number, or [low, high]".to_owned(),
+            Self::PerChannel => "one number per channel".to_owned(),
+        }
+    }
+
+    /// The range in words; empty where the type says it all.
+    pub fn range_text(&self) -> String {
+        match self {
+            Self::Switch | Self::Word { .. } | Self::SwitchOrWord { .. } | Self::PerChannel => {
+                String::new()
+            }
+            Self::Size { least, most, .. } => format!("{least} to {most}"),
+            Self::Whole { choices } => {
+                let choices: Vec<String> = choices.iter().map(u32::to_string).collect();
+                choices.join(" or ")
+            }
+            Self::Number(Bounds { least, most, .. }) => match most {
+                Some(most) => format!("{least} to {most}"),
+                None => format!("{least} or more"),
+            },
+            Self::Interval { bounds: Bounds { least, is_least_excluded, most }, .. } => {
+                let above = if *is_least_excluded { "<" } else { "<=" };
+                let most = most.map(|most| format!(" <= {most}")).unwrap_or_default();
+                format!("{least} {above} low <= high{most}")
+            }
+        }
+    }
+}
+
+fn quoted(words: &[&str]) -> String {
+    format!("\"{}\"", words.join("\", \""))
+}
+
+impl Key {
+    /// A key that must be given, with a value for example.
+    pub const fn required(
+        name: &'static str,
+        kind: Kind,
+        example: Value,
+        about: &'static str,
+    ) -> Self {
+        let presence = Presence::Example(example);
+        Self { name, about, kind, presence, is_omitted_by_default: false }
+    }
+
+    /// A key with a default.
+    pub const fn optional(
+        name: &'static str,
+        kind: Kind,
+        default: Value,
+        about: &'static str,
+    ) -> Self {
+        let presence = Presence::Default(default);
+        Self { name, about, kind, presence, is_omitted_by_default: false }
+    }
+
+    /// A key with a default that is left out of the canonical form while it has that value.
+    pub const fn added(
+        name: &'static str,
+        kind: Kind,
+        default: Value,
+        about: &'static str,
+    ) -> Self {
+        let presence = Presence::Default(default);
+        Self { name, about, kind, presence, is_omitted_by_default: true }
+    }
+
+    /// The probability of an operation that is applied at random.
+    pub(super) const fn probability(default: f64) -> Self {
+        let default = Value::Number(default);
+        Self::optional("p", Kind::Number(Bounds::UNIT), default, "the probability")
+    }
+
+    /// `interpolation`, of an operation that resizes.
+    pub(super) const fn interpolation() -> Self {
+        let choices = super::vocabulary::Interpolation::NAMES;
+        let (kind, default) = (Kind::Word { choices }, Value::Word(choices[0]));
+        Self::optional("interpolation", kind, default, "the filter, as Pillow defines it")
+    }
+
+    /// `antialias`, of an operation that resizes.
+    pub(super) const fn antialias() -> Self {
+        let about = "whether the filter widens when it shrinks, as Pillow's always does";
+        Self::optional("antialias", Kind::Switch, Value::Switch(true), about)
+    }
+
+    /// The default as TOML, or "required".
+    pub fn default_text(&self) -> String {
+        match &self.presence {
+            Presence::Example(_) => "required".to_owned(),
+            Presence::Default(value) => value.to_toml(),
+        }
+    }
+
+    /// What a right value is, for remedies.
+    pub(super) fn expected(&self) -> String {
+        let (about, range) = (self.about, self.kind.range_text());
+        match self.kind {
+            Kind::Switch => "true or false".to_owned(),
+            Kind::Word { choices } => format!("one of {}", quoted(choices)),
+            Kind::SwitchOrWord { choices } => format!("true, false or {}", quoted(choices)),
+            Kind::Size { .. } => format!("pixels from {range}, or [height, width]"),
+            Kind::Whole { .. } => range,
+            Kind::Number(_) => format!("{about}, from {range}"),
+            Kind::Interval { middle: None, .. } => format!("[low, high], {about}, with {range}"),
+            Kind::Interval { middle: Some(_), .. } => {
+                format!("a number from 0 on, or [low, high] with {range}")
+            }
+            Kind::PerChannel => "one number per channel, such as [0.485, 0.456, 0.406]".to_owned(),
+        }
+    }
+}
+
+/// Numbers as a value, in a declaration.
+pub(super) const fn numbers(numbers: &'static [f64]) -> Value {
+    Value::Numbers(Cow::Borrowed(numbers))
+}

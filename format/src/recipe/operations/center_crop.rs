@@ -1,0 +1,51 @@
+//! `center_crop`: the middle of a picture.
+
+use super::Data;
+use crate::recipe::declaration::{
+    Declaration, Gives, Key, Kind, Needs, Place, Property, Takes, WholeSize,
+};
+use crate::recipe::value::{Value, Values};
+
+/// `torchvision.transforms.v2.CenterCrop`: pads with black where the picture is smaller.
+///
+/// Where a side is too short by d, d / 2 rounded down is added before it and the rest after it. Of
+/// the result, the crop begins at round((side - wanted) / 2), halves to the even number as Python's
+/// `round` does.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CenterCrop {
+    /// Rows.
+    pub height: u32,
+    /// Columns.
+    pub width: u32,
+}
+
+impl Data for CenterCrop {
+    const DECLARATION: &'static Declaration = &Declaration {
+        name: "center_crop",
+        about: "cuts out the middle; pads a smaller picture with black",
+        place: Place::Geometry,
+        takes: &[Takes::IMAGE],
+        gives: Gives { size: Property::Key("size"), ..Gives::IMAGE },
+        needs: Needs::Region,
+        random: &[],
+        keys: &[Key::required(
+            "size",
+            Kind::size(WholeSize::Square),
+            Value::Whole(224),
+            "both sides in pixels, or height and width",
+        )],
+    };
+
+    fn read(values: &Values) -> Self {
+        let (height, width) = values.sides("size");
+        Self { height, width }
+    }
+
+    fn values(&self) -> Vec<Value> {
+        vec![Value::Sides([self.height, self.width])]
+    }
+
+    fn size(&self, _input: Option<(u32, u32)>) -> Option<(u32, u32)> {
+        Some((self.height, self.width))
+    }
+}

@@ -1,0 +1,88 @@
+//! `decode`: encoded bytes to a picture.
+
+use super::Data;
+use crate::recipe::OnError;
+use crate::recipe::declaration::{
+    Declaration, Gives, Key, Kind, Needs, Place, Property, Takes, ValueKind,
+};
+use crate::recipe::value::{Value, Values};
+
+/// Encoded bytes to an RGB picture, uint8. Always first, and nowhere else.
+///
+/// The default is exact, and what Pillow does. `scaled` trades exactness for speed. The keys apply
+/// to JPEG alone, in whichever form a dataset holds it; other formats decode as they always do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Decode {
+    /// Whether a JPEG may be decoded to 1/2, 1/4 or 1/8 of its resolution, the smallest that leaves
+    /// at least the pixels of the first resize, which then works on a part of that picture.
+    pub scaled: bool,
+    /// Whether a JPEG is turned as its Exif orientation says, as Pillow's
+    /// `ImageOps.exif_transpose` does. A picture without one, or with an unknown one, stays.
+    pub orient: bool,
+    /// What happens with a damaged JPEG.
+    pub on_error: OnError,
+}
+
+impl Decode {
+    /// Exact, not turned; a damaged file is an error.
+    pub const EXACT: Self = Self { scaled: false, orient: false, on_error: OnError::Fail };
+}
+
+impl Data for Decode {
+    const DECLARATION: &'static Declaration = &Declaration {
+        name: "decode",
+        about: "decodes a file to an RGB picture, exactly unless a key asks for speed",
+        place: Place::Decode,
+        takes: &[Takes::ENCODED],
+        gives: Gives {
+            kind: ValueKind::Image,
+            dtype: Property::Is("uint8"),
+            size: Property::Variable,
+            channels: Property::Is("3"),
+        },
+        needs: Needs::AsNext,
+        random: &[],
+        keys: &[
+            Key::added(
+                "scaled",
+                Kind::Switch,
+                Value::Switch(false),
+                "whether a JPEG may be decoded at 1/2, 1/4 or 1/8 of its resolution before it is \
+                 resized",
+            ),
+            Key::added(
+                "orient",
+                Kind::Switch,
+                Value::Switch(false),
+                "whether a JPEG is turned as its Exif orientation says",
+            ),
+            Key::added(
+                "on_error",
+                Kind::Word { choices: OnError::NAMES },
+                Value::Word(OnError::Fail.name()),
+                "what happens with a damaged JPEG: an error, or (lenient) libjpeg's repair",
+            ),
+        ],
+    };
+
+    fn read(values: &Values) -> Self {
+        Self {
+            scaled: values.switch("scaled"),
+            orient: values.switch("orient"),
+            on_error: values.named("on_error", OnError::from_name),
+        }
+    }
+
+    fn values(&self) -> Vec<Value> {
+        let Self { scaled, orient, on_error } = *self;
+        vec![
+            Value::Switch(scaled),
+            Value::Switch(orient),
+            Value::Word(on_error.name()),
+        ]
+    }
+
+    fn size(&self, _input: Option<(u32, u32)>) -> Option<(u32, u32)> {
+        None
+    }
+}

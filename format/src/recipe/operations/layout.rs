@@ -1,0 +1,42 @@
+//! `layout`: the order of the axes.
+
+use super::Data;
+use crate::recipe::declaration::{Declaration, Gives, Key, Kind, Needs, Place, Takes};
+use crate::recipe::error::Fault;
+use crate::recipe::value::{Value, Values};
+use crate::recipe::{Layout, SampleType};
+
+/// Order of the axes of the result, wherever it is in the recipe.
+impl Data for Layout {
+    const DECLARATION: &'static Declaration = &Declaration {
+        name: "layout",
+        about: "sets the order of the axes of the result",
+        place: Place::Elements,
+        takes: &[Takes::IMAGE, Takes::TENSOR],
+        gives: Gives::TENSOR,
+        needs: Needs::All,
+        random: &[],
+        keys: &[Key::required(
+            "layout",
+            Kind::Word { choices: Layout::NAMES },
+            Value::Word(Layout::Nchw.name()),
+            "the axes of a batch; without this operation NHWC",
+        )],
+    };
+
+    fn read(values: &Values) -> Self {
+        values.named("layout", Self::from_name)
+    }
+
+    fn values(&self) -> Vec<Value> {
+        vec![Value::Word(self.name())]
+    }
+
+    fn follow(&self, sample: &mut SampleType) -> Result<(), Fault> {
+        if sample.layout.is_some() {
+            return Err(Fault::new("the layout is set already", "leave out one of the two"));
+        }
+        sample.layout = Some(*self);
+        Ok(())
+    }
+}

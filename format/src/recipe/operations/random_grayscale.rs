@@ -1,0 +1,35 @@
+//! `random_grayscale`: grey, or not.
+
+use super::Data;
+use crate::recipe::declaration::{APPLIED, Declaration, Gives, Key, Needs, Place, Takes};
+use crate::recipe::value::{Value, Values};
+
+/// `torchvision.transforms.v2.RandomGrayscale`: every channel becomes the luma of
+/// [`super::Grayscale`] when `uniform() < p`; one uniform is drawn in any case. The number of
+/// channels stays.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RandomGrayscale {
+    /// Probability.
+    pub p: f64,
+}
+
+impl Data for RandomGrayscale {
+    const DECLARATION: &'static Declaration = &Declaration {
+        name: "random_grayscale",
+        about: "makes all channels grey with probability `p`",
+        place: Place::Pixels,
+        takes: &[Takes::IMAGE],
+        gives: Gives::IMAGE,
+        needs: Needs::All,
+        random: &[APPLIED],
+        keys: &[Key::probability(0.1)],
+    };
+
+    fn read(values: &Values) -> Self {
+        Self { p: values.number("p") }
+    }
+
+    fn values(&self) -> Vec<Value> {
+        vec![Value::Number(self.p)]
+    }
+}

@@ -1,0 +1,34 @@
+//! `random_horizontal_flip`: mirrored left to right, or not.
+
+use super::Data;
+use crate::recipe::declaration::{APPLIED, Declaration, Gives, Key, Needs, Place, Takes};
+use crate::recipe::value::{Value, Values};
+
+/// `torchvision.transforms.v2.RandomHorizontalFlip`: mirrored left to right when `uniform() < p`; one
+/// uniform is drawn in any case.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RandomHorizontalFlip {
+    /// Probability.
+    pub p: f64,
+}
+
+impl Data for RandomHorizontalFlip {
+    const DECLARATION: &'static Declaration = &Declaration {
+        name: "random_horizontal_flip",
+        about: "mirrors left to right with probability `p`",
+        place: Place::Geometry,
+        takes: &[Takes::IMAGE],
+        gives: Gives::IMAGE,
+        needs: Needs::AsNext,
+        random: &[APPLIED],
+        keys: &[Key::probability(0.5)],
+    };
+
+    fn read(values: &Values) -> Self {
+        Self { p: values.number("p") }
+    }
+
+    fn values(&self) -> Vec<Value> {
+        vec![Value::Number(self.p)]
+    }
+}

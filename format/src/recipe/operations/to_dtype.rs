@@ -1,0 +1,79 @@
+//! `to_dtype`: another element type.
+
+use super::Data;
+use crate::recipe::declaration::{Declaration, Gives, Key, Kind, Needs, Place, Property, Takes};
+use crate::recipe::error::Fault;
+use crate::recipe::value::{Value, Values};
+use crate::recipe::{Dtype, SampleType, Scale};
+
+/// The word for [`Scale::Divide`].
+const DIVIDE: &str = "divide";
+
+/// `torchvision.transforms.v2.ToDtype`.
+///
+/// Between float types it changes nothing but the type (rounded to nearest, ties to even), and from
+/// a float type back to uint8 there is no way.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ToDtype {
+    /// Element type from here on.
+    pub dtype: Dtype,
+    /// How uint8 values are scaled on the way to a float type.
+    pub scale: Scale,
+}
+
+impl Data for ToDtype {
+    const DECLARATION: &'static Declaration = &Declaration {
+        name: "to_dtype",
+        about: "converts to another element type",
+        place: Place::Elements,
+        takes: &[Takes::IMAGE, Takes::TENSOR],
+        gives: Gives { dtype: Property::Key("dtype"), ..Gives::TENSOR },
+        needs: Needs::All,
+        random: &[],
+        keys: &[
+            Key::required(
+                "dtype",
+                Kind::Word { choices: Dtype::NAMES },
+                Value::Word(Dtype::Float32.name()),
+                "the element type",
+            ),
+            Key::optional(
+                "scale",
+                Kind::SwitchOrWord { choices: &[DIVIDE] },
+                Value::Switch(false),
+                "whether uint8 becomes 0 to 1 in a float type: multiplied by 1/255, or divided by \
+                 255",
+            ),
+        ],
+    };
+
+    fn read(values: &Values) -> Self {
+        let scale = match values.switch_or_word("scale") {
+            Some(false) => Scale::None,
+            Some(true) => Scale::Multiply,
+            None => Scale::Divide,
+        };
+        Self { dtype: values.named("dtype", Dtype::from_name), scale }
+    }
+
+    fn values(&self) -> Vec<Value> {
+        let scale = match self.scale {
+            Scale::None => Value::Switch(false),
+            Scale::Multiply => Value::Switch(true),
+            Scale::Divide => Value::Word(DIVIDE),
+        };
+        vec![Value::Word(self.dtype.name()), scale]
+    }
+
+    fn follow(&self, sample: &mut SampleType) -> Result<(), Fault> {
+        if self.dtype == Dtype::Uint8 && sample.dtype != Dtype::Uint8 {
+            return Err(Fault::of_value(
+                "dtype",
+                format!("is \"uint8\", but the values are {} here", sample.dtype.name()),
+                "leave out the earlier conversion, or this one",
+            ));
+        }
+        sample.dtype = self.dtype;
+        Ok(())
+    }
+}

@@ -1,0 +1,78 @@
+//! The type of a sample between two operations, and how a prepared sample lies in memory.
+
+use super::declaration::ValueKind;
+use super::{Dtype, Layout};
+
+/// Most pixels of a picture, before, between and after operations: the limit of the kernels.
+pub const PIXELS_MAX: u64 = 1 << 28;
+
+/// Channels of a picture after it is decoded.
+const CHANNELS: u32 = 3;
+
+/// Shape, element type and layout of one prepared sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TensorSpec {
+    /// Rows.
+    pub height: u32,
+    /// Columns.
+    pub width: u32,
+    /// Channels: 3, or 1 of a grey picture.
+    pub channels: u32,
+    /// Element type.
+    pub dtype: Dtype,
+    /// Order of the axes.
+    pub layout: Layout,
+}
+
+impl TensorSpec {
+    /// Bytes of one sample.
+    pub fn bytes(&self) -> usize {
+        self.elements() * self.dtype.bytes()
+    }
+
+    /// Elements of one sample.
+    pub fn elements(&self) -> usize {
+        self.height as usize * self.width as usize * self.channels as usize
+    }
+
+    /// The axes of a batch of `samples`, outermost first.
+    pub fn batch_shape(&self, samples: u32) -> [u32; 4] {
+        match self.layout {
+            Layout::Nhwc => [samples, self.height, self.width, self.channels],
+            Layout::Nchw => [samples, self.channels, self.height, self.width],
+        }
+    }
+}
+
+/// The type of a sample: what is known of it before its file is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SampleType {
+    /// Kind of value.
+    pub kind: ValueKind,
+    /// Height and width in pixels; `None` where they depend on the picture.
+    pub size: Option<(u32, u32)>,
+    /// Channels: 3, or 1 of a grey picture.
+    pub channels: u32,
+    /// Element type.
+    pub dtype: Dtype,
+    /// Order of the axes, where an operation has set it.
+    pub layout: Option<Layout>,
+}
+
+impl SampleType {
+    /// A file.
+    pub(super) const ENCODED: Self = Self {
+        kind: ValueKind::Encoded,
+        size: None,
+        channels: CHANNELS,
+        dtype: Dtype::Uint8,
+        layout: None,
+    };
+
+    /// The tensor of a sample of this height and width.
+    pub fn tensor(&self, (height, width): (u32, u32)) -> TensorSpec {
+        let Self { channels, dtype, .. } = *self;
+        let layout = self.layout.unwrap_or(Layout::Nhwc);
+        TensorSpec { height, width, channels, dtype, layout }
+    }
+}

@@ -1,0 +1,69 @@
+//! The declarations of all operations, for other programs, people and documents.
+
+use super::DECLARATIONS;
+use super::declaration::{Declaration, Property, RandomParameter};
+use serde::Serialize;
+use std::fmt::Write;
+
+/// Every operation with its keys, as data that can be serialised.
+#[derive(Debug, Serialize)]
+pub struct Schema {
+    /// Version of this structure.
+    pub version: u32,
+    /// The operations in the order of the documentation.
+    pub operations: &'static [&'static Declaration],
+}
+
+/// The schema of recipes.
+pub fn schema() -> Schema {
+    Schema { version: 1, operations: DECLARATIONS }
+}
+
+/// The operations as rows: name, input and output, random parameters, meaning.
+pub fn operations_table() -> (Vec<&'static str>, Vec<Vec<String>>) {
+    let header = vec!["name", "takes", "gives", "random parameters", "meaning"];
+    let rows = DECLARATIONS.iter().map(|it| {
+        let random: Vec<&str> =
+            it.random.iter().map(|RandomParameter { name, .. }| *name).collect();
+        vec![it.name.to_owned(), takes(it), gives(it), random.join(", "), it.about.to_owned()]
+    });
+    (header, rows.collect())
+}
+
+/// The keys of all operations as rows: operation, key, type, default, range, meaning.
+pub fn keys_table() -> (Vec<&'static str>, Vec<Vec<String>>) {
+    let header = vec!["name", "key", "type", "default", "range", "meaning"];
+    let rows = DECLARATIONS.iter().flat_map(|it| {
+        it.keys.iter().enumerate().map(|(index, key)| {
+            let name = if index == 0 { it.name } else { "" };
+            let (kind, range) = (key.kind.type_text(), key.kind.range_text());
+            let default = key.default_text();
+            let [name, about] = [name, key.about].map(str::to_owned);
+            vec![name, key.name.to_owned(), kind, default, range, about]
+        })
+    });
+    (header, rows.collect())
+}
+
+fn takes(declaration: &Declaration) -> String {
+    let kinds: Vec<&str> = declaration.takes.iter().map(|it| it.kind.name()).collect();
+    kinds.join(" or ")
+}
+
+/// The kind, and what differs from the input.
+fn gives(declaration: &Declaration) -> String {
+    let gives = declaration.gives;
+    let mut text = gives.kind.name().to_owned();
+    for (name, property) in
+        [("type", gives.dtype), ("size", gives.size), ("channels", gives.channels)]
+    {
+        let how = match property {
+            Property::Same => continue,
+            Property::Variable => "of the file".to_owned(),
+            Property::Key(key) => format!("by `{key}`"),
+            Property::Is(value) => value.to_owned(),
+        };
+        write!(text, ", {name} {how}").expect("a string takes every write");
+    }
+    text
+}

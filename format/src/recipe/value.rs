@@ -1,0 +1,127 @@
+//! The value of a key, as a recipe file, the canonical form and the schema hold it.
+
+use std::borrow::Cow;
+
+/// The value of a key.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+#[serde(untagged)]
+pub enum Value {
+    /// A boolean.
+    Switch(bool),
+    /// One of the words that the key declares.
+    Word(&'static str),
+    /// A whole number.
+    Whole(u32),
+    /// Height and width in pixels.
+    Sides([u32; 2]),
+    /// A number.
+    Number(f64),
+    /// A low and a high end, or one number for each channel.
+    Numbers(Cow<'static, [f64]>),
+}
+
+impl Value {
+    /// The value in TOML.
+    ///
+    /// `{:?}` of a float is the shortest text that reads back to it, and always a TOML float.
+    pub fn to_toml(&self) -> String {
+        self.spell(", ", |number| format!("{number:?}"))
+    }
+
+    /// The value in the canonical form.
+    pub(super) fn to_json(&self) -> String {
+        self.spell(",", plain_decimal)
+    }
+
+    fn spell(&self, comma: &str, float: impl Fn(f64) -> String) -> String {
+        match self {
+            Self::Word(word) => format!("\"{word}\""),
+            Self::Switch(on) => on.to_string(),
+            Self::Whole(number) => number.to_string(),
+            Self::Sides([height, width]) => format!("[{height}{comma}{width}]"),
+            Self::Number(number) => float(*number),
+            Self::Numbers(numbers) => {
+                let numbers: Vec<String> = numbers.iter().map(|number| float(*number)).collect();
+                format!("[{}]", numbers.join(comma))
+            }
+        }
+    }
+}
+
+impl From<(f64, f64)> for Value {
+    fn from((low, high): (f64, f64)) -> Self {
+        Self::Numbers(vec![low, high].into())
+    }
+}
+
+/// The fewest digits that read back to the number, never with an exponent; both zeros are "0".
+fn plain_decimal(number: f64) -> String {
+    if number == 0.0 { "0".to_owned() } else { format!("{number}") }
+}
+
+/// The values of all keys of an operation that is being read, of the declared types.
+///
+/// Each getter panics for a key that the operation does not declare with that type; a test reads
+/// every operation.
+#[derive(Debug)]
+pub(super) struct Values(pub(super) Vec<(&'static str, Value)>);
+
+impl Values {
+    fn get(&self, key: &str) -> &Value {
+        let found = self.0.iter().find(|(name, _)| *name == key);
+        &found.unwrap_or_else(|| panic!("`{key}` is not declared")).1
+    }
+
+    /// A boolean, or `None` for a word.
+    pub(super) fn switch_or_word(&self, key: &str) -> Option<bool> {
+        match self.get(key) {
+            Value::Switch(on) => Some(*on),
+            Value::Word(_) => None,
+            other => panic!("`{key}` is {other:?}, neither a boolean nor a word"),
+        }
+    }
+
+    pub(super) fn switch(&self, key: &str) -> bool {
+        self.switch_or_word(key).unwrap_or_else(|| panic!("`{key}` is a word"))
+    }
+
+    /// A word as what it names.
+    pub(super) fn named<T>(&self, key: &str, from_name: impl Fn(&str) -> Option<T>) -> T {
+        let Value::Word(word) = self.get(key) else { panic!("`{key}` is not a word") };
+        from_name(word).unwrap_or_else(|| panic!("`{key}` declares the unknown word {word}"))
+    }
+
+    pub(super) fn whole(&self, key: &str) -> u32 {
+        let Value::Whole(number) = self.get(key) else { panic!("`{key}` is not a whole number") };
+        *number
+    }
+
+    /// Height and width; `Err` with the number where the value is one number.
+    pub(super) fn size(&self, key: &str) -> Result<(u32, u32), u32> {
+        match *self.get(key) {
+            Value::Sides([height, width]) => Ok((height, width)),
+            Value::Whole(side) => Err(side),
+            ref other => panic!("`{key}` is {other:?}, not a size"),
+        }
+    }
+
+    /// Height and width, where a whole number stands for both.
+    pub(super) fn sides(&self, key: &str) -> (u32, u32) {
+        self.size(key).unwrap_or_else(|side| (side, side))
+    }
+
+    pub(super) fn number(&self, key: &str) -> f64 {
+        let Value::Number(number) = self.get(key) else { panic!("`{key}` is not a number") };
+        *number
+    }
+
+    pub(super) fn numbers(&self, key: &str) -> &[f64] {
+        let Value::Numbers(numbers) = self.get(key) else { panic!("`{key}` is not an array") };
+        numbers
+    }
+
+    pub(super) fn interval(&self, key: &str) -> (f64, f64) {
+        let [low, high] = self.numbers(key) else { panic!("`{key}` is not an interval") };
+        (*low, *high)
+    }
+}

@@ -1,0 +1,179 @@
+//! The values that keys of operations can have: element types, layouts, filters, sizes.
+
+/// Gives each variant of an enum the name that stands for it in a recipe file.
+macro_rules! named {
+    ($type:ident { $($variant:ident = $name:literal),+ $(,)? }) => {
+        impl $type {
+            /// Every value, in the order in which errors and documents list them.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            /// The names of [`Self::ALL`].
+            pub const NAMES: &'static [&'static str] = &[$($name),+];
+
+            /// The name in a recipe file.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name),+
+                }
+            }
+
+            /// The value of this name.
+            pub fn from_name(name: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|it| it.name() == name)
+            }
+        }
+    };
+}
+
+named!(Dtype { Uint8 = "uint8", Float16 = "float16", Float32 = "float32" });
+named!(Layout { Nhwc = "NHWC", Nchw = "NCHW" });
+named!(Interpolation { Bilinear = "bilinear", Bicubic = "bicubic", Nearest = "nearest" });
+named!(OnError { Fail = "fail", Lenient = "lenient" });
+
+/// Element type of a tensor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Dtype {
+    /// Unsigned byte, 0..=255.
+    Uint8,
+    /// IEEE 754 binary16.
+    Float16,
+    /// IEEE 754 binary32.
+    Float32,
+}
+
+impl Dtype {
+    /// Bytes of one element.
+    pub fn bytes(self) -> usize {
+        match self {
+            Self::Uint8 => 1,
+            Self::Float16 => 2,
+            Self::Float32 => 4,
+        }
+    }
+}
+
+/// How uint8 values become values of a float type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Scale {
+    /// 255 stays 255.0: `false` in a recipe, and the default, as in torchvision.
+    #[default]
+    None,
+    /// Multiplied by float32(1/255) and rounded to the type, as by `v2.ToDtype(scale=True)`:
+    /// `true` in a recipe.
+    Multiply,
+    /// Divided by 255 and rounded to the type, as by `ToTensor` and the `ConvertImageDtype` of
+    /// torchvision.transforms (v1): `"divide"` in a recipe. It differs from the product in the
+    /// last bit of some values.
+    Divide,
+}
+
+/// Order of the axes of one sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+pub enum Layout {
+    /// Height, width, channel (NHWC in a batch): the default.
+    #[serde(rename = "NHWC")]
+    Nhwc,
+    /// Channel, height, width (NCHW in a batch).
+    #[serde(rename = "NCHW")]
+    Nchw,
+}
+
+/// Filter of a resize, with Pillow's definitions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Interpolation {
+    /// Triangle filter, support 1.
+    Bilinear,
+    /// Catmull-Rom-like cubic with a = -0.5, support 2.
+    Bicubic,
+    /// The nearest pixel as it is; antialiasing means nothing for it. Positions are those of
+    /// Pillow's `NEAREST`, which torchvision takes for its PIL images.
+    Nearest,
+}
+
+/// What happens with a damaged JPEG.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum OnError {
+    /// The sample is an error.
+    #[default]
+    Fail,
+    /// Missing data are filled in as libjpeg does it, whose warnings are ignored. A file that
+    /// libjpeg gives up on is an error.
+    Lenient,
+}
+
+/// Target of a resize.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Size {
+    /// The shorter side gets this length in pixels, the aspect ratio is kept
+    /// (torchvision: long = int(size * long / short)).
+    ShorterSide(u32),
+    /// Exactly this height and width in pixels.
+    Exact {
+        /// Rows.
+        height: u32,
+        /// Columns.
+        width: u32,
+    },
+}
+
+impl Size {
+    /// Height and width that a picture of this height and width gets. A side that 32 bits cannot
+    /// hold becomes `u32::MAX`, and a picture without pixels stays one.
+    pub fn resolve(self, height: u32, width: u32) -> (u32, u32) {
+        let side = match self {
+            Self::Exact { height, width } => return (height, width),
+            Self::ShorterSide(side) => side,
+        };
+        let (short, long) = (height.min(width), height.max(width));
+        if short == 0 {
+            return (height, width);
+        }
+        let long = u64::from(side) * u64::from(long) / u64::from(short);
+        let long = u32::try_from(long).unwrap_or(u32::MAX);
+        if width <= height { (long, side) } else { (side, long) }
+    }
+}
+
+/// One number for each channel of a picture.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum PerChannel {
+    /// Of a grey picture.
+    Grey([f64; 1]),
+    /// Of a picture with red, green and blue.
+    Rgb([f64; 3]),
+}
+
+impl PerChannel {
+    /// The numbers in the order of the channels.
+    pub fn as_slice(&self) -> &[f64] {
+        match self {
+            Self::Grey(numbers) => numbers,
+            Self::Rgb(numbers) => numbers,
+        }
+    }
+
+    /// The number of a channel; that of a grey picture holds for all channels.
+    pub fn channel(&self, channel: usize) -> f64 {
+        match self {
+            Self::Grey([number]) => *number,
+            Self::Rgb(numbers) => numbers[channel],
+        }
+    }
+
+    /// `None` for a number of channels that no picture has.
+    pub(super) fn from_slice(numbers: &[f64]) -> Option<Self> {
+        match *numbers {
+            [grey] => Some(Self::Grey([grey])),
+            [red, green, blue] => Some(Self::Rgb([red, green, blue])),
+            _ => None,
+        }
+    }
+}
+
+impl From<[f64; 3]> for PerChannel {
+    fn from(numbers: [f64; 3]) -> Self {
+        Self::Rgb(numbers)
+    }
+}

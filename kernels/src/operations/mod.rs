@@ -1,0 +1,106 @@
+//! The execution of each operation: one file each, and one line in the registry.
+//!
+//! An operation is executed in the [`Place`] that its declaration in `meetpoint-format` names:
+//!
+//! ```text
+//! encoded bytes
+//!    │  Decode     by the decoder, only the region that is needed
+//!    │  Geometry   crop, resize, flip: one pass of rows, a [`Stage`]
+//!    │  Pixels     in place on a whole picture, between two stages
+//!    │             ... further stages and pictures ...
+//!    │  Elements   folded into a table of 256 values per channel, while rows are stored
+//!    ▼
+//! tensor
+//! ```
+
+mod center_crop;
+mod color_jitter;
+mod grayscale;
+mod layout;
+mod luma;
+mod normalize;
+mod random_grayscale;
+mod random_horizontal_flip;
+mod random_resized_crop;
+mod random_vertical_flip;
+mod resize;
+#[cfg(test)]
+mod tests;
+mod to_dtype;
+
+use crate::Error;
+use crate::pixels::Pixels;
+use crate::stage::{Fit, Stage};
+use crate::tensor::ElementTable;
+use meetpoint_format::random::Draws;
+use meetpoint_format::recipe::{Decode, Operation, Place};
+use std::fmt::Debug;
+
+/// An operation that changes size, region or orientation.
+pub(crate) trait Geometry: Debug + Send + Sync {
+    /// Adds itself to a stage, unless it needs the next one; a new stage takes every operation.
+    /// `draws` is at its beginning, in each stage that is tried.
+    fn join(&self, stage: &mut Stage, draws: &mut Draws) -> Result<Fit, Error>;
+}
+
+/// An operation on a whole picture. The size stays.
+pub(crate) trait PixelOperation: Debug + Send + Sync {
+    /// Whether it changes this sample. If not, the picture need not be in memory.
+    fn is_applied(&self, draws: &mut Draws) -> bool;
+
+    /// Changes the picture. `draws` is at its beginning again: it gives the numbers that
+    /// [`Self::is_applied`] got.
+    fn apply(&self, draws: &mut Draws, pixels: &mut Pixels<'_>) -> Result<(), Error>;
+}
+
+/// An operation on the values of the tensor, each by itself.
+pub(crate) trait ElementOperation: Debug + Send + Sync {
+    /// Changes the elements that the 256 values of a byte become, or how they are stored.
+    fn fold(&self, table: &mut ElementTable);
+}
+
+/// An operation that can be executed, in its place.
+#[derive(Debug)]
+pub(crate) enum Step {
+    Decode(Decode),
+    Geometry(Box<dyn Geometry>),
+    Pixels(Box<dyn PixelOperation>),
+    Elements(Box<dyn ElementOperation>),
+}
+
+impl Step {
+    /// The place that an operation with this step declares.
+    fn place(&self) -> Place {
+        match self {
+            Self::Decode(_) => Place::Decode,
+            Self::Geometry(_) => Place::Geometry,
+            Self::Pixels(_) => Place::Pixels,
+            Self::Elements(_) => Place::Elements,
+        }
+    }
+}
+
+/// An operation as it is executed.
+pub(crate) fn step(operation: &Operation) -> Step {
+    let step = of(operation);
+    debug_assert_eq!(step.place(), operation.declaration().place, "{}", operation.name());
+    step
+}
+
+/// The registry.
+fn of(operation: &Operation) -> Step {
+    match *operation {
+        Operation::Decode(it) => Step::Decode(it),
+        Operation::Resize(it) => Step::Geometry(Box::new(it)),
+        Operation::CenterCrop(it) => Step::Geometry(Box::new(it)),
+        Operation::RandomResizedCrop(it) => Step::Geometry(Box::new(it)),
+        Operation::RandomHorizontalFlip(it) => Step::Geometry(Box::new(it)),
+        Operation::RandomVerticalFlip(it) => Step::Geometry(Box::new(it)),
+        Operation::Grayscale(it) => Step::Pixels(Box::new(it)),
+        Operation::RandomGrayscale(it) => Step::Pixels(Box::new(it)),
+        Operation::ColorJitter(it) => Step::Pixels(Box::new(it)),
+        Operation::ToDtype(it) => Step::Elements(Box::new(it)),
+        Operation::Normalize(it) => Step::Elements(Box::new(it)),
+        Operation::Layout(it) => Step::Elements(Box::new(it)),
+    }
+}

@@ -1,0 +1,16 @@
+//! Executes `random_horizontal_flip`.
+
+use super::Geometry;
+use crate::Error;
+use crate::stage::{Fit, Stage};
+use meetpoint_format::random::Draws;
+use meetpoint_format::recipe::RandomHorizontalFlip;
+
+impl Geometry for RandomHorizontalFlip {
+    fn join(&self, stage: &mut Stage, draws: &mut Draws) -> Result<Fit, Error> {
+        if draws.chance(self.p) {
+            stage.mirror();
+        }
+        Ok(Fit::Here)
+    }
+}

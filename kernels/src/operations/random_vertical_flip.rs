@@ -1,0 +1,16 @@
+//! Executes `random_vertical_flip`.
+
+use super::Geometry;
+use crate::Error;
+use crate::stage::{Fit, Stage};
+use meetpoint_format::random::Draws;
+use meetpoint_format::recipe::RandomVerticalFlip;
+
+impl Geometry for RandomVerticalFlip {
+    fn join(&self, stage: &mut Stage, draws: &mut Draws) -> Result<Fit, Error> {
+        if draws.chance(self.p) {
+            stage.flip();
+        }
+        Ok(Fit::Here)
+    }
+}

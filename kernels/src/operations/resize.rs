@@ -1,0 +1,16 @@
+//! Executes `resize`.
+
+use super::Geometry;
+use crate::Error;
+use crate::resize::Filter;
+use crate::stage::{Fit, Stage};
+use meetpoint_format::random::Draws;
+use meetpoint_format::recipe::Resize;
+
+impl Geometry for Resize {
+    fn join(&self, stage: &mut Stage, _draws: &mut Draws) -> Result<Fit, Error> {
+        let (height, width) = stage.size();
+        let Self { size, interpolation, antialias } = *self;
+        stage.resize(size.resolve(height, width), Filter { interpolation, antialias })
+    }
+}

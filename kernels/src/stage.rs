@@ -1,0 +1,246 @@
+//! A recipe's operations on the geometry of a picture as stages, each of which is one pass of rows
+//! through a resizer.
+//!
+//! A stage crops its source, resizes the crop at most once, and writes a part of the result to a
+//! canvas that may be mirrored. What would need a second resize, or pixels around the canvas that
+//! are already padding, begins another stage. Operations on pixels are executed between two stages.
+
+use crate::crop;
+use crate::decode::PIXELS_MAX;
+use crate::resize::{Filter, Resize, SourceBox};
+use crate::{Error, Region};
+use meetpoint_format::recipe::Interpolation;
+use meetpoint_jpeg::DecodeScale;
+use std::ops::Range;
+
+/// Size and orientation of a picture whose pixels are not computed yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Geometry {
+    pub(crate) width: u32,
+    pub(crate) height: u32,
+    /// Whether it is meant mirrored left to right.
+    pub(crate) mirrored: bool,
+    /// Whether it is meant mirrored top to bottom.
+    pub(crate) flipped: bool,
+}
+
+/// Whether a stage has taken an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fit {
+    /// It has.
+    Here,
+    /// It has not: the operation begins the next stage.
+    Next,
+}
+
+impl Geometry {
+    /// A picture that is not mirrored.
+    pub(crate) fn upright(width: u32, height: u32) -> Self {
+        Self { width, height, mirrored: false, flipped: false }
+    }
+
+    /// Bytes of the picture in memory.
+    pub(crate) fn bytes(self) -> u64 {
+        3 * u64::from(self.width) * u64::from(self.height)
+    }
+
+    fn whole(self) -> Region {
+        Region { x: 0, y: 0, width: self.width, height: self.height }
+    }
+}
+
+/// One stage.
+#[derive(Debug, Clone)]
+pub(crate) struct Stage {
+    /// Part of the source that is resized, as it lies in the source.
+    pub(crate) crop: Region,
+    /// Whether it is mirrored before it is resized: the rounding of a filter is not symmetrical.
+    pub(crate) crop_mirrored: bool,
+    /// The part of the crop that is resized, where that is not all of it.
+    source: Option<SourceBox>,
+    /// To rows, columns.
+    resize: Option<(u32, u32, Filter)>,
+    /// Part of the resized crop that is wanted.
+    window: Region,
+    /// The result: black, but for the window.
+    pub(crate) canvas: Geometry,
+    /// Column and row of the window on the canvas as long as that is not mirrored either way.
+    pub(crate) at: (u32, u32),
+    /// Operations on pixels after it, by their indices in the recipe.
+    pub(crate) pixels: Range<usize>,
+    /// Whether its result is the tensor.
+    pub(crate) is_last: bool,
+}
+
+impl Stage {
+    /// A stage that leaves its source as it is.
+    pub(crate) fn of(source: Geometry) -> Self {
+        Self {
+            crop: source.whole(),
+            crop_mirrored: false,
+            source: None,
+            resize: None,
+            window: source.whole(),
+            canvas: source,
+            at: (0, 0),
+            pixels: 0..0,
+            is_last: false,
+        }
+    }
+
+    /// Takes a resize, unless it needs another stage.
+    pub(crate) fn resize(&mut self, to: (u32, u32), filter: Filter) -> Result<Fit, Error> {
+        let (height, width) = self.size();
+        self.crop_and_resize(Region { x: 0, y: 0, width, height }, to, filter)
+    }
+
+    /// Takes a crop and a resize of it, unless they need another stage.
+    pub(crate) fn crop_and_resize(
+        &mut self,
+        region: Region,
+        to: (u32, u32),
+        filter: Filter,
+    ) -> Result<Fit, Error> {
+        if !self.can_resize() {
+            return Ok(Fit::Next);
+        }
+        self.narrow(region);
+        self.resize_canvas(to, filter)?;
+        Ok(Fit::Here)
+    }
+
+    /// Takes a central crop, unless it needs another stage.
+    pub(crate) fn center_crop(&mut self, (height, width): (u32, u32)) -> Fit {
+        if self.is_padded() {
+            return Fit::Next;
+        }
+        let across = crop::center_span(self.canvas.width, width);
+        let down = crop::center_span(self.canvas.height, height);
+        self.narrow(Region { x: across.from, y: down.from, width: across.kept, height: down.kept });
+        let left = if self.canvas.mirrored { across.after } else { across.before };
+        let top = if self.canvas.flipped { down.after } else { down.before };
+        self.at = (left, top);
+        self.canvas = Geometry { width: across.total(), height: down.total(), ..self.canvas };
+        Fit::Here
+    }
+
+    /// Takes a mirror left to right.
+    pub(crate) fn mirror(&mut self) {
+        self.canvas.mirrored ^= true;
+    }
+
+    /// Takes a mirror top to bottom.
+    pub(crate) fn flip(&mut self) {
+        self.canvas.flipped ^= true;
+    }
+
+    /// Height and width of the canvas.
+    pub(crate) fn size(&self) -> (u32, u32) {
+        (self.canvas.height, self.canvas.width)
+    }
+
+    /// The picture that the next stage begins with. One that operations on pixels follow lies in
+    /// memory as it is meant; otherwise a mirror left to right is left to the next stage.
+    pub(crate) fn result(&self) -> Geometry {
+        let mirrored = self.canvas.mirrored && self.pixels.is_empty();
+        Geometry { mirrored, flipped: false, ..self.canvas }
+    }
+
+    /// Whether a resize fits: a second one, one of a padded picture, and one of a picture turned
+    /// upside down, whose last rows would be needed first, begin another stage.
+    fn can_resize(&self) -> bool {
+        self.resize.is_none() && !self.is_padded() && !self.canvas.flipped
+    }
+
+    /// How the resizer works on the crop.
+    pub(crate) fn work(&self) -> Resize {
+        let Region { width: from_width, height: from_height, .. } = self.crop;
+        let plain = Filter { interpolation: Interpolation::Nearest, antialias: false };
+        let (height, width, filter) = self.resize.unwrap_or((from_height, from_width, plain));
+        let window = Some(self.window);
+        Resize { from_width, from_height, source: self.source, width, height, filter, window }
+    }
+
+    /// Lets the stage begin with a picture of lower resolution, as low as its resize allows.
+    ///
+    /// `picture` is the size at full resolution. The resize then maps the same part of the picture,
+    /// which no longer begins and ends at whole pixels.
+    pub(crate) fn scale_down(&mut self, picture: (u32, u32)) -> DecodeScale {
+        let Some((height, width, _)) = self.resize else { return DecodeScale::Eight };
+        let Region { x, y, width: from_width, height: from_height } = self.crop;
+        let scale = DecodeScale::for_target((from_width, from_height), (width, height));
+        if scale == DecodeScale::Eight {
+            return scale;
+        }
+        let axis = |from: u32, length: u32, whole: u32| {
+            let exact = |at: u32| f64::from(at) * f64::from(scale.side()) / 8.0;
+            let (begin, end) = (exact(from), exact(from + length));
+            let first = begin as u32;
+            // The last pixel stands for what the picture has of it.
+            let last = (end.ceil() as u32).min(scale.scaled(whole));
+            let inside = |at: f64| (at - f64::from(first)) as f32;
+            (first, last - first, inside(begin), inside(end).min((last - first) as f32))
+        };
+        let (x, columns, left, right) = axis(x, from_width, picture.0);
+        let (y, rows, top, bottom) = axis(y, from_height, picture.1);
+        self.crop = Region { x, y, width: columns, height: rows };
+        let (left, right) = match self.crop_mirrored {
+            true => (columns as f32 - right, columns as f32 - left),
+            false => (left, right),
+        };
+        self.source = Some([left, top, right, bottom]);
+        scale
+    }
+
+    /// Whether the window leaves some of the canvas black.
+    pub(crate) fn is_padded(&self) -> bool {
+        (self.window.width, self.window.height) != (self.canvas.width, self.canvas.height)
+    }
+
+    /// Rows that the resizer gives.
+    pub(crate) fn window_height(&self) -> u32 {
+        self.window.height
+    }
+
+    /// Where a part of an axis begins when the axis is `mirrored`.
+    fn turned(mirrored: bool, whole: u32, from: u32, length: u32) -> u32 {
+        if mirrored { whole - from - length } else { from }
+    }
+
+    /// The region of the source that is decoded, for a region of the crop that the resizer needs.
+    pub(crate) fn region(&self, needed: Region) -> Region {
+        let x = Self::turned(self.crop_mirrored, self.crop.width, needed.x, needed.width);
+        Region { x: self.crop.x + x, y: self.crop.y + needed.y, ..needed }
+    }
+
+    /// Keeps a region of the canvas, which is not padded.
+    fn narrow(&mut self, inside: Region) {
+        let Geometry { width, height, mirrored, flipped } = self.canvas;
+        let x = Self::turned(mirrored, width, inside.x, inside.width);
+        let y = Self::turned(flipped, height, inside.y, inside.height);
+        self.window = Region { x: self.window.x + x, y: self.window.y + y, ..inside };
+        let (width, height) = (inside.width, inside.height);
+        self.canvas = Geometry { width, height, mirrored, flipped };
+    }
+
+    /// Resizes the canvas, which can be resized.
+    fn resize_canvas(&mut self, (height, width): (u32, u32), filter: Filter) -> Result<(), Error> {
+        // What lies between two passes has one side of the input and one of the output.
+        let Region { width: from_width, height: from_height, .. } = self.window;
+        for (width, height) in [(width, height), (width, from_height), (from_width, height)] {
+            if u64::from(width) * u64::from(height) > PIXELS_MAX {
+                return Err(Error::TooLarge { width, height, limit: PIXELS_MAX });
+            }
+        }
+        let Region { x, y, .. } = self.window;
+        let crop = Region { x: self.crop.x + x, y: self.crop.y + y, ..self.window };
+        let canvas = Geometry { width, height, mirrored: false, flipped: false };
+        *self = Self {
+            crop,
+            crop_mirrored: self.canvas.mirrored,
+            resize: Some((height, width, filter)),
+            ..Self::of(canvas)
+        };
+        Ok(())
+    }
+}
