@@ -59,7 +59,7 @@ mod _native {
     #[pymodule_export]
     use super::ranks::RankListener;
     #[pymodule_export]
-    use super::recipe::describe_recipe;
+    use super::recipe::{describe_recipe, recipe_schema};
     #[pymodule_export]
     use super::tensor::{Batch, Tensor};
     #[pymodule_export]

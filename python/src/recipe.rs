@@ -1,7 +1,8 @@
 //! Recipes as texts: checked, normalised and described.
 
 use crate::{errors, guarded};
-use meetpoint_format::recipe::{Recipe, TensorSpec};
+use meetpoint_format::recipe::{Recipe, TensorSpec, schema};
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -17,6 +18,14 @@ pub(crate) fn describe_recipe<'py>(py: Python<'py>, toml: &str) -> PyResult<Boun
     described.set_item("is_deterministic", recipe.is_deterministic())?;
     described.set_item("output", recipe.output().map(|spec| output(py, spec)).transpose()?)?;
     Ok(described)
+}
+
+/// The declarations of all operations as JSON, as `meetpoint recipe schema --json` prints them.
+#[guarded]
+#[pyfunction]
+pub(crate) fn recipe_schema() -> PyResult<String> {
+    let schema = schema(None).expect("there are operations");
+    serde_json::to_string(&schema).map_err(|error| PyRuntimeError::new_err(error.to_string()))
 }
 
 /// A recipe in TOML.

@@ -1,8 +1,10 @@
-//! `meetpoint recipe check`: whether a recipe can be followed, and what it gives.
+//! `meetpoint recipe`: checks a recipe, and describes the operations that recipes can hold.
 
 use crate::surface::Output;
-use anyhow::{Context, anyhow};
-use meetpoint_format::recipe::Recipe;
+use crate::surface::output::table_style;
+use anyhow::{Context, anyhow, bail};
+use meetpoint_format::recipe::{DECLARATIONS, Recipe, keys_table, operations_table, schema};
+use meetpoint_report::grid::Grid;
 use std::path::{Path, PathBuf};
 
 /// Look at recipes.
@@ -16,17 +18,54 @@ pub(crate) struct Arguments {
 enum Command {
     /// Check a recipe and print its canonical form, the shape it gives, and its hash.
     ///
-    /// Operations have the names and semantics of torchvision.transforms.v2: decode, resize,
-    /// center_crop, random_resized_crop, random_horizontal_flip, to_dtype, normalize, layout.
+    /// Operations have the names and semantics of torchvision.transforms.v2; `meetpoint recipe
+    /// schema` lists them.
     #[command(after_help = "Example: meetpoint recipe check train.toml")]
     Check {
         /// Recipe in TOML.
         file: PathBuf,
     },
+    /// List the operations that a recipe can hold, with their keys, types, defaults and ranges.
+    ///
+    /// With --json it also has the distributions of random parameters, and the types of input and
+    /// output.
+    #[command(after_help = "Examples:\n  meetpoint recipe schema\n  \
+                            meetpoint recipe schema color_jitter\n  \
+                            meetpoint recipe schema --json")]
+    Schema {
+        /// Name of an operation; without it, all of them.
+        operation: Option<String>,
+    },
 }
 
 pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
-    let Command::Check { file } = &arguments.command;
+    match &arguments.command {
+        Command::Check { file } => check(file, output),
+        Command::Schema { operation } => print_schema(operation.as_deref(), output),
+    }
+}
+
+fn print_schema(operation: Option<&str>, output: Output) -> anyhow::Result<()> {
+    let Some(schema) = schema(operation) else {
+        let known: Vec<&str> = DECLARATIONS.iter().map(|it| it.name).collect();
+        bail!(
+            "there is no operation {:?}; known are {}",
+            operation.unwrap_or_default(),
+            known.join(", ")
+        );
+    };
+    output.result(&schema, || {
+        let tables = [operations_table(&schema), keys_table(&schema)];
+        let drawn = tables.map(|(header, rows)| {
+            let mut grid = Grid::new(&header, 0..0);
+            grid.rows = rows;
+            grid.text(table_style())
+        });
+        drawn.join("\n")
+    })
+}
+
+fn check(file: &Path, output: Output) -> anyhow::Result<()> {
     let recipe = read(file)?;
     let shape = recipe.output().map(|spec| {
         let [_, a, b, c] = spec.batch_shape(1);

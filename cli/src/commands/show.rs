@@ -3,6 +3,7 @@
 use crate::npy;
 use crate::surface::Output;
 use anyhow::{Context, bail};
+use image::DynamicImage;
 use meetpoint_datasets::operations::row_values;
 use meetpoint_format::dataset::ContentKind;
 use meetpoint_format::recipe::{Dtype, Layout, TensorSpec};
@@ -167,12 +168,19 @@ fn png(tensor: &Tensor) -> anyhow::Result<Vec<u8>> {
             spec.dtype.name()
         );
     }
-    let pixels = match spec.layout {
-        Layout::Nhwc => tensor.data.clone(),
-        Layout::Nchw => interleave(&tensor.data),
+    let (width, height) = (spec.width, spec.height);
+    let picture = match (spec.channels, spec.layout) {
+        (1, Layout::Nhwc | Layout::Nchw) => {
+            image::GrayImage::from_raw(width, height, tensor.data.clone()).map(DynamicImage::from)
+        }
+        (_, Layout::Nhwc) => {
+            image::RgbImage::from_raw(width, height, tensor.data.clone()).map(DynamicImage::from)
+        }
+        (_, Layout::Nchw) => image::RgbImage::from_raw(width, height, interleave(&tensor.data))
+            .map(DynamicImage::from),
     };
     let mut file = std::io::Cursor::new(Vec::new());
-    image::RgbImage::from_raw(spec.width, spec.height, pixels)
+    picture
         .context("the tensor has another size than its shape")?
         .write_to(&mut file, image::ImageFormat::Png)
         .context("failed to encode the PNG")?;
@@ -205,6 +213,21 @@ mod tests {
         assert_eq!(file, png(&planes).unwrap());
         let read = image::load_from_memory(&file).unwrap().into_rgb8();
         assert_eq!(read.into_raw(), pixels.data);
+    }
+
+    #[test]
+    fn one_channel_gives_a_grey_png() {
+        let spec = TensorSpec {
+            height: 1,
+            width: 2,
+            channels: 1,
+            dtype: Dtype::Uint8,
+            layout: Layout::Nchw,
+        };
+        let file = png(&Tensor { spec, data: vec![7, 200] }).unwrap();
+        let read = image::load_from_memory(&file).unwrap();
+        assert_eq!(read.color(), image::ColorType::L8);
+        assert_eq!(read.into_luma8().into_raw(), [7, 200]);
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub use operations::{
     RandomGrayscale, RandomHorizontalFlip, RandomResizedCrop, RandomVerticalFlip, Resize, ToDtype,
 };
 pub use sample_type::{PIXELS_MAX, SampleType, TensorSpec};
-pub use schema::{Schema, keys_table, operations_table, schema};
+pub use schema::{Schema, TextTable, keys_table, operations_table, schema};
 pub use value::Value;
 pub use vocabulary::{Dtype, Interpolation, Layout, OnError, PerChannel, Scale, Size};
 

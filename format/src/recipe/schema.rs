@@ -5,24 +5,29 @@ use super::declaration::{Declaration, Property, RandomParameter};
 use serde::Serialize;
 use std::fmt::Write;
 
-/// Every operation with its keys, as data that can be serialised.
+/// Operations with their keys, as data that can be serialised.
 #[derive(Debug, Serialize)]
 pub struct Schema {
     /// Version of this structure.
     pub version: u32,
     /// The operations in the order of the documentation.
-    pub operations: &'static [&'static Declaration],
+    pub operations: Vec<&'static Declaration>,
 }
 
-/// The schema of recipes.
-pub fn schema() -> Schema {
-    Schema { version: 1, operations: DECLARATIONS }
+/// A header and rows of text.
+pub type TextTable = (Vec<&'static str>, Vec<Vec<String>>);
+
+/// The schema of all operations, or of one; `None` where there is none of this name.
+pub fn schema(operation: Option<&str>) -> Option<Schema> {
+    let is_asked = |it: &&&Declaration| operation.is_none_or(|name| it.name == name);
+    let operations: Vec<_> = DECLARATIONS.iter().filter(is_asked).copied().collect();
+    (!operations.is_empty()).then_some(Schema { version: 1, operations })
 }
 
 /// The operations as rows: name, input and output, random parameters, meaning.
-pub fn operations_table() -> (Vec<&'static str>, Vec<Vec<String>>) {
+pub fn operations_table(schema: &Schema) -> TextTable {
     let header = vec!["name", "takes", "gives", "random parameters", "meaning"];
-    let rows = DECLARATIONS.iter().map(|it| {
+    let rows = schema.operations.iter().map(|it| {
         let random: Vec<&str> =
             it.random.iter().map(|RandomParameter { name, .. }| *name).collect();
         vec![it.name.to_owned(), takes(it), gives(it), random.join(", "), it.about.to_owned()]
@@ -31,9 +36,9 @@ pub fn operations_table() -> (Vec<&'static str>, Vec<Vec<String>>) {
 }
 
 /// The keys of all operations as rows: operation, key, type, default, range, meaning.
-pub fn keys_table() -> (Vec<&'static str>, Vec<Vec<String>>) {
+pub fn keys_table(schema: &Schema) -> TextTable {
     let header = vec!["name", "key", "type", "default", "range", "meaning"];
-    let rows = DECLARATIONS.iter().flat_map(|it| {
+    let rows = schema.operations.iter().flat_map(|it| {
         it.keys.iter().enumerate().map(|(index, key)| {
             let name = if index == 0 { it.name } else { "" };
             let (kind, range) = (key.kind.type_text(), key.kind.range_text());
