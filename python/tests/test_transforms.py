@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
+import json
 import pickle
 from typing import Any, Dict, List
 
 import pytest
 
 import meetpoint
+from meetpoint import _native
 from meetpoint import transforms as T
 
 EVERY = T.Compose(
@@ -17,6 +20,10 @@ EVERY = T.Compose(
         T.RandomResizedCrop((32, 30), scale=(0.25, 1), ratio=(1, 1.5)),
         T.CenterCrop([16]),
         T.RandomHorizontalFlip(0.25),
+        T.RandomVerticalFlip(0.75),
+        T.ColorJitter(0.4, contrast=(0.5, 2), hue=0.1),
+        T.RandomGrayscale(),
+        T.Grayscale(3),
         T.ToDtype("float32", scale=True),
         T.Normalize((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
         T.ToImage(),
@@ -54,6 +61,10 @@ def test_equality_is_of_meaning() -> None:
         ([T.Normalize([0.5] * 3, [0.0] * 3)], "normalize"),
         ([T.Resize(8, "lanczos")], "lanczos"),
         ([T.ToDtype("complex64")], "complex64"),
+        ([T.ColorJitter(hue=0.6)], "hue"),
+        ([T.ColorJitter(brightness=-1)], "brightness"),
+        ([T.Grayscale(2)], "num_output_channels"),
+        ([T.Grayscale(), T.ToDtype("float32"), T.Normalize([0.5] * 3, [0.5] * 3)], "channels is 1"),
         ([lambda picture: picture], "from_torchvision"),
     ],
 )
@@ -110,6 +121,72 @@ def test_objects_of_torchvision_are_translated() -> None:
     assert meetpoint.from_torchvision(old) == T.Compose([T.Resize(32)])
 
 
+def test_colours_of_torchvision_are_translated() -> None:
+    compose = [
+        imitation("RandomVerticalFlip", p=0.25),
+        imitation("ColorJitter", brightness=(0.6, 1.4), contrast=None, saturation=None, hue=(0, 0.1)),
+        imitation("RandomGrayscale", p=0.2),
+        imitation("Grayscale", num_output_channels=3),
+    ]
+    expected = T.Compose(
+        [
+            T.RandomVerticalFlip(0.25),
+            T.ColorJitter((0.6, 1.4), hue=(0, 0.1)),
+            T.RandomGrayscale(0.2),
+            T.Grayscale(3),
+        ]
+    )
+    assert meetpoint.from_torchvision(compose) == expected
+
+
+def test_a_grey_picture_has_one_channel() -> None:
+    grey = T.Compose([T.CenterCrop(8), T.Grayscale(), T.ToImage()])
+    assert grey.output == {"shape": [1, 8, 8], "dtype": "uint8", "layout": "NCHW"}
+
+
+SCHEMA: Dict[str, Any] = {it["name"]: it for it in json.loads(_native.recipe_schema())["operations"]}
+
+
+def class_of(name: str) -> Any:
+    return getattr(T, "".join(word.capitalize() for word in name.split("_")))
+
+
+@pytest.mark.parametrize("name", SCHEMA)
+def test_a_class_has_the_keys_and_defaults_that_its_operation_declares(name: str) -> None:
+    parameters = inspect.signature(class_of(name)).parameters
+    keys = {key["name"]: key for key in SCHEMA[name]["keys"]}
+    assert set(parameters) == set(keys)
+    for parameter in parameters.values():
+        key = keys[parameter.name]
+        if "default" not in key:
+            assert parameter.default is inspect.Parameter.empty, parameter
+        elif parameter.default is not None:
+            # None leaves the key out, so that the declared default holds.
+            default = parameter.default
+            default = list(default) if isinstance(default, tuple) else default
+            assert default == key["default"] and type(default) is type(key["default"]), parameter
+
+
+@pytest.mark.parametrize("name", SCHEMA)
+def test_a_class_made_from_the_declaration_is_as_good_as_a_written_one(name: str) -> None:
+    keys = {key["name"]: key["example"] for key in SCHEMA[name]["keys"] if "example" in key}
+    before = [T.Decode()] if name != "decode" else []
+    before += [T.ToDtype("float32")] if name == "normalize" else []
+    made = T._of_declaration(SCHEMA[name])
+    assert made.__name__ == class_of(name).__name__
+    written = T.Compose([*before, class_of(name)(**keys)])
+    assert T.Compose([*before, made(**keys)]) == written
+    assert T.Compose([*before, made(*keys.values())]) == written
+    with pytest.raises(TypeError, match="nonsense"):
+        made(**keys, nonsense=1)
+
+
+def test_every_operation_has_a_class_and_other_names_have_none() -> None:
+    assert {class_of(name).__name__ for name in SCHEMA} <= set(dir(T))
+    with pytest.raises(AttributeError, match="Solarise"):
+        T.Solarise  # pyright: ignore
+
+
 def test_pictures_are_antialiased_whatever_torchvision_says_of_tensors() -> None:
     resize = imitation("Resize", size=32, interpolation="bilinear", antialias=False)
     assert meetpoint.from_torchvision(resize) == T.Compose([T.Resize(32)])
@@ -132,6 +209,9 @@ def test_the_first_version_divides_and_the_second_multiplies() -> None:
     [
         (["ToImage", "Resize"], "Resize"),
         (["ToTensor", "RandomHorizontalFlip"], "RandomHorizontalFlip"),
+        (["ToTensor", "RandomVerticalFlip"], "RandomVerticalFlip"),
+        (["ToImage", "ColorJitter"], "ColorJitter"),
+        (["ToImage", "Grayscale"], "Grayscale"),
         (["ToDtype", "ToImage"], "ToDtype"),
         (["Normalize"], "Normalize"),
         (["PILToTensor", "ToTensor"], "ToTensor"),
@@ -158,10 +238,10 @@ def test_what_cannot_be_translated_is_named_all_at_once() -> None:
     compose = imitation(
         "Compose",
         transforms=[
-            imitation("ColorJitter", brightness=1),
+            imitation("GaussianBlur", kernel_size=3),
             imitation("Resize", size=32, max_size=64, interpolation="bilinear"),
             imitation("CenterCrop", size=8),
         ],
     )
-    with pytest.raises(meetpoint.RecipeError, match="ColorJitter.*Resize .with max_size"):
+    with pytest.raises(meetpoint.RecipeError, match="GaussianBlur.*Resize .with max_size"):
         meetpoint.from_torchvision(compose)

@@ -66,6 +66,27 @@ PIPELINES: Dict[str, Callable[[], List[Any]]] = {
     "CenterCrop with padding": lambda: [v2.CenterCrop((111, 80)), v2.ToImage()],
     "mirrored": lambda: [v2.CenterCrop(31), v2.RandomHorizontalFlip(1.0), v2.ToImage()],
     "not mirrored": lambda: [v1.CenterCrop(31), v1.RandomHorizontalFlip(0.0), v1.ToTensor()],
+    "upside down": lambda: [v2.CenterCrop(31), v2.RandomVerticalFlip(1.0), v2.ToImage()],
+    "upside down, then resized": lambda: [
+        v1.RandomVerticalFlip(1.0),
+        v1.Resize([24, 40]),
+        v1.PILToTensor(),
+    ],
+    "Grayscale": lambda: [v2.CenterCrop(31), v2.Grayscale(), v2.ToImage()],
+    "Grayscale of 3": lambda: [v1.Grayscale(3), v1.Resize([24, 40]), v1.ToTensor()],
+    "Grayscale, then colours": lambda: [
+        v2.Grayscale(),
+        v2.CenterCrop(31),
+        v2.ColorJitter(saturation=(1.5, 1.5), hue=(0.2, 0.2)),
+        v2.ToImage(),
+        v2.ToDtype(torch.float32, scale=True),
+        v2.Normalize([0.45], [0.225]),
+    ],
+    "RandomGrayscale": lambda: [v2.CenterCrop(31), v2.RandomGrayscale(1.0), v2.ToImage()],
+    "brightness": lambda: [v2.ColorJitter((1.7, 1.7)), v2.CenterCrop(31), v2.ToImage()],
+    "contrast": lambda: [v2.ColorJitter(0, (0.3, 0.3)), v2.CenterCrop(31), v2.ToImage()],
+    "saturation": lambda: [v1.ColorJitter(0, 0, (2.5, 2.5)), v1.CenterCrop(31), v1.PILToTensor()],
+    "hue": lambda: [v2.CenterCrop(31), v2.ColorJitter(hue=(-0.15, -0.15)), v2.ToImage()],
     "RGB and Identity": lambda: [v2.RGB(), v2.Identity(), v2.CenterCrop(8), v2.ToImage()],
 }
 
@@ -110,7 +131,8 @@ def test_a_translation_gives_torchvisions_bits(
         lambda: [v2.ToDtype(torch.float32, scale=True), v2.ToImage()],
         lambda: [v2.Resize([8, 8], InterpolationMode.LANCZOS), v2.ToImage()],
         lambda: [v2.Resize([8, 8], InterpolationMode.NEAREST_EXACT), v2.ToImage()],
-        lambda: [v2.ColorJitter(0.5), v2.ToImage()],
+        lambda: [v2.GaussianBlur(3), v2.ToImage()],
+        lambda: [v2.ToImage(), v2.ColorJitter(0.5)],
     ],
 )
 def test_what_has_no_exact_translation_is_refused(transforms: Callable[[], List[Any]]) -> None:

@@ -1,7 +1,7 @@
 //! The declarations of all operations, for other programs, people and documents.
 
 use super::DECLARATIONS;
-use super::declaration::{Declaration, Property, RandomParameter};
+use super::declaration::{Declaration, Property, RandomParameter, Takes};
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -51,8 +51,14 @@ pub fn keys_table(schema: &Schema) -> TextTable {
 }
 
 fn takes(declaration: &Declaration) -> String {
-    let kinds: Vec<&str> = declaration.takes.iter().map(|it| it.kind.name()).collect();
-    kinds.join(" or ")
+    let types = declaration.takes.iter().map(|it| {
+        if it.kind == Takes::TENSOR.kind && *it != Takes::TENSOR {
+            format!("{} of {}", it.kind.name(), it.dtypes.join(" or "))
+        } else {
+            it.kind.name().to_owned()
+        }
+    });
+    types.collect::<Vec<_>>().join(" or ")
 }
 
 /// The kind, and what differs from the input.

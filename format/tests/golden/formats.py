@@ -197,6 +197,18 @@ RECIPES = {
         {"name": "normalize", "mean": [0.485, 0.456, 0.406], "std": [1e-7, 1e22, 1.5e-40]},
         {"name": "layout", "layout": "NCHW"},
     ],
+    "augment": [
+        {"name": "decode"},
+        {"name": "random_vertical_flip", "p": 0.25},
+        {
+            "name": "color_jitter", "brightness": [1 - 0.4, 1 + 0.4], "contrast": [1.0, 1.0],
+            "saturation": [0.5, 2.0], "hue": [-0.1, 0.1],
+        },
+        {"name": "random_grayscale", "p": 0.1},
+        {"name": "grayscale", "num_output_channels": 1},
+        {"name": "to_dtype", "dtype": "float16", "scale": False},
+        {"name": "normalize", "mean": [0.5], "std": [0.25]},
+    ],
 }
 
 

@@ -20,7 +20,7 @@ class Output(TypedDict):
     """What a recipe makes of a picture."""
 
     shape: List[int]
-    """[height, width, 3] or [3, height, width]."""
+    """[height, width, channels] or [channels, height, width]; 3 channels, or 1."""
     dtype: str
     """NumPy's name."""
     layout: str
@@ -292,6 +292,9 @@ class Writer:
 
 def describe_recipe(toml: str) -> Described:
     """Reads and checks a recipe."""
+
+def recipe_schema() -> str:
+    """The declarations of all operations: JSON, as ``meetpoint recipe schema --json`` prints."""
 
 _Progress = Optional[Callable[[int, Optional[int], int, Optional[int]], object]]
 _Options = Dict[str, Any]

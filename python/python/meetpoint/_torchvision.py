@@ -13,14 +13,13 @@ if TYPE_CHECKING:
     from .transforms import Transform
 
 _V2 = "torchvision.transforms.v2"
-_ON_PICTURES = ("Resize", "RandomResizedCrop")
+_ON_PICTURES = ("Resize", "RandomResizedCrop", "Grayscale", "RandomGrayscale", "ColorJitter")
+_EITHER_WAY = ("CenterCrop", "RandomHorizontalFlip", "RandomVerticalFlip")
 _TO_TENSOR = ("ToImage", "PILToTensor", "ToTensor")
 _TO_DTYPE = ("ToDtype", "ConvertImageDtype", "ConvertDtype")
 _KNOWN = (
-    "Resize",
-    "CenterCrop",
-    "RandomResizedCrop",
-    "RandomHorizontalFlip",
+    *_ON_PICTURES,
+    *_EITHER_WAY,
     *_TO_TENSOR,
     *_TO_DTYPE,
     "Normalize",
@@ -72,8 +71,13 @@ class _Translation:
                 self.made.append(crop)
         elif name == "CenterCrop":
             self.made.append(ours.CenterCrop(it.size))
-        elif name == "RandomHorizontalFlip":
-            self.made.append(ours.RandomHorizontalFlip(it.p))
+        elif name in ("RandomHorizontalFlip", "RandomVerticalFlip", "RandomGrayscale"):
+            self.made.append(getattr(ours, name)(it.p))
+        elif name == "Grayscale":
+            self.made.append(ours.Grayscale(it.num_output_channels))
+        elif name == "ColorJitter":
+            jitter = ours.ColorJitter(it.brightness, it.contrast, it.saturation, it.hue)
+            self.made.append(jitter)
         elif name in _TO_TENSOR:
             self.made.append(ours.ToTensor() if name == "ToTensor" else ours.ToImage())
             self.is_tensor = True
@@ -90,8 +94,8 @@ class _Translation:
         if not is_of_torchvision(it) or name not in _KNOWN:
             return "not known"
         if name in _ON_PICTURES and self.is_tensor:
-            return "after a conversion to a tensor, which torchvision resizes otherwise; move it up"
-        if name in ("CenterCrop", "RandomHorizontalFlip") and self.is_tensor:
+            return "after a conversion to a tensor, where torchvision's result differs; move it up"
+        if name in _EITHER_WAY and self.is_tensor:
             return "after a conversion to a tensor; move it up, the result is the same"
         if name in (*_TO_DTYPE, "Normalize") and not self.is_tensor:
             return "before a conversion to a tensor; move it after ToImage"

@@ -1,14 +1,31 @@
-"""What is done to every picture, in the words of ``torchvision.transforms.v2``.
+"""The operations on every picture, with the names of ``torchvision.transforms.v2``.
 
-A :class:`Compose` is data: it is compared, printed, written as TOML, and carried out by the host
-and by devices with the same result, bit for bit. ``from_torchvision`` makes one of torchvision's
-own objects.
+A :class:`Compose` is data: it is compared, printed, written as TOML, and executed by the host and
+by devices with the same result, bit for bit. ``from_torchvision`` makes one of torchvision's own
+objects. ``meetpoint recipe schema`` lists all operations with their keys; one without a class here
+has a class made from its declaration.
 """
 
 from __future__ import annotations
 
+import json
 import os
-from typing import Any, ClassVar, Dict, Iterator, List, Literal, Optional, Sequence, Tuple, Union
+from functools import lru_cache
+from inspect import Parameter, Signature
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Dict,
+    Iterator,
+    List,
+    Literal,
+    Optional,
+    Sequence,
+    Tuple,
+    Type,
+    Union,
+)
 
 from . import _native
 from ._torchvision import from_torchvision as _translate
@@ -16,13 +33,17 @@ from .errors import RecipeError
 
 __all__ = [
     "CenterCrop",
+    "ColorJitter",
     "Compose",
     "Decode",
+    "Grayscale",
     "Layout",
     "Normalize",
     "PILToTensor",
+    "RandomGrayscale",
     "RandomHorizontalFlip",
     "RandomResizedCrop",
+    "RandomVerticalFlip",
     "Resize",
     "ToDtype",
     "ToImage",
@@ -34,13 +55,15 @@ __all__ = [
 
 def __dir__() -> "list[str]":
     """The public names; imports for internal use are not completed."""
-    return sorted(__all__)
+    return sorted({*__all__, *_declared()})
+
 
 Size = Union[int, Sequence[int]]
+Factor = Union[float, Sequence[float]]
 
 
 class Transform:
-    """One operation of a recipe. Two are equal where they do the same."""
+    """One operation of a recipe. Two are equal where they have the same values."""
 
     _name: ClassVar[str]
 
@@ -150,6 +173,62 @@ class RandomHorizontalFlip(Transform):
         super().__init__(p=float(p))
 
 
+class RandomVerticalFlip(Transform):
+    """As ``v2.RandomVerticalFlip``."""
+
+    _name = "random_vertical_flip"
+
+    def __init__(self, p: float = 0.5) -> None:
+        super().__init__(p=float(p))
+
+
+class Grayscale(Transform):
+    """As ``v2.Grayscale``: Pillow's luma, in one channel or three equal ones."""
+
+    _name = "grayscale"
+
+    def __init__(self, num_output_channels: int = 1) -> None:
+        super().__init__(num_output_channels=int(num_output_channels))
+
+
+class RandomGrayscale(Transform):
+    """As ``v2.RandomGrayscale``: the number of channels stays."""
+
+    _name = "random_grayscale"
+
+    def __init__(self, p: float = 0.1) -> None:
+        super().__init__(p=float(p))
+
+
+class ColorJitter(Transform):
+    """As ``v2.ColorJitter`` on PIL images: the properties are changed in random order.
+
+    A number x stands for the factors [1 - x, 1 + x], of the hue for the shifts [-x, x]; (low, high)
+    for themselves. A property that is left out stays as it is.
+
+    :param brightness: factors of the brightness, not below 0.
+    :param contrast: factors of the contrast, not below 0.
+    :param saturation: factors of the saturation, not below 0.
+    :param hue: shifts of the hue as shares of the circle, from -0.5 to 0.5.
+    """
+
+    _name = "color_jitter"
+
+    def __init__(
+        self,
+        brightness: Optional[Factor] = None,
+        contrast: Optional[Factor] = None,
+        saturation: Optional[Factor] = None,
+        hue: Optional[Factor] = None,
+    ) -> None:
+        super().__init__(
+            brightness=_factor(brightness),
+            contrast=_factor(contrast),
+            saturation=_factor(saturation),
+            hue=_factor(hue),
+        )
+
+
 class ToDtype(Transform):
     """As ``v2.ToDtype``.
 
@@ -168,7 +247,7 @@ class ToDtype(Transform):
 
 
 class Normalize(Transform):
-    """As ``v2.Normalize``: (x - mean) / std for each of three channels, on a float type."""
+    """As ``v2.Normalize``: (x - mean) / std for each channel, on a float type."""
 
     _name = "normalize"
 
@@ -218,7 +297,7 @@ class Compose:
         for transform in transforms:
             if not isinstance(transform, Transform):
                 raise RecipeError(
-                    f"{transform!r} is no transform of meetpoint.transforms; "
+                    f"{transform!r} is not a transform of meetpoint.transforms; "
                     "from_torchvision translates those of torchvision"
                 )
         self._transforms = list(transforms)
@@ -231,8 +310,6 @@ class Compose:
     def from_toml(cls, text: str) -> Compose:
         """A recipe file's text. ``Compose.from_toml(it.to_toml()) == it`` for every recipe."""
         described = _native.describe_recipe(text)
-        import json
-
         return cls([_from_operation(it) for it in json.loads(described["canonical"])])
 
     @classmethod
@@ -291,7 +368,7 @@ class Compose:
         return (Compose.from_toml, (self.to_toml(),))
 
 
-_CLASSES: Dict[str, type] = {
+_CLASSES: Dict[str, Type[Transform]] = {
     it._name: it
     for it in (
         Decode,
@@ -299,11 +376,72 @@ _CLASSES: Dict[str, type] = {
         CenterCrop,
         RandomResizedCrop,
         RandomHorizontalFlip,
+        RandomVerticalFlip,
+        Grayscale,
+        RandomGrayscale,
+        ColorJitter,
         ToDtype,
         Normalize,
         Layout,
     )
 }
+
+
+def _of_declaration(declaration: Dict[str, Any]) -> Type[Transform]:
+    """A class whose arguments are the keys that an operation declares."""
+    parameters: List[Parameter] = []
+    for key in declaration["keys"]:
+        default = Parameter.empty if "example" in key else None
+        parameters.append(Parameter(key["name"], Parameter.POSITIONAL_OR_KEYWORD, default=default))
+    parameters.sort(key=lambda parameter: parameter.default is None)
+    signature = Signature(parameters)
+
+    def __init__(self: Transform, *values: Any, **keys: Any) -> None:
+        Transform.__init__(self, **_plain(signature.bind(*values, **keys).arguments))
+
+    lines = [f"{key['name']}: {key['about']}." for key in declaration["keys"]]
+    content: Dict[str, Any] = {
+        "__init__": __init__,
+        "__signature__": signature,
+        "__doc__": "\n".join([f"Operation ``{declaration['name']}``: {declaration['about']}.", *lines]),
+        "__module__": __name__,
+        "_name": declaration["name"],
+    }
+    return type(_class_name(declaration["name"]), (Transform,), content)
+
+
+def _class_name(name: str) -> str:
+    return "".join(word.capitalize() for word in name.split("_"))
+
+
+def _plain(keys: Dict[str, Any]) -> Dict[str, Any]:
+    """Values as TOML can hold them: enums by their value, sequences as lists."""
+
+    def plain(value: Any) -> Any:
+        value = getattr(value, "value", value)
+        return [plain(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+    return {key: plain(value) for key, value in keys.items()}
+
+
+@lru_cache(maxsize=None)
+def _declared() -> Dict[str, Type[Transform]]:
+    """The class of every operation by its name in Python."""
+    found: Dict[str, Type[Transform]] = {}
+    for declaration in json.loads(_native.recipe_schema())["operations"]:
+        made = _CLASSES.get(declaration["name"]) or _of_declaration(declaration)
+        found[made.__name__] = made
+    return found
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Type[Transform]:
+        """The class of an operation that has none here."""
+        found = None if name.startswith("_") else _declared().get(name)
+        if found is None:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return found
 
 
 def from_torchvision(compose: object) -> Compose:
@@ -315,8 +453,7 @@ def from_torchvision(compose: object) -> Compose:
 
 
 def _from_operation(keys: Dict[str, Any]) -> Transform:
-    made: Transform = _CLASSES[keys.pop("name")](**keys)
-    return made
+    return _declared()[_class_name(keys.pop("name"))](**keys)
 
 
 def _to_toml(operations: List[Tuple[str, Dict[str, Any]]]) -> str:
@@ -351,6 +488,12 @@ def _quoted(text: str) -> str:
 
 def _floats(numbers: Sequence[float]) -> List[float]:
     return [float(number) for number in numbers]
+
+
+def _factor(factor: Optional[Factor]) -> Union[None, float, List[float]]:
+    if factor is None or isinstance(factor, (int, float)):
+        return None if factor is None else float(factor)
+    return _floats(factor)
 
 
 def _size(size: Size) -> Union[int, List[int]]:

@@ -2,8 +2,9 @@
 
 use crate::golden;
 use crate::recipe::{
-    CenterCrop, Decode, Dtype, Interpolation, Layout, Normalize, Operation, RandomHorizontalFlip,
-    RandomResizedCrop, Recipe, RecipeError, Resize, Scale, Size, ToDtype,
+    CenterCrop, ColorJitter, Decode, Dtype, Grayscale, Interpolation, Layout, Normalize, Operation,
+    RandomGrayscale, RandomHorizontalFlip, RandomResizedCrop, RandomVerticalFlip, Recipe,
+    RecipeError, Resize, Scale, Size, ToDtype,
 };
 use proptest::prelude::*;
 
@@ -42,12 +43,37 @@ const EVALUATE: &str = "
     layout = 'NCHW'
 ";
 
+const AUGMENT: &str = "
+    [[operation]]
+    name = 'decode'
+    [[operation]]
+    name = 'random_vertical_flip'
+    p = 0.25
+    [[operation]]
+    name = 'color_jitter'
+    brightness = 0.4
+    saturation = [0.5, 2]
+    hue = 0.1
+    [[operation]]
+    name = 'random_grayscale'
+    [[operation]]
+    name = 'grayscale'
+    [[operation]]
+    name = 'to_dtype'
+    dtype = 'float16'
+    [[operation]]
+    name = 'normalize'
+    mean = [0.5]
+    std = [0.25]
+";
+
 #[test]
 fn form_and_hash_equal_those_computed_from_the_documentation() {
     for (name, words) in golden::lines("recipe") {
         let text = match name[0] {
             "train" => TRAIN,
             "evaluate" => EVALUATE,
+            "augment" => AUGMENT,
             other => panic!("no recipe called {other}"),
         };
         let recipe = Recipe::from_toml(text).unwrap();
@@ -154,7 +180,15 @@ fn pixels() -> impl Strategy<Value = Operation> {
                     antialias,
                 })
             }),
-        (0.0..=1.0).prop_map(|p| Operation::RandomHorizontalFlip(RandomHorizontalFlip { p })),
+        (0.0..=1.0).prop_map(|p| RandomHorizontalFlip { p }.into()),
+        (0.0..=1.0).prop_map(|p| RandomVerticalFlip { p }.into()),
+        (0.0..=1.0).prop_map(|p| RandomGrayscale { p }.into()),
+        Just(Grayscale { num_output_channels: 3 }.into()),
+        (proptest::array::uniform3(ordered(0.0..=f64::MAX)), ordered(-0.5..=0.5),).prop_map(
+            |([brightness, contrast, saturation], hue)| {
+                ColorJitter { brightness, contrast, saturation, hue }.into()
+            }
+        ),
     ]
 }
 

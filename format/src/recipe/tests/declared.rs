@@ -1,0 +1,213 @@
+//! The declarations: they are complete, agree with what operations do, and are what documents say.
+
+use crate::recipe::{
+    DECLARATIONS, Declaration, Gives, Key, Kind, Operation, Place, Presence, Property, Recipe,
+    SampleType, TextTable, ValueKind, keys_table, operations_table, schema,
+};
+use std::collections::BTreeSet;
+
+/// A recipe table with the required keys of an operation.
+fn table(declaration: &Declaration) -> String {
+    let required = declaration.keys.iter().filter_map(|key| match &key.presence {
+        Presence::Example(value) => Some(format!("{} = {}\n", key.name, value.to_toml())),
+        Presence::Default(_) => None,
+    });
+    format!("[[operation]]\nname = \"{}\"\n{}", declaration.name, required.collect::<String>())
+}
+
+const DECODE: &str = "[[operation]]\nname = \"decode\"\n";
+
+/// Operations after which an operation can come.
+fn before(declaration: &Declaration) -> String {
+    match declaration.takes[0].kind {
+        ValueKind::Encoded => String::new(),
+        ValueKind::Image => DECODE.to_owned(),
+        ValueKind::Tensor => {
+            format!("{DECODE}[[operation]]\nname = \"to_dtype\"\ndtype = \"float32\"\n")
+        }
+    }
+}
+
+/// A recipe that ends with an operation, and the type of the sample before it.
+fn example(declaration: &Declaration) -> (Recipe, SampleType) {
+    let before = before(declaration);
+    let input = match &before[..] {
+        "" => SampleType::ENCODED,
+        before => Recipe::from_toml(before).unwrap().result(),
+    };
+    (Recipe::from_toml(&format!("{before}{}", table(declaration))).unwrap(), input)
+}
+
+#[test]
+fn every_operation_reads_back_from_its_example() {
+    for declaration in DECLARATIONS {
+        let (recipe, _) = example(declaration);
+        let operation = recipe.operations().last().unwrap();
+        assert_eq!(operation.declaration(), *declaration);
+        assert_eq!(Recipe::from_toml(&recipe.to_toml()).as_ref(), Ok(&recipe));
+        assert_eq!(operation.values().len(), declaration.keys.len(), "{}", declaration.name);
+    }
+}
+
+#[test]
+fn names_of_operations_and_keys_are_unique() {
+    let names: BTreeSet<_> = DECLARATIONS.iter().map(|it| it.name).collect();
+    assert_eq!(names.len(), DECLARATIONS.len());
+    for declaration in DECLARATIONS {
+        let keys: BTreeSet<_> = declaration.keys.iter().map(|key| key.name).collect();
+        assert_eq!(keys.len(), declaration.keys.len(), "{}", declaration.name);
+        assert!(!keys.contains("name"), "{}", declaration.name);
+    }
+}
+
+#[test]
+fn the_declared_type_of_the_result_is_that_of_the_result() {
+    for declaration in DECLARATIONS {
+        let (recipe, input) = example(declaration);
+        let (result, name) = (recipe.result(), declaration.name);
+        let Gives { kind, dtype, size, channels } = declaration.gives;
+        assert_eq!(result.kind, kind, "{name}");
+        let values = recipe.operations().last().unwrap().values();
+        let of_key = |key: &str| {
+            let index = declaration.keys.iter().position(|it| it.name == key).expect(key);
+            values[index].to_toml().replace('"', "")
+        };
+        let check = |property, result: String, input: String| match property {
+            Property::Same => assert_eq!(result, input, "{name}"),
+            Property::Key(key) => assert_eq!(result, of_key(key), "{name}"),
+            Property::Is(value) => assert_eq!(result, value, "{name}"),
+            Property::Variable => panic!("{name}: only the size can depend on the file"),
+        };
+        check(dtype, result.dtype.name().to_owned(), input.dtype.name().to_owned());
+        check(channels, result.channels.to_string(), input.channels.to_string());
+        match size {
+            Property::Same => assert_eq!(result.size, input.size, "{name}"),
+            Property::Variable => assert_eq!(result.size, None, "{name}"),
+            Property::Key(key) => {
+                let is_size = |it: &&Key| it.name == key && matches!(it.kind, Kind::Size { .. });
+                assert!(declaration.keys.iter().any(|it| is_size(&it)), "{name}");
+            }
+            Property::Is(_) => panic!("{name}: no size is always the same"),
+        }
+    }
+}
+
+#[test]
+fn no_operation_declares_a_place_where_nothing_is_executed() {
+    for declaration in DECLARATIONS {
+        assert_ne!(declaration.place, Place::Batch, "{}", declaration.name);
+    }
+}
+
+#[test]
+fn an_operation_that_takes_no_tensor_is_refused_after_one_and_the_error_names_both() {
+    let before = format!("{DECODE}[[operation]]\nname = \"layout\"\nlayout = \"NCHW\"\n");
+    for declaration in DECLARATIONS {
+        let takes = |kind| declaration.takes.iter().any(|it| it.kind == kind);
+        if !takes(ValueKind::Image) || takes(ValueKind::Tensor) {
+            continue;
+        }
+        let error = Recipe::from_toml(&format!("{before}{}", table(declaration))).unwrap_err();
+        assert_eq!(error.place, Some((7, 8)), "{error}");
+        let problem = format!(
+            "operation 3 ({}): takes an image and cannot follow `layout`, which gives a tensor",
+            declaration.name
+        );
+        assert_eq!(error.problem, problem);
+        assert_eq!(error.remedy, "move it up, before `layout`");
+    }
+}
+
+#[test]
+fn a_value_outside_its_declared_range_is_refused_where_it_is() {
+    for declaration in DECLARATIONS {
+        for key in declaration.keys {
+            let outside = match key.kind {
+                Kind::Switch | Kind::Word { .. } | Kind::SwitchOrWord { .. } => "\"nonsense\"",
+                Kind::Size { .. } | Kind::Whole { .. } => "0",
+                Kind::Number(_) => "nan",
+                Kind::Interval { .. } => "[1.0, 0.0]",
+                Kind::PerChannel => "[1.0, 2.0]",
+            };
+            let text = format!("{}{} = {outside}\n", table(declaration), key.name);
+            let lines: Vec<&str> = text.lines().collect();
+            let is_key = |line: &&str| line.starts_with(&format!("{} = ", key.name));
+            let (last, others) = lines.split_last().unwrap();
+            let kept: Vec<&str> = others.iter().filter(|line| !is_key(line)).copied().collect();
+            let line = kept.len() + 1;
+            let table = [kept, vec![last]].concat().join("\n");
+            let before = before(declaration);
+            let error = Recipe::from_toml(&format!("{before}{table}\n")).unwrap_err();
+            assert_eq!(error.place.unwrap().0, before.lines().count() + line, "{error}");
+            assert!(error.problem.contains(&format!("`{}`", key.name)), "{error}");
+        }
+    }
+}
+
+/// A table in Markdown, with some columns as code.
+fn markdown((header, rows): &TextTable, code: &[usize]) -> String {
+    let row = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
+    let mut text = row(header.iter().map(|cell| (*cell).to_owned()).collect());
+    text.push_str(&format!("|{}\n", "---|".repeat(header.len())));
+    for cells in rows {
+        let cells = cells.iter().enumerate().map(|(column, cell)| {
+            if code.contains(&column) && !cell.is_empty() && cell != "required" {
+                format!("`{cell}`")
+            } else {
+                cell.clone()
+            }
+        });
+        text.push_str(&row(cells.collect()));
+    }
+    text.replace("|  |", "| |").replace("|  |", "| |")
+}
+
+#[test]
+fn the_tables_of_the_documentation_are_those_of_the_declarations() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/formats.md");
+    let document = std::fs::read_to_string(path).unwrap();
+    let all = schema(None).unwrap();
+    for table in [markdown(&operations_table(&all), &[0]), markdown(&keys_table(&all), &[0, 1, 3])]
+    {
+        assert!(document.contains(&table), "docs/formats.md lacks this table:\n{table}");
+    }
+}
+
+#[test]
+fn the_schema_serialises_with_every_key() {
+    let schema = schema(Some("color_jitter")).unwrap();
+    let text = toml::to_string(&schema).unwrap();
+    let read: toml::Table = text.parse().unwrap();
+    let operation = &read["operations"][0];
+    assert_eq!(operation["place"].as_str(), Some("pixels"));
+    assert_eq!(operation["takes"][0]["kind"].as_str(), Some("image"));
+    assert_eq!(operation["random"].as_array().unwrap().len(), 5);
+    let hue = &operation["keys"][3];
+    assert_eq!(hue["name"].as_str(), Some("hue"));
+    assert_eq!(hue["type"].as_str(), Some("interval"));
+    assert_eq!(hue["most"].as_float(), Some(0.5));
+    assert_eq!(hue["default"].as_array().unwrap().len(), 2);
+    assert!(super::super::schema(Some("colour_jitter")).is_none());
+}
+
+#[test]
+fn a_number_stands_for_the_interval_around_the_neutral_factor() {
+    let jitter = |keys: &str| {
+        let text = format!(
+            "[[operation]]\nname = \"decode\"\n[[operation]]\nname = \"color_jitter\"\n{keys}"
+        );
+        Recipe::from_toml(&text).map(|recipe| match recipe.operations()[1] {
+            Operation::ColorJitter(it) => it,
+            ref other => panic!("{other:?}"),
+        })
+    };
+    let read = jitter("brightness = 0.4\ncontrast = 1.5\nhue = 0.1\n").unwrap();
+    assert_eq!(read.brightness, (1.0 - 0.4, 1.4));
+    assert_eq!(read.contrast, (0.0, 2.5));
+    assert_eq!(read.saturation, (1.0, 1.0));
+    assert_eq!(read.hue, (-0.1, 0.1));
+    assert_eq!(read.factors()[2], None);
+    for (keys, column) in [("brightness = -0.1", 14), ("hue = 0.6", 7), ("hue = [0.1, 0.6]", 7)] {
+        assert_eq!(jitter(keys).unwrap_err().place, Some((5, column)), "{keys}");
+    }
+}
