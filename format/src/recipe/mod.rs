@@ -5,7 +5,7 @@
 //!
 //! In reading order: `vocabulary` and `value` (what keys hold), `declaration` (what an operation
 //! says of itself), `sample_type` (what is between two operations), `operations` (the registry, one
-//! file for each operation), `keys` and `parse` (from TOML), `validate` (which orders are possible),
+//! file for each operation), `keys` and `parse` (from TOML), `validate` (possible orders),
 //! `canonical` (the hashed form), `schema` (the declarations for others).
 
 mod canonical;

@@ -58,8 +58,8 @@ pub struct Tensor {
 /// rows go through a resizer as they come, and each row of the result is written straight into the
 /// tensor. A recipe with several resizes runs as several such streams with pictures between them;
 /// operations on pixels change such a picture in place. In steady state only the decoders allocate.
-/// Besides what they take, the memory is that of the resizer ([`crate::resize`] says how much), some
-/// rows, and two such pictures at most.
+/// Besides what they take, the memory is that of the resizer ([`crate::resize`] says how much), a
+/// few rows, and two such pictures at most.
 #[derive(Debug)]
 pub struct SamplePreparer {
     steps: Vec<Step>,

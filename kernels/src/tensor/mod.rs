@@ -90,8 +90,8 @@ pub struct Place {
 }
 
 impl TensorWriter {
-    /// A writer of tensors of 3 channels, or of 1: that of the first plane. Panics when this machine
-    /// lacks `cpu`.
+    /// A writer of tensors of 3 channels, or of 1: that of the first plane. Panics when this
+    /// machine lacks `cpu`.
     pub fn new(table: &ElementTable, channels: u32, cpu: Cpu) -> Self {
         assert!(cpu.is_available(), "this machine has no {}", cpu.name());
         assert!(channels == 1 || channels == 3, "a picture has 1 or 3 channels");

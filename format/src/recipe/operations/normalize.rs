@@ -58,7 +58,7 @@ impl Data for Normalize {
         for (key, numbers) in [("mean", self.mean), ("std", self.std)] {
             let got = numbers.as_slice().len();
             if got != channels {
-                let problem = format!("has length {got}, but the number of channels is {channels} here");
+                let problem = format!("has length {got}, but the number of channels is {channels}");
                 return Err(Fault::of_value(key, problem, "one number per channel"));
             }
         }

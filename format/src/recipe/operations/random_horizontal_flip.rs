@@ -4,8 +4,8 @@ use super::Data;
 use crate::recipe::declaration::{APPLIED, Declaration, Gives, Key, Needs, Place, Takes};
 use crate::recipe::value::{Value, Values};
 
-/// `torchvision.transforms.v2.RandomHorizontalFlip`: mirrored left to right when `uniform() < p`; one
-/// uniform is drawn in any case.
+/// `torchvision.transforms.v2.RandomHorizontalFlip`: mirrored left to right when
+/// `uniform() < p`; one uniform is drawn in any case.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RandomHorizontalFlip {
     /// Probability.
