@@ -75,11 +75,7 @@ impl Data for Decode {
 
     fn values(&self) -> Vec<Value> {
         let Self { scaled, orient, on_error } = *self;
-        vec![
-            Value::Switch(scaled),
-            Value::Switch(orient),
-            Value::Word(on_error.name()),
-        ]
+        vec![Value::Switch(scaled), Value::Switch(orient), Value::Word(on_error.name())]
     }
 
     fn size(&self, _input: Option<(u32, u32)>) -> Option<(u32, u32)> {
