@@ -5,7 +5,9 @@
 mod builds;
 mod citations;
 mod cycles;
+mod language;
 mod layers;
 mod process;
 mod tidy;
+mod unsafe_code;
 mod wire_generated;

@@ -9,7 +9,8 @@ const LINES_MAX: usize = 800;
 /// Longest line in characters.
 const COLUMNS_MAX: usize = 100;
 
-fn sources() -> Vec<PathBuf> {
+/// Every Rust source of the workspace, generated ones left out.
+pub(crate) fn sources() -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders: Vec<PathBuf> = std::fs::read_dir(root())
         .expect("the root reads")
