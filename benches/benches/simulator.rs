@@ -66,7 +66,7 @@ fn measure(report: &mut Report, size: &Size, strategy: StrategyName) -> anyhow::
     let took = since.elapsed();
     let mut hash = DefaultHasher::new();
     format!("{outcome:?}").hash(&mut hash);
-    let name = format!("{}, {devices} devices, {ranks} ranks", strategy.name());
+    let name = format!("{strategy}, {devices} devices, {ranks} ranks");
     report.note(format!(
         "{name}: {} batches in {:.2} s, {} events, {:.0} s of virtual time, {:.1} % by devices, \
          {:016x}",
@@ -107,8 +107,7 @@ fn main() -> anyhow::Result<()> {
         }
     } else {
         let name = options.own.get("strategy").map_or("wrr", String::as_str);
-        let strategy = StrategyName::ALL.into_iter().find(|known| known.name() == name);
-        let strategy = strategy.with_context(|| format!("no strategy of the name {name:?}"))?;
+        let strategy: StrategyName = name.parse()?;
         let (devices, ranks) = (number("devices", 100)?, number("ranks", 10)?.max(1));
         let size = Size { devices, ranks, batches: number("batches", 1_000)? };
         measure(&mut report, &size, strategy)?;

@@ -8,7 +8,7 @@ use meetpoint_benches::{Options, Report, Row, Target, pictures};
 use meetpoint_device::{ServeOptions, serve};
 use meetpoint_format::recipe::Recipe;
 use meetpoint_host::{DeviceSource, Loader, LoaderConfig, SpoolKind};
-use meetpoint_scheduler::Strategy;
+use meetpoint_scheduler::{AnyStrategy, DeviceOnly};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -79,7 +79,7 @@ fn measure(path: &Path, folder: &Path, case: &Case, epochs: u32) -> anyhow::Resu
         case.side
     );
     let mut config = LoaderConfig::new(path, Arc::new(Recipe::from_toml(&recipe)?), 1);
-    config.strategy = Strategy::DeviceOnly;
+    config.strategy = AnyStrategy::DeviceOnly(DeviceOnly);
     config.drop_last = true;
     config.devices = vec![DeviceSource::Connect { socket }];
     if case.file {

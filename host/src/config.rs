@@ -4,7 +4,7 @@ use crate::collective::Collective;
 use crate::{Notify, StopHandle};
 use meetpoint_format::recipe::Recipe;
 use meetpoint_prepare::OnError;
-use meetpoint_scheduler::{Costs, Learned, Record, Strategy};
+use meetpoint_scheduler::{AnyStrategy, Costs, HostOnly, Learned, Record};
 use meetpoint_storage::EngineKind;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -28,7 +28,7 @@ pub struct LoaderConfig {
     /// Seed of order and augmentation. Default: 0.
     pub seed: u64,
     /// Who decides which end prepares what. Default: `host-only`.
-    pub strategy: Strategy,
+    pub strategy: AnyStrategy,
     /// Background threads that prepare; 0: the consumer's thread does, inside
     /// [`crate::Epoch::next_batch`]. Default: 0.
     pub workers: u32,
@@ -129,7 +129,7 @@ impl LoaderConfig {
             drop_last: false,
             shuffle: true,
             seed: 0,
-            strategy: Strategy::HostOnly,
+            strategy: AnyStrategy::HostOnly(HostOnly),
             workers: 0,
             prefetch: 2,
             memory_budget_bytes: Self::MEMORY_BUDGET_BYTES,

@@ -5,6 +5,7 @@ use crate::job::JobError;
 use meetpoint_format::batching::BatchingError;
 use meetpoint_format::holders::HoldersError;
 use meetpoint_format::units::{show_bytes, show_bytes_at_least};
+use meetpoint_scheduler::StrategyName;
 use meetpoint_storage::MemoryLimit;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -75,7 +76,7 @@ pub enum Error {
     #[error("strategy {strategy} needs a device; add one, or use host-only")]
     NoDevice {
         /// Its name.
-        strategy: &'static str,
+        strategy: StrategyName,
     },
     /// The ring cannot hold what is needed at the least.
     #[error(

@@ -158,12 +158,12 @@ mod tests {
     use super::*;
     use crate::DeviceSource;
     use meetpoint_format::recipe::Recipe;
-    use meetpoint_scheduler::Strategy;
+    use meetpoint_scheduler::{AnyStrategy, HostOnly, Wrr};
     use std::sync::Arc;
 
     const MIB: u64 = 1 << 20;
 
-    fn config(strategy: Strategy, kind: SpoolKind, budget: u64, workers: u32) -> LoaderConfig {
+    fn config(strategy: AnyStrategy, kind: SpoolKind, budget: u64, workers: u32) -> LoaderConfig {
         let text = "[[operation]]\nname = \"decode\"\n[[operation]]\nname = \"center_crop\"\n\
                     size = 8\n";
         let recipe = Arc::new(Recipe::from_toml(text).unwrap());
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn without_workers_one_batch_is_prepared_at_a_time() {
-        let config = config(Strategy::HostOnly, SpoolKind::Memory, 64 * MIB, 0);
+        let config = config(AnyStrategy::HostOnly(HostOnly), SpoolKind::Memory, 64 * MIB, 0);
         let limits = Limits::plan(&config, 2 * MIB, &[]).unwrap();
         assert_eq!((limits.host_ahead, limits.places, limits.spools), (1, 3, vec![]));
         assert!(limits.notices.is_empty());
@@ -190,9 +190,9 @@ mod tests {
 
     #[test]
     fn workers_prepare_ahead_as_far_as_asked_and_never_beyond_the_budget() {
-        let wide = config(Strategy::HostOnly, SpoolKind::Memory, 64 * MIB, 3);
+        let wide = config(AnyStrategy::HostOnly(HostOnly), SpoolKind::Memory, 64 * MIB, 3);
         assert_eq!(Limits::plan(&wide, 2 * MIB, &[]).unwrap().host_ahead, 6);
-        let narrow = config(Strategy::HostOnly, SpoolKind::Memory, 9 * MIB, 3);
+        let narrow = config(AnyStrategy::HostOnly(HostOnly), SpoolKind::Memory, 9 * MIB, 3);
         let limits = Limits::plan(&narrow, 2 * MIB, &[]).unwrap();
         assert_eq!((limits.host_ahead, limits.places), (2, 4));
         assert!(limits.notices[0].contains("2 are prepared ahead instead of 6"));
@@ -203,7 +203,7 @@ mod tests {
         for kind in [SpoolKind::Memory, file()] {
             for workers in [0, 1, 2, 7, u32::MAX] {
                 for budget in 0..40 {
-                    let config = config(Strategy::Wrr, kind.clone(), budget * MIB, workers);
+                    let config = config(AnyStrategy::Wrr(Wrr), kind.clone(), budget * MIB, workers);
                     let Ok(limits) = Limits::plan(&config, MIB, &[100]) else { continue };
                     assert!(limits.places * 2 <= budget, "{limits:?} in {budget} MiB");
                     assert!(limits.host_ahead >= 1 && limits.fetch_ahead >= 1);
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn a_spool_keeps_slots_for_batches_in_use_and_stays_within_its_quota() {
-        let mut config = config(Strategy::Wrr, SpoolKind::Memory, 64 * MIB, 1);
+        let mut config = config(AnyStrategy::Wrr(Wrr), SpoolKind::Memory, 64 * MIB, 1);
         config.spool.quota_bytes = 10 * MIB;
         let spool = Limits::plan(&config, 2 * MIB, &[100]).unwrap().spools[0];
         assert_eq!((spool.slots, spool.slots_scheduled), (4, 2));
@@ -229,7 +229,7 @@ mod tests {
 
     #[test]
     fn every_device_has_a_spool_of_its_own() {
-        let mut config = config(Strategy::Wrr, SpoolKind::Memory, 64 * MIB, 1);
+        let mut config = config(AnyStrategy::Wrr(Wrr), SpoolKind::Memory, 64 * MIB, 1);
         config.devices = vec![DeviceSource::Connect { socket: "s".into() }; 3];
         config.spool.quota_bytes = 10 * MIB;
         let smaller = SpoolConfig { kind: SpoolKind::Memory, quota_bytes: 5 * MIB };
@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn ranks_of_one_process_have_equal_shares_of_memory_and_spool() {
-        let mut config = config(Strategy::Wrr, SpoolKind::Memory, 64 * MIB, 8);
+        let mut config = config(AnyStrategy::Wrr(Wrr), SpoolKind::Memory, 64 * MIB, 8);
         config.spool.quota_bytes = 40 * MIB;
         config.shares = 4;
         let limits = Limits::plan(&config, 2 * MIB, &[100]).unwrap();
@@ -259,7 +259,7 @@ mod tests {
 
     #[test]
     fn a_small_epoch_does_not_take_the_whole_quota() {
-        let config = config(Strategy::Wrr, file(), 64 * MIB, 1);
+        let config = config(AnyStrategy::Wrr(Wrr), file(), 64 * MIB, 1);
         let spool = Limits::plan(&config, MIB, &[3]).unwrap().spools[0];
         assert_eq!(spool.slots, 3);
     }

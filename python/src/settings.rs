@@ -4,13 +4,15 @@ use crate::damage::{self, Raised};
 use crate::ranks::MeetingSettings;
 use crate::{errors, recipe};
 use meetpoint_host::collective::{Collective, CollectiveError, Meeting, Turn};
-use meetpoint_host::{
-    DeviceSource, LoaderConfig, SpawnDevice, SpoolConfig, SpoolKind, StrategyName, StrategyOptions,
+use meetpoint_host::{DeviceSource, LoaderConfig, SpawnDevice, SpoolConfig, SpoolKind};
+use meetpoint_scheduler::{
+    Agreement, AnyStrategy, OptionSpec, Proposal, StrategyName, Takes, Value,
 };
-use meetpoint_scheduler::{Agreement, Order, Proposal};
 use pyo3::prelude::*;
 use std::ffi::OsString;
+use std::fmt;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -131,24 +133,62 @@ impl Settings {
         Ok((config, meeting))
     }
 
-    fn strategy(&self, py: Python<'_>) -> PyResult<meetpoint_scheduler::Strategy> {
-        let Some(name) = StrategyName::named(&self.strategy) else {
-            let known = StrategyName::ALL.map(StrategyName::as_str).join(", ");
-            let message = format!("strategy is {:?}; it takes one of {known}", self.strategy);
-            return Err(errors::plain(py, "SettingError", message));
-        };
-        let order = match self.order.as_str() {
-            "any" => Order::Any,
-            "replayable" => Order::Replayable,
-            "baseline" => Order::Baseline,
-            other => {
-                let message =
-                    format!("order is {other:?}; it takes one of any, replayable, baseline");
-                return Err(errors::plain(py, "SettingError", message));
+    /// The strategy, with every option of it that is an argument here.
+    fn strategy(&self, py: Python<'_>) -> PyResult<AnyStrategy> {
+        let wrong = |message: String| errors::plain(py, "SettingError", message);
+        let mut strategy = StrategyName::from_str(&self.strategy)
+            .map_err(|_| {
+                let known = StrategyName::TEXTS.join(", ");
+                wrong(format!("strategy is {:?}; it takes one of {known}", self.strategy))
+            })?
+            .with_defaults();
+        // Every argument is checked, whichever strategy has it as an option.
+        let arguments = [
+            ("order", Some(Argument::Word(&self.order))),
+            ("window", self.window.map(Argument::Whole)),
+        ];
+        for (argument, given) in arguments {
+            let Some(given) = given else { continue };
+            for (owner, spec) in options().filter(|(_, spec)| spec.name == argument) {
+                let value = given.value(&spec.takes).ok_or_else(|| {
+                    wrong(format!("{argument} is {given}; it takes {}", spec.takes))
+                })?;
+                if owner == strategy.name() {
+                    strategy.set(argument, value).map_err(|error| wrong(error.to_string()))?;
+                }
             }
-        };
-        let defaults = StrategyOptions::default();
-        let window = self.window.unwrap_or(defaults.window);
-        Ok(StrategyOptions { order, window, ..defaults }.strategy(name))
+        }
+        Ok(strategy)
     }
+}
+
+/// An argument that is an option of a strategy.
+enum Argument<'a> {
+    Word(&'a str),
+    Whole(u32),
+}
+
+impl Argument<'_> {
+    fn value(&self, takes: &Takes) -> Option<Value> {
+        match self {
+            Self::Word(text) => takes.word(text),
+            Self::Whole(number) => takes.number((*number).into()),
+        }
+    }
+}
+
+impl fmt::Display for Argument<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Word(text) => write!(f, "{text:?}"),
+            Self::Whole(number) => write!(f, "{number}"),
+        }
+    }
+}
+
+/// Every option of every strategy.
+fn options() -> impl Iterator<Item = (StrategyName, &'static OptionSpec)> {
+    StrategyName::ALL
+        .into_iter()
+        .flat_map(|name| name.options().into_iter().map(move |(spec, _)| (name, spec)))
 }

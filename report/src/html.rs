@@ -5,6 +5,7 @@ use super::grid::Grid;
 use super::svg::escape;
 use super::{INVALID, Report, Run, plots, table};
 use crate::units;
+use meetpoint_scheduler::{AnyStrategy, Value};
 
 const STYLE: &str = include_str!("page.css");
 
@@ -287,9 +288,6 @@ fn setting(report: &Report) -> String {
         ("memory budget", units::bytes(job.memory_budget_bytes)),
         ("devices", devices),
         ("device is given", job.choice.clone()),
-        ("mte", job.mte.clone()),
-        ("windowed", job.windowed.clone()),
-        ("auto", job.auto.clone()),
         ("ranks", job.ranks.to_string()),
         ("spool", job.spool.clone()),
         ("accelerator", job.accelerator.clone()),
@@ -303,12 +301,26 @@ fn setting(report: &Report) -> String {
         ("instruction set", machine.instruction_set.clone()),
         ("program", report.tool.clone()),
     ];
+    let strategies = job.strategies.iter().map(|it| (it.name().as_str(), options(&it)));
     let rows: String = rows
-        .iter()
-        .map(|(name, value)| format!("<dt>{}</dt><dd>{}</dd>\n", escape(name), escape(value)))
+        .into_iter()
+        .chain(strategies)
+        .map(|(name, value)| format!("<dt>{}</dt><dd>{}</dd>\n", escape(name), escape(&value)))
         .collect();
     let recipe = escape(&job.recipe_toml);
     section("Job and machine", "", &format!("<dl>\n{rows}</dl>\n<pre>{recipe}</pre>\n"))
+}
+
+/// The options of a strategy, as `split equal-finish, tail descending`.
+fn options(strategy: &AnyStrategy) -> String {
+    let options = strategy.options().into_iter();
+    let texts = options.map(|(spec, value)| match &spec.takes.share {
+        Some(share) if matches!(value, Value::Share(_)) => {
+            format!("{} {} {value}", spec.name, share.key)
+        }
+        Some(_) | None => format!("{} {value}", spec.name),
+    });
+    texts.collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

@@ -26,6 +26,7 @@ pub use energy::{Consumption, MeasuredEnergy, ModelledEnergy};
 
 use meetpoint_host::explain::Explanation;
 use meetpoint_host::stats::{DamageRecord, Event};
+use meetpoint_scheduler::StrategyOptions;
 use serde::{Deserialize, Serialize};
 
 /// Version of the schema; raised when a field changes its meaning or goes.
@@ -119,8 +120,8 @@ pub struct Job {
     pub prefetch: u32,
     /// Most memory of the ring of batches.
     pub memory_budget_bytes: u64,
-    /// Split and tail of `mte`, as a sentence.
-    pub mte: String,
+    /// The options of every strategy.
+    pub strategies: StrategyOptions,
     /// Where device batches land, as a sentence.
     pub spool: String,
     /// What consumes batches, as a sentence.
@@ -129,10 +130,6 @@ pub struct Job {
     pub devices: Vec<String>,
     /// Whether every device can prepare every batch, or each holds parts of its own.
     pub shared: bool,
-    /// Window of `windowed`, as a sentence.
-    pub windowed: String,
-    /// Goal and order of `auto`, as a sentence.
-    pub auto: String,
     /// Consumers that step together.
     pub ranks: u32,
     /// Whether a device that has finished its part of an epoch begins the next.

@@ -2,6 +2,7 @@
 
 use super::*;
 use meetpoint_host::stats::{DeviceLabel, EventKind, Phase, Remaining};
+use meetpoint_scheduler::StrategyOptions;
 
 const HOST: f64 = 0.060;
 const STEP: f64 = 0.020;
@@ -39,13 +40,11 @@ pub fn report(count: u32) -> Report {
             workers: 0,
             prefetch: 2,
             memory_budget_bytes: 512 << 20,
-            mte: "both ends finish together, tail descending".into(),
+            strategies: StrategyOptions::default(),
             spool: "memory".into(),
             accelerator: "emulated, 20.0 ms a step".into(),
             devices: vec!["emulated, CPU ratio 0.5".into()],
             shared: false,
-            windowed: "16 batches in a window".into(),
-            auto: "for throughput, in any order".into(),
             ranks: 1,
             run_ahead: false,
             reuse: false,

@@ -1,14 +1,14 @@
 //! The time that the closed form gives for the measured profile, and how far off it was.
 
 use super::Prediction;
-use meetpoint_scheduler::{Split, Strategy, Tail};
-use meetpoint_sim::closed_forms::{Inputs, Regime, predict};
+use meetpoint_scheduler::AnyStrategy;
+use meetpoint_sim::closed_forms::{Inputs, Regime};
 
 /// What one epoch should have taken: (seconds, which form), or why no form applies.
-pub fn epoch(strategy: Strategy, inputs: &Inputs) -> Result<(f64, String), String> {
-    match predict(strategy, inputs) {
+pub fn epoch(strategy: AnyStrategy, inputs: &Inputs) -> Result<(f64, String), String> {
+    match strategy.closed_form(inputs) {
         Ok(found) => {
-            let form = format!("{}; {}", form(strategy, inputs.background), regime(found.regime));
+            let form = format!("{}; {}", found.formula, regime(found.regime));
             Ok((found.total_ns / 1e9, form))
         }
         Err(reason) => Err(format!("no closed form: {reason}")),
@@ -33,23 +33,6 @@ pub fn total(epochs: Vec<Result<(f64, String), String>>, measured: f64) -> Predi
     Prediction { seconds: Some(seconds), error_ratio: Some(measured / seconds - 1.0), form }
 }
 
-fn form(strategy: Strategy, background: bool) -> &'static str {
-    match (strategy, background) {
-        (Strategy::HostOnly, _) => "T = N·t_c",
-        (Strategy::DeviceOnly, _) => "T = N·max(t_s, t_g)",
-        (Strategy::Mte { split: Split::EqualFinish, .. }, _) => "T = N·t_c·(t_s+t_g)/(t_s+t_c)",
-        (Strategy::Mte { split: Split::Fixed(_), tail: Tail::Descending }, _) => {
-            "T = max(n_c·t_c+n_s·t_g, n_s·t_s+t_g)"
-        }
-        (Strategy::Mte { split: Split::Fixed(_), tail: Tail::Ascending }, _) => {
-            "T = max(n_c·t_c, n_s·t_s)+n_s·t_g"
-        }
-        // The others lose nothing to the division of work, and meet what round robin meets.
-        (_, false) => "T = N·t_c·t_s/(t_s+t_c−t_g)",
-        (_, true) => "T = N·max(t_g, t_c·t_s/(t_c+t_s))",
-    }
-}
-
 fn regime(regime: Regime) -> &'static str {
     match regime {
         Regime::HostAlone => "the host alone",
@@ -64,7 +47,7 @@ fn regime(regime: Regime) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::{epoch, total};
-    use meetpoint_scheduler::{Profile, Strategy};
+    use meetpoint_scheduler::{AnyStrategy, HostOnly, Profile, Wrr};
     use meetpoint_sim::closed_forms::Inputs;
 
     fn inputs(profile: Profile) -> Inputs {
@@ -74,7 +57,7 @@ mod tests {
     #[test]
     fn the_error_is_measured_over_predicted() {
         let profile = Profile { host_ns: 80_000_000, device_ns: 0, ready_ns: 0 };
-        let predicted = epoch(Strategy::HostOnly, &inputs(profile));
+        let predicted = epoch(AnyStrategy::HostOnly(HostOnly), &inputs(profile));
         let found = total(vec![predicted.clone(), predicted], 16.8);
         assert!((found.seconds.unwrap() - 16.0).abs() < 1e-9);
         assert!((found.error_ratio.unwrap() - 0.05).abs() < 1e-9);
@@ -82,7 +65,7 @@ mod tests {
 
     #[test]
     fn an_unknown_time_is_named() {
-        let predicted = epoch(Strategy::Wrr, &inputs(Profile::default()));
+        let predicted = epoch(AnyStrategy::Wrr(Wrr), &inputs(Profile::default()));
         let found = total(vec![predicted], 1.0);
         assert_eq!(found.seconds, None);
         assert!(found.form.contains("t_c is not known"), "{}", found.form);

@@ -1,16 +1,11 @@
-//! What an epoch is to be run with.
-
-use std::fmt::Debug;
-use std::sync::Arc;
+//! The configuration of an epoch: its strategy, and the terms on which it is run.
 
 use crate::learned::Learned;
 use crate::record::Record;
-use crate::types::{BatchIndex, DeviceId};
+use crate::strategies::AnyStrategy;
+use crate::terms::{Costs, DeviceConfig, Holders, Terms};
 
 mod check;
-mod strategy;
-
-pub use strategy::{Goal, Level, Order, Split, Strategy, Tail, WINDOW_DEFAULT};
 
 /// An epoch's parameters. Times are nanoseconds.
 #[derive(Debug, Clone)]
@@ -18,7 +13,7 @@ pub struct Config {
     /// N, at least 1.
     pub batches: u32,
     /// Who decides.
-    pub strategy: Strategy,
+    pub strategy: AnyStrategy,
     /// Most host batches claimed and not consumed: workers + prefetch; 1 without workers.
     pub host_ahead: u32,
     /// Most published batches being fetched or ready in host memory and not consumed.
@@ -27,7 +22,7 @@ pub struct Config {
     pub devices: Vec<DeviceConfig>,
     /// Which device may prepare which batch.
     pub holders: Holders,
-    /// A device with work that says nothing for this long is fenced off.
+    /// A device with work that reports nothing for this long is fenced off.
     pub stall_timeout_ns: u64,
     /// After this many stalls a device gets no more work in the epoch.
     pub stalls_max: u32,
@@ -35,67 +30,30 @@ pub struct Config {
     pub profile_batches: u32,
     /// What is known from before.
     pub learned: Learned,
-    /// Replays a recorded epoch; its kind must be the strategy's.
+    /// Replays a recorded epoch; the record must be one of the strategy.
     pub replay: Option<Record>,
     /// 1: decides alone. More: the source of each step is agreed on by all ranks (C5).
     pub ranks: u32,
-    /// What things cost, for [`Strategy::Auto`] with a goal other than throughput.
+    /// What things cost, for [`crate::Auto`] with a goal other than throughput.
     pub costs: Option<Costs>,
 }
 
-/// One device. Times are nanoseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DeviceConfig {
-    /// Most batches granted to it and not published.
-    pub ahead: u32,
-    /// Slots of its spool: most of its batches claimed, published or ready and not consumed.
-    pub spool_slots: u32,
-    /// Number of its first generation; higher than any used before on its link.
-    pub first_generation: u32,
-}
-
-/// Which device may prepare which batch.
-#[derive(Debug, Clone, Default)]
-pub enum Holders {
-    /// Every device can prepare every batch: they draw from one back pointer.
-    #[default]
-    Shared,
-    /// Each batch is held by one device, which has a back pointer of its own over what it holds.
-    /// A [`crate::WorkRun`] then always is of one batch.
-    Interleaved(Arc<dyn Interleave>),
-}
-
-/// A fixed assignment of batches to devices. Pure; takes O(devices) time at most.
-pub trait Interleave: Debug + Send + Sync {
-    /// How many devices hold batches.
-    fn devices(&self) -> u16;
-    /// Batches that a device holds. They add up to [`Config::batches`].
-    fn count(&self, device: DeviceId) -> u32;
-    /// Who holds a batch, and the how-many-eth of its batches it is, from 0.
-    fn holder(&self, batch: BatchIndex) -> (DeviceId, u32);
-    /// The n-th batch that a device holds, ascending with n: the inverse of `holder`.
-    fn nth(&self, device: DeviceId, n: u32) -> BatchIndex;
-}
-
-/// Power, in microwatts: what minimising energy goes by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Costs {
-    /// Drawn as long as the epoch lasts, whatever happens (idle power of everything in it).
-    pub base_uw: u64,
-    /// More than idle, for a core of the host that prepares.
-    pub host_core_uw: u64,
-    /// More than idle, for a device that prepares.
-    pub device_uw: u64,
-}
-
 impl Config {
-    /// Whether host batches are prepared while the accelerator works.
-    pub(crate) fn background(&self) -> bool {
-        self.host_ahead > 1
-    }
-
-    /// Slots of all spools.
-    pub(crate) fn spool_slots(&self) -> u32 {
-        self.devices.iter().fold(0, |sum, device| sum.saturating_add(device.spool_slots))
+    /// Everything but the strategy.
+    pub(crate) fn terms(&self) -> Terms {
+        Terms {
+            batches: self.batches,
+            host_ahead: self.host_ahead,
+            fetch_ahead: self.fetch_ahead,
+            devices: self.devices.clone(),
+            holders: self.holders.clone(),
+            stall_timeout_ns: self.stall_timeout_ns,
+            stalls_max: self.stalls_max,
+            profile_batches: self.profile_batches,
+            learned: self.learned.clone(),
+            replay: self.replay.as_ref().map(|record| record.numbers().to_vec()),
+            ranks: self.ranks,
+            costs: self.costs,
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! Configurations that cannot be run.
 
+use crate::strategies::name::StrategyName;
+
 /// A configuration that was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -40,7 +42,7 @@ pub enum Error {
         /// As given.
         record: String,
         /// The strategy.
-        strategy: &'static str,
+        strategy: StrategyName,
         /// N.
         batches: u32,
     },
@@ -48,7 +50,7 @@ pub enum Error {
     #[error("strategy {strategy} needs a device")]
     NeedsDevice {
         /// Its name.
-        strategy: &'static str,
+        strategy: StrategyName,
     },
     /// A limit that must be at least `least`.
     #[error("{field} is {got}, must be at least {least}")]
@@ -60,12 +62,27 @@ pub enum Error {
         /// Least value.
         least: u64,
     },
-    /// The fixed split is larger than the epoch.
-    #[error("a split of {split} device batches does not fit an epoch of {batches}")]
-    SplitTooLarge {
-        /// As given.
-        split: u32,
-        /// N.
-        batches: u32,
-    },
+    /// An option asks for more batches than the epoch has.
+    #[error(transparent)]
+    OptionTooLarge(#[from] OptionTooLarge),
+}
+
+/// An option that asks for more batches than an epoch has.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{strategy}.{option} is {asked}, more than the {batches} batches of the epoch")]
+pub struct OptionTooLarge {
+    /// The strategy.
+    pub strategy: StrategyName,
+    /// Its option.
+    pub option: &'static str,
+    /// As given.
+    pub asked: u32,
+    /// N.
+    pub batches: u32,
+}
+
+/// Refuses 0.
+pub(crate) fn at_least_one(field: &'static str, got: impl Into<u64>) -> Result<(), Error> {
+    let got = got.into();
+    if got == 0 { Err(Error::TooSmall { field, got, least: 1 }) } else { Ok(()) }
 }

@@ -15,8 +15,8 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-use crate::config::Config;
 use crate::parts::Parts;
+use crate::terms::Terms;
 use crate::types::{BatchIndex, DeviceId, Generation, Source};
 
 /// How far a batch is.
@@ -84,16 +84,16 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    pub(crate) fn new(config: &Config) -> Self {
-        let slots = config.devices.iter().map(|device| device.spool_slots as usize + 1);
-        let most = slots.fold(config.host_ahead as usize, usize::saturating_add);
+    pub(crate) fn new(terms: &Terms) -> Self {
+        let slots = terms.devices.iter().map(|device| device.spool_slots as usize + 1);
+        let most = slots.fold(terms.host_ahead as usize, usize::saturating_add);
         // Twice what can be open: a table that is more than half full may grow to shed the marks
         // of removed entries.
-        let room = most.min(config.batches as usize).min(OPEN_MAX) * 2 + 16;
+        let room = most.min(terms.batches as usize).min(OPEN_MAX) * 2 + 16;
         Self {
             open: HashMap::with_capacity_and_hasher(room, BuildHasherDefault::default()),
-            parts: Parts::new(config),
-            batches: config.batches,
+            parts: Parts::new(terms),
+            batches: terms.batches,
             host_open: 0,
             host_ready: 0,
             device_claimed: 0,

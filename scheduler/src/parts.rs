@@ -10,11 +10,11 @@
 //! ```
 //!
 //! There is one stretch where claims come from the back alone, one a window where they come from
-//! the back of windows, and a few more where batches were kept from an earlier epoch.
+//! the back of windows, and a few more where batches were prepared for an earlier epoch.
 
 use std::collections::VecDeque;
 
-use crate::config::{Config, Holders};
+use crate::terms::{Holders, Terms};
 use crate::types::{BatchIndex, DeviceId};
 
 /// Room for stretches made beforehand.
@@ -49,7 +49,7 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
-    pub(crate) fn new(config: &Config) -> Self {
+    pub(crate) fn new(terms: &Terms) -> Self {
         let part = |count| Part {
             count,
             front: 0,
@@ -59,16 +59,16 @@ impl Parts {
             freed: VecDeque::with_capacity((count as usize).min(FREED)),
             noticed: false,
         };
-        let parts: Vec<Part> = match &config.holders {
+        let parts: Vec<Part> = match &terms.holders {
             Holders::Interleaved(interleave) => {
                 (0..interleave.devices()).map(|d| part(interleave.count(DeviceId(d)))).collect()
             }
-            Holders::Shared => vec![part(config.batches)],
+            Holders::Shared => vec![part(terms.batches)],
         };
         let mut made = Self {
-            holders: config.holders.clone(),
-            batches: config.batches,
-            untouched: config.batches,
+            holders: terms.holders.clone(),
+            batches: terms.batches,
+            untouched: terms.batches,
             freed: 0,
             notices: Vec::with_capacity(parts.len()),
             parts,

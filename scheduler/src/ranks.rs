@@ -33,7 +33,7 @@ pub struct Proposal {
     pub(crate) known: Common,
 }
 
-/// What all ranks came to.
+/// What all ranks agreed on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Agreement(pub(crate) Proposal);
 

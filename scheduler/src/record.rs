@@ -3,92 +3,72 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::config::{Split, Strategy, Tail};
+use crate::strategies::{RecordKind, StrategyName};
 
 /// A few integers from which the order of an epoch follows exactly (C3).
 ///
-/// In text `KIND:N,N,…`, as `mte:812` or `mte-feedback:4100`.
+/// In text `STRATEGY:N,N,…`, as `mte:812` or `mte-feedback:4100`. What the numbers are is said by
+/// the strategy's [`RecordKind`].
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Record {
-    kind: Kind,
+    strategy: StrategyName,
     numbers: Vec<u64>,
 }
 
-/// Which strategy's order a record is of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Kind {
-    /// The devices' shares: one number, or one a device where each holds its own batches.
-    Mte,
-    /// As `Mte`.
-    MteFeedback,
-    /// Host steps at first, t_c, t_g, t_s together, slack, then the devices' shares.
-    WrrFrozen,
-}
+/// Numbers of a record of [`RecordKind::Turns`] before the shares: host steps at first, t_c, t_g,
+/// t_s of all devices together, slack.
+const TURNS_NUMBERS: usize = 5;
 
-/// Text that is no record.
+/// A text that is not a record.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("\"{text}\" is no record of an epoch; one looks like \"mte:812\"")]
+#[error("\"{text}\" is not a record of an epoch; one looks like \"mte:812\"")]
 pub struct NoRecord {
     /// As given.
     pub text: String,
 }
 
-impl Kind {
-    /// The strategy that runs it.
-    pub(crate) fn strategy(self) -> Strategy {
-        match self {
-            Self::Mte => Strategy::Mte { split: Split::EqualFinish, tail: Tail::Descending },
-            Self::MteFeedback => Strategy::MteFeedback,
-            Self::WrrFrozen => Strategy::WrrFrozen,
-        }
-    }
-
-    const ALL: [Self; 3] = [Self::Mte, Self::MteFeedback, Self::WrrFrozen];
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Mte => "mte",
-            Self::MteFeedback => "mte-feedback",
-            Self::WrrFrozen => "wrr-frozen",
-        }
-    }
-}
-
 impl Record {
-    pub(crate) fn new(kind: Kind, numbers: Vec<u64>) -> Self {
-        Self { kind, numbers }
-    }
-
-    /// Numbers of a record of `wrr-frozen` before the shares.
-    pub(crate) const FROZEN_NUMBERS: usize = 5;
-
-    pub(crate) fn kind(&self) -> Kind {
-        self.kind
+    pub(crate) fn new(strategy: StrategyName, numbers: Vec<u64>) -> Self {
+        Self { strategy, numbers }
     }
 
     pub(crate) fn numbers(&self) -> &[u64] {
         &self.numbers
     }
 
+    /// How many numbers come before the shares.
+    pub(crate) fn numbers_before_shares(&self) -> usize {
+        match self.strategy.record() {
+            RecordKind::None | RecordKind::Shares => 0,
+            RecordKind::Turns => TURNS_NUMBERS,
+        }
+    }
+
+    /// The devices' share where it is all that the record holds, and the devices have one
+    /// together; `None` for any other record.
+    pub fn share(&self) -> Option<u64> {
+        match (self.strategy.record(), &self.numbers[..]) {
+            (RecordKind::Shares, [share]) => Some(*share),
+            (RecordKind::None | RecordKind::Shares | RecordKind::Turns, _) => None,
+        }
+    }
+
     /// What replays the rest of an epoch of `batches` batches once the first `consumed` of its
     /// order are consumed; `None` where a record of the rest says more than the rest's length.
     pub fn rest(&self, batches: u32, consumed: u32) -> Option<Self> {
-        let (Kind::Mte | Kind::MteFeedback, [share]) = (self.kind, &self.numbers[..]) else {
-            return None;
-        };
         let left = batches.saturating_sub(consumed);
-        Some(Self::new(self.kind, vec![(*share).min(left.into())]))
+        Some(Self::new(self.strategy, vec![self.share()?.min(left.into())]))
     }
 
-    /// Name of the strategy whose order it is.
-    pub fn strategy(&self) -> &'static str {
-        self.kind.name()
+    /// The strategy whose order it is.
+    pub fn strategy(&self) -> StrategyName {
+        self.strategy
     }
 }
 
 impl fmt::Display for Record {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:", self.kind.name())?;
+        write!(f, "{}:", self.strategy)?;
         for (at, number) in self.numbers.iter().enumerate() {
             let comma = if at == 0 { "" } else { "," };
             write!(f, "{comma}{number}")?;
@@ -103,9 +83,12 @@ impl FromStr for Record {
     fn from_str(text: &str) -> Result<Self, NoRecord> {
         let wrong = || NoRecord { text: text.to_owned() };
         let (name, numbers) = text.split_once(':').ok_or_else(wrong)?;
-        let kind = Kind::ALL.into_iter().find(|kind| kind.name() == name).ok_or_else(wrong)?;
+        let strategy: StrategyName = name.parse().map_err(|_| wrong())?;
+        if strategy.record() == RecordKind::None {
+            return Err(wrong());
+        }
         let numbers: Result<Vec<u64>, _> = numbers.split(',').map(str::parse).collect();
-        Ok(Self { kind, numbers: numbers.map_err(|_| wrong())? })
+        Ok(Self { strategy, numbers: numbers.map_err(|_| wrong())? })
     }
 }
 

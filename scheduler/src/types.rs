@@ -47,7 +47,7 @@ pub enum HostDecision {
     Done,
 }
 
-/// What a device should be told now. Ask until [`DeviceDecision::Idle`].
+/// What a device should do now. Ask until [`DeviceDecision::Idle`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeviceDecision {
     /// Append these batches to its queue under this generation; they are claimed.

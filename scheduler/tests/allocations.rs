@@ -5,8 +5,9 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use meetpoint_scheduler::{
-    AcceleratorDecision, BatchIndex, Config, DeviceConfig, DeviceDecision, DeviceId, Epoch,
-    Generation, Goal, Holders, HostDecision, Learned, Order, Profile, Split, Strategy, Tail,
+    AcceleratorDecision, AnyStrategy, Auto, BatchIndex, Config, DeviceConfig, DeviceDecision,
+    DeviceId, DeviceOnly, Epoch, Generation, Goal, Holders, HostDecision, HostOnly, Learned, Mte,
+    MteFeedback, Order, Profile, Split, Tail, Windowed, Wrr, WrrFrozen,
 };
 
 struct Counting;
@@ -40,7 +41,7 @@ const BATCHES: u32 = 3_000;
 /// Host step and device batch.
 const TICK_NS: u64 = 1_000;
 
-fn config(strategy: Strategy) -> Config {
+fn config(strategy: AnyStrategy) -> Config {
     let profile = Profile { host_ns: TICK_NS, device_ns: 2 * TICK_NS, ready_ns: TICK_NS / 2 };
     Config {
         batches: BATCHES,
@@ -144,20 +145,20 @@ fn work_through(epoch: &mut Epoch) -> u32 {
     consumed
 }
 
-fn strategies() -> [Strategy; 12] {
+fn strategies() -> [AnyStrategy; 12] {
     [
-        Strategy::HostOnly,
-        Strategy::DeviceOnly,
-        Strategy::Mte { split: Split::Fixed(1_000), tail: Tail::Descending },
-        Strategy::Mte { split: Split::EqualFinish, tail: Tail::Ascending },
-        Strategy::Mte { split: Split::Optimal, tail: Tail::Descending },
-        Strategy::Wrr,
-        Strategy::WrrFrozen,
-        Strategy::MteFeedback,
-        Strategy::Windowed { window: 64 },
-        Strategy::Auto { goal: Goal::Throughput, order: Order::Any },
-        Strategy::Auto { goal: Goal::Throughput, order: Order::Replayable },
-        Strategy::Auto { goal: Goal::Throughput, order: Order::Baseline },
+        AnyStrategy::HostOnly(HostOnly),
+        AnyStrategy::DeviceOnly(DeviceOnly),
+        AnyStrategy::Mte(Mte { split: Split::Fixed(1_000), tail: Tail::Descending }),
+        AnyStrategy::Mte(Mte { split: Split::EqualFinish, tail: Tail::Ascending }),
+        AnyStrategy::Mte(Mte { split: Split::Optimal, tail: Tail::Descending }),
+        AnyStrategy::Wrr(Wrr),
+        AnyStrategy::WrrFrozen(WrrFrozen),
+        AnyStrategy::MteFeedback(MteFeedback),
+        AnyStrategy::Windowed(Windowed { window: 64 }),
+        AnyStrategy::Auto(Auto { goal: Goal::Throughput, order: Order::Any }),
+        AnyStrategy::Auto(Auto { goal: Goal::Throughput, order: Order::Replayable }),
+        AnyStrategy::Auto(Auto { goal: Goal::Throughput, order: Order::Baseline }),
     ]
 }
 
@@ -170,7 +171,7 @@ fn nothing_is_allocated_after_the_epoch_was_made() {
         let summary = epoch.summary();
         assert_eq!(ALLOCATIONS.get() - before, 0, "{strategy:?}");
         assert_eq!(consumed, BATCHES, "{strategy:?}");
-        if strategy != Strategy::HostOnly {
+        if strategy != AnyStrategy::HostOnly(HostOnly) {
             assert!(summary.device_batches > 0 && summary.revoked > 0, "{summary:?}");
             assert!(summary.void_reports > 0, "{summary:?}");
         }

@@ -1,10 +1,7 @@
 //! What goes from one epoch into the next comes to what it must on constant times.
 
-use meetpoint_scheduler::Source;
-use meetpoint_sim::scenario::{
-    ChoiceName, Device, Distribution, MteChoice, Scenario, Span, SplitChoice, StrategyName,
-    TailName,
-};
+use meetpoint_scheduler::{Mte, Source, Split, Tail};
+use meetpoint_sim::scenario::{ChoiceName, Device, Distribution, Scenario, Span, StrategyName};
 use meetpoint_sim::{Doing, Keep, Outcome, run, run_keeping};
 
 const MS: u64 = 1_000_000;
@@ -16,8 +13,7 @@ fn constant(ms: u64) -> Distribution {
 /// `mte` with a fixed split: the host takes 700 + 300 ms a batch, a step on a device batch 300 ms.
 fn fixed(batches: u32, split: u32, device_ms: u64, epochs: u32) -> Scenario {
     let mut scenario = Scenario::new(batches, constant(700), constant(300));
-    scenario.strategy = StrategyName::Mte;
-    scenario.mte = MteChoice { split: SplitChoice::Fixed(split), tail: TailName::Descending };
+    scenario.choose(Mte { split: Split::Fixed(split), tail: Tail::Descending });
     scenario.devices = vec![Device::new(constant(device_ms))];
     scenario.epochs = epochs;
     scenario

@@ -1,31 +1,24 @@
 //! The scheduler that ships, in virtual time, meets the closed forms.
 
-use meetpoint_scheduler::{BatchIndex, Profile, Source};
-use meetpoint_sim::closed_forms::{Inputs, predict};
-use meetpoint_sim::scenario::{
-    Device, Distribution, MteChoice, Scenario, Span, SplitChoice, StrategyName, TailName,
+use meetpoint_scheduler::{
+    AnyStrategy, BatchIndex, DeviceOnly, HostOnly, Mte, Profile, Source, Split, Tail, Wrr,
 };
+use meetpoint_sim::closed_forms::Inputs;
+use meetpoint_sim::scenario::{Device, Distribution, Scenario, Span};
 use meetpoint_sim::{Keep, Outcome, RankOutcome, run, run_keeping};
 use proptest::prelude::{ProptestConfig, proptest};
 
 const BATCHES: u32 = 5_000;
 
-/// A strategy and how it splits.
-type Chosen = (StrategyName, MteChoice);
-
-const fn mte(split: SplitChoice, tail: TailName) -> Chosen {
-    (StrategyName::Mte, MteChoice { split, tail })
+const fn mte(split: Split, tail: Tail) -> AnyStrategy {
+    AnyStrategy::Mte(Mte { split, tail })
 }
 
-const fn plain(name: StrategyName) -> Chosen {
-    (name, mte(SplitChoice::EqualFinish, TailName::Descending).1)
-}
-
-const DESCENDING: Chosen = mte(SplitChoice::EqualFinish, TailName::Descending);
-const ASCENDING: Chosen = mte(SplitChoice::EqualFinish, TailName::Ascending);
-const WRR: Chosen = plain(StrategyName::Wrr);
-const HOST_ONLY: Chosen = plain(StrategyName::HostOnly);
-const DEVICE_ONLY: Chosen = plain(StrategyName::DeviceOnly);
+const DESCENDING: AnyStrategy = mte(Split::EqualFinish, Tail::Descending);
+const ASCENDING: AnyStrategy = mte(Split::EqualFinish, Tail::Ascending);
+const WRR: AnyStrategy = AnyStrategy::Wrr(Wrr);
+const HOST_ONLY: AnyStrategy = AnyStrategy::HostOnly(HostOnly);
+const DEVICE_ONLY: AnyStrategy = AnyStrategy::DeviceOnly(DeviceOnly);
 
 fn ns(units: f64) -> u64 {
     (units * 1e6).round() as u64
@@ -50,12 +43,8 @@ fn serial(t_c: f64, t_g: f64, t_s: f64) -> Scenario {
     machine(t_c - train, 0, train, t_g - train, t_s)
 }
 
-fn under(scenario: &Scenario, (strategy, mte): Chosen) -> Scenario {
-    Scenario { strategy, mte, ..scenario.clone() }
-}
-
-fn simulated(scenario: &Scenario, chosen: Chosen) -> Outcome {
-    run(&under(scenario, chosen), 0).expect("it can be run")
+fn simulated(scenario: &Scenario, chosen: AnyStrategy) -> Outcome {
+    run(&scenario.under(chosen), 0).expect("it can be run")
 }
 
 /// The only rank of the only epoch, with what it consumed.
@@ -65,7 +54,7 @@ fn in_detail(scenario: &Scenario) -> (u64, RankOutcome) {
     (outcome.total_ns, outcome.epochs[0].ranks[0].clone())
 }
 
-fn saving(scenario: &Scenario, chosen: Chosen) -> f64 {
+fn saving(scenario: &Scenario, chosen: AnyStrategy) -> f64 {
     let host_only = simulated(scenario, HOST_ONLY).total_ns;
     1.0 - simulated(scenario, chosen).total_ns as f64 / host_only as f64
 }
@@ -77,13 +66,13 @@ fn profile(scenario: &Scenario) -> Profile {
 }
 
 /// Within 0.1 % of the form, and as many batches as the two ends may have under way.
-fn meets(scenario: &Scenario, chosen: Chosen) {
+fn meets(scenario: &Scenario, chosen: AnyStrategy) {
     let total = simulated(scenario, chosen).total_ns as f64;
     let profile = profile(scenario);
     let background = scenario.host.workers > 0;
     let inputs = Inputs { batches: BATCHES, background, profile, spool_slots: BATCHES };
-    let strategy = under(scenario, chosen).scheduler_strategy();
-    let predicted = predict(strategy, &inputs).expect("the form applies").total_ns;
+    let strategy = chosen;
+    let predicted = strategy.closed_form(&inputs).expect("the form applies").total_ns;
     let ends = (2 * profile.host_ns + 2 * profile.device_ns) as f64;
     assert!(
         (total - predicted).abs() <= predicted * 0.001 + ends,
@@ -157,7 +146,7 @@ fn the_times_with_workers_are_the_checked_ones() {
 
 #[test]
 fn a_split_found_within_the_epoch_comes_to_the_same_as_a_profile() {
-    let mut machine = under(&serial(1.0, 0.375, 2.0), DESCENDING);
+    let mut machine = serial(1.0, 0.375, 2.0).under(DESCENDING);
     let (_, known) = in_detail(&machine);
     machine.profile.known = false;
     let (_, measured) = in_detail(&machine);
@@ -195,7 +184,7 @@ fn a_device_that_dies_costs_no_more_than_its_stall() {
     let alone = simulated(&machine, HOST_ONLY).total_ns;
     machine.devices[0].faults = vec!["die@101".parse().unwrap()];
     for chosen in [DEVICE_ONLY, DESCENDING, ASCENDING, WRR] {
-        let (total, rank) = in_detail(&under(&machine, chosen));
+        let (total, rank) = in_detail(&machine.under(chosen));
         assert_eq!(rank.sequence.expect("it was kept").len(), BATCHES as usize);
         assert_eq!(rank.device_batches, 100);
         assert!(rank.stalls >= 1);
@@ -208,7 +197,7 @@ fn a_device_that_dies_costs_no_more_than_its_stall() {
 fn the_fixed_orders_are_what_they_say() {
     let machine = serial(1.0, 0.4, 2.0);
     let order = |chosen| {
-        let sequence = in_detail(&under(&machine, chosen)).1.sequence.expect("it was kept");
+        let sequence = in_detail(&machine.under(chosen)).1.sequence.expect("it was kept");
         sequence.iter().map(|(batch, _)| *batch).collect::<Vec<_>>()
     };
     let ascending: Vec<_> = (0..BATCHES).map(BatchIndex).collect();
@@ -226,7 +215,7 @@ fn a_small_spool_limits_an_equal_finish() {
     let mut machine = serial(1.0, 0.4, 2.0);
     machine.devices[0].spool_slots = Some(32);
     for chosen in [DESCENDING, ASCENDING] {
-        let (_, rank) = in_detail(&under(&machine, chosen));
+        let (_, rank) = in_detail(&machine.under(chosen));
         assert_eq!(rank.split, Some(32));
         let sequence = rank.sequence.expect("it was kept");
         assert_eq!(sequence.iter().filter(|(_, by)| *by != Source::Host).count(), 32);

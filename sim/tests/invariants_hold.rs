@@ -100,7 +100,7 @@ fn check_all(seeds: impl Iterator<Item = u64>, check: fn(u64) -> Option<Strategy
     let mut failed = Vec::new();
     for seed in seeds {
         match catch_unwind(|| check(seed)) {
-            Ok(Some(strategy)) => *counts.entry(strategy.name()).or_default() += 1,
+            Ok(Some(strategy)) => *counts.entry(strategy).or_default() += 1,
             Ok(None) => {}
             Err(_) => failed.push((seed, random::scenario(seed).strategy)),
         }

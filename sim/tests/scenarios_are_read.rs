@@ -1,8 +1,7 @@
 //! Scenarios are read as job files are: every fault names its key and what would be right.
 
-use meetpoint_sim::scenario::{
-    Distribution, Scenario, ScenarioError, Span, SplitChoice, StrategyName, points,
-};
+use meetpoint_scheduler::{AnyStrategy, Split};
+use meetpoint_sim::scenario::{Distribution, Scenario, ScenarioError, Span, StrategyName, points};
 
 const WHOLE: &str = r#"
 description = "all keys"
@@ -104,12 +103,17 @@ fn what_is_wrong_is_told_without_the_names_of_types() {
     for (from, to, problem, remedy) in [
         ("batches = 10", "batches = -1", "is -1", "a whole number from 0 to 4294967295"),
         ("batches = 10", "batches = 1e300", "is 1e300", "a whole number from 0 to 4294967295"),
-        ("batches = 10", "batches = 10\nstrategy = 5", "is no name", "a name in quotes"),
+        ("batches = 10", "batches = 10\nstrategy = 5", "is 5", "one of \"host-only\""),
+        ("batches = 10", "batches = 10\nchoice = 5", "is no name", "a name in quotes"),
         ("batches = 10", "batches = 10\nlearn = 3", "is 3", "true or false"),
         ("batches = 10", "batches = 10\nstorage = 3", "is 3", "a table"),
         ("\"1s\"\n[acc", "true\n[acc", "is true", "a time such as \"20ms\""),
         ("[host]", "[auto]\ngoal = \"x\"\n[host]", "is \"x\"", "\"throughput\", \"energy\""),
         ("[host]", "[auto]\ngoal = { time = \"x\" }\n[host]", "is \"x\"", "a number"),
+        ("[host]", "[auto]\ngoal = { time = 1.5 }\n[host]", "is 1.5", "a number from 0 to 1"),
+        ("[host]", "[windowed]\nwindow = 0\n[host]", "is 0", "a whole number from 1 to"),
+        ("[host]", "[mte]\ntail = 3\n[host]", "is 3", "one of \"descending\""),
+        ("[host]", "mte = 3\n[host]", "is 3", "a table with the options of mte"),
     ] {
         let text = good.replacen(from, to, 1);
         let error = Scenario::from_toml(&text).unwrap_err();
@@ -123,7 +127,8 @@ fn every_key_is_read() {
     let scenario = Scenario::from_toml(WHOLE).unwrap();
     scenario.check().unwrap();
     assert_eq!(scenario.strategy, StrategyName::MteFeedback);
-    assert_eq!(scenario.mte.split, SplitChoice::Optimal);
+    let AnyStrategy::Mte(mte) = scenario.options.strategy(StrategyName::Mte) else { panic!() };
+    assert_eq!(mte.split, Split::Optimal);
     assert_eq!((scenario.device_count(), scenario.host_ahead()), (3, 8));
     assert_eq!(scenario.devices[1].preparation.mean_ns(), 3e9 * 1.25);
     assert_eq!(scenario.sweep[0].values.len(), 3);
@@ -143,7 +148,9 @@ fn a_fault_names_place_key_and_remedy() {
     for (from, to, wanted) in [
         ("\"700ms\"", "0.7", &["4:15", "`host.preparation`", "a time such as"][..]),
         ("\"700ms\"", "\"0.7\"", &["4:15", "a time with a unit"]),
-        ("[host]", "[hosts]", &["3:2", "`hosts`", "host"]),
+        ("[host]", "[hosts]", &["3:2", "`hosts`", "`host`", "`mte`"]),
+        ("[host]", "[wrr]\n[host]", &["3:2", "`wrr`", "`windowed`"]),
+        ("\"300ms\"", "\"300ms\"\n[mte]\nsplat = 1", &["10:1", "`mte.splat`", "`split`"]),
         ("batches = 10", "batches = 0", &["`batches`", "is 0", "from 1"]),
         ("batches = 10", "strategy = \"wr\"\nbatches = 10", &["2:12", "wr", "host-only"]),
         ("\"2s\"", "\"2s\"\nfaults = [\"die@0\"]", &["7:10", "die@WHEN"]),

@@ -7,8 +7,9 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use meetpoint_scheduler::{
-    AcceleratorDecision, BatchIndex, Config, DeviceConfig, DeviceDecision, DeviceId, Epoch,
-    Generation, Holders, HostDecision, Interleave, Learned, Profile, Proposal, Source, Strategy,
+    AcceleratorDecision, AnyStrategy, BatchIndex, Config, DeviceConfig, DeviceDecision, DeviceId,
+    Epoch, Generation, Holders, HostDecision, Interleave, Learned, Profile, Proposal, RecordKind,
+    Source, Wrr,
 };
 
 const DEVICE: DeviceId = DeviceId(0);
@@ -57,12 +58,12 @@ impl Meter {
     }
 }
 
-fn config(strategy: Strategy, batches: u32) -> Config {
+fn config(strategy: AnyStrategy, batches: u32) -> Config {
     let profile = Profile { host_ns: STEP_NS, device_ns: 2 * STEP_NS, ready_ns: STEP_NS / 2 };
-    let spool_slots = match strategy {
+    let spool_slots = match strategy.name().record() {
         // An equal finish has the device's whole part in the spool.
-        Strategy::Mte { .. } | Strategy::MteFeedback => batches,
-        _ => 32,
+        RecordKind::Shares => batches,
+        RecordKind::None | RecordKind::Turns => 32,
     };
     Config {
         batches,
@@ -83,7 +84,7 @@ fn config(strategy: Strategy, batches: u32) -> Config {
 
 /// Works through an epoch: one round is one step of the accelerator; the device publishes every
 /// second round.
-pub(crate) fn work_through(strategy: Strategy, batches: u32) -> anyhow::Result<Costs> {
+pub(crate) fn work_through(strategy: AnyStrategy, batches: u32) -> anyhow::Result<Costs> {
     let mut epoch = Epoch::new(config(strategy, batches))?;
     let mut queue: VecDeque<(BatchIndex, Generation)> = VecDeque::with_capacity(16);
     let mut meter = Meter::new(batches);
@@ -145,7 +146,7 @@ pub(crate) fn work_through(strategy: Strategy, batches: u32) -> anyhow::Result<C
 pub(crate) fn many_devices(devices: u16, batches: u32) -> anyhow::Result<Costs> {
     let device_ns = STEP_NS * u64::from(devices);
     let profile = Profile { host_ns: STEP_NS, device_ns, ready_ns: STEP_NS / 2 };
-    let mut config = config(Strategy::Wrr, batches);
+    let mut config = config(AnyStrategy::Wrr(Wrr), batches);
     config.devices = vec![DeviceConfig { ahead: 2, ..config.devices[0] }; usize::from(devices)];
     config.learned = Learned::from_profile(&profile, usize::from(devices));
     config.stall_timeout_ns = 1_000 * device_ns;
@@ -235,7 +236,9 @@ impl Interleave for ByTurns {
 /// Epochs of several ranks, each with a device of its own, that agree on the source of each step.
 pub(crate) fn many_ranks(ranks: u16, batches: u32) -> anyhow::Result<Costs> {
     let mut epochs = (0..ranks)
-        .map(|_| Epoch::new(Config { ranks: ranks.into(), ..config(Strategy::Wrr, batches) }))
+        .map(|_| {
+            Epoch::new(Config { ranks: ranks.into(), ..config(AnyStrategy::Wrr(Wrr), batches) })
+        })
         .collect::<Result<Vec<_>, _>>()?;
     let mut queues =
         vec![VecDeque::<(BatchIndex, Generation)>::with_capacity(16); usize::from(ranks)];

@@ -17,7 +17,10 @@ use std::time::Instant;
 
 use drive::{CHUNK_CALLS, Costs, many_devices, many_ranks, work_through};
 use meetpoint_benches::{Options, Report, Row, Target, median};
-use meetpoint_scheduler::{Goal, Order, Split, Strategy, Tail};
+use meetpoint_scheduler::{
+    AnyStrategy, Auto, DeviceOnly, Goal, HostOnly, Mte, MteFeedback, Order, Split, Tail, Windowed,
+    Wrr, WrrFrozen,
+};
 
 struct Counting;
 
@@ -42,16 +45,16 @@ static COUNTING: Counting = Counting;
 
 const DECISION_NS_MAX: f64 = 200.0;
 /// Names of strategies, and how the scheduler is told of them.
-const STRATEGIES: [(&str, Strategy); 9] = [
-    ("wrr", Strategy::Wrr),
-    ("wrr-frozen", Strategy::WrrFrozen),
-    ("mte-feedback", Strategy::MteFeedback),
-    ("windowed", Strategy::Windowed { window: 128 }),
-    ("auto", Strategy::Auto { goal: Goal::Throughput, order: Order::Any }),
-    ("mte descending", Strategy::Mte { split: Split::EqualFinish, tail: Tail::Descending }),
-    ("mte ascending", Strategy::Mte { split: Split::EqualFinish, tail: Tail::Ascending }),
-    ("device-only", Strategy::DeviceOnly),
-    ("host-only", Strategy::HostOnly),
+const STRATEGIES: [(&str, AnyStrategy); 9] = [
+    ("wrr", AnyStrategy::Wrr(Wrr)),
+    ("wrr-frozen", AnyStrategy::WrrFrozen(WrrFrozen)),
+    ("mte-feedback", AnyStrategy::MteFeedback(MteFeedback)),
+    ("windowed", AnyStrategy::Windowed(Windowed { window: 128 })),
+    ("auto", AnyStrategy::Auto(Auto { goal: Goal::Throughput, order: Order::Any })),
+    ("mte descending", AnyStrategy::Mte(Mte { split: Split::EqualFinish, tail: Tail::Descending })),
+    ("mte ascending", AnyStrategy::Mte(Mte { split: Split::EqualFinish, tail: Tail::Ascending })),
+    ("device-only", AnyStrategy::DeviceOnly(DeviceOnly)),
+    ("host-only", AnyStrategy::HostOnly(HostOnly)),
 ];
 const DEVICES: [u16; 5] = [1, 10, 100, 1_000, 10_000];
 const RANKS: [u16; 4] = [1, 10, 100, 1_000];

@@ -6,8 +6,8 @@ use crate::surface::report_files::ReportFiles;
 use crate::surface::{Output, Stop};
 use anyhow::{Context, bail};
 use clap::builder::PossibleValue;
-use meetpoint_host::job::of_record;
 use meetpoint_host::{JobFile, StrategyName};
+use meetpoint_scheduler::Record;
 use std::path::PathBuf;
 
 /// Run a job from a TOML file and report what it took.
@@ -57,9 +57,9 @@ enum Choice {
 
 impl clap::ValueEnum for Choice {
     fn value_variants<'a>() -> &'a [Self] {
-        const NAMES: [StrategyName; 8] = StrategyName::ALL;
-        static VARIANTS: [Choice; 9] = {
-            let mut variants = [Choice::All; 9];
+        const NAMES: [StrategyName; StrategyName::ALL.len()] = StrategyName::ALL;
+        static VARIANTS: [Choice; NAMES.len() + 1] = {
+            let mut variants = [Choice::All; NAMES.len() + 1];
             let mut index = 0;
             while index < NAMES.len() {
                 variants[index + 1] = Choice::One(NAMES[index]);
@@ -71,10 +71,10 @@ impl clap::ValueEnum for Choice {
     }
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
-        Some(PossibleValue::new(match self {
-            Self::All => "all",
-            Self::One(name) => name.as_str(),
-        }))
+        Some(match self {
+            Self::All => PossibleValue::new("all").help("each of them, to compare"),
+            Self::One(name) => PossibleValue::new(name.as_str()).help(name.summary()),
+        })
     }
 }
 
@@ -133,12 +133,10 @@ fn set_replay(job: &mut JobFile, replay: &str, arguments: &Arguments) -> anyhow:
     let found = runner::replay::records(replay, wanted)?;
     found.check(job)?;
     let records = found.records.clone();
-    let recorded = records.first().map(of_record).context("a report has an epoch")?;
+    let recorded = records.first().map(Record::strategy).context("a report has an epoch")?;
     if let Some(wanted) = wanted.filter(|&wanted| wanted != recorded) {
         bail!(
-            "--replay is a record of {}, and --strategy says {}; leave --strategy out",
-            recorded.as_str(),
-            wanted.as_str()
+            "--replay is a record of {recorded}, and --strategy says {wanted}; leave --strategy out"
         );
     }
     match (arguments.epochs, records.len()) {

@@ -1,16 +1,12 @@
 //! A job in words and numbers, every default filled in.
 
-use super::strategy::tail;
 use crate::surface::units;
 use meetpoint_host::job::Choice;
 use meetpoint_host::stats::EpochStats;
-use meetpoint_host::{
-    AcceleratorJob, DeviceJob, DeviceKind, JobFile, ServeCommand, SpoolKind, StrategyOptions,
-};
+use meetpoint_host::{AcceleratorJob, DeviceJob, DeviceKind, JobFile, ServeCommand, SpoolKind};
 use meetpoint_link::Fault;
 use meetpoint_prepare::Job;
 use meetpoint_report as report;
-use meetpoint_scheduler::{Goal, Order, Split};
 
 /// The job as a report holds it.
 pub(super) fn job(file: &JobFile, epoch: Option<&EpochStats>, job: &Job) -> report::Job {
@@ -28,7 +24,7 @@ pub(super) fn job(file: &JobFile, epoch: Option<&EpochStats>, job: &Job) -> repo
         workers: file.workers,
         prefetch: file.prefetch,
         memory_budget_bytes: file.memory_budget_bytes,
-        mte: mte(&file.options),
+        strategies: file.options,
         spool: spool(file),
         accelerator: match file.accelerator {
             AcceleratorJob::Null => "none: what is measured is the loader alone".to_owned(),
@@ -38,8 +34,6 @@ pub(super) fn job(file: &JobFile, epoch: Option<&EpochStats>, job: &Job) -> repo
         },
         devices: file.devices.iter().map(device).collect(),
         shared: file.shared,
-        windowed: format!("{} in a window", units::count(file.options.window.into(), "batch")),
-        auto: auto(&file.options),
         ranks: file.ranks,
         run_ahead: file.run_ahead,
         reuse: file.reuse,
@@ -48,32 +42,6 @@ pub(super) fn job(file: &JobFile, epoch: Option<&EpochStats>, job: &Job) -> repo
             Choice::Saving => "where it saves most host time for its own".to_owned(),
         },
     }
-}
-
-fn mte(options: &StrategyOptions) -> String {
-    let split = match options.split {
-        Split::EqualFinish => "both ends finish together".to_owned(),
-        Split::Optimal => "the split of the shortest epoch".to_owned(),
-        Split::Fixed(batches) => format!("{batches} batches to the device"),
-    };
-    format!("{split}, tail {}", tail(options.tail))
-}
-
-fn auto(options: &StrategyOptions) -> String {
-    let goal = match options.goal {
-        Goal::Throughput => "throughput".to_owned(),
-        Goal::Energy => "energy".to_owned(),
-        Goal::Mix { time_weight_ppm } => {
-            let percent = f64::from(time_weight_ppm) / 1e4;
-            format!("{percent} % time and {} % energy", 100.0 - percent)
-        }
-    };
-    let order = match options.order {
-        Order::Any => "in any order",
-        Order::Replayable => "in an order that can be replayed",
-        Order::Baseline => "in the order of the host alone",
-    };
-    format!("for {goal}, {order}")
 }
 
 fn device(device: &DeviceJob) -> String {

@@ -10,7 +10,7 @@ use meetpoint_host::verify::{
 use meetpoint_host::{AcceleratorJob, DeviceKind, JobFile, SpoolKind};
 use meetpoint_report as report;
 use meetpoint_report::{Level, Run, Verdict, collect, energy, predict};
-use meetpoint_scheduler::{Profile, Strategy};
+use meetpoint_scheduler::{AnyStrategy, Profile};
 use meetpoint_sim::closed_forms::Inputs;
 use meetpoint_sim::power::PowerModel;
 
@@ -59,7 +59,7 @@ fn explanation(job: &JobFile, measured: &Measured) -> Option<Explanation> {
 }
 
 /// The strategy that decided in an epoch: what `auto` picked, else the run's own.
-fn decided(measured: &Measured, stats: &EpochStats) -> Strategy {
+fn decided(measured: &Measured, stats: &EpochStats) -> AnyStrategy {
     stats.schedule.picked.map_or(measured.strategy, |picked| picked.strategy)
 }
 

@@ -36,7 +36,7 @@ use meetpoint_host::{
 use meetpoint_kernels::Cpu;
 use meetpoint_prepare::Job;
 use meetpoint_report::{self as report, Failure, Report};
-use meetpoint_scheduler::{Costs, Strategy};
+use meetpoint_scheduler::{AnyStrategy, Costs};
 use meetpoint_sim::power::PowerModel;
 use metering::Metering;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -49,7 +49,7 @@ const WAIT_TOLD_AFTER: Duration = Duration::from_secs(5);
 /// What ran under one strategy, before it is judged.
 struct Measured {
     name: StrategyName,
-    strategy: Strategy,
+    strategy: AnyStrategy,
     /// What every rank did, rank 0 first; at least one.
     ranks: Vec<RankOutcome>,
     /// The epochs of all ranks together.

@@ -3,7 +3,7 @@
 use anyhow::{Context, bail};
 use meetpoint_host::{JobFile, StrategyName};
 use meetpoint_report::{self as report, Report};
-use meetpoint_scheduler::Record;
+use meetpoint_scheduler::{Record, RecordKind};
 use std::path::Path;
 
 /// What is to be replayed.
@@ -86,13 +86,18 @@ fn of_report(report: &Report, wanted: Option<StrategyName>) -> anyhow::Result<Re
         |run: &&meetpoint_report::Run| run.epochs.iter().any(|epoch| epoch.record.is_some());
     let runs: Vec<_> = report.runs.iter().filter(has_records).collect();
     let run = match (&runs[..], wanted) {
-        ([], _) => bail!(
-            "none of its strategies left a record; those that fix an order do: mte, mte-feedback, \
-             wrr-frozen"
-        ),
+        ([], _) => {
+            let recorded = |name: &StrategyName| name.record() != RecordKind::None;
+            let names = StrategyName::ALL.into_iter().filter(recorded);
+            let names: Vec<&str> = names.map(StrategyName::as_str).collect();
+            bail!(
+                "none of its strategies left a record; those that fix an order do: {}",
+                names.join(", ")
+            )
+        }
         (runs, Some(wanted)) => {
             let found = runs.iter().find(|run| run.strategy == wanted.as_str());
-            found.with_context(|| format!("it has no record of {}", wanted.as_str()))?
+            found.with_context(|| format!("it has no record of {wanted}"))?
         }
         ([run], None) => run,
         (runs, None) => {
@@ -105,7 +110,7 @@ fn of_report(report: &Report, wanted: Option<StrategyName>) -> anyhow::Result<Re
             .record
             .as_deref()
             .with_context(|| format!("epoch {} of {} left no record", epoch.epoch, run.strategy))?;
-        text.parse::<Record>().with_context(|| format!("{text:?} is no record"))
+        text.parse::<Record>().with_context(|| format!("{text:?} is not a record"))
     };
     let records = run.epochs.iter().map(record).collect::<anyhow::Result<_>>()?;
     let hashes = run.epochs.iter().map(|epoch| epoch.order_hash.clone()).collect();

@@ -2,7 +2,6 @@
 
 use crate::surface::units;
 use meetpoint_host::{JobFile, StrategyName};
-use meetpoint_scheduler::Tail;
 use std::path::PathBuf;
 
 /// `all` leaves out `device-only` when it would take more than this many times as long as
@@ -82,14 +81,6 @@ impl Plan {
                 units::nanoseconds(expected_ns)
             )
         })
-    }
-}
-
-/// How `mte` drains the device's part, in words.
-pub(super) fn tail(tail: Tail) -> &'static str {
-    match tail {
-        Tail::Descending => "descending",
-        Tail::Ascending => "ascending",
     }
 }
 

@@ -204,13 +204,13 @@ impl Labelled {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use meetpoint_scheduler::{Config, DeviceConfig, Holders, Learned, Source, Strategy};
+    use meetpoint_scheduler::{AnyStrategy, Config, DeviceConfig, Holders, Learned, Source, Wrr};
 
     /// Four batches under round robin, one device.
     fn labelled(batches: Vec<u32>) -> Labelled {
         let config = Config {
             batches: 4,
-            strategy: Strategy::Wrr,
+            strategy: AnyStrategy::Wrr(Wrr),
             host_ahead: 1,
             fetch_ahead: 4,
             devices: vec![DeviceConfig { ahead: 2, spool_slots: 4, first_generation: 1 }],

@@ -1,13 +1,13 @@
 //! What only shows when a job meets its dataset and this machine, still with file, line and column.
 
-use super::{Choice, DeviceKind, JobError, JobFile, StrategyName};
+use super::{Choice, DeviceKind, JobError, JobFile};
 use crate::error::memory_of;
 use crate::{Error, SpoolKind};
 use meetpoint_format::batching::{Batching, Cut, Rank};
 use meetpoint_format::holders::Holders;
 use meetpoint_format::units::show_bytes;
 use meetpoint_prepare::Dataset;
-use meetpoint_scheduler::{Order, Split};
+use meetpoint_scheduler::{AnyStrategy, OptionTooLarge, Order};
 use meetpoint_storage::MemoryLimit;
 use rustix::fs::{Access, access, statvfs};
 use rustix::thread::{CpuSet, sched_getaffinity};
@@ -114,7 +114,6 @@ impl JobFile {
             return Err(self.fault("replay", problem, "give one for each epoch, or one for all"));
         }
         if self.choice == Choice::Saving {
-            let order = self.options.order;
             let refuse = |why: &str, remedy: &str| {
                 let problem = format!("`choice` moves batches by what was measured, and {why}");
                 Err(self.fault("choice", problem, remedy))
@@ -126,7 +125,9 @@ impl JobFile {
             if !self.replay.is_empty() {
                 return refuse("a record knows nothing of that", "leave one of the two out");
             }
-            if self.strategy == StrategyName::Auto && order != Order::Any {
+            if let AnyStrategy::Auto(auto) = self.strategy(self.strategy)
+                && auto.order != Order::Any
+            {
                 return refuse("`auto.order` asks for an order", "set order = \"any\"");
             }
         }
@@ -165,16 +166,16 @@ impl JobFile {
         let cut = Cut { samples, batch_size, drop_last, shuffle, seed };
         let rank = Rank { rank: 0, ranks: self.ranks };
         let batches = Batching::new(cut, rank, self.holders(&dataset)?)?.batches();
-        match self.options.split {
-            Split::Fixed(split) if u64::from(split) > batches => {
-                let problem = format!(
-                    "`mte.split` gives the device {split} batches of an epoch that has {batches}"
-                );
-                let remedy = format!("it takes at most {batches}, or \"equal-finish\"");
-                Err(self.fault("mte.split", problem, remedy).into())
+        let count = u32::try_from(batches).unwrap_or(u32::MAX);
+        for strategy in self.options.iter() {
+            if let Err(OptionTooLarge { strategy, option, asked, .. }) = strategy.fits(count) {
+                let key = format!("{strategy}.{option}");
+                let problem = format!("`{key}` is {asked}, and an epoch has {batches} batches");
+                let remedy = format!("it takes at most {batches}, or leave it out");
+                return Err(self.fault(&key, problem, remedy).into());
             }
-            _ => Ok(()),
         }
+        Ok(())
     }
 
     /// Which device holds which parts.

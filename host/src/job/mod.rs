@@ -1,7 +1,8 @@
 //! Job files: one run, described in TOML. `docs/jobs.md` lists every key.
 //!
-//! In reading order: this file (the data), `strategy` (names and options), `devices`, `read` (TOML
-//! to data), `recipe`, `table`, `marks`, `check` (the job against dataset and machine), `error`.
+//! In reading order: this file (the data), `strategy` (strategy, options, replay), `devices`, `read`
+//! (TOML to data), `recipe`, `table`, `marks`, `check` (the job against dataset and machine),
+//! `error`.
 
 mod check;
 mod devices;
@@ -15,13 +16,12 @@ mod table;
 pub(crate) use check::free_bytes;
 pub use devices::{DEVICES_MAX, DeviceJob, DeviceKind};
 pub use error::JobError;
-pub use strategy::{StrategyName, StrategyOptions, of_record};
 
 use crate::config::{DeviceSource, LoaderConfig, SpoolConfig};
 use crate::{Error, StopHandle};
 use meetpoint_format::recipe::Recipe;
 use meetpoint_prepare::{Action, OnError};
-use meetpoint_scheduler::{Record, Strategy};
+use meetpoint_scheduler::{AnyStrategy, Record, StrategyName, StrategyOptions};
 use meetpoint_storage::files::read_text;
 use meetpoint_storage::{EngineKind, open_files_limit};
 use std::collections::BTreeMap;
@@ -53,7 +53,7 @@ pub struct JobFile {
     pub strategy: StrategyName,
     /// Recorded epochs to be replayed: none, one for all epochs, or one for each.
     pub replay: Vec<Record>,
-    /// What the strategies are to be run with.
+    /// The options of every strategy.
     pub options: StrategyOptions,
     /// G: consumers that step together. Default: 1.
     pub ranks: u32,
@@ -141,7 +141,7 @@ impl JobFile {
     }
 
     /// A strategy with the job's options for it.
-    pub fn strategy(&self, name: StrategyName) -> Strategy {
+    pub fn strategy(&self, name: StrategyName) -> AnyStrategy {
         self.options.strategy(name)
     }
 
@@ -190,7 +190,7 @@ impl JobFile {
             [one] => Some(one),
             several => several.get(epoch as usize),
         };
-        record.filter(|record| of_record(record) == strategy).cloned()
+        record.filter(|record| record.strategy() == strategy).cloned()
     }
 
     /// The device that holds each part, by the part's number; empty where they are dealt out.

@@ -2,9 +2,7 @@
 
 use super::marks::Marks;
 use super::table::{Source, Table};
-use super::{
-    AcceleratorJob, Choice, JobError, JobFile, StrategyOptions, devices, recipe, strategy,
-};
+use super::{AcceleratorJob, Choice, JobError, JobFile, devices, recipe, strategy};
 use crate::config::{LoaderConfig, SpoolConfig, SpoolKind};
 use meetpoint_format::units::{parse_bandwidth, parse_bytes, parse_duration};
 use meetpoint_prepare::Action;
@@ -19,8 +17,8 @@ const BATCH_SIZE_MAX: u32 = 1 << 24;
 /// Most ranks of a job.
 const RANKS_MAX: u32 = 1024;
 
-/// Keys of the file itself.
-const KEYS: [&str; 33] = [
+/// Keys of the file itself, beside the tables of strategies.
+const KEYS: [&str; 30] = [
     "dataset",
     "recipe",
     "batch_size",
@@ -30,9 +28,6 @@ const KEYS: [&str; 33] = [
     "drop_last",
     "strategy",
     "replay",
-    "mte",
-    "windowed",
-    "auto",
     "ranks",
     "run_ahead",
     "reuse",
@@ -69,7 +64,7 @@ pub(super) fn read(text: &str, path: &Path) -> Result<JobFile, JobError> {
         source.fault(offset, problem, "correct the text; https://toml.io has the grammar")
     })?;
     let table = Table::of_file(source, document.get_ref());
-    table.allow(&KEYS)?;
+    table.allow(&KEYS.into_iter().chain(strategy::keys()).collect::<Vec<_>>())?;
     table.text("description", "a text; it is for readers only")?;
     let folder = path.parent().unwrap_or(Path::new(""));
     let dataset = required(&table, "dataset", "the path of a packed dataset")?;
@@ -77,6 +72,7 @@ pub(super) fn read(text: &str, path: &Path) -> Result<JobFile, JobError> {
     let missing = || table.missing("batch_size", "it takes the number of samples in a batch");
     let batch_size = batch_size.ok_or_else(missing)?;
     let devices = devices::read(&table, folder)?;
+    let options = strategy::options(&table)?;
     let (strategy, replay) = strategy::choice(&table, !devices.is_empty())?;
     let on_error = Action::ALL.map(|action| (action.as_str(), action));
     let choices = [("tail", Choice::Tail), ("saving", Choice::Saving)];
@@ -91,7 +87,7 @@ pub(super) fn read(text: &str, path: &Path) -> Result<JobFile, JobError> {
         drop_last: table.flag("drop_last", false)?,
         strategy,
         replay,
-        options: StrategyOptions::read(&table)?,
+        options,
         ranks: table.small("ranks", 1..=RANKS_MAX, 1)?,
         run_ahead: table.flag("run_ahead", false)?,
         reuse: table.flag("reuse", false)?,

@@ -1,188 +1,88 @@
-//! The strategies by name, and the options that a job has for each.
+//! The strategy of a job, the options of all strategies, and the epochs to replay.
 
 use super::JobError;
 use super::table::Table;
-use meetpoint_scheduler::{Goal, Order, Record, Split, Strategy, Tail, WINDOW_DEFAULT};
+use meetpoint_scheduler::{
+    AnyStrategy, NoRecord, OptionSpec, Record, StrategyName, StrategyOptions, Takes, Value,
+};
 use toml::de::DeValue;
 
-/// Most batches in a window.
-const WINDOW_MAX: u32 = 1 << 20;
-/// What a recorded epoch looks like, for remedies.
+/// An example of a record, for remedies.
 const RECORD: &str = "a record of a report, such as \"mte:812\"";
 
-/// A strategy without its options.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum StrategyName {
-    /// Baseline.
-    HostOnly,
-    /// Everything at the device.
-    DeviceOnly,
-    /// A fixed split, the host's part first.
-    Mte,
-    /// As `mte`, the switch follows what the device really does.
-    MteFeedback,
-    /// Whatever is ready.
-    Wrr,
-    /// The interleave of `wrr`, computed beforehand.
-    WrrFrozen,
-    /// The epoch in windows, each from both ends.
-    Windowed,
-    /// Picks among them.
-    Auto,
+/// Keys of the tables of options: the strategies that have any.
+pub(super) fn keys() -> impl Iterator<Item = &'static str> {
+    StrategyName::ALL
+        .into_iter()
+        .filter(|name| !name.options().is_empty())
+        .map(StrategyName::as_str)
 }
 
-impl StrategyName {
-    /// All of them.
-    pub const ALL: [Self; 8] = [
-        Self::HostOnly,
-        Self::DeviceOnly,
-        Self::Mte,
-        Self::MteFeedback,
-        Self::Wrr,
-        Self::WrrFrozen,
-        Self::Windowed,
-        Self::Auto,
-    ];
-
-    /// As job files and reports write it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::HostOnly => "host-only",
-            Self::DeviceOnly => "device-only",
-            Self::Mte => "mte",
-            Self::MteFeedback => "mte-feedback",
-            Self::Wrr => "wrr",
-            Self::WrrFrozen => "wrr-frozen",
-            Self::Windowed => "windowed",
-            Self::Auto => "auto",
+/// Reads the table of each strategy that has options.
+pub(super) fn options(table: &Table<'_>) -> Result<StrategyOptions, JobError> {
+    let mut all = StrategyOptions::default();
+    for name in StrategyName::ALL {
+        if let Some(options) = table.table(name.as_str())? {
+            all.set(strategy(name, &options)?);
         }
     }
-
-    /// Whether it cannot be run without a device.
-    pub fn needs_device(self) -> bool {
-        StrategyOptions::default().strategy(self).needs_device()
-    }
-
-    /// The strategy of this name.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|known| known.as_str() == name)
-    }
+    Ok(all)
 }
 
-/// What a job says of each strategy that has options.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StrategyOptions {
-    /// How the device's share is found under `mte`. Default: `equal-finish`.
-    pub split: Split,
-    /// Order of the device's part under `mte`. Default: descending.
-    pub tail: Tail,
-    /// Batches in a window of `windowed`. Default: [`WINDOW_DEFAULT`].
-    pub window: u32,
-    /// What `auto` strives for. Default: throughput.
-    pub goal: Goal,
-    /// What the order must be under `auto`. Default: any.
-    pub order: Order,
-}
-
-impl Default for StrategyOptions {
-    fn default() -> Self {
-        Self {
-            split: Split::EqualFinish,
-            tail: Tail::Descending,
-            window: WINDOW_DEFAULT,
-            goal: Goal::Throughput,
-            order: Order::Any,
+fn strategy(name: StrategyName, table: &Table<'_>) -> Result<AnyStrategy, JobError> {
+    let mut strategy = name.with_defaults();
+    let known: Vec<&OptionSpec> = name.options().into_iter().map(|(spec, _)| spec).collect();
+    table.allow(&known.iter().map(|spec| spec.name).collect::<Vec<_>>())?;
+    for spec in known {
+        if let Some(value) = value(table, spec)? {
+            let set = strategy.set(spec.name, value);
+            set.map_err(|_| table.wrong_at(spec.name, &spec.takes))?;
         }
     }
+    Ok(strategy)
 }
 
-impl StrategyOptions {
-    /// A strategy with these options.
-    pub fn strategy(&self, name: StrategyName) -> Strategy {
-        let Self { split, tail, window, goal, order } = *self;
-        match name {
-            StrategyName::HostOnly => Strategy::HostOnly,
-            StrategyName::DeviceOnly => Strategy::DeviceOnly,
-            StrategyName::Mte => Strategy::Mte { split, tail },
-            StrategyName::MteFeedback => Strategy::MteFeedback,
-            StrategyName::Wrr => Strategy::Wrr,
-            StrategyName::WrrFrozen => Strategy::WrrFrozen,
-            StrategyName::Windowed => Strategy::Windowed { window },
-            StrategyName::Auto => Strategy::Auto { goal, order },
-        }
-    }
-
-    /// Reads `[mte]`, `[windowed]` and `[auto]`.
-    pub(super) fn read(table: &Table<'_>) -> Result<Self, JobError> {
-        let mut options = Self::default();
-        if let Some(mte) = table.table("mte")? {
-            mte.allow(&["split", "tail"])?;
-            let tails = [("descending", Tail::Descending), ("ascending", Tail::Ascending)];
-            options.tail = mte.word("tail", &tails)?.unwrap_or(options.tail);
-            options.split = split(&mte)?;
-        }
-        if let Some(windowed) = table.table("windowed")? {
-            windowed.allow(&["window"])?;
-            options.window = windowed.small("window", 1..=WINDOW_MAX, WINDOW_DEFAULT)?;
-        }
-        if let Some(auto) = table.table("auto")? {
-            auto.allow(&["goal", "order"])?;
-            let orders = [
-                ("any", Order::Any),
-                ("replayable", Order::Replayable),
-                ("baseline", Order::Baseline),
-            ];
-            options.order = auto.word("order", &orders)?.unwrap_or(options.order);
-            options.goal = goal(&auto)?;
-        }
-        Ok(options)
-    }
+fn value(table: &Table<'_>, spec: &OptionSpec) -> Result<Option<Value>, JobError> {
+    let OptionSpec { name, takes, .. } = spec;
+    let Some(given) = table.value(name) else { return Ok(None) };
+    let found = match (given.get_ref(), &takes.share) {
+        (DeValue::String(text), _) => takes.word(text),
+        (DeValue::Integer(_), _) => table.whole_at(name).and_then(|number| takes.number(number)),
+        (DeValue::Table(_), Some(share)) => Some(part(table, name, takes, share.key)?),
+        (
+            DeValue::Table(_)
+            | DeValue::Float(_)
+            | DeValue::Boolean(_)
+            | DeValue::Datetime(_)
+            | DeValue::Array(_),
+            _,
+        ) => None,
+    };
+    found.map(Some).ok_or_else(|| table.wrong_at(name, takes))
 }
 
-fn split(mte: &Table<'_>) -> Result<Split, JobError> {
-    match mte.value("split").map(|value| value.get_ref()) {
-        None => Ok(Split::EqualFinish),
-        Some(DeValue::String(text)) if text.as_ref() == "equal-finish" => Ok(Split::EqualFinish),
-        Some(DeValue::String(text)) if text.as_ref() == "optimal" => Ok(Split::Optimal),
-        Some(DeValue::Integer(_)) => Ok(Split::Fixed(mte.small("split", 0..=u32::MAX, 0)?)),
-        Some(_) => {
-            let remedy = "\"equal-finish\", \"optimal\" or the device's batches";
-            Err(mte.wrong_at("split", remedy))
-        }
-    }
+/// A share of one, in a table of its own.
+fn part(table: &Table<'_>, name: &str, takes: &Takes, key: &str) -> Result<Value, JobError> {
+    let mix = table.table(name)?.expect("it is a table");
+    mix.allow(&[key])?;
+    let missing = || mix.missing(key, "it takes a number from 0 to 1");
+    let share = mix.number(key, 0.0..=1.0)?.ok_or_else(missing)?;
+    takes.part(share).ok_or_else(|| table.wrong_at(name, takes))
 }
 
-fn goal(auto: &Table<'_>) -> Result<Goal, JobError> {
-    let remedy = "\"throughput\", \"energy\" or the share of time in a mix of both, {time = 0.7}";
-    match auto.value("goal").map(|value| value.get_ref()) {
-        None => Ok(Goal::Throughput),
-        Some(DeValue::String(text)) if text.as_ref() == "throughput" => Ok(Goal::Throughput),
-        Some(DeValue::String(text)) if text.as_ref() == "energy" => Ok(Goal::Energy),
-        Some(DeValue::Table(_)) => {
-            let mix = auto.table("goal")?.expect("it was seen to be a table");
-            mix.allow(&["time"])?;
-            let missing = || mix.missing("time", "it takes a number from 0 to 1");
-            let time = mix.number("time", 0.0..=1.0)?.ok_or_else(missing)?;
-            Ok(Goal::Mix { time_weight_ppm: (time * 1e6).round() as u32 })
-        }
-        Some(_) => Err(auto.wrong_at("goal", remedy)),
-    }
-}
-
-/// Reads `strategy` and `replay`: with a record and no name, the record's strategy is meant.
+/// Reads `strategy` and `replay`: with a record and no name, it is the record's strategy.
 pub(super) fn choice(
     table: &Table<'_>,
     has_device: bool,
 ) -> Result<(StrategyName, Vec<Record>), JobError> {
     let words = StrategyName::ALL.map(|name| (name.as_str(), name));
     let replay = replay(table)?;
-    let recorded = replay.first().map(of_record);
+    let recorded = replay.first().map(Record::strategy);
     let name = match (table.word("strategy", &words)?, recorded) {
         (None, Some(recorded)) => recorded,
         (None, None) if has_device => StrategyName::Wrr,
         (None, None) => StrategyName::HostOnly,
         (Some(name), Some(recorded)) if name != recorded => {
-            let (name, recorded) = (name.as_str(), recorded.as_str());
             let problem =
                 format!("`replay` is a record of \"{recorded}\", and `strategy` is \"{name}\"");
             let remedy = format!("leave `strategy` out, or make it \"{recorded}\"");
@@ -191,17 +91,12 @@ pub(super) fn choice(
         (Some(name), _) => name,
     };
     if name.needs_device() && !has_device {
-        let problem = format!("strategy \"{}\" needs a device", name.as_str());
+        let problem = format!("strategy \"{name}\" needs a device");
         let remedy = "add [device] with kind = \"emulated\", or use \"host-only\"";
         let key = if table.value("strategy").is_some() { "strategy" } else { "replay" };
         return Err(table.fault_at(key, problem, remedy));
     }
     Ok((name, replay))
-}
-
-/// The strategy that a record replays.
-pub fn of_record(record: &Record) -> StrategyName {
-    StrategyName::named(record.strategy()).expect("a record is of a strategy")
 }
 
 fn replay(table: &Table<'_>) -> Result<Vec<Record>, JobError> {
@@ -225,8 +120,8 @@ fn replay(table: &Table<'_>) -> Result<Vec<Record>, JobError> {
 }
 
 fn record(table: &Table<'_>, text: &str, remedy: &str) -> Result<Record, JobError> {
-    text.parse().map_err(|error| {
-        let problem = format!("`replay` holds {text:?}, which is no record: {error}");
+    text.parse().map_err(|NoRecord { .. }| {
+        let problem = format!("`replay` holds {text:?}, which is not a record");
         table.fault_at("replay", problem, format!("it takes {remedy}"))
     })
 }
@@ -236,13 +131,12 @@ fn check_records(
     records: Vec<Record>,
     remedy: &str,
 ) -> Result<Vec<Record>, JobError> {
-    let Some(first) = records.first().map(of_record) else {
+    let Some(first) = records.first().map(Record::strategy) else {
         return Err(table.wrong_at("replay", remedy));
     };
-    match records.iter().map(of_record).find(|&name| name != first) {
+    match records.iter().map(Record::strategy).find(|&name| name != first) {
         None => Ok(records),
         Some(other) => {
-            let (first, other) = (first.as_str(), other.as_str());
             let problem = format!("`replay` mixes records of \"{first}\" and \"{other}\"");
             Err(table.fault_at("replay", problem, "the epochs of one run have one strategy"))
         }

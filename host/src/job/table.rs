@@ -133,6 +133,11 @@ impl<'t> Table<'t> {
             .ok_or_else(|| self.wrong(key, value, remedy))
     }
 
+    /// The whole number under a key; `None` where it holds anything else, or a negative one.
+    pub(super) fn whole_at(&self, key: &str) -> Option<u64> {
+        self.whole_of(self.entries.get(key)?)
+    }
+
     fn whole_of(&self, value: &Spanned<DeValue<'_>>) -> Option<u64> {
         let DeValue::Integer(number) = value.get_ref() else { return None };
         u64::from_str_radix(number.as_str(), number.radix()).ok()

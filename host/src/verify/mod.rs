@@ -16,7 +16,7 @@ use meetpoint_format::batching::Batching;
 use meetpoint_format::checksum::crc32c;
 use meetpoint_kernels::{Cpu, Interrupt};
 use meetpoint_prepare::{BatchPreparer, Job};
-use meetpoint_scheduler::{Level, Strategy, Tail};
+use meetpoint_scheduler::{AnyStrategy, Level, Order};
 use meetpoint_storage::{EngineKind, open_engine};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
@@ -143,7 +143,7 @@ impl Reference {
 
 /// Says for each level what became of it in these epochs of one strategy.
 pub fn verify(
-    strategy: Strategy,
+    strategy: AnyStrategy,
     job: &Job,
     runs: &[EpochStats],
     reference: &Reference,
@@ -267,18 +267,19 @@ fn equality(run: &EpochStats, reference: &Reference) -> Result<String, Doubt> {
 /// C3: the order is the one that the record of the epoch implies, or that of the host alone.
 fn planned_order(
     run: &EpochStats,
-    strategy: Strategy,
+    strategy: AnyStrategy,
     batching: &Batching,
 ) -> Result<String, Doubt> {
     let Some(record) = &run.schedule.record else { return ascending_order(run) };
-    match (strategy, run.schedule.split) {
-        (Strategy::Mte { tail: Tail::Ascending, .. }, _) => ascending_order(run),
-        (Strategy::Mte { .. }, Some(split)) if run.devices.len() == 1 => {
-            let begin = run.batches - split.min(run.batches);
+    match (strategy.order(), record.share()) {
+        (Order::Baseline, _) => ascending_order(run),
+        (Order::Any | Order::Replayable, Some(share)) if run.devices.len() == 1 => {
+            let split = u32::try_from(share).unwrap_or(run.batches).min(run.batches);
+            let begin = run.batches - split;
             compare(run, (0..begin).chain((begin..run.batches).rev()))?;
             Ok(format!("the order is that of a split of {split} of {} batches", run.batches))
         }
-        _ => {
+        (Order::Any | Order::Replayable, _) => {
             let order = replay::order(record, batching, run.batches, run.devices.len());
             let unknown =
                 |why| Doubt::Unknown(format!("the record {record} replays nothing: {why}"));

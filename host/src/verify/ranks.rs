@@ -4,7 +4,7 @@
 use super::{Doubt, LevelVerdict, Reference, Verdict, failed, verify};
 use crate::stats::{EpochStats, Preparer};
 use meetpoint_prepare::Job;
-use meetpoint_scheduler::{Level, Strategy};
+use meetpoint_scheduler::{AnyStrategy, Level};
 use std::collections::HashSet;
 
 /// The epochs of one rank.
@@ -21,7 +21,7 @@ pub struct RankRuns<'r> {
 /// C0 to C4 and C6 hold where they hold of every rank; of C0 also that no sample was consumed by
 /// two ranks and none was left out, those aside that padding repeats and `drop_last` drops.
 pub fn verify_ranks(
-    strategy: Strategy,
+    strategy: AnyStrategy,
     ranks: &[RankRuns<'_>],
     reference: &Reference,
 ) -> Vec<LevelVerdict> {

@@ -1,11 +1,11 @@
-//! The order that a record stands for: the scheduler itself, fed by a host and devices that take no
+//! The order that a record fixes: the scheduler itself, fed by a host and devices that take no
 //! time. An epoch that a record replays has this order, whatever its host and devices did (C3).
 
 use crate::loader::holders;
 use meetpoint_format::batching::Batching;
 use meetpoint_scheduler::{
     AcceleratorDecision, BatchIndex, Config, DeviceConfig, DeviceDecision, DeviceId, Epoch,
-    HostDecision, Learned, Record, Split, Strategy, Tail, WorkRun,
+    HostDecision, Learned, Record, WorkRun,
 };
 
 /// Rounds without a step after which an order is given up: nothing in it takes time.
@@ -24,7 +24,7 @@ pub(super) fn order(
     let device = DeviceConfig { ahead: 2, spool_slots: batches, first_generation: 1 };
     let config = Config {
         batches,
-        strategy: strategy_of(record).ok_or("it is of no strategy that is known here")?,
+        strategy: record.strategy().with_defaults(),
         host_ahead: 2,
         fetch_ahead: batches,
         devices: vec![device; devices],
@@ -90,14 +90,4 @@ fn batches_of(run: WorkRun) -> impl Iterator<Item = BatchIndex> {
         true => BatchIndex(run.first.0 - step),
         false => BatchIndex(run.first.0 + step),
     })
-}
-
-/// The strategy whose order a record is.
-fn strategy_of(record: &Record) -> Option<Strategy> {
-    match record.strategy() {
-        "mte" => Some(Strategy::Mte { split: Split::EqualFinish, tail: Tail::Descending }),
-        "mte-feedback" => Some(Strategy::MteFeedback),
-        "wrr-frozen" => Some(Strategy::WrrFrozen),
-        _ => None,
-    }
 }

@@ -8,7 +8,10 @@ use meetpoint_host::verify::{Reference, Verdict, verify};
 use meetpoint_host::{Action, DeviceSource, Error, Judge, Loader, LoaderConfig, OnError};
 use meetpoint_kernels::Cpu;
 use meetpoint_prepare::Dataset;
-use meetpoint_scheduler::{Goal, Order, Split, Strategy, Tail};
+use meetpoint_scheduler::{
+    AnyStrategy, Auto, DeviceOnly, Goal, HostOnly, Mte, MteFeedback, Order, Split, Tail, Windowed,
+    Wrr, WrrFrozen,
+};
 use meetpoint_storage::EngineKind;
 use std::path::Path;
 use std::slice::from_ref;
@@ -17,15 +20,15 @@ use std::time::Duration;
 const SAMPLES: u32 = 41;
 const DAMAGED: [u64; 5] = [0, 7, 8, 22, 40];
 
-const STRATEGIES: [Strategy; 8] = [
-    Strategy::DeviceOnly,
-    Strategy::Mte { split: Split::Fixed(4), tail: Tail::Descending },
-    Strategy::Mte { split: Split::Optimal, tail: Tail::Ascending },
-    Strategy::Wrr,
-    Strategy::WrrFrozen,
-    Strategy::MteFeedback,
-    Strategy::Windowed { window: 4 },
-    Strategy::Auto { goal: Goal::Throughput, order: Order::Any },
+const STRATEGIES: [AnyStrategy; 8] = [
+    AnyStrategy::DeviceOnly(DeviceOnly),
+    AnyStrategy::Mte(Mte { split: Split::Fixed(4), tail: Tail::Descending }),
+    AnyStrategy::Mte(Mte { split: Split::Optimal, tail: Tail::Ascending }),
+    AnyStrategy::Wrr(Wrr),
+    AnyStrategy::WrrFrozen(WrrFrozen),
+    AnyStrategy::MteFeedback(MteFeedback),
+    AnyStrategy::Windowed(Windowed { window: 4 }),
+    AnyStrategy::Auto(Auto { goal: Goal::Throughput, order: Order::Any }),
 ];
 
 /// A dataset in which a byte of some images changed after it was packed.
@@ -107,8 +110,8 @@ fn replacing_keeps_batches_full_and_is_the_same_in_every_strategy_whoever_meets_
     }
 }
 
-fn check_levels(config: &LoaderConfig, strategy: Strategy, runs: &[EpochStats]) {
-    let alone = LoaderConfig { strategy: Strategy::HostOnly, ..config.clone() };
+fn check_levels(config: &LoaderConfig, strategy: AnyStrategy, runs: &[EpochStats]) {
+    let alone = LoaderConfig { strategy: AnyStrategy::HostOnly(HostOnly), ..config.clone() };
     let loader = Loader::open(alone).unwrap();
     let (engine, stop) = (EngineKind::Threads, loader.stop_handle());
     let reference = Reference::prepare(loader.job(), 0..2, engine, Cpu::Portable, &stop).unwrap();
@@ -137,7 +140,7 @@ fn leaving_out_shortens_the_batch_and_nothing_else() {
         assert_eq!(short.labels.len(), samples.len());
     }
     assert!(seen.iter().any(|batch| batch.samples.len() < 4));
-    check_levels(&config, Strategy::HostOnly, &[stats]);
+    check_levels(&config, AnyStrategy::HostOnly(HostOnly), &[stats]);
     let (_, stats) = epochs_of(config, 1).remove(0);
     let last = &stats.events.last().unwrap().kind;
     assert!(matches!(last, EventKind::SamplesDamaged { replaced: 0, left_out: 5, .. }), "{last:?}");

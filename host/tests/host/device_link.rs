@@ -6,14 +6,17 @@ use meetpoint_host::stats::{
 };
 use meetpoint_host::verify::{Reference, Verdict, verify};
 use meetpoint_host::{DeviceSource, Error, Loader, LoaderConfig, SpawnDevice, SpoolKind};
-use meetpoint_scheduler::{Goal, Order, Split, Strategy, Tail};
+use meetpoint_scheduler::{
+    AnyStrategy, Auto, DeviceOnly, Goal, HostOnly, Mte, Order, Split, Tail, Wrr,
+};
 use std::path::Path;
 use std::time::Duration;
 
-const MTE: Strategy = Strategy::Mte { split: Split::Fixed(5), tail: Tail::Descending };
-const MTE_ASCENDING: Strategy = Strategy::Mte { split: Split::Fixed(5), tail: Tail::Ascending };
+const MTE: AnyStrategy = AnyStrategy::Mte(Mte { split: Split::Fixed(5), tail: Tail::Descending });
+const MTE_ASCENDING: AnyStrategy =
+    AnyStrategy::Mte(Mte { split: Split::Fixed(5), tail: Tail::Ascending });
 
-fn with_device(dataset: &Path, device: &FakeDevice, strategy: Strategy) -> LoaderConfig {
+fn with_device(dataset: &Path, device: &FakeDevice, strategy: AnyStrategy) -> LoaderConfig {
     let mut config = config(dataset);
     config.strategy = strategy;
     config.devices = vec![DeviceSource::Connect { socket: device.socket() }];
@@ -32,7 +35,7 @@ fn survives(behaviour: Behaviour, change: impl Fn(&mut LoaderConfig)) -> Vec<Epo
     let folder = dataset(60);
     let (expected, _) = of_host_alone(folder.path(), 3);
     let device = FakeDevice::start(behaviour);
-    let mut config = with_device(folder.path(), &device, Strategy::DeviceOnly);
+    let mut config = with_device(folder.path(), &device, AnyStrategy::DeviceOnly(DeviceOnly));
     change(&mut config);
     let mut loader = Loader::open(config).unwrap();
     let mut stats = Vec::new();
@@ -65,7 +68,8 @@ fn every_strategy_and_spool_gives_the_bytes_of_the_host_alone() {
     let reference = Reference::of_host_only(&host_stats);
     let spool_folder = tempfile::tempdir().unwrap();
     let file = SpoolKind::File { directory: spool_folder.path().to_path_buf() };
-    for strategy in [Strategy::DeviceOnly, MTE, MTE_ASCENDING, Strategy::Wrr] {
+    for strategy in [AnyStrategy::DeviceOnly(DeviceOnly), MTE, MTE_ASCENDING, AnyStrategy::Wrr(Wrr)]
+    {
         for kind in [SpoolKind::Memory, file.clone()] {
             for workers in [0, 2] {
                 let device = FakeDevice::start(Behaviour::default());
@@ -82,11 +86,11 @@ fn every_strategy_and_spool_gives_the_bytes_of_the_host_alone() {
                     assert_eq!(events_of(&stats), [], "{what}");
                     let device = stats.devices[0];
                     assert!(device.batches >= u64::from(stats.schedule.device_batches));
-                    assert!(device.bytes_written > 0 || strategy == Strategy::Wrr);
-                    if let Strategy::Mte { .. } = strategy {
+                    assert!(device.bytes_written > 0 || strategy == AnyStrategy::Wrr(Wrr));
+                    if let AnyStrategy::Mte(Mte { .. }) = strategy {
                         assert_eq!(stats.schedule.device_batches, 5, "{what}");
                     }
-                    if strategy == Strategy::DeviceOnly {
+                    if strategy == AnyStrategy::DeviceOnly(DeviceOnly) {
                         assert_eq!(stats.schedule.host_batches, 0, "{what}");
                         assert_eq!(stats.fetch.count, 16, "{what}");
                     }
@@ -238,7 +242,8 @@ fn a_device_that_gives_away_a_slot_that_it_does_not_own_is_cut_off() {
     let (expected, _) = of_host_alone(folder.path(), 1);
     let device = FakeDevice::start(Behaviour { faults, ..Behaviour::default() });
     let mut loader =
-        Loader::open(with_device(folder.path(), &device, Strategy::DeviceOnly)).unwrap();
+        Loader::open(with_device(folder.path(), &device, AnyStrategy::DeviceOnly(DeviceOnly)))
+            .unwrap();
     let mut epoch = loader.start_epoch(0).unwrap();
     let mut batches = Vec::new();
     while let Some(batch) = epoch.next_batch().unwrap() {
@@ -278,7 +283,7 @@ fn a_consumer_that_keeps_device_batches_does_not_starve_the_device() {
     let folder = dataset(60);
     let (expected, _) = of_host_alone(folder.path(), 1);
     let device = FakeDevice::start(Behaviour::default());
-    let mut config = with_device(folder.path(), &device, Strategy::DeviceOnly);
+    let mut config = with_device(folder.path(), &device, AnyStrategy::DeviceOnly(DeviceOnly));
     // Three slots for fifteen batches that are all kept.
     config.spool.quota_bytes = 3 * (8 << 10);
     let mut loader = Loader::open(config).unwrap();
@@ -300,7 +305,7 @@ fn a_consumer_that_keeps_device_batches_does_not_starve_the_device() {
 fn an_epoch_that_is_dropped_early_leaves_no_slot_behind() {
     let folder = dataset(60);
     let device = FakeDevice::start(Behaviour::default());
-    let mut config = with_device(folder.path(), &device, Strategy::Wrr);
+    let mut config = with_device(folder.path(), &device, AnyStrategy::Wrr(Wrr));
     config.spool.quota_bytes = 40 << 10;
     config.workers = 1;
     let mut loader = Loader::open(config).unwrap();
@@ -319,7 +324,8 @@ fn records_tell_when_the_device_worked_on_a_batch() {
     let folder = dataset(60);
     let device = FakeDevice::start(Behaviour::default());
     let mut loader =
-        Loader::open(with_device(folder.path(), &device, Strategy::DeviceOnly)).unwrap();
+        Loader::open(with_device(folder.path(), &device, AnyStrategy::DeviceOnly(DeviceOnly)))
+            .unwrap();
     let (_, stats) = consume(loader.start_epoch(0).unwrap());
     for record in &stats.records {
         assert_eq!(record.source, Preparer::Device);
@@ -335,7 +341,7 @@ fn a_device_that_cannot_be_used_is_an_error_with_socket_and_remedy() {
     let folder = dataset(8);
     let refused = |behaviour: Behaviour| {
         let device = FakeDevice::start(behaviour);
-        let config = with_device(folder.path(), &device, Strategy::Wrr);
+        let config = with_device(folder.path(), &device, AnyStrategy::Wrr(Wrr));
         let error = Loader::open(config).unwrap_err().to_string();
         assert!(error.contains(&device.socket().display().to_string()), "{error}");
         error
@@ -347,11 +353,11 @@ fn a_device_that_cannot_be_used_is_an_error_with_socket_and_remedy() {
     assert!(error.contains(&format!("refused `load`: {reason}")), "{error}");
 
     let mut config = config(folder.path());
-    config.strategy = Strategy::Wrr;
+    config.strategy = AnyStrategy::Wrr(Wrr);
     config.devices = vec![DeviceSource::Connect { socket: "/no/such/socket".into() }];
     let error = Loader::open(config.clone()).unwrap_err().to_string();
     assert!(error.contains("/no/such/socket: there is no such socket"), "{error}");
-    config.strategy = Strategy::HostOnly;
+    config.strategy = AnyStrategy::HostOnly(HostOnly);
     Loader::open(config).expect("host-only does not look for a device");
 }
 
@@ -366,7 +372,7 @@ fn a_socket_where_something_else_listens_is_an_error_and_no_hang() {
         std::io::Write::write_all(&mut stream, b"220 smtp at your service\r\n").unwrap();
     });
     let mut config = config(folder.path());
-    config.strategy = Strategy::Wrr;
+    config.strategy = AnyStrategy::Wrr(Wrr);
     config.devices = vec![DeviceSource::Connect { socket: socket.clone() }];
     let error = Loader::open(config).unwrap_err();
     assert!(matches!(error, Error::NotADevice { .. }), "{error}");
@@ -378,7 +384,7 @@ fn a_socket_where_something_else_listens_is_an_error_and_no_hang() {
 fn a_device_program_that_ends_at_once_is_an_error_with_its_words() {
     let folder = dataset(8);
     let mut config = config(folder.path());
-    config.strategy = Strategy::Wrr;
+    config.strategy = AnyStrategy::Wrr(Wrr);
     let arguments = ["-c", "echo wrong knob >&2; exit 1"].map(Into::into).to_vec();
     config.devices =
         vec![DeviceSource::Spawn(SpawnDevice { program: "/bin/sh".into(), arguments })];
@@ -390,8 +396,8 @@ fn a_device_program_that_ends_at_once_is_an_error_with_its_words() {
 #[test]
 fn a_device_that_is_killed_before_it_serves_leaves_the_host_to_go_on_alone() {
     let folder = dataset(16);
-    let auto = Strategy::Auto { goal: Goal::Throughput, order: Order::Any };
-    for strategy in [Strategy::DeviceOnly, Strategy::Wrr, auto] {
+    let auto = AnyStrategy::Auto(Auto { goal: Goal::Throughput, order: Order::Any });
+    for strategy in [AnyStrategy::DeviceOnly(DeviceOnly), AnyStrategy::Wrr(Wrr), auto] {
         let mut config = config(folder.path());
         config.strategy = strategy;
         let arguments = ["-c", "kill -9 $$"].map(Into::into).to_vec();
@@ -420,7 +426,7 @@ fn a_device_that_is_killed_before_it_serves_leaves_the_host_to_go_on_alone() {
 fn a_device_that_is_stopped_before_it_serves_leaves_the_host_to_go_on_alone() {
     let folder = dataset(16);
     let mut config = config(folder.path());
-    config.strategy = Strategy::Auto { goal: Goal::Throughput, order: Order::Any };
+    config.strategy = AnyStrategy::Auto(Auto { goal: Goal::Throughput, order: Order::Any });
     let arguments = ["-c", "kill -STOP $$"].map(Into::into).to_vec();
     config.devices =
         vec![DeviceSource::Spawn(SpawnDevice { program: "/bin/sh".into(), arguments })];
@@ -439,7 +445,7 @@ fn a_device_that_is_stopped_before_it_serves_leaves_the_host_to_go_on_alone() {
 fn an_interrupt_while_a_device_program_starts_ends_the_wait() {
     let folder = dataset(8);
     let mut config = config(folder.path());
-    config.strategy = Strategy::Wrr;
+    config.strategy = AnyStrategy::Wrr(Wrr);
     // `exec`, so that the program itself is what gets killed.
     let arguments = ["-c", "exec sleep 600"].map(Into::into).to_vec();
     config.devices =

@@ -6,27 +6,31 @@ use meetpoint_host::stats::{Attempt, DeviceLabel, EpochStats, EventKind, Remaini
 use meetpoint_host::verify::{Reference, Verdict, verify};
 use meetpoint_host::{DeviceSource, Loader, LoaderConfig, Notify, SpoolConfig, SpoolKind};
 use meetpoint_prepare::Job;
-use meetpoint_scheduler::{Goal, Level, Order, Split, Strategy, Tail};
+use meetpoint_scheduler::{
+    AnyStrategy, Auto, DeviceOnly, Goal, HostOnly, Level, Mte, MteFeedback, Order, Split, Tail,
+    Windowed, Wrr, WrrFrozen,
+};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-const MTE: Strategy = Strategy::Mte { split: Split::Fixed(8), tail: Tail::Descending };
-const MTE_ASCENDING: Strategy = Strategy::Mte { split: Split::Optimal, tail: Tail::Ascending };
+const MTE: AnyStrategy = AnyStrategy::Mte(Mte { split: Split::Fixed(8), tail: Tail::Descending });
+const MTE_ASCENDING: AnyStrategy =
+    AnyStrategy::Mte(Mte { split: Split::Optimal, tail: Tail::Ascending });
 
 /// Those that use devices.
-const STRATEGIES: [Strategy; 8] = [
-    Strategy::DeviceOnly,
+const STRATEGIES: [AnyStrategy; 8] = [
+    AnyStrategy::DeviceOnly(DeviceOnly),
     MTE,
     MTE_ASCENDING,
-    Strategy::Wrr,
-    Strategy::WrrFrozen,
-    Strategy::MteFeedback,
-    Strategy::Windowed { window: 6 },
-    Strategy::Auto { goal: Goal::Throughput, order: Order::Any },
+    AnyStrategy::Wrr(Wrr),
+    AnyStrategy::WrrFrozen(WrrFrozen),
+    AnyStrategy::MteFeedback(MteFeedback),
+    AnyStrategy::Windowed(Windowed { window: 6 }),
+    AnyStrategy::Auto(Auto { goal: Goal::Throughput, order: Order::Any }),
 ];
 
-fn with_devices(dataset: &Path, devices: &[&FakeDevice], strategy: Strategy) -> LoaderConfig {
+fn with_devices(dataset: &Path, devices: &[&FakeDevice], strategy: AnyStrategy) -> LoaderConfig {
     let mut config = config(dataset);
     config.strategy = strategy;
     let source = |device: &&FakeDevice| DeviceSource::Connect { socket: device.socket() };
@@ -47,7 +51,7 @@ fn good() -> FakeDevice {
 /// What the host alone makes of the batches of a loader with these devices.
 fn of_host_alone(config: &LoaderConfig, epochs: u32) -> (Vec<Vec<Seen>>, Vec<EpochStats>) {
     let mut config = config.clone();
-    config.strategy = Strategy::HostOnly;
+    config.strategy = AnyStrategy::HostOnly(HostOnly);
     let mut loader = Loader::open(config).unwrap();
     (0..epochs).map(|epoch| consume(loader.start_epoch(epoch).unwrap())).unzip()
 }
@@ -67,7 +71,7 @@ fn run(config: LoaderConfig, epochs: u32) -> Vec<EpochStats> {
     runs
 }
 
-fn check_levels(strategy: Strategy, job: &Job, runs: &[EpochStats], reference: &Reference) {
+fn check_levels(strategy: AnyStrategy, job: &Job, runs: &[EpochStats], reference: &Reference) {
     for judged in verify(strategy, job, runs, reference) {
         let must_hold = matches!(judged.level, Level::C0 | Level::C1 | Level::C2 | Level::C6);
         match judged.verdict {
@@ -113,7 +117,7 @@ fn devices_with_parts_and_spools_of_their_own_give_the_bytes_of_the_host_alone()
                     let by = |number| {
                         stats.records.iter().filter(|it| it.device == Some(number)).count()
                     };
-                    if strategy == Strategy::DeviceOnly {
+                    if strategy == AnyStrategy::DeviceOnly(DeviceOnly) {
                         assert_eq!(by(0) + by(1), stats.records.len(), "{what}");
                         assert!(by(0) > 0 && by(1) > 0, "{what}");
                     }
@@ -133,7 +137,8 @@ fn batches_of_devices_can_be_written_to_in_place_and_the_next_ones_are_whole() {
     let file = SpoolKind::File { directory: spool_folder.path().to_path_buf() };
     for kind in [SpoolKind::Memory, file] {
         let device = good();
-        let mut config = with_devices(folder.path(), &[&device], Strategy::DeviceOnly);
+        let mut config =
+            with_devices(folder.path(), &[&device], AnyStrategy::DeviceOnly(DeviceOnly));
         // Few slots, so that each is used again and again.
         config.spool = SpoolConfig { kind, quota_bytes: 6 * 8192 };
         let (expected, _) = of_host_alone(&config, 2);
@@ -164,7 +169,7 @@ fn a_dataset_in_a_folder_whose_name_is_not_utf_8_is_served() {
     std::fs::create_dir(&folder).unwrap();
     pack(&folder, (0..16).map(picture).collect());
     let device = good();
-    let stats = run(with_devices(&folder, &[&device], Strategy::DeviceOnly), 1);
+    let stats = run(with_devices(&folder, &[&device], AnyStrategy::DeviceOnly(DeviceOnly)), 1);
     assert_eq!(stats[0].schedule.device_batches, 4);
 }
 
@@ -173,14 +178,18 @@ fn devices_that_share_the_dataset_take_from_one_end_each_at_its_pace() {
     let folder = dataset_in_parts(120, 1);
     for strategy in STRATEGIES {
         // Where paces are compared, by far longer than a loaded machine takes for a batch.
-        let pause = Duration::from_millis(if strategy == Strategy::DeviceOnly { 150 } else { 20 });
+        let pause = Duration::from_millis(if strategy == AnyStrategy::DeviceOnly(DeviceOnly) {
+            150
+        } else {
+            20
+        });
         let slow = FakeDevice::start(Behaviour { pause, ..Behaviour::default() });
         let fast = good();
         let mut config = with_devices(folder.path(), &[&slow, &fast], strategy);
         config.shared_dataset = true;
         for stats in run(config, 2) {
             assert_eq!(events_of(&stats), []);
-            if strategy == Strategy::DeviceOnly {
+            if strategy == AnyStrategy::DeviceOnly(DeviceOnly) {
                 let batches: Vec<u32> =
                     stats.schedule.devices.iter().map(|device| device.batches).collect();
                 assert_eq!(batches.iter().sum::<u32>(), 30);
@@ -195,7 +204,8 @@ fn a_device_that_dies_is_named_given_up_alone_and_revived_alone() {
     let folder = dataset_in_parts(120, 4);
     for workers in [0, 1] {
         let (dies, lives) = (faulty(vec![(4, Fault::Drop)]), good());
-        let mut config = with_devices(folder.path(), &[&lives, &dies], Strategy::DeviceOnly);
+        let mut config =
+            with_devices(folder.path(), &[&lives, &dies], AnyStrategy::DeviceOnly(DeviceOnly));
         config.workers = workers;
         let stats = run(config, 3);
         let events = events_of(&stats[0]);
@@ -226,7 +236,7 @@ fn when_every_device_dies_the_host_goes_on_alone() {
         if strategy == MTE {
             assert!(lost(&events).contains(&0), "{strategy:?}: {events:?}");
         }
-        if strategy == Strategy::DeviceOnly {
+        if strategy == AnyStrategy::DeviceOnly(DeviceOnly) {
             assert!(lost(&events).contains(&1), "{events:?}");
             let is_last = |event: &EventKind| {
                 matches!(event, EventKind::DeviceLost { remaining: Remaining::Host, .. })
@@ -240,7 +250,8 @@ fn when_every_device_dies_the_host_goes_on_alone() {
 fn a_silent_device_is_fenced_off_alone() {
     let folder = dataset_in_parts(120, 4);
     let (silent, lives) = (faulty(vec![(3, Fault::Silent)]), good());
-    let mut config = with_devices(folder.path(), &[&silent, &lives], Strategy::DeviceOnly);
+    let mut config =
+        with_devices(folder.path(), &[&silent, &lives], AnyStrategy::DeviceOnly(DeviceOnly));
     config.stall_timeout = Duration::from_millis(500);
     let stats = run(config, 2);
     let events = events_of(&stats[0]);
@@ -256,7 +267,8 @@ fn a_device_that_only_fails_gets_no_more_work_and_the_others_do() {
     let folder = dataset_in_parts(120, 4);
     for fault in [Fault::Failed, Fault::Corrupt] {
         let (bad, lives) = (faulty((1..=60).map(|at| (at, fault)).collect()), good());
-        let config = with_devices(folder.path(), &[&lives, &bad], Strategy::DeviceOnly);
+        let config =
+            with_devices(folder.path(), &[&lives, &bad], AnyStrategy::DeviceOnly(DeviceOnly));
         let stats = run(config, 1);
         let events = events_of(&stats[0]);
         let is_given_up =
@@ -273,7 +285,7 @@ fn too_few_parts_are_an_error_with_the_remedy() {
     let folder = dataset_in_parts(40, 2);
     let devices = [good(), good(), good()];
     let devices: Vec<&FakeDevice> = devices.iter().collect();
-    let mut config = with_devices(folder.path(), &devices, Strategy::Wrr);
+    let mut config = with_devices(folder.path(), &devices, AnyStrategy::Wrr(Wrr));
     let error = Loader::open(config.clone()).unwrap_err().to_string();
     assert!(error.contains("2 parts, too few for 3 devices"), "{error}");
     assert!(error.contains("pack") && error.contains("shared = true"), "{error}");
@@ -295,7 +307,7 @@ fn too_few_parts_are_an_error_with_the_remedy() {
 fn a_device_of_several_that_cannot_be_used_is_named() {
     let folder = dataset_in_parts(40, 2);
     let good = good();
-    let mut config = with_devices(folder.path(), &[&good, &good], Strategy::Wrr);
+    let mut config = with_devices(folder.path(), &[&good, &good], AnyStrategy::Wrr(Wrr));
     config.devices[1] = DeviceSource::Connect { socket: "/no/such/socket".into() };
     let error = Loader::open(config).unwrap_err().to_string();
     assert!(error.starts_with("device 1: no device answers at /no/such/socket"), "{error}");
@@ -308,7 +320,9 @@ fn a_long_wait_for_a_device_is_notified_while_it_lasts() {
     let pause = Duration::from_millis(200);
     let slow = FakeDevice::start(Behaviour { pause, ..Behaviour::default() });
     let notified = Arc::new(Mutex::new(Vec::new()));
-    for (strategy, expected) in [(Strategy::DeviceOnly, 2), (Strategy::HostOnly, 0)] {
+    for (strategy, expected) in
+        [(AnyStrategy::DeviceOnly(DeviceOnly), 2), (AnyStrategy::HostOnly(HostOnly), 0)]
+    {
         let mut config = with_devices(folder.path(), &[&slow], strategy);
         let sink = Arc::clone(&notified);
         config.notify = Some(Notify::new(Duration::from_millis(10), move |event| {

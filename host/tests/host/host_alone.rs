@@ -6,7 +6,7 @@ use meetpoint_host::stats::{EventKind, Preparer};
 use meetpoint_host::verify::{Reference, Verdict, verify};
 use meetpoint_host::{Accelerator, DeviceSource, Emulated, Error, Loader, Null, StopHandle};
 use meetpoint_kernels::Cpu;
-use meetpoint_scheduler::{Level, Split, Strategy, Tail};
+use meetpoint_scheduler::{AnyStrategy, HostOnly, Level, Mte, Split, Tail, Wrr};
 use meetpoint_storage::EngineKind;
 use std::slice::from_ref;
 use std::sync::Arc;
@@ -238,13 +238,13 @@ fn numbers_that_cannot_work_are_refused_with_their_remedy() {
     assert!(error.contains("set batch_size to 6 or less"), "{error}");
     let error = refused(&|config| config.memory_budget_bytes = 3 << 20);
     assert!(error.contains("set memory_budget to 4 MiB or more"), "{error}");
-    let error = refused(&|config| config.strategy = Strategy::Wrr);
+    let error = refused(&|config| config.strategy = AnyStrategy::Wrr(Wrr));
     assert!(error.contains("strategy wrr needs a device"), "{error}");
     let error = refused(&|config| {
-        config.strategy = Strategy::Mte { split: Split::Fixed(99), tail: Tail::Descending };
+        config.strategy = AnyStrategy::Mte(Mte { split: Split::Fixed(99), tail: Tail::Descending });
         config.devices = vec![DeviceSource::Connect { socket: "/no/such/socket".into() }];
     });
-    assert!(error.contains("a split of 99 device batches"), "{error}");
+    assert!(error.contains("mte.split is 99, more than the 2 batches"), "{error}");
     let error = refused(&|config| config.prefetch = 0);
     assert!(error.contains("prefetch is 0"), "{error}");
     let error = refused(&|config| config.host_cores = Some(vec![1023]));
@@ -314,7 +314,7 @@ fn what_was_consumed_is_verified_against_an_independent_preparation() {
         Reference::prepare(&job, 0..2, EngineKind::Threads, Cpu::Portable, &stop).unwrap();
     assert_eq!(portable.len(), 46);
     let judged = |runs: &[_], reference: &Reference, level| {
-        let verdicts = verify(Strategy::HostOnly, &job, runs, reference);
+        let verdicts = verify(AnyStrategy::HostOnly(HostOnly), &job, runs, reference);
         verdicts.into_iter().find(|it| it.level == level).unwrap().verdict
     };
     for level in [Level::C0, Level::C1, Level::C2, Level::C3, Level::C4, Level::C6] {

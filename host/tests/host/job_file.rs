@@ -5,7 +5,7 @@ use meetpoint_host::{
     AcceleratorJob, Action, DeviceJob, DeviceKind, DeviceSource, Emulation, OnError, ServeCommand,
     SpoolKind, StopHandle, StrategyName, StrategyOptions, Targets,
 };
-use meetpoint_scheduler::{Goal, Order, Split, Strategy, Tail};
+use meetpoint_scheduler::{AnyStrategy, Auto, Goal, Mte, Order, Split, Tail, Windowed, Wrr};
 use meetpoint_storage::EngineKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -72,9 +72,9 @@ fn a_full_job_says_everything() {
          [accelerator]\nkind = \"emulated\"\nstep = \"20ms\"\n{RECIPE}"
     );
     let job = parse(&text).unwrap();
-    let mte = Strategy::Mte { split: Split::Fixed(7), tail: Tail::Ascending };
+    let mte = AnyStrategy::Mte(Mte { split: Split::Fixed(7), tail: Tail::Ascending });
     assert_eq!((job.strategy, job.strategy(job.strategy)), (StrategyName::Mte, mte));
-    assert_eq!(job.strategy(StrategyName::Wrr), Strategy::Wrr);
+    assert_eq!(job.strategy(StrategyName::Wrr), AnyStrategy::Wrr(Wrr));
     let targets = Targets {
         cpu_ratio: Some(0.5),
         read_bytes_per_second: Some(500_000_000),
@@ -116,32 +116,53 @@ fn with(lines: &str, tables: &str) -> Result<JobFile, JobError> {
 }
 
 #[test]
-fn every_strategy_has_a_name_and_its_options() {
+fn a_job_names_any_strategy_and_sets_any_of_its_options() {
     let tables = "[mte]\nsplit = \"optimal\"\n[windowed]\nwindow = 8\n[auto]\n\
                   goal = {time = 0.7}\norder = \"replayable\"\n";
+    let goal = Goal::Mix { time_weight_ppm: 700_000 };
+    let options = StrategyOptions::default()
+        .with(Mte { split: Split::Optimal, tail: Tail::Descending })
+        .with(Windowed { window: 8 })
+        .with(Auto { goal, order: Order::Replayable });
     for name in StrategyName::ALL {
-        let job = with(&format!("strategy = \"{}\"", name.as_str()), tables).unwrap();
-        assert_eq!(job.strategy, name);
-        assert_eq!(job.strategy(name).name(), name.as_str());
-        assert_eq!(StrategyName::named(name.as_str()), Some(name));
-        let goal = Goal::Mix { time_weight_ppm: 700_000 };
-        match job.strategy(name) {
-            Strategy::Mte { split, .. } => assert_eq!(split, Split::Optimal),
-            Strategy::Windowed { window } => assert_eq!(window, 8),
-            Strategy::Auto { goal: found, order } => {
-                assert_eq!((found, order), (goal, Order::Replayable));
-            }
-            _ => {}
-        }
+        let job = with(&format!("strategy = \"{name}\""), tables).unwrap();
+        assert_eq!((job.strategy, job.options), (name, options));
+        assert_eq!(job.strategy(name), options.strategy(name));
     }
     let energy = with("strategy = \"auto\"", "[auto]\ngoal = \"energy\"").unwrap();
-    assert_eq!(energy.options.goal, Goal::Energy);
+    let goal = Auto { goal: Goal::Energy, ..Auto::default() };
+    assert_eq!(energy.strategy(StrategyName::Auto), goal.into());
+}
+
+#[test]
+fn every_value_that_an_option_declares_can_be_written() {
+    for name in StrategyName::ALL {
+        for (spec, default) in name.options() {
+            let words = spec.takes.words.iter().map(|word| format!("{word:?}"));
+            let numbers =
+                spec.takes.whole.iter().flat_map(|whole| {
+                    [whole.range.start().to_string(), whole.range.end().to_string()]
+                });
+            let shares = spec.takes.share.iter().map(|share| format!("{{{} = 0.25}}", share.key));
+            let mut seen = Vec::new();
+            for text in words.chain(numbers).chain(shares) {
+                let table = format!("[{name}]\n{} = {text}", spec.name);
+                let strategy = with("", &table).unwrap().strategy(name);
+                let found = strategy.options().into_iter().find(|(it, _)| *it == spec);
+                seen.push(found.map(|(_, value)| value).expect("it has the option"));
+            }
+            let distinct = (1..seen.len()).all(|at| !seen[..at].contains(&seen[at]));
+            assert!(seen.len() > 1 && distinct, "{name}.{}: {seen:?}", spec.name);
+            let absent = with("", &format!("[{name}]")).unwrap().strategy(name);
+            assert!(absent.options().contains(&(spec, default)), "{name}.{}", spec.name);
+        }
+    }
 }
 
 #[test]
 fn only_auto_and_the_host_alone_do_without_a_device() {
     for name in StrategyName::ALL {
-        let lines = format!("dataset = \"s\"\nbatch_size = 1\nstrategy = \"{}\"", name.as_str());
+        let lines = format!("dataset = \"s\"\nbatch_size = 1\nstrategy = \"{name}\"");
         match parse(&format!("{lines}\n{RECIPE}")) {
             Ok(job) => assert!(!name.needs_device(), "{:?}", job.strategy),
             Err(error) => {
@@ -162,7 +183,7 @@ fn a_record_brings_its_strategy_and_one_may_stand_for_each_epoch() {
     let texts: Vec<String> = job.replay.iter().map(ToString::to_string).collect();
     assert_eq!(texts, ["mte-feedback:4", "mte-feedback:5"]);
     for (lines, place, words) in [
-        ("replay = \"mte:few\"", (3, 10), "no record"),
+        ("replay = \"mte:few\"", (3, 10), "not a record"),
         ("replay = 812", (3, 10), "such as \"mte:812\""),
         ("replay = []", (3, 10), "one for each epoch"),
         ("replay = [\"mte:1\", \"wrr-frozen:1,2\"]", (3, 10), "mixes records"),

@@ -9,21 +9,25 @@ use meetpoint_host::{
     Accelerator, Batch, DeviceSource, Error, Loader, LoaderConfig, Null, StopHandle,
 };
 use meetpoint_kernels::Cpu;
-use meetpoint_scheduler::{Goal, Level, Order, Split, Strategy, Tail};
+use meetpoint_scheduler::{
+    AnyStrategy, Auto, DeviceOnly, Goal, HostOnly, Level, Mte, MteFeedback, Order, Split, Tail,
+    Wrr, WrrFrozen,
+};
 use meetpoint_storage::EngineKind;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-const MTE: Strategy = Strategy::Mte { split: Split::EqualFinish, tail: Tail::Descending };
+const MTE: AnyStrategy =
+    AnyStrategy::Mte(Mte { split: Split::EqualFinish, tail: Tail::Descending });
 
-const STRATEGIES: [Strategy; 6] = [
-    Strategy::HostOnly,
-    Strategy::Wrr,
+const STRATEGIES: [AnyStrategy; 6] = [
+    AnyStrategy::HostOnly(HostOnly),
+    AnyStrategy::Wrr(Wrr),
     MTE,
-    Strategy::WrrFrozen,
-    Strategy::MteFeedback,
-    Strategy::Auto { goal: Goal::Throughput, order: Order::Any },
+    AnyStrategy::WrrFrozen(WrrFrozen),
+    AnyStrategy::MteFeedback(MteFeedback),
+    AnyStrategy::Auto(Auto { goal: Goal::Throughput, order: Order::Any }),
 ];
 
 /// Runs ranks whose accelerators take no time, each with devices of its own.
@@ -51,7 +55,7 @@ impl Conductor for Ranks<'_> {
     }
 }
 
-fn ranks_config(dataset: &Path, strategy: Strategy, ranks: u32) -> LoaderConfig {
+fn ranks_config(dataset: &Path, strategy: AnyStrategy, ranks: u32) -> LoaderConfig {
     let mut config = config(dataset);
     config.strategy = strategy;
     config.ranks = ranks;
@@ -62,7 +66,7 @@ fn ranks_config(dataset: &Path, strategy: Strategy, ranks: u32) -> LoaderConfig 
     config
 }
 
-fn judge(strategy: Strategy, outcomes: &[RankOutcome], epochs: u32) {
+fn judge(strategy: AnyStrategy, outcomes: &[RankOutcome], epochs: u32) {
     let stop = StopHandle::new();
     let reference = Reference::merge(outcomes.iter().map(|rank| {
         Reference::prepare(&rank.job, 0..epochs, EngineKind::Auto, Cpu::Portable, &stop).unwrap()
@@ -134,7 +138,7 @@ fn a_rank_that_waits_for_its_device_longer_than_ranks_wait_for_each_other_is_not
         faults: if rank == 1 { vec![(3, Fault::Hang)] } else { vec![] },
         ..Behaviour::default()
     });
-    let mut config = ranks_config(folder.path(), Strategy::DeviceOnly, 2);
+    let mut config = ranks_config(folder.path(), AnyStrategy::DeviceOnly(DeviceOnly), 2);
     config.rank_timeout = Duration::from_secs(2);
     config.stall_timeout = Duration::from_secs(5);
     let conductor = Ranks { devices: &devices, consumed: AtomicU32::new(0) };
@@ -148,7 +152,7 @@ fn a_rank_that_waits_for_its_device_longer_than_ranks_wait_for_each_other_is_not
 fn a_rank_that_never_comes_is_named() {
     let folder = dataset_in_parts(80, 2);
     let device = FakeDevice::start(Behaviour::default());
-    let mut config = ranks_config(folder.path(), Strategy::Wrr, 3);
+    let mut config = ranks_config(folder.path(), AnyStrategy::Wrr(Wrr), 3);
     config.devices = vec![DeviceSource::Connect { socket: device.socket() }];
     config.collective = Some(Threads::new(3));
     config.rank_timeout = Duration::from_millis(300);
@@ -198,7 +202,7 @@ impl Conductor for OneOf<'_> {
 fn a_rank_that_panics_is_named_and_ends_the_others() {
     let folder = dataset_in_parts(160, 2);
     let devices = devices(4, |_| Behaviour::default());
-    let config = ranks_config(folder.path(), Strategy::Wrr, 4);
+    let config = ranks_config(folder.path(), AnyStrategy::Wrr(Wrr), 4);
     let ranks = Ranks { devices: &devices, consumed: AtomicU32::new(0) };
     let error = group::run(&config, 1, &OneOf(ranks, 2)).unwrap_err();
     let Error::RankPanicked { rank: 2, message } = &error else { panic!("{error}") };
@@ -210,7 +214,7 @@ fn a_rank_that_panics_is_named_and_ends_the_others() {
 fn a_rank_that_cannot_be_opened_ends_all() {
     let folder = dataset_in_parts(160, 2);
     let devices = devices(2, |_| Behaviour::default());
-    let mut config = ranks_config(folder.path(), Strategy::Wrr, 2);
+    let mut config = ranks_config(folder.path(), AnyStrategy::Wrr(Wrr), 2);
     config.memory_budget_bytes = 4 << 20;
     let conductor = Ranks { devices: &devices, consumed: AtomicU32::new(0) };
     let error = group::run(&config, 1, &conductor).unwrap_err().to_string();
@@ -220,7 +224,7 @@ fn a_rank_that_cannot_be_opened_ends_all() {
 #[test]
 fn ranks_without_a_collective_are_refused() {
     let folder = dataset_in_parts(80, 2);
-    let mut config = ranks_config(folder.path(), Strategy::HostOnly, 2);
+    let mut config = ranks_config(folder.path(), AnyStrategy::HostOnly(HostOnly), 2);
     let error = Loader::open(config.clone()).unwrap_err().to_string();
     assert!(error.contains("no collective joins them"), "{error}");
     config.collective = Some(Threads::new(2));

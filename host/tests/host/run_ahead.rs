@@ -4,7 +4,7 @@ use crate::support::device::{Behaviour, FakeDevice, Fault};
 use crate::support::{Seen, config, consume, dataset, sorted};
 use meetpoint_host::stats::EpochStats;
 use meetpoint_host::{DeviceSource, Epoch, Loader, LoaderConfig};
-use meetpoint_scheduler::{Split, Strategy, Tail};
+use meetpoint_scheduler::{AnyStrategy, Mte, Split, Tail};
 use std::path::Path;
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ const SHARE: u32 = 5;
 
 fn running_ahead(dataset: &Path, device: &FakeDevice) -> LoaderConfig {
     let mut config = config(dataset);
-    config.strategy = Strategy::Mte { split: Split::Fixed(SHARE), tail: Tail::Descending };
+    config.strategy = AnyStrategy::Mte(Mte { split: Split::Fixed(SHARE), tail: Tail::Descending });
     config.devices = vec![DeviceSource::Connect { socket: device.socket() }];
     config.stall_timeout = Duration::from_secs(30);
     config.run_ahead = 4;

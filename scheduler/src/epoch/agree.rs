@@ -15,7 +15,7 @@ use crate::epoch::device::Device;
 use crate::learned::Common;
 use crate::ledger::State;
 use crate::ranks::{Agreement, Proposal};
-use crate::strategies::{Next, Plan};
+use crate::strategies::plan::Next;
 use crate::types::{BatchIndex, DeviceId, Outcome, Source, Time, VoidReason};
 
 /// What all ranks do in this step.
@@ -84,18 +84,16 @@ impl Epoch {
             without_devices: false,
             known: self.board.known(),
         };
-        if let Plan::Ordered(plan) = &mut self.plan {
-            plan.propose(&self.board, &mut proposal);
-        }
+        self.plan.propose(&self.board, &mut proposal);
         Some(proposal)
     }
 
-    /// What all ranks came to, after [`crate::AcceleratorDecision::Agree`].
+    /// What all ranks agreed on, after [`crate::AcceleratorDecision::Agree`].
     pub fn agreed(&mut self, now: Time, agreement: Agreement) -> Outcome {
         self.tell(now);
         let combined = agreement.0;
         let step = self.board.ledger.consumed();
-        if combined.step != [step; 2] || self.board.config.ranks == 1 {
+        if combined.step != [step; 2] || self.board.terms.ranks == 1 {
             return self.void(VoidReason::WrongStep);
         }
         self.guard_agreed(&combined);
@@ -104,13 +102,11 @@ impl Epoch {
         self.ranks.kind = Some(kind);
         self.ranks.device_total = Some(combined.device_total);
         self.ranks.known = Some(combined.known);
-        if let Plan::Ordered(plan) = &mut self.plan {
-            plan.agreed(&mut self.board, &combined);
-            // This fixed the order, and with it perhaps another batch for the step: what was
-            // proposed for it is void, at every rank.
-            if combined.switch != combined.share_known {
-                self.ranks.kind = None;
-            }
+        self.plan.agreed(&mut self.board, &combined);
+        // This fixed the order, and with it perhaps another batch for the step: what was proposed
+        // for it is void, at every rank.
+        if combined.switch != combined.share_known {
+            self.ranks.kind = None;
         }
         if self.ranks.kind == Some(StepKind::Host) {
             self.guard_surplus(&combined);
@@ -126,9 +122,7 @@ impl Epoch {
             Next::Only(position) => {
                 let Some(entry) = self.board.ledger.entry(position.batch) else {
                     // No device is granted it from here on.
-                    if let Plan::Ordered(plan) = &mut self.plan {
-                        plan.give_to_host(position.batch);
-                    }
+                    self.plan.give_to_host(position.batch);
                     return;
                 };
                 let Source::Device(device) = entry.source else { return };
@@ -176,7 +170,7 @@ impl Ranks {
     /// Device batches that this rank may have more, so that it does not run ahead of the slowest
     /// by more than its devices' lookahead.
     pub(crate) fn surplus_left(&self, board: &Board, device: &Device) -> u32 {
-        if board.config.ranks == 1 {
+        if board.terms.ranks == 1 {
             return u32::MAX;
         }
         let ledger = &board.ledger;

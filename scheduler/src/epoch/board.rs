@@ -2,11 +2,11 @@
 
 use std::collections::VecDeque;
 
-use crate::config::{Config, Strategy};
 use crate::epoch::device::{Device, Lost};
 use crate::estimate::{Estimate, Steps};
 use crate::learned::Common;
 use crate::ledger::{Ledger, State};
+use crate::terms::Terms;
 use crate::types::{BatchIndex, DeviceId, Generation, Profile, Source, Time};
 
 /// Rates are batches in this many nanoseconds, so that sums of them are exact.
@@ -17,21 +17,23 @@ const QUEUE_MAX: usize = 1 << 14;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Board {
-    pub(crate) config: Config,
+    pub(crate) terms: Terms,
     /// Batches are consumed as they become ready.
     pub(crate) any_order: bool,
     /// A device batch that is ready will be consumed. Not so with several ranks, and where `auto`
     /// may leave the devices with all that they have.
     pub(crate) ready_is_safe: bool,
+    /// Devices may be left at any time: the strategy was picked for this epoch.
+    pub(crate) is_guarded: bool,
     /// Devices may be given work, as far as the guard of `auto` knows.
     pub(crate) grants_allowed: bool,
-    /// The latest time that was told.
+    /// The latest time given.
     pub(crate) now: Time,
     pub(crate) ledger: Ledger,
     pub(crate) devices: Vec<Device>,
     pub(crate) steps: Steps,
     /// Published batches in the order of publishing. May name batches that were taken back since.
-    /// Like the two below, kept only under a strategy that consumes in any order.
+    /// Like the two below, filled only under a strategy that consumes in any order.
     pub(crate) publish_order: VecDeque<BatchIndex>,
     /// Ready batches by source, in the order of becoming ready.
     pub(crate) ready_host: VecDeque<BatchIndex>,
@@ -51,21 +53,22 @@ pub(crate) struct Board {
 }
 
 impl Board {
-    pub(crate) fn new(config: Config, any_order: bool) -> Self {
-        let at_most = |count: u32| (count.min(config.batches) as usize).min(QUEUE_MAX);
+    pub(crate) fn new(terms: Terms, any_order: bool) -> Self {
+        let at_most = |count: u32| (count.min(terms.batches) as usize).min(QUEUE_MAX);
         let queue = |count: u32| if any_order { at_most(count) } else { 0 };
         let mut made = Self {
             any_order,
-            ready_is_safe: config.ranks == 1,
+            ready_is_safe: terms.ranks == 1,
+            is_guarded: false,
             grants_allowed: true,
             now: 0,
-            ledger: Ledger::new(&config),
-            devices: (0..config.devices.len()).map(|at| Device::new(&config, at)).collect(),
+            ledger: Ledger::new(&terms),
+            devices: (0..terms.devices.len()).map(|at| Device::new(&terms, at)).collect(),
             steps: Steps::default(),
             // Stale entries go once they are as many as live ones; see `note_published`.
-            publish_order: VecDeque::with_capacity(queue(config.spool_slots()) * 2 + 1),
-            ready_host: VecDeque::with_capacity(queue(config.host_ahead)),
-            ready_device: VecDeque::with_capacity(queue(config.fetch_ahead)),
+            publish_order: VecDeque::with_capacity(queue(terms.spool_slots()) * 2 + 1),
+            ready_host: VecDeque::with_capacity(queue(terms.host_ahead)),
+            ready_device: VecDeque::with_capacity(queue(terms.fetch_ahead)),
             fetching: 0,
             fetched: 0,
             revoked: 0,
@@ -74,10 +77,10 @@ impl Board {
             lost: 0,
             rate: 0,
             stall_bound: Time::MAX,
-            config,
+            terms,
         };
         for at in 0..made.devices.len() {
-            made.refresh(DeviceId(u16::try_from(at).expect("checked by the configuration")));
+            made.refresh(DeviceId(u16::try_from(at).expect("checked with the configuration")));
         }
         made
     }
@@ -104,7 +107,7 @@ impl Board {
         self.usable = self.usable + u32::from(usable) - u32::from(device.counted_usable);
         device.counted_usable = usable;
         device.counted_rate = rate;
-        if let Some(due) = device.stall_due(&self.config) {
+        if let Some(due) = device.stall_due(&self.terms) {
             self.stall_bound = self.stall_bound.min(due);
         }
         if changed {
@@ -133,11 +136,6 @@ impl Board {
         self.lost as usize == self.devices.len()
     }
 
-    /// Devices may be left at any time.
-    pub(crate) fn is_auto(&self) -> bool {
-        matches!(self.config.strategy, Strategy::Auto { .. })
-    }
-
     /// Some batch of a device may yet be the host's to redo.
     pub(crate) fn any_at_risk(&self) -> bool {
         let safe = if self.ready_is_safe { self.fetched } else { 0 };
@@ -146,14 +144,14 @@ impl Board {
 
     /// t_c, recent, else as learned before; 0 where not known.
     pub(crate) fn host_ns(&self) -> u64 {
-        self.steps.host().recent_ns().unwrap_or(self.config.learned.host_ns)
+        self.steps.host().recent_ns().unwrap_or(self.terms.learned.host_ns)
     }
 
     /// t_g, recent, else as learned before, else the step alone; 0 where not known.
     pub(crate) fn ready_ns(&self) -> u64 {
         let known = |time: u64| (time > 0).then_some(time);
         let measured = self.steps.device().recent_ns();
-        let learned = measured.or(known(self.config.learned.ready_ns));
+        let learned = measured.or(known(self.terms.learned.ready_ns));
         learned.or(self.steps.train().recent_ns()).unwrap_or(0)
     }
 
@@ -173,12 +171,12 @@ impl Board {
     /// Preparation of one host batch; 0 where not known.
     pub(crate) fn preparation_ns(&self) -> u64 {
         let measured = self.steps.preparation().recent_ns();
-        measured.unwrap_or(self.config.learned.preparation_ns)
+        measured.unwrap_or(self.terms.learned.preparation_ns)
     }
 
-    /// What this rank brings to what all know: under `auto`, which picks by it.
+    /// What this rank contributes to what all know: where strategies are picked, which is by that.
     pub(crate) fn known(&self) -> Common {
-        if !self.is_auto() {
+        if !self.is_guarded {
             return Common::UNKNOWN;
         }
         let times = self.devices.iter().map(Device::batch_ns);
@@ -188,8 +186,8 @@ impl Board {
             ready_ns: self.ready_ns(),
             device_ns: RATE_NS.checked_div(rate).unwrap_or(0),
             preparation_ns: self.preparation_ns(),
-            spool_slots: self.config.spool_slots(),
-            background: self.config.background(),
+            spool_slots: self.terms.spool_slots(),
+            background: self.terms.background(),
         };
         known.or_unknown()
     }
@@ -206,7 +204,7 @@ impl Board {
     /// Whether every device that is not lost was measured or learned so often, and the host too.
     pub(crate) fn times_known(&self, samples: u32) -> bool {
         let enough = |estimate: &Estimate, learned: u64| learned > 0 || estimate.count() >= samples;
-        let learned = &self.config.learned;
+        let learned = &self.terms.learned;
         enough(self.steps.host(), learned.host_ns)
             && self.devices.iter().all(|d| d.lost.is_some() || enough(&d.batch, d.learned_ns))
     }
@@ -317,7 +315,7 @@ impl Board {
         self.stall_bound = Time::MAX;
         let mut stalled = None;
         for (at, device) in self.devices.iter().enumerate() {
-            let Some(due) = device.stall_due(&self.config) else { continue };
+            let Some(due) = device.stall_due(&self.terms) else { continue };
             if due <= self.now && stalled.is_none() {
                 stalled = Some(DeviceId(u16::try_from(at).expect("counted by a u16")));
             }

@@ -4,13 +4,13 @@ use crate::epoch::Epoch;
 use crate::epoch::agree::StepKind;
 use crate::epoch::device::Lost;
 use crate::ledger::State;
-use crate::strategies::{Next, Plan, Rescue};
+use crate::strategies::plan::{Next, Rescue};
 use crate::types::{
     AcceleratorDecision, BatchIndex, DeviceDecision, DeviceId, Generation, HostDecision, Source,
     Time, WorkRun,
 };
 
-/// A driver is never told to wait longer than this.
+/// The longest wait that a driver is asked for.
 const WAIT_MAX_NS: u64 = 1_000_000_000;
 
 impl Epoch {
@@ -22,15 +22,15 @@ impl Epoch {
         let Some(batch) = self.plan.pick_for_host(&mut self.board) else {
             return HostDecision::Done;
         };
-        // The batch that is consumed next always finds a place: one is kept for it while a device
-        // may fail on a batch that comes before this one.
+        // The batch that is consumed next always finds a place: one is reserved for it while a
+        // device may fail on a batch that comes before this one.
         let next = self.plan.next(&self.board);
         let is_next = matches!(next, Next::Only(position) if position.batch == batch);
         let reserve = !is_next
             && self.plan.device_may_precede(&self.board, batch)
             && (self.board.any_at_risk()
                 || (!self.board.all_lost() && self.board.ledger.untouched() > 0));
-        let limit = self.board.config.host_ahead - u32::from(reserve);
+        let limit = self.board.terms.host_ahead - u32::from(reserve);
         if self.board.ledger.host_open() >= limit {
             return HostDecision::Idle;
         }
@@ -41,7 +41,7 @@ impl Epoch {
         HostDecision::Prepare(batch)
     }
 
-    /// What a device should be told.
+    /// What a device should do.
     pub fn device(&mut self, now: Time, device: DeviceId) -> DeviceDecision {
         self.tell(now);
         let Some(state) = self.board.devices.get_mut(usize::from(device.0)) else {
@@ -112,7 +112,7 @@ impl Epoch {
     /// will be consumed; it counts as being fetched from here on.
     pub fn fetch(&mut self, now: Time) -> Option<(BatchIndex, DeviceId, Generation)> {
         self.tell(now);
-        if self.board.fetching + self.board.fetched >= self.board.config.fetch_ahead {
+        if self.board.fetching + self.board.fetched >= self.board.terms.fetch_ahead {
             return None;
         }
         let batch = self.plan.next_fetch(&mut self.board)?;
@@ -134,7 +134,7 @@ impl Epoch {
         }
         self.fence_stalled();
         let next = self.plan.next(&self.board);
-        if self.board.config.ranks > 1 && self.ranks.kind.is_none() {
+        if self.board.terms.ranks > 1 && self.ranks.kind.is_none() {
             return match self.proposal(next) {
                 Some(mut proposal) => {
                     self.guard_waits_no_more();
@@ -177,21 +177,21 @@ impl Epoch {
         };
         let Some(batch) = ready else { return self.wait(next) };
         self.guard_waits_no_more();
-        self.plan.consumed(&self.board);
+        if let Next::Only(_) = next {
+            self.plan.consumed(&self.board);
+        }
         let source = self.board.consume(batch);
         self.ranks.kind = None;
         self.check_step();
         AcceleratorDecision::Consume(batch, source)
     }
 
-    /// The next batch is kept for devices of which none can be given it: their spools are full of
-    /// later ones, other ranks hold them up, or they are late. The host prepares it. Gives whether
-    /// that is news.
+    /// The next batch is reserved for devices of which none can be given it: their spools are full
+    /// of later ones, other ranks hold them up, or they are late. The host prepares it. Gives
+    /// whether that is news.
     fn host_instead(&mut self, next: Next) -> bool {
-        let (Next::Only(position), Plan::Ordered(plan)) = (next, &mut self.plan) else {
-            return false;
-        };
-        if plan.is_late_with(&self.board, position.batch) {
+        let Next::Only(position) = next else { return false };
+        if self.plan.is_late_with(&self.board, position.batch) {
             return true;
         }
         let parts = &self.board.ledger.parts;
@@ -206,7 +206,7 @@ impl Epoch {
             let surplus = self.ranks.surplus_left(&self.board, device) == 0;
             !device.usable() || (device.claimed.is_empty() && (full || surplus || !allowed))
         });
-        hopeless && plan.give_to_host(position.batch)
+        hopeless && self.plan.give_to_host(position.batch)
     }
 
     /// Nothing can be consumed: until when to wait, and whether work is to be taken back.

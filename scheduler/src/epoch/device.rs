@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use crate::config::{Config, DeviceConfig};
 use crate::estimate::Estimate;
+use crate::terms::{DeviceConfig, Terms};
 use crate::types::{BatchIndex, Generation, Time};
 
 /// A device that sends progress but publishes nothing is believed for this many stall timeouts.
@@ -112,15 +112,15 @@ pub(crate) struct Device {
 }
 
 impl Device {
-    pub(crate) fn new(config: &Config, at: usize) -> Self {
-        let DeviceConfig { ahead, spool_slots, first_generation } = config.devices[at];
+    pub(crate) fn new(terms: &Terms, at: usize) -> Self {
+        let DeviceConfig { ahead, spool_slots, first_generation } = terms.devices[at];
         Self {
             ahead,
             spool_slots,
-            learned_ns: config.learned.device_ns(at),
+            learned_ns: terms.learned.device_ns(at),
             generation: Generation(first_generation),
-            claimed: List::with_room(ahead.min(spool_slots).min(config.batches)),
-            published: List::with_room(spool_slots.min(config.batches)),
+            claimed: List::with_room(ahead.min(spool_slots).min(terms.batches)),
+            published: List::with_room(spool_slots.min(terms.batches)),
             ready: 0,
             consumed: 0,
             revoked: 0,
@@ -164,14 +164,14 @@ impl Device {
 
     /// When it is to be fenced off unless it is heard of (or, at last, publishes); `None` without
     /// outstanding work.
-    pub(crate) fn stall_due(&self, config: &Config) -> Option<Time> {
+    pub(crate) fn stall_due(&self, terms: &Terms) -> Option<Time> {
         if self.claimed.is_empty() {
             return None;
         }
         let patience = PATIENCE_STALLS
-            .saturating_mul(config.stall_timeout_ns)
+            .saturating_mul(terms.stall_timeout_ns)
             .max(PATIENCE_BATCHES.saturating_mul(self.batch_ns()));
-        let silence_ends = self.last_sign.saturating_add(config.stall_timeout_ns);
+        let silence_ends = self.last_sign.saturating_add(terms.stall_timeout_ns);
         Some(silence_ends.min(self.busy_since.saturating_add(patience)))
     }
 

@@ -1,4 +1,4 @@
-//! Events: what happened, as told by the driver.
+//! Events: what happened, as the driver reports it.
 
 use crate::epoch::Epoch;
 use crate::epoch::device::Lost;
@@ -6,7 +6,7 @@ use crate::ledger::State;
 use crate::types::{BatchIndex, DeviceId, Generation, Outcome, Source, Time, VoidReason};
 
 impl Epoch {
-    /// The host finished a batch that it was told to prepare.
+    /// The host finished a batch that it was asked to prepare.
     pub fn host_finished(&mut self, now: Time, batch: BatchIndex) -> Outcome {
         self.tell(now);
         let ledger = &mut self.board.ledger;
@@ -139,14 +139,15 @@ impl Epoch {
     /// The accelerator is free: the step before has ended. Call once per step, before asking.
     pub fn accelerator_ready(&mut self, now: Time) {
         self.tell(now);
-        let background = self.board.config.background();
+        let background = self.board.terms.background();
         self.board.steps.accelerator_ready(self.board.now, background);
         self.guard_step();
         self.plan.learn(&mut self.board);
     }
 
-    /// Before anything else is asked or told: this batch was kept from before and lies published
-    /// in the device's spool (reuse). It takes a slot, and is fetched and consumed as any other.
+    /// Before any other question or event: this batch was prepared for an earlier epoch and lies
+    /// published in the device's spool (reuse). It takes a slot, and is fetched and consumed as any
+    /// other.
     /// Void with [`VoidReason::NoPlace`] where the strategy gives it no place; the slot must then
     /// be released.
     pub fn preloaded(&mut self, now: Time, device: DeviceId, batch: BatchIndex) -> Outcome {

@@ -4,10 +4,9 @@
 //! so far. Devices are given work only once it is known what a host batch takes, and while there is
 //! a budget. A device that is waited for beyond it gets no more work in the epoch; what it had not
 //! published the host redoes at its place in the order. Where device batches are what costs,
-//! because
-//! a step on one takes longer, all that devices have is taken back. So the epoch is longer than the
-//! host alone by no more than the allowance and a constant number of batches, whatever the devices
-//! do.
+//! because a step on one takes longer, all that devices have is taken back. So the epoch is longer
+//! than the host alone by no more than the allowance and a constant number of batches, whatever the
+//! devices do.
 //!
 //! With several ranks each knows what all have waited, and the poorest decides: once one has no
 //! budget, or no device any more, all ranks go on with the host alone.
@@ -17,7 +16,7 @@ use crate::epoch::board::Board;
 use crate::epoch::device::Lost;
 use crate::ledger::State;
 use crate::ranks::Proposal;
-use crate::strategies::{Next, Plan};
+use crate::strategies::plan::{Consumption, Next};
 use crate::types::{BatchIndex, DeviceId, Source, Time};
 
 /// The host's time over this is the allowance, where restarting the host leaves so much of it.
@@ -58,7 +57,7 @@ pub(crate) struct Guard {
 
 /// t_c over the epoch so far; 0 where nothing is known.
 fn host_ns(board: &Board) -> u64 {
-    let (measured, learned) = (board.steps.host(), board.config.learned.host_ns);
+    let (measured, learned) = (board.steps.host(), board.terms.learned.host_ns);
     if learned == 0 || measured.count() >= HOST_STEPS_SURE { measured.mean_ns() } else { learned }
 }
 
@@ -78,9 +77,9 @@ fn saved_ns(board: &Board) -> i128 {
 
 /// Ranks pick what adapts, whatever they know: whether that is that devices save nothing.
 fn known_useless(board: &Board) -> bool {
-    let (learned, measured) = (&board.config.learned, board.steps.device().count());
+    let (learned, measured) = (&board.terms.learned, board.steps.device().count());
     let known = learned.host_ns > 0 && learned.ready_ns >= learned.host_ns;
-    board.config.ranks > 1 && measured == 0 && known
+    board.terms.ranks > 1 && measured == 0 && known
 }
 
 impl Guard {
@@ -92,7 +91,7 @@ impl Guard {
     fn left_ns(&self, board: &Board) -> i128 {
         let alone = u128::from(board.ledger.batches()) * u128::from(host_ns(board));
         // Workers that have nothing prepared give their first batch after so long.
-        let restart = if board.config.background() { board.preparation_ns() } else { 0 };
+        let restart = if board.terms.background() { board.preparation_ns() } else { 0 };
         let most = (alone * u128::from(LOSS_PER_MILLE) / 1_000).saturating_sub(restart.into());
         let allowance = most.min(alone / u128::from(ALLOWANCE_PARTS));
         i128::try_from(allowance).unwrap_or(i128::MAX) + saved_ns(board) - self.spent_ns
@@ -151,7 +150,7 @@ impl Epoch {
         if self.guard.on && known_useless(&self.board) {
             self.abandon_devices();
         }
-        let alone = self.board.config.ranks == 1;
+        let alone = self.board.terms.ranks == 1;
         if !alone || !self.guard.on || !self.guard.is_exhausted(&self.board) {
             return;
         }
@@ -179,7 +178,7 @@ impl Epoch {
     /// Whether the host prepares in the order of consumption whatever devices have not: its places
     /// are taken by what comes later, so that redoing takes longer than a device batch costs.
     fn in_windows(&self) -> bool {
-        matches!(&self.plan, Plan::Ordered(plan) if plan.is_windowed())
+        self.plan.consumption() == Consumption::InWindows
     }
 
     /// No device gets more work; what they published is used.
@@ -197,8 +196,8 @@ impl Epoch {
     /// Most batches that devices may be granted together, beyond what each may have.
     pub(crate) fn guard_grants_most(&self) -> u32 {
         let board = &self.board;
-        let unknown = board.steps.device().count() == 0 && board.config.learned.ready_ns == 0;
-        if !self.guard.on || !unknown || !self.plan.mixes_sources() {
+        let unknown = board.steps.device().count() == 0 && board.terms.learned.ready_ns == 0;
+        if !self.guard.on || !unknown || self.plan.consumption() == Consumption::InOrder {
             return u32::MAX;
         }
         PROBES.saturating_sub(board.ledger.device_open())
@@ -206,11 +205,11 @@ impl Epoch {
 
     /// Most batches that a device may have to work on.
     pub(crate) fn guard_ahead_most(&self) -> u32 {
-        let background = self.board.config.background();
+        let background = self.board.terms.background();
         if self.guard.on && background && self.in_windows() { AHEAD_IN_WINDOWS } else { u32::MAX }
     }
 
-    /// All ranks have come to this: takes over what they waited, and whether they leave the
+    /// All ranks have agreed on this: takes over what they waited, and whether they leave the
     /// devices.
     pub(crate) fn guard_agreed(&mut self, combined: &Proposal) {
         let own = std::mem::take(&mut self.guard.waited_ns);
@@ -231,8 +230,10 @@ impl Epoch {
     pub(crate) fn guard_surplus(&mut self, combined: &Proposal) {
         let ledger = &self.board.ledger;
         let idle = ledger.untouched() + ledger.parts.freed() == 0;
-        let mixes = matches!(self.plan, Plan::Wrr(_)) && self.board.config.background();
-        if !self.guard.on || !mixes || !idle {
+        if !self.guard.on || !idle || !self.board.terms.background() {
+            return;
+        }
+        if self.plan.consumption() != Consumption::AsReady {
             return;
         }
         let published = ledger.device_finished() + ledger.consumed_by_device();
@@ -252,16 +253,16 @@ impl Epoch {
             return;
         }
         self.retire_devices();
-        let held = |state| matches!(state, State::Published | State::Fetching | State::Ready);
-        let entries = self.board.ledger.entries().filter(|(_, entry)| held(entry.state));
-        let mut kept: Vec<(BatchIndex, DeviceId, State)> = entries
+        let is_held = |state| matches!(state, State::Published | State::Fetching | State::Ready);
+        let entries = self.board.ledger.entries().filter(|(_, entry)| is_held(entry.state));
+        let mut held: Vec<(BatchIndex, DeviceId, State)> = entries
             .filter_map(|(batch, entry)| match entry.source {
                 Source::Device(device) => Some((batch, device, entry.state)),
                 Source::Host => None,
             })
             .collect();
-        kept.sort_unstable_by_key(|(batch, ..)| *batch);
-        for (batch, device, state) in kept {
+        held.sort_unstable_by_key(|(batch, ..)| *batch);
+        for (batch, device, state) in held {
             self.discard_batch(batch, device, state);
         }
         self.board.ready_device.clear();
@@ -316,7 +317,7 @@ impl Epoch {
     /// spool, or workers redo it while what follows lies ready. (Without workers redoing takes no
     /// longer than the host alone would have taken for it.)
     fn waits_for_redoing(&self, next: Next) -> bool {
-        let (ledger, background) = (&self.board.ledger, self.board.config.background());
+        let (ledger, background) = (&self.board.ledger, self.board.terms.background());
         let Next::Only(position) = next else {
             let left = ledger.untouched() + ledger.parts.freed();
             let at_devices = left == 0 && ledger.device_finished() > 0;

@@ -6,12 +6,12 @@ use crate::epoch::device::Lost;
 use crate::ledger::State;
 use crate::types::{BatchIndex, Source};
 
-/// Parts and devices that are looked at at each step; all are on request.
-const LOOKED_AT: usize = 8;
+/// Parts and devices that are checked at each step; on request all are.
+const CHECKED_MAX: usize = 8;
 
 /// Where the ends stood at the last check: front and untouched of the first parts.
 #[derive(Debug, Clone)]
-pub(crate) struct Watermarks([(u32, u32); LOOKED_AT]);
+pub(crate) struct Watermarks([(u32, u32); CHECKED_MAX]);
 
 impl Watermarks {
     pub(crate) fn new(board: &Board) -> Self {
@@ -29,7 +29,7 @@ impl Epoch {
     pub(crate) fn check_step(&mut self) {
         if cfg!(debug_assertions) {
             self.check_ends();
-            self.check_limits(LOOKED_AT);
+            self.check_limits(CHECKED_MAX);
         }
     }
 
@@ -49,10 +49,10 @@ impl Epoch {
 
     /// Lookaheads, spool and fetch places stay within their quotas.
     fn check_limits(&self, devices: usize) {
-        let (board, config) = (&self.board, &self.board.config);
-        assert!(board.ledger.host_open() <= config.host_ahead, "the host is too far ahead");
+        let (board, terms) = (&self.board, &self.board.terms);
+        assert!(board.ledger.host_open() <= terms.host_ahead, "the host is too far ahead");
         let in_host = board.fetching + board.fetched;
-        assert!(board.devices.is_empty() || in_host <= config.fetch_ahead, "too much fetched");
+        assert!(board.devices.is_empty() || in_host <= terms.fetch_ahead, "too much fetched");
         for device in board.devices.iter().take(devices) {
             assert!(device.claimed.len() <= device.ahead, "a device is too far ahead");
             assert!(device.slots() <= device.spool_slots, "the spool is over its quota");
@@ -121,8 +121,8 @@ impl Epoch {
         assert_eq!(sum(1) + sum(2), ledger.device_finished(), "slots are miscounted");
         assert_eq!((fetching, sum(2)), (board.fetching, board.fetched), "fetches are miscounted");
         for (device, counts) in board.devices.iter().zip(held) {
-            let kept = [device.claimed.len(), device.published.len(), device.ready];
-            assert_eq!(kept, counts, "a device's batches are miscounted");
+            let listed = [device.claimed.len(), device.published.len(), device.ready];
+            assert_eq!(listed, counts, "a device's batches are miscounted");
         }
     }
 }

@@ -9,10 +9,10 @@ mod guard;
 mod invariants;
 mod reports;
 
-use crate::config::{Config, Strategy};
+use crate::config::Config;
 use crate::error::Error;
-use crate::picked::{Picked, Why};
-use crate::strategies::{Plan, auto};
+use crate::strategies::plan::Consumption;
+use crate::strategies::{AnyPlan, Picked, StrategyName, Why};
 use crate::types::Time;
 use agree::Ranks;
 use board::Board;
@@ -26,16 +26,18 @@ pub use reports::{DeviceSummary, Summary};
 /// Every method takes O(1) time, O(log D) in the number of devices where each holds its own batches
 /// (amortised over the epoch; fencing a device off takes time in proportion to what it held).
 /// Memory goes with the devices and with what is open, not with the number of batches; in steady
-/// state nothing is allocated after [`Epoch::new`]. Time that goes back is taken as the latest time
-/// told.
+/// state nothing is allocated after [`Epoch::new`]. A time before the latest counts as the latest.
 ///
 /// An epoch may be made, and devices granted work from it, long before its accelerator is first
 /// ready (run-ahead into the next epoch): times of steps begin with the first
 /// [`Epoch::accelerator_ready`], those of devices with their first grant.
 #[derive(Debug, Clone)]
 pub struct Epoch {
+    config: Config,
     board: Board,
-    plan: Plan,
+    plan: AnyPlan,
+    /// The strategy that decides: as configured, or as picked.
+    decides: StrategyName,
     guard: Guard,
     ranks: Ranks,
     picked: Option<Picked>,
@@ -46,33 +48,35 @@ impl Epoch {
     /// An epoch at its beginning.
     pub fn new(config: Config) -> Result<Self, Error> {
         config.check()?;
-        let (strategy, picked) = match (config.strategy, &config.replay) {
-            (Strategy::Auto { .. }, Some(record)) => {
-                let strategy = record.kind().strategy();
-                (strategy, Some(Picked { strategy, why: Why::Replayed }))
+        let terms = config.terms();
+        let (plan, picked) = match &config.replay {
+            Some(record) if config.strategy.picks() => {
+                let strategy = record.strategy().with_defaults();
+                (strategy.plan(&terms).0, Some(Picked { strategy, why: Why::Replayed }))
             }
-            (Strategy::Auto { goal, order }, None) => {
-                let picked = auto::pick(&config, goal, order);
-                (picked.strategy, Some(picked))
-            }
-            (strategy, _) => (strategy, None),
+            Some(_) | None => config.strategy.plan(&terms),
         };
-        let plan = Plan::new(&config, strategy);
-        let mut board = Board::new(config, matches!(plan, Plan::Wrr(_)));
-        let windowed = matches!(strategy, Strategy::Windowed { .. });
-        board.ready_is_safe &= picked.is_none() || windowed;
-        let watermarks = Watermarks::new(&board);
-        let guard = Guard::new(picked.is_some());
-        let mut made = Self { plan, watermarks, guard, ranks: Ranks::default(), picked, board };
-        if let Plan::Ordered(plan) = &mut made.plan {
-            plan.start(&mut made.board);
-        }
+        let consumption = plan.consumption();
+        let mut board = Board::new(terms, consumption == Consumption::AsReady);
+        board.is_guarded = picked.is_some();
+        board.ready_is_safe &= picked.is_none() || consumption == Consumption::InWindows;
+        let mut made = Self {
+            decides: picked.map_or(config.strategy, |picked| picked.strategy).name(),
+            watermarks: Watermarks::new(&board),
+            guard: Guard::new(picked.is_some()),
+            ranks: Ranks::default(),
+            config,
+            board,
+            plan,
+            picked,
+        };
+        made.plan.start(&mut made.board);
         Ok(made)
     }
 
     /// What it was made with.
     pub fn config(&self) -> &Config {
-        &self.board.config
+        &self.config
     }
 
     /// Takes the time; it never goes back.
@@ -85,7 +89,7 @@ impl Epoch {
         while let Some(id) = self.board.next_stalled() {
             let board = &mut self.board;
             board.fence(id);
-            let stalls_max = board.config.stalls_max;
+            let stalls_max = board.terms.stalls_max;
             let device = board.device_mut(id);
             device.silent = true;
             device.stalls += 1;

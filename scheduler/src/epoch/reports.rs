@@ -1,13 +1,12 @@
-//! What an epoch came to: for the report, for the next epoch, for a replay.
+//! The result of an epoch: for the report, for the next epoch, for a replay.
 
 use crate::epoch::Epoch;
 use crate::learned::{Common, Learned};
-use crate::picked::Picked;
 use crate::record::Record;
-use crate::strategies::Plan;
+use crate::strategies::Picked;
 use crate::types::{DeviceId, Profile};
 
-/// What an epoch came to; valid at any time.
+/// The result of an epoch so far; valid at any time.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Summary {
     /// Batches consumed that the host prepared.
@@ -32,7 +31,7 @@ pub struct Summary {
     pub last_generation: u32,
 }
 
-/// What one device came to; valid at any time.
+/// The part of one device so far; valid at any time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DeviceSummary {
     /// Batches consumed that it prepared.
@@ -50,7 +49,7 @@ pub struct DeviceSummary {
 }
 
 impl Epoch {
-    /// What the epoch came to so far.
+    /// The result of the epoch so far.
     pub fn summary(&self) -> Summary {
         let board = &self.board;
         let (split, split_limited_by_spool) = self.plan.split();
@@ -70,14 +69,13 @@ impl Epoch {
     }
 
     /// Whether batches are under way that nobody has finished: claimed by the host or a device, or
-    /// being fetched. Whoever waits for one of these does not wait for nothing, nor for ever: each
-    /// has a limit of its own.
+    /// being fetched. A wait for one of these ends: each has a limit of its own.
     pub fn is_at_work(&self) -> bool {
         let ledger = &self.board.ledger;
         ledger.host_working() + ledger.device_claimed() + self.board.fetching > 0
     }
 
-    /// What a device came to so far; `None` for one that is not there.
+    /// The part of a device so far; `None` where the number is out of range.
     pub fn device_summary(&self, device: DeviceId) -> Option<DeviceSummary> {
         let device = self.board.devices.get(usize::from(device.0))?;
         Some(DeviceSummary {
@@ -95,7 +93,7 @@ impl Epoch {
     pub fn learned(&self) -> Learned {
         let board = &self.board;
         let or = |measured: u64, before: u64| if measured > 0 { measured } else { before };
-        let before = &board.config.learned;
+        let before = &board.terms.learned;
         let devices = board.devices.iter();
         Learned {
             host_ns: or(board.steps.host().mean_ns(), before.host_ns),
@@ -109,10 +107,7 @@ impl Epoch {
     /// What replays the order of this epoch, once it is fixed; `None` where the order follows from
     /// the strategy alone, or from nothing.
     pub fn record(&self) -> Option<Record> {
-        match &self.plan {
-            Plan::Ordered(plan) => plan.record(),
-            Plan::Wrr(_) => None,
-        }
+        self.plan.record().map(|numbers| Record::new(self.decides, numbers))
     }
 
     /// What `auto` picked, and why; `None` under any other strategy.

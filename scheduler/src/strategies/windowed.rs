@@ -1,5 +1,5 @@
 //! `windowed`: the epoch in windows of W batches, each worked from both ends and consumed in order.
-//! Gives C4, with the spool bounded by W.
+//! The spool is bounded by W.
 //!
 //! ```text
 //! window k                      window k+1
@@ -8,20 +8,91 @@
 //!
 //! A device is granted the highest untouched batch of the host's window if it is expected to have
 //! it done before consumption gets there, else that of the next window. So it is never without work
-//! while the host comes to meet it. With several ranks the place where the ends meet is agreed on
-//! beforehand: see `agreed_windows`.
+//! while the host approaches it. With several ranks the place where the ends meet is agreed on
+//! beforehand: see [`AgreedWindows`].
 
+use crate::closed_forms::{self, Inputs, NotApplicable, Prediction};
 use crate::epoch::board::Board;
+use crate::error::{Error, at_least_one};
 use crate::ledger::State;
-use crate::strategies::ordered::Ordered;
-use crate::strategies::{Grant, Rescue};
-use crate::types::{DeviceId, Source};
+use crate::ranks::Proposal;
+use crate::terms::Terms;
+use crate::types::{BatchIndex, DeviceId, Source};
 
-/// Batches that a device may have under way while too little was measured.
-pub(super) const GRANT_UNMEASURED: u32 = 2;
+use super::guarantees::Order;
+use super::name::StrategyName;
+use super::option::{OptionSpec, Takes, Value, Whole};
+use super::ordered::{AgreedWindows, Course, GRANT_UNMEASURED, Ordered, Pattern, Rule};
+use super::plan::{Consumption, Grant, Rescue};
+use super::strategy::{Decides, DeviceUse, RecordKind, Strategy, StrategyOption};
 
 /// Windows that are open at most: that of consumption, of the host, and the next.
 const OPEN: usize = 4;
+
+/// Batches in a window where nothing else is asked for.
+const WINDOW_DEFAULT: u32 = 16;
+
+/// Most batches in a window.
+const WINDOW_MAX: u32 = 1 << 20;
+
+/// Windows, each worked from both ends and consumed in order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Windowed {
+    /// W, at least 1.
+    pub window: u32,
+}
+
+impl Default for Windowed {
+    fn default() -> Self {
+        Self { window: WINDOW_DEFAULT }
+    }
+}
+
+impl Strategy for Windowed {
+    const NAME: StrategyName = StrategyName::Windowed;
+    const SUMMARY: &'static str =
+        "the epoch in windows, each worked from both ends and consumed in order";
+    const DEVICES: DeviceUse = DeviceUse::Required;
+    const RECORD: RecordKind = RecordKind::None;
+    const OPTIONS: &'static [StrategyOption<Self>] = &[StrategyOption {
+        spec: OptionSpec {
+            name: "window",
+            summary: "batches in a window",
+            takes: Takes { whole: Some(Whole::within(1, WINDOW_MAX, "batches")), ..Takes::NOTHING },
+        },
+        get: |windowed| Value::Whole(windowed.window),
+        set: |windowed, value| match value {
+            Value::Whole(window) => {
+                windowed.window = window;
+                true
+            }
+            Value::Word(_) | Value::Share(_) => false,
+        },
+    }];
+
+    fn order(&self) -> Order {
+        Order::Baseline
+    }
+
+    fn closed_form(&self, inputs: &Inputs) -> Result<Prediction, NotApplicable> {
+        closed_forms::round_robin(&Inputs { background: false, ..*inputs })
+    }
+
+    fn check(&self, _: &Terms) -> Result<(), Error> {
+        at_least_one("window", self.window)
+    }
+}
+
+impl Decides for Windowed {
+    type Plan = Ordered<Windows>;
+
+    fn plan(&self, terms: &Terms) -> Ordered<Windows> {
+        let mut course = Course::new(terms, Pattern::Windows);
+        let is_agreed = terms.ranks > 1;
+        course.layout.windows = is_agreed.then(|| AgreedWindows::new(self.window, terms.batches));
+        Ordered::on(course, Windows { window: self.window.max(1), claims: [(0, 0); OPEN] })
+    }
+}
 
 #[derive(Debug, Clone)]
 pub(crate) struct Windows {
@@ -30,17 +101,51 @@ pub(crate) struct Windows {
     claims: [(u32, u32); OPEN],
 }
 
-impl Windows {
-    pub(crate) fn new(window: u32) -> Self {
-        Self { window: window.max(1), claims: [(0, 0); OPEN] }
+impl Rule for Windows {
+    const CONSUMPTION: Consumption = Consumption::InWindows;
+
+    fn start(&mut self, _: &mut Course, _: &mut Board) {}
+
+    fn is_too_late(&self, course: &Course, board: &Board, batch: BatchIndex) -> bool {
+        let Some(agreed) = &course.layout.windows else { return false };
+        if !board.grants_allowed {
+            return true;
+        }
+        let parts = &board.ledger.parts;
+        let (window, current) = (batch.0 / agreed.window, board.ledger.consumed() / agreed.window);
+        let (part, n) = parts.locate(batch);
+        let (t_c, t_s) = (board.host_ns(), board.part_ns(part));
+        if window > current || t_c == 0 || t_s == 0 {
+            return false;
+        }
+        // Devices begin with the highest.
+        let (_, end) = agreed.of_devices(window);
+        let (_, top) = parts.part(part).highest_run(n, parts.below(part, end));
+        let work = u64::from(board.claimed_of(part)) + u64::from(top.saturating_sub(n));
+        work.saturating_mul(t_s) > self.reached_ns(board, window, batch.0)
     }
 
-    fn claims(&self, window: u32) -> u32 {
-        let (of, count) = self.claims[window as usize % OPEN];
-        if of == window { count } else { 0 }
+    fn is_late_with(&mut self, course: &mut Course, board: &Board, batch: BatchIndex) -> bool {
+        let is_late = course.layout.windows.is_some_and(|it| it.leave_to_devices(batch.0))
+            && board.ledger.parts.is_untouched(batch);
+        if is_late {
+            // What follows may be too late as well.
+            let Course { ahead, consume, .. } = course;
+            ahead.go_back_to(consume);
+        }
+        is_late && course.give_to_host(batch)
     }
 
-    pub(crate) fn granted(&mut self, board: &Board, device: DeviceId, grant: Grant) {
+    #[inline]
+    fn grant(&self, course: &Course, board: &Board, device: DeviceId) -> Grant {
+        match &course.layout.windows {
+            Some(agreed) => self.grant_of_agreed(board, device, agreed),
+            None => self.grant_alone(board, device),
+        }
+    }
+
+    #[inline]
+    fn granted(&mut self, board: &Board, device: DeviceId, grant: Grant) {
         let part = board.ledger.parts.of(device);
         let window = board.ledger.parts.batch(part, grant.first).0 / self.window;
         let entry = &mut self.claims[window as usize % OPEN];
@@ -50,8 +155,63 @@ impl Windows {
         entry.1 += grant.count();
     }
 
+    fn takes_preloaded(&self, _: &Course, _: &Board, _: BatchIndex) -> bool {
+        true
+    }
+
+    /// The next batch is at a device. It is waited for while it is expected sooner than the host
+    /// could redo it, with a quarter of that as the price of throwing work away; a device that is
+    /// late is given as long again as redoing would take.
+    fn rescue(&mut self, course: &mut Course, board: &Board) -> Rescue {
+        let Some(position) = course.consume.peek(&course.layout, &board.ledger) else {
+            return Rescue::Wait;
+        };
+        let Some(entry) = board.ledger.entry(position.batch) else { return Rescue::Wait };
+        let (State::Claimed, Source::Device(id)) = (entry.state, entry.source) else {
+            return Rescue::Wait;
+        };
+        let device = board.device(id);
+        let (redo_ns, t_s) = (board.preparation_ns(), device.batch_ns());
+        if redo_ns == 0 || t_s == 0 {
+            return Rescue::Wait;
+        }
+        let place = u64::from(device.claimed.place(position.batch)) + 1;
+        let expected = device.busy_since.saturating_add(place.saturating_mul(t_s));
+        let due = expected.saturating_add(redo_ns);
+        if expected.saturating_sub(board.now) > redo_ns + redo_ns / 4 || board.now >= due {
+            return Rescue::TakeBack(id);
+        }
+        Rescue::WaitUntil(due)
+    }
+
+    /// What this rank's devices can prepare of the window whose share is agreed on next.
+    fn propose(&mut self, course: &mut Course, board: &Board, proposal: &mut Proposal) {
+        let Some(agreed) = course.layout.windows else { return };
+        if let Some(window) = agreed.due(board.ledger.consumed()) {
+            let (begin, end) = agreed.bounds(window);
+            // What the host has claimed is its own; batch 0 always is.
+            let host_s = begin.max(course.ahead.index()).max(1).min(end);
+            proposal.share = agreed.can_prepare(board, window).min(end - host_s);
+        }
+    }
+
+    /// All ranks have agreed on a share.
+    fn agreed(&mut self, course: &mut Course, board: &mut Board, combined: &Proposal) {
+        let Some(agreed) = &mut course.layout.windows else { return };
+        if let Some(window) = agreed.due(board.ledger.consumed()) {
+            agreed.agree(window, combined.share);
+        }
+    }
+}
+
+impl Windows {
+    fn claims(&self, window: u32) -> u32 {
+        let (of, count) = self.claims[window as usize % OPEN];
+        if of == window { count } else { 0 }
+    }
+
     /// One batch, of the host's window or of the next.
-    pub(crate) fn grant(&self, board: &Board, id: DeviceId) -> Grant {
+    fn grant_alone(&self, board: &Board, id: DeviceId) -> Grant {
         let part = board.ledger.parts.of(id);
         let of = board.ledger.parts.part(part);
         let device = board.device(id);
@@ -75,7 +235,7 @@ impl Windows {
     }
 
     /// Whether the device is expected to have a batch done when consumption gets there.
-    pub(super) fn in_time(&self, board: &Board, id: DeviceId, window: u32, batch: u32) -> bool {
+    fn in_time(&self, board: &Board, id: DeviceId, window: u32, batch: u32) -> bool {
         let device = board.device(id);
         let (t_c, t_s) = (board.host_ns(), device.batch_ns());
         if t_c == 0 || t_s == 0 {
@@ -89,7 +249,7 @@ impl Windows {
     }
 
     /// When consumption is expected at a batch of a window, from now.
-    pub(super) fn reached_ns(&self, board: &Board, window: u32, batch: u32) -> u64 {
+    fn reached_ns(&self, board: &Board, window: u32, batch: u32) -> u64 {
         let ledger = &board.ledger;
         // The devices' claims in this window and the next lie above.
         let above = self.claims(window) + self.claims(window + 1);
@@ -100,31 +260,29 @@ impl Windows {
             .saturating_mul(board.host_ns())
             .saturating_add(from_devices.min(before).saturating_mul(board.ready_ns()))
     }
-}
 
-impl Ordered {
-    /// The next batch is at a device. It is waited for while it is expected sooner than the host
-    /// could redo it, with a quarter of that as the price of throwing work away; a device that is
-    /// late is given as long again as redoing would take.
-    pub(super) fn rescue_in_window(&mut self, board: &Board) -> Rescue {
-        let Some(position) = self.consume.peek(&self.layout, &board.ledger) else {
-            return Rescue::Wait;
-        };
-        let Some(entry) = board.ledger.entry(position.batch) else { return Rescue::Wait };
-        let (State::Claimed, Source::Device(id)) = (entry.state, entry.source) else {
-            return Rescue::Wait;
-        };
-        let device = board.device(id);
-        let (redo_ns, t_s) = (board.preparation_ns(), device.batch_ns());
-        if redo_ns == 0 || t_s == 0 {
-            return Rescue::Wait;
+    /// One batch of what is agreed to be the devices': of the window of consumption, if it is
+    /// expected in time, else of the next.
+    fn grant_of_agreed(&self, board: &Board, id: DeviceId, agreed: &AgreedWindows) -> Grant {
+        let parts = &board.ledger.parts;
+        let part = parts.of(id);
+        let of = parts.part(part);
+        if of.untouched() == 0 || board.device(id).slots() >= agreed.window {
+            return Grant::NOTHING;
         }
-        let place = u64::from(device.claimed.place(position.batch)) + 1;
-        let expected = device.busy_since.saturating_add(place.saturating_mul(t_s));
-        let due = expected.saturating_add(redo_ns);
-        if expected.saturating_sub(board.now) > redo_ns + redo_ns / 4 || board.now >= due {
-            return Rescue::TakeBack(id);
+        let current = board.ledger.consumed() / agreed.window;
+        for window in current..=current + 1 {
+            let (first, end) = agreed.of_devices(window);
+            let (floor, end) = (parts.below(part, first), parts.below(part, end));
+            let (first, end) = of.highest_run(floor, end);
+            if first >= end {
+                continue;
+            }
+            let batch = parts.batch(part, end - 1).0;
+            if window > current || self.in_time(board, id, window, batch) {
+                return Grant { first: end - 1, end, from_back: true };
+            }
         }
-        Rescue::WaitUntil(due)
+        Grant::NOTHING
     }
 }

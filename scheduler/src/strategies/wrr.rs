@@ -1,7 +1,7 @@
 //! `wrr`, weighted round robin: each step takes a device batch if one is ready, else a host batch.
-//! Gives C0-C2; the weights 1/t_c : 1/t_s come about by themselves.
+//! The weights 1/t_c : 1/t_s follow by themselves.
 //!
-//! A device is kept a few batches ahead. Towards the end it is granted a batch only if the epoch
+//! A device has a few batches ahead. Towards the end it is granted a batch only if the epoch
 //! then ends no later than if all the others did it. With q batches outstanding at the device, e
 //! already spent on the first, u untouched, h claimed or given back for the host to do, r ready, on
 //! their way as slots or outstanding at devices, and R batches a nanosecond from the other devices:
@@ -17,17 +17,51 @@
 //!
 //! Where each device holds its own batches, the host takes from the one that would finish last.
 
-use crate::config::Config;
+use crate::closed_forms::{self, Inputs, NotApplicable, Prediction};
 use crate::epoch::board::{Board, RATE_NS};
-use crate::strategies::{Grant, Next, Rescue};
+use crate::terms::Terms;
 use crate::tournament::{NONE, Tournament};
 use crate::types::{BatchIndex, DeviceId, Time};
+
+use super::guarantees::Order;
+use super::name::StrategyName;
+use super::plan::{Consumption, Grant, Next, Plan, Rescue};
+use super::strategy::{Decides, DeviceUse, RecordKind, Strategy, StrategyOption};
 
 /// Outstanding batches while too little was measured to tell where the end is.
 const GRANT_UNMEASURED: u32 = 2;
 
+/// Whatever is ready is consumed, device batches first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Wrr;
+
+impl Strategy for Wrr {
+    const NAME: StrategyName = StrategyName::Wrr;
+    const SUMMARY: &'static str =
+        "each step takes a device batch where one is ready, else a host batch";
+    const DEVICES: DeviceUse = DeviceUse::Required;
+    const RECORD: RecordKind = RecordKind::None;
+    const OPTIONS: &'static [StrategyOption<Self>] = &[];
+
+    fn order(&self) -> Order {
+        Order::Any
+    }
+
+    fn closed_form(&self, inputs: &Inputs) -> Result<Prediction, NotApplicable> {
+        closed_forms::round_robin(inputs)
+    }
+}
+
+impl Decides for Wrr {
+    type Plan = WrrPlan;
+
+    fn plan(&self, terms: &Terms) -> WrrPlan {
+        WrrPlan { latest: Tournament::new(terms.holders.parts()), starved: None }
+    }
+}
+
 #[derive(Debug, Clone)]
-pub(crate) struct Wrr {
+pub(crate) struct WrrPlan {
     /// The part that would finish last is first.
     latest: Tournament,
     /// Batches consumed and time when the accelerator was first seen waiting for granted batches
@@ -35,23 +69,34 @@ pub(crate) struct Wrr {
     starved: Option<(u32, Time)>,
 }
 
-impl Wrr {
-    pub(crate) fn new(config: &Config) -> Self {
-        let parts = match &config.holders {
-            crate::config::Holders::Shared => 1,
-            crate::config::Holders::Interleaved(interleave) => usize::from(interleave.devices()),
-        };
-        Self { latest: Tournament::new(parts), starved: None }
-    }
+impl Plan for WrrPlan {
+    const CONSUMPTION: Consumption = Consumption::AsReady;
 
     /// Without workers a host batch that is ready was prepared for this very step: no device batch
-    /// was ready when the step began. Its time belongs to it, and it is not left lying.
-    pub(super) fn next(&self, board: &Board) -> Next {
-        Next::Any { host_first: !board.config.background() }
+    /// was ready when the step began. It is consumed at once.
+    fn next(&mut self, board: &Board) -> Next {
+        Next::Any { host_first: !board.terms.background() }
+    }
+
+    fn next_fetch(&mut self, board: &mut Board) -> Option<BatchIndex> {
+        board.next_published()
+    }
+
+    fn device_may_precede(&self, _: &Board, _: BatchIndex) -> bool {
+        false
+    }
+
+    fn grants_ended(&self, board: &Board, device: DeviceId) -> bool {
+        let parts = &board.ledger.parts;
+        parts.part(parts.of(device)).untouched() == 0
+    }
+
+    fn takes_preloaded(&self, _: &Board, _: BatchIndex) -> bool {
+        true
     }
 
     /// What was given back first: the rest may still go to either end.
-    pub(super) fn pick_for_host(&mut self, board: &mut Board) -> Option<BatchIndex> {
+    fn pick_for_host(&mut self, board: &mut Board) -> Option<BatchIndex> {
         while let Some(part) = board.ledger.parts.next_notice() {
             let key = key(board, part);
             self.latest.set(u16::try_from(part).expect("counted by a u16"), key);
@@ -62,7 +107,7 @@ impl Wrr {
         Some(board.ledger.parts.batch(part, n))
     }
 
-    pub(super) fn grant(&self, board: &Board, id: DeviceId) -> Grant {
+    fn grant(&mut self, board: &Board, id: DeviceId) -> Grant {
         let device = board.device(id);
         let ledger = &board.ledger;
         let part = ledger.parts.part(ledger.parts.of(id));
@@ -94,7 +139,7 @@ impl Wrr {
         } else {
             1 + (room - t_s) / each
         };
-        if board.config.background() {
+        if board.terms.background() {
             // By the time of the slower of the two: the host's preparation, or all the steps.
             let steps = by_host.max(ready + i128::from(host_left) * t_g.min(t_c));
             let room = helped(steps) - left(0);
@@ -106,7 +151,7 @@ impl Wrr {
     /// Only granted batches are left. They are waited for while they are expected sooner than the
     /// host could redo them, with a quarter of that as the price of throwing work away; a device
     /// that is late is given as long again as redoing would take.
-    pub(super) fn rescue(&mut self, board: &Board) -> Rescue {
+    fn rescue(&mut self, board: &Board) -> Rescue {
         let ledger = &board.ledger;
         let consumed = ledger.consumed();
         let claimed = ledger.device_claimed();

@@ -1,8 +1,11 @@
 //! On constant times every strategy meets its closed form, on the driver of the property tests.
 
 use crate::driver::{Faults, Run, Scenario, holders, run};
-use meetpoint_scheduler::closed_forms::{Inputs, predict};
-use meetpoint_scheduler::{Config, DeviceConfig, Holders, Learned, Profile, Split, Strategy, Tail};
+use meetpoint_scheduler::closed_forms::Inputs;
+use meetpoint_scheduler::{
+    AnyStrategy, Config, DeviceConfig, Holders, HostOnly, Learned, Mte, MteFeedback, Profile,
+    Split, Tail, Windowed, Wrr, WrrFrozen,
+};
 
 const BATCHES: u32 = 5_000;
 const DESCENDING: Tail = Tail::Descending;
@@ -18,7 +21,7 @@ fn profile((t_c, t_g, t_s): Times) -> Profile {
     Profile { host_ns: ns(t_c), ready_ns: ns(t_g), device_ns: ns(t_s) }
 }
 
-fn config(strategy: Strategy, times: Times, devices: usize) -> Config {
+fn config(strategy: AnyStrategy, times: Times, devices: usize) -> Config {
     let device = DeviceConfig { ahead: 4, spool_slots: BATCHES, first_generation: 1 };
     let mut learned = Learned::from_profile(&profile(times), devices);
     learned.preparation_ns = ns(times.0 - times.1);
@@ -54,7 +57,7 @@ fn scenario((t_c, t_g, t_s): Times, devices: usize) -> Scenario {
     }
 }
 
-fn simulated(strategy: Strategy, times: Times) -> Run {
+fn simulated(strategy: AnyStrategy, times: Times) -> Run {
     run(&config(strategy, times, 1), &scenario(times, 1))
 }
 
@@ -67,14 +70,14 @@ const CHECKED: [Times; 6] = [
     (1.0, 0.05, 8.0),
 ];
 
-fn off(strategy: Strategy, times: Times) -> f64 {
+fn off(strategy: AnyStrategy, times: Times) -> f64 {
     let inputs = Inputs {
         batches: BATCHES,
         background: false,
         profile: profile(times),
         spool_slots: BATCHES,
     };
-    let predicted = predict(strategy, &inputs).expect("the form applies").total_ns;
+    let predicted = strategy.closed_form(&inputs).expect("the form applies").total_ns;
     simulated(strategy, times).ended_ns as f64 / predicted - 1.0
 }
 
@@ -82,13 +85,13 @@ fn off(strategy: Strategy, times: Times) -> f64 {
 fn constant_times_meet_the_closed_forms() {
     for times in CHECKED {
         for strategy in [
-            Strategy::HostOnly,
-            Strategy::Mte { split: Split::EqualFinish, tail: DESCENDING },
-            Strategy::Mte { split: Split::EqualFinish, tail: Tail::Ascending },
-            Strategy::Mte { split: Split::Optimal, tail: DESCENDING },
-            Strategy::MteFeedback,
-            Strategy::WrrFrozen,
-            Strategy::Wrr,
+            AnyStrategy::HostOnly(HostOnly),
+            AnyStrategy::Mte(Mte { split: Split::EqualFinish, tail: DESCENDING }),
+            AnyStrategy::Mte(Mte { split: Split::EqualFinish, tail: Tail::Ascending }),
+            AnyStrategy::Mte(Mte { split: Split::Optimal, tail: DESCENDING }),
+            AnyStrategy::MteFeedback(MteFeedback),
+            AnyStrategy::WrrFrozen(WrrFrozen),
+            AnyStrategy::Wrr(Wrr),
         ] {
             let off = off(strategy, times);
             assert!(off.abs() < 0.001, "{strategy:?} at {times:?} is off by {off}");
@@ -104,7 +107,11 @@ fn workers_in_the_background_meet_the_closed_forms() {
     {
         for workers in [1, 4] {
             let times = (f64::max(period, step), step, t_s);
-            for strategy in [Strategy::HostOnly, Strategy::Wrr, Strategy::WrrFrozen] {
+            for strategy in [
+                AnyStrategy::HostOnly(HostOnly),
+                AnyStrategy::Wrr(Wrr),
+                AnyStrategy::WrrFrozen(WrrFrozen),
+            ] {
                 let config = Config { host_ahead: 3 * workers, ..config(strategy, times, 1) };
                 let host_ns = ns(period) * u64::from(workers);
                 let scenario = Scenario { workers, host_ns, ..scenario(times, 1) };
@@ -114,7 +121,7 @@ fn workers_in_the_background_meet_the_closed_forms() {
                     profile: profile(times),
                     spool_slots: BATCHES,
                 };
-                let predicted = predict(strategy, &inputs).expect("the form applies").total_ns;
+                let predicted = strategy.closed_form(&inputs).expect("the form applies").total_ns;
                 let off = run(&config, &scenario).ended_ns as f64 / predicted - 1.0;
                 let at = (period, step, t_s, workers);
                 assert!(off.abs() < 0.004, "{strategy:?} at {at:?} is off by {off}");
@@ -127,7 +134,7 @@ fn workers_in_the_background_meet_the_closed_forms() {
 #[test]
 fn windows_come_near_the_optimum() {
     for times in CHECKED {
-        let off = off(Strategy::Windowed { window: 200 }, times);
+        let off = off(AnyStrategy::Windowed(Windowed { window: 200 }), times);
         assert!((-0.001..0.02).contains(&off), "windowed at {times:?} is off by {off}");
     }
 }
@@ -136,10 +143,10 @@ fn windows_come_near_the_optimum() {
 fn what_nobody_told_is_learned_within_the_epoch_and_from_one_to_the_next() {
     for times in CHECKED {
         for strategy in [
-            Strategy::Mte { split: Split::Optimal, tail: DESCENDING },
-            Strategy::MteFeedback,
-            Strategy::WrrFrozen,
-            Strategy::Wrr,
+            AnyStrategy::Mte(Mte { split: Split::Optimal, tail: DESCENDING }),
+            AnyStrategy::MteFeedback(MteFeedback),
+            AnyStrategy::WrrFrozen(WrrFrozen),
+            AnyStrategy::Wrr(Wrr),
         ] {
             let told = simulated(strategy, times);
             let untold = Config { learned: Learned::nothing(), ..config(strategy, times, 1) };
@@ -163,12 +170,12 @@ fn devices_add_up() {
     for times in [(1.0, 0.375, 2.0), (1.0, 0.2, 3.0)] {
         let slow = (times.0, times.1, 4.0 * times.2);
         for strategy in [
-            Strategy::Mte { split: Split::EqualFinish, tail: DESCENDING },
-            Strategy::Mte { split: Split::Optimal, tail: DESCENDING },
-            Strategy::MteFeedback,
-            Strategy::WrrFrozen,
-            Strategy::Wrr,
-            Strategy::Windowed { window: 200 },
+            AnyStrategy::Mte(Mte { split: Split::EqualFinish, tail: DESCENDING }),
+            AnyStrategy::Mte(Mte { split: Split::Optimal, tail: DESCENDING }),
+            AnyStrategy::MteFeedback(MteFeedback),
+            AnyStrategy::WrrFrozen(WrrFrozen),
+            AnyStrategy::Wrr(Wrr),
+            AnyStrategy::Windowed(Windowed { window: 200 }),
         ] {
             let one = simulated(strategy, times).ended_ns as f64;
             for held in [Holders::Shared, holders::by_turns(BATCHES, 4)] {

@@ -1,15 +1,15 @@
 //! What each strategy and each report does, one case at a time.
 
 use meetpoint_scheduler::{
-    AcceleratorDecision, BatchIndex, Config, DeviceConfig, DeviceDecision, DeviceId, Epoch, Error,
-    Generation, Holders, HostDecision, Learned, Outcome, Profile, Source, Split, Strategy, Tail,
-    VoidReason, WorkRun,
+    AcceleratorDecision, AnyStrategy, BatchIndex, Config, DeviceConfig, DeviceDecision, DeviceId,
+    DeviceOnly, Epoch, Error, Generation, Holders, HostDecision, HostOnly, Learned, Mte,
+    OptionTooLarge, Outcome, Profile, Source, Split, StrategyName, Tail, VoidReason, WorkRun, Wrr,
 };
 
 const DEVICE: DeviceId = DeviceId(0);
 const SECOND: u64 = 1_000_000_000;
 
-fn config(strategy: Strategy, batches: u32) -> Config {
+fn config(strategy: AnyStrategy, batches: u32) -> Config {
     Config {
         batches,
         strategy,
@@ -38,8 +38,8 @@ fn with_device(mut config: Config, ahead: u32, spool_slots: u32) -> Config {
     config
 }
 
-fn mte(split: Split, tail: Tail) -> Strategy {
-    Strategy::Mte { split, tail }
+fn mte(split: Split, tail: Tail) -> AnyStrategy {
+    AnyStrategy::Mte(Mte { split, tail })
 }
 
 fn epoch(config: Config) -> Epoch {
@@ -74,13 +74,13 @@ fn consumed(epoch: &mut Epoch, now: u64) -> (u32, Source) {
 #[test]
 fn configurations_that_cannot_be_run_are_refused_by_name() {
     let refused = |change: fn(&mut Config)| {
-        let mut config = config(Strategy::Wrr, 10);
+        let mut config = config(AnyStrategy::Wrr(Wrr), 10);
         change(&mut config);
         Epoch::new(config).expect_err("it cannot be run")
     };
     let small = |field| Error::TooSmall { field, got: 0, least: 1 };
     assert_eq!(refused(|c| c.batches = 0), Error::NoBatches);
-    assert_eq!(refused(|c| c.devices.clear()), Error::NeedsDevice { strategy: "wrr" });
+    assert_eq!(refused(|c| c.devices.clear()), Error::NeedsDevice { strategy: StrategyName::Wrr });
     assert_eq!(refused(|c| c.host_ahead = 0), small("host_ahead"));
     assert_eq!(refused(|c| c.devices[0].ahead = 0), small("devices.ahead"));
     assert_eq!(refused(|c| c.devices[0].spool_slots = 0), small("devices.spool_slots"));
@@ -88,7 +88,8 @@ fn configurations_that_cannot_be_run_are_refused_by_name() {
     assert_eq!(refused(|c| c.stall_timeout_ns = 0), small("stall_timeout_ns"));
     assert_eq!(refused(|c| c.stalls_max = 0), small("stalls_max"));
     let too_large = refused(|c| c.strategy = mte(Split::Fixed(11), Tail::Ascending));
-    assert_eq!(too_large, Error::SplitTooLarge { split: 11, batches: 10 });
+    let (strategy, option) = (StrategyName::Mte, "split");
+    assert_eq!(too_large, OptionTooLarge { strategy, option, asked: 11, batches: 10 }.into());
     let unprofiled = refused(|c| {
         c.strategy = mte(Split::EqualFinish, Tail::Ascending);
         c.profile_batches = 0;
@@ -102,7 +103,7 @@ fn the_host_alone_needs_no_device_and_keeps_to_its_lookahead() {
         devices: Vec::new(),
         host_ahead: 2,
         fetch_ahead: 0,
-        ..config(Strategy::HostOnly, 3)
+        ..config(AnyStrategy::HostOnly(HostOnly), 3)
     });
     assert_eq!(epoch.host(0), HostDecision::Prepare(BatchIndex(0)));
     assert_eq!(epoch.host(0), HostDecision::Prepare(BatchIndex(1)));
@@ -149,7 +150,7 @@ fn every_wrong_report_is_void_and_says_why() {
 
 #[test]
 fn a_stalled_device_is_fenced_and_works_again_only_after_a_sign_of_life() {
-    let mut epoch = epoch(config(Strategy::DeviceOnly, 4));
+    let mut epoch = epoch(config(AnyStrategy::DeviceOnly(DeviceOnly), 4));
     assert_eq!(epoch.device(0, DEVICE), work(0, 2, false, 5));
     assert_eq!(epoch.accelerator(0), AcceleratorDecision::WaitUntil(SECOND));
     epoch.device_progress(SECOND / 2, DEVICE);
@@ -258,7 +259,7 @@ fn a_place_is_kept_for_a_batch_that_the_device_may_still_be_granted() {
 
 #[test]
 fn a_device_that_only_sends_progress_is_not_believed_for_ever() {
-    for strategy in [Strategy::DeviceOnly, mte(Split::Fixed(1), Tail::Descending)] {
+    for strategy in [AnyStrategy::DeviceOnly(DeviceOnly), mte(Split::Fixed(1), Tail::Descending)] {
         let mut epoch = epoch(Config { stalls_max: 1, ..config(strategy, 1) });
         assert!(matches!(epoch.device(0, DEVICE), DeviceDecision::Work(..)));
         let mut now = 0;
@@ -325,7 +326,7 @@ fn a_device_lost_before_the_split_is_known_keeps_what_it_had_claimed() {
 
 #[test]
 fn wrr_takes_a_device_batch_when_one_is_ready() {
-    let workers = Config { host_ahead: 2, ..config(Strategy::Wrr, 10) };
+    let workers = Config { host_ahead: 2, ..config(AnyStrategy::Wrr(Wrr), 10) };
     let mut epoch = epoch(profiled(workers, 100, 200, 30));
     assert_eq!(epoch.device(0, DEVICE), work(9, 2, true, 5));
     prepare(&mut epoch, 70, 0);
@@ -336,7 +337,7 @@ fn wrr_takes_a_device_batch_when_one_is_ready() {
 
 #[test]
 fn wrr_without_workers_consumes_what_was_prepared_for_this_step() {
-    let mut epoch = epoch(profiled(config(Strategy::Wrr, 10), 100, 200, 30));
+    let mut epoch = epoch(profiled(config(AnyStrategy::Wrr(Wrr), 10), 100, 200, 30));
     assert_eq!(epoch.device(0, DEVICE), work(9, 2, true, 5));
     prepare(&mut epoch, 70, 0);
     deliver(&mut epoch, 70, 9, 5);
@@ -346,7 +347,7 @@ fn wrr_without_workers_consumes_what_was_prepared_for_this_step() {
 
 #[test]
 fn wrr_grants_nothing_that_the_host_would_wait_for() {
-    let slow = |batches| epoch(profiled(config(Strategy::Wrr, batches), 100, 1_000, 30));
+    let slow = |batches| epoch(profiled(config(AnyStrategy::Wrr(Wrr), batches), 100, 1_000, 30));
     // Ten batches take the host 1,000, one takes the device as long and 30 to consume.
     let mut refused = slow(10);
     assert_eq!(refused.device(0, DEVICE), DeviceDecision::Idle);
@@ -357,7 +358,7 @@ fn wrr_grants_nothing_that_the_host_would_wait_for() {
 
 #[test]
 fn wrr_takes_the_last_batch_back_from_a_device_that_slowed_down() {
-    let mut epoch = epoch(profiled(config(Strategy::Wrr, 2), 100, 150, 30));
+    let mut epoch = epoch(profiled(config(AnyStrategy::Wrr(Wrr), 2), 100, 150, 30));
     epoch.accelerator_ready(0);
     assert_eq!(epoch.device(0, DEVICE), work(1, 1, true, 5));
     assert_eq!(epoch.host(0), HostDecision::Prepare(BatchIndex(0)));
@@ -378,7 +379,7 @@ fn wrr_takes_the_last_batch_back_from_a_device_that_slowed_down() {
 
 #[test]
 fn slots_that_are_rejected_before_they_are_fetched_do_not_pile_up() {
-    let one_slot = with_device(config(Strategy::Wrr, 200), 2, 1);
+    let one_slot = with_device(config(AnyStrategy::Wrr(Wrr), 200), 2, 1);
     let mut epoch = epoch(profiled(one_slot, 100, 100, 30));
     for now in 0..100 {
         let DeviceDecision::Work(run, generation) = epoch.device(now, DEVICE) else {
@@ -398,7 +399,7 @@ fn slots_that_are_rejected_before_they_are_fetched_do_not_pile_up() {
 
 #[test]
 fn time_that_goes_back_is_taken_as_the_latest_told() {
-    let mut epoch = epoch(config(Strategy::DeviceOnly, 2));
+    let mut epoch = epoch(config(AnyStrategy::DeviceOnly(DeviceOnly), 2));
     epoch.device(5 * SECOND, DEVICE);
     assert_eq!(epoch.accelerator(0), AcceleratorDecision::WaitUntil(6 * SECOND));
 }

@@ -3,6 +3,7 @@
 mod closed_forms;
 mod driver;
 mod examples;
+mod forms;
 mod never_slower;
 mod picks;
 mod properties;

@@ -1,6 +1,8 @@
 //! `auto` is never slower than the host alone by more than 1 %, whatever the devices do.
 
-use meetpoint_scheduler::{Config, DeviceConfig, Goal, Holders, Learned, Order, Profile, Strategy};
+use meetpoint_scheduler::{
+    AnyStrategy, Auto, Config, DeviceConfig, Goal, Holders, HostOnly, Learned, Order, Profile,
+};
 
 use crate::driver::{Faults, Random, Run, Scenario, holders, run};
 
@@ -77,7 +79,7 @@ fn case(random: &mut Random, batches: u32) -> Case {
     };
     let config = Config {
         batches,
-        strategy: Strategy::Auto { goal: Goal::Throughput, order },
+        strategy: AnyStrategy::Auto(Auto { goal: Goal::Throughput, order }),
         host_ahead: (workers * 3).max(1),
         fetch_ahead: 4,
         devices: vec![device; devices],
@@ -110,7 +112,7 @@ fn case(random: &mut Random, batches: u32) -> Case {
 }
 
 fn alone(case: &Case) -> Run {
-    let config = Config { strategy: Strategy::HostOnly, ..case.config.clone() };
+    let config = Config { strategy: AnyStrategy::HostOnly(HostOnly), ..case.config.clone() };
     run(&config, &case.scenario)
 }
 

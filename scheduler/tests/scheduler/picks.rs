@@ -2,8 +2,9 @@
 
 use meetpoint_scheduler::closed_forms::{BestShare, Inputs, best_share};
 use meetpoint_scheduler::{
-    AcceleratorDecision, Config, Costs, DeviceConfig, Epoch, Error, Goal, Holders, Learned, Order,
-    Outcome, Profile, Proposal, Split, Strategy, Tail, VoidReason,
+    AcceleratorDecision, AnyStrategy, Auto, Config, Costs, DeviceConfig, Epoch, Error, Goal,
+    Holders, HostOnly, Learned, Mte, MteFeedback, Order, Outcome, Profile, Proposal, Split, Tail,
+    VoidReason, Windowed, Wrr, WrrFrozen,
 };
 
 use crate::driver::{Random, generate};
@@ -14,7 +15,7 @@ const USELESS: Profile = Profile { host_ns: 1_000, device_ns: 2_000, ready_ns: 1
 fn config(goal: Goal, order: Order, profile: Option<Profile>) -> Config {
     Config {
         batches: 5_000,
-        strategy: Strategy::Auto { goal, order },
+        strategy: AnyStrategy::Auto(Auto { goal, order }),
         host_ahead: 1,
         fetch_ahead: 2,
         devices: vec![DeviceConfig { ahead: 2, spool_slots: 5_000, first_generation: 0 }],
@@ -29,7 +30,7 @@ fn config(goal: Goal, order: Order, profile: Option<Profile>) -> Config {
     }
 }
 
-fn picked(config: Config) -> (Strategy, String) {
+fn picked(config: Config) -> (AnyStrategy, String) {
     let picked = Epoch::new(config).expect("it can be run").picked().expect("auto picks");
     (picked.strategy, picked.to_string())
 }
@@ -38,30 +39,36 @@ fn picked(config: Config) -> (Strategy, String) {
 fn auto_picks_for_the_order_and_says_why() {
     let fastest = |order, profile| picked(config(Goal::Throughput, order, profile));
     let (strategy, why) = fastest(Order::Any, Some(FAST));
-    assert_eq!(strategy, Strategy::Wrr);
+    assert_eq!(strategy, AnyStrategy::Wrr(Wrr));
     assert_eq!(
         why,
         "wrr: by the times learned beside the devices, 23.8 % less than the host alone"
     );
-    assert_eq!(fastest(Order::Replayable, Some(FAST)).0, Strategy::MteFeedback);
-    assert!(matches!(fastest(Order::Baseline, Some(FAST)).0, Strategy::Windowed { .. }));
+    assert_eq!(fastest(Order::Replayable, Some(FAST)).0, AnyStrategy::MteFeedback(MteFeedback));
+    assert!(matches!(
+        fastest(Order::Baseline, Some(FAST)).0,
+        AnyStrategy::Windowed(Windowed { .. })
+    ));
     for order in [Order::Any, Order::Replayable, Order::Baseline] {
         let (strategy, why) = fastest(order, Some(USELESS));
-        assert_eq!(strategy, Strategy::HostOnly);
+        assert_eq!(strategy, AnyStrategy::HostOnly(HostOnly));
         assert_eq!(why, "host-only: no device is expected to make the epoch shorter");
     }
     let (strategy, why) = fastest(Order::Replayable, None);
-    assert_eq!(strategy, Strategy::MteFeedback);
+    assert_eq!(strategy, AnyStrategy::MteFeedback(MteFeedback));
     assert!(why.contains("nothing is known"), "{why}");
     let none = Config { devices: Vec::new(), ..config(Goal::Throughput, Order::Any, None) };
-    assert_eq!(picked(none), (Strategy::HostOnly, "host-only: there is no device".to_owned()));
+    assert_eq!(
+        picked(none),
+        (AnyStrategy::HostOnly(HostOnly), "host-only: there is no device".to_owned())
+    );
 }
 
 #[test]
 fn a_small_spool_makes_a_replayable_order_one_of_turns() {
     let mut small = config(Goal::Throughput, Order::Replayable, Some(FAST));
     small.devices[0].spool_slots = 32;
-    assert_eq!(picked(small).0, Strategy::WrrFrozen);
+    assert_eq!(picked(small).0, AnyStrategy::WrrFrozen(WrrFrozen));
 }
 
 /// The value of every share by brute force, by the same model.
@@ -108,14 +115,14 @@ fn energy_decides_against_the_clock_where_it_weighs_more() {
     let costs = |base_uw, host_core_uw, device_uw| Some(Costs { base_uw, host_core_uw, device_uw });
     let with = |costs| Config { costs, ..config(Goal::Energy, Order::Any, Some(FAST)) };
     // A device that draws a hundred times as much as a core is left alone.
-    assert_eq!(picked(with(costs(0, 1_000, 100_000))).0, Strategy::HostOnly);
+    assert_eq!(picked(with(costs(0, 1_000, 100_000))).0, AnyStrategy::HostOnly(HostOnly));
     // One that draws nothing does as much as it can without making the epoch longer.
-    let all = Strategy::Mte { split: Split::Fixed(2_500), tail: Tail::Descending };
+    let all = AnyStrategy::Mte(Mte { split: Split::Fixed(2_500), tail: Tail::Descending });
     let (strategy, why) = picked(with(costs(0, 1_000, 0)));
     assert_eq!(strategy, all);
     assert_eq!(why, "mte: the goal is best met with 2500 batches at the devices");
     // Where the whole machine costs most, time is energy.
-    assert_eq!(picked(with(costs(1_000_000, 1_000, 500))).0, Strategy::Wrr);
+    assert_eq!(picked(with(costs(1_000_000, 1_000, 500))).0, AnyStrategy::Wrr(Wrr));
 }
 
 #[test]
@@ -155,16 +162,16 @@ fn what_cannot_be_run_is_refused_by_name() {
     let mut random = Random(1);
     let base = || Config { batches: 10, ..config(Goal::Throughput, Order::Any, None) };
     let refused = |config: Config| Epoch::new(config).expect_err("it cannot be run").to_string();
-    let window = Config { strategy: Strategy::Windowed { window: 0 }, ..base() };
+    let window = Config { strategy: AnyStrategy::Windowed(Windowed { window: 0 }), ..base() };
     assert_eq!(refused(window), "window is 0, must be at least 1");
     let other = Config {
         replay: Some("wrr-frozen:0,1,1,1,0,3".parse().unwrap()),
-        strategy: Strategy::MteFeedback,
+        strategy: AnyStrategy::MteFeedback(MteFeedback),
         ..base()
     };
     assert!(refused(other).starts_with("record wrr-frozen:0,1,1,1,0,3 does not replay"));
     for record in ["mte:11", "mte:3,4"] {
-        let strategy = Strategy::Mte { split: Split::Optimal, tail: Tail::Descending };
+        let strategy = AnyStrategy::Mte(Mte { split: Split::Optimal, tail: Tail::Descending });
         let config = Config { replay: Some(record.parse().unwrap()), strategy, ..base() };
         assert!(matches!(Epoch::new(config), Err(Error::NotReplayed { .. })), "{record}");
     }

@@ -5,7 +5,10 @@
 use crate::driver::generate::{self, fit};
 use crate::driver::oracle;
 use crate::driver::{Faults, Random, Run, run, run_ranks};
-use meetpoint_scheduler::{Config, Epoch, Learned, Level, Order, Record, Split, Strategy};
+use meetpoint_scheduler::{
+    AnyStrategy, Auto, Config, Epoch, Learned, Level, Mte, MteFeedback, Order, Record, RecordKind,
+    Split, StrategyName, Windowed, WrrFrozen,
+};
 
 /// Scenarios of one rank.
 const SCENARIOS: u64 = 8_000;
@@ -32,7 +35,7 @@ impl Drop for Named {
     }
 }
 
-fn promises_baseline(strategy: Strategy) -> bool {
+fn promises_baseline(strategy: AnyStrategy) -> bool {
     strategy.levels().contains(&Level::C4)
 }
 
@@ -65,27 +68,46 @@ fn every_epoch_ends_with_every_batch_consumed_once_and_in_the_promised_order() {
     for_seeds(FAILED_ONCE.into_iter().chain(0..SCENARIOS), one_scenario);
 }
 
+/// Every strategy of the list, so that a new one is among them.
+#[test]
+fn every_strategy_with_its_defaults_consumes_every_batch_in_the_promised_order() {
+    for name in StrategyName::ALL {
+        for_seeds(0..250, |_, random| {
+            let count = devices(random).max(1);
+            let drawn = generate::config(random, count);
+            let config = Config { strategy: name.with_defaults(), ..drawn };
+            let scenario = generate::scenario(random, &config);
+            let config = fit(config, &scenario);
+            let run = run(&config, &scenario);
+            check_order(&config, &run);
+            let has_record = run.record.is_some();
+            let kind = name.record();
+            assert!(!has_record || kind != RecordKind::None || config.strategy.picks(), "{name}");
+        });
+    }
+}
+
 #[test]
 fn a_record_replays_the_sequence_under_other_delays_and_faults() {
     for_seeds(0..1_500, |_, random| {
         let count = devices(random).max(1);
         let mut config = generate::config(random, count);
         config.strategy = match random.below(5) {
-            0 => Strategy::Mte { split: Split::EqualFinish, tail: generate::tail(random) },
-            1 => Strategy::Mte { split: Split::Optimal, tail: generate::tail(random) },
-            2 => Strategy::MteFeedback,
-            3 => Strategy::WrrFrozen,
-            _ => Strategy::Auto {
+            0 => AnyStrategy::Mte(Mte { split: Split::EqualFinish, tail: generate::tail(random) }),
+            1 => AnyStrategy::Mte(Mte { split: Split::Optimal, tail: generate::tail(random) }),
+            2 => AnyStrategy::MteFeedback(MteFeedback),
+            3 => AnyStrategy::WrrFrozen(WrrFrozen),
+            _ => AnyStrategy::Auto(Auto {
                 goal: meetpoint_scheduler::Goal::Throughput,
                 order: Order::Replayable,
-            },
+            }),
         };
         let first = generate::scenario(random, &config);
         let recorded = run(&fit(config.clone(), &first), &first);
         let mut second = generate::scenario(random, &config);
         second.kept.clear();
         let Some(record) = recorded.record else {
-            let picked_host = matches!(config.strategy, Strategy::Auto { .. });
+            let picked_host = config.strategy.picks();
             assert!(picked_host, "an order that can be replayed has a record");
             return;
         };
@@ -127,7 +149,7 @@ fn the_same_scenario_gives_the_same_run() {
     });
 }
 
-fn agreeing_ranks(random: &mut Random, strategy: Option<Strategy>) {
+fn agreeing_ranks(random: &mut Random, strategy: Option<AnyStrategy>) {
     let ranks = random.small(2, 5);
     let count = devices(random).max(1);
     let first = generate::config(random, count);
@@ -193,6 +215,6 @@ fn ranks_under_auto_pick_alike_in_the_next_epoch() {
 fn ranks_that_work_in_windows_take_the_same_kind_of_source_in_each_step() {
     for_seeds(0..1_500, |_, random| {
         let window = random.small(1, 20);
-        agreeing_ranks(random, Some(Strategy::Windowed { window }));
+        agreeing_ranks(random, Some(AnyStrategy::Windowed(Windowed { window })));
     });
 }

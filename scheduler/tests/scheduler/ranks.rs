@@ -1,14 +1,14 @@
 //! One rank of several, one case at a time: what it does between an agreement and its step.
 
 use meetpoint_scheduler::{
-    AcceleratorDecision, Config, DeviceConfig, DeviceDecision, DeviceId, Epoch, Holders,
-    HostDecision, Learned, Outcome, Split, Strategy, Tail,
+    AcceleratorDecision, AnyStrategy, Config, DeviceConfig, DeviceDecision, DeviceId, Epoch,
+    Holders, HostDecision, Learned, Mte, MteFeedback, Outcome, Split, Tail, Wrr, WrrFrozen,
 };
 
 const DEVICE: DeviceId = DeviceId(0);
 
 /// An epoch of one of two ranks, without workers.
-fn epoch(strategy: Strategy) -> Epoch {
+fn epoch(strategy: AnyStrategy) -> Epoch {
     let config = Config {
         batches: 12,
         strategy,
@@ -51,8 +51,13 @@ fn host_step(epoch: &mut Epoch, now: u64) -> u32 {
 /// that the host was to prepare. The host's only place must not be taken by that one.
 #[test]
 fn a_device_that_dies_between_an_agreement_and_the_hosts_claim_takes_no_place_from_it() {
-    let mte = Strategy::Mte { split: Split::EqualFinish, tail: Tail::Descending };
-    for strategy in [Strategy::Wrr, mte, Strategy::WrrFrozen, Strategy::MteFeedback] {
+    let mte = AnyStrategy::Mte(Mte { split: Split::EqualFinish, tail: Tail::Descending });
+    for strategy in [
+        AnyStrategy::Wrr(Wrr),
+        mte,
+        AnyStrategy::WrrFrozen(WrrFrozen),
+        AnyStrategy::MteFeedback(MteFeedback),
+    ] {
         for dies_at_step in 0..4_u64 {
             let mut epoch = epoch(strategy);
             epoch.accelerator_ready(0);

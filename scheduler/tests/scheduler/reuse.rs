@@ -1,16 +1,16 @@
 //! Batches kept from before, and epochs that begin before the accelerator does.
 
 use meetpoint_scheduler::{
-    AcceleratorDecision, BatchIndex, Config, DeviceConfig, DeviceDecision, DeviceId, Epoch,
-    Generation, Holders, HostDecision, Learned, Outcome, Profile, Source, Split, Strategy, Tail,
-    VoidReason,
+    AcceleratorDecision, AnyStrategy, BatchIndex, Config, DeviceConfig, DeviceDecision, DeviceId,
+    Epoch, Generation, Holders, HostDecision, HostOnly, Learned, Mte, Outcome, Profile, Source,
+    Split, Tail, VoidReason, Wrr,
 };
 
 use crate::driver::holders;
 
 const DEVICE: DeviceId = DeviceId(0);
 
-fn config(strategy: Strategy, batches: u32) -> Config {
+fn config(strategy: AnyStrategy, batches: u32) -> Config {
     let profile = Profile { host_ns: 100, device_ns: 200, ready_ns: 30 };
     Config {
         batches,
@@ -29,13 +29,13 @@ fn config(strategy: Strategy, batches: u32) -> Config {
     }
 }
 
-fn epoch(strategy: Strategy, batches: u32) -> Epoch {
+fn epoch(strategy: AnyStrategy, batches: u32) -> Epoch {
     Epoch::new(config(strategy, batches)).expect("it can be run")
 }
 
 #[test]
 fn a_kept_batch_is_fetched_and_consumed_and_takes_a_slot() {
-    let mut epoch = epoch(Strategy::Wrr, 10);
+    let mut epoch = epoch(AnyStrategy::Wrr(Wrr), 10);
     for batch in [9, 4] {
         assert_eq!(epoch.preloaded(0, DEVICE, BatchIndex(batch)), Outcome::Accepted);
     }
@@ -59,10 +59,10 @@ fn a_kept_batch_is_fetched_and_consumed_and_takes_a_slot() {
 #[test]
 fn what_has_no_place_is_refused() {
     let none = Outcome::Void(VoidReason::NoPlace);
-    let mut alone = epoch(Strategy::HostOnly, 10);
+    let mut alone = epoch(AnyStrategy::HostOnly(HostOnly), 10);
     assert_eq!(alone.preloaded(0, DEVICE, BatchIndex(9)), none);
     // A fixed split of three: only its own, from the back.
-    let split = Strategy::Mte { split: Split::Fixed(3), tail: Tail::Descending };
+    let split = AnyStrategy::Mte(Mte { split: Split::Fixed(3), tail: Tail::Descending });
     let mut mte = epoch(split, 10);
     assert_eq!(mte.preloaded(0, DEVICE, BatchIndex(8)), none);
     for batch in [9, 8, 7] {
@@ -74,7 +74,7 @@ fn what_has_no_place_is_refused() {
     let nobody = mte.preloaded(0, DeviceId(3), BatchIndex(6));
     assert_eq!(nobody, Outcome::Void(VoidReason::NotClaimed));
     // Another device's.
-    let mut held = config(Strategy::Wrr, 10);
+    let mut held = config(AnyStrategy::Wrr(Wrr), 10);
     held.devices.push(held.devices[0]);
     held.holders = holders::by_turns(10, 2);
     let mut held = Epoch::new(held).expect("it can be run");
@@ -84,7 +84,7 @@ fn what_has_no_place_is_refused() {
 
 #[test]
 fn devices_may_be_granted_work_long_before_the_accelerator_is_ready() {
-    let mut config = config(Strategy::Wrr, 100);
+    let mut config = config(AnyStrategy::Wrr(Wrr), 100);
     config.learned = Learned::nothing();
     let mut epoch = Epoch::new(config).expect("it can be run");
     let DeviceDecision::Work(run, generation) = epoch.device(1_000, DEVICE) else {

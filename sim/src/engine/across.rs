@@ -33,14 +33,14 @@ impl Scenario {
 
     /// What the strategy gives, less what a choice of batches takes from it.
     pub(super) fn levels(&self) -> Vec<Level> {
-        let levels = self.scheduler_strategy().levels().iter().copied();
+        let levels = self.chosen().levels().iter().copied();
         levels.filter(|level| !self.chooses() || *level != Level::C3).collect()
     }
 
     /// Whether devices are given other batches than those at the end: not where the strategy keeps
     /// the order of the host alone.
     fn chooses(&self) -> bool {
-        let keeps_order = self.scheduler_strategy().levels().contains(&Level::C4);
+        let keeps_order = self.chosen().levels().contains(&Level::C4);
         self.choice == ChoiceName::Saving && !keeps_order
     }
 }

@@ -4,56 +4,14 @@
 use std::sync::Arc;
 
 use meetpoint_scheduler::{
-    BatchIndex, Config, Costs, DeviceConfig, DeviceId, Goal, Holders, Interleave, Learned, Order,
-    Record, Split, Strategy, Tail,
+    BatchIndex, Config, Costs, DeviceConfig, DeviceId, Holders, Interleave, Learned, Record,
 };
 
 use super::layout::Layout;
 use crate::Error;
-use crate::scenario::{
-    Bandwidth, Device, GoalName, Holders as Held, OrderName, Scenario, ScenarioError, SplitChoice,
-    StrategyName, TailName,
-};
+use crate::scenario::{Bandwidth, Device, Holders as Held, Scenario, ScenarioError};
 
 impl Scenario {
-    /// The strategy as the scheduler knows it.
-    pub fn scheduler_strategy(&self) -> Strategy {
-        match self.strategy {
-            StrategyName::HostOnly => Strategy::HostOnly,
-            StrategyName::DeviceOnly => Strategy::DeviceOnly,
-            StrategyName::Mte => Strategy::Mte {
-                split: match self.mte.split {
-                    SplitChoice::EqualFinish => Split::EqualFinish,
-                    SplitChoice::Optimal => Split::Optimal,
-                    SplitChoice::Fixed(split) => Split::Fixed(split),
-                },
-                tail: match self.mte.tail {
-                    TailName::Descending => Tail::Descending,
-                    TailName::Ascending => Tail::Ascending,
-                },
-            },
-            StrategyName::Wrr => Strategy::Wrr,
-            StrategyName::WrrFrozen => Strategy::WrrFrozen,
-            StrategyName::MteFeedback => Strategy::MteFeedback,
-            StrategyName::Windowed => Strategy::Windowed { window: self.windowed.window },
-            StrategyName::Auto => Strategy::Auto {
-                goal: match self.auto.goal {
-                    GoalName::Throughput => Goal::Throughput,
-                    GoalName::Energy => Goal::Energy,
-                    GoalName::Mix(time) => {
-                        let millionths = (time * 1e6).round();
-                        Goal::Mix { time_weight_ppm: millionths as u32 }
-                    }
-                },
-                order: match self.auto.order {
-                    OrderName::Any => Order::Any,
-                    OrderName::Replayable => Order::Replayable,
-                    OrderName::Baseline => Order::Baseline,
-                },
-            },
-        }
-    }
-
     /// The true mean time of a batch at a worker of the host (reads, contention for cores and
     /// efficiency included), in nanoseconds.
     pub fn preparation_ns(&self) -> f64 {
@@ -157,7 +115,7 @@ pub(super) fn config(
     });
     Ok(Config {
         batches: scenario.batches,
-        strategy: scenario.scheduler_strategy(),
+        strategy: scenario.chosen(),
         host_ahead: scenario.host_ahead(),
         fetch_ahead: fetch_ahead.min(scenario.batches),
         devices,

@@ -1,10 +1,12 @@
 //! What is refused although it can be read: values that no machine has, keys that contradict.
 
+use meetpoint_scheduler::{AnyStrategy, Goal, OptionTooLarge, Order};
+
 use super::distribution::Distribution;
 use super::error::ScenarioError;
 use super::fault::RankFaultKind;
 use super::parts::{Device, Holders, Serve};
-use super::strategy::{ChoiceName, GoalName, OrderName, SplitChoice, StrategyName};
+use super::strategy::ChoiceName;
 use super::{Scenario, Span};
 
 /// Most ranks, devices and epochs that are simulated.
@@ -44,21 +46,15 @@ impl Scenario {
     }
 
     fn check_strategy(&self) -> Result<(), ScenarioError> {
-        if self.strategy != StrategyName::HostOnly && self.device_count() == 0 {
-            let problem = format!("is \"{}\" without a device", self.strategy.name());
+        if self.strategy.uses_devices() && self.device_count() == 0 {
+            let problem = format!("is \"{}\" without a device", self.strategy);
             return wrong("strategy", problem, "\"host-only\", or add a table [[devices]]");
         }
-        if let SplitChoice::Fixed(split) = self.mte.split
-            && split > self.batches
+        self.check_options()?;
+        if let AnyStrategy::Auto(auto) = self.chosen()
+            && auto.goal != Goal::Throughput
+            && self.power.is_none()
         {
-            let problem = format!("is {split} of {} batches", self.batches);
-            return wrong("mte.split", problem, "at most `batches`");
-        }
-        within("windowed.window", self.windowed.window, 1, 1 << 20)?;
-        let needs_watts = self.strategy == StrategyName::Auto
-            && self.auto.goal != GoalName::Throughput
-            && self.power.is_none();
-        if needs_watts {
             let remedy = "a table [power] with base_w, host_core_w and device_w";
             return wrong("power", "is missing, and auto.goal counts energy", remedy);
         }
@@ -73,10 +69,23 @@ impl Scenario {
                 }
             }
         }
-        if let GoalName::Mix(time) = self.auto.goal
-            && !(0.0..=1.0).contains(&time)
-        {
-            return wrong("auto.goal.time", format!("is {time}"), "a number from 0 to 1");
+        Ok(())
+    }
+
+    fn check_options(&self) -> Result<(), ScenarioError> {
+        for strategy in self.options.iter() {
+            for (spec, value) in strategy.options() {
+                if !spec.takes.contains(value) {
+                    let key = format!("{}.{}", strategy.name(), spec.name);
+                    return wrong(key, format!("is {value}"), spec.takes.to_string());
+                }
+            }
+            if let Err(OptionTooLarge { strategy, option, asked, batches }) =
+                strategy.fits(self.batches)
+            {
+                let problem = format!("is {asked} of {batches} batches");
+                return wrong(format!("{strategy}.{option}"), problem, "at most `batches`");
+            }
         }
         Ok(())
     }
@@ -102,7 +111,10 @@ impl Scenario {
         if chosen && self.replay.is_some() {
             return both("choice", "replay");
         }
-        if chosen && self.strategy == StrategyName::Auto && self.auto.order != OrderName::Any {
+        if let AnyStrategy::Auto(auto) = self.chosen()
+            && chosen
+            && auto.order != Order::Any
+        {
             return wrong("choice", "is \"saving\", and auto.order asks for an order", "\"tail\"");
         }
         let sigma = self.storage.size_sigma;

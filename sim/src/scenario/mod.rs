@@ -1,8 +1,9 @@
-//! What is simulated: hosts, devices, storage, accelerators, ranks, what the scheduler is told of
+//! What is simulated: hosts, devices, storage, accelerators, ranks, what the scheduler knows of
 //! them, and what goes wrong.
 //!
 //! A scenario is a TOML text with the names of job files; what a job measures, a scenario says.
-//! In reading order: this file (the whole), `parts` (its tables), `strategy` (who decides),
+//! In reading order: this file (the whole), `parts` (its tables), `strategy` and `options` (who
+//! decides),
 //! `distribution`, `fault`, `quantity` (the values), `check` (what is refused), `sweep` (many
 //! scenarios from one).
 
@@ -10,27 +11,27 @@ mod check;
 mod distribution;
 mod error;
 mod fault;
+mod options;
 mod parts;
 mod quantity;
 mod strategy;
 mod sweep;
 
-use serde::Deserialize;
+use meetpoint_scheduler::StrategyOptions;
+use serde::{Deserialize, Deserializer};
 
 pub use distribution::{Distribution, Values};
 pub use error::ScenarioError;
 pub use fault::{Fault, FaultKind, NotAFault, RankFault, RankFaultKind, When};
+pub use meetpoint_scheduler::StrategyName;
 pub use parts::{Accelerator, Device, Holders, Host, Power, Ranks, Serve, Storage, Told};
 pub use quantity::{Bandwidth, Bytes, NotAQuantity, Span};
-pub use strategy::{
-    AutoChoice, ChoiceName, GoalName, MteChoice, OrderName, SplitChoice, StrategyName, TailName,
-    WindowedChoice,
-};
+pub use strategy::ChoiceName;
 pub use sweep::{Point, Sweep, points};
 
 /// Everything that a simulation needs but its seed.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(remote = "Self", deny_unknown_fields)]
 pub struct Scenario {
     /// For readers.
     #[serde(default)]
@@ -41,17 +42,11 @@ pub struct Scenario {
     #[serde(default = "one")]
     pub epochs: u32,
     /// Who decides.
-    #[serde(default)]
+    #[serde(default = "strategy::unnamed")]
     pub strategy: StrategyName,
-    /// Options of `mte`.
-    #[serde(default)]
-    pub mte: MteChoice,
-    /// Options of `windowed`.
-    #[serde(default)]
-    pub windowed: WindowedChoice,
-    /// Options of `auto`.
-    #[serde(default)]
-    pub auto: AutoChoice,
+    /// The options of every strategy, each in a table of its name.
+    #[serde(skip)]
+    pub options: StrategyOptions,
     /// A device with work that says nothing for so long loses it to the host.
     #[serde(default = "stall_timeout")]
     pub stall_timeout: Span,
@@ -131,9 +126,7 @@ impl Scenario {
             batches,
             epochs: one(),
             strategy: StrategyName::HostOnly,
-            mte: MteChoice::default(),
-            windowed: WindowedChoice::default(),
-            auto: AutoChoice::default(),
+            options: StrategyOptions::default(),
             stall_timeout: stall_timeout(),
             stalls_max: three(),
             profile_batches: three(),
@@ -174,7 +167,13 @@ impl Scenario {
 
     /// The same from a tree, as sweeps change it.
     pub fn from_table(table: &toml::Table) -> Result<Self, ScenarioError> {
-        Self::deserialize(table.clone()).map_err(|error| from_serde(&error))
+        <Self as Deserialize>::deserialize(table.clone()).map_err(|error| from_serde(&error))
+    }
+
+    /// Reads the fields; `options` reads the tables of strategies.
+    fn of_fields<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        // Derived beside the trait, which is implemented there.
+        Self::deserialize(deserializer)
     }
 
     /// Reads each file that a distribution names: `read` gives its times.

@@ -1,10 +1,9 @@
 //! What each strategy makes of a wrong profile, a device that slows down, jitter, and several
 //! ranks with and without collective decision.
 
-use crate::scenario::{
-    Device, Distribution, Fault, FaultKind, MteChoice, Scenario, Serve, Span, SplitChoice,
-    StrategyName, TailName, When,
-};
+use meetpoint_scheduler::{AnyStrategy, StrategyName, Value};
+
+use crate::scenario::{Device, Distribution, Fault, FaultKind, Scenario, Serve, Span, When};
 use crate::{Error, run};
 
 /// The machine that is varied: the paper's headline if it is a reduction of time (t_g/t_c = 0.375,
@@ -140,14 +139,14 @@ pub fn robustness(mut step: impl FnMut(usize, usize)) -> Result<Vec<Table>, Erro
     let conditions = conditions();
     let strategies = strategies();
     let all = strategies.len() * conditions.len();
-    let host_only = (StrategyName::HostOnly, SplitChoice::EqualFinish);
+    let host_only = StrategyName::HostOnly.with_defaults();
     let alone: Vec<Measured> = conditions
         .iter()
         .map(|condition| measured(*condition, host_only))
         .collect::<Result<_, _>>()?;
     let mut tables = Vec::new();
     for (at, (name, strategy)) in strategies.into_iter().enumerate() {
-        let mut table = Table { strategy: name.to_owned(), rows: Vec::new(), refused: None };
+        let mut table = Table { strategy: name, rows: Vec::new(), refused: None };
         for (row, condition) in conditions.iter().enumerate() {
             match measured(*condition, strategy) {
                 Ok(found) => table.rows.push(found.row(*condition, alone[row].total_s)),
@@ -163,20 +162,25 @@ pub fn robustness(mut step: impl FnMut(usize, usize)) -> Result<Vec<Table>, Erro
     Ok(tables)
 }
 
-type Chosen = (StrategyName, SplitChoice);
-
-fn strategies() -> Vec<(&'static str, Chosen)> {
-    let equal = SplitChoice::EqualFinish;
-    vec![
-        ("device-only", (StrategyName::DeviceOnly, equal)),
-        ("mte (equal-finish)", (StrategyName::Mte, equal)),
-        ("mte (optimal)", (StrategyName::Mte, SplitChoice::Optimal)),
-        ("wrr", (StrategyName::Wrr, equal)),
-        ("wrr-frozen", (StrategyName::WrrFrozen, equal)),
-        ("mte-feedback", (StrategyName::MteFeedback, equal)),
-        ("windowed", (StrategyName::Windowed, equal)),
-        ("auto", (StrategyName::Auto, equal)),
-    ]
+/// Every strategy that uses devices, with the name of its table; one for each word of `split`.
+fn strategies() -> Vec<(String, AnyStrategy)> {
+    let with_devices = StrategyName::ALL.into_iter().filter(|name| name.uses_devices());
+    let each = with_devices.flat_map(|name| {
+        let strategy = name.with_defaults();
+        let options = strategy.options().into_iter();
+        let splits = options.filter(|(spec, _)| spec.name == "split");
+        let words: Vec<&str> = splits.flat_map(|(spec, _)| spec.takes.words).copied().collect();
+        if words.is_empty() {
+            return vec![(name.to_string(), strategy)];
+        }
+        let with = |word: &'static str| {
+            let mut strategy = strategy;
+            strategy.set("split", Value::Word(word)).expect("the option takes its own words");
+            (format!("{name} ({word})"), strategy)
+        };
+        words.into_iter().map(with).collect()
+    });
+    each.collect()
 }
 
 fn machine() -> Scenario {
@@ -216,11 +220,10 @@ impl Measured {
     }
 }
 
-fn measured(condition: Condition, (strategy, split): Chosen) -> Result<Measured, Error> {
+fn measured(condition: Condition, strategy: AnyStrategy) -> Result<Measured, Error> {
     let mut scenario = machine();
     condition.apply(&mut scenario);
-    scenario.strategy = strategy;
-    scenario.mte = MteChoice { split, tail: TailName::Descending };
+    scenario.choose(strategy);
     let seeds = if condition.has_chance() { SEEDS } else { 1 };
     let ranks = scenario.ranks.count;
     let mut mean = Measured { ranks, ..Measured::default() };

@@ -1,9 +1,9 @@
-//! Random small scenarios: a seed gives one, the same for ever.
+//! Random small scenarios: a seed gives one, always the same.
 
+use meetpoint_scheduler::{Auto, Goal, Mte, Order, Split, StrategyName, Tail, Windowed};
 use meetpoint_sim::scenario::{
-    AutoChoice, Bandwidth, Bytes, ChoiceName, Device, Distribution, Fault, FaultKind, GoalName,
-    Holders, MteChoice, OrderName, Scenario, Serve, Span, SplitChoice, StrategyName, TailName,
-    When, WindowedChoice,
+    Bandwidth, Bytes, ChoiceName, Device, Distribution, Fault, FaultKind, Holders, Scenario, Serve,
+    Span, When,
 };
 
 /// SplitMix64 (Steele, Lea, Flood 2014).
@@ -102,18 +102,27 @@ impl Chance {
     }
 
     fn strategy(&mut self, scenario: &mut Scenario) {
-        scenario.strategy = self.among(&StrategyName::ALL);
+        scenario.strategy = self.among(&strategies());
         let split = match self.within(0, 2) {
-            0 => SplitChoice::EqualFinish,
-            1 => SplitChoice::Optimal,
-            _ => SplitChoice::Fixed(self.small(0, scenario.batches)),
+            0 => Split::EqualFinish,
+            1 => Split::Optimal,
+            _ => Split::Fixed(self.small(0, scenario.batches)),
         };
-        let tail = self.among(&[TailName::Ascending, TailName::Descending]);
-        scenario.mte = MteChoice { split, tail };
-        scenario.windowed = WindowedChoice { window: self.small(2, 20) };
-        let order = self.among(&[OrderName::Any, OrderName::Replayable, OrderName::Baseline]);
-        scenario.auto = AutoChoice { goal: GoalName::Throughput, order };
+        let tail = self.among(&[Tail::Ascending, Tail::Descending]);
+        scenario.options.set(Mte { split, tail });
+        scenario.options.set(Windowed { window: self.small(2, 20) });
+        let order = self.among(&[Order::Any, Order::Replayable, Order::Baseline]);
+        scenario.options.set(Auto { goal: Goal::Throughput, order });
     }
+}
+
+/// Every strategy; those that there were first come first, so that a seed stays what it is.
+fn strategies() -> Vec<StrategyName> {
+    use StrategyName::{Auto, DeviceOnly, HostOnly, Mte, MteFeedback, Windowed, Wrr, WrrFrozen};
+    let mut all = vec![HostOnly, DeviceOnly, Mte, Wrr, WrrFrozen, MteFeedback, Windowed, Auto];
+    let later: Vec<_> = StrategyName::ALL.into_iter().filter(|it| !all.contains(it)).collect();
+    all.extend(later);
+    all
 }
 
 /// The scenario of a seed.
@@ -186,8 +195,8 @@ pub(crate) fn any_devices(seed: u64) -> Scenario {
     let devices = chance.among(&[1, 1, 1, 2, 3]);
     scenario.devices = (0..devices).map(|_| any_device(&mut chance, t_c_ns, batches)).collect();
     scenario.strategy = StrategyName::Auto;
-    let order = chance.among(&[OrderName::Any, OrderName::Replayable, OrderName::Baseline]);
-    scenario.auto = AutoChoice { goal: GoalName::Throughput, order };
+    let order = chance.among(&[Order::Any, Order::Replayable, Order::Baseline]);
+    scenario.options.set(Auto { goal: Goal::Throughput, order });
     scenario.epochs = chance.among(&[1, 1, 2]);
     scenario.ranks.count = chance.among(&[1, 1, 1, 1, 2, 4]);
     scenario.ranks.timeout = Span(1_000_000_000 * MS);

@@ -130,7 +130,7 @@ fn what_a_newcomer_mistypes_is_refused_with_what_would_be_right() {
     };
     line("reuse = true", &["job.toml:4:9: ", "`shuffle`", "shuffle = false"]);
     line("reuse = true\nshuffle = false", &["job.toml:4:9: ", "draws at random", "center_crop"]);
-    line("replay = \"mte\"", &["job.toml:4:10: ", "no record", "mte:812"]);
+    line("replay = \"mte\"", &["job.toml:4:10: ", "not a record", "mte:812"]);
     line("choice = \"biggest\"", &["job.toml:4:10: ", "\"saving\""]);
     let tables = |tables: &str, words: &[&str]| refused(&format!("{good}{tables}"), words);
     tables("[windowed]\nsize = 4\n", &["unknown key `windowed.size`", "window"]);

@@ -6,7 +6,7 @@ use super::experiments::{BATCHES, Setting};
 use crate::commands::simulate::constants::{Constants, Simulated};
 use crate::surface::units::signed_percent;
 use meetpoint_report::grid::Grid;
-use meetpoint_scheduler::Strategy;
+use meetpoint_scheduler::{AnyStrategy, HostOnly, Wrr};
 use meetpoint_sim::power::{Activity, ModelledEnergy, PowerModel, presets};
 use serde::Serialize;
 
@@ -37,8 +37,8 @@ pub(crate) fn rows(settings: &[Setting]) -> anyhow::Result<Vec<Row>> {
     let mut rows = Vec::new();
     for setting in settings.iter().filter(|setting| setting.recipe == "ImageNet-like") {
         let constants = Constants::serial(1.0, setting.x, setting.y, BATCHES);
-        let alone = constants.simulate(Strategy::HostOnly)?;
-        let both = constants.simulate(Strategy::Wrr)?;
+        let alone = constants.simulate(AnyStrategy::HostOnly(HostOnly))?;
+        let both = constants.simulate(AnyStrategy::Wrr(Wrr))?;
         for preset in presets() {
             let model = PowerModel::preset(preset.name)?;
             let (alone, both) = (of(&model, &alone), of(&model, &both));

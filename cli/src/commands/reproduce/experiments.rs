@@ -10,7 +10,7 @@ use crate::commands::simulate::constants::{Constants, MTE, Simulated};
 use crate::commands::simulate::engine;
 use crate::surface::units::signed_percent;
 use meetpoint_report::grid::Grid;
-use meetpoint_scheduler::Strategy;
+use meetpoint_scheduler::{AnyStrategy, DeviceOnly, HostOnly, Wrr};
 use meetpoint_sim::scenario::{Device, Distribution, Scenario, Span, StrategyName};
 use serde::Serialize;
 
@@ -133,13 +133,13 @@ fn one_rank(setting: &Setting, workers: u32, host_path: f64) -> anyhow::Result<V
     let at_point = Constants::serial(1.0, setting.x, setting.y, BATCHES);
     let preparation_ns = at_point.preparation_ns / host_path;
     let constants = Constants { preparation_ns, workers, ..at_point };
-    let alone = constants.simulate(Strategy::HostOnly)?;
-    let strategies = [Strategy::DeviceOnly, MTE, Strategy::Wrr];
+    let alone = constants.simulate(AnyStrategy::HostOnly(HostOnly))?;
+    let strategies = [AnyStrategy::DeviceOnly(DeviceOnly), MTE, AnyStrategy::Wrr(Wrr)];
     strategies
         .into_iter()
         .map(|strategy| {
             let run = constants.simulate(strategy)?;
-            Ok(row(setting, workers, host_path, strategy.name(), &run, &alone))
+            Ok(row(setting, workers, host_path, strategy.name().as_str(), &run, &alone))
         })
         .collect()
 }
@@ -180,7 +180,7 @@ fn several(setting: &Setting, accelerators: u32) -> anyhow::Result<Vec<Row>> {
         let mut scenario = scenario.clone();
         scenario.strategy = strategy;
         scenario.ranks.collective = together;
-        if strategy == StrategyName::HostOnly {
+        if !strategy.uses_devices() {
             scenario.devices.clear();
         }
         engine::run(&scenario, 0)
@@ -202,7 +202,7 @@ fn several(setting: &Setting, accelerators: u32) -> anyhow::Result<Vec<Row>> {
                 host_path: 1.0,
                 accelerators,
                 together,
-                strategy: strategy.name(),
+                strategy: strategy.as_str(),
                 time_ratio: outcome.total_ns as f64 / alone.total_ns as f64,
                 device_share: outcome.device_share(),
                 host_cpu_less: 1.0 - host(&outcome) / host(&alone),

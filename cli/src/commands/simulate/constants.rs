@@ -2,9 +2,9 @@
 
 use super::engine;
 use anyhow::Context;
-use meetpoint_scheduler::{Profile, Split, Strategy, Tail};
-use meetpoint_sim::closed_forms::{self, Inputs, NotApplicable};
-use meetpoint_sim::scenario::{Device, Distribution, Scenario, Span, SplitChoice, StrategyName};
+use meetpoint_scheduler::{AnyStrategy, Mte, Profile, Split, Tail};
+use meetpoint_sim::closed_forms::{Inputs, NotApplicable};
+use meetpoint_sim::scenario::{Device, Distribution, Scenario, Span};
 
 /// Nanoseconds of a unit, where a time has none: what is simulated depends on ratios alone.
 pub(crate) const UNIT_NS: f64 = 1e9;
@@ -92,8 +92,8 @@ impl Constants {
     }
 
     /// The epoch by the scheduler that ships, in virtual time; a spool that never limits.
-    pub(crate) fn simulate(&self, strategy: Strategy) -> anyhow::Result<Simulated> {
-        let outcome = engine::run(&self.scenario(strategy)?, 0)
+    pub(crate) fn simulate(&self, strategy: AnyStrategy) -> anyhow::Result<Simulated> {
+        let outcome = engine::run(&self.scenario(strategy), 0)
             .with_context(|| format!("failed to simulate {}", strategy.name()))?;
         let device_batches = outcome.sum(|rank| rank.device_batches.into());
         Ok(Simulated {
@@ -106,27 +106,23 @@ impl Constants {
     }
 
     /// The time by the closed form in nanoseconds, or why there is none.
-    pub(crate) fn closed_form(&self, strategy: Strategy) -> Result<f64, NotApplicable> {
-        closed_forms::predict(strategy, &self.inputs()).map(|found| found.total_ns)
+    pub(crate) fn closed_form(&self, strategy: AnyStrategy) -> Result<f64, NotApplicable> {
+        strategy.closed_form(&self.inputs()).map(|found| found.total_ns)
     }
 
-    fn scenario(&self, strategy: Strategy) -> anyhow::Result<Scenario> {
+    fn scenario(&self, strategy: AnyStrategy) -> Scenario {
         let constant = |time_ns| Distribution::constant_ns(whole(time_ns));
         let (preparation, step) = (constant(self.preparation_ns), constant(self.step_ns));
         let mut scenario = Scenario::new(self.batches, preparation, step);
-        let name = StrategyName::ALL.into_iter().find(|name| name.name() == strategy.name());
-        scenario.strategy = name.with_context(|| format!("no {} here", strategy.name()))?;
-        if let Strategy::Mte { split: Split::Fixed(split), .. } = strategy {
-            scenario.mte.split = SplitChoice::Fixed(split);
-        }
+        scenario.choose(strategy);
         scenario.stall_timeout = PATIENCE;
         scenario.host.workers = self.workers;
         scenario.accelerator.direct_read = Span(whole(self.direct_read_ns));
         scenario.devices = vec![Device::new(constant(self.device_ns))];
-        if strategy == Strategy::HostOnly {
+        if !strategy.uses_devices() {
             scenario.devices.clear();
         }
-        Ok(scenario)
+        scenario
     }
 
     fn inputs(&self) -> Inputs {
@@ -144,12 +140,12 @@ impl Constants {
 }
 
 /// `mte` with the split at which both ends finish together.
-pub(crate) const MTE: Strategy =
-    Strategy::Mte { split: Split::EqualFinish, tail: Tail::Descending };
+pub(crate) const MTE: AnyStrategy =
+    AnyStrategy::Mte(Mte { split: Split::EqualFinish, tail: Tail::Descending });
 
 /// `mte` with a split that is given.
-pub(crate) fn mte_with(split: u32) -> Strategy {
-    Strategy::Mte { split: Split::Fixed(split), tail: Tail::Descending }
+pub(crate) fn mte_with(split: u32) -> AnyStrategy {
+    AnyStrategy::Mte(Mte { split: Split::Fixed(split), tail: Tail::Descending })
 }
 
 /// n_s = N·t_c/(t_s+t_c−t_g): the split with the shortest epoch (w = 0), whole batches.
@@ -168,7 +164,7 @@ fn whole(time_ns: f64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::{Constants, MTE, mte_with, optimal_split};
-    use meetpoint_scheduler::Strategy;
+    use meetpoint_scheduler::{AnyStrategy, Wrr};
 
     #[test]
     fn the_constants_come_back_as_they_were_given() {
@@ -189,7 +185,7 @@ mod tests {
             assert!(time(best) < time(other), "{best} against {other}");
         }
         assert!(time(best) < constants.simulate(MTE).unwrap().total_ns);
-        let wrr = constants.closed_form(Strategy::Wrr).unwrap();
+        let wrr = constants.closed_form(AnyStrategy::Wrr(Wrr)).unwrap();
         assert!((time(best) / wrr - 1.0).abs() < 0.01);
     }
 }

@@ -7,7 +7,7 @@ use super::constants::{Constants, MTE, mte_with, optimal_split};
 use crate::surface::output::table_style;
 use crate::surface::units::signed_percent;
 use meetpoint_report::grid::Grid;
-use meetpoint_scheduler::Strategy;
+use meetpoint_scheduler::{AnyStrategy, Wrr};
 use serde::Serialize;
 
 /// N of the notes' simulations.
@@ -78,7 +78,7 @@ fn serial([t_c, t_g, t_s]: [f64; 3], notes: [f64; 5]) -> anyhow::Result<Vec<Row>
     let [mte_simulated, mte_formula, wrr_simulated, wrr_formula, best_simulated] = notes;
     let all = [
         ("mte", MTE, Some(mte_simulated), Some(mte_formula)),
-        ("wrr", Strategy::Wrr, Some(wrr_simulated), Some(wrr_formula)),
+        ("wrr", AnyStrategy::Wrr(Wrr), Some(wrr_simulated), Some(wrr_formula)),
         ("mte, best split", best, Some(best_simulated), None),
     ];
     all.into_iter()
@@ -110,7 +110,7 @@ fn background(
     let constants = Constants::background(p, t_t, t_s, WORKERS, BATCHES);
     let unit = |total_ns: f64| total_ns / f64::from(BATCHES) / super::constants::UNIT_NS;
     let all = [
-        ("wrr", Strategy::Wrr, Some(notes_simulated), Some(notes_formula)),
+        ("wrr", AnyStrategy::Wrr(Wrr), Some(notes_simulated), Some(notes_formula)),
         ("mte", MTE, None, mte),
     ];
     // The notes give no figure of MTE where the accelerator is the limit.

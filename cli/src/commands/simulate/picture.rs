@@ -167,7 +167,7 @@ fn over_time(loaded: &Loaded, seed: u64) -> anyhow::Result<String> {
         dashed: false,
     };
     let chart = Chart {
-        title: format!("Batches consumed, {} (first epoch, rank 0)", scenario.strategy.name()),
+        title: format!("Batches consumed, {} (first epoch, rank 0)", scenario.strategy),
         across: Axis::new("seconds of virtual time", 0.0, end),
         up: Axis::new("batches", 0.0, most * 1.05),
         lines: vec![line("prepared by the host", host, 0), line("prepared by a device", device, 1)],

@@ -4,7 +4,7 @@ use super::constants::{Constants, MTE};
 use crate::surface::output::table_style;
 use crate::surface::units::{count, seconds, signed_percent};
 use meetpoint_report::grid::Grid;
-use meetpoint_scheduler::Strategy;
+use meetpoint_scheduler::{AnyStrategy, DeviceOnly, HostOnly, Wrr};
 use serde::Serialize;
 
 /// What was asked and what came of it.
@@ -49,13 +49,18 @@ pub(crate) struct Row {
 
 /// Runs every strategy of the paper.
 pub(crate) fn run(constants: &Constants) -> anyhow::Result<Document> {
-    let strategies = [Strategy::HostOnly, Strategy::DeviceOnly, MTE, Strategy::Wrr];
-    let alone = constants.simulate(Strategy::HostOnly)?.total_ns;
+    let strategies = [
+        AnyStrategy::HostOnly(HostOnly),
+        AnyStrategy::DeviceOnly(DeviceOnly),
+        MTE,
+        AnyStrategy::Wrr(Wrr),
+    ];
+    let alone = constants.simulate(AnyStrategy::HostOnly(HostOnly))?.total_ns;
     let rows = strategies.into_iter().map(|strategy| {
         let run = constants.simulate(strategy)?;
         let formula = constants.closed_form(strategy);
         Ok(Row {
-            strategy: strategy.name(),
+            strategy: strategy.name().as_str(),
             formula_seconds: formula.ok().map(|total| total / 1e9),
             no_formula: formula.err().map(|reason| reason.to_string()),
             simulated_seconds: run.total_ns / 1e9,

@@ -9,10 +9,9 @@ use crate::surface::output::table_style;
 use crate::surface::units::{seconds, signed_percent};
 use anyhow::{Context, bail};
 use meetpoint_report::{Batch, Epoch, Report, Run, Source, grid::Grid};
+use meetpoint_scheduler::{AnyStrategy, Split, StrategyName};
 use meetpoint_sim::Trace;
-use meetpoint_sim::scenario::{
-    Device, Distribution, Holders, Scenario, Span, SplitChoice, StrategyName, TailName,
-};
+use meetpoint_sim::scenario::{Device, Distribution, Holders, Scenario, Span};
 use serde::Serialize;
 use std::path::Path;
 
@@ -125,27 +124,21 @@ fn scenario(report: &Report, run: &Run, epoch: &Epoch) -> anyhow::Result<Scenari
     if epoch.ahead_batches > 0 || epoch.reused_batches > 0 {
         bail!("batches of it were prepared before it began");
     }
-    let strategy = StrategyName::ALL.into_iter().find(|name| name.name() == run.strategy);
-    let strategy = strategy.with_context(|| format!("strategy {} is not known", run.strategy))?;
-    if matches!(strategy, StrategyName::Auto | StrategyName::Windowed) {
-        bail!("the report does not hold the options of {} as numbers", run.strategy);
+    let name: StrategyName = run.strategy.parse()?;
+    let mut strategy = job.strategies.strategy(name);
+    if strategy.picks() {
+        bail!("{name} picks by what it has learned, which the report does not hold");
+    }
+    if let (AnyStrategy::Mte(mte), Some(split)) = (&mut strategy, epoch.split) {
+        mte.split = Split::Fixed(split);
     }
     let batches = u32::try_from(epoch.batches.len()).context("too many batches")?;
-    let devices = match strategy {
-        StrategyName::HostOnly => 0,
-        _ => job.devices.len().max(1),
-    };
+    let devices = if name.uses_devices() { job.devices.len().max(1) } else { 0 };
     let some = || Distribution::constant_ns(1);
     let mut scenario = Scenario::new(batches, some(), some());
-    scenario.strategy = strategy;
+    scenario.choose(strategy);
     scenario.stall_timeout = Span(u64::MAX / 4);
     scenario.replay = epoch.record.clone();
-    if let (Some(split), StrategyName::Mte) = (epoch.split, strategy) {
-        scenario.mte.split = SplitChoice::Fixed(split);
-    }
-    if job.mte.contains("ascending") {
-        scenario.mte.tail = TailName::Ascending;
-    }
     scenario.host.workers = job.workers;
     scenario.host.prefetch = job.prefetch.max(1);
     scenario.devices = (0..devices).map(|_| Device::new(some())).collect();

@@ -8,7 +8,8 @@ use crate::surface::output::table_style;
 use crate::surface::units::{count, seconds, signed_percent, significant};
 use crate::surface::{Output, output};
 use meetpoint_report::{grid::Grid, html};
-use meetpoint_sim::scenario::{Scenario, StrategyName, Sweep};
+use meetpoint_scheduler::HostOnly;
+use meetpoint_sim::scenario::{Scenario, Sweep};
 use meetpoint_sim::{EpochOutcome, Outcome};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -78,11 +79,10 @@ fn host_only(scenario: &Scenario, seed: u64) -> anyhow::Result<Option<f64>> {
     let steps = u64::from(scenario.batches)
         * u64::from(scenario.epochs)
         * u64::from(scenario.ranks.count.max(1));
-    if scenario.strategy == StrategyName::HostOnly || steps > COMPARED_STEPS_MAX {
+    if !scenario.strategy.uses_devices() || steps > COMPARED_STEPS_MAX {
         return Ok(None);
     }
-    let alone =
-        Scenario { strategy: StrategyName::HostOnly, devices: Vec::new(), ..scenario.clone() };
+    let alone = Scenario { devices: Vec::new(), ..scenario.under(HostOnly) };
     Ok(Some(engine::run(&alone, seed)?.total_ns as f64))
 }
 
@@ -172,7 +172,7 @@ fn one(loaded: &Loaded, outcome: &Outcome, alone: Option<f64>) -> String {
     }
     text.push_str(&format!(
         "{}: {} a rank, {}, {}, {}\n",
-        scenario.strategy.name(),
+        scenario.strategy,
         count(scenario.batches.into(), "batch"),
         count(scenario.epochs.into(), "epoch"),
         count(scenario.ranks.count.into(), "rank"),

@@ -3,7 +3,7 @@
 use crate::commands::simulate::constants::{Constants, MTE};
 use crate::surface::progress::Progress;
 use meetpoint_report::grid::Grid;
-use meetpoint_scheduler::Strategy;
+use meetpoint_scheduler::{AnyStrategy, DeviceOnly, HostOnly, Wrr};
 use serde::Serialize;
 
 /// Most that a simulated time may differ from its form, beyond the ends of an epoch.
@@ -61,7 +61,12 @@ fn point(workers: u32, x: f64, y: f64, batches: u32) -> anyhow::Result<Vec<Row>>
         workers => Constants::background(1.0, x, y, workers, batches),
     };
     let unit = f64::from(batches) * constants.t_c_ns();
-    let strategies = [Strategy::HostOnly, Strategy::DeviceOnly, MTE, Strategy::Wrr];
+    let strategies = [
+        AnyStrategy::HostOnly(HostOnly),
+        AnyStrategy::DeviceOnly(DeviceOnly),
+        MTE,
+        AnyStrategy::Wrr(Wrr),
+    ];
     strategies
         .into_iter()
         .map(|strategy| {
@@ -74,7 +79,7 @@ fn point(workers: u32, x: f64, y: f64, batches: u32) -> anyhow::Result<Vec<Row>>
                 workers,
                 t_g_over_t_c: x,
                 t_s_over_t_c: y,
-                strategy: strategy.name(),
+                strategy: strategy.name().as_str(),
                 formula: formula.map(|total| total / unit),
                 simulated: simulated / unit,
                 off_ratio: formula.map(|total| simulated / total - 1.0),

@@ -5,7 +5,7 @@
 //! the run itself measured, so what is compared is the scheduler's course, not the knobs.
 
 use super::bench::{Bench, Knobs, Material, Times};
-use crate::commands::simulate::constants::{Constants, MTE, mte_with};
+use crate::commands::simulate::constants::Constants;
 use crate::commands::simulate::replay;
 use crate::surface::output;
 use crate::surface::progress::Progress;
@@ -13,7 +13,7 @@ use crate::surface::units::{seconds, signed_percent};
 use meetpoint_host::StrategyName;
 use meetpoint_report::grid::Grid;
 use meetpoint_report::{Report, Run};
-use meetpoint_scheduler::Strategy;
+use meetpoint_scheduler::{AnyStrategy, Mte, Split};
 use serde::Serialize;
 
 /// Most that a simulated time may differ from a measured one.
@@ -167,14 +167,13 @@ fn row(point: Point, knobs: Knobs, material: &Material, report: &Report, run: &R
 }
 
 /// The strategy as it was run; a split that was found is given.
-fn strategy(run: &Run) -> Option<Strategy> {
-    match run.strategy.as_str() {
-        "host-only" => Some(Strategy::HostOnly),
-        "device-only" => Some(Strategy::DeviceOnly),
-        "wrr" => Some(Strategy::Wrr),
-        "mte" => Some(run.epochs.last()?.split.map_or(MTE, mte_with)),
-        _ => None,
-    }
+fn strategy(run: &Run) -> Option<AnyStrategy> {
+    let name: StrategyName = run.strategy.parse().ok()?;
+    let split = run.epochs.last()?.split;
+    Some(match (name.with_defaults(), split) {
+        (AnyStrategy::Mte(mte), Some(split)) => Mte { split: Split::Fixed(split), ..mte }.into(),
+        (strategy, _) => strategy,
+    })
 }
 
 fn simulated(times: &Times, workers: u32, batches: u32, run: &Run) -> Option<f64> {
@@ -195,7 +194,7 @@ fn simulated(times: &Times, workers: u32, batches: u32, run: &Run) -> Option<f64
         workers,
         batches,
     };
-    (strategy == Strategy::HostOnly || times.t_s.is_some())
+    (!strategy.uses_devices() || times.t_s.is_some())
         .then(|| constants.simulate(strategy).ok())?
         .map(|run| run.total_ns / 1e9)
 }
@@ -217,11 +216,8 @@ fn foretold(
         workers: point.workers,
         batches,
     };
-    let strategy = match run.strategy.as_str() {
-        "mte" => MTE,
-        _ => strategy(run)?,
-    };
-    constants.simulate(strategy).ok().map(|run| run.total_ns / 1e9)
+    let name: StrategyName = run.strategy.parse().ok()?;
+    constants.simulate(name.with_defaults()).ok().map(|run| run.total_ns / 1e9)
 }
 
 /// The table.

@@ -1,7 +1,8 @@
 //! Scenarios from seeds.
 
 use meetpoint_scheduler::{
-    Config, Costs, DeviceConfig, Goal, Holders, Learned, Order, Split, Strategy, Tail,
+    AnyStrategy, Auto, Config, Costs, DeviceConfig, DeviceOnly, Goal, Holders, HostOnly, Learned,
+    Mte, MteFeedback, Order, Split, Tail, Windowed, Wrr, WrrFrozen,
 };
 
 use super::holders::{by_turns, scattered};
@@ -14,24 +15,25 @@ pub(crate) fn tail(random: &mut Random) -> Tail {
 }
 
 /// Any strategy.
-pub(crate) fn strategy(random: &mut Random, batches: u32) -> Strategy {
+pub(crate) fn strategy(random: &mut Random, batches: u32) -> AnyStrategy {
     match random.below(12) {
-        0 => Strategy::HostOnly,
-        1 => Strategy::DeviceOnly,
-        2 => Strategy::Mte { split: Split::EqualFinish, tail: tail(random) },
-        3 => Strategy::Mte { split: Split::Optimal, tail: tail(random) },
-        4 => {
-            Strategy::Mte { split: Split::Fixed(random.small(0, batches + 1)), tail: tail(random) }
-        }
-        5 | 6 => Strategy::Wrr,
-        7 => Strategy::WrrFrozen,
-        8 => Strategy::MteFeedback,
-        9 => Strategy::Windowed { window: random.small(1, 20) },
+        0 => AnyStrategy::HostOnly(HostOnly),
+        1 => AnyStrategy::DeviceOnly(DeviceOnly),
+        2 => AnyStrategy::Mte(Mte { split: Split::EqualFinish, tail: tail(random) }),
+        3 => AnyStrategy::Mte(Mte { split: Split::Optimal, tail: tail(random) }),
+        4 => AnyStrategy::Mte(Mte {
+            split: Split::Fixed(random.small(0, batches + 1)),
+            tail: tail(random),
+        }),
+        5 | 6 => AnyStrategy::Wrr(Wrr),
+        7 => AnyStrategy::WrrFrozen(WrrFrozen),
+        8 => AnyStrategy::MteFeedback(MteFeedback),
+        9 => AnyStrategy::Windowed(Windowed { window: random.small(1, 20) }),
         _ => auto(random),
     }
 }
 
-pub(crate) fn auto(random: &mut Random) -> Strategy {
+pub(crate) fn auto(random: &mut Random) -> AnyStrategy {
     let goal = match random.below(4) {
         0 => Goal::Energy,
         1 => Goal::Mix { time_weight_ppm: random.small(0, 1_000_001) },
@@ -42,7 +44,7 @@ pub(crate) fn auto(random: &mut Random) -> Strategy {
         1 => Order::Replayable,
         _ => Order::Baseline,
     };
-    Strategy::Auto { goal, order }
+    AnyStrategy::Auto(Auto { goal, order })
 }
 
 fn learned(random: &mut Random, devices: usize) -> Learned {
@@ -70,7 +72,7 @@ pub(crate) fn config(random: &mut Random, devices: usize) -> Config {
     let costs = Costs { base_uw: 50_000_000, host_core_uw: 9_000_000, device_uw: 2_000_000 };
     Config {
         batches,
-        strategy: if devices == 0 { Strategy::HostOnly } else { strategy },
+        strategy: if devices == 0 { AnyStrategy::HostOnly(HostOnly) } else { strategy },
         host_ahead: random.small(1, 8),
         fetch_ahead: random.small(1, 5),
         devices: (0..devices).map(|_| device(random)).collect(),

@@ -2,13 +2,13 @@
 
 use std::fmt;
 
-use crate::config::Strategy;
+use super::AnyStrategy;
 
 /// What `auto` decided for an epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Picked {
     /// What the epoch is run with.
-    pub strategy: Strategy,
+    pub strategy: AnyStrategy,
     /// Why.
     pub why: Why,
 }

@@ -9,16 +9,10 @@ use std::collections::BinaryHeap;
 
 use crate::ledger::Ledger;
 use crate::parts::Parts;
-use crate::strategies::agreed_windows::AgreedWindows;
+use crate::strategies::plan::Position;
 use crate::types::BatchIndex;
 
-/// A position of the order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Position {
-    pub(crate) batch: BatchIndex,
-    /// Planned to come from a device.
-    pub(crate) from_device: bool,
-}
+use super::agreed::AgreedWindows;
 
 /// How positions follow each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +38,7 @@ pub(crate) struct Frozen {
     pub(crate) ready_ns: u64,
     /// Of all devices together.
     pub(crate) device_ns: u64,
-    /// Batches by which devices are let run ahead.
+    /// Batches by which devices may run ahead.
     pub(crate) slack: u32,
 }
 

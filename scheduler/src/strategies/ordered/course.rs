@@ -1,105 +1,66 @@
-//! Every strategy that consumes in an order which follows from a few integers (C3, C4).
+//! An order of consumption that follows from a few integers (C3, C4), and how far it is worked off.
 //!
 //! Three cursors walk the order: what is consumed, how far the host has looked for work, what is
 //! fetched. What a device gives back, or cannot be given because it is silent or gone, the host
 //! prepares at the same place in the order.
 
-use crate::config::{Config, Split, Strategy, Tail};
 use crate::epoch::board::Board;
 use crate::ledger::State;
-use crate::strategies::agreed_windows::AgreedWindows;
-use crate::strategies::order::{Cursor, Layout, Pattern, Position};
-use crate::strategies::shares::PartSpeed;
-use crate::strategies::windowed::Windows;
-use crate::strategies::{Grant, Next, Rescue};
+use crate::ranks::Proposal;
+use crate::strategies::plan::{Grant, Next, Position};
+use crate::terms::Terms;
 use crate::tournament::{NONE, Tournament};
 use crate::types::{BatchIndex, DeviceId, Source};
 
-/// With more devices than this it is not looked at each whether it holds an earlier batch.
-const LOOKED_AT: usize = 8;
+use super::order::{Cursor, Layout, Pattern};
 
-/// What the strategies differ in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mode {
-    HostOnly,
-    DeviceOnly,
-    Mte { split: Split, tail: Tail },
-    Frozen,
-    Feedback,
-    Windowed,
-}
+/// Beyond this many devices an earlier batch is assumed at some of them, without a look at each.
+const EXAMINED_MAX: usize = 8;
 
 #[derive(Debug, Clone)]
-pub(crate) struct Ordered {
-    pub(super) mode: Mode,
-    pub(super) layout: Layout,
+pub(crate) struct Course {
+    pub(crate) layout: Layout,
     /// Whether shares and pattern will not change any more.
-    pub(super) fixed: bool,
-    pub(super) limited_by_spool: bool,
-    pub(super) consume: Cursor,
-    pub(super) ahead: Cursor,
+    pub(crate) fixed: bool,
+    pub(crate) consume: Cursor,
+    pub(crate) ahead: Cursor,
     fetch: Cursor,
     /// Batches fetched in order before the order of the parts was fixed.
     fetched_open: u32,
-    /// A batch that the host prepares though it was kept for a device.
+    /// A batch that the host prepares though it was reserved for a device.
     given: Option<BatchIndex>,
     /// For each part: the earliest place of what the host has to redo.
     redo: Tournament,
-    /// For computing shares.
-    pub(super) speeds: Vec<PartSpeed>,
-    pub(super) windows: Windows,
-    /// Host claims until the switch of `mte-feedback` is looked at again.
-    pub(super) look_in: u32,
-    /// Whether this rank would leave the host's part, where all ranks decide that together.
-    pub(super) would_switch: bool,
 }
 
-impl Ordered {
-    pub(crate) fn new(config: &Config, strategy: Strategy) -> Self {
-        let parts = match &config.holders {
-            crate::config::Holders::Shared => 1,
-            crate::config::Holders::Interleaved(interleave) => usize::from(interleave.devices()),
-        };
-        let (mode, pattern) = match strategy {
-            Strategy::DeviceOnly => (Mode::DeviceOnly, Pattern::Ascending),
-            Strategy::Mte { split, tail: Tail::Ascending } => {
-                (Mode::Mte { split, tail: Tail::Ascending }, Pattern::Windows)
-            }
-            Strategy::Mte { split, tail } => (Mode::Mte { split, tail }, Pattern::Open),
-            Strategy::WrrFrozen => (Mode::Frozen, Pattern::Open),
-            Strategy::MteFeedback => (Mode::Feedback, Pattern::Open),
-            Strategy::Windowed { .. } => (Mode::Windowed, Pattern::Windows),
-            _ => (Mode::HostOnly, Pattern::Ascending),
-        };
-        let window = match strategy {
-            Strategy::Windowed { window } => window,
-            _ => 1,
-        };
-        let windows = (mode == Mode::Windowed && config.ranks > 1)
-            .then(|| AgreedWindows::new(window, config.batches));
+impl Course {
+    /// A course whose shares are not fixed yet.
+    pub(crate) fn new(terms: &Terms, pattern: Pattern) -> Self {
+        let parts = terms.holders.parts();
         Self {
-            mode,
-            layout: Layout { pattern, shares: vec![0; parts], total: 0, windows },
+            layout: Layout { pattern, shares: vec![0; parts], total: 0, windows: None },
             fixed: false,
-            limited_by_spool: false,
             consume: Cursor::new(parts),
             ahead: Cursor::new(parts),
             fetch: Cursor::new(parts),
             fetched_open: 0,
             given: None,
             redo: Tournament::new(parts),
-            speeds: vec![PartSpeed { device_ns: 0, cap: 0 }; parts],
-            windows: Windows::new(window),
-            look_in: 0,
-            would_switch: false,
         }
     }
 
-    pub(super) fn next(&mut self, board: &Board) -> Next {
+    /// Every batch that devices hold is theirs.
+    pub(crate) fn share_everything(&mut self, board: &Board) {
+        for (at, share) in self.layout.shares.iter_mut().enumerate() {
+            *share = board.ledger.parts.part(at).count();
+        }
+    }
+
+    pub(crate) fn next(&mut self, board: &Board) -> Next {
         self.consume.peek(&self.layout, &board.ledger).map_or(Next::Unknown, Next::Only)
     }
 
-    pub(super) fn consumed(&mut self, board: &Board) {
+    pub(crate) fn consumed(&mut self, board: &Board) {
         // A consumed batch of the open pattern is passed by index; see `peek`.
         if let Some(position) = self.consume.peek(&self.layout, &board.ledger) {
             self.consume.advance(&self.layout, position);
@@ -107,7 +68,7 @@ impl Ordered {
     }
 
     /// The shares are in the layout: from here on the order is known to its end.
-    pub(super) fn begin_fixed(&mut self, board: &mut Board, pattern: Pattern) {
+    pub(crate) fn begin_fixed(&mut self, board: &mut Board, pattern: Pattern) {
         self.fixed = true;
         // Another batch may be next in this order; the host's place is not to be taken by one that
         // comes later.
@@ -123,14 +84,28 @@ impl Ordered {
         (0..board.ledger.parts.len()).for_each(|part| board.ledger.parts.notice(part));
     }
 
-    /// The batch that is next is the host's to prepare, though it was kept for a device. Gives
+    /// Fits the shares to claims: devices have at least what they claimed, and at most all that the
+    /// host has not.
+    pub(crate) fn clamp_shares(&mut self, board: &Board) {
+        for (at, share) in self.layout.shares.iter_mut().enumerate() {
+            let part = board.ledger.parts.part(at);
+            let least = part.count() - part.untouched() - part.host_claimed();
+            let most = part.count() - part.host_claimed();
+            *share = (*share).max(least).min(most);
+        }
+    }
+
+    /// What a rank whose order is fixed contributes to an agreement.
+    pub(crate) fn propose_fixed(&self, proposal: &mut Proposal) {
+        proposal.switch = true;
+        proposal.share_known = true;
+        proposal.share = self.layout.total;
+    }
+
+    /// The batch that is next is the host's to prepare, though it was reserved for a device. Gives
     /// whether that is news.
     pub(crate) fn give_to_host(&mut self, batch: BatchIndex) -> bool {
         self.given.replace(batch) != Some(batch)
-    }
-
-    pub(crate) fn is_windowed(&self) -> bool {
-        self.mode == Mode::Windowed
     }
 
     fn by_index(&self) -> bool {
@@ -143,8 +118,8 @@ impl Ordered {
         let of = parts.part(part);
         let share = self.layout.shares[part];
         let floor = of.count() - share;
-        let kept = share > 0 || self.layout.windows.is_some();
-        let orphaned = !board.usable(part) && kept;
+        let reserved = share > 0 || self.layout.windows.is_some();
+        let orphaned = !board.usable(part) && reserved;
         if self.by_index() {
             let freed = of.freed_ends().map(|(lowest, _)| lowest);
             let first = if share > 0 { of.front().max(floor) } else { of.front() };
@@ -173,8 +148,14 @@ impl Ordered {
         }
     }
 
-    pub(super) fn pick_for_host(&mut self, board: &mut Board) -> Option<BatchIndex> {
-        self.feedback(board);
+    /// The batch that the host should prepare next. `is_too_late`: a batch left to devices is too
+    /// late for them.
+    #[inline]
+    pub(crate) fn pick_for_host(
+        &mut self,
+        board: &mut Board,
+        is_too_late: impl Fn(&Self, &Board, BatchIndex) -> bool,
+    ) -> Option<BatchIndex> {
         self.given = self.given.filter(|&batch| board.ledger.state(batch) == State::Free);
         if self.given.is_some() {
             return self.given;
@@ -194,7 +175,7 @@ impl Ordered {
                 let reserved = position.from_device
                     && board.ledger.entry(batch).is_none()
                     && board.usable(board.ledger.parts.locate(batch).0)
-                    && !self.is_too_late(board, batch);
+                    && !is_too_late(self, board, batch);
                 if !reserved {
                     return Some(batch);
                 }
@@ -216,28 +197,30 @@ impl Ordered {
             Pattern::Windows if self.layout.windows.is_some() => {
                 self.ahead.index().saturating_sub(self.consume.index())
             }
-            _ => return false,
+            Pattern::Open | Pattern::Ascending | Pattern::Windows | Pattern::Frozen(_) => {
+                return false;
+            }
         };
         position.from_device
-            && board.config.background()
-            && board.is_auto()
-            && far >= board.config.host_ahead
+            && board.terms.background()
+            && board.is_guarded
+            && far >= board.terms.host_ahead
     }
 
-    pub(super) fn device_may_precede(&self, board: &Board, batch: BatchIndex) -> bool {
+    pub(crate) fn device_may_precede(&self, board: &Board, batch: BatchIndex) -> bool {
         let host_part = board.ledger.batches() - self.layout.total;
-        match (self.mode, self.layout.pattern) {
-            (Mode::HostOnly, _) | (_, Pattern::Open) => false,
-            (_, Pattern::Split) => {
+        match self.layout.pattern {
+            Pattern::Open => false,
+            Pattern::Split => {
                 let (part, n) = board.ledger.parts.locate(batch);
                 n >= board.ledger.parts.part(part).count() - self.layout.shares[part]
             }
-            (_, Pattern::Ascending) if self.layout.shares.len() == 1 => batch.0 >= host_part,
-            (_, Pattern::Windows) if self.leaves_before(board, batch) => true,
-            (_, Pattern::Windows) if !board.ready_is_safe || board.devices.len() > LOOKED_AT => {
+            Pattern::Ascending if self.layout.shares.len() == 1 => batch.0 >= host_part,
+            Pattern::Windows if self.leaves_before(board, batch) => true,
+            Pattern::Windows if !board.ready_is_safe || board.devices.len() > EXAMINED_MAX => {
                 board.ledger.device_open() > 0 || board.ledger.parts.freed() > 0
             }
-            (_, Pattern::Windows) => {
+            Pattern::Windows => {
                 let parts = &board.ledger.parts;
                 let is_before = |part: usize| {
                     let freed = parts.part(part).freed_ends();
@@ -246,7 +229,7 @@ impl Ordered {
                 board.devices.iter().any(|device| device.holds_unready_below(batch))
                     || (0..parts.len()).any(is_before)
             }
-            _ => true,
+            Pattern::Ascending | Pattern::Frozen(_) => true,
         }
     }
 
@@ -257,15 +240,22 @@ impl Ordered {
         match &self.layout.windows {
             None => false,
             Some(windows) if board.grants_allowed => windows.leave_any(consumed, batch.0),
-            Some(_) if parts.len() > LOOKED_AT => parts.untouched() > 0,
+            Some(_) if parts.len() > EXAMINED_MAX => parts.untouched() > 0,
             Some(_) => (0..parts.len()).any(|part| parts.any_untouched_below(part, batch)),
         }
     }
 
-    pub(super) fn grant(&mut self, board: &Board, device: DeviceId) -> Grant {
-        let grant = self.grant_by_mode(board, device);
+    /// All that devices may have of a part: its share once that is fixed, else everything.
+    pub(crate) fn share_run(&self, board: &Board, device: DeviceId) -> (u32, u32) {
+        let part = board.ledger.parts.of(device);
+        let of = board.ledger.parts.part(part);
+        let floor = if self.fixed { of.count() - self.layout.shares[part] } else { 0 };
+        of.highest_run(floor, of.count())
+    }
+
+    /// A grant without the batch that was given to the host, which comes next, and all below it.
+    pub(crate) fn without_given(&self, board: &Board, device: DeviceId, grant: Grant) -> Grant {
         let Some(given) = self.given else { return grant };
-        // What was given to the host, which comes next, is left out with all below it.
         let (part, n) = board.ledger.parts.locate(given);
         let within = (grant.first..grant.end).contains(&n);
         match part == board.ledger.parts.of(device) && within {
@@ -275,47 +265,29 @@ impl Ordered {
         }
     }
 
-    fn grant_by_mode(&mut self, board: &Board, device: DeviceId) -> Grant {
-        let part = board.ledger.parts.of(device);
-        let of = board.ledger.parts.part(part);
-        match self.mode {
-            Mode::HostOnly => Grant::NOTHING,
-            Mode::DeviceOnly => {
-                let (first, end) = of.lowest_run();
-                Grant { first, end, from_back: false }
-            }
-            Mode::Windowed => match &self.layout.windows {
-                Some(agreed) => self.windows.grant_of_agreed(board, device, agreed),
-                None => self.windows.grant(board, device),
-            },
-            _ if self.fixed => {
-                let floor = of.count() - self.layout.shares[part];
-                Grant::from_back(of.highest_run(floor, of.count()))
-            }
-            _ => Grant::from_back(of.highest_run(0, of.count())),
-        }
-    }
-
-    pub(super) fn granted(&mut self, board: &Board, device: DeviceId, grant: Grant) {
-        if self.mode == Mode::Windowed {
-            self.windows.granted(board, device, grant);
-        }
-    }
-
-    pub(super) fn grants_ended(&self, board: &Board, device: DeviceId) -> bool {
-        let part = board.ledger.parts.of(device);
-        let of = board.ledger.parts.part(part);
-        if self.fixed && self.mode != Mode::DeviceOnly {
-            let (first, end) = of.highest_run(of.count() - self.layout.shares[part], of.count());
+    /// Whether nothing of a device's part is left for it.
+    pub(crate) fn grants_ended(&self, board: &Board, device: DeviceId) -> bool {
+        if self.fixed {
+            let (first, end) = self.share_run(board, device);
             return first >= end;
         }
-        self.mode == Mode::HostOnly || of.untouched() == 0
+        let parts = &board.ledger.parts;
+        parts.part(parts.of(device)).untouched() == 0
+    }
+
+    /// Whether a batch is the next in the order of production, so that what was prepared before
+    /// the epoch is a tail.
+    pub(crate) fn is_next_from_back(&self, board: &Board, batch: BatchIndex) -> bool {
+        let (part, n) = board.ledger.parts.locate(batch);
+        let of = board.ledger.parts.part(part);
+        let floor = if self.fixed { of.count() - self.layout.shares[part] } else { 0 };
+        n >= floor && n + 1 == of.back()
     }
 
     /// The next published batch in the order of consumption, strictly: a batch is not fetched while
     /// an earlier one may still come from a device. So what is in host memory is always what is
     /// consumed soonest, and the next batch never lacks a place.
-    pub(super) fn next_fetch(&mut self, board: &Board) -> Option<BatchIndex> {
+    pub(crate) fn next_fetch(&mut self, board: &Board) -> Option<BatchIndex> {
         let ledger = &board.ledger;
         loop {
             let position = match self.layout.pattern {
@@ -349,29 +321,6 @@ impl Ordered {
                 Pattern::Open => self.fetched_open += 1,
                 Pattern::Split | Pattern::Frozen(_) => self.fetch.advance_device(&self.layout),
                 _ => self.fetch.advance(&self.layout, position),
-            }
-        }
-    }
-
-    pub(super) fn rescue(&mut self, board: &Board) -> Rescue {
-        if self.mode == Mode::Windowed { self.rescue_in_window(board) } else { Rescue::Wait }
-    }
-
-    pub(super) fn split(&self) -> (Option<u32>, bool) {
-        let shared_out = matches!(self.mode, Mode::Mte { .. } | Mode::Frozen | Mode::Feedback);
-        ((self.fixed && shared_out).then_some(self.layout.total), self.limited_by_spool)
-    }
-
-    pub(super) fn takes_preloaded(&self, board: &Board, batch: BatchIndex) -> bool {
-        let (part, n) = board.ledger.parts.locate(batch);
-        let of = board.ledger.parts.part(part);
-        match self.mode {
-            Mode::HostOnly => false,
-            Mode::DeviceOnly | Mode::Windowed => true,
-            // In the order of production, so that what is kept is a tail.
-            _ => {
-                let floor = if self.fixed { of.count() - self.layout.shares[part] } else { 0 };
-                n >= floor && n + 1 == of.back()
             }
         }
     }

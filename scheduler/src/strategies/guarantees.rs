@@ -1,0 +1,47 @@
+//! What a strategy guarantees: an order of consumption, and the consistency levels that follow.
+
+/// What the order of consumption is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// Whatever is fastest.
+    Any,
+    /// Reproducible from a small record (C3).
+    Replayable,
+    /// That of the host alone (C4).
+    Baseline,
+}
+
+/// Consistency levels; README.md says what each promises.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Level {
+    /// Every batch consumed exactly once.
+    C0,
+    /// Batch content is a function of (dataset, recipe, seed, epoch, batch).
+    C1,
+    /// Samples are bit-identical whoever prepared them.
+    C2,
+    /// The sequence is reproducible from (seed, epoch, recorded split).
+    C3,
+    /// The sequence is 0..N-1.
+    C4,
+    /// All ranks take equal steps from the same kind of source.
+    C5,
+    /// Nothing prepared for one epoch is used in another.
+    C6,
+}
+
+impl Order {
+    /// Words and their meaning, as job files have them.
+    pub const WORDS: [(&'static str, Self); 3] =
+        [("any", Self::Any), ("replayable", Self::Replayable), ("baseline", Self::Baseline)];
+
+    /// The levels that a strategy with this order gives, ascending.
+    pub fn levels(self) -> &'static [Level] {
+        use Level::{C0, C1, C2, C3, C4, C5, C6};
+        match self {
+            Self::Any => &[C0, C1, C2, C5, C6],
+            Self::Replayable => &[C0, C1, C2, C3, C5, C6],
+            Self::Baseline => &[C0, C1, C2, C3, C4, C5, C6],
+        }
+    }
+}

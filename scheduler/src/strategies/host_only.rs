@@ -1,0 +1,53 @@
+//! `host-only`: the host prepares everything. The baseline.
+
+use crate::closed_forms::{Inputs, NotApplicable, Prediction, Regime, known};
+use crate::epoch::board::Board;
+use crate::terms::Terms;
+
+use super::guarantees::Order;
+use super::name::StrategyName;
+use super::ordered::{Course, Ordered, Pattern, Rule};
+use super::strategy::{Decides, DeviceUse, RecordKind, Strategy, StrategyOption};
+
+/// The host prepares everything.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct HostOnly;
+
+impl Strategy for HostOnly {
+    const NAME: StrategyName = StrategyName::HostOnly;
+    const SUMMARY: &'static str = "the host prepares everything";
+    const DEVICES: DeviceUse = DeviceUse::Never;
+    const RECORD: RecordKind = RecordKind::None;
+    const OPTIONS: &'static [StrategyOption<Self>] = &[];
+
+    fn order(&self) -> Order {
+        Order::Baseline
+    }
+
+    /// T = N·t_c.
+    fn closed_form(&self, inputs: &Inputs) -> Result<Prediction, NotApplicable> {
+        let t_c = known(inputs.profile.host_ns, "t_c")?;
+        Ok(Prediction {
+            total_ns: f64::from(inputs.batches) * t_c,
+            device_batches: 0.0,
+            regime: Regime::HostAlone,
+            formula: "T = N·t_c",
+        })
+    }
+}
+
+impl Decides for HostOnly {
+    type Plan = Ordered<Self>;
+
+    fn plan(&self, terms: &Terms) -> Ordered<Self> {
+        Ordered::new(terms, Pattern::Ascending, *self)
+    }
+}
+
+impl Rule for HostOnly {
+    const USES_DEVICES: bool = false;
+
+    fn start(&mut self, course: &mut Course, board: &mut Board) {
+        course.begin_fixed(board, Pattern::Ascending);
+    }
+}

@@ -1,0 +1,200 @@
+//! Options of strategies as they are declared: what each takes, and the values it can have.
+
+use std::fmt;
+use std::ops::RangeInclusive;
+
+use super::StrategyName;
+
+/// A value of an option.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Value {
+    /// One of [`Takes::words`].
+    Word(&'static str),
+    /// A whole number within [`Takes::whole`].
+    Whole(u32),
+    /// A share of one under [`Takes::share`], in millionths.
+    Share(u32),
+}
+
+/// Parts of one in a share.
+pub(crate) const SHARE_PARTS: u32 = 1_000_000;
+
+/// What an option takes: one of some words, or a whole number, or a share.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Takes {
+    /// These words.
+    pub words: &'static [&'static str],
+    /// Whole numbers.
+    pub whole: Option<Whole>,
+    /// A share of one.
+    pub share: Option<Share>,
+}
+
+/// Whole numbers that an option takes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Whole {
+    /// From the least to the largest.
+    pub range: RangeInclusive<u32>,
+    /// What they count, such as "the devices' batches".
+    pub counts: &'static str,
+}
+
+/// A share of one that an option takes, written as a table with one key: `{time = 0.7}`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Share {
+    /// The key.
+    pub key: &'static str,
+    /// What it is a share of, such as "the share of time in a mix of both".
+    pub means: &'static str,
+}
+
+/// An option of a strategy, as its file declares it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OptionSpec {
+    /// As job files write it.
+    pub name: &'static str,
+    /// One line.
+    pub summary: &'static str,
+    /// What it takes.
+    pub takes: Takes,
+}
+
+/// A value that an option does not take, or an option that there is not.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum WrongOption {
+    /// The strategy has no such option.
+    #[error(
+        "strategy {strategy} has no option {option:?}; it has {}",
+        if .known.is_empty() { "none".to_owned() } else { .known.join(", ") }
+    )]
+    Unknown {
+        /// The strategy.
+        strategy: StrategyName,
+        /// As given.
+        option: String,
+        /// Its options.
+        known: Vec<&'static str>,
+    },
+    /// The option does not take the value.
+    #[error("{strategy}.{option} is {value}; it takes {takes}")]
+    Value {
+        /// The strategy.
+        strategy: StrategyName,
+        /// The option.
+        option: &'static str,
+        /// As given.
+        value: Value,
+        /// What it takes.
+        takes: Takes,
+    },
+}
+
+impl Whole {
+    /// Any number.
+    pub(crate) const fn any(counts: &'static str) -> Self {
+        Self { range: 0..=u32::MAX, counts }
+    }
+
+    /// From the least to the most.
+    pub(crate) const fn within(least: u32, most: u32, counts: &'static str) -> Self {
+        Self { range: RangeInclusive::new(least, most), counts }
+    }
+}
+
+impl Takes {
+    /// Nothing, to be filled in.
+    pub(crate) const NOTHING: Self = Self { words: &[], whole: None, share: None };
+
+    /// The value of a text, if it takes that.
+    pub fn word(&self, text: &str) -> Option<Value> {
+        self.words.iter().find(|&&word| word == text).map(|&word| Value::Word(word))
+    }
+
+    /// The value of a whole number, if it takes that.
+    pub fn number(&self, number: u64) -> Option<Value> {
+        let number = u32::try_from(number).ok()?;
+        self.whole.as_ref()?.range.contains(&number).then_some(Value::Whole(number))
+    }
+
+    /// The value of a share, if it takes that: from 0 to 1.
+    pub fn part(&self, share: f64) -> Option<Value> {
+        let is_share = self.share.is_some() && (0.0..=1.0).contains(&share);
+        is_share.then(|| Value::Share((share * f64::from(SHARE_PARTS)).round() as u32))
+    }
+
+    /// Whether it takes a value.
+    pub fn contains(&self, value: Value) -> bool {
+        match value {
+            Value::Word(word) => self.words.contains(&word),
+            Value::Whole(number) => self.number(number.into()).is_some(),
+            Value::Share(parts) => self.share.is_some() && parts <= SHARE_PARTS,
+        }
+    }
+}
+
+/// As the remedy of an error: `"equal-finish", "optimal" or the devices' batches`.
+impl fmt::Display for Takes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words: Vec<String> = self.words.iter().map(|word| format!("{word:?}")).collect();
+        let whole = self.whole.as_ref().map(|whole| {
+            let (least, most) = (whole.range.start(), whole.range.end());
+            match (words.is_empty(), *most) {
+                (true, _) => format!("a whole number from {least} to {most}"),
+                (false, u32::MAX) => whole.counts.to_owned(),
+                (false, most) => format!("{}, from {least} to {most}", whole.counts),
+            }
+        });
+        let share =
+            self.share.as_ref().map(|share| format!("{}, {{{} = 0.7}}", share.means, share.key));
+        let others: Vec<String> = whole.into_iter().chain(share).collect();
+        match others.is_empty() {
+            true => write!(f, "one of {}", words.join(", ")),
+            false if words.is_empty() => f.write_str(&others.join(" or ")),
+            false => write!(f, "{} or {}", words.join(", "), others.join(" or ")),
+        }
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Word(word) => f.write_str(word),
+            Self::Whole(number) => write!(f, "{number}"),
+            Self::Share(parts) => write!(f, "{}", share(*parts)),
+        }
+    }
+}
+
+/// A share of one from its millionths.
+pub(crate) fn share(parts: u32) -> f64 {
+    f64::from(parts) / f64::from(SHARE_PARTS)
+}
+
+/// The texts of a table of words.
+pub(crate) const fn texts<T: Copy, const N: usize>(
+    words: &[(&'static str, T); N],
+) -> [&'static str; N] {
+    let mut texts = [""; N];
+    let mut at = 0;
+    while at < N {
+        texts[at] = words[at].0;
+        at += 1;
+    }
+    texts
+}
+
+/// The word for a value of an enum.
+pub(crate) fn word_of<T: PartialEq>(words: &[(&'static str, T)], value: &T) -> Value {
+    let word = words.iter().find(|(_, meaning)| meaning == value);
+    Value::Word(word.expect("every meaning has a word").0)
+}
+
+/// Sets what a word means; `false` where it means nothing here.
+pub(crate) fn set_word<T: Copy>(words: &[(&'static str, T)], value: Value, to: &mut T) -> bool {
+    let Value::Word(text) = value else { return false };
+    let found = words.iter().find(|(word, _)| *word == text);
+    if let Some((_, meaning)) = found {
+        *to = *meaning;
+    }
+    found.is_some()
+}

@@ -1,0 +1,19 @@
+//! Plans whose order of consumption follows from a few integers.
+//!
+//! In reading order: `order` (positions, patterns, cursors), `course` (an order, and how far it is
+//! worked off), `rule` (what a strategy adds, and the plan), `shares` (how much each part gives),
+//! `sharing` (rules that find the shares within the epoch), `agreed` (shares of windows that ranks
+//! agree on).
+
+mod agreed;
+mod course;
+mod order;
+mod rule;
+mod shares;
+mod sharing;
+
+pub(super) use agreed::{AgreedWindows, GRANT_UNMEASURED};
+pub(super) use course::Course;
+pub(super) use order::{Frozen, Pattern};
+pub(super) use rule::{Ordered, Rule};
+pub(super) use sharing::{Caps, Division, Shares, SharesOut, Sharing};

@@ -1,0 +1,201 @@
+//! What strategies with a fixed order differ in, and the plan that they share.
+
+use std::fmt::Debug;
+
+use crate::epoch::board::Board;
+use crate::ranks::Proposal;
+use crate::strategies::plan::{Consumption, Grant, Next, Plan, Rescue};
+use crate::terms::Terms;
+use crate::types::{BatchIndex, DeviceId};
+
+use super::course::Course;
+use super::order::Pattern;
+
+/// What one strategy adds to [`Ordered`]. The defaults are those of a strategy that gives devices
+/// shares from the back of each part.
+pub(crate) trait Rule: Debug + Clone {
+    /// How device batches are consumed.
+    const CONSUMPTION: Consumption = Consumption::InOrder;
+
+    /// Whether devices prepare anything.
+    const USES_DEVICES: bool = true;
+
+    /// Before the first event: fixes the order where it is known.
+    fn start(&mut self, course: &mut Course, board: &mut Board);
+
+    /// Something was measured, claimed or lost.
+    #[inline]
+    fn learn(&mut self, _course: &mut Course, _board: &mut Board) {}
+
+    /// The host asks for a batch.
+    #[inline]
+    fn host_asks(&mut self, _course: &mut Course, _board: &mut Board) {}
+
+    /// Whether an untouched batch that was left to devices is too late for them.
+    #[inline]
+    fn is_too_late(&self, _course: &Course, _board: &Board, _batch: BatchIndex) -> bool {
+        false
+    }
+
+    /// As [`Plan::is_late_with`].
+    #[inline]
+    fn is_late_with(&mut self, _course: &mut Course, _board: &Board, _batch: BatchIndex) -> bool {
+        false
+    }
+
+    /// What a device may be granted.
+    #[inline]
+    fn grant(&self, course: &Course, board: &Board, device: DeviceId) -> Grant {
+        Grant::from_back(course.share_run(board, device))
+    }
+
+    /// This was granted.
+    #[inline]
+    fn granted(&mut self, _board: &Board, _device: DeviceId, _grant: Grant) {}
+
+    /// As [`Plan::grants_ended`].
+    #[inline]
+    fn grants_ended(&self, course: &Course, board: &Board, device: DeviceId) -> bool {
+        course.grants_ended(board, device)
+    }
+
+    /// As [`Plan::takes_preloaded`].
+    fn takes_preloaded(&self, course: &Course, board: &Board, batch: BatchIndex) -> bool {
+        course.is_next_from_back(board, batch)
+    }
+
+    /// The accelerator found nothing to consume.
+    #[inline]
+    fn rescue(&mut self, _course: &mut Course, _board: &Board) -> Rescue {
+        Rescue::Wait
+    }
+
+    /// As [`Plan::split`].
+    fn split(&self, _course: &Course) -> (Option<u32>, bool) {
+        (None, false)
+    }
+
+    /// As [`Plan::record`].
+    fn record(&self, _course: &Course) -> Option<Vec<u64>> {
+        None
+    }
+
+    /// What this rank contributes to an agreement.
+    fn propose(&mut self, course: &mut Course, _board: &Board, proposal: &mut Proposal) {
+        if course.fixed {
+            course.propose_fixed(proposal);
+        }
+    }
+
+    /// All ranks have agreed.
+    fn agreed(&mut self, _course: &mut Course, _board: &mut Board, _combined: &Proposal) {}
+}
+
+/// The plan of a strategy whose order follows from a few integers.
+#[derive(Debug, Clone)]
+pub(crate) struct Ordered<R> {
+    course: Course,
+    rule: R,
+}
+
+impl<R: Rule> Ordered<R> {
+    /// A plan whose order is not fixed yet.
+    pub(crate) fn new(terms: &Terms, pattern: Pattern, rule: R) -> Self {
+        Self::on(Course::new(terms, pattern), rule)
+    }
+
+    pub(crate) fn on(course: Course, rule: R) -> Self {
+        Self { course, rule }
+    }
+}
+
+impl<R: Rule> Plan for Ordered<R> {
+    const CONSUMPTION: Consumption = R::CONSUMPTION;
+
+    fn start(&mut self, board: &mut Board) {
+        self.rule.start(&mut self.course, board);
+    }
+
+    #[inline]
+    fn next(&mut self, board: &Board) -> Next {
+        self.course.next(board)
+    }
+
+    #[inline]
+    fn consumed(&mut self, board: &Board) {
+        self.course.consumed(board);
+    }
+
+    #[inline]
+    fn next_fetch(&mut self, board: &mut Board) -> Option<BatchIndex> {
+        self.course.next_fetch(board)
+    }
+
+    #[inline]
+    fn pick_for_host(&mut self, board: &mut Board) -> Option<BatchIndex> {
+        self.rule.host_asks(&mut self.course, board);
+        let rule = &self.rule;
+        self.course
+            .pick_for_host(board, |course, board, batch| rule.is_too_late(course, board, batch))
+    }
+
+    #[inline]
+    fn device_may_precede(&self, board: &Board, batch: BatchIndex) -> bool {
+        R::USES_DEVICES && self.course.device_may_precede(board, batch)
+    }
+
+    fn give_to_host(&mut self, batch: BatchIndex) -> bool {
+        self.course.give_to_host(batch)
+    }
+
+    #[inline]
+    fn is_late_with(&mut self, board: &Board, batch: BatchIndex) -> bool {
+        self.rule.is_late_with(&mut self.course, board, batch)
+    }
+
+    #[inline]
+    fn grant(&mut self, board: &Board, device: DeviceId) -> Grant {
+        let grant = self.rule.grant(&self.course, board, device);
+        self.course.without_given(board, device, grant)
+    }
+
+    #[inline]
+    fn granted(&mut self, board: &Board, device: DeviceId, grant: Grant) {
+        self.rule.granted(board, device, grant);
+    }
+
+    #[inline]
+    fn grants_ended(&self, board: &Board, device: DeviceId) -> bool {
+        !R::USES_DEVICES || self.rule.grants_ended(&self.course, board, device)
+    }
+
+    fn takes_preloaded(&self, board: &Board, batch: BatchIndex) -> bool {
+        R::USES_DEVICES && self.rule.takes_preloaded(&self.course, board, batch)
+    }
+
+    #[inline]
+    fn rescue(&mut self, board: &Board) -> Rescue {
+        self.rule.rescue(&mut self.course, board)
+    }
+
+    #[inline]
+    fn learn(&mut self, board: &mut Board) {
+        self.rule.learn(&mut self.course, board);
+    }
+
+    fn split(&self) -> (Option<u32>, bool) {
+        self.rule.split(&self.course)
+    }
+
+    fn record(&self) -> Option<Vec<u64>> {
+        self.rule.record(&self.course)
+    }
+
+    fn propose(&mut self, board: &Board, proposal: &mut Proposal) {
+        self.rule.propose(&mut self.course, board, proposal);
+    }
+
+    fn agreed(&mut self, board: &mut Board, combined: &Proposal) {
+        self.rule.agreed(&mut self.course, board, combined);
+    }
+}

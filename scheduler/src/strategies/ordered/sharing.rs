@@ -1,0 +1,296 @@
+//! Rules that give each part a share: when the shares become fixed, and to what.
+//!
+//! The shares are given, or replayed, or follow from times known before, or are found within the
+//! epoch: both ends work towards each other until enough was measured, and what each end has
+//! claimed by then stays its own. If they meet before that, or the devices are lost, where they
+//! stand is the split.
+
+use std::fmt::Debug;
+
+use crate::epoch::board::Board;
+use crate::ranks::Proposal;
+use crate::terms::Terms;
+
+use super::course::Course;
+use super::order::Pattern;
+use super::rule::{Ordered, Rule};
+use super::shares::{self, PartSpeed, Whole};
+
+/// How shares follow from times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Division {
+    /// Both ends finish together.
+    EqualFinish,
+    /// The shortest epoch.
+    Optimal,
+}
+
+/// The most that a part may be given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Caps {
+    /// What its spool holds at once.
+    Spool,
+    /// What passes through its spool while its batches are consumed one after the other.
+    Drained,
+    /// What it holds.
+    Held,
+}
+
+/// What is known of the parts, for computing shares.
+#[derive(Debug, Clone)]
+pub(crate) struct Shares {
+    speeds: Vec<PartSpeed>,
+    limited_by_spool: bool,
+}
+
+/// What strategies that give shares differ in.
+pub(crate) trait SharesOut: Debug + Clone {
+    /// A total that is known beforehand.
+    fn given(&self) -> Option<(u32, Caps)> {
+        None
+    }
+
+    /// How shares follow from times; `None` where they do not.
+    fn division(&self) -> Option<(Division, Caps)>;
+
+    /// t_g as it counts for the host.
+    fn ready_ns(&self, board: &Board) -> u64 {
+        board.ready_ns()
+    }
+
+    /// The order for the shares in the course. `first`: steps of the host before it begins.
+    fn pattern(&self, course: &Course, board: &Board, shares: &Shares, first: u32) -> Pattern;
+
+    /// The same where ranks agreed on a total.
+    fn agreed_pattern(&self, pattern: Pattern, _combined: &Proposal, _total: u32) -> Pattern {
+        pattern
+    }
+
+    /// The order that a record fixes by the numbers before its shares.
+    fn replayed(
+        &self,
+        course: &mut Course,
+        board: &Board,
+        shares: &mut Shares,
+        turns: &[u64],
+    ) -> Pattern;
+
+    /// The numbers of a record before its shares; `None` where the order leaves no record.
+    fn turns(&self, _pattern: Pattern) -> Option<Vec<u64>> {
+        Some(Vec::new())
+    }
+
+    /// The host asks for a batch: whether the devices now get all that the host has not claimed.
+    #[inline]
+    fn switches(&mut self, _board: &Board) -> bool {
+        false
+    }
+
+    /// Whether this rank would do so, where ranks decide that together.
+    fn would_switch(&self) -> bool {
+        false
+    }
+
+    /// The total that ranks agreed on. `most`: all that no host has claimed.
+    fn agreed_total(&self, combined: &Proposal, most: u32) -> Option<u32> {
+        combined.share_known.then(|| combined.share.max(combined.device_claimed).min(most))
+    }
+}
+
+/// The rule of a strategy that gives shares.
+#[derive(Debug, Clone)]
+pub(crate) struct Sharing<S> {
+    shares: Shares,
+    by: S,
+}
+
+impl<S: SharesOut> Sharing<S> {
+    /// A plan whose shares are not fixed yet.
+    pub(crate) fn plan(terms: &Terms, pattern: Pattern, by: S) -> Ordered<Self> {
+        let unknown = PartSpeed { device_ns: 0, cap: 0 };
+        let speeds = vec![unknown; terms.holders.parts()];
+        let shares = Shares { speeds, limited_by_spool: false };
+        Ordered::new(terms, pattern, Self { shares, by })
+    }
+
+    fn replay(&mut self, course: &mut Course, board: &mut Board, numbers: &[u64]) {
+        let parts = course.layout.shares.len();
+        let (turns, shares) = numbers.split_at(numbers.len() - parts);
+        for (share, &recorded) in course.layout.shares.iter_mut().zip(shares) {
+            *share = u32::try_from(recorded).expect("checked with the configuration");
+        }
+        let pattern = self.by.replayed(course, board, &mut self.shares, turns);
+        course.begin_fixed(board, pattern);
+    }
+
+    /// Puts into the course what the times say; `false` while too little is known.
+    fn find_shares(&mut self, course: &mut Course, board: &Board) -> bool {
+        let Some((division, caps)) = self.by.division() else { return false };
+        if !board.times_known(board.terms.profile_batches.max(1)) || board.host_ns() == 0 {
+            return false;
+        }
+        if division == Division::Optimal && board.ready_ns() == 0 {
+            return false;
+        }
+        self.shares.measure(board, caps);
+        if self.shares.speeds.iter().all(|part| part.device_ns == 0) {
+            return false;
+        }
+        let whole = Whole {
+            batches: board.ledger.batches(),
+            host_ns: board.host_ns(),
+            ready_ns: self.by.ready_ns(board),
+        };
+        let to = &mut course.layout.shares;
+        self.shares.limited_by_spool = match division {
+            Division::EqualFinish => shares::equal_finish(whole, &self.shares.speeds, to),
+            Division::Optimal => shares::optimal(whole, &self.shares.speeds, to),
+        };
+        true
+    }
+
+    /// What was measured, claimed or lost may fix the shares.
+    #[inline(never)]
+    fn learn_shares(&mut self, course: &mut Course, board: &mut Board) {
+        // What the host has claimed so far comes first.
+        let first = board.ledger.consumed_by_host() + board.ledger.host_open();
+        if board.ledger.untouched() == 0 || board.all_lost() {
+            // Where they stand is the split.
+            course.layout.shares.fill(0);
+            self.fix(course, board, first);
+            return;
+        }
+        if board.terms.ranks == 1 && self.find_shares(course, board) {
+            self.fix(course, board, first);
+        }
+    }
+
+    /// Fixes the order to the shares in the course, as far as claims allow. `first`: steps of the
+    /// host before turns begin.
+    fn fix(&mut self, course: &mut Course, board: &mut Board, first: u32) {
+        course.clamp_shares(board);
+        let pattern = self.by.pattern(course, board, &self.shares, first);
+        course.begin_fixed(board, pattern);
+    }
+}
+
+impl<S: SharesOut> Rule for Sharing<S> {
+    fn start(&mut self, course: &mut Course, board: &mut Board) {
+        if let Some(numbers) = board.terms.replay.clone() {
+            self.replay(course, board, &numbers);
+        } else if let Some((total, caps)) = self.by.given() {
+            self.shares.measure(board, caps);
+            shares::divide(total, &self.shares.speeds, &mut course.layout.shares);
+            let given: u32 = course.layout.shares.iter().sum();
+            self.shares.limited_by_spool = given < total;
+            self.fix(course, board, 0);
+        } else if board.terms.ranks == 1 {
+            self.learn(course, board);
+        }
+    }
+
+    #[inline]
+    fn learn(&mut self, course: &mut Course, board: &mut Board) {
+        if !course.fixed {
+            self.learn_shares(course, board);
+        }
+    }
+
+    #[inline]
+    fn host_asks(&mut self, course: &mut Course, board: &mut Board) {
+        if !course.fixed && self.by.switches(board) {
+            course.share_everything(board);
+            self.fix(course, board, 0);
+        }
+    }
+
+    fn split(&self, course: &Course) -> (Option<u32>, bool) {
+        (course.fixed.then_some(course.layout.total), self.shares.limited_by_spool)
+    }
+
+    fn record(&self, course: &Course) -> Option<Vec<u64>> {
+        if !course.fixed {
+            return None;
+        }
+        let mut numbers = self.by.turns(course.layout.pattern)?;
+        numbers.extend(course.layout.shares.iter().map(|&share| u64::from(share)));
+        Some(numbers)
+    }
+
+    fn propose(&mut self, course: &mut Course, board: &Board, proposal: &mut Proposal) {
+        if course.fixed {
+            course.propose_fixed(proposal);
+            return;
+        }
+        proposal.switch = self.by.would_switch();
+        if self.find_shares(course, board) {
+            proposal.share_known = true;
+            proposal.share = course.layout.shares.iter().sum();
+            let (ready_ns, device_ns) = (self.by.ready_ns(board), self.shares.together_ns());
+            proposal.times_ns = [board.host_ns(), ready_ns, device_ns];
+        }
+    }
+
+    fn agreed(&mut self, course: &mut Course, board: &mut Board, combined: &Proposal) {
+        if course.fixed {
+            return;
+        }
+        let batches = board.ledger.batches();
+        let most = batches - combined.host_claimed.min(batches);
+        let Some(total) = self.by.agreed_total(combined, most) else { return };
+        self.shares.measure(board, Caps::Held);
+        shares::divide(total, &self.shares.speeds, &mut course.layout.shares);
+        course.clamp_shares(board);
+        let pattern = self.by.pattern(course, board, &self.shares, combined.host_claimed);
+        course.begin_fixed(board, self.by.agreed_pattern(pattern, combined, total));
+    }
+}
+
+impl Shares {
+    /// Speeds and caps of all parts.
+    fn measure(&mut self, board: &Board, caps: Caps) {
+        let shared = board.ledger.parts.shared();
+        for (at, speed) in self.speeds.iter_mut().enumerate() {
+            let count = board.ledger.parts.part(at).count();
+            let slots = if shared {
+                board.terms.spool_slots()
+            } else {
+                board.terms.devices[at].spool_slots
+            };
+            let device_ns = if board.usable(at) { board.part_ns(at) } else { 0 };
+            let cap = match caps {
+                Caps::Spool => slots,
+                Caps::Drained if device_ns > 0 => while_drained(slots, device_ns, board.ready_ns()),
+                Caps::Drained | Caps::Held => count,
+            };
+            *speed = PartSpeed { device_ns, cap: cap.min(count) };
+        }
+    }
+
+    /// Makes shares no larger than their parts' spools. A part that its spool cannot hold could
+    /// never be begun with.
+    pub(crate) fn fit_spools(&mut self, course: &mut Course, board: &Board) {
+        self.measure(board, Caps::Spool);
+        for (share, part) in course.layout.shares.iter_mut().zip(&self.speeds) {
+            self.limited_by_spool |= *share > part.cap;
+            *share = (*share).min(part.cap);
+        }
+    }
+
+    /// t_s of all parts together, at least 1.
+    pub(crate) fn together_ns(&self) -> u64 {
+        let known = self.speeds.iter().filter(|part| part.device_ns > 0);
+        let rate: f64 = known.map(|part| 1.0 / part.device_ns as f64).sum();
+        if rate > 0.0 { ((1.0 / rate + 0.5) as u64).max(1) } else { 1 }
+    }
+}
+
+/// Batches that a part delivers through so many slots when nothing is consumed until its last but
+/// these are done: n = S + n·t_g/t_s.
+fn while_drained(slots: u32, device_ns: u64, ready_ns: u64) -> u32 {
+    if device_ns <= ready_ns {
+        return u32::MAX;
+    }
+    let exact = u128::from(slots) * u128::from(device_ns) / u128::from(device_ns - ready_ns);
+    u32::try_from(exact).unwrap_or(u32::MAX)
+}

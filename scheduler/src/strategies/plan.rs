@@ -1,0 +1,159 @@
+//! What an epoch asks of the strategy that decides it.
+//!
+//! A plan reads the board and answers; it changes nothing but its own memory and the notices of the
+//! parts. The epoch applies the answers within the limits of the terms.
+
+use crate::epoch::board::Board;
+use crate::ranks::Proposal;
+use crate::types::{BatchIndex, DeviceId, Time};
+
+/// A batch of the order of consumption.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Position {
+    pub(crate) batch: BatchIndex,
+    /// Planned to come from a device.
+    pub(crate) from_device: bool,
+}
+
+/// What may be consumed next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// Only this batch.
+    Only(Position),
+    /// Whatever is ready.
+    Any {
+        /// Whether a host batch goes before a device batch when both are.
+        host_first: bool,
+    },
+    /// The order is fixed but not known this far yet: wait.
+    Unknown,
+}
+
+/// What to do when the accelerator waits for nothing but granted batches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rescue {
+    /// Go on waiting: stalls are handled elsewhere.
+    Wait,
+    /// Ask again at this time.
+    WaitUntil(Time),
+    /// Take this device's work back: the host finishes it sooner.
+    TakeBack(DeviceId),
+}
+
+/// How device batches are consumed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Consumption {
+    /// At places that the order gives them.
+    InOrder,
+    /// In order, soon after they are prepared: the host prepares whatever devices have not.
+    InWindows,
+    /// As they become ready.
+    AsReady,
+}
+
+/// What a device may be granted: batches `first..end` of a part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Grant {
+    pub(crate) first: u32,
+    pub(crate) end: u32,
+    /// From the end downwards.
+    pub(crate) from_back: bool,
+}
+
+impl Grant {
+    pub(crate) const NOTHING: Self = Self { first: 0, end: 0, from_back: true };
+
+    pub(crate) fn from_back((first, end): (u32, u32)) -> Self {
+        Self { first, end, from_back: true }
+    }
+
+    pub(crate) fn from_front((first, end): (u32, u32)) -> Self {
+        Self { first, end, from_back: false }
+    }
+
+    /// At most so many of them.
+    pub(crate) fn at_most(self, count: u32) -> Self {
+        let count = count.min(self.end.saturating_sub(self.first));
+        if self.from_back {
+            Self { first: self.end - count, ..self }
+        } else {
+            Self { end: self.first + count, ..self }
+        }
+    }
+
+    pub(crate) fn count(self) -> u32 {
+        self.end.saturating_sub(self.first)
+    }
+}
+
+/// The answers of a strategy over one epoch. Plans that consume in an order that follows from a few
+/// integers share most of them: see [`super::ordered::Rule`].
+pub(crate) trait Plan {
+    /// How device batches are consumed.
+    const CONSUMPTION: Consumption;
+
+    /// Before the first event.
+    fn start(&mut self, _board: &mut Board) {}
+
+    /// What may be consumed next.
+    fn next(&mut self, board: &Board) -> Next;
+
+    /// The only batch that `next` allowed was consumed.
+    fn consumed(&mut self, _board: &Board) {}
+
+    /// The published batch to fetch next.
+    fn next_fetch(&mut self, board: &mut Board) -> Option<BatchIndex>;
+
+    /// The batch that the host should prepare next, `None` when it has nothing to do as far as is
+    /// known. The limit on open batches of the host is applied by the epoch.
+    fn pick_for_host(&mut self, board: &mut Board) -> Option<BatchIndex>;
+
+    /// Whether a batch that a device holds, or may be granted, can come before `batch` in the
+    /// order of consumption. The host then reserves one place for that one's failure.
+    fn device_may_precede(&self, board: &Board, batch: BatchIndex) -> bool;
+
+    /// The batch that is next is the host's to prepare, though it was reserved for a device. Gives
+    /// whether that is news.
+    fn give_to_host(&mut self, _batch: BatchIndex) -> bool {
+        false
+    }
+
+    /// Consumption has reached a batch that no device began in time. Gives whether that is news.
+    fn is_late_with(&mut self, _board: &Board, _batch: BatchIndex) -> bool {
+        false
+    }
+
+    /// What a device may be granted, its lookahead and the spool left aside.
+    fn grant(&mut self, board: &Board, device: DeviceId) -> Grant;
+
+    /// This was granted.
+    fn granted(&mut self, _board: &Board, _device: DeviceId, _grant: Grant) {}
+
+    /// Whether the device will not be granted anything again.
+    fn grants_ended(&self, board: &Board, device: DeviceId) -> bool;
+
+    /// Whether a batch of an earlier epoch may lie published at the devices from the start.
+    fn takes_preloaded(&self, board: &Board, batch: BatchIndex) -> bool;
+
+    /// The accelerator found nothing to consume.
+    fn rescue(&mut self, board: &Board) -> Rescue;
+
+    /// Something was measured, claimed or lost.
+    fn learn(&mut self, _board: &mut Board) {}
+
+    /// The devices' share once it is fixed, and whether the spool made it smaller.
+    fn split(&self) -> (Option<u32>, bool) {
+        (None, false)
+    }
+
+    /// The numbers that replay the order, once it is fixed.
+    fn record(&self) -> Option<Vec<u64>> {
+        None
+    }
+
+    /// What this rank contributes to an agreement, beside what every plan does.
+    fn propose(&mut self, _board: &Board, _proposal: &mut Proposal) {}
+
+    /// All ranks have agreed.
+    fn agreed(&mut self, _board: &mut Board, _combined: &Proposal) {}
+}

@@ -1,0 +1,178 @@
+//! What the list of strategies expands to: the names, the strategies with their options, the plans.
+
+/// The names, in the order of the list.
+macro_rules! define_names {
+    (
+        decide { $($Name:ident $file:ident $text:literal,)* }
+        pick { $($Picker:ident $picker_file:ident $picker_text:literal,)* }
+    ) => {
+        /// A strategy without its options.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum StrategyName {
+            $(#[doc = concat!("`", $text, "`")] $Name,)*
+            $(#[doc = concat!("`", $picker_text, "`")] $Picker,)*
+        }
+
+        impl StrategyName {
+            /// The texts of [`StrategyName::ALL`].
+            pub const TEXTS: &'static [&'static str] = &[$($text,)* $($picker_text,)*];
+
+            /// Every strategy.
+            pub const ALL: [Self; Self::TEXTS.len()] =
+                [$(Self::$Name,)* $(Self::$Picker,)*];
+
+            /// As job files and reports write it.
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$Name => $text,)*
+                    $(Self::$Picker => $picker_text,)*
+                }
+            }
+        }
+    };
+}
+
+/// The strategies with their options, and the plans of those that decide.
+macro_rules! define_strategies {
+    (
+        decide { $($Name:ident $file:ident $text:literal,)* }
+        pick { $($Picker:ident $picker_file:ident $picker_text:literal,)* }
+    ) => {
+        $(pub use $file::$Name;)*
+        $(pub use $picker_file::$Picker;)*
+
+        /// Any strategy, with its options.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum AnyStrategy {
+            $(#[doc = concat!("`", $text, "`")] $Name($Name),)*
+            $(#[doc = concat!("`", $picker_text, "`")] $Picker($Picker),)*
+        }
+
+        $(impl From<$Name> for AnyStrategy {
+            fn from(strategy: $Name) -> Self {
+                Self::$Name(strategy)
+            }
+        })*
+
+        $(impl From<$Picker> for AnyStrategy {
+            fn from(strategy: $Picker) -> Self {
+                Self::$Picker(strategy)
+            }
+        })*
+
+        // A file declares the name that its line in the list has.
+        $(const _: () = assert!(matches!(<$Name as Strategy>::NAME, StrategyName::$Name));)*
+        $(const _: () = assert!(matches!(<$Picker as Strategy>::NAME, StrategyName::$Picker));)*
+
+        impl AnyStrategy {
+            fn declared(&self) -> &dyn Declared {
+                match self {
+                    $(Self::$Name(strategy) => strategy,)*
+                    $(Self::$Picker(strategy) => strategy,)*
+                }
+            }
+
+            fn declared_mut(&mut self) -> &mut dyn Declared {
+                match self {
+                    $(Self::$Name(strategy) => strategy,)*
+                    $(Self::$Picker(strategy) => strategy,)*
+                }
+            }
+
+            /// Whether it runs epochs with one of the others.
+            pub fn picks(&self) -> bool {
+                match self {
+                    $(Self::$Name(_) => false,)*
+                    $(Self::$Picker(_) => true,)*
+                }
+            }
+
+            /// The plan of an epoch, and what was picked for it.
+            pub(crate) fn plan(&self, terms: &Terms) -> (AnyPlan, Option<Picked>) {
+                match self {
+                    $(Self::$Name(strategy) => {
+                        (AnyPlan::$Name(Decides::plan(strategy, terms)), None)
+                    })*
+                    $(Self::$Picker(strategy) => {
+                        let picked = Picks::pick(strategy, terms);
+                        (picked.strategy.plan(terms).0, Some(picked))
+                    })*
+                }
+            }
+        }
+
+        impl StrategyName {
+            /// The strategy with the defaults of its options.
+            pub fn with_defaults(self) -> AnyStrategy {
+                match self {
+                    $(Self::$Name => AnyStrategy::$Name(<$Name>::default()),)*
+                    $(Self::$Picker => AnyStrategy::$Picker(<$Picker>::default()),)*
+                }
+            }
+        }
+
+        /// The plan of an epoch, whichever strategy decides.
+        #[derive(Debug, Clone)]
+        pub(crate) enum AnyPlan {
+            $($Name(<$Name as Decides>::Plan),)*
+        }
+
+        impl AnyPlan {
+            /// How the strategy consumes.
+            pub(crate) fn consumption(&self) -> Consumption {
+                match self {
+                    $(Self::$Name(_) => {
+                        <<$Name as Decides>::Plan as Plan>::CONSUMPTION
+                    })*
+                }
+            }
+        }
+
+        // At each step of an epoch; most answers take no more instructions than a call would.
+        delegate_to_plans! { #[inline(always)] [$($Name)*]
+            fn next(self: &mut Self, board: &Board) -> Next;
+            fn consumed(self: &mut Self, board: &Board);
+            fn next_fetch(self: &mut Self, board: &mut Board) -> Option<BatchIndex>;
+            fn pick_for_host(self: &mut Self, board: &mut Board) -> Option<BatchIndex>;
+            fn device_may_precede(self: &Self, board: &Board, batch: BatchIndex) -> bool;
+            fn grant(self: &mut Self, board: &Board, device: DeviceId) -> Grant;
+            fn granted(self: &mut Self, board: &Board, device: DeviceId, grant: Grant);
+            fn grants_ended(self: &Self, board: &Board, device: DeviceId) -> bool;
+            fn learn(self: &mut Self, board: &mut Board);
+        }
+
+        delegate_to_plans! { #[inline(never)] [$($Name)*]
+            fn start(self: &mut Self, board: &mut Board);
+            fn give_to_host(self: &mut Self, batch: BatchIndex) -> bool;
+            fn is_late_with(self: &mut Self, board: &Board, batch: BatchIndex) -> bool;
+            fn takes_preloaded(self: &Self, board: &Board, batch: BatchIndex) -> bool;
+            fn rescue(self: &mut Self, board: &Board) -> Rescue;
+            fn split(self: &Self) -> (Option<u32>, bool);
+            fn record(self: &Self) -> Option<Vec<u64>>;
+            fn propose(self: &mut Self, board: &Board, proposal: &mut Proposal);
+            fn agreed(self: &mut Self, board: &mut Board, combined: &Proposal);
+        }
+    };
+}
+
+/// Methods of `AnyPlan` that ask the plan of whichever strategy decides: those of `Plan`.
+macro_rules! delegate_to_plans {
+    (#[$inline:meta] $Names:tt $(fn $method:ident($($signature:tt)*) $(-> $Out:ty)?;)*) => {
+        impl AnyPlan {
+            $(delegate_to_plans! { @one #[$inline] $Names $method ($($signature)*) $(-> $Out)? })*
+        }
+    };
+    (@one #[$inline:meta] $Names:tt $method:ident
+        ($this:ident: $This:ty $(, $argument:ident: $Type:ty)*) $(-> $Out:ty)?
+    ) => {
+        #[$inline]
+        pub(crate) fn $method($this: $This $(, $argument: $Type)*) $(-> $Out)? {
+            delegate_to_plans! { @match $Names $this plan $method (plan $(, $argument)*) }
+        }
+    };
+    (@match [$($Name:ident)*] $this:ident $plan:ident $method:ident $arguments:tt) => {
+        match $this {
+            $(Self::$Name($plan) => Plan::$method $arguments,)*
+        }
+    };
+}

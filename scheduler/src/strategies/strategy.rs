@@ -1,0 +1,171 @@
+//! What the file of a strategy declares, and how its epochs are decided.
+
+use std::fmt::Debug;
+
+use crate::closed_forms::{Inputs, NotApplicable, Prediction};
+use crate::error::{Error, OptionTooLarge};
+use crate::terms::Terms;
+
+use super::guarantees::Order;
+use super::name::StrategyName;
+use super::option::{OptionSpec, Takes, Value, WrongOption};
+use super::picked::Picked;
+use super::plan::Plan;
+
+/// A strategy: its options are its fields, and their defaults its [`Default`].
+pub trait Strategy: Debug + Copy + Default + PartialEq + 'static {
+    /// Its name in the list of strategies.
+    const NAME: StrategyName;
+    /// What it does, in one line.
+    const SUMMARY: &'static str;
+    /// Whether it has devices prepare batches.
+    const DEVICES: DeviceUse;
+    /// What its epochs leave for a replay.
+    const RECORD: RecordKind;
+    /// Its options, in the order in which documents list them.
+    const OPTIONS: &'static [StrategyOption<Self>];
+
+    /// What it guarantees of the order of consumption, with these options.
+    fn order(&self) -> Order;
+
+    /// How long an epoch takes, by the constants of the machine.
+    ///
+    /// # Errors
+    ///
+    /// Where there is no form, a time is not known, or the form does not hold for these inputs.
+    fn closed_form(&self, inputs: &Inputs) -> Result<Prediction, NotApplicable>;
+
+    /// Whether these options fit an epoch of so many batches.
+    ///
+    /// # Errors
+    ///
+    /// The option that asks for more.
+    fn fits(&self, _batches: u32) -> Result<(), OptionTooLarge> {
+        Ok(())
+    }
+
+    /// Whether an epoch on these terms can be run with these options.
+    ///
+    /// # Errors
+    ///
+    /// An option, or a limit of the terms that the strategy depends on, is out of range.
+    fn check(&self, terms: &Terms) -> Result<(), Error> {
+        Ok(self.fits(terms.batches)?)
+    }
+}
+
+/// Whether a strategy has devices prepare batches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeviceUse {
+    /// Never.
+    Never,
+    /// Where there are any.
+    IfPresent,
+    /// Always: it cannot run without one.
+    Required,
+}
+
+/// What replays the order of an epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecordKind {
+    /// Nothing: the order follows from the strategy alone, or from nothing. Under a strategy that
+    /// picks another, an epoch leaves the record of that one.
+    None,
+    /// The devices' shares: one number, or one for each device that holds batches of its own. The
+    /// host's part is consumed first, then the devices' from the back.
+    Shares,
+    /// The numbers that fix the turns of both ends, then the devices' shares.
+    Turns,
+}
+
+/// An option of the strategy `S`.
+#[derive(Debug)]
+pub struct StrategyOption<S> {
+    /// What parsers and documents need.
+    pub spec: OptionSpec,
+    /// Its value.
+    pub get: fn(&S) -> Value,
+    /// Sets it to a value that it takes; `false` for any other.
+    pub set: fn(&mut S, Value) -> bool,
+}
+
+/// A strategy that plans epochs itself.
+pub(crate) trait Decides: Strategy {
+    type Plan: Plan;
+
+    /// The plan of an epoch at its beginning.
+    fn plan(&self, terms: &Terms) -> Self::Plan;
+}
+
+/// A strategy that runs each epoch with one of the others.
+pub(crate) trait Picks: Strategy {
+    /// What is picked for an epoch.
+    fn pick(&self, terms: &Terms) -> Picked;
+}
+
+/// A [`Strategy`] whose type is not known: what [`super::AnyStrategy`] asks.
+pub(crate) trait Declared {
+    fn name(&self) -> StrategyName;
+    fn summary(&self) -> &'static str;
+    fn devices(&self) -> DeviceUse;
+    fn record(&self) -> RecordKind;
+    fn options(&self) -> Vec<(&'static OptionSpec, Value)>;
+    fn set(&mut self, option: &str, value: Value) -> Result<(), WrongOption>;
+    fn order(&self) -> Order;
+    fn closed_form(&self, inputs: &Inputs) -> Result<Prediction, NotApplicable>;
+    fn fits(&self, batches: u32) -> Result<(), OptionTooLarge>;
+    fn check(&self, terms: &Terms) -> Result<(), Error>;
+}
+
+impl<S: Strategy> Declared for S {
+    fn name(&self) -> StrategyName {
+        S::NAME
+    }
+
+    fn summary(&self) -> &'static str {
+        S::SUMMARY
+    }
+
+    fn devices(&self) -> DeviceUse {
+        S::DEVICES
+    }
+
+    fn record(&self) -> RecordKind {
+        S::RECORD
+    }
+
+    fn options(&self) -> Vec<(&'static OptionSpec, Value)> {
+        S::OPTIONS.iter().map(|option| (&option.spec, (option.get)(self))).collect()
+    }
+
+    fn set(&mut self, option: &str, value: Value) -> Result<(), WrongOption> {
+        let known = S::OPTIONS.iter().find(|known| known.spec.name == option);
+        let found = known.ok_or_else(|| WrongOption::Unknown {
+            strategy: S::NAME,
+            option: option.to_owned(),
+            known: S::OPTIONS.iter().map(|known| known.spec.name).collect(),
+        })?;
+        let OptionSpec { name, takes, .. } = &found.spec;
+        if takes.contains(value) && (found.set)(self, value) {
+            return Ok(());
+        }
+        let takes = Takes::clone(takes);
+        Err(WrongOption::Value { strategy: S::NAME, option: name, value, takes })
+    }
+
+    fn order(&self) -> Order {
+        Strategy::order(self)
+    }
+
+    fn closed_form(&self, inputs: &Inputs) -> Result<Prediction, NotApplicable> {
+        Strategy::closed_form(self, inputs)
+    }
+
+    fn fits(&self, batches: u32) -> Result<(), OptionTooLarge> {
+        Strategy::fits(self, batches)
+    }
+
+    fn check(&self, terms: &Terms) -> Result<(), Error> {
+        Strategy::check(self, terms)
+    }
+}

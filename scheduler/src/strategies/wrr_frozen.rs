@@ -1,0 +1,107 @@
+//! `wrr-frozen`: the turns of `wrr`, computed from times that are known or measured first, and
+//! waited for instead of switched.
+
+use crate::closed_forms::{self, Inputs, NotApplicable, Prediction};
+use crate::epoch::board::Board;
+use crate::error::{Error, at_least_one};
+use crate::ranks::Proposal;
+use crate::terms::Terms;
+
+use super::guarantees::Order;
+use super::name::StrategyName;
+use super::ordered::{
+    Caps, Course, Division, Frozen, Ordered, Pattern, Shares, SharesOut, Sharing,
+};
+use super::strategy::{Decides, DeviceUse, RecordKind, Strategy, StrategyOption};
+
+/// Most batches by which devices may run ahead.
+const SLACK_MAX: u32 = 4;
+
+/// … and the part of their share that this is at most.
+const SLACK_OF_SHARE: u32 = 8;
+
+/// Round robin whose interleave of sources is computed beforehand.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct WrrFrozen;
+
+impl Strategy for WrrFrozen {
+    const NAME: StrategyName = StrategyName::WrrFrozen;
+    const SUMMARY: &'static str =
+        "the turns of `wrr`, computed from the times of the first batches";
+    const DEVICES: DeviceUse = DeviceUse::Required;
+    const RECORD: RecordKind = RecordKind::Turns;
+    const OPTIONS: &'static [StrategyOption<Self>] = &[];
+
+    fn order(&self) -> Order {
+        Order::Replayable
+    }
+
+    fn closed_form(&self, inputs: &Inputs) -> Result<Prediction, NotApplicable> {
+        closed_forms::round_robin(inputs)
+    }
+
+    fn check(&self, terms: &Terms) -> Result<(), Error> {
+        match terms.times_known() || terms.replay.is_some() {
+            true => Ok(()),
+            false => at_least_one("profile_batches", terms.profile_batches),
+        }
+    }
+}
+
+impl Decides for WrrFrozen {
+    type Plan = Ordered<Sharing<Self>>;
+
+    fn plan(&self, terms: &Terms) -> Self::Plan {
+        Sharing::plan(terms, Pattern::Open, *self)
+    }
+}
+
+impl SharesOut for WrrFrozen {
+    fn division(&self) -> Option<(Division, Caps)> {
+        Some((Division::Optimal, Caps::Held))
+    }
+
+    /// Between the host's batches, a step on a device batch costs it nothing where workers prepare
+    /// meanwhile.
+    fn ready_ns(&self, board: &Board) -> u64 {
+        let ready_ns = board.ready_ns();
+        let hidden = board.terms.background() && ready_ns < board.host_ns();
+        if hidden { 0 } else { ready_ns }
+    }
+
+    fn pattern(&self, course: &Course, board: &Board, shares: &Shares, first: u32) -> Pattern {
+        let total: u32 = course.layout.shares.iter().sum();
+        let slots = board.terms.spool_slots();
+        Pattern::Frozen(Frozen {
+            first,
+            host_ns: board.host_ns().max(1),
+            ready_ns: self.ready_ns(board),
+            device_ns: shares.together_ns(),
+            slack: SLACK_MAX.min(slots / 2).min(total / SLACK_OF_SHARE),
+        })
+    }
+
+    fn agreed_pattern(&self, pattern: Pattern, combined: &Proposal, total: u32) -> Pattern {
+        let Pattern::Frozen(frozen) = pattern else { return pattern };
+        let [host_ns, ready_ns, device_ns] = combined.times_ns;
+        let slack = SLACK_MAX.min(total / SLACK_OF_SHARE);
+        Pattern::Frozen(Frozen { host_ns, ready_ns, device_ns, slack, ..frozen })
+    }
+
+    fn replayed(&self, _: &mut Course, _: &Board, _: &mut Shares, turns: &[u64]) -> Pattern {
+        let small = |at: usize| u32::try_from(turns[at]).expect("checked with the configuration");
+        Pattern::Frozen(Frozen {
+            first: small(0),
+            host_ns: turns[1],
+            ready_ns: turns[2],
+            device_ns: turns[3],
+            slack: small(4),
+        })
+    }
+
+    fn turns(&self, pattern: Pattern) -> Option<Vec<u64>> {
+        let Pattern::Frozen(frozen) = pattern else { return None };
+        let Frozen { first, host_ns, ready_ns, device_ns, slack } = frozen;
+        Some(vec![first.into(), host_ns, ready_ns, device_ns, slack.into()])
+    }
+}

@@ -1,0 +1,109 @@
+//! The terms of an epoch: what strategies go by, whichever of them decides.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use crate::learned::Learned;
+use crate::types::{BatchIndex, DeviceId};
+
+/// A [`crate::Config`] without its strategy. Times are nanoseconds.
+#[derive(Debug, Clone)]
+pub struct Terms {
+    /// N, at least 1.
+    pub batches: u32,
+    /// Most host batches claimed and not consumed.
+    pub host_ahead: u32,
+    /// Most published batches being fetched or ready in host memory and not consumed.
+    pub fetch_ahead: u32,
+    /// The devices; empty: none.
+    pub devices: Vec<DeviceConfig>,
+    /// Which device may prepare which batch.
+    pub holders: Holders,
+    /// A device with work that reports nothing for this long is fenced off.
+    pub stall_timeout_ns: u64,
+    /// After this many stalls a device gets no more work in the epoch.
+    pub stalls_max: u32,
+    /// Batches of each source that are measured where times are needed and not known.
+    pub profile_batches: u32,
+    /// What is known from before.
+    pub learned: Learned,
+    /// The numbers of the record that the epoch replays.
+    pub replay: Option<Vec<u64>>,
+    /// Ranks that agree on the source of each step.
+    pub ranks: u32,
+    /// What things cost.
+    pub costs: Option<Costs>,
+}
+
+/// One device. Times are nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DeviceConfig {
+    /// Most batches granted to it and not published.
+    pub ahead: u32,
+    /// Slots of its spool: most of its batches claimed, published or ready and not consumed.
+    pub spool_slots: u32,
+    /// Number of its first generation; higher than any used before on its link.
+    pub first_generation: u32,
+}
+
+/// Which device may prepare which batch.
+#[derive(Debug, Clone, Default)]
+pub enum Holders {
+    /// Every device can prepare every batch: they share one back pointer.
+    #[default]
+    Shared,
+    /// Each batch is held by one device, which has a back pointer of its own over what it holds.
+    /// A [`crate::WorkRun`] then always is of one batch.
+    Interleaved(Arc<dyn Interleave>),
+}
+
+/// A fixed assignment of batches to devices. Pure; takes O(devices) time at most.
+pub trait Interleave: Debug + Send + Sync {
+    /// How many devices hold batches.
+    fn devices(&self) -> u16;
+    /// Batches that a device holds. The sum over all devices is [`crate::Config::batches`].
+    fn count(&self, device: DeviceId) -> u32;
+    /// Who holds a batch, and the ordinal of the batch among those of its holder, from 0.
+    fn holder(&self, batch: BatchIndex) -> (DeviceId, u32);
+    /// The n-th batch that a device holds, ascending with n: the inverse of `holder`.
+    fn nth(&self, device: DeviceId, n: u32) -> BatchIndex;
+}
+
+/// Power, in microwatts, by which energy is minimised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Costs {
+    /// Drawn as long as the epoch lasts, whatever happens (idle power of everything in it).
+    pub base_uw: u64,
+    /// More than idle, for a core of the host that prepares.
+    pub host_core_uw: u64,
+    /// More than idle, for a device that prepares.
+    pub device_uw: u64,
+}
+
+impl Holders {
+    /// Parts of the epoch that are worked from both ends: one, or one for each device.
+    pub(crate) fn parts(&self) -> usize {
+        match self {
+            Self::Shared => 1,
+            Self::Interleaved(interleave) => usize::from(interleave.devices()),
+        }
+    }
+}
+
+impl Terms {
+    /// Whether host batches are prepared while the accelerator works.
+    pub(crate) fn background(&self) -> bool {
+        self.host_ahead > 1
+    }
+
+    /// Slots of all spools.
+    pub(crate) fn spool_slots(&self) -> u32 {
+        self.devices.iter().fold(0, |sum, device| sum.saturating_add(device.spool_slots))
+    }
+
+    /// Whether the times of both ends are known from before.
+    pub(crate) fn times_known(&self) -> bool {
+        let learned = &self.learned;
+        learned.host_ns > 0 && (0..self.devices.len()).all(|at| learned.device_ns(at) > 0)
+    }
+}
