@@ -1,29 +1,34 @@
-//! Which batch stands at which place of the scheduler's range, where they are not in their order.
+//! Which batch is at which position of the scheduler's range, where they are not in their order.
 //!
-//! The scheduler gives devices the back of its range. What stands there is chosen by giving its
-//! places other batches: it decides about places and is told of places; everybody else knows
-//! batches by their numbers in the epoch.
+//! The scheduler gives devices the back of its range. Giving its positions other batches chooses
+//! what devices get: the scheduler speaks of positions, everybody else of batches by their numbers
+//! in the epoch. [`Labelled`] translates; it exposes nothing of the scheduler that it does not
+//! translate.
 
+use crate::stats::Schedule;
 use meetpoint_scheduler::{
-    AcceleratorDecision, BatchIndex, DeviceDecision, DeviceId, Epoch, Generation, HostDecision,
-    Outcome, Time, WorkRun,
+    AcceleratorDecision, Agreement, BatchIndex, Config, DeviceDecision, DeviceId, DeviceSummary,
+    Epoch, Generation, HostDecision, Learned, Outcome, Record, Summary, Time, WorkRun,
 };
 use std::collections::VecDeque;
-use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-/// Which batch of an epoch stands at which place.
+/// A batch's place in the scheduler's range, which it calls a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Position(BatchIndex);
+
+/// Which batch of an epoch is at which position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Labels {
-    /// By place.
+    /// By position.
     batches: Vec<u32>,
-    /// By batch; a batch that stands nowhere has a place that there is not.
-    places: Vec<u32>,
-    /// Whether batches stand elsewhere than in their order because they were put there.
+    /// By batch; `u32::MAX`, which is out of every range, for one that has no position.
+    positions: Vec<u32>,
+    /// Whether batches were chosen for their positions, and are not merely the rest of an epoch.
     are_chosen: bool,
 }
 
-/// How far batches stand from their places in the order of the epoch.
+/// How far batches are from their positions in the order of the epoch.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
 pub struct Displacement {
     /// Mean over all batches, in batches.
@@ -33,27 +38,29 @@ pub struct Displacement {
 }
 
 impl Labels {
-    /// The batch at each place; each number below their count once.
+    /// The batch at each position; each number below their count once.
     pub(crate) fn new(batches: Vec<u32>) -> Self {
-        let mut places = vec![u32::MAX; batches.len()];
-        for (place, &batch) in (0..).zip(&batches) {
-            places[batch as usize] = place;
-        }
-        assert!(!places.contains(&u32::MAX), "labels are a permutation");
-        Self { batches, places, are_chosen: true }
+        let positions = Self::positions(&batches, batches.len());
+        assert!(!positions.contains(&u32::MAX), "labels are a permutation");
+        Self { batches, positions, are_chosen: true }
     }
 
-    /// The rest of an epoch of `batches` batches: these, in their order. They rise.
+    /// The rest of an epoch of `batches` batches: these, in ascending order.
     pub(crate) fn rest(rest: Vec<u32>, batches: u32) -> Self {
-        let mut places = vec![u32::MAX; batches as usize];
-        for (place, &batch) in (0..).zip(&rest) {
-            places[batch as usize] = place;
+        let positions = Self::positions(&rest, batches as usize);
+        Self { batches: rest, positions, are_chosen: false }
+    }
+
+    fn positions(of: &[u32], batches: usize) -> Vec<u32> {
+        let mut positions = vec![u32::MAX; batches];
+        for (position, &batch) in (0..).zip(of) {
+            positions[batch as usize] = position;
         }
-        Self { batches: rest, places, are_chosen: false }
+        positions
     }
 
     pub(crate) fn displacement(&self) -> Displacement {
-        let moved = |(place, &batch): (u32, &u32)| u64::from(place.abs_diff(batch));
+        let moved = |(position, &batch): (u32, &u32)| u64::from(position.abs_diff(batch));
         let moved: Vec<u64> = (0..).zip(&self.batches).map(moved).collect();
         let sum: u64 = moved.iter().sum();
         Displacement {
@@ -63,29 +70,17 @@ impl Labels {
     }
 }
 
-/// A scheduler that is spoken to in batches while it decides about places.
+/// A scheduler that speaks of batches while it decides about positions.
 #[derive(Debug)]
 pub(crate) struct Labelled {
     scheduler: Epoch,
     labels: Option<Arc<Labels>>,
-    /// Work that was decided and is not handed out yet: batches at neighbouring places are none.
+    /// Work that was decided and not handed out yet: batches at neighbouring positions are not
+    /// neighbours.
     pending: VecDeque<(DeviceId, BatchIndex, Generation)>,
 }
 
-impl Deref for Labelled {
-    type Target = Epoch;
-
-    fn deref(&self) -> &Epoch {
-        &self.scheduler
-    }
-}
-
-impl DerefMut for Labelled {
-    fn deref_mut(&mut self) -> &mut Epoch {
-        &mut self.scheduler
-    }
-}
-
+/// What has nothing to do with batches or positions.
 impl Labelled {
     pub(crate) fn new(scheduler: Epoch, labels: Option<Arc<Labels>>) -> Self {
         Self { scheduler, labels, pending: VecDeque::new() }
@@ -101,24 +96,81 @@ impl Labelled {
         self.labels.is_some()
     }
 
-    fn batch(&self, place: BatchIndex) -> BatchIndex {
+    pub(crate) fn config(&self) -> &Config {
+        self.scheduler.config()
+    }
+
+    pub(crate) fn schedule(&self) -> Schedule {
+        Schedule::from(&self.scheduler)
+    }
+
+    pub(crate) fn summary(&self) -> Summary {
+        self.scheduler.summary()
+    }
+
+    pub(crate) fn device_summary(&self, device: DeviceId) -> Option<DeviceSummary> {
+        self.scheduler.device_summary(device)
+    }
+
+    pub(crate) fn learned(&self) -> Learned {
+        self.scheduler.learned()
+    }
+
+    /// A record of positions: it replays the same epoch with the same labels.
+    pub(crate) fn record(&self) -> Option<Record> {
+        self.scheduler.record()
+    }
+
+    pub(crate) fn is_at_work(&self) -> bool {
+        self.scheduler.is_at_work()
+    }
+
+    pub(crate) fn device_waited_for(&mut self) -> Option<DeviceId> {
+        self.scheduler.device_waited_for()
+    }
+
+    pub(crate) fn accelerator_ready(&mut self, now: Time) {
+        self.scheduler.accelerator_ready(now);
+    }
+
+    pub(crate) fn agreed(&mut self, now: Time, agreement: Agreement) -> Outcome {
+        self.scheduler.agreed(now, agreement)
+    }
+
+    pub(crate) fn device_progress(&mut self, now: Time, device: DeviceId) {
+        self.scheduler.device_progress(now, device);
+    }
+
+    pub(crate) fn device_lost(&mut self, now: Time, device: DeviceId) {
+        self.scheduler.device_lost(now, device);
+    }
+
+    pub(crate) fn tick(&mut self, now: Time) {
+        self.scheduler.tick(now);
+    }
+}
+
+/// What speaks of batches here and of positions there.
+impl Labelled {
+    fn batch(&self, position: Position) -> BatchIndex {
+        let Position(index) = position;
         match &self.labels {
-            Some(labels) => BatchIndex(labels.batches[place.0 as usize]),
-            None => place,
+            Some(labels) => BatchIndex(labels.batches[index.0 as usize]),
+            None => index,
         }
     }
 
-    /// A batch that there is not stays one.
-    fn place(&self, batch: BatchIndex) -> BatchIndex {
+    /// A batch out of range gets a position out of range.
+    fn position(&self, batch: BatchIndex) -> Position {
         let labels = self.labels.as_ref();
-        let place = labels.and_then(|labels| labels.places.get(batch.0 as usize));
-        place.map_or(batch, |&place| BatchIndex(place))
+        let position = labels.and_then(|labels| labels.positions.get(batch.0 as usize));
+        Position(position.map_or(batch, |&position| BatchIndex(position)))
     }
 
     pub(crate) fn host(&mut self, now: Time) -> HostDecision {
         match self.scheduler.host(now) {
-            HostDecision::Prepare(place) => HostDecision::Prepare(self.batch(place)),
-            other => other,
+            HostDecision::Prepare(index) => HostDecision::Prepare(self.batch(Position(index))),
+            other @ (HostDecision::Idle | HostDecision::Done) => other,
         }
     }
 
@@ -131,8 +183,8 @@ impl Labelled {
             DeviceDecision::Work(run, generation) if self.labels.is_some() => {
                 let WorkRun { first: BatchIndex(first), count, descending } = run;
                 for n in 0..count {
-                    let place = if descending { first - n } else { first + n };
-                    let batch = self.batch(BatchIndex(place));
+                    let index = if descending { first - n } else { first + n };
+                    let batch = self.batch(Position(BatchIndex(index)));
                     self.pending.push_back((device, batch, generation));
                 }
                 self.device(now, device)
@@ -144,26 +196,27 @@ impl Labelled {
     }
 
     pub(crate) fn fetch(&mut self, now: Time) -> Option<(BatchIndex, DeviceId, Generation)> {
-        let (place, device, generation) = self.scheduler.fetch(now)?;
-        Some((self.batch(place), device, generation))
+        let (index, device, generation) = self.scheduler.fetch(now)?;
+        Some((self.batch(Position(index)), device, generation))
     }
 
     pub(crate) fn accelerator(&mut self, now: Time) -> AcceleratorDecision {
         match self.scheduler.accelerator(now) {
-            AcceleratorDecision::Consume(place, source) => {
-                AcceleratorDecision::Consume(self.batch(place), source)
+            AcceleratorDecision::Consume(index, source) => {
+                AcceleratorDecision::Consume(self.batch(Position(index)), source)
             }
             other => other,
         }
     }
 
     pub(crate) fn discard(&mut self, now: Time) -> Option<(BatchIndex, DeviceId)> {
-        let (place, device) = self.scheduler.discard(now)?;
-        Some((self.batch(place), device))
+        let (index, device) = self.scheduler.discard(now)?;
+        Some((self.batch(Position(index)), device))
     }
 
     pub(crate) fn host_finished(&mut self, now: Time, batch: BatchIndex) -> Outcome {
-        self.scheduler.host_finished(now, self.place(batch))
+        let Position(index) = self.position(batch);
+        self.scheduler.host_finished(now, index)
     }
 
     pub(crate) fn device_published(
@@ -173,7 +226,8 @@ impl Labelled {
         batch: BatchIndex,
         generation: Generation,
     ) -> Outcome {
-        self.scheduler.device_published(now, device, self.place(batch), generation)
+        let Position(index) = self.position(batch);
+        self.scheduler.device_published(now, device, index, generation)
     }
 
     pub(crate) fn device_fetched(
@@ -183,7 +237,8 @@ impl Labelled {
         batch: BatchIndex,
         generation: Generation,
     ) -> Outcome {
-        self.scheduler.device_fetched(now, device, self.place(batch), generation)
+        let Position(index) = self.position(batch);
+        self.scheduler.device_fetched(now, device, index, generation)
     }
 
     pub(crate) fn device_rejected(
@@ -193,11 +248,13 @@ impl Labelled {
         batch: BatchIndex,
         generation: Generation,
     ) -> Outcome {
-        self.scheduler.device_rejected(now, device, self.place(batch), generation)
+        let Position(index) = self.position(batch);
+        self.scheduler.device_rejected(now, device, index, generation)
     }
 
     pub(crate) fn preloaded(&mut self, now: Time, device: DeviceId, batch: BatchIndex) -> Outcome {
-        self.scheduler.preloaded(now, device, self.place(batch))
+        let Position(index) = self.position(batch);
+        self.scheduler.preloaded(now, device, index)
     }
 }
 
@@ -227,14 +284,14 @@ mod tests {
     }
 
     #[test]
-    fn both_ends_are_told_of_batches_and_every_one_is_consumed_once() {
+    fn both_ends_get_batches_and_every_one_is_consumed_once() {
         let mut epoch = labelled(vec![2, 0, 3, 1]);
         let device = DeviceId(0);
         let DeviceDecision::Work(first, generation) = epoch.device(0, device) else { panic!() };
         assert_eq!(first, WorkRun { first: BatchIndex(1), count: 1, descending: true });
         let DeviceDecision::Work(second, _) = epoch.device(0, device) else { panic!() };
-        assert_eq!(second.first, BatchIndex(3), "the place before the last");
-        assert_eq!(epoch.host(0), HostDecision::Prepare(BatchIndex(2)), "the first place");
+        assert_eq!(second.first, BatchIndex(3), "the position before the last");
+        assert_eq!(epoch.host(0), HostDecision::Prepare(BatchIndex(2)), "the first position");
         assert_eq!(epoch.host_finished(1, BatchIndex(2)), Outcome::Accepted);
         let published = epoch.device_published(2, device, BatchIndex(1), generation);
         assert_eq!(published, Outcome::Accepted);
@@ -245,11 +302,11 @@ mod tests {
         let first = epoch.accelerator(5);
         epoch.accelerator_ready(6);
         let both = [first, epoch.accelerator(6)];
-        // Which one first is the strategy's to say.
+        // Which one comes first is up to the strategy.
         assert!(both.contains(&consume(1, Source::Device(device))), "{both:?}");
         assert!(both.contains(&consume(2, Source::Host)), "{both:?}");
         let none = epoch.device_published(7, device, BatchIndex(9), generation);
-        assert_ne!(none, Outcome::Accepted, "there is no such batch");
+        assert_ne!(none, Outcome::Accepted, "batch 9 is out of range");
     }
 
     #[test]
@@ -262,7 +319,7 @@ mod tests {
         assert_eq!(run.first, BatchIndex(6));
         let consumed_before = epoch.device_published(1, DeviceId(0), BatchIndex(7), generation);
         assert_ne!(consumed_before, Outcome::Accepted);
-        assert_eq!(epoch.displacement(), None, "they stand in their order");
+        assert_eq!(epoch.displacement(), None, "they are in their order");
     }
 
     #[test]

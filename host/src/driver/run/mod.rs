@@ -211,7 +211,7 @@ impl Run {
         self.log.add(self.elapsed(), kind);
     }
 
-    pub(crate) fn scheduler(&self) -> &Scheduler {
+    pub(crate) fn scheduler(&self) -> &Labelled {
         &self.scheduler
     }
 
@@ -239,9 +239,9 @@ impl Run {
         &self.why_failed
     }
 
-    /// What the scheduler came to.
+    /// What the scheduler decided so far.
     pub(crate) fn schedule(&self) -> Schedule {
-        Schedule::from(&*self.scheduler)
+        self.scheduler.schedule()
     }
 
     /// Everything that happened, for the report.
