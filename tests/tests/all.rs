@@ -8,6 +8,7 @@ mod cycles;
 mod language;
 mod layers;
 mod process;
+mod strategies;
 mod tidy;
 mod unsafe_code;
 mod wire_generated;
