@@ -10,6 +10,7 @@
 
 pub mod closed_forms;
 mod config;
+mod decision;
 mod epoch;
 mod error;
 mod estimate;
@@ -24,6 +25,7 @@ mod tournament;
 pub mod types;
 
 pub use config::Config;
+pub use decision::{AcceleratorDecision, DeviceDecision, HostDecision};
 pub use epoch::{DeviceSummary, Epoch, Summary};
 pub use error::{Error, OptionTooLarge};
 pub use learned::{Common, Learned};
@@ -37,6 +39,5 @@ pub use strategies::{
 };
 pub use terms::{Costs, DeviceConfig, Holders, Interleave, Terms};
 pub use types::{
-    AcceleratorDecision, BatchIndex, DeviceDecision, DeviceId, Generation, HostDecision, Outcome,
-    Profile, Source, Time, VoidReason, WorkRun,
+    BatchIndex, DeviceId, Generation, Outcome, Profile, Source, Time, VoidReason, WorkRun,
 };

@@ -35,47 +35,7 @@ pub struct WorkRun {
     pub descending: bool,
 }
 
-/// What host preparation should do now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HostDecision {
-    /// Prepare this batch; it is claimed. Report with [`crate::Epoch::host_finished`].
-    Prepare(BatchIndex),
-    /// Nothing now; ask again after the next event.
-    Idle,
-    /// Nothing more in this epoch (as far as is known: a device loss gives work back, so a driver
-    /// that keeps workers asks again after each event until the accelerator is done).
-    Done,
-}
-
-/// What a device should do now. Ask until [`DeviceDecision::Idle`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DeviceDecision {
-    /// Append these batches to its queue under this generation; they are claimed.
-    Work(WorkRun, Generation),
-    /// Drop everything and go on under this generation.
-    Revoke(Generation),
-    /// Nothing to say.
-    Idle,
-    /// No more work in this epoch. Said once.
-    Stop,
-}
-
-/// What the accelerator should do now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AcceleratorDecision {
-    /// Consume this batch; it is marked consumed.
-    Consume(BatchIndex, Source),
-    /// Nothing is ready that may come next. Ask again after the next event, at this time at the
-    /// latest (a tick is due then).
-    WaitUntil(Time),
-    /// Only with several ranks: carry this to all ranks, combine it with theirs, hand the result
-    /// back with [`crate::Epoch::agreed`], then ask again.
-    Agree(crate::Proposal),
-    /// Every batch of the epoch was consumed.
-    Done,
-}
-
-/// What became of a report.
+/// What a report led to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// Taken.

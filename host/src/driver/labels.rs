@@ -5,7 +5,7 @@
 //! in the epoch. [`Labelled`] translates; it exposes nothing of the scheduler that it does not
 //! translate.
 
-use crate::stats::Schedule;
+use crate::stats::{Displacement, Schedule};
 use meetpoint_scheduler::{
     AcceleratorDecision, Agreement, BatchIndex, Config, DeviceDecision, DeviceId, DeviceSummary,
     Epoch, Generation, HostDecision, Learned, Outcome, Record, Summary, Time, WorkRun,
@@ -26,15 +26,6 @@ pub(crate) struct Labels {
     positions: Vec<u32>,
     /// Whether batches were chosen for their positions, and are not merely the rest of an epoch.
     are_chosen: bool,
-}
-
-/// How far batches are from their positions in the order of the epoch.
-#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
-pub struct Displacement {
-    /// Mean over all batches, in batches.
-    pub mean: f64,
-    /// Largest, in batches.
-    pub max: u32,
 }
 
 impl Labels {

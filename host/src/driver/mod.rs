@@ -10,7 +10,6 @@ mod labels;
 mod run;
 
 pub(crate) use consumer::Step;
-pub use labels::Displacement;
 pub(crate) use labels::Labels;
 pub(crate) use run::{FetchTask, Prepared, Run, RunSetup};
 

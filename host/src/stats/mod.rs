@@ -6,7 +6,6 @@
 mod meters;
 
 pub use crate::damage::{DAMAGE_RECORDS_MAX, DamageRecord};
-pub use crate::driver::Displacement;
 pub use crate::events::{Attempt, BatchFault, DeviceLabel, Event, EventKind, Phase, Remaining};
 pub(crate) use meters::{Meter, peak_resident_bytes, reset_peak_resident};
 
@@ -14,6 +13,15 @@ use meetpoint_format::wire;
 use meetpoint_scheduler::{DeviceId, Epoch as Scheduler, Learned, Picked, Record, Source};
 use serde::{Serialize, Serializer};
 use std::fmt::Display;
+
+/// How far batches are from their positions in the order of the epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Displacement {
+    /// Mean over all batches, in batches.
+    pub mean: f64,
+    /// Largest, in batches.
+    pub max: u32,
+}
 
 /// An epoch, finished or given up.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -1,14 +1,12 @@
 //! Decisions: what each part should do now.
 
+use crate::decision::{AcceleratorDecision, DeviceDecision, HostDecision};
 use crate::epoch::Epoch;
 use crate::epoch::agree::StepKind;
 use crate::epoch::device::Lost;
 use crate::ledger::State;
 use crate::strategies::plan::{Next, Rescue};
-use crate::types::{
-    AcceleratorDecision, BatchIndex, DeviceDecision, DeviceId, Generation, HostDecision, Source,
-    Time, WorkRun,
-};
+use crate::types::{BatchIndex, DeviceId, Generation, Source, Time, WorkRun};
 
 /// The longest wait that a driver is asked for.
 const WAIT_MAX_NS: u64 = 1_000_000_000;

@@ -8,14 +8,14 @@ mod end;
 
 pub(crate) use end::DeviceEnd;
 
-use super::labels::{Displacement, Labelled, Labels};
+use super::labels::{Labelled, Labels};
 use crate::Error;
 use crate::batch::{Contents, Memory};
 use crate::clock::monotonic_ns;
 use crate::damage::DamageBook;
 use crate::device_link::{Session, SlotContents, SlotLease};
 use crate::events::{DeviceLabel, Event, EventKind, EventLog};
-use crate::stats::{BatchCheck, BatchRecord, Meter, Preparer, Schedule};
+use crate::stats::{BatchCheck, BatchRecord, Displacement, Meter, Preparer, Schedule};
 use meetpoint_format::wire::PROGRESS_INTERVAL_MS;
 use meetpoint_prepare::PrepareStats;
 use meetpoint_scheduler::{
