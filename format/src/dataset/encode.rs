@@ -4,6 +4,7 @@
 //! written from where they lie, without a copy.
 
 use super::encode_extra::{self, EncodedExtra, ExtraCheck};
+use super::message::finish_message;
 use super::layout::{self, FOOTER_BYTES_MAX, RecordBatchPlace};
 use super::schema::{
     ALIGNMENT, ENTRY_POINTS_BYTES_MAX, IMAGE_BYTES_MAX, KEY_BYTES_MAX, RECORD_BATCH_BYTES,
@@ -16,34 +17,6 @@ use crc_fast::{CrcAlgorithm, Digest};
 use flatbuffers::{FlatBufferBuilder, UnionWIPOffset, WIPOffset};
 use std::io::Write;
 use std::sync::Arc;
-
-/// One sample on its way into a part.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Row {
-    /// Unique name.
-    pub key: String,
-    /// The content: an encoded image, or what else the dataset holds.
-    pub image: Vec<u8>,
-    /// Index into the labels.
-    pub label: Option<i32>,
-    /// Where decoding can start in the middle, not empty.
-    pub entry_points: Option<Vec<u8>>,
-    /// Its further columns: a row of a record batch that has the fields of
-    /// [`Columns::extra`]; absent where there are none.
-    pub extra: Option<(Arc<RecordBatch>, usize)>,
-}
-
-impl Row {
-    /// Bytes that it adds to a part, but for its key and numbers: content, entry points and, as
-    /// far as types tell, further columns.
-    pub fn bytes(&self) -> u64 {
-        let own = self.image.len() + self.entry_points.as_ref().map_or(0, Vec::len);
-        let extra = self.extra.as_ref().map_or(0, |(batch, row)| {
-            if *row < batch.num_rows() { encode_extra::row_bytes(batch, *row) } else { 0 }
-        });
-        own as u64 + extra
-    }
-}
 
 /// A part that is written whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -359,25 +332,6 @@ fn validity(rows: &[Row], is_there: impl Fn(&Row) -> bool) -> (Vec<u8>, usize) {
         bitmap.clear();
     }
     (bitmap, nulls)
-}
-
-/// A message with its header, ready to be framed.
-pub(super) fn finish_message(
-    mut builder: FlatBufferBuilder<'_>,
-    header_type: arrow_ipc::MessageHeader,
-    header: WIPOffset<UnionWIPOffset>,
-    body_bytes: i64,
-) -> Vec<u8> {
-    let message = {
-        let mut message = arrow_ipc::MessageBuilder::new(&mut builder);
-        message.add_version(arrow_ipc::MetadataVersion::V5);
-        message.add_header_type(header_type);
-        message.add_header(header);
-        message.add_bodyLength(body_bytes);
-        message.finish()
-    };
-    builder.finish(message, None);
-    builder.finished_data().to_vec()
 }
 
 /// A sink that knows its position and, between start and end, a running checksum.

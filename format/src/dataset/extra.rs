@@ -78,7 +78,7 @@ impl ExtraTable {
         let mut ranges = Vec::with_capacity(buffers.len());
         let mut end = first;
         for buffer in &buffers {
-            let range = super::record_batch::range_in(body, buffer.offset(), buffer.length())
+            let range = super::layout::range_in(body, buffer.offset(), buffer.length())
                 .filter(|range| range.start >= end)
                 .ok_or("a buffer of a further column has no room in the body")?;
             end = range.end;
@@ -246,5 +246,5 @@ fn message(place: &Place, rows: u32) -> Vec<u8> {
         batch.finish()
     };
     let header = arrow_ipc::MessageHeader::RecordBatch;
-    super::encode::finish_message(builder, header, batch.as_union_value(), 0)
+    super::message::finish_message(builder, header, batch.as_union_value(), 0)
 }

@@ -27,14 +27,6 @@ use std::sync::{Arc, OnceLock};
 /// ImageNet-1k with one for each row of MCUs.
 pub const ENTRY_POINTS_KEPT_BYTES: u64 = 512 << 20;
 
-/// Random access to the bytes of the parts: the one thing that an [`Index`] asks of its caller.
-pub trait PartBytes {
-    /// Length of a part in bytes.
-    fn part_bytes(&self, part: usize) -> std::io::Result<u64>;
-    /// Fills `into` from `offset`, whole or not at all.
-    fn read_exact_at(&self, part: usize, offset: u64, into: &mut [u8]) -> std::io::Result<()>;
-}
-
 /// Where one sample lies, and what is known of it without reading the image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SampleLocation {

@@ -11,7 +11,8 @@
 //!
 //! There are no gaps: each record batch begins where the one before it ends.
 
-use super::schema::{self, ROWS_PER_RECORD_BATCH_MAX};
+use super::part_schema;
+use super::schema::ROWS_PER_RECORD_BATCH_MAX;
 use super::{Columns, DatasetError, PartBytes, PartEntry};
 use crate::checksum::crc32c;
 use std::collections::BTreeMap;
@@ -160,7 +161,7 @@ fn parse(tail: &[u8], place: Range<u64>, entry: &PartEntry) -> Result<PartLayout
     if footer.dictionaries().is_some_and(|list| !list.is_empty()) {
         return Err("it has dictionaries, which these conventions do not know".to_owned());
     }
-    let (version, columns) = schema::check(footer.schema().ok_or("the footer has no schema")?)?;
+    let (version, columns) = part_schema::check(footer.schema().ok_or("the footer has no schema")?)?;
     let pair = |key: &str| {
         let mut pairs = footer.custom_metadata().into_iter().flatten();
         let found = pairs.find(|pair| pair.key() == Some(key)).and_then(|pair| pair.value());
@@ -303,4 +304,11 @@ pub(super) fn footer(
     };
     builder.finish(footer, None);
     builder.finished_data().to_vec()
+}
+
+/// The place in the part of a buffer in a body; `None` where it is not in it.
+pub(super) fn range_in(body: &Range<u64>, offset: i64, length: i64) -> Option<Range<u64>> {
+    let start = body.start.checked_add(u64::try_from(offset).ok()?)?;
+    let end = start.checked_add(u64::try_from(length).ok()?)?;
+    (end <= body.end).then_some(start..end)
 }

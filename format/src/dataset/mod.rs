@@ -21,19 +21,25 @@ mod in_place;
 mod index;
 mod layout;
 mod manifest;
+mod message;
+mod part_bytes;
+mod part_schema;
 mod record_batch;
+mod row;
 pub mod schema;
 mod stored;
 
 pub use columns::{ColumnEntry, Columns, ContentEntry, ContentKind, labels_of};
-pub use encode::{FinishedPart, PartEncoder, Row};
+pub use encode::{FinishedPart, PartEncoder};
 pub use error::DatasetError;
 pub use extra::{ExtraBytes, ExtraTable};
 pub use in_place::{ContentFile, ContentPlace, PLACE_COLUMN, ROOT_KEY};
-pub use index::{ENTRY_POINTS_KEPT_BYTES, Index, KeyedRows, PartBytes, SampleLocation};
+pub use index::{ENTRY_POINTS_KEPT_BYTES, Index, KeyedRows, SampleLocation};
 pub use layout::{PartLayout, RecordBatchPlace};
 pub use manifest::{
     MANIFEST_BYTES_MAX, MANIFEST_NAME, Manifest, PartEntry, Provenance, SELF_SHA256, part_name,
 };
+pub use part_bytes::PartBytes;
 pub use record_batch::{BufferRole, EntryPointTable, EntryPoints, RecordBatchMetadata, RowTable};
+pub use row::Row;
 pub use stored::{EntryPointSpacing, EntryPointsStored, Form, Kept, Stored};

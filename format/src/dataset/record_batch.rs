@@ -4,8 +4,9 @@
 //! It is small, and one CRC-32C in the footer covers it, so that a table that was read is a table
 //! that was written.
 
-use super::layout::{CONTINUATION, MESSAGE_PREFIX_BYTES, RecordBatchPlace};
-use super::schema::{ENTRY_POINTS_BYTES_MAX, IMAGE_BYTES_MAX, KEY_BYTES_MAX, columns_of};
+use super::layout::{CONTINUATION, MESSAGE_PREFIX_BYTES, RecordBatchPlace, range_in};
+use super::part_schema::columns_of;
+use super::schema::{ENTRY_POINTS_BYTES_MAX, IMAGE_BYTES_MAX, KEY_BYTES_MAX};
 use super::{Columns, DatasetError, ExtraTable, PartBytes};
 use crc_fast::{CrcAlgorithm, Digest};
 use std::ops::Range;
@@ -395,11 +396,4 @@ fn parse_message(
         body.end
     };
     Ok(Core { buffers: places, nulls, end: further })
-}
-
-/// The place in the part of a buffer in a body; `None` where it is not in it.
-pub(super) fn range_in(body: &Range<u64>, offset: i64, length: i64) -> Option<Range<u64>> {
-    let start = body.start.checked_add(u64::try_from(offset).ok()?)?;
-    let end = start.checked_add(u64::try_from(length).ok()?)?;
-    (end <= body.end).then_some(start..end)
 }

@@ -1,9 +1,6 @@
 //! Names and types of the columns of a part, and the limits that readers may rely on.
 
-use super::{Columns, ContentKind};
-use arrow_schema::Schema;
 use std::ops::RangeInclusive;
-use std::sync::Arc;
 
 /// Value of `format` in the manifest and of [`FORMAT_KEY`] in the schema.
 pub const FORMAT: &str = "meetpoint-dataset";
@@ -56,104 +53,7 @@ pub const KEY_BYTES_MAX: usize = 4096;
 /// Alignment in bytes of messages and buffers, relative to the file as to the body.
 pub const ALIGNMENT: u64 = 64;
 
-/// How many columns a reader of a version knows.
-pub(super) fn columns_of(version: u32) -> usize {
-    if version == 1 { 4 } else { COLUMNS.len() }
-}
-
-/// Holds the schema of a part's footer against that of its version, which is the answer with the
-/// part's columns; an error says what differs.
-pub(super) fn check(found: arrow_ipc::Schema<'_>) -> Result<(u32, Columns), String> {
-    let pair = |key: &str| {
-        let mut pairs = found.custom_metadata().into_iter().flatten();
-        pairs.find(|pair| pair.key() == Some(key)).and_then(|pair| pair.value())
-    };
-    let version = match (pair(FORMAT_KEY), pair(VERSION_KEY)) {
-        (Some(FORMAT), Some(text)) => {
-            VERSIONS_READ.into_iter().find(|version| version.to_string() == text).ok_or_else(
-                || format!("schema version is {text}, this program reads {}", versions_read()),
-            )?
-        }
-        _ => return Err(format!("schema has no `{FORMAT_KEY}` = `{FORMAT}` with a version")),
-    };
-    if found.endianness() != arrow_ipc::Endianness::Little {
-        return Err("written big-endian".to_owned());
-    }
-    let fields = found.fields().ok_or("schema has no columns")?;
-    let columns = COLUMNS.into_iter().take(columns_of(version));
-    for (index, (name, type_name, nullable)) in columns.enumerate() {
-        if index >= fields.len() {
-            return Err(format!("column {index} is missing, expected `{name}` {type_name}"));
-        }
-        let field = fields.get(index);
-        // From version 3 on the content has the name that the dataset gives it.
-        let has_name = field.name() == Some(name) || version > 2 && name == IMAGE;
-        let fits = has_name
-            && type_of(field) == type_name
-            && field.dictionary().is_none()
-            && field.nullable() == nullable;
-        if !fits {
-            return Err(format!(
-                "column {index} is `{}` {}{}, expected `{name}` {type_name}",
-                field.name().unwrap_or_default(),
-                type_of(field),
-                if field.nullable() { " nullable" } else { "" },
-            ));
-        }
-    }
-    if version < 3 { Ok((version, Columns::images())) } else { Ok((version, further(found)?)) }
-}
-
-/// The columns of a part from version 3 on: kind and name of the content, what comes after.
-fn further(found: arrow_ipc::Schema<'_>) -> Result<Columns, String> {
-    let fields = found.fields().ok_or("schema has no columns")?;
-    let content = fields.get(1);
-    let mut pairs = content.custom_metadata().into_iter().flatten().rev();
-    let said = pairs.find(|pair| pair.key() == Some(KIND_KEY)).and_then(|pair| pair.value());
-    let kind = ContentKind::ALL.into_iter().find(|kind| Some(kind.name()) == said);
-    let kind = kind.ok_or_else(|| {
-        let said = said.unwrap_or_default();
-        format!("column 1 has `{KIND_KEY}` {said:?}, expected image, audio, text, bytes or none")
-    })?;
-    // Opening comes here for each part, so what has no further columns is not converted.
-    let extra = match fields.len() > COLUMNS.len() {
-        false => Schema::empty(),
-        true => {
-            let schema = arrow_ipc::convert::try_fb_to_schema(found);
-            let schema = schema.map_err(|error| error.to_string())?;
-            Schema::new(schema.fields().iter().skip(COLUMNS.len()).cloned().collect::<Vec<_>>())
-        }
-    };
-    let name = content.name().unwrap_or_default().to_owned();
-    let columns = Columns { kind, name, extra: Arc::new(extra) };
-    columns.check()?;
-    Ok(columns)
-}
-
 /// The versions that are read, in words.
 pub(super) fn versions_read() -> String {
     format!("versions {} to {}", VERSIONS_READ.start(), VERSIONS_READ.end())
-}
-
-/// The columns that a reader needs, in order: name, type, whether it may be null.
-const COLUMNS: [(&str, &str, bool); 5] = [
-    (KEY, "Utf8", false),
-    (IMAGE, "LargeBinary", false),
-    (LABEL, "Int32", true),
-    (CRC32C, "UInt32", false),
-    (ENTRY_POINTS, "Binary", true),
-];
-
-fn type_of(field: arrow_ipc::Field<'_>) -> &'static str {
-    match field.type_type() {
-        arrow_ipc::Type::Utf8 => "Utf8",
-        arrow_ipc::Type::LargeBinary => "LargeBinary",
-        arrow_ipc::Type::Binary => "Binary",
-        arrow_ipc::Type::Int => match field.type_as_int() {
-            Some(int) if int.bitWidth() == 32 && int.is_signed() => "Int32",
-            Some(int) if int.bitWidth() == 32 => "UInt32",
-            _ => "an integer of another width",
-        },
-        _ => "of another type",
-    }
 }
