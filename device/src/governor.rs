@@ -5,8 +5,8 @@
 //! them. [`Governor`] computes and touches no clock; [`Brake`] reads the thread's clocks and
 //! sleeps.
 
+use crate::clock::{nanoseconds, thread_cpu_time};
 use crate::waits::StorageWaits;
-use rustix::time::{ClockId, clock_gettime};
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -219,18 +219,6 @@ fn sleep_until(end: Instant, go_on: &mut dyn FnMut() -> bool) -> bool {
             return false;
         }
     }
-}
-
-/// CPU time of the calling thread.
-pub(crate) fn thread_cpu_time() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    let seconds = u64::try_from(time.tv_sec).expect("CPU time is not negative");
-    let nanoseconds = u32::try_from(time.tv_nsec).expect("nanoseconds are below a second");
-    Duration::new(seconds, nanoseconds)
-}
-
-fn nanoseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).expect("a run is shorter than 584 years")
 }
 
 #[cfg(test)]

@@ -8,12 +8,14 @@
 //! (which faults strike when), [`probe()`].
 
 mod agent;
+mod clock;
 mod cores;
 mod error;
 mod fault;
 mod governor;
 mod link;
 mod mapping;
+mod memory;
 mod meters;
 mod options;
 mod owner;

@@ -1,6 +1,7 @@
 //! What a worker used, and how well the knobs were kept.
 
-use crate::governor::thread_cpu_time;
+use crate::clock::{nanoseconds, thread_cpu_time};
+use crate::memory::peak_memory_bytes;
 use crate::session::Job;
 use meetpoint_format::wire::Meters;
 use meetpoint_link::Targets;
@@ -137,28 +138,6 @@ fn cpu_time_of(thread: u32) -> Duration {
     Duration::from_nanos(ns.unwrap_or(0))
 }
 
-/// Most memory this process ever had in use, the spool's included.
-fn peak_memory_bytes() -> u64 {
-    status_bytes("VmHWM:")
-}
-
-/// Memory of this process alone, the spool's left out.
-pub(crate) fn own_memory_bytes() -> u64 {
-    status_bytes("RssAnon:")
-}
-
-/// A figure of /proc/self/status (proc(5)), which gives them in kB; 0 where it is not there.
-fn status_bytes(name: &str) -> u64 {
-    let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix(name));
-    let number = line.and_then(|line| line.trim().strip_suffix(" kB"));
-    number.and_then(|number| number.trim().parse::<u64>().ok()).unwrap_or(0) * 1024
-}
-
-pub(crate) fn nanoseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).expect("a run is shorter than 584 years")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -195,10 +174,5 @@ mod tests {
             std::hint::black_box(start);
         }
         assert!(watch.look(&signs).is_some());
-    }
-
-    #[test]
-    fn this_process_has_memory() {
-        assert!(own_memory_bytes() > 0 && peak_memory_bytes() >= own_memory_bytes());
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::spool::{Geometry, SLOTS_MAX, Spool, SpoolError, slowed};
 use crate::waits::{StorageWaits, WatchedEngine};
-use crate::{ServeOptions, meters};
+use crate::{ServeOptions, memory};
 use meetpoint_format::batching::{Batching, BatchingError, Cut, Rank};
 use meetpoint_format::holders::HoldersError;
 use meetpoint_format::recipe::{Recipe, RecipeHash, TensorSpec};
@@ -302,7 +302,7 @@ fn find_batching(request: &LoadRequest, dataset: &Dataset) -> Result<(Batching, 
 fn check_memory(payload: u64, means: &Means) -> Result<(), Refusal> {
     let present = MemoryLimit::of_this_process().bytes;
     let limit = means.emulation.memory_bytes_max.map_or(present, |limit| limit.min(present));
-    let needed = meters::own_memory_bytes().saturating_add(payload);
+    let needed = memory::own_memory_bytes().saturating_add(payload);
     if needed > limit { Err(Refusal::Memory { needed, limit }) } else { Ok(()) }
 }
 

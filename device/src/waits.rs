@@ -3,8 +3,7 @@
 //! Such a wait is part of the emulated device's time; any other time off the core replaces a sleep
 //! of the governor.
 
-use crate::governor::thread_cpu_time;
-use crate::meters::nanoseconds;
+use crate::clock::{nanoseconds, thread_cpu_time};
 use meetpoint_storage::{
     Access, AlignedBuffer, Completion, Counters, Engine, Error, FileId, Limits, Refused, Request,
 };

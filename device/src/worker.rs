@@ -3,10 +3,12 @@
 //! A batch that cannot be prepared or written is reported and left to the host; it never ends the
 //! worker. Of all workers of a device one works at a time, a batch each in turns.
 
+use crate::clock::{nanoseconds, thread_cpu_time};
 use crate::cores;
 use crate::fault::Plan;
-use crate::governor::{Brake, thread_cpu_time};
-use crate::meters::{Signs, Totals, nanoseconds, own_memory_bytes};
+use crate::governor::Brake;
+use crate::memory::own_memory_bytes;
+use crate::meters::{Signs, Totals};
 use crate::owner::Cut;
 use crate::queue::{Assignment, Next, Place, Queue};
 use crate::session::Job;

@@ -4,17 +4,17 @@
 //! written from where they lie, without a copy.
 
 use super::encode_extra::{self, EncodedExtra, ExtraCheck};
-use super::message::finish_message;
 use super::layout::{self, FOOTER_BYTES_MAX, RecordBatchPlace};
+use super::message::finish_message;
+use super::row::Row;
 use super::schema::{
     ALIGNMENT, ENTRY_POINTS_BYTES_MAX, IMAGE_BYTES_MAX, KEY_BYTES_MAX, RECORD_BATCH_BYTES,
     ROWS_PER_RECORD_BATCH, VERSION,
 };
 use super::{Columns, ContentKind, DatasetError};
 use crate::checksum::crc32c;
-use arrow_array::RecordBatch;
 use crc_fast::{CrcAlgorithm, Digest};
-use flatbuffers::{FlatBufferBuilder, UnionWIPOffset, WIPOffset};
+use flatbuffers::FlatBufferBuilder;
 use std::io::Write;
 use std::sync::Arc;
 

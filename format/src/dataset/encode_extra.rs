@@ -1,11 +1,10 @@
 //! Further columns of rows to the end of a record batch's body, by Arrow's own encoder.
 
+use super::row::{Row, row_bytes};
 use super::schema::{ALIGNMENT, EXTRA_BYTES_MAX};
-use super::{Columns, DatasetError, Row};
-use arrow_array::cast::AsArray;
+use super::{Columns, DatasetError};
 use arrow_array::{Array, RecordBatch, RecordBatchOptions};
 use arrow_ipc::writer::{DictionaryTracker, IpcDataGenerator, IpcWriteOptions};
-use arrow_schema::DataType;
 use std::ops::Range;
 use std::sync::{Arc, Weak};
 

@@ -15,7 +15,7 @@
 use super::in_place::PlaceTable;
 use super::{
     Columns, ContentFile, DatasetError, EntryPointTable, EntryPoints, ExtraBytes, ExtraTable,
-    Manifest, PartLayout, RecordBatchMetadata, RecordBatchPlace, RowTable,
+    Manifest, PartBytes, PartLayout, RecordBatchMetadata, RecordBatchPlace, RowTable,
 };
 use crate::checksum::crc32c;
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};

@@ -161,7 +161,8 @@ fn parse(tail: &[u8], place: Range<u64>, entry: &PartEntry) -> Result<PartLayout
     if footer.dictionaries().is_some_and(|list| !list.is_empty()) {
         return Err("it has dictionaries, which these conventions do not know".to_owned());
     }
-    let (version, columns) = part_schema::check(footer.schema().ok_or("the footer has no schema")?)?;
+    let (version, columns) =
+        part_schema::check(footer.schema().ok_or("the footer has no schema")?)?;
     let pair = |key: &str| {
         let mut pairs = footer.custom_metadata().into_iter().flatten();
         let found = pairs.find(|pair| pair.key() == Some(key)).and_then(|pair| pair.value());

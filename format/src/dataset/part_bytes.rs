@@ -1,6 +1,7 @@
 //! How an index reads parts without knowing where they are stored.
 
-/// Random access to the bytes of the parts: the one thing that an [`Index`](super::Index) asks of its caller.
+/// Random access to the bytes of the parts: all that an [`Index`](super::Index) requires of its
+/// caller.
 pub trait PartBytes {
     /// Length of a part in bytes.
     fn part_bytes(&self, part: usize) -> std::io::Result<u64>;
