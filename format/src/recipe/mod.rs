@@ -28,10 +28,7 @@ pub use declaration::{
     Takes, ValueKind, WholeSize,
 };
 pub use error::RecipeError;
-pub use operations::{
-    CenterCrop, ColorJitter, DECLARATIONS, Decode, Grayscale, Normalize, Operation,
-    RandomGrayscale, RandomHorizontalFlip, RandomResizedCrop, RandomVerticalFlip, Resize, ToDtype,
-};
+pub use operations::*;
 pub use sample_type::{PIXELS_MAX, SampleType, TensorSpec};
 pub use schema::{Schema, TextTable, keys_table, operations_table, schema};
 pub use value::Value;
