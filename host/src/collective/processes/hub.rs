@@ -312,19 +312,33 @@ mod tests {
         (theirs, Greeting::new(ours, now))
     }
 
+    fn hello() -> Hello {
+        let token = Token::default();
+        Hello { version: VERSION, rank: 1, ranks: 2, token, job: "job".to_owned() }
+    }
+
+    fn words_of(hello: &Hello) -> Vec<u8> {
+        let mut words = Vec::new();
+        send(&mut words, &Message::Hello(hello.clone())).unwrap();
+        words
+    }
+
     #[test]
     fn a_connection_that_says_a_byte_now_and_then_has_no_more_time_than_a_silent_one() {
         let begun = Instant::now();
         let (mut theirs, mut greeting) = greeting(begun);
+        // Those of a right greeting: others would be refused for what they say.
+        let words = words_of(&hello());
         let just_before = HELLO_LIMIT - Duration::from_nanos(1);
-        for after in [Duration::ZERO, HELLO_LIMIT / 2, just_before] {
-            theirs.write_all(&[1]).unwrap();
+        for (word, after) in [Duration::ZERO, HELLO_LIMIT / 2, just_before].into_iter().enumerate()
+        {
+            theirs.write_all(&words[word..=word]).unwrap();
             greeting = match greeting.hear(&meeting(), begun + after) {
                 Heard::Nothing(greeting) => greeting,
                 other => panic!("{other:?}"),
             };
         }
-        theirs.write_all(&[1]).unwrap();
+        theirs.write_all(&words[3..4]).unwrap();
         assert!(matches!(greeting.hear(&meeting(), begun + HELLO_LIMIT), Heard::Stranger));
     }
 
@@ -332,10 +346,8 @@ mod tests {
     fn a_rank_is_heard_once_all_of_its_words_are_there() {
         let begun = Instant::now();
         let (mut theirs, greeting) = greeting(begun);
-        let mut words = Vec::new();
-        let token = Token::default();
-        let hello = Hello { version: VERSION, rank: 1, ranks: 2, token, job: "job".to_owned() };
-        send(&mut words, &Message::Hello(hello.clone())).unwrap();
+        let hello = hello();
+        let words = words_of(&hello);
         let (first, last) = words.split_at(words.len() - 1);
         theirs.write_all(first).unwrap();
         let Heard::Nothing(greeting) = greeting.hear(&meeting(), begun) else { panic!() };
