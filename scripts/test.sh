@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Every test: those of the workspace, real processes and injected faults included, then those of the
-# Python package, then the NEON kernels under an emulator (scripts/neon_tests.sh). The last lines name
-# the instruction sets that were exercised. Needs Rust, and Python 3.9 or later with pip; makes
-# virtual environments of its own under the target folder.
+# Python package, then the NEON kernels under an emulator (scripts/neon_tests.sh), then instruction
+# counts against their baseline (scripts/instructions.sh). The last lines name the instruction sets
+# that were exercised. Needs Rust, and Python 3.9 or later with pip; makes virtual environments of
+# its own under the target folder.
 #
 # The tests and the wheel share one build: both have the same profile and features.
 set -euo pipefail
@@ -40,6 +41,9 @@ scripts/python_tests.sh
 
 printf '\n== NEON kernels\n'
 scripts/neon_tests.sh
+
+printf '\n== instruction counts\n'
+scripts/instructions.sh
 
 printf '\n== instruction sets\n'
 # With all packages, so that nothing is compiled again.

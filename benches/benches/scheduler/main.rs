@@ -6,25 +6,24 @@
 //! of a call are counted too: for that, the bench runs itself as `--epoch NAME --batches N`.
 #![expect(unsafe_code, reason = "a global allocator that counts")]
 
-mod drive;
 mod instructions;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::hint::black_box;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use drive::{CHUNK_CALLS, Costs, many_devices, many_ranks, work_through};
 use meetpoint_benches::{Options, Report, Row, Target, median};
+use meetpoint_instructions::drive::{
+    ALLOCATIONS, CHUNK_CALLS, Costs, many_devices, many_ranks, work_through,
+};
 use meetpoint_scheduler::{
     AnyStrategy, Auto, DeviceOnly, Goal, HostOnly, Mte, MteFeedback, Order, Split, Tail, Windowed,
     Wrr, WrrFrozen,
 };
 
 struct Counting;
-
-static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 
 // SAFETY: every call is handed to the system's allocator unchanged; the counter is an atomic.
 unsafe impl GlobalAlloc for Counting {

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use meetpoint_scheduler::{
@@ -12,22 +12,26 @@ use meetpoint_scheduler::{
     Source, Wrr,
 };
 
+/// Allocations of the process, as far as a global allocator counts them here.
+pub static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+
 const DEVICE: DeviceId = DeviceId(0);
 const STEP_NS: u64 = 1_000;
 /// Calls that are timed together; the clock costs as much as a call.
-pub(crate) const CHUNK_CALLS: u64 = 1_000;
+pub const CHUNK_CALLS: u64 = 1_000;
 
 /// Costs of an epoch.
-pub(crate) struct Costs {
+pub struct Costs {
     /// Nanoseconds per call, one value per chunk.
-    pub(crate) chunks: Vec<f64>,
+    pub chunks: Vec<f64>,
     /// Decisions and events.
-    pub(crate) calls: u64,
+    pub calls: u64,
     /// While the epoch was worked through.
-    pub(crate) allocations: u64,
+    pub allocations: u64,
     /// Of batches and sources in the order in which they were consumed.
-    pub(crate) sequence_hash: u64,
-    pub(crate) device_batches: u32,
+    pub sequence_hash: u64,
+    /// Batches that the device prepared.
+    pub device_batches: u32,
 }
 
 /// Counts calls and closes chunks.
@@ -84,13 +88,13 @@ fn config(strategy: AnyStrategy, batches: u32) -> Config {
 
 /// Works through an epoch: one round is one step of the accelerator; the device publishes every
 /// second round.
-pub(crate) fn work_through(strategy: AnyStrategy, batches: u32) -> anyhow::Result<Costs> {
+pub fn work_through(strategy: AnyStrategy, batches: u32) -> anyhow::Result<Costs> {
     let mut epoch = Epoch::new(config(strategy, batches))?;
     let mut queue: VecDeque<(BatchIndex, Generation)> = VecDeque::with_capacity(16);
     let mut meter = Meter::new(batches);
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     let mut now = 0;
-    let before = crate::ALLOCATIONS.load(Ordering::Relaxed);
+    let before = ALLOCATIONS.load(Ordering::Relaxed);
     for round in 0_u64.. {
         now += STEP_NS;
         let mut calls = 4;
@@ -129,7 +133,7 @@ pub(crate) fn work_through(strategy: AnyStrategy, batches: u32) -> anyhow::Resul
         meter.count(calls);
         anyhow::ensure!(round < 4 * u64::from(batches) + 1_000, "the epoch does not end");
     }
-    let allocations = crate::ALLOCATIONS.load(Ordering::Relaxed) - before;
+    let allocations = ALLOCATIONS.load(Ordering::Relaxed) - before;
     let summary = epoch.summary();
     anyhow::ensure!(summary.host_batches + summary.device_batches == batches, "{summary:?}");
     Ok(Costs {
@@ -143,7 +147,7 @@ pub(crate) fn work_through(strategy: AnyStrategy, batches: u32) -> anyhow::Resul
 
 /// An epoch of `wrr` in which each of many devices holds its own batches and works on one at a
 /// time; together they are as fast as the host.
-pub(crate) fn many_devices(devices: u16, batches: u32) -> anyhow::Result<Costs> {
+pub fn many_devices(devices: u16, batches: u32) -> anyhow::Result<Costs> {
     let device_ns = STEP_NS * u64::from(devices);
     let profile = Profile { host_ns: STEP_NS, device_ns, ready_ns: STEP_NS / 2 };
     let mut config = config(AnyStrategy::Wrr(Wrr), batches);
@@ -157,7 +161,7 @@ pub(crate) fn many_devices(devices: u16, batches: u32) -> anyhow::Result<Costs> 
     let mut meter = Meter::new(batches);
     let (mut now, mut hash, mut at) = (0, 0xcbf2_9ce4_8422_2325_u64, 0_u16);
     (0..devices).for_each(|device| take_work(&mut epoch, now, device, &mut queues));
-    let before = crate::ALLOCATIONS.load(Ordering::Relaxed);
+    let before = ALLOCATIONS.load(Ordering::Relaxed);
     for round in 0_u64.. {
         now += STEP_NS;
         // One device publishes in each round, by turns.
@@ -189,7 +193,7 @@ pub(crate) fn many_devices(devices: u16, batches: u32) -> anyhow::Result<Costs> 
     Ok(Costs {
         chunks: meter.chunks,
         calls: meter.calls,
-        allocations: crate::ALLOCATIONS.load(Ordering::Relaxed) - before,
+        allocations: ALLOCATIONS.load(Ordering::Relaxed) - before,
         sequence_hash: hash,
         device_batches: epoch.summary().device_batches,
     })
@@ -234,7 +238,7 @@ impl Interleave for ByTurns {
 }
 
 /// Epochs of several ranks, each with a device of its own, that agree on the source of each step.
-pub(crate) fn many_ranks(ranks: u16, batches: u32) -> anyhow::Result<Costs> {
+pub fn many_ranks(ranks: u16, batches: u32) -> anyhow::Result<Costs> {
     let mut epochs = (0..ranks)
         .map(|_| {
             Epoch::new(Config { ranks: ranks.into(), ..config(AnyStrategy::Wrr(Wrr), batches) })
@@ -245,7 +249,7 @@ pub(crate) fn many_ranks(ranks: u16, batches: u32) -> anyhow::Result<Costs> {
     let mut meter = Meter::new(batches.saturating_mul(ranks.into()));
     let (mut now, mut hash) = (0, 0xcbf2_9ce4_8422_2325_u64);
     let mut proposals: Vec<Option<Proposal>> = vec![None; usize::from(ranks)];
-    let before = crate::ALLOCATIONS.load(Ordering::Relaxed);
+    let before = ALLOCATIONS.load(Ordering::Relaxed);
     for round in 0_u64.. {
         now += STEP_NS;
         let mut done = 0;
@@ -296,7 +300,7 @@ pub(crate) fn many_ranks(ranks: u16, batches: u32) -> anyhow::Result<Costs> {
     Ok(Costs {
         chunks: meter.chunks,
         calls: meter.calls,
-        allocations: crate::ALLOCATIONS.load(Ordering::Relaxed) - before,
+        allocations: ALLOCATIONS.load(Ordering::Relaxed) - before,
         sequence_hash: hash,
         device_batches: epochs.iter().map(|epoch| epoch.summary().device_batches).sum(),
     })

@@ -1,0 +1,7 @@
+//! Work whose instructions are counted, for the bench of the scheduler and for the gate of
+//! `scripts/instructions.sh`.
+//!
+//! In reading order: [`drive`] (decisions of the scheduler), [`samples`] (decoding and reading).
+
+pub mod drive;
+pub mod samples;

@@ -1,0 +1,123 @@
+//! Decoding a photograph-like JPEG, and reading a sample of a dataset.
+
+use anyhow::Context;
+use meetpoint_format::dataset::{
+    Columns, MANIFEST_NAME, Manifest, PartEncoder, PartEntry, Provenance, Row, Stored, part_name,
+};
+use meetpoint_format::recipe::Recipe;
+use meetpoint_kernels::decode::{Decoder, Encoded};
+use meetpoint_kernels::{Cpu, Picture, SampleId, SamplePreparer};
+use meetpoint_prepare::{Dataset, MappedDataset};
+use std::path::Path;
+use std::sync::Arc;
+
+const RECIPE: &str = "
+    [[operation]]
+    name = \"decode\"
+    [[operation]]
+    name = \"random_resized_crop\"
+    size = 224
+    [[operation]]
+    name = \"random_horizontal_flip\"
+    [[operation]]
+    name = \"to_dtype\"
+    dtype = \"float32\"
+    [[operation]]
+    name = \"normalize\"
+    mean = [0.485, 0.456, 0.406]
+    std = [0.229, 0.224, 0.225]
+";
+
+/// Samples of the dataset that is read.
+const SAMPLES: u64 = 64;
+
+/// A picture of 500 x 375 pixels with gradients, edges and grain, 4:2:0, quality 90.
+fn photograph() -> anyhow::Result<Vec<u8>> {
+    let (width, height) = (500_u16, 375_u16);
+    let mut state = 1_u32;
+    let mut pixels = Vec::with_capacity(usize::from(width) * usize::from(height) * 3);
+    for y in 0..u32::from(height) {
+        for x in 0..u32::from(width) {
+            state ^= state << 13;
+            state ^= state >> 17;
+            state ^= state << 5;
+            let grain = state >> 29;
+            let edge = if (x / 60 + y / 45) % 2 == 0 { 40 } else { 0 };
+            for slope in [1, 2, 3] {
+                pixels.push((60 + edge + (x * slope + y) / 12 % 128 + grain) as u8);
+            }
+        }
+    }
+    let mut bytes = Vec::new();
+    let mut encoder = jpeg_encoder::Encoder::new(&mut bytes, 90);
+    encoder.set_sampling_factor(jpeg_encoder::SamplingFactor::F_2_2);
+    encoder.encode(&pixels, width, height, jpeg_encoder::ColorType::Rgb)?;
+    Ok(bytes)
+}
+
+/// Decodes the photograph whole so many times; returns the instruction set in use.
+pub fn decode(times: u64) -> anyhow::Result<&'static str> {
+    let (file, cpu) = (photograph()?, Cpu::detect());
+    let mut decoder = Decoder::new(cpu);
+    let mut picture = Picture::default();
+    for _ in 0..times {
+        decoder.decode_into((&file).into(), None, &mut picture)?;
+    }
+    Ok(cpu.name())
+}
+
+/// Decodes, crops, resizes, flips and normalises so many samples of the photograph.
+pub fn prepare(times: u64) -> anyhow::Result<()> {
+    let file = photograph()?;
+    let mut preparer = SamplePreparer::new(&Recipe::from_toml(RECIPE)?, Cpu::detect());
+    // Each with random parameters of its own: the same ones in every run.
+    for sample in 0..times {
+        preparer.prepare_tensor(Encoded::from(&file), SampleId { seed: 1, epoch: 0, sample })?;
+    }
+    Ok(())
+}
+
+/// Reads so many samples of a mapped dataset, checksums included.
+pub fn read(times: u64) -> anyhow::Result<()> {
+    let folder = tempfile::tempdir().context("failed to make a folder for the dataset")?;
+    write_dataset(folder.path())?;
+    let mapped = MappedDataset::new(Arc::new(Dataset::open(folder.path())?), true)?;
+    for number in 0..times {
+        mapped.sample(number * 7 % SAMPLES)?;
+    }
+    Ok(())
+}
+
+fn write_dataset(folder: &Path) -> anyhow::Result<()> {
+    let file = photograph()?;
+    let mut encoder = PartEncoder::new(Vec::new(), Arc::new(Columns::images()))?;
+    for number in 0..SAMPLES {
+        let (key, image) = (format!("{number:05}.jpg"), file.clone());
+        encoder.push(Row { key, image, label: None, entry_points: None, extra: None })?;
+    }
+    let part = encoder.finish()?;
+    std::fs::write(folder.join(part_name(0)), &part.sink)?;
+    let entry = PartEntry {
+        file: part_name(0),
+        samples: part.samples,
+        bytes: part.bytes,
+        tail_crc32c: part.tail_crc32c,
+        sha256: "0".repeat(64),
+    };
+    let image_bytes = file.len() as u64;
+    let provenance = Provenance {
+        tool: "instructions".to_owned(),
+        source: "drawn".to_owned(),
+        ..Provenance::default()
+    };
+    let manifest = Manifest {
+        samples: SAMPLES,
+        image_bytes: image_bytes * SAMPLES,
+        image_bytes_max: image_bytes,
+        parts: vec![entry],
+        stored: Some(Stored::default()),
+        ..Manifest::new(&Columns::images(), provenance)
+    };
+    std::fs::write(folder.join(MANIFEST_NAME), manifest.to_json())?;
+    Ok(())
+}
