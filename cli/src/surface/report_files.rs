@@ -5,7 +5,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use meetpoint_report::Report;
 use meetpoint_report::render::{DEFAULT_NAMES, RENDERERS, Renderer, renderer};
 use meetpoint_report::write::{self, WriteError};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Where a report is written, and in which formats.
 #[derive(Debug, clap::Args)]
@@ -40,13 +40,18 @@ fn format_parser() -> impl TypedValueParser<Value = Format> {
         .map(|name| Format(renderer(&name).expect("only names of formats are taken")))
 }
 
+/// Fails if a report could not be written to the folder of `--report`.
+pub(crate) fn check_folder(folder: &Path) -> anyhow::Result<()> {
+    write::check_folder(folder).with_context(|| {
+        let folder = folder.display();
+        format!("the report cannot be written to {folder}; name another folder with --report")
+    })
+}
+
 impl ReportFiles {
     /// Fails if the report could not be written, before the work that it is about.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
-        write::check_folder(&self.report).with_context(|| {
-            let folder = self.report.display();
-            format!("the report cannot be written to {folder}; name another folder with --report")
-        })
+        check_folder(&self.report)
     }
 
     /// Writes the files, in the order of their formats; each once.

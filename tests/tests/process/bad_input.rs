@@ -233,7 +233,7 @@ fn what_is_no_device_at_a_socket_is_said_to_be_none() {
         // Held open until the other side has gone.
         let _ = stream.read_to_end(&mut Vec::new());
     });
-    let refused = connect("web.sock").refused(&["is no device", "something else"]);
+    let refused = connect("web.sock").refused(&["is no device", "does not speak the device link"]);
     assert!(!refused.stderr.contains("h2"), "{refused:?}");
     server.join().unwrap();
 }

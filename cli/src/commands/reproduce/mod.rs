@@ -15,9 +15,10 @@ mod region;
 use crate::surface::Output;
 use crate::surface::chart_files as plots;
 use crate::surface::progress::Progress;
+use crate::surface::report_files::check_folder;
 use anyhow::Context;
 use document::Document;
-use meetpoint_report::write::{check_folder, place};
+use meetpoint_report::write::place;
 use std::path::{Path, PathBuf};
 
 /// Set our figures beside the published ones of DDLP, as far as they are public.
