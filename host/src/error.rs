@@ -245,8 +245,9 @@ pub enum Error {
     },
     /// Whoever listens does not answer as a device does.
     #[error(
-        "what listens at {} is no device, or hangs: {problem}; start a device on a socket of its \
-         own with `meetpoint device serve`, or correct the path", socket.display()
+        "what listens at {} is no device, hangs or is full: {problem}; start a device on a socket \
+         of its own with `meetpoint device serve`, correct the path, or try again when its other \
+         hosts have ended", socket.display()
     )]
     NotADevice {
         /// Socket.

@@ -8,7 +8,8 @@ use tokio::net::UnixStream;
 use tonic::transport::{Channel, Endpoint};
 
 /// What happened where a connection failed before anything was understood.
-pub const HUNG_UP: &str = "it ended the connection, or does not speak the device link";
+pub const HUNG_UP: &str =
+    "it ended the connection: it has no room for more, or does not speak the device link";
 
 /// A connection that cannot be made.
 #[derive(Debug, thiserror::Error)]

@@ -167,11 +167,15 @@ impl JobFile {
         let rank = Rank { rank: 0, ranks: self.ranks };
         let batches = Batching::new(cut, rank, self.holders(&dataset)?)?.batches();
         let count = u32::try_from(batches).unwrap_or(u32::MAX);
-        for strategy in self.options.iter() {
-            if let Err(OptionTooLarge { strategy, option, asked, .. }) = strategy.fits(count) {
+        for chosen in self.options.iter() {
+            if let Err(OptionTooLarge { strategy, option, asked, .. }) = chosen.fits(count) {
                 let key = format!("{strategy}.{option}");
                 let problem = format!("`{key}` is {asked}, and an epoch has {batches} batches");
-                let remedy = format!("it takes at most {batches}, or leave it out");
+                let options = chosen.options().into_iter();
+                let words = options.filter(|(spec, _)| spec.name == option);
+                let words = words.flat_map(|(spec, _)| spec.takes.words);
+                let words: String = words.map(|word| format!(", or {word:?}")).collect();
+                let remedy = format!("it takes at most {batches}{words}");
                 return Err(self.fault(&key, problem, remedy).into());
             }
         }
