@@ -9,20 +9,21 @@ use meetpoint_datasets::source;
 use meetpoint_datasets::{ConvertSummary, convert};
 use std::path::PathBuf;
 
-/// Convert a dataset of one kind into one of another: anything that `pack` reads into anything that
-/// `unpack` writes.
+/// Convert a source into another format: anything that `pack` reads into anything that `unpack`
+/// writes.
 ///
-/// The bytes of each sample go as they are, undecoded; keys, labels and further columns go along.
-/// What the files of --to cannot hold is refused or named. The folder appears whole or not at all.
+/// The bytes of each sample are copied without decoding, with keys, labels and further columns.
+/// Samples and columns that the format of --to cannot store are refused or listed. The folder
+/// appears complete or not at all.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   meetpoint convert photos shards --to webdataset
   meetpoint convert train.parquet photos --to folder
   meetpoint convert shards table --from tar --to parquet")]
 pub(crate) struct Arguments {
-    /// What to read: a file, a folder or a URL, of a kind that is told by its content.
+    /// Source to read: a file, a folder or a URL.
     source: PathBuf,
-    /// Folder to make; it may be there when it is empty.
+    /// Folder to create; it may exist if it is empty.
     destination: PathBuf,
     /// Follow symbolic links that lead out of the source; by default they are unreadable samples.
     #[arg(long, help_heading = "Options about the source")]

@@ -10,7 +10,7 @@ use meetpoint_storage::EngineKind;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Run a storage-side device, or ask one what it is.
+/// Run a storage-side device, or query one.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -25,46 +25,45 @@ enum Command {
 
 /// Serve datasets as a device: prepare batches near the data for hosts that connect.
 ///
-/// Without knobs it is as fast as this machine. With knobs it is an emulation, slower on purpose:
-/// each knob is measured while it runs and the host's report sets achieved beside target.
-/// `run` and `demo` start one by themselves; start it by hand to share it, or on a drive's own
-/// processor.
+/// Without emulation options it is as fast as this machine. With them it is slowed down; what each
+/// option achieves is measured, and the host's report compares it with the target. `run` and `demo`
+/// start devices by themselves; start one by hand to share it, or on a drive's own processor.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   meetpoint device serve --socket /run/user/1000/csd.sock --root photos.set --cpu-ratio 0.3
   meetpoint device serve --socket s --root photos.set --read-bandwidth 500MB/s --latency 100us
   meetpoint device serve --socket s --root photos.set --fault stall@3:2s")]
 struct Serve {
-    /// Unix socket to listen on; made with mode 0600, removed at the end.
+    /// Unix socket to listen on; created with mode 0600, removed at the end.
     #[arg(long, value_name = "PATH")]
     socket: PathBuf,
     /// Folder whose datasets may be served; may be given several times.
     #[arg(long = "root", required = true, value_name = "FOLDER")]
     roots: Vec<PathBuf>,
-    /// Share of a core's time that it computes, over 0 and at most 1.
+    /// Share of a core's time that the device may use, above 0 and at most 1.
     #[arg(long, value_name = "RATIO", help_heading = "Emulation")]
     cpu_ratio: Option<f64>,
-    /// Most bytes read in a second, as 500MB/s.
+    /// Maximum read bandwidth, such as 500MB/s.
     #[arg(long, value_name = "RATE", value_parser = units::parse_rate, help_heading = "Emulation")]
     read_bandwidth: Option<u64>,
-    /// Most bytes written in a second, as 500MB/s.
+    /// Maximum write bandwidth, such as 500MB/s.
     #[arg(long, value_name = "RATE", value_parser = units::parse_rate, help_heading = "Emulation")]
     write_bandwidth: Option<u64>,
-    /// Latency of each command, as 100us.
+    /// Latency of each command, such as 100us.
     #[arg(long, value_name = "TIME", value_parser = units::parse_duration,
           help_heading = "Emulation")]
     latency: Option<Duration>,
-    /// Core to which the preparing thread is pinned; the last one where nothing is given.
+    /// Core to which the preparing thread is pinned; by default the last one.
     #[arg(long, value_name = "N", help_heading = "Emulation")]
     core: Option<u32>,
-    /// Run even where host and device must share a core; what is measured then is less exact.
+    /// Run even if host and device must share a core; measurements are then less exact.
     #[arg(long, help_heading = "Emulation")]
     allow_shared: bool,
-    /// Most memory, as 512MiB.
+    /// Maximum memory, such as 512MiB.
     #[arg(long, value_name = "SIZE", value_parser = units::parse_bytes,
           help_heading = "Emulation")]
     memory_max: Option<u64>,
-    /// Go wrong on purpose at batch N: die@N, stall@N, stall@N:2s, slow@N:x4, corrupt@N, tear@N,
+    /// Inject a fault at batch N: die@N, stall@N, stall@N:2s, slow@N:x4, corrupt@N, tear@N,
     /// enospc@N, drop-link@N. May be given several times.
     #[arg(long = "fault", value_name = "FAULT", help_heading = "Faults")]
     faults: Vec<Fault>,
@@ -74,25 +73,25 @@ struct Serve {
     /// error; threads: blocking reads on a few threads.
     #[arg(long, value_parser = engine_parser(), default_value = "auto", value_name = "ENGINE")]
     engine: EngineKind,
-    /// Hosts that it works for at a time, up to 64: ranks of a job, or jobs. They take turns.
+    /// Number of hosts served at once, up to 64: ranks of a job, or jobs. They take turns.
     #[arg(long, value_name = "N", default_value_t = 1)]
     hosts: u32,
-    /// Serve one host, then end; for a device that a host starts for itself.
+    /// Serve one host, then exit; for a device that a host starts for itself.
     #[arg(long)]
     once: bool,
     /// With --once: the process that started this one, so that an orphan ends at once.
     #[arg(long, value_name = "PID", hide = true)]
     parent: Option<u32>,
-    /// End after so long without a connection, as 10min.
+    /// Exit after this time without a connection, such as 10min.
     #[arg(long, value_name = "TIME", value_parser = units::parse_duration)]
     idle_timeout: Option<Duration>,
 }
 
-/// Ask a device what it is.
+/// Print what a device reports about itself.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: meetpoint device probe --socket /run/user/1000/csd.sock")]
 struct Probe {
-    /// Its Unix socket.
+    /// Unix socket of the device.
     #[arg(long, value_name = "PATH")]
     socket: PathBuf,
 }

@@ -4,7 +4,7 @@ use crate::doctor::{self, Probes, System};
 use crate::surface::Output;
 use std::path::PathBuf;
 
-/// Tell what this machine has, what Meetpoint will use, and the remedy for what is missing.
+/// List what this machine has, what Meetpoint will use, and the remedy for what is missing.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: meetpoint doctor --path /mnt/nvme")]
 pub(crate) struct Arguments {

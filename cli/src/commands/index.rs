@@ -7,14 +7,16 @@ use anyhow::Context;
 use meetpoint_datasets::index::{index, index_keys};
 use std::path::{Path, PathBuf};
 
-/// Index a source where it lies: a dataset of keys, labels, checksums, entry points and further
+/// Index a source without a copy: a dataset of keys, labels, checksums, entry points and further
 /// columns, whose content stays in the files of the source.
 ///
-/// It is used like a packed dataset: by run, a loader, a device (started with --root for the source
-/// too), verify and unpack. Sources are those of `meetpoint pack` whose samples lie in files as
-/// they are: folders, tar and ZIP files without compression, and others. The source must stay where
-/// it is and as it is: a file that changed since (length, time, checksum) is refused with what
-/// changed. With --keys, a dataset that has none gets an index of its keys.
+/// Use it like a packed dataset: with run, a loader, a device (started with --root for the source
+/// too), verify and unpack. Sources are folders, tar and ZIP files without compression, and other
+/// sources of `meetpoint pack` whose files contain the samples unchanged. Do not move or change the
+/// source: a file that differs from the indexed one (length, time, checksum) is refused with the
+/// difference.
+///
+/// With --keys, create the key index of an existing dataset.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   meetpoint index photos photos.idx
@@ -22,11 +24,11 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Arguments {
     /// Folder or file with the samples; with --keys, a dataset.
     source: PathBuf,
-    /// Folder of the dataset to make.
+    /// Folder of the dataset to create.
     #[arg(required_unless_present = "keys")]
     destination: Option<PathBuf>,
-    /// Make the index of the keys of a dataset, keys.idx, anew: what finds a sample by its key
-    /// without looking through all of them. Takes 16 bytes of memory for each key.
+    /// Create or replace keys.idx of a dataset, the index that finds a sample by its key without a
+    /// scan. Takes 16 bytes of memory for each key.
     #[arg(long, conflicts_with_all = ["destination", "force", "resume", "from"])]
     keys: bool,
     #[command(flatten)]

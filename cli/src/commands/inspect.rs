@@ -9,7 +9,7 @@ use std::path::PathBuf;
 /// Labels that the text lists; `--json` has them all.
 const LABELS_LISTED: usize = 20;
 
-/// Tell what is in a dataset: samples, labels, formats, sizes, parts, where it came from.
+/// Summarise a dataset: samples, labels, formats, sizes, parts, provenance.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: meetpoint inspect photos.set")]
 pub(crate) struct Arguments {

@@ -23,17 +23,17 @@ mod verify;
 use crate::surface::Output;
 use clap::{Parser, Subcommand};
 
-const ABOUT: &str = "A deep-learning data loader that works a dataset from both ends";
+const ABOUT: &str = "A deep-learning data loader that prepares each epoch from both ends";
 
-const LONG_ABOUT: &str = "A deep-learning data loader that works a dataset from both ends.
+const LONG_ABOUT: &str = "A deep-learning data loader that prepares each epoch from both ends.
 
-The host prepares batches from the front, a computational storage device (a drive with its own
-processor, or the bundled emulation of one) prepares them from the back; they meet.
+The host prepares batches from the front. A computational storage device (a drive with its own
+processor, or the bundled emulation of one) prepares them from the back, until the two meet.
 
-Start with `meetpoint demo`: it makes pictures, packs them, and compares the strategies.";
+Start with `meetpoint demo`: it generates pictures, packs them, and compares the strategies.";
 
-const AFTER_HELP: &str = "Exit codes: 0 done, 1 failed, 2 wrong usage. A reader of standard output
-that leaves early, as head does, is no failure. With --json a failure is a document too:
+const AFTER_HELP: &str = "Exit codes: 0 success, 1 failure, 2 wrong usage. It is not a failure if a
+reader closes standard output early, as head does. With --json a failure is a document too:
 {\"error\": {\"message\", \"because\", \"remedy\", \"exit_code\"}}.
 NO_COLOR=1 turns colours off.";
 

@@ -19,44 +19,43 @@ use std::time::SystemTime;
 
 /// Pack a source of samples into a dataset: Arrow IPC files and dataset.json.
 ///
-/// A source is a folder of pictures, or one of the kinds that --from lists; which one it is, is
-/// found out by looking. Content, keys, labels and any further columns are taken over. Pictures are
-/// JPEG, PNG, WebP, BMP, GIF (first frame) or TIFF and are stored byte for byte as they are, but
-/// for progressive JPEGs, which become baseline ones: file bytes change, pixels do not;
-/// --progressive keep leaves them. Of a folder, sub-folders of the first level are classes; a
-/// folder without sub-folders has no labels; keys are relative paths, in natural order (file2
-/// before file10). A URL (s3://, gs://, az://, http://, https://) is read as if it were here. The
-/// dataset appears whole or not at all; `meetpoint unpack` is the way back.
+/// A source is a folder of pictures, or one of the kinds that --from lists; the kind is detected.
+/// Content, keys, labels and any further columns are packed. Pictures are JPEG, PNG, WebP, BMP, GIF
+/// (first frame) or TIFF and are stored byte for byte, except progressive JPEGs, which become
+/// baseline (file bytes change, pixels do not) unless --progressive keep is given. In a folder,
+/// sub-folders of the first level are classes; a folder without sub-folders has no labels; keys are
+/// relative paths, in natural order (file2 before file10). A URL (s3://, gs://, az://, http://,
+/// https://) is read like a local source. The dataset appears complete or not at all; `meetpoint
+/// unpack` restores the files.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   meetpoint pack photos photos.set
   meetpoint pack photos photos.set --force --on-error skip
   meetpoint pack photos photos.set --form compact
   meetpoint pack photos photos.set --progressive keep --entry-points 8
-  meetpoint pack photos photos.set --resume      go on with a pack that was killed
+  meetpoint pack photos photos.set --resume      resume a pack that was killed
   meetpoint pack s3://bucket/photos photos.set   credentials from AWS_ACCESS_KEY_ID and the like")]
 pub(crate) struct Arguments {
-    /// Folder or file with the samples, or a URL of such.
+    /// Folder or file with the samples, or its URL.
     source: PathBuf,
-    /// Folder of the dataset to make.
+    /// Folder of the dataset to create.
     destination: PathBuf,
-    /// Form in which JPEGs are stored: as files, or as their coefficients, which come back as the
-    /// same files and decode faster (compact: about as small as the file; fast: larger, the
-    /// fastest). Other pictures are stored as files in any form.
+    /// Form in which JPEGs are stored: as files, or as coefficients, which decode faster and from
+    /// which the same files are restored (compact: about as small as the file; fast: larger, the
+    /// fastest). Other pictures are always stored as files.
     #[arg(long, default_value = "jpeg", value_name = "FORM",
           value_parser = choice::<Form>())]
     form: Form,
-    /// What to do with progressive JPEGs, which are slow to decode and only as a whole: transcode
-    /// them to baseline without loss (file bytes change, pixels do not), or keep them.
+    /// How to store progressive JPEGs, which are slow to decode and only as a whole: transcode them
+    /// to baseline without loss (file bytes change, pixels do not), or keep them.
     #[arg(long, default_value = "transcode", value_name = "WHAT",
           value_parser = choice::<Progressive>())]
     progressive: Progressive,
-    /// Re-write JPEGs with a restart marker every N MCUs or each row of them, or with none (file
-    /// bytes change, pixels do not). Without this option they are left as they are.
+    /// Re-write JPEGs with a restart marker every N MCUs or each row of MCUs, or with none (file
+    /// bytes change, pixels do not). By default restart markers do not change.
     #[arg(long, value_name = "N|row|none", value_parser = parse_restart_interval)]
     restart_interval: Option<RestartMarkers>,
-    /// Re-write JPEGs with the Huffman tables that suit each best (file bytes change, pixels do
-    /// not).
+    /// Re-write each JPEG with optimised Huffman tables (file bytes change, pixels do not).
     #[arg(long)]
     optimize_huffman: bool,
     /// Follow symbolic links that lead out of the source; by default they are unreadable samples.
@@ -69,32 +68,32 @@ pub(crate) struct Arguments {
 /// How to make a dataset of a source, whether its content is copied or not.
 #[derive(Debug, clap::Args)]
 pub(super) struct Packing {
-    /// Replace a dataset that is there.
+    /// Replace an existing dataset.
     #[arg(long)]
     force: bool,
-    /// Go on with what the same command with the same source and options left when it was killed;
-    /// when this one is stopped, it leaves what it has for the next. Without this option remains
-    /// are removed.
+    /// Resume the same command, with the same source and options, if it was killed; if this one is
+    /// stopped, retain its work for the next. Without this option, work of killed commands is
+    /// removed.
     #[arg(long)]
     resume: bool,
-    /// What to do about samples that do not read: fail and list them, or skip and list them.
+    /// How to handle unreadable samples: list them and fail, or list and skip them.
     #[arg(long, default_value = "fail", value_name = "WHAT",
           value_parser = choice::<OnError>())]
     on_error: OnError,
-    /// Where decoding can start in the middle of a JPEG file: at each row of MCUs, every N MCUs,
-    /// or nowhere. Costs some 0.2 % of the file for rows; saves decoding what a crop leaves out.
+    /// Entry points, where decoding can start in the middle of a JPEG file: at each row of MCUs,
+    /// every N MCUs, or none. For rows they take some 0.2 % of the file; crops decode faster.
     #[arg(long, default_value = "row", value_name = "row|N|none", value_parser = spacing)]
     entry_points: Spacing,
-    /// What makes a picture unreadable: it does not decode, or its header does not read (faster,
-    /// and what is re-written or converted is not held against the file).
+    /// How to check pictures: decode them, or read their headers only (faster, but re-written and
+    /// converted pictures are not compared with the file).
     #[arg(long, default_value = "decode", value_name = "HOW",
           value_parser = choice::<Check>())]
     check: Check,
-    /// Bytes of content after which the next part begins; each of several devices holds whole
-    /// parts.
+    /// Bytes of content after which a new part begins; with several devices, each device holds
+    /// whole parts.
     #[arg(long, default_value = "256MiB", value_name = "SIZE", value_parser = units::parse_bytes)]
     part_size: u64,
-    /// Threads that read and check; 0 takes as many as there are cores.
+    /// Threads that read and check; 0 for one per core.
     #[arg(long, default_value_t = 0, value_name = "N")]
     threads: usize,
     #[command(flatten)]

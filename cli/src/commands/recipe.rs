@@ -7,7 +7,7 @@ use meetpoint_format::recipe::{DECLARATIONS, Recipe, keys_table, operations_tabl
 use meetpoint_report::grid::Grid;
 use std::path::{Path, PathBuf};
 
-/// Look at recipes.
+/// Check a recipe, or list the operations of recipes.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -16,7 +16,7 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// Check a recipe and print its canonical form, the shape it gives, and its hash.
+    /// Check a recipe and print its canonical form, the shape of its result, and its hash.
     ///
     /// Operations have the names and semantics of torchvision.transforms.v2; `meetpoint recipe
     /// schema` lists them.
@@ -25,10 +25,10 @@ enum Command {
         /// Recipe in TOML.
         file: PathBuf,
     },
-    /// List the operations that a recipe can hold, with their keys, types, defaults and ranges.
+    /// List the operations that a recipe can contain, with their keys, types, defaults and ranges.
     ///
-    /// With --json it also has the distributions of random parameters, and the types of input and
-    /// output.
+    /// With --json the list also has the distributions of random parameters, and the types of
+    /// input and output.
     #[command(after_help = "Examples:\n  meetpoint recipe schema\n  \
                             meetpoint recipe schema color_jitter\n  \
                             meetpoint recipe schema --json")]

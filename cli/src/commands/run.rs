@@ -10,10 +10,10 @@ use meetpoint_host::{JobFile, StrategyName};
 use meetpoint_scheduler::Record;
 use std::path::PathBuf;
 
-/// Run a job from a TOML file and report what it took.
+/// Run a job from a TOML file and write a report.
 ///
 /// The job names dataset, recipe, batch size, device and accelerator; docs/jobs.md lists every
-/// key. Each strategy runs on a loader and a device process of its own. Afterwards every sample is
+/// key. Each strategy has its own loader and device process. Afterwards every sample is
 /// prepared again by the host alone and compared, unless the job or --no-verify says otherwise.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -25,20 +25,20 @@ pub(crate) struct Arguments {
     /// The job, a TOML file.
     job: PathBuf,
     /// Strategies to use instead of the job's, separated by commas; `all` compares them all, and
-    /// leaves out device-only where it would take absurdly long.
+    /// leaves out device-only if it would take too long.
     #[arg(long, value_enum, value_name = "NAME", value_delimiter = ',')]
     strategy: Vec<Choice>,
     /// Replay recorded epochs: a record such as mte:812, or the report.json of a run, whose epochs
     /// are replayed one by one.
     #[arg(long, value_name = "RECORD|REPORT")]
     replay: Option<String>,
-    /// Watts of the modelled energy: the name of a preset, or a TOML file.
+    /// Power model of the modelled energy: the name of a preset, or a TOML file.
     #[arg(long, value_name = "PRESET|FILE")]
     power: Option<String>,
     /// Epochs to run instead of the job's.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     epochs: Option<u32>,
-    /// Do not prepare every sample again to compare it.
+    /// Do not prepare every sample again for comparison.
     #[arg(long)]
     no_verify: bool,
     /// Write a trace of batches, stages and waits to this file, for ui.perfetto.dev or Chrome.

@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 
 /// Write one sample as the model will see it, as a PNG or a NumPy array.
 ///
-/// With a recipe, the sample is prepared exactly as in a run with this seed and epoch. Without
-/// one, it is the decoded picture, uint8, height x width x channel. Further columns are printed.
+/// With a recipe, the sample is prepared exactly as in a run with this seed and epoch. Without a
+/// recipe, it is the decoded picture, uint8, height x width x channel. Further columns are printed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   meetpoint show photos.set 0 -o first.png
@@ -25,7 +25,7 @@ pub(crate) struct Arguments {
     /// Index of the sample, from 0, or its key (its path when it was packed).
     #[arg(value_name = "INDEX|KEY")]
     sample: String,
-    /// Recipe in TOML that is to be followed.
+    /// Recipe in TOML to apply.
     #[arg(long, value_name = "FILE")]
     recipe: Option<PathBuf>,
     /// Seed of the job, for random operations.

@@ -9,47 +9,47 @@ use std::path::PathBuf;
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Options about the source")]
 pub(super) struct SourceArguments {
-    /// Kind of source, where it is not to be found out by looking.
+    /// Kind of source; by default it is detected.
     #[arg(long, value_name = "KIND", value_parser = kinds())]
     pub(super) from: Option<String>,
-    /// Column, member or feature that is the content (image, jpg, image/encoded).
+    /// Column, member or feature with the content (image, jpg, image/encoded).
     #[arg(long, value_name = "NAME")]
     content: Option<String>,
-    /// What the content is; of a folder, which files are samples.
+    /// Kind of the content; for a folder, also which files are samples.
     #[arg(long, value_name = "KIND", value_parser = choice::<ContentKind>())]
     kind: Option<ContentKind>,
-    /// Column, member or feature that is the label.
+    /// Column, member or feature with the label.
     #[arg(long, value_name = "NAME")]
     label: Option<String>,
-    /// Column, member or feature that is the key; keys are unique.
+    /// Column, member or feature with the key; keys must be unique.
     #[arg(long, value_name = "NAME")]
     key: Option<String>,
-    /// Further columns to take, in this order; without it all of them, with "" none.
+    /// Further columns to include, in this order; by default all of them, with "" none.
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     columns: Option<Vec<String>>,
-    /// Which of several sets in the source (train, test).
+    /// Set to read, if the source has several (train, test).
     #[arg(long, value_name = "NAME")]
     split: Option<String>,
     /// Table of the samples: CSV, TSV or JSON Lines.
     #[arg(long, value_name = "FILE")]
     table: Option<PathBuf>,
-    /// Folder that file names in a table are relative to; else that of the table.
+    /// Folder that file names in a table are relative to; by default that of the table.
     #[arg(long, value_name = "FOLDER")]
     root: Option<PathBuf>,
-    /// Longest sample: longer ones do not read. What goes into a dataset has at most 256 MiB.
+    /// Maximum size of a sample; longer ones are unreadable. A dataset stores at most 256 MiB each.
     #[arg(long, default_value = "256MiB", value_name = "SIZE", value_parser = units::parse_bytes)]
     sample_bytes_max: u64,
     /// Memory for decompressed data and lists of values; a source that needs more is refused.
     #[arg(long, default_value = "1GiB", value_name = "SIZE", value_parser = units::parse_bytes)]
     source_memory: u64,
-    /// Of a URL: folder for the objects that are held while they are read, which is removed at the
-    /// end; without it, meetpoint in $XDG_CACHE_HOME or ~/.cache.
+    /// For a URL: folder in which objects are cached while they are read; what is cached is removed
+    /// at the end. By default meetpoint in $XDG_CACHE_HOME or ~/.cache.
     #[arg(long, value_name = "FOLDER")]
     cache: Option<PathBuf>,
-    /// Of a URL: bytes of objects that are held at once; the longest object must fit.
+    /// For a URL: maximum size of the cache; the longest object must fit.
     #[arg(long, default_value = "16GiB", value_name = "SIZE", value_parser = units::parse_bytes)]
     cache_size: u64,
-    /// Of a URL: ask without credentials.
+    /// For a URL: send requests without credentials.
     #[arg(long)]
     anonymous: bool,
 }

@@ -13,11 +13,11 @@ use std::path::{Path, PathBuf};
 /// Unpack a dataset into the folder of pictures that it was packed from, or into files that other
 /// loaders read.
 ///
-/// Every sample comes out byte for byte as it was packed, whatever form it is stored in; class
-/// sub-folders come with the keys. Only files that were re-written when they were packed
-/// (progressive ones, unless --progressive keep was given) come back with other bytes and the same
-/// pixels; they are counted. What the files of --to cannot hold is refused or named. The folder
-/// appears whole or not at all.
+/// Every sample is written byte for byte as it was packed, in whatever form it is stored; class
+/// sub-folders are part of the keys. Only files that were re-written by pack (progressive JPEGs,
+/// unless --progressive keep was given) have other bytes and the same pixels; they are counted.
+/// Samples and columns that the format of --to cannot store are refused or listed. The folder
+/// appears complete or not at all.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   meetpoint unpack photos.set photos
@@ -27,7 +27,7 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Arguments {
     /// Folder of the dataset.
     dataset: PathBuf,
-    /// Folder to make; it may be there when it is empty.
+    /// Folder to create; it may exist if it is empty.
     destination: PathBuf,
     #[command(flatten)]
     sink: SinkArguments,
@@ -36,29 +36,29 @@ pub(crate) struct Arguments {
 /// What to write, for every command that writes it.
 #[derive(Debug, clap::Args)]
 pub(super) struct SinkArguments {
-    /// What to write.
+    /// Format to write.
     #[arg(long, default_value = "folder", value_name = "KIND",
           value_parser = choice::<SinkKind>())]
     to: SinkKind,
-    /// Size after which the next file begins, in webdataset (1 GiB), parquet (512 MiB), tfrecord
-    /// (128 MiB) and mds (64 MiB, which are held in memory).
+    /// Size after which a new file begins; by default 1 GiB in webdataset, 512 MiB in parquet,
+    /// 128 MiB in tfrecord and 64 MiB, held in memory, in mds.
     #[arg(long, value_name = "SIZE", value_parser = units::parse_bytes)]
     shard_size: Option<u64>,
-    /// Samples after which the next file begins.
+    /// Number of samples after which a new file begins.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     shard_samples: Option<u64>,
     /// Further columns to leave out.
     #[arg(long, value_name = "COLUMN,…", value_delimiter = ',')]
     without: Vec<String>,
-    /// Replace a folder that holds nothing but files that would be written again.
+    /// Replace a folder that contains only files that would be written again.
     #[arg(long)]
     force: bool,
-    /// What to do about samples that are damaged, or that cannot be held: fail and list them, or
-    /// skip and list them.
+    /// How to handle samples that are damaged or that the format cannot store: list them and fail,
+    /// or list and skip them.
     #[arg(long, default_value = "fail", value_name = "WHAT",
           value_parser = choice::<OnError>())]
     on_error: OnError,
-    /// Threads that read and write; 0 takes as many as there are cores.
+    /// Threads that read and write; 0 for one per core.
     #[arg(long, default_value_t = 0, value_name = "N")]
     threads: usize,
 }

@@ -6,10 +6,10 @@ use crate::surface::{Output, Stop, units};
 use meetpoint_datasets::{Error, VerifyOptions, VerifyReport, verify_deep, verify_with};
 use std::path::{Path, PathBuf};
 
-/// Check every bit of a dataset, and name part, row and key of what is damaged.
+/// Check every bit of a dataset, and name part, row and key of damaged samples.
 ///
-/// Each part is held against its SHA-256 and against what dataset.json says of it. Exit code 0:
-/// sound; 1: damaged.
+/// Each part is compared with its SHA-256 and with its entry in dataset.json. Exit code 0:
+/// undamaged; 1: damaged.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   meetpoint verify photos.set
@@ -17,12 +17,11 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Arguments {
     /// Folder of the dataset.
     dataset: PathBuf,
-    /// Of a sound dataset, also decode every sample, bring those in the coefficient form back, make
-    /// the entry points anew and compare.
+    /// If the dataset is undamaged, also decode every sample, restore files from the coefficient
+    /// form, compute the entry points again and compare.
     #[arg(long)]
     deep: bool,
-    /// Threads for --deep, and for content that stays where it was indexed; 0 takes as many as
-    /// there are cores.
+    /// Threads for --deep, and for the content of a dataset made by index; 0 for one per core.
     #[arg(long, default_value_t = 0, value_name = "N")]
     threads: usize,
 }

@@ -13,7 +13,7 @@ pub(crate) struct ReportFiles {
     /// Folder for the files of the report.
     #[arg(long, default_value = "meetpoint-report", value_name = "FOLDER")]
     report: PathBuf,
-    /// Formats of the report, a file each; several are separated by commas.
+    /// Formats of the report, one file each, separated by commas.
     #[arg(long, value_name = "FORMATS", value_delimiter = ',', value_parser = format_parser(),
           default_values = DEFAULT_NAMES)]
     report_format: Vec<Format>,

@@ -1,4 +1,4 @@
-"""A deep-learning data loader that works a dataset from both ends.
+"""A deep-learning data loader that prepares each epoch from both ends.
 
 ::
 

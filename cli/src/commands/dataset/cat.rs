@@ -17,14 +17,14 @@ const VALUE_CHARACTERS_MAX: usize = 40;
 pub(super) struct HeadArguments {
     /// Folder of the dataset.
     dataset: PathBuf,
-    /// How many.
+    /// Number of rows to show.
     #[arg(short, long, default_value_t = 10)]
     n: u64,
     #[command(flatten)]
     showing: Showing,
 }
 
-/// Show the rows of a dataset: key, label, sizes, columns; all, or those that fit.
+/// Show all or selected rows of a dataset: key, label, sizes, columns.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   meetpoint dataset cat photos.set --label cat
@@ -32,7 +32,7 @@ pub(super) struct HeadArguments {
 pub(super) struct Arguments {
     /// Folder of the dataset.
     dataset: PathBuf,
-    /// Most rows to show.
+    /// Maximum number of rows to show.
     #[arg(short, long)]
     n: Option<u64>,
     #[command(flatten)]
@@ -44,7 +44,7 @@ pub(super) struct Arguments {
 /// What of a row is shown. With --json it is a JSON document a line, with values in full.
 #[derive(Debug, clap::Args)]
 struct Showing {
-    /// Only these columns beside the key, separated by commas; "" for none.
+    /// Show only these columns besides the key, separated by commas; "" for none.
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     columns: Option<Vec<String>>,
 }

@@ -8,23 +8,23 @@ use std::path::PathBuf;
 
 /// Compare two datasets sample by sample, by their keys.
 ///
-/// Tells samples that only one has, other contents, labels (by name) and columns, and another
-/// order. Samples that come from the same file in another form are the same. Exit code 0: no
+/// Reports samples that only one dataset has, and differences in contents, labels (by name),
+/// columns and order. Samples of the same file in different forms are equal. Exit code 0: no
 /// difference; 1: they differ.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: meetpoint dataset diff old.set new.set")]
 pub(super) struct Arguments {
-    /// Folder of a dataset.
+    /// Folder of the first dataset.
     left: PathBuf,
-    /// Folder of another.
+    /// Folder of the second dataset.
     right: PathBuf,
-    /// Most samples of each kind that are named; all are counted.
+    /// Maximum number of samples listed for each kind of difference; all are counted.
     #[arg(long, default_value_t = 100, value_name = "N")]
     list: usize,
-    /// Do not read contents whose lengths and checksums are the same.
+    /// Do not read contents whose lengths and checksums are equal.
     #[arg(long)]
     trust_checksums: bool,
-    /// Threads that read; 0 takes as many as there are cores.
+    /// Threads that read; 0 for one per core.
     #[arg(long, default_value_t = 0, value_name = "N")]
     threads: usize,
 }

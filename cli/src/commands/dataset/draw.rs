@@ -5,16 +5,15 @@ use crate::surface::{Output, Stop};
 use meetpoint_datasets::operations::{self, Amount, Share};
 use std::path::PathBuf;
 
-/// Write a dataset in another, random order.
+/// Write a dataset in random order.
 ///
-/// The order is that of epoch 0 with the same seed; every order can come about, whatever memory is
-/// given.
+/// The order is that of epoch 0 with the same seed; it does not depend on --memory.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: meetpoint dataset shuffle photos.set mixed.set --seed 7")]
 pub(super) struct ShuffleArguments {
     /// Folder of the dataset.
     dataset: PathBuf,
-    /// Folder of the dataset to make.
+    /// Folder of the dataset to create.
     destination: PathBuf,
     /// Seed of the order.
     #[arg(long, default_value_t = 0)]
@@ -32,16 +31,16 @@ pub(super) struct ShuffleArguments {
 pub(super) struct SampleArguments {
     /// Folder of the dataset.
     dataset: PathBuf,
-    /// Folder of the dataset to make.
+    /// Folder of the dataset to create.
     destination: PathBuf,
-    /// So many samples; with --per-class, of each label.
+    /// Number of samples; with --per-class, of each label.
     #[arg(short, long)]
     n: Option<u64>,
-    /// This part of the samples: 0.1, 10%.
+    /// Share of the samples: 0.1, 10%.
     #[arg(long, value_name = "SHARE", value_parser = fraction)]
     fraction: Option<Share>,
-    /// Draw from each label apart, and from the samples without one; a label that has fewer than
-    /// -n gives all it has.
+    /// Draw from each label separately, and from the samples without a label; a label with fewer
+    /// than -n samples contributes all of them.
     #[arg(long)]
     per_class: bool,
     /// Seed of the draw.

@@ -8,21 +8,21 @@ use std::path::PathBuf;
 
 /// Merge datasets into one.
 ///
-/// Columns must be the same; labels are united by name. A key that two datasets have is refused,
-/// with both places, unless prefixes tell them apart.
+/// Columns must be equal; labels are united by name. A key that occurs in two datasets is refused
+/// with both locations, unless prefixes distinguish them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   meetpoint dataset merge cats.set dogs.set pets.set
   meetpoint dataset merge a.set b.set both.set --order interleave --prefix a/ --prefix b/")]
 pub(super) struct Arguments {
-    /// Folders of the datasets, two or more, and last that of the dataset to make.
+    /// Folders of two or more datasets, followed by the folder of the dataset to create.
     #[arg(required = true, num_args = 3.., value_name = "DATASET")]
     datasets: Vec<PathBuf>,
-    /// One dataset after another, or each spread evenly over the result.
+    /// How to combine: one dataset after another, or each spread evenly over the result.
     #[arg(long, default_value = "concat", value_name = "HOW",
           value_parser = choice::<MergeOrder>())]
     order: MergeOrder,
-    /// What to put before the keys of a dataset; once for each, in their order.
+    /// Prefix for the keys of a dataset; give one for each dataset, in their order.
     #[arg(long, value_name = "TEXT")]
     prefix: Vec<String>,
     #[command(flatten)]

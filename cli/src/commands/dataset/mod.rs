@@ -18,8 +18,8 @@ use meetpoint_datasets::operations::{self, CopyOptions, CopySummary};
 
 /// Shuffle, split, merge, sample and select datasets; show, count, compare and repair them.
 ///
-/// What is written is a dataset of its own: rows are copied as they are stored, with every column,
-/// and checked on the way; it appears whole or not at all. Memory is bounded whatever the size.
+/// The result is an independent dataset: stored rows are copied with every column and checked; it
+/// appears complete or not at all. Memory is bounded for datasets of any size.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -59,20 +59,20 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
 /// How to write what comes of an operation.
 #[derive(Debug, clap::Args)]
 struct Writing {
-    /// Replace a dataset that is there.
+    /// Replace an existing dataset.
     #[arg(long)]
     force: bool,
-    /// Go on where the same command was killed or stopped; what it had written is kept for that
-    /// only where it had this option, too.
+    /// Resume the same command if it was killed or stopped; its work is retained only if it had
+    /// this option too.
     #[arg(long)]
     resume: bool,
-    /// Size after which the next part begins; each of several devices holds whole parts.
+    /// Size after which a new part begins; with several devices, each holds whole parts.
     #[arg(long, default_value = "256MiB", value_name = "SIZE", value_parser = units::parse_bytes)]
     part_size: u64,
-    /// Rows that are in memory at once; more makes an order that jumps about faster to read.
+    /// Memory for rows; more is faster if the new order differs much from the stored one.
     #[arg(long, default_value = "256MiB", value_name = "SIZE", value_parser = units::parse_bytes)]
     memory: u64,
-    /// Threads that read; 0 takes as many as there are cores.
+    /// Threads that read; 0 for one per core.
     #[arg(long, default_value_t = 0, value_name = "N")]
     threads: usize,
 }

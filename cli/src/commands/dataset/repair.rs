@@ -5,11 +5,11 @@ use crate::surface::{Output, Stop, units};
 use meetpoint_datasets::operations::{self, LabelsFrom, ManifestState, RepairSummary, RepairTo};
 use std::path::PathBuf;
 
-/// Save every sound sample of a dataset whose dataset.json is lost or whose parts are damaged.
+/// Save every undamaged sample of a dataset that is damaged or has lost its dataset.json.
 ///
-/// Writes a dataset of the samples that checksums prove to be as they were written, and lists the
-/// others; the damaged dataset is only read. Without dataset.json, parts are those in the folder,
-/// and names of labels are the folders in the keys, or numbers.
+/// Writes a dataset of the samples that checksums prove unchanged, and lists the others; the
+/// damaged dataset is only read. Without dataset.json, the parts are those in the folder, and
+/// the names of labels are the folders in the keys, or numbers.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   meetpoint dataset repair broken.set saved.set
@@ -18,19 +18,19 @@ use std::path::PathBuf;
 pub(super) struct Arguments {
     /// Folder of the dataset.
     dataset: PathBuf,
-    /// Folder of the dataset to make.
+    /// Folder of the dataset to create.
     destination: Option<PathBuf>,
-    /// Replace the damaged dataset, once what is saved of it is whole.
+    /// Replace the damaged dataset, after the repaired one is complete.
     #[arg(long)]
     in_place: bool,
-    /// Also put single bytes right where a checksum tells which; in some cases of a thousand it
-    /// takes damage of several bytes for that of one.
+    /// Also correct single bytes that a checksum identifies; in a few cases of a thousand, damage
+    /// of several bytes is mistaken for damage of one.
     #[arg(long)]
     correct: bool,
-    /// Replace a dataset that is at the destination.
+    /// Replace an existing dataset at the destination.
     #[arg(long)]
     force: bool,
-    /// Size after which the next part begins.
+    /// Size after which a new part begins.
     #[arg(long, default_value = "256MiB", value_name = "SIZE", value_parser = units::parse_bytes)]
     part_size: u64,
 }

@@ -7,7 +7,7 @@ use meetpoint_datasets::options::parse_range;
 use std::ops::Range;
 use std::path::PathBuf;
 
-/// Write the samples of a dataset that fit: by label, by key, by place.
+/// Write the samples of a dataset with certain labels, keys or indices.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   meetpoint dataset select photos.set pets.set --label cat --label dog
@@ -16,7 +16,7 @@ use std::path::PathBuf;
 pub(super) struct Arguments {
     /// Folder of the dataset.
     dataset: PathBuf,
-    /// Folder of the dataset to make.
+    /// Folder of the dataset to create.
     destination: PathBuf,
     #[command(flatten)]
     fitting: Fitting,
@@ -27,17 +27,17 @@ pub(super) struct Arguments {
 /// Which samples fit.
 #[derive(Debug, clap::Args)]
 pub(super) struct Fitting {
-    /// Samples with this label; with several of them, any of them.
+    /// Samples with this label; give it several times for any of several labels.
     #[arg(long, value_name = "NAME")]
     label: Vec<String>,
-    /// Samples whose key fits this pattern, or any of several: * is any text without /, ** any
+    /// Samples whose key matches this pattern, or any of several: * is any text without /, ** any
     /// folders, ? one character, [abc] one of these.
     #[arg(long, value_name = "PATTERN")]
     key: Vec<String>,
-    /// From which sample up to but without which: 100..200, ..200, 100..
+    /// Samples in this half-open range of indices: 100..200, ..200, 100..
     #[arg(long, value_name = "FROM..TO", value_parser = parse_range)]
     range: Option<Range<u64>>,
-    /// Take the samples that do not fit.
+    /// Select the samples that do not match.
     #[arg(long)]
     invert: bool,
 }

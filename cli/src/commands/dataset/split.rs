@@ -5,11 +5,12 @@ use crate::surface::{Output, Stop};
 use meetpoint_datasets::operations::{self, Share, SplitBy};
 use std::path::PathBuf;
 
-/// Split a dataset into several that share nothing and together are all of it.
+/// Split a dataset into several disjoint ones that together contain all of it.
 ///
-/// At random, by shares; or by the values of a column. Samples keep their order, and every part
-/// keeps all labels, so that a label is the same number in each. Sizes are those of the largest
-/// remainder. Parts appear one after another, each whole or not at all.
+/// Splits at random, by shares, or by the values of a column. The order of samples does not change,
+/// and every result has the names of all labels, so that a label is the same number in each. Sizes
+/// are rounded by the largest-remainder method. Results appear one after another, each complete or
+/// not at all.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   meetpoint dataset split photos.set train.set=0.8 val.set=0.2 --stratify
@@ -21,20 +22,20 @@ use std::path::PathBuf;
 pub(super) struct Arguments {
     /// Folder of the dataset.
     dataset: PathBuf,
-    /// The datasets to make, each with its share of all shares.
+    /// Datasets to create, each with its share, relative to the sum of all shares.
     #[arg(value_name = "PATH=SHARE", value_delimiter = ',', value_parser = part)]
     parts: Vec<(PathBuf, Share)>,
-    /// Split every label by these shares, not only all samples together; not with --by, whose parts
-    /// have no shares.
+    /// Split the samples of every label by these shares, not only all samples together; not with
+    /// --by, which has no shares.
     #[arg(long, conflicts_with = "by")]
     stratify: bool,
     /// Seed of the draw.
     #[arg(long, default_value_t = 0, conflicts_with = "by")]
     seed: u64,
-    /// Split by the values of this column, or by `label`: a dataset for each, under its name.
+    /// Split by the values of this column, or by `label`: a dataset for each value, named after it.
     #[arg(long, value_name = "COLUMN", requires = "to")]
     by: Option<String>,
-    /// Folder that the datasets of --by go to.
+    /// Folder for the datasets of --by.
     #[arg(long, value_name = "FOLDER", requires = "by")]
     to: Option<PathBuf>,
     #[command(flatten)]

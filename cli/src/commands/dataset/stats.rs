@@ -9,15 +9,15 @@ use std::path::PathBuf;
 /// Labels that the text lists; `--json` has them all.
 const LABELS_LISTED: usize = 20;
 
-/// Count what the samples of a dataset are like: sizes, pixels, coding, labels, duplicates.
+/// Print statistics of a dataset: sizes, pixels, coding, labels, duplicates.
 ///
-/// Reads every sample. Quantiles are to 0.1 %. Samples that do not read are counted and named.
+/// Reads every sample. Quantiles are exact to 0.1 %. Unreadable samples are counted and named.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: meetpoint dataset stats photos.set")]
 pub(super) struct Arguments {
     /// Folder of the dataset.
     dataset: PathBuf,
-    /// Threads that read; 0 takes as many as there are cores.
+    /// Threads that read; 0 for one per core.
     #[arg(long, default_value_t = 0, value_name = "N")]
     threads: usize,
 }

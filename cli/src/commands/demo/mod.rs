@@ -45,21 +45,21 @@ const BATCH_SIZE: u32 = 8;
 /// Batches that an epoch should have at least, so that its ends weigh little.
 const BATCHES_WANTED: u64 = 60;
 
-/// See it work: make pictures, pack them, and run three strategies with an emulated device.
+/// Generate pictures, pack them, and run three strategies with an emulated device.
 ///
 /// The device and the accelerator are emulated and chosen to suit this machine: the device takes
-/// twice as long for a batch as the host with its training step. Times are measured, samples
-/// are checked against those of the host alone, and the report says what was predicted.
+/// twice as long for a batch as the host with its training step. Times are measured, samples are
+/// compared with those of the host alone, and the report includes the predicted times.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   meetpoint demo
   meetpoint demo --images holiday-photos --report out
   meetpoint demo --keep kept     then again: meetpoint run kept/job.toml --strategy all")]
 pub(crate) struct Arguments {
-    /// Use the pictures in this folder instead of making some.
+    /// Use the pictures in this folder instead of generating some.
     #[arg(long, value_name = "FOLDER")]
     images: Option<PathBuf>,
-    /// Pictures to make.
+    /// Number of pictures to generate.
     #[arg(long, default_value_t = 960, value_name = "N", conflicts_with = "images",
           value_parser = clap::value_parser!(u32).range(2..=100_000))]
     pictures: u32,

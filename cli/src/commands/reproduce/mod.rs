@@ -21,20 +21,20 @@ use document::Document;
 use meetpoint_report::write::place;
 use std::path::{Path, PathBuf};
 
-/// Set our figures beside the published ones of DDLP, as far as they are public.
+/// Compare our figures with the published ones of DDLP, as far as they are public.
 ///
 /// Simulates its experiments at the points that the published headline implies, models the energy,
-/// and with --measure runs them on this machine with an emulated device (some minutes). One report:
-/// the headline, which machines yield it, where the emulated one lies, what would falsify
-/// it, and which rows of the paper are unknown. Every row says whether it is published,
-/// simulated, measured or modelled.
+/// and with --measure runs them on this machine with an emulated device (some minutes). The report
+/// has the headline, the machines that yield it, the position of the emulated one among them, the
+/// results that would falsify it, and the unknown rows of the paper. Every row is marked as
+/// published, simulated, measured or modelled.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   meetpoint reproduce
   meetpoint reproduce --measure
   meetpoint reproduce --measure --quick --report out")]
 pub(crate) struct Arguments {
-    /// Run the experiments on this machine too, with an emulated device.
+    /// Also run the experiments on this machine, with an emulated device.
     #[arg(long)]
     measure: bool,
     /// Measure the first setting only.

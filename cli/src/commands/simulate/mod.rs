@@ -28,13 +28,13 @@ const OTHERS: [&str; 4] = ["t_c", "table", "study", "trace"];
 /// What the options of given constants do not go with.
 const NO_CONSTANTS: [&str; 4] = ["scenario", "table", "study", "trace"];
 
-/// Simulate an epoch in virtual time: the scheduler that ships, on a machine of your numbers.
+/// Simulate an epoch in virtual time: the scheduler of `run` on a machine that you describe.
 ///
-/// With a scenario file: what its machine would take, under any values of its parameters;
+/// With a scenario file: the times of its machine, for any values of its parameters;
 /// docs/simulation.md lists every key. With --t-c, --t-g and --t-s: the simulated times of every
 /// strategy of the paper beside their closed forms. t_c is the time of a batch that the host
-/// prepares and trains on, t_g the step on a batch that the device had ready, t_s the device's time
-/// for a batch; a number without a unit is in seconds, and only their ratios matter.
+/// prepares and trains on, t_g that of a step on a batch that the device prepared, t_s the device's
+/// time for a batch. A number without a unit is in seconds, and only the ratios matter.
 ///
 /// Nothing is measured, and the same seed gives the same result on every machine.
 #[derive(Debug, clap::Args)]
@@ -52,11 +52,11 @@ const NO_CONSTANTS: [&str; 4] = ["scenario", "table", "study", "trace"];
 pub(crate) struct Arguments {
     /// The scenario, a TOML file.
     scenario: Option<PathBuf>,
-    /// Seed of everything that is drawn at random.
+    /// Seed of all random draws.
     #[arg(long, value_name = "N", default_value_t = 0, conflicts_with_all = OTHERS)]
     seed: u64,
-    /// Vary a parameter of the scenario: its path in the file and the values. Several vary
-    /// together, every combination.
+    /// Vary a parameter of the scenario: its path in the file and the values. With several
+    /// parameters, every combination is simulated.
     #[arg(long, value_name = "PATH=V1,V2,…", value_parser = sweep::parse, requires = "scenario",
           conflicts_with_all = OTHERS)]
     sweep: Vec<Sweep>,
@@ -71,7 +71,7 @@ pub(crate) struct Arguments {
     /// Time of a batch that the host prepares and trains on (with workers: of the interval).
     #[arg(long, value_name = "TIME", value_parser = parse_time, requires_all = ["t_g", "t_s"])]
     t_c: Option<f64>,
-    /// Time of a step on a batch that the device had ready.
+    /// Time of a step on a batch that the device prepared.
     #[arg(long, value_name = "TIME", value_parser = parse_time, requires = "t_c")]
     t_g: Option<f64>,
     /// Time of the device for a batch.
@@ -87,10 +87,10 @@ pub(crate) struct Arguments {
           conflicts_with_all = NO_CONSTANTS,
           value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     batches: u32,
-    /// Print the tables of the notes on DDLP: their figures, ours by formula, ours simulated.
+    /// Print the tables of the notes on DDLP: their figures beside ours, by formula and simulated.
     #[arg(long)]
     table: bool,
-    /// What each strategy makes of a machine that is not as it was told.
+    /// Run a study: every strategy on a machine that differs from its profile.
     #[arg(long, value_enum, value_name = "NAME")]
     study: Option<study::Study>,
     /// Replay a recorded run, the report.json of `run` or `demo`, and compare the times.

@@ -10,15 +10,15 @@ use serde::Serialize;
 /// Which study.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Study {
-    /// The device's true time is 0.5 to 4 times what the scheduler was told.
+    /// The device's true time is 0.5 to 4 times that in its profile.
     Misprofiled,
     /// The device takes twice as long from the middle of the epoch on.
     Slowdown,
-    /// Every time is drawn from a lognormal law with sigma 0.3.
+    /// Every time is drawn from a lognormal distribution with sigma 0.3.
     Jitter,
     /// 2, 4 and 8 accelerators that step together, with and without a common decision.
     Ranks,
-    /// All of them.
+    /// All studies.
     All,
 }
 

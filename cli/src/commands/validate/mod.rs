@@ -18,23 +18,23 @@ use serde::Serialize;
 /// Samples in a batch.
 const BATCH_SIZE: u32 = 8;
 
-/// Hold the simulator against the closed forms, against measured time, and against recorded runs.
+/// Compare the simulator with the closed forms, with measured times, and with recorded runs.
 ///
-/// Three checks: (a) simulated time meets the closed forms to 0.1 % over a grid of constants; (b)
-/// simulated and measured time on the emulated device agree to 5 % over a grid of
-/// w, t_s/t_c and t_g/t_c, pictures, jobs and device made for it; (c) each recorded run, replayed
-/// with the times of its own batches, comes to its own time to 2 %. A run whose emulated device was
-/// off its target is marked INVALID and does not count. The exit code is 1 where a check fails.
+/// Three checks: (a) simulated times agree with the closed forms to 0.1 % over a grid of constants;
+/// (b) simulated and measured times on the emulated device agree to 5 % over a grid of w, t_s/t_c
+/// and t_g/t_c, with generated pictures, jobs and devices; (c) each recorded run, replayed with the
+/// times of its own batches, takes its recorded time to 2 %. A run whose emulated device missed its
+/// target is marked INVALID and does not count. The exit code is 1 if a check fails.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   meetpoint validate
   meetpoint validate --quick
   meetpoint validate --no-measure")]
 pub(crate) struct Arguments {
-    /// A part of each grid: two measured points instead of 24.
+    /// Check a part of each grid: two measured points instead of 24.
     #[arg(long)]
     quick: bool,
-    /// The closed forms alone; nothing is measured.
+    /// Check the closed forms only; nothing is measured.
     #[arg(long, conflicts_with = "batches")]
     no_measure: bool,
     /// Batches of each measured epoch.
