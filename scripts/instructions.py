@@ -1,7 +1,7 @@
 """Counts the instructions of some work under valgrind and compares them with a baseline.
 
     scripts/instructions.sh            builds, counts and compares
-    scripts/instructions.sh --renew    builds, counts and writes the baseline anew
+    scripts/instructions.sh --renew    builds, counts and writes a new baseline
 
 The counts are those of callgrind, per unit of work: a call of the scheduler, a decoded photograph,
 a prepared sample, a read sample. Work is done a few times and many times; the difference leaves out
@@ -54,14 +54,17 @@ def main(program, renew):
         return 0
     baseline = json.loads(BASELINE.read_text())
     expected = baseline.pop("instructions")
-    failed = []
+    failed, unknown = [], sorted({*counts} ^ {*expected})
     for work in sorted({*counts, *expected}):
         count, before = counts.get(work), expected.get(work)
         change = count / before - 1 if count and before else None
         shown = "not in both" if change is None else f"{change:+.1%}"
         print(f"{work:20} {count or 0:>14,.1f} a unit, baseline {before or 0:>14,.1f}: {shown}")
-        if change is None or abs(change) > TOLERANCE:
+        if change is not None and abs(change) > TOLERANCE:
             failed.append(work)
+    if unknown:
+        print(f"counted or in the baseline, but not both: {', '.join(unknown)}; renew the baseline")
+        return 1
     if setting != baseline:
         print(f"SKIP: the baseline is of {baseline}, this is {setting}; nothing was compared")
         return 0

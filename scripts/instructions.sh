@@ -2,12 +2,16 @@
 # Counts instructions of decisions, decoding and reading, and fails if one is off its baseline.
 #
 #     scripts/instructions.sh             builds, counts and compares; says SKIP without valgrind
-#     scripts/instructions.sh --renew     writes benches/instructions/baseline.json anew
+#     scripts/instructions.sh --renew     writes a new benches/instructions/baseline.json
 #     scripts/instructions.sh --install   installs valgrind (Debian, as root); so does CI=true
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 if ! command -v valgrind >/dev/null; then
+    if [ "${1:-}" = --renew ]; then
+        echo "there is no valgrind; apt-get install valgrind" >&2
+        exit 1
+    fi
     if [ "${1:-}" != --install ] && [ "${CI:-}" != true ]; then
         echo "SKIP: instruction counts: no valgrind; apt-get install valgrind"
         exit 0

@@ -178,9 +178,16 @@ pub(crate) struct Staging {
     /// What is renamed to the destination: the folder itself, or one inside.
     content: PathBuf,
     folder: File,
+    /// Descriptors that are closed before the folder is removed, which takes some.
+    spare: Vec<File>,
     is_committed: bool,
     /// It stays when it is dropped, for another process to go on with.
     is_kept: bool,
+}
+
+/// Descriptors for removing a folder and one below it: as many as the system gives.
+fn spare() -> Vec<File> {
+    (0..2).map_while(|_| File::open("/dev/null").ok()).collect()
 }
 
 impl Staging {
@@ -188,7 +195,14 @@ impl Staging {
     pub(crate) fn go_on(mut remains: Remains) -> Self {
         let path = remains.path.clone();
         let folder = remains.folder.take().expect("remains are gone on with once");
-        Self { content: path.clone(), path, folder, is_committed: false, is_kept: false }
+        Self {
+            content: path.clone(),
+            path,
+            folder,
+            spare: spare(),
+            is_committed: false,
+            is_kept: false,
+        }
     }
 
     /// Says whether the place stays when it is dropped before it is committed.
@@ -242,7 +256,14 @@ impl Staging {
         // gone.
         Ok(lock(path).map_err(failed)?.map(|folder| {
             let path = path.to_path_buf();
-            Self { content: path.clone(), path, folder, is_committed: false, is_kept: false }
+            Self {
+                content: path.clone(),
+                path,
+                folder,
+                spare: spare(),
+                is_committed: false,
+                is_kept: false,
+            }
         }))
     }
 
@@ -307,6 +328,7 @@ impl Drop for Staging {
     fn drop(&mut self) {
         if !self.is_committed && !self.is_kept {
             // What cannot be removed here is unlocked now, and the next pack removes it.
+            self.spare.clear();
             let _ = std::fs::remove_dir_all(&self.path);
         }
         unlock(&self.folder);

@@ -1,38 +1,58 @@
-//! Contains panics of decoders of other crates, so that a damaged file is an error and no crash.
+//! Contains panics, so that a damaged file is an error rather than a crash.
 
 use std::any::Any;
 use std::cell::Cell;
-use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
+use std::panic::{AssertUnwindSafe, Location, PanicHookInfo, catch_unwind, set_hook, take_hook};
 use std::sync::Once;
 
-thread_local!(static CONTAINED: Cell<bool> = const { Cell::new(false) });
-
-/// Whether a panic of this thread is about to be caught by [`contain_panic`]: a panic hook that is
-/// set later than its own must then be silent.
-pub fn is_panic_contained() -> bool {
-    CONTAINED.get()
+thread_local! {
+    static CONTAINED: Cell<bool> = const { Cell::new(false) };
+    /// Source line of the last panic that was contained.
+    static LOCATION: Cell<Option<String>> = const { Cell::new(None) };
 }
 
-/// Calls a decoder of another crate and catches its panic: the message of the panic, which has then
-/// been neither printed nor reported.
+/// A panic that was caught and neither printed nor reported.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ContainedPanic {
+    /// What it said.
+    pub message: String,
+    /// File, line and column of the source; `None` where they are not known.
+    pub location: Option<String>,
+}
+
+/// For panic hooks that are set later than that of [`contain_panic`]: whether the panic is about to
+/// be caught, so that the hook must be silent. Records where it happened.
+pub fn note_contained(panic: &PanicHookInfo<'_>) -> bool {
+    let is_contained = CONTAINED.get();
+    if is_contained {
+        LOCATION.set(panic.location().map(Location::to_string));
+    }
+    is_contained
+}
+
+/// Calls a function and catches its panic, which is then neither printed nor reported.
 ///
-/// Panics outside of `decode`, and those of other threads, go to the panic hook as before. What
-/// `decode` was writing to is in an unknown state after an error.
-pub fn contain_panic<T>(decode: impl FnOnce() -> T) -> Result<T, String> {
+/// Panics outside of `call`, and those of other threads, go to the panic hook as before. What
+/// `call` was writing to is in an unknown state after an error.
+pub fn contain_panic<T>(call: impl FnOnce() -> T) -> Result<T, ContainedPanic> {
     static HOOK: Once = Once::new();
     // The hook would print the panic, and with `RUST_BACKTRACE` read all symbols of the program.
     HOOK.call_once(|| {
         let shown = take_hook();
         set_hook(Box::new(move |panic| {
-            if !CONTAINED.get() {
+            if !note_contained(panic) {
                 shown(panic);
             }
         }));
     });
     let outer = CONTAINED.replace(true);
-    let result = catch_unwind(AssertUnwindSafe(decode));
+    LOCATION.set(None);
+    let result = catch_unwind(AssertUnwindSafe(call));
     CONTAINED.set(outer);
-    result.map_err(|payload| message(&*payload))
+    result.map_err(|payload| ContainedPanic {
+        message: message(&*payload),
+        location: LOCATION.take(),
+    })
 }
 
 fn message(payload: &(dyn Any + Send)) -> String {
@@ -44,7 +64,7 @@ fn message(payload: &(dyn Any + Send)) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{contain_panic, is_panic_contained};
+    use super::{CONTAINED, contain_panic};
 
     #[test]
     fn a_result_passes_through() {
@@ -53,23 +73,25 @@ mod tests {
 
     #[test]
     fn panics_are_contained_during_the_call_alone() {
-        assert!(!is_panic_contained());
-        assert_eq!(contain_panic(is_panic_contained), Ok(true));
+        assert!(!CONTAINED.get());
+        assert_eq!(contain_panic(|| CONTAINED.get()), Ok(true));
         assert!(contain_panic(|| -> u8 { panic!("over") }).is_err());
-        assert!(!is_panic_contained());
+        assert!(!CONTAINED.get());
     }
 
     #[test]
-    fn a_panic_becomes_its_message() {
+    fn a_panic_becomes_its_message_and_location() {
         let fixed: Result<(), _> = contain_panic(|| panic!("cut off"));
-        assert_eq!(fixed, Err("cut off".to_owned()));
+        let fixed = fixed.unwrap_err();
+        assert_eq!(fixed.message, "cut off");
+        assert!(fixed.location.unwrap().contains("contain.rs:"));
         let formatted: Result<(), _> = contain_panic(|| panic!("row {}", std::hint::black_box(3)));
-        assert_eq!(formatted, Err("row 3".to_owned()));
+        assert_eq!(formatted.unwrap_err().message, "row 3");
     }
 
     #[test]
     fn a_panic_inside_a_contained_call_is_contained_by_the_inner_one() {
         let outer = contain_panic(|| contain_panic(|| -> u8 { panic!("inner") }));
-        assert_eq!(outer, Ok(Err("inner".to_owned())));
+        assert_eq!(outer.unwrap().unwrap_err().message, "inner");
     }
 }

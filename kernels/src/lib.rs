@@ -25,7 +25,7 @@ mod sample;
 mod stage;
 pub mod tensor;
 
-pub use contain::{contain_panic, is_panic_contained};
+pub use contain::{ContainedPanic, contain_panic, note_contained};
 pub use decode::{
     Encoded, ImageFormat, ImageInfo, Picture, Region, decode_bytes, decode_into, probe,
 };

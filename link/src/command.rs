@@ -17,7 +17,8 @@ pub struct ServeCommand {
 impl ServeCommand {
     /// The arguments after the program's own, without socket and roots, which the loader adds.
     pub fn arguments(&self) -> Vec<OsString> {
-        let Self { emulation: Emulation { targets, allow_shared, memory_bytes_max }, .. } = self;
+        let Self { emulation, faults, engine } = self;
+        let Emulation { targets, allow_shared, memory_bytes_max } = emulation;
         let Targets { cpu_ratio, read_bytes_per_second, write_bytes_per_second, latency_ns, core } =
             targets;
         let mut arguments: Vec<OsString> = vec!["device".into(), "serve".into()];
@@ -33,8 +34,8 @@ impl ServeCommand {
         add("--latency", latency_ns.map(|time| format!("{time}ns")));
         add("--core", core.map(|core| core.to_string()));
         add("--memory-max", memory_bytes_max.map(|bytes| format!("{bytes}B")));
-        self.faults.iter().for_each(|fault| add("--fault", Some(fault.to_string())));
-        add("--engine", self.engine.map(str::to_owned));
+        faults.iter().for_each(|fault| add("--fault", Some(fault.to_string())));
+        add("--engine", engine.map(str::to_owned));
         if *allow_shared {
             arguments.push("--allow-shared".into());
         }

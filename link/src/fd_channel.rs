@@ -7,8 +7,9 @@
 use meetpoint_format::wire::{FD_CHANNEL_BUSY, FdOffer};
 use rustix::io::Errno;
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, connect, recvmsg,
+    sendmsg, socket_with,
 };
 use std::io::{ErrorKind, IoSlice, IoSliceMut, Read};
 use std::mem::MaybeUninit;
@@ -21,6 +22,20 @@ use tokio::net::UnixStream;
 
 /// Longest time between two questions whether to stop.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Time between two attempts to connect to a device that has no room in its queue.
+const RETRY_INTERVAL: Duration = Duration::from_millis(5);
+
+/// Connects to a Unix socket without waiting: `WouldBlock` where the queue of connections that its
+/// process has not accepted is full, as that of a process that is stopped.
+pub fn connect_now(socket: &Path) -> std::io::Result<BlockingStream> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let created = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    let stream = BlockingStream::from(created);
+    connect(&stream, &SocketAddrUnix::new(socket)?)?;
+    stream.set_nonblocking(false)?;
+    Ok(stream)
+}
 
 /// A descriptor that a device did not take.
 #[derive(Debug, thiserror::Error)]
@@ -53,7 +68,20 @@ pub fn hand_over(
 ) -> Result<(), HandOverError> {
     let deadline = Instant::now() + limit;
     let offer = FdOffer { token }.encode();
-    let mut stream = BlockingStream::connect(socket)?;
+    let mut stream = loop {
+        match connect_now(socket) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                if is_stopped() {
+                    return Err(HandOverError::Stopped);
+                }
+                if Instant::now() >= deadline {
+                    return Err(HandOverError::TimedOut(limit));
+                }
+                std::thread::sleep(RETRY_INTERVAL);
+            }
+            connected => break connected?,
+        }
+    };
     stream.set_read_timeout(Some(POLL_INTERVAL))?;
     stream.set_write_timeout(Some(limit))?;
     send(&stream, &offer, file)?;
@@ -230,6 +258,29 @@ mod tests {
         let file = tempfile::tempfile().unwrap();
         let limit = Duration::from_secs(600);
         let handed = hand_over(&socket, 1, file.as_fd(), limit, &mut || true);
+        assert!(matches!(handed, Err(HandOverError::Stopped)), "{handed:?}");
+    }
+
+    #[test]
+    fn a_full_queue_of_connections_ends_at_the_limit() {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("s");
+        let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        // The listener's queue has the length that the standard library asks for, at most 4096.
+        let mut waiting = Vec::new();
+        let full = loop {
+            match connect_now(&socket) {
+                Ok(stream) => waiting.push(stream),
+                Err(error) => break error,
+            }
+            assert!(waiting.len() < 10_000, "the queue has no end");
+        };
+        assert_eq!(full.kind(), ErrorKind::WouldBlock);
+        let file = tempfile::tempfile().unwrap();
+        let limit = Duration::from_millis(50);
+        let handed = hand_over(&socket, 1, file.as_fd(), limit, &mut || false);
+        assert!(matches!(handed, Err(HandOverError::TimedOut(_))), "{handed:?}");
+        let handed = hand_over(&socket, 1, file.as_fd(), Duration::from_secs(600), &mut || true);
         assert!(matches!(handed, Err(HandOverError::Stopped)), "{handed:?}");
     }
 

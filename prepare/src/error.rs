@@ -201,7 +201,8 @@ pub enum Error {
     /// Preparing a sample panicked: a defect of the program, not of the sample.
     #[error(
         "{part}, row {row}, key {key}: this is a defect in Meetpoint, please report it with this \
-         sample: {panic}"
+         sample: {message} ({})",
+        location.as_deref().unwrap_or("at an unknown line")
     )]
     Defect {
         /// Part file.
@@ -211,7 +212,9 @@ pub enum Error {
         /// Key.
         key: String,
         /// What the panic said.
-        panic: String,
+        message: String,
+        /// Source line of the panic.
+        location: Option<String>,
     },
     /// Nothing sound was found for the place of a damaged sample.
     #[error(

@@ -148,7 +148,7 @@ pub(crate) fn describe(error: &anyhow::Error, colour: bool) -> String {
 /// Makes a panic one readable report instead of a backtrace.
 pub(crate) fn install_panic_hook() {
     std::panic::set_hook(Box::new(|info| {
-        if meetpoint_kernels::is_panic_contained() {
+        if meetpoint_kernels::note_contained(info) {
             return;
         }
         let place = info.location().map_or_else(String::new, |place| format!(" at {place}"));

@@ -228,7 +228,8 @@ fn open(
     if is_silent {
         let process_id = process.as_ref().map(DeviceProcess::id).or_else(|| listener(&socket));
         if let Some(why) = process_id.and_then(why_stopped) {
-            return Err(Error::DeviceLost { device: "it".to_owned(), why });
+            let device = format!("the device at {}", socket.display());
+            return Err(Error::DeviceLost { device, why });
         }
     }
     match opened {

@@ -1,6 +1,6 @@
 //! Whether a process is stopped by a signal: it is alive, but answers nobody until it is continued.
 
-use std::os::unix::net::UnixStream;
+use meetpoint_link::fd_channel::connect_now;
 use std::path::Path;
 
 /// An explanation for a process that SIGSTOP or a debugger has stopped; `None` for any other.
@@ -11,9 +11,10 @@ pub(super) fn why_stopped(process: u32) -> Option<String> {
     })
 }
 
-/// The process that listens on a socket; the system accepts for it while it is stopped.
+/// The process that listens on a socket; the system accepts for it while it is stopped. `None` also
+/// where the queue of its connections is full.
 pub(super) fn listener(socket: &Path) -> Option<u32> {
-    let stream = UnixStream::connect(socket).ok()?;
+    let stream = connect_now(socket).ok()?;
     let peer = rustix::net::sockopt::socket_peercred(stream).ok()?;
     u32::try_from(peer.pid.as_raw_nonzero().get()).ok()
 }

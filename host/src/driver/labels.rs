@@ -182,7 +182,9 @@ impl Labelled {
             }
             // Work that was not handed out is taken back with the rest: it was asked for until
             // there was nothing more.
-            other => other,
+            other @ (DeviceDecision::Revoke(_) | DeviceDecision::Stop | DeviceDecision::Idle) => {
+                other
+            }
         }
     }
 
@@ -196,7 +198,9 @@ impl Labelled {
             AcceleratorDecision::Consume(index, source) => {
                 AcceleratorDecision::Consume(self.batch(Position(index)), source)
             }
-            other => other,
+            other @ (AcceleratorDecision::WaitUntil(_)
+            | AcceleratorDecision::Agree(_)
+            | AcceleratorDecision::Done) => other,
         }
     }
 

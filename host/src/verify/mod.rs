@@ -274,7 +274,11 @@ fn planned_order(
     match (strategy.order(), record.share()) {
         (Order::Baseline, _) => ascending_order(run),
         (Order::Any | Order::Replayable, Some(share)) if run.devices.len() == 1 => {
-            let split = u32::try_from(share).unwrap_or(run.batches).min(run.batches);
+            let split = u32::try_from(share).ok().filter(|split| *split <= run.batches);
+            let split = split.ok_or_else(|| {
+                let batches = run.batches;
+                Doubt::Unknown(format!("the record {record} has a share of more than {batches}"))
+            })?;
             let begin = run.batches - split;
             compare(run, (0..begin).chain((begin..run.batches).rev()))?;
             Ok(format!("the order is that of a split of {split} of {} batches", run.batches))

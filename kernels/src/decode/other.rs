@@ -74,7 +74,10 @@ pub(super) fn contained<T>(
 ) -> Result<T, Error> {
     match contain_panic(decode) {
         Ok(decoded) => decoded.map_err(|error| format.damaged(&error)),
-        Err(panic) => Err(format.damaged(&format_args!("its decoder stopped with \"{panic}\""))),
+        Err(panic) => {
+            let message = panic.message;
+            Err(format.damaged(&format_args!("its decoder stopped with \"{message}\"")))
+        }
     }
 }
 

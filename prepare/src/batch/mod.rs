@@ -12,7 +12,8 @@ use meetpoint_format::batching::{Batching, EpochOrder};
 use meetpoint_format::dataset::{ENTRY_POINTS_KEPT_BYTES, SampleLocation};
 use meetpoint_format::recipe::{Recipe, TensorSpec};
 use meetpoint_kernels::{
-    Cpu, Encoded, Error as PictureError, Interrupt, SampleId, SamplePreparer, contain_panic,
+    ContainedPanic, Cpu, Encoded, Error as PictureError, Interrupt, SampleId, SamplePreparer,
+    contain_panic,
 };
 use meetpoint_storage::{
     Access, AlignedBuffer, Completion, Counters, Engine, Error as StorageError, FileId, Request,
@@ -413,14 +414,14 @@ impl BatchPreparer {
         let encoded = Encoded { bytes: stored, entry_points, crc32c };
         let pause = &mut || *is_given_up |= !pace(done);
         let prepared = contain_panic(|| self.preparer.prepare(encoded, id, out, pause));
-        let prepared = prepared.map_err(|panic| {
-            let (part, row, key) = self.job.dataset.place_in_words(sample, location);
-            Error::Defect { part, row, key, panic }
-        })?;
-        if reserved.is_some() {
+        if reserved.is_some() || prepared.is_err() {
             // What it took is free for others only if it is not retained.
             self.preparer.free_pictures();
         }
+        let prepared = prepared.map_err(|ContainedPanic { message, location: line }| {
+            let (part, row, key) = self.job.dataset.place_in_words(sample, location);
+            Error::Defect { part, row, key, message, location: line }
+        })?;
         if let Err(PictureError::Interrupted) = prepared {
             return Err(Error::Interrupted);
         }

@@ -419,7 +419,9 @@ def _plain(keys: Dict[str, Any]) -> Dict[str, Any]:
 
     def plain(value: Any) -> Any:
         value = getattr(value, "value", value)
-        return [plain(item) for item in value] if isinstance(value, (list, tuple)) else value
+        if not isinstance(value, (list, tuple)):
+            return value
+        return [plain(item) for item in cast(Sequence[Any], value)]
 
     return {key: plain(value) for key, value in keys.items()}
 

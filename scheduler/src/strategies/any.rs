@@ -70,6 +70,7 @@ impl AnyStrategy {
     }
 
     pub(crate) fn check(&self, terms: &Terms) -> Result<(), Error> {
+        self.fits(terms.batches)?;
         self.declared().check(terms)
     }
 }

@@ -47,12 +47,14 @@ impl Count {
         }
         match array.data_type() {
             DataType::Dictionary(_, _) => {
-                let dictionary = array.as_any_dictionary();
+                // Of these rows alone: this may be called for each row of a column around it.
+                let slice = array.slice(rows.start, count);
+                let dictionary = slice.as_any_dictionary();
                 if dictionary.values().is_empty() {
                     return self.add(count, size_of::<i32>());
                 }
                 let keys = dictionary.normalized_keys();
-                self.each(rows, |count, row| {
+                self.each(0..count, |count, row| {
                     let key = keys[row];
                     count.rows(dictionary.values(), key..key + 1);
                 });
@@ -138,10 +140,16 @@ impl Count {
     where
         <R as ArrowPrimitiveType>::Native: Into<i64>,
     {
-        let mut start = 0;
-        for (run, end) in array.run_ends().values().iter().enumerate() {
-            let end: i64 = (*end).into();
-            let end = usize::try_from(end).unwrap_or(0);
+        let end_of = |end: <R as ArrowPrimitiveType>::Native| -> usize {
+            let end: i64 = end.into();
+            usize::try_from(end).unwrap_or(0)
+        };
+        let ends = array.run_ends().values();
+        // Runs that end before these rows are passed over: this may be called for each row.
+        let first = ends.partition_point(|end| end_of(*end) <= rows.start);
+        let mut start = rows.start;
+        for (run, end) in ends.iter().enumerate().skip(first) {
+            let end = end_of(*end);
             let length = end.min(rows.end).saturating_sub(start.max(rows.start));
             if length > 0 {
                 let mut one = Self { bytes: 0, limit: self.limit };
@@ -192,6 +200,26 @@ mod tests {
         let runs = RunArray::<Int32Type>::try_new(&ends, &values).unwrap();
         let bytes = unfolded_bytes(&runs, u64::MAX);
         assert!(bytes > (i32::MAX as u64) * LONG as u64, "{bytes}");
+    }
+
+    /// The work grows with the rows that are counted, not with those of the inner columns for each.
+    #[test]
+    fn columns_inside_of_views_are_looked_at_once_a_row() {
+        const ROWS: usize = 200_000;
+        let keys = Int32Array::from_iter_values((0..ROWS as i32).map(|row| row % 2));
+        let values = Arc::new(StringArray::from(vec!["a", "bc"]));
+        let dictionary = DictionaryArray::<Int32Type>::try_new(keys, values).unwrap();
+        let mut runs = StringRunBuilder::<Int32Type>::new();
+        (0..ROWS).for_each(|row| runs.append_value(if row % 2 == 0 { "a" } else { "bc" }));
+        for inner in [Arc::new(dictionary) as Arc<dyn Array>, Arc::new(runs.finish())] {
+            let field = Arc::new(arrow_schema::Field::new("item", inner.data_type().clone(), true));
+            let offsets: Vec<i32> = (0..ROWS as i32).collect();
+            let sizes = vec![1; ROWS];
+            let views =
+                arrow_array::ListViewArray::new(field, offsets.into(), sizes.into(), inner, None);
+            let bytes = unfolded_bytes(&views, u64::MAX);
+            assert!((300_000..3_000_000).contains(&bytes), "{bytes}");
+        }
     }
 
     #[test]

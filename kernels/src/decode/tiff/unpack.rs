@@ -47,7 +47,8 @@ pub(super) fn unpack(
 /// Calls a decoder of another crate; its panic is damage.
 fn contained(decode: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
     contain_panic(decode).unwrap_or_else(|panic| {
-        Err(damaged(format_args!("the decoder of its data stopped with \"{panic}\"")))
+        let message = panic.message;
+        Err(damaged(format_args!("the decoder of its data stopped with \"{message}\"")))
     })
 }
 
