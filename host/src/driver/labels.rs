@@ -180,6 +180,8 @@ impl Labelled {
                 }
                 self.device(now, device)
             }
+            // Without labels, positions are batches.
+            DeviceDecision::Work(run, generation) => DeviceDecision::Work(run, generation),
             // Work that was not handed out is taken back with the rest: it was asked for until
             // there was nothing more.
             other @ (DeviceDecision::Revoke(_) | DeviceDecision::Stop | DeviceDecision::Idle) => {

@@ -25,6 +25,7 @@ from typing import (
     Tuple,
     Type,
     Union,
+    cast,
 )
 
 from . import _native
