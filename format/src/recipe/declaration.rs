@@ -404,8 +404,12 @@ impl Key {
             Kind::Whole { .. } => range,
             Kind::Number(_) => format!("{about}, from {range}"),
             Kind::Interval { middle: None, .. } => format!("[low, high], {about}, with {range}"),
-            Kind::Interval { middle: Some(_), .. } => {
-                format!("a number from 0 on, or [low, high] with {range}")
+            Kind::Interval { bounds, middle: Some(middle) } => {
+                let number = match bounds.most {
+                    Some(most) => format!("a number from 0 to {}", most - middle),
+                    None => "a number from 0 on".to_owned(),
+                };
+                format!("{number}, or [low, high] with {range}")
             }
             Kind::PerChannel => "one number per channel, such as [0.485, 0.456, 0.406]".to_owned(),
         }

@@ -117,7 +117,8 @@ impl<'t> Keys<'t> {
             Kind::Interval { bounds, middle } => match (found, middle) {
                 (DeValue::Integer(_) | DeValue::Float(_), Some(middle)) => {
                     let side = self.number(key, value)?;
-                    if side.is_nan() || side < 0.0 {
+                    let is_beyond = bounds.most.is_some_and(|most| middle + side > most);
+                    if side.is_nan() || side < 0.0 || is_beyond {
                         let problem = format!("`{}` is {side:?}", key.name);
                         return Err(self.fault(value.span().start, &problem, &key.expected()));
                     }
