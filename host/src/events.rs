@@ -216,7 +216,7 @@ impl EventKind {
 }
 
 impl DeviceLabel {
-    /// The device with this number among so many.
+    /// Device `number` of a loader that has `of` devices.
     pub(crate) fn new(number: usize, of: usize) -> Self {
         let bits = |count| u16::try_from(count).expect("devices have 16 bits");
         Self { number: bits(number), of: bits(of) }
@@ -224,7 +224,7 @@ impl DeviceLabel {
 }
 
 impl Remaining {
-    /// With so many devices left.
+    /// Who prepares batches when `devices` devices remain.
     pub(crate) fn of_devices(devices: usize) -> Self {
         if devices == 0 { Self::Host } else { Self::HostAndDevices }
     }

@@ -4,8 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// A fault at the n-th batch that the device begins, counted from 1 over all jobs that it has, and
-/// anew when it gets one after having had none.
+/// A fault at the n-th batch that the device begins. Batches are counted from 1 over all its
+/// concurrent jobs; the count restarts when it gets a job after having had none.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Fault {
     /// `die@3`: half-way through the batch it kills itself with SIGKILL.
@@ -18,8 +18,8 @@ pub enum Fault {
         /// How long; `None` is until the job ends.
         duration: Option<Duration>,
     },
-    /// `slow@3:x4`: from this batch on everything but waiting for a free slot takes so many times
-    /// as long.
+    /// `slow@3:x4`: from this batch on, everything except waiting for a free slot takes `factor`
+    /// times as long.
     SlowAt {
         /// Batch.
         n: u64,

@@ -35,7 +35,7 @@ pub(crate) enum Keys {
 }
 
 impl Keys {
-    /// Opens the index of the dataset in a folder, of so many samples and with this manifest.
+    /// Opens the index of the dataset in a folder, given its number of samples and its manifest.
     pub(crate) fn open(folder: &Path, manifest_sha256: [u8; 32], samples: u64) -> Self {
         let file = match open_regular(&folder.join(KEY_INDEX_NAME)) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Self::Absent,

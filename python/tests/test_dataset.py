@@ -159,7 +159,7 @@ def test_pyarrow_takes_columns(dataset: str, pictures: Path) -> None:
 def test_a_dataset_is_taken_by_its_columns_and_not_by_its_samples(
     pictures: Path, tmp_path: Path
 ) -> None:
-    """Content that reads no more shows that nobody reads it."""
+    """Content that cannot be read any more shows that it is not read."""
     folder = Path(meetpoint.pack(pictures, tmp_path / "damaged.set").destination)
     for part in folder.glob("part-*.arrow"):
         part.write_bytes(part.read_bytes().replace(b"IDAT", b"idat"))

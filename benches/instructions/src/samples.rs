@@ -55,7 +55,7 @@ fn photograph() -> anyhow::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Decodes the photograph whole so many times; returns the instruction set in use.
+/// Decodes the whole photograph `times` times; returns the name of the instruction set in use.
 pub fn decode(times: u64) -> anyhow::Result<&'static str> {
     let (file, cpu) = (photograph()?, Cpu::detect());
     let mut decoder = Decoder::new(cpu);
@@ -66,7 +66,7 @@ pub fn decode(times: u64) -> anyhow::Result<&'static str> {
     Ok(cpu.name())
 }
 
-/// Decodes, crops, resizes, flips and normalises so many samples of the photograph.
+/// Decodes, crops, resizes, flips and normalises the photograph `times` times.
 pub fn prepare(times: u64) -> anyhow::Result<()> {
     let file = photograph()?;
     let mut preparer = SamplePreparer::new(&Recipe::from_toml(RECIPE)?, Cpu::detect());
@@ -77,7 +77,7 @@ pub fn prepare(times: u64) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Reads so many samples of a mapped dataset, checksums included.
+/// Reads `times` samples of a mapped dataset and verifies their checksums.
 pub fn read(times: u64) -> anyhow::Result<()> {
     let folder = tempfile::tempdir().context("failed to make a folder for the dataset")?;
     write_dataset(folder.path())?;

@@ -32,7 +32,7 @@ fn is_refused(path: &Path, kind: &str, file: &str) {
     refused_within(path, kind, file, 1);
 }
 
-/// The same, of so many samples.
+/// As above, with this number of samples.
 fn refused_within(path: &Path, kind: &str, file: &str, samples: usize) {
     let options = SourceOptions { memory_bytes_max: Some(LIMIT), ..SourceOptions::default() };
     let (result, held) = most(|| open(path, Some(kind), &options).and_then(read));

@@ -1,4 +1,4 @@
-//! Whether a process is stopped by a signal: it is alive, but answers nobody until it is continued.
+//! Detects processes that a signal has stopped: they are alive but do not respond until continued.
 
 use meetpoint_link::fd_channel::connect_now;
 use std::path::Path;

@@ -14,7 +14,7 @@ use crate::{Error, Interrupt};
 pub enum Spacing {
     /// One at the beginning of each row of MCUs.
     McuRow,
-    /// One every so many MCUs of a row, not 0, beginning anew in each row.
+    /// One per this number of MCUs, which is not 0; the count restarts in each row.
     Mcus(u16),
 }
 

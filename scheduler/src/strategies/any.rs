@@ -60,7 +60,7 @@ impl AnyStrategy {
         self.declared().closed_form(inputs)
     }
 
-    /// Whether its options fit an epoch of so many batches.
+    /// Whether its options fit an epoch of `batches` batches.
     ///
     /// # Errors
     ///

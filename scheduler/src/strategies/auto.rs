@@ -25,7 +25,7 @@ use super::wrr_frozen::WrrFrozen;
 /// A gain below this part of the host's time is none.
 const GAIN_LEAST: f64 = 0.001;
 
-/// Windows have at most so many batches.
+/// Most batches of a window.
 const WINDOW_MAX: u32 = 256;
 
 /// Device batches in a window, where the spool allows.

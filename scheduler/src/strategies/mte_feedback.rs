@@ -15,7 +15,8 @@ use super::name::StrategyName;
 use super::ordered::{Caps, Course, Division, Ordered, Pattern, Shares, SharesOut, Sharing};
 use super::strategy::{Decides, DeviceUse, RecordKind, Strategy, StrategyOption};
 
-/// With many parts, the switch is considered once in so many host claims for each of these.
+/// With many parts, the switch is considered less often: one host claim is skipped per this number
+/// of parts.
 const PARTS_PER_CLAIM: usize = 16;
 
 /// As [`super::Mte`], and the switch to the devices' part follows what is measured.

@@ -71,7 +71,7 @@ impl Grant {
         Self { first, end, from_back: false }
     }
 
-    /// At most so many of them.
+    /// The first `count` of these batches, or all if there are fewer.
     pub(crate) fn at_most(self, count: u32) -> Self {
         let count = count.min(self.end.saturating_sub(self.first));
         if self.from_back {

@@ -35,7 +35,7 @@ pub trait Strategy: Debug + Copy + Default + PartialEq + 'static {
     /// Where there is no form, a time is not known, or the form does not hold for these inputs.
     fn closed_form(&self, inputs: &Inputs) -> Result<Prediction, NotApplicable>;
 
-    /// Whether these options fit an epoch of so many batches.
+    /// Whether these options fit an epoch of `batches` batches.
     ///
     /// # Errors
     ///

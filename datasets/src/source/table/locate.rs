@@ -215,7 +215,7 @@ fn metadata_of(folder: &Path) -> Result<Option<PathBuf>, Error> {
     check(&table).map(|()| Some(table))
 }
 
-/// Fails at a table that is no file, or is in a format that is not read.
+/// Returns an error for a table that is not a regular file or has an unsupported format.
 fn check(table: &Path) -> Result<(), Error> {
     let kind = table.metadata().map(|metadata| metadata.file_type());
     let problem = match kind {

@@ -285,8 +285,8 @@ impl Shares {
     }
 }
 
-/// Batches that a part delivers through so many slots when nothing is consumed until its last but
-/// these are done: n = S + n·t_g/t_s.
+/// Batches that a part delivers through `slots` slots (S) if consumption starts only when all but
+/// its last S batches are done: n = S + n·t_g/t_s.
 fn while_drained(slots: u32, device_ns: u64, ready_ns: u64) -> u32 {
     if device_ns <= ready_ns {
         return u32::MAX;
