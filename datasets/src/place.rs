@@ -19,6 +19,7 @@ use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use walkdir::WalkDir;
 
 /// What follows the dataset's name in the name of a place to write in.
 const PARTIAL: &str = ".partial-";
@@ -124,7 +125,7 @@ impl Destination {
         self.notes.extend(places.foreign.iter().map(stays));
         for remains in places.remains {
             let failed = |source| Error::Write { path: remains.path.clone(), source };
-            std::fs::remove_dir_all(&remains.path).map_err(failed)?;
+            remove_tree(&remains.path).map_err(failed)?;
             self.cleaned.push(remains.path.clone());
         }
         self.cleaned.sort();
@@ -178,31 +179,40 @@ pub(crate) struct Staging {
     /// What is renamed to the destination: the folder itself, or one inside.
     content: PathBuf,
     folder: File,
-    /// Descriptors that are closed before the folder is removed, which takes some.
-    spare: Vec<File>,
+    /// A descriptor that is closed before the folder is removed, which takes one.
+    spare: Option<File>,
     is_committed: bool,
     /// It stays when it is dropped, for another process to go on with.
     is_kept: bool,
 }
 
-/// Descriptors for removing a folder and one below it: as many as the system gives.
-fn spare() -> Vec<File> {
-    (0..2).map_while(|_| File::open("/dev/null").ok()).collect()
+/// A descriptor reserved for the removal of a folder.
+fn spare() -> std::io::Result<Option<File>> {
+    File::open("/dev/null").map(Some)
+}
+
+/// Removes a folder with all that is in it; opens one folder at a time, however deep they lie, so
+/// that it works for a process that has reached its limit of open files but for one.
+fn remove_tree(folder: &Path) -> std::io::Result<()> {
+    for entry in WalkDir::new(folder).max_open(1).contents_first(true) {
+        let entry = entry?;
+        if entry.file_type().is_dir() {
+            std::fs::remove_dir(entry.path())?;
+        } else {
+            std::fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 impl Staging {
     /// Goes on in the place of a process that is no more, for a dataset.
-    pub(crate) fn go_on(mut remains: Remains) -> Self {
+    pub(crate) fn go_on(mut remains: Remains) -> Result<Self, Error> {
         let path = remains.path.clone();
+        let spare = spare().map_err(|source| Error::Write { path: path.clone(), source })?;
         let folder = remains.folder.take().expect("remains are gone on with once");
-        Self {
-            content: path.clone(),
-            path,
-            folder,
-            spare: spare(),
-            is_committed: false,
-            is_kept: false,
-        }
+        let content = path.clone();
+        Ok(Self { content, path, folder, spare, is_committed: false, is_kept: false })
     }
 
     /// Says whether the place stays when it is dropped before it is committed.
@@ -252,19 +262,21 @@ impl Staging {
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => return Ok(None),
             made => made.map_err(failed)?,
         }
-        // Another pack that looks for remains may take the folder before it is locked; then it is
-        // gone.
-        Ok(lock(path).map_err(failed)?.map(|folder| {
-            let path = path.to_path_buf();
-            Self {
-                content: path.clone(),
-                path,
-                folder,
-                spare: spare(),
-                is_committed: false,
-                is_kept: false,
+        let opened = || Ok((lock(path)?, spare()?));
+        match opened() {
+            Ok((Some(folder), spare)) => {
+                let (content, path) = (path.to_path_buf(), path.to_path_buf());
+                Ok(Some(Self { content, path, folder, spare, is_committed: false, is_kept: false }))
             }
-        }))
+            // Another pack that looks for remains took the folder before it was locked, and
+            // removes it.
+            Ok((None, _)) => Ok(None),
+            Err(error) => {
+                // It is empty; what does not go now, the next pack removes.
+                let _ = std::fs::remove_dir(path);
+                Err(failed(error))
+            }
+        }
     }
 
     /// As [`Self::create`], for files of any name.
@@ -328,8 +340,8 @@ impl Drop for Staging {
     fn drop(&mut self) {
         if !self.is_committed && !self.is_kept {
             // What cannot be removed here is unlocked now, and the next pack removes it.
-            self.spare.clear();
-            let _ = std::fs::remove_dir_all(&self.path);
+            drop(self.spare.take());
+            let _ = remove_tree(&self.path);
         }
         unlock(&self.folder);
     }

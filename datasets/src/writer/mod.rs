@@ -129,7 +129,7 @@ impl Writer {
         destination.clean()?;
         let (mut staging, journal, found) = match remains {
             Some(remains) => {
-                let staging = Staging::go_on(remains);
+                let staging = Staging::go_on(remains)?;
                 let (journal, found) = Journal::go_on(staging.content())?;
                 (staging, journal, found)
             }
