@@ -4,6 +4,59 @@
 //! nothing. [`Epoch`] is the state machine; a host drives it with threads, a simulator with virtual
 //! time.
 //!
+//! ```
+//! use meetpoint_scheduler::{
+//!     AcceleratorDecision, Config, DeviceConfig, DeviceDecision, DeviceId, Epoch, Holders,
+//!     HostDecision, Learned, Mte, Split, Tail,
+//! };
+//!
+//! // Six batches: the host prepares three from the front, the device three from the back.
+//! let mut epoch = Epoch::new(Config {
+//!     batches: 6,
+//!     strategy: Mte { split: Split::Fixed(3), tail: Tail::Descending }.into(),
+//!     host_ahead: 2,
+//!     fetch_ahead: 2,
+//!     devices: vec![DeviceConfig { ahead: 2, spool_slots: 4, first_generation: 1 }],
+//!     holders: Holders::Shared,
+//!     stall_timeout_ns: 1_000_000_000,
+//!     stalls_max: 3,
+//!     profile_batches: 0,
+//!     learned: Learned::default(),
+//!     replay: None,
+//!     ranks: 1,
+//!     costs: None,
+//! })?;
+//!
+//! // Everything here takes no time at all: work is reported as soon as it is assigned.
+//! let (device, now) = (DeviceId(0), 0);
+//! let mut consumed = Vec::new();
+//! epoch.accelerator_ready(now);
+//! loop {
+//!     while let HostDecision::Prepare(batch) = epoch.host(now) {
+//!         epoch.host_finished(now, batch);
+//!     }
+//!     while let DeviceDecision::Work(run, generation) = epoch.device(now, device) {
+//!         for batch in run.batches() {
+//!             epoch.device_published(now, device, batch, generation);
+//!         }
+//!     }
+//!     while let Some((batch, device, generation)) = epoch.fetch(now) {
+//!         epoch.device_fetched(now, device, batch, generation);
+//!     }
+//!     match epoch.accelerator(now) {
+//!         AcceleratorDecision::Consume(batch, _source) => {
+//!             consumed.push(batch.0);
+//!             epoch.accelerator_ready(now);
+//!         }
+//!         AcceleratorDecision::WaitUntil(_) => {}
+//!         AcceleratorDecision::Agree(_) => unreachable!("there is one rank"),
+//!         AcceleratorDecision::Done => break,
+//!     }
+//! }
+//! assert_eq!(consumed, [0, 1, 2, 5, 4, 3]);
+//! # Ok::<(), meetpoint_scheduler::Error>(())
+//! ```
+//!
 //! In reading order: [`types`] (the words), [`Config`] and [`Terms`], [`Epoch`] (events in,
 //! decisions out), `ledger` (the state of what is under way, over `parts`), `strategies` (one file
 //! each), `estimate`, [`Learned`], [`Record`], [`Proposal`], [`Picked`], [`closed_forms`].

@@ -35,6 +35,14 @@ pub struct WorkRun {
     pub descending: bool,
 }
 
+impl WorkRun {
+    /// The batches, in the order in which the device prepares them.
+    pub fn batches(self) -> impl Iterator<Item = BatchIndex> {
+        let Self { first: BatchIndex(first), count, descending } = self;
+        (0..count).map(move |n| BatchIndex(if descending { first - n } else { first + n }))
+    }
+}
+
 /// What a report led to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {

@@ -85,9 +85,8 @@ fn take_decisions(epoch: &mut Epoch, now: u64, queue: &mut Queue) {
     loop {
         match epoch.device(now, DEVICE) {
             DeviceDecision::Work(run, generation) => {
-                for i in 0..run.count {
-                    let first = run.first.0;
-                    queue.push(if run.descending { first - i } else { first + i }, generation);
+                for batch in run.batches() {
+                    queue.push(batch.0, generation);
                 }
             }
             DeviceDecision::Revoke(_) => queue.len = 0,

@@ -99,11 +99,7 @@ pub fn work_through(strategy: AnyStrategy, batches: u32) -> anyhow::Result<Costs
         now += STEP_NS;
         let mut calls = 4;
         if let DeviceDecision::Work(run, generation) = epoch.device(now, DEVICE) {
-            for offset in 0..run.count {
-                let first = run.first.0;
-                let batch = if run.descending { first - offset } else { first + offset };
-                queue.push_back((BatchIndex(batch), generation));
-            }
+            queue.extend(run.batches().map(|batch| (batch, generation)));
         }
         if round % 2 == 1
             && let Some((batch, generation)) = queue.pop_front()
@@ -255,11 +251,7 @@ pub fn many_ranks(ranks: u16, batches: u32) -> anyhow::Result<Costs> {
         let mut done = 0;
         for ((epoch, queue), proposal) in epochs.iter_mut().zip(&mut queues).zip(&mut proposals) {
             while let DeviceDecision::Work(run, generation) = epoch.device(now, DEVICE) {
-                for offset in 0..run.count {
-                    let first = run.first.0;
-                    let batch = if run.descending { first - offset } else { first + offset };
-                    queue.push_back((BatchIndex(batch), generation));
-                }
+                queue.extend(run.batches().map(|batch| (batch, generation)));
             }
             if round % 2 == 1
                 && let Some((batch, generation)) = queue.pop_front()

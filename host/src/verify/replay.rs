@@ -4,8 +4,8 @@
 use crate::loader::holders;
 use meetpoint_format::batching::Batching;
 use meetpoint_scheduler::{
-    AcceleratorDecision, BatchIndex, Config, DeviceConfig, DeviceDecision, DeviceId, Epoch,
-    HostDecision, Learned, Record, WorkRun,
+    AcceleratorDecision, Config, DeviceConfig, DeviceDecision, DeviceId, Epoch, HostDecision,
+    Learned, Record,
 };
 
 /// Rounds without a step after which an order is given up: nothing in it takes time.
@@ -68,7 +68,7 @@ fn work(epoch: &mut Epoch, now: u64, devices: usize) {
         loop {
             match epoch.device(now, device) {
                 DeviceDecision::Work(run, generation) => {
-                    for batch in batches_of(run) {
+                    for batch in run.batches() {
                         epoch.device_published(now, device, batch, generation);
                     }
                 }
@@ -83,11 +83,4 @@ fn work(epoch: &mut Epoch, now: u64, devices: usize) {
     while let HostDecision::Prepare(batch) = epoch.host(now) {
         epoch.host_finished(now, batch);
     }
-}
-
-fn batches_of(run: WorkRun) -> impl Iterator<Item = BatchIndex> {
-    (0..run.count).map(move |step| match run.descending {
-        true => BatchIndex(run.first.0 - step),
-        false => BatchIndex(run.first.0 + step),
-    })
 }

@@ -216,9 +216,7 @@ impl Rank {
                 DeviceDecision::Work(run, generation) => {
                     assert!(run.count > 0 && (shared || run.count == 1));
                     assert!(device.fence.is_none_or(|fence| fence == generation.0));
-                    let batches = (0..run.count)
-                        .map(|i| if run.descending { run.first.0 - i } else { run.first.0 + i });
-                    device.append(batches, generation.0);
+                    device.append(run.batches().map(|batch| batch.0), generation.0);
                 }
                 DeviceDecision::Revoke(generation) => {
                     assert!(device.fence.is_none_or(|fence| fence < generation.0), "a fence fell");
