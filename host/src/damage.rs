@@ -5,7 +5,6 @@
 
 use crate::Error;
 use crate::events::EventKind;
-use crate::stats::DamageStats;
 use meetpoint_prepare::{Action, Damage, Dataset, Mended};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
@@ -44,6 +43,38 @@ impl DamageRecord {
     }
 }
 
+/// The damaged samples of an epoch.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct DamageStats {
+    /// Left out: their batches were shorter.
+    pub left_out: u64,
+    /// Whose place another sample took.
+    pub replaced: u64,
+    /// Each of them, in the order in which their batches were consumed; the first
+    /// [`DAMAGE_RECORDS_MAX`] of the epoch.
+    pub records: Vec<DamageRecord>,
+}
+
+impl DamageStats {
+    /// All of them.
+    pub fn samples(&self) -> u64 {
+        self.left_out + self.replaced
+    }
+
+    /// The event for them; `None` where there was nothing.
+    pub(crate) fn event(&self) -> Option<EventKind> {
+        let first = self.records.first()?;
+        let Damage { key, file, what, .. } = &first.damage;
+        Some(EventKind::SamplesDamaged {
+            replaced: self.replaced,
+            left_out: self.left_out,
+            key: key.clone(),
+            file: file.clone(),
+            reason: what.clone(),
+        })
+    }
+}
+
 /// The damaged samples of an epoch under way.
 #[derive(Debug, Default)]
 pub(crate) struct DamageBook(DamageStats);
@@ -68,21 +99,6 @@ impl DamageBook {
 
     pub(crate) fn take(&mut self) -> DamageStats {
         std::mem::take(&mut self.0)
-    }
-}
-
-impl DamageStats {
-    /// The event for them; `None` where there was nothing.
-    pub(crate) fn event(&self) -> Option<EventKind> {
-        let first = self.records.first()?;
-        let Damage { key, file, what, .. } = &first.damage;
-        Some(EventKind::SamplesDamaged {
-            replaced: self.replaced,
-            left_out: self.left_out,
-            key: key.clone(),
-            file: file.clone(),
-            reason: what.clone(),
-        })
     }
 }
 

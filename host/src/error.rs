@@ -1,6 +1,6 @@
 //! What can go wrong in the runtime, each with its remedy.
 
-use crate::collective::CollectiveError;
+use crate::collective::error::CollectiveError;
 use crate::job::JobError;
 use meetpoint_format::batching::BatchingError;
 use meetpoint_format::holders::HoldersError;

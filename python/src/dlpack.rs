@@ -1,12 +1,12 @@
-//! Tensors in capsules as DLPack 0.8 and 1.0 define them, for whoever takes memory without a copy.
+//! Memory in capsules as DLPack 0.8 and 1.0 define them, for libraries that take it without a copy.
 //!
 //! <https://dmlc.github.io/dlpack/latest/c_api.html>,
 //! <https://dmlc.github.io/dlpack/latest/python_spec.html>.
 #![expect(unsafe_code, reason = "hands pointers to other libraries, as the protocol wants it")]
 
-use crate::tensor::{Element, Memory, Tensor};
 use pyo3::ffi;
 use pyo3::prelude::*;
+use std::any::Any;
 use std::ffi::{CStr, c_int, c_void};
 use std::mem::ManuallyDrop;
 use std::ptr;
@@ -19,9 +19,25 @@ const VERSIONED: &CStr = c"dltensor_versioned";
 const CPU: c_int = 1;
 
 /// DLDataTypeCode.
-const INT: u8 = 0;
-const UINT: u8 = 1;
-const FLOAT: u8 = 2;
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum TypeCode {
+    Int = 0,
+    Uint = 1,
+    Float = 2,
+}
+
+/// Row-major elements in memory of the CPU, and what keeps the memory alive.
+pub(crate) struct View {
+    /// No part of it is Python's, so that any thread may drop it.
+    pub(crate) owner: Arc<dyn Any + Send + Sync>,
+    /// The first byte. The taker of the capsule may write to the memory while the owner lives.
+    pub(crate) address: *mut u8,
+    pub(crate) shape: Vec<i64>,
+    pub(crate) code: TypeCode,
+    /// Of an element.
+    pub(crate) bits: u8,
+}
 
 /// DLTensor.
 #[repr(C)]
@@ -56,45 +72,34 @@ struct ManagedVersioned {
     tensor: DlTensor,
 }
 
-/// What the pointers of a managed tensor point to. No part of it is Python's, so that any thread
-/// may end it.
+/// What the pointers of a managed tensor point to.
 struct Context {
-    _memory: Arc<Memory>,
+    _owner: Arc<dyn Any + Send + Sync>,
     shape: Vec<i64>,
     strides: Vec<i64>,
 }
 
-impl Context {
-    fn of(tensor: &Tensor) -> Box<Self> {
-        let shape = tensor.axes.clone();
-        let mut strides = vec![1; shape.len()];
-        for axis in (1..shape.len()).rev() {
-            strides[axis - 1] = strides[axis] * shape[axis];
-        }
-        Box::new(Self { _memory: Arc::clone(&tensor.memory), shape, strides })
+/// The context of a managed tensor, and the tensor whose pointers lead into it.
+fn managed_parts(view: View) -> (Box<Context>, DlTensor) {
+    let View { owner, address, shape, code, bits } = view;
+    let mut strides = vec![1; shape.len()];
+    for axis in (1..shape.len()).rev() {
+        strides[axis - 1] = strides[axis] * shape[axis];
     }
-
-    fn tensor(&mut self, tensor: &Tensor) -> DlTensor {
-        let (code, bits) = match tensor.element {
-            Element::Uint8 => (UINT, 8),
-            Element::Float16 => (FLOAT, 16),
-            Element::Float32 => (FLOAT, 32),
-            Element::Int32 => (INT, 32),
-            Element::Int64 => (INT, 64),
-        };
-        DlTensor {
-            data: tensor.memory.address().cast(),
-            device_type: CPU,
-            device_id: 0,
-            ndim: i32::try_from(self.shape.len()).expect("a tensor has few axes"),
-            code,
-            bits,
-            lanes: 1,
-            shape: self.shape.as_mut_ptr(),
-            strides: self.strides.as_mut_ptr(),
-            byte_offset: 0,
-        }
-    }
+    let mut context = Box::new(Context { _owner: owner, shape, strides });
+    let tensor = DlTensor {
+        data: address.cast(),
+        device_type: CPU,
+        device_id: 0,
+        ndim: i32::try_from(context.shape.len()).expect("a tensor has few axes"),
+        code: code as u8,
+        bits,
+        lanes: 1,
+        shape: context.shape.as_mut_ptr(),
+        strides: context.strides.as_mut_ptr(),
+        byte_offset: 0,
+    };
+    (context, tensor)
 }
 
 /// Drops what a tensor's memory was, in the process that made it.
@@ -106,11 +111,10 @@ pub(crate) fn drop_elements<T>(elements: &mut ManuallyDrop<T>) {
 /// A capsule whose tensor keeps the memory alive until its taker deletes it.
 pub(crate) fn capsule<'py>(
     py: Python<'py>,
-    tensor: &Tensor,
+    view: View,
     is_versioned: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let mut context = Context::of(tensor);
-    let shown = context.tensor(tensor);
+    let (context, shown) = managed_parts(view);
     let context = Box::into_raw(context).cast();
     let (name, managed): (&CStr, *mut c_void) = if is_versioned {
         let deleter: unsafe extern "C" fn(*mut ManagedVersioned) = delete_versioned;

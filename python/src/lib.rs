@@ -3,8 +3,8 @@
 //! It translates types and errors and lets other Python threads run while it waits; it decides
 //! nothing. What Python code can do as well (arguments, defaults, words) is in the package
 //! `meetpoint`, whose `_native.pyi` documents this module. Every function that Python calls is
-//! `guarded`, so that a panic is an exception. In reading order: `errors`, `panics`, `recipe`,
-//! `tensor` and `dlpack` (memory of batches), `settings`, `ranks` (where they meet), `engine` (the
+//! `guarded`, so that a panic is an exception. In reading order: `exceptions`, `panics`, `errors`,
+//! `recipe`, `dlpack` and `tensor` (memory of batches), `settings`, `ranks` (where they meet), `engine` (the
 //! thread that has the loader), `damage`, `devices` (that are emulated), `exporter`
 //! (of metrics), `energy`, `loader`, `dataset`,
 //! `table` (its columns), `options` and `work` (of commands), `commands`, `operations` (on
@@ -18,6 +18,7 @@ mod dlpack;
 mod energy;
 mod engine;
 mod errors;
+mod exceptions;
 mod exporter;
 mod loader;
 mod operations;
@@ -51,9 +52,6 @@ mod _native {
     use super::loader::Loader;
     #[pymodule_export]
     use super::operations::{Rows, diff, merge, repair, sample, select, shuffle, split, stats};
-    #[cfg(debug_assertions)]
-    #[pymodule_export]
-    use super::panics::panic_for_tests;
     #[pymodule_export]
     use super::program::{declaration, main, version};
     #[pymodule_export]
@@ -62,6 +60,9 @@ mod _native {
     use super::recipe::{describe_recipe, recipe_schema};
     #[pymodule_export]
     use super::tensor::{Batch, Tensor};
+    #[cfg(debug_assertions)]
+    #[pymodule_export]
+    use super::work::panic_for_tests;
     #[pymodule_export]
     use super::writer::Writer;
     use pyo3::prelude::*;

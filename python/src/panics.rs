@@ -1,6 +1,6 @@
 //! Panics, which are defects, as the exception `meetpoint.InternalError`.
 
-use crate::errors;
+use crate::exceptions;
 use pyo3::prelude::*;
 use std::any::Any;
 use std::collections::VecDeque;
@@ -94,18 +94,5 @@ fn internal(py: Python<'_>, places: &[String]) -> PyErr {
         "a defect of meetpoint {version}: {what}; please report it with this message and what you \
          did"
     );
-    errors::plain(py, "InternalError", message)
-}
-
-/// Panics on the calling thread, or on one that it waits for.
-#[cfg(debug_assertions)]
-#[crate::guarded]
-#[pyfunction]
-pub(crate) fn panic_for_tests(py: Python<'_>, on_thread: bool) -> PyResult<()> {
-    if on_thread {
-        return crate::work::run(py, &std::sync::atomic::AtomicBool::new(false), None, |_| {
-            panic!("a panic on a thread, for a test")
-        });
-    }
-    panic!("a panic, for a test")
+    exceptions::plain(py, "InternalError", message)
 }

@@ -1,6 +1,7 @@
 //! A batch and its tensors, whose memory lives until the last user of it is gone.
 
-use crate::{damage, dlpack, guarded};
+use crate::dlpack::{self, TypeCode, View};
+use crate::{damage, guarded};
 use meetpoint_format::recipe::Dtype;
 use meetpoint_host::{Batch as HostBatch, Mended};
 use meetpoint_scheduler::Source;
@@ -52,6 +53,17 @@ impl Element {
             Self::Float32 => "<f4",
             Self::Int32 => "<i4",
             Self::Int64 => "<i8",
+        }
+    }
+
+    /// As DLPack has it: the type's code, and the bits of an element.
+    fn dlpack_type(self) -> (TypeCode, u8) {
+        match self {
+            Self::Uint8 => (TypeCode::Uint, 8),
+            Self::Float16 => (TypeCode::Float, 16),
+            Self::Float32 => (TypeCode::Float, 32),
+            Self::Int32 => (TypeCode::Int, 32),
+            Self::Int64 => (TypeCode::Int, 64),
         }
     }
 }
@@ -152,7 +164,11 @@ impl Tensor {
         if copy == Some(true) {
             return refuse("a tensor is handed over without a copy; copy it after it was taken");
         }
-        dlpack::capsule(py, self, max_version.is_some_and(|(major, _)| major >= 1))
+        let Self { memory, axes, element } = self;
+        let (code, bits) = element.dlpack_type();
+        let (owner, address) = (Arc::clone(memory), memory.address());
+        let view = View { owner, address, shape: axes.clone(), code, bits };
+        dlpack::capsule(py, view, max_version.is_some_and(|(major, _)| major >= 1))
     }
 
     fn __dlpack_device__(&self) -> (i32, i32) {

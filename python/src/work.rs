@@ -93,3 +93,16 @@ pub(crate) fn run<T: Send>(
 pub(crate) fn json(result: &impl serde::Serialize) -> String {
     serde_json::to_string(result).expect("results are of numbers, texts, lists and maps of them")
 }
+
+/// Panics on the calling thread, or on one that it waits for.
+#[cfg(debug_assertions)]
+#[crate::guarded]
+#[pyfunction]
+pub(crate) fn panic_for_tests(py: Python<'_>, on_thread: bool) -> PyResult<()> {
+    if on_thread {
+        return run(py, &AtomicBool::new(false), None, |_| {
+            panic!("a panic on a thread, for a test")
+        });
+    }
+    panic!("a panic, for a test")
+}

@@ -1,8 +1,8 @@
 //! The devices of a job: one `[device]` table, or several `[[device]]` tables.
 
 use super::JobError;
-use super::read::{TIME, bandwidth, required};
 use super::table::Table;
+use super::values::{TIME, bandwidth, required};
 use meetpoint_format::units::parse_duration;
 use meetpoint_link::{Emulation, Fault, FaultSyntax, ServeCommand, SettingError, Targets};
 use std::path::{Path, PathBuf};

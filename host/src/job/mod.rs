@@ -1,7 +1,7 @@
 //! Job files: one run, described in TOML. `docs/jobs.md` lists every key.
 //!
 //! In reading order: this file (the data), `strategy` (strategy, options, replay), `devices`,
-//! `read` (TOML to data), `recipe`, `table`, `marks`, `check` (the job against dataset and
+//! `read` (TOML to data), `recipe`, `values`, `table`, `marks`, `check` (the job against dataset and
 //! machine), `error`.
 
 mod check;
@@ -12,6 +12,7 @@ mod read;
 mod recipe;
 mod strategy;
 mod table;
+mod values;
 
 pub(crate) use check::free_bytes;
 pub use devices::{DEVICES_MAX, DeviceJob, DeviceKind};

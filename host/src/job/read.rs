@@ -2,9 +2,10 @@
 
 use super::marks::Marks;
 use super::table::{Source, Table};
+use super::values::{BYTES, TIME, positive_time, required};
 use super::{AcceleratorJob, Choice, JobError, JobFile, devices, recipe, strategy};
 use crate::config::{LoaderConfig, SpoolConfig, SpoolKind};
-use meetpoint_format::units::{parse_bandwidth, parse_bytes, parse_duration};
+use meetpoint_format::units::{parse_bytes, parse_duration};
 use meetpoint_prepare::Action;
 use meetpoint_storage::EngineKind;
 use std::path::{Path, PathBuf};
@@ -50,10 +51,6 @@ const KEYS: [&str; 30] = [
     "accelerator",
     "description",
 ];
-
-const BYTES: &str = "bytes with a unit, such as \"512MiB\"";
-const BANDWIDTH: &str = "bytes a second with a unit, such as \"500MB/s\"";
-pub(super) const TIME: &str = "a time with a unit, such as \"100us\", \"20ms\" or \"2s\"";
 
 /// Reads the job in `text`, which stands in the file at `path`.
 pub(super) fn read(text: &str, path: &Path) -> Result<JobFile, JobError> {
@@ -116,20 +113,6 @@ pub(super) fn read(text: &str, path: &Path) -> Result<JobFile, JobError> {
     })
 }
 
-/// The text that a key must have.
-pub(super) fn required<'t>(table: &Table<'t>, key: &str, what: &str) -> Result<&'t str, JobError> {
-    let text = table.text(key, what)?;
-    let text = text.ok_or_else(|| table.missing(key, format!("it takes {what}")))?;
-    if text.is_empty() { Err(table.wrong_at(key, what)) } else { Ok(text) }
-}
-
-fn positive_time(table: &Table<'_>, key: &str) -> Result<Option<Duration>, JobError> {
-    match table.quantity(key, parse_duration, TIME)? {
-        Some(Duration::ZERO) => Err(table.wrong_at(key, "a time longer than nothing")),
-        time => Ok(time),
-    }
-}
-
 fn quarantine(table: &Table<'_>, folder: &Path) -> Result<Option<PathBuf>, JobError> {
     let what = "the path of a file to which damaged samples are added";
     match table.text("quarantine", what)? {
@@ -146,14 +129,6 @@ fn host_cores(table: &Table<'_>) -> Result<Option<Vec<usize>>, JobError> {
             "name one or more, such as [0, 1], or leave the key out for all of them",
         )),
         cores => Ok(cores),
-    }
-}
-
-/// The bandwidth under a key, which is not nothing.
-pub(super) fn bandwidth(table: &Table<'_>, key: &str) -> Result<Option<u64>, JobError> {
-    match table.quantity(key, parse_bandwidth, BANDWIDTH)? {
-        Some(0) => Err(table.wrong_at(key, BANDWIDTH)),
-        bandwidth => Ok(bandwidth),
     }
 }
 

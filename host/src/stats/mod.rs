@@ -5,7 +5,7 @@
 
 mod meters;
 
-pub use crate::damage::{DAMAGE_RECORDS_MAX, DamageRecord};
+pub use crate::damage::{DAMAGE_RECORDS_MAX, DamageRecord, DamageStats};
 pub use crate::events::{Attempt, BatchFault, DeviceLabel, Event, EventKind, Phase, Remaining};
 pub(crate) use meters::{Meter, peak_resident_bytes, reset_peak_resident};
 
@@ -83,25 +83,6 @@ pub struct EpochStats {
     /// Checksums of the samples of every batch consumed, in that order; empty unless asked for.
     #[serde(skip)]
     pub checks: Vec<BatchCheck>,
-}
-
-/// The damaged samples of an epoch.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-pub struct DamageStats {
-    /// Left out: their batches were shorter.
-    pub left_out: u64,
-    /// Whose place another sample took.
-    pub replaced: u64,
-    /// Each of them, in the order in which their batches were consumed; the first
-    /// [`DAMAGE_RECORDS_MAX`] of the epoch.
-    pub records: Vec<DamageRecord>,
-}
-
-impl DamageStats {
-    /// All of them.
-    pub fn samples(&self) -> u64 {
-        self.left_out + self.replaced
-    }
 }
 
 /// Who prepared a batch.
