@@ -3,6 +3,31 @@
 //! Names and semantics follow torchvision.transforms.v2. A [`Recipe`] that exists is valid: it was
 //! checked when it was made, and its [`RecipeHash`] names it in every slot.
 //!
+//! ```
+//! use meetpoint_format::recipe::{Dtype, Layout, Recipe};
+//!
+//! let recipe = Recipe::from_toml(
+//!     r#"
+//!     [[operation]]
+//!     name = "decode"
+//!     [[operation]]
+//!     name = "random_resized_crop"
+//!     size = 224
+//!     [[operation]]
+//!     name = "random_horizontal_flip"
+//!     "#,
+//! )?;
+//! assert!(!recipe.is_deterministic());
+//!
+//! let sample = recipe.output().expect("the crop fixes the size");
+//! assert_eq!((sample.height, sample.width, sample.channels), (224, 224, 3));
+//! assert_eq!((sample.dtype, sample.layout), (Dtype::Uint8, Layout::Nhwc));
+//!
+//! let error = Recipe::from_toml("[[operation]]\nname = \"decoed\"").unwrap_err();
+//! assert!(error.to_string().contains("\"decode\""));
+//! # Ok::<(), meetpoint_format::recipe::RecipeError>(())
+//! ```
+//!
 //! In reading order: `vocabulary` and `value` (what keys hold), `declaration` (what an operation
 //! says of itself), `sample_type` (what is between two operations), `operations` (the registry, one
 //! file for each operation), `keys` and `parse` (from TOML), `validate` (possible orders),
