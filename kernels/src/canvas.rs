@@ -1,4 +1,4 @@
-//! The target of a stage's rows: the tensor, or the picture of the next stage, with black around
+//! The target of a stage's rows: the tensor, or the picture of the next stage, with a colour around
 //! them where the canvas is larger.
 
 use crate::planes::{Planes, ROW_SLACK, Row};
@@ -10,7 +10,7 @@ use crate::tensor::{Place, TensorWriter};
 pub(crate) enum Target<'a> {
     /// The tensor, in which a mirrored canvas is mirrored.
     Tensor(&'a mut TensorWriter, &'a mut [u8]),
-    /// A picture, in which it is mirrored left to right only where operations on pixels follow:
+    /// A picture, in which it is mirrored left to right only where operations on whole pictures follow:
     /// otherwise [`Stage::result`] leaves that to the next stage.
     Picture(&'a mut Planes),
 }
@@ -18,7 +18,7 @@ pub(crate) enum Target<'a> {
 /// Memory of a row, reused by the next sample.
 #[derive(Debug, Default)]
 pub(crate) struct Canvas {
-    /// A black row, and in the middle of it the row in hand; only for a canvas that is padded.
+    /// A row of the colour around the window, and in the middle of it the row in hand; only for a canvas that is padded.
     padded: Vec<u8>,
 }
 
@@ -31,12 +31,14 @@ pub(crate) struct Filling<'a> {
 }
 
 impl Canvas {
-    /// Begins with the black rows at the top.
+    /// Begins with the rows of one colour at the top.
     pub(crate) fn begin<'a>(&'a mut self, stage: &'a Stage, target: Target<'a>) -> Filling<'a> {
         self.padded.clear();
         if stage.is_padded() {
             let bytes = (stage.canvas.width as usize).next_multiple_of(ROW_SLACK);
-            self.padded.resize(3 * bytes, 0);
+            for value in stage.fill {
+                self.padded.resize(self.padded.len() + bytes, value);
+            }
         }
         let mut filling = Filling { stage, target, padded: &mut self.padded };
         if let Target::Picture(picture) = &mut filling.target {
@@ -63,9 +65,12 @@ impl Filling<'_> {
         self.put_padded(y);
     }
 
-    /// Ends with the black rows at the bottom, after all rows of the window.
+    /// Ends with the rows of one colour at the bottom, after all rows of the window.
     pub(crate) fn finish(mut self) {
-        self.padded.fill(0);
+        let bytes = self.padded.len() / 3;
+        for (plane, value) in self.padded.chunks_exact_mut(bytes.max(1)).zip(self.stage.fill) {
+            plane.fill(value);
+        }
         let window = self.stage.window_height() as usize;
         for y in self.stage.at.1 as usize + window..self.stage.canvas.height as usize {
             self.put_padded(y);

@@ -3,7 +3,8 @@
 //! It never sees files or threads. In reading order: [`Stripe`] (the form in which pixels go from
 //! stage to stage), [`decode`] (the seam of all decoders), [`resize`], [`crop`], [`tensor`] (type,
 //! normalisation, layout), `stage` (one pass of rows) with `canvas` (its target), `pixels` (a whole
-//! picture between two stages), `operations` (the execution of each operation), [`SamplePreparer`]
+//! picture between two stages), `warp` (positions of any
+//! kind), `operations` (the execution of each operation), [`SamplePreparer`]
 //! (a recipe applied to a sample).
 
 mod canvas;
@@ -24,6 +25,7 @@ pub mod resize;
 mod sample;
 mod stage;
 pub mod tensor;
+mod warp;
 
 pub use contain::{ContainedPanic, contain_panic, note_contained};
 pub use decode::{

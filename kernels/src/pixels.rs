@@ -6,11 +6,13 @@ use crate::{Error, Interrupt};
 /// Rows between two polls of the interrupt and two pauses.
 const ROWS: usize = 16;
 
-/// A picture that operations on pixels change in place.
+/// A picture that operations on pixels change in place, and that others replace by another.
 ///
 /// A grey picture has three equal channels. Only the first goes into a tensor of one channel.
 pub(crate) struct Pixels<'a> {
     picture: &'a mut Planes,
+    /// Memory for the picture that replaces it.
+    next: &'a mut Planes,
     interrupt: &'a Interrupt,
     pause: &'a mut dyn FnMut(),
 }
@@ -18,10 +20,17 @@ pub(crate) struct Pixels<'a> {
 impl<'a> Pixels<'a> {
     pub(crate) fn new(
         picture: &'a mut Planes,
+        next: &'a mut Planes,
         interrupt: &'a Interrupt,
         pause: &'a mut dyn FnMut(),
     ) -> Self {
-        Self { picture, interrupt, pause }
+        Self { picture, next, interrupt, pause }
+    }
+
+    /// Columns and rows.
+    pub(crate) fn size(&self) -> (u32, u32) {
+        let (width, height) = self.picture.size();
+        (width as u32, height as u32)
     }
 
     /// Number of pixels.
@@ -41,6 +50,26 @@ impl<'a> Pixels<'a> {
             }
             change(self.picture.pixels_mut(y));
         }
+        Ok(())
+    }
+
+    /// Replaces the picture by one of another size, in columns and rows. Each of its rows, from top
+    /// to bottom, is passed to a function with the picture, its index and its planes to fill. Fails
+    /// when the sample is interrupted.
+    pub(crate) fn replace(
+        &mut self,
+        (width, height): (u32, u32),
+        mut fill: impl FnMut(&Planes, usize, [&mut [u8]; 3]),
+    ) -> Result<(), Error> {
+        self.next.set_size(width as usize, height as usize);
+        for y in 0..height as usize {
+            self.interrupt.check()?;
+            if y % ROWS == 0 {
+                (self.pause)();
+            }
+            fill(self.picture, y, self.next.pixels_mut(y));
+        }
+        std::mem::swap(self.picture, self.next);
         Ok(())
     }
 }

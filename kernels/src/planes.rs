@@ -46,6 +46,16 @@ impl Planes {
         (self.width, self.rows)
     }
 
+    /// Bytes from one row to the next.
+    pub(crate) fn stride(&self) -> usize {
+        self.stride
+    }
+
+    /// Red, green and blue: `stride` bytes a row.
+    pub(crate) fn planes(&self) -> [&[u8]; 3] {
+        [0, 1, 2].map(|plane| &self.bytes[plane * self.plane_bytes..][..self.rows * self.stride])
+    }
+
     /// A row of each plane, `width` bytes.
     pub(crate) fn pixels_mut(&mut self, y: usize) -> [&mut [u8]; 3] {
         assert!(y < self.rows, "the row is in the picture");

@@ -31,6 +31,8 @@ pub(crate) enum Fit {
     Here,
     /// It has not: the operation begins the next stage.
     Next,
+    /// It has not: the operation is executed on the whole picture after the stage.
+    Whole,
 }
 
 impl Geometry {
@@ -49,6 +51,14 @@ impl Geometry {
     }
 }
 
+/// Refuses a picture with more pixels than the limit.
+pub(crate) fn check_pixels(width: u32, height: u32) -> Result<(), Error> {
+    if u64::from(width) * u64::from(height) > PIXELS_MAX {
+        return Err(Error::TooLarge { width, height, limit: PIXELS_MAX });
+    }
+    Ok(())
+}
+
 /// One stage.
 #[derive(Debug, Clone)]
 pub(crate) struct Stage {
@@ -62,12 +72,18 @@ pub(crate) struct Stage {
     resize: Option<(u32, u32, Filter)>,
     /// Part of the resized crop that is wanted.
     window: Region,
-    /// The result: black, but for the window.
+    /// The result: of one colour, but for the window.
     pub(crate) canvas: Geometry,
     /// Column and row of the window on the canvas as long as that is not mirrored either way.
     pub(crate) at: (u32, u32),
-    /// Operations on pixels after it, by their indices in the recipe.
-    pub(crate) pixels: Range<usize>,
+    /// Red, green and blue around the window.
+    pub(crate) fill: [u8; 3],
+    /// Operations on the whole picture after it, by their indices in the recipe.
+    pub(crate) whole: Range<usize>,
+    /// The picture after these operations, which the next stage begins with.
+    pub(crate) after: Geometry,
+    /// Most bytes of pictures that these operations hold at once.
+    pub(crate) whole_bytes_max: u64,
     /// Whether its result is the tensor.
     pub(crate) is_last: bool,
 }
@@ -83,7 +99,10 @@ impl Stage {
             window: source.whole(),
             canvas: source,
             at: (0, 0),
-            pixels: 0..0,
+            fill: [0; 3],
+            whole: 0..0,
+            after: source,
+            whole_bytes_max: 0,
             is_last: false,
         }
     }
@@ -139,10 +158,10 @@ impl Stage {
         (self.canvas.height, self.canvas.width)
     }
 
-    /// The picture that the next stage begins with. One that operations on pixels follow lies in
-    /// memory as it is meant; otherwise a mirror left to right is left to the next stage.
+    /// The picture that the stage leaves in memory. One that operations on whole pictures follow
+    /// lies there as it is meant; otherwise a mirror left to right is left to the next stage.
     pub(crate) fn result(&self) -> Geometry {
-        let mirrored = self.canvas.mirrored && self.pixels.is_empty();
+        let mirrored = self.canvas.mirrored && self.whole.is_empty();
         Geometry { mirrored, flipped: false, ..self.canvas }
     }
 
@@ -192,7 +211,7 @@ impl Stage {
         scale
     }
 
-    /// Whether the window leaves some of the canvas black.
+    /// Whether the window leaves some of the canvas in the colour around it.
     pub(crate) fn is_padded(&self) -> bool {
         (self.window.width, self.window.height) != (self.canvas.width, self.canvas.height)
     }
@@ -228,9 +247,7 @@ impl Stage {
         // What lies between two passes has one side of the input and one of the output.
         let Region { width: from_width, height: from_height, .. } = self.window;
         for (width, height) in [(width, height), (width, from_height), (from_width, height)] {
-            if u64::from(width) * u64::from(height) > PIXELS_MAX {
-                return Err(Error::TooLarge { width, height, limit: PIXELS_MAX });
-            }
+            check_pixels(width, height)?;
         }
         let Region { x, y, .. } = self.window;
         let crop = Region { x: self.crop.x + x, y: self.crop.y + y, ..self.window };

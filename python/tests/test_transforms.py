@@ -63,6 +63,12 @@ def test_equality_is_of_meaning() -> None:
         ([T.ToDtype("complex64")], "complex64"),
         ([T.ColorJitter(hue=0.6)], "hue"),
         ([T.ColorJitter(brightness=-1)], "brightness"),
+        ([T.RandomRotation(400)], "degrees"),
+        ([T.RandomRotation(10, fill=256)], "fill"),
+        ([T.RandomRotation(10, fill=(1, 2))], "fill"),
+        ([T.RandomRotation(10, center=(1,))], "center"),
+        ([T.RandomPerspective(1.5)], "distortion_scale"),
+        ([T.Grayscale(), T.RandomRotation(10, fill=(1, 2, 3))], "3 numbers"),
         ([T.Grayscale(2)], "num_output_channels"),
         ([T.Grayscale(), T.ToDtype("float32"), T.Normalize([0.5] * 3, [0.5] * 3)], "channels is 1"),
         ([lambda picture: picture], "from_torchvision"),
@@ -137,6 +143,27 @@ def test_colours_of_torchvision_are_translated() -> None:
         ]
     )
     assert meetpoint.from_torchvision(compose) == expected
+
+
+def test_turns_of_torchvision_are_translated() -> None:
+    turn = imitation(
+        "RandomRotation",
+        degrees=[-30.0, 30.0],
+        interpolation="bilinear",
+        expand=True,
+        center=None,
+        fill=(9.5, 8, 7),
+    )
+    tilt = imitation(
+        "RandomPerspective", distortion_scale=0.25, p=0.75, interpolation="bicubic", fill=0
+    )
+    expected = T.Compose(
+        [T.RandomRotation(30, "bilinear", True, fill=(9, 8, 7)), T.RandomPerspective(0.25, 0.75, "bicubic")]
+    )
+    assert meetpoint.from_torchvision([turn, tilt]) == expected
+    turn.fill = {"image": 0}
+    with pytest.raises(meetpoint.RecipeError, match="RandomRotation .with a fill for each type"):
+        meetpoint.from_torchvision(turn)
 
 
 def test_a_grey_picture_has_one_channel() -> None:

@@ -13,7 +13,8 @@ const HASH_PREFIX: &str = "meetpoint recipe 1\n";
 fn keys(operation: &Operation) -> Vec<(&'static str, Value)> {
     let declared = operation.declaration().keys.iter();
     let is_written = |(key, value): &(&Key, Value)| {
-        !key.is_omitted_by_default || key.presence != Presence::Default(value.clone())
+        let is_default = || key.presence == Presence::Default(value.clone());
+        *value != Value::Absent && !(key.is_omitted_by_default && is_default())
     };
     let written = declared.zip(operation.values()).filter(is_written);
     let mut keys: Vec<_> = written.map(|(key, value)| (key.name, value)).collect();

@@ -4,6 +4,7 @@
 //! from these declarations. It must never name an operation.
 
 use super::value::Value;
+use super::vocabulary::WarpInterpolation;
 use serde::{Serialize, Serializer};
 use std::borrow::Cow;
 
@@ -48,6 +49,8 @@ pub enum Place {
     Geometry,
     /// On a whole picture in memory, uint8, all channels of a pixel together.
     Pixels,
+    /// From a whole picture in memory to another, which may have another size.
+    Picture,
     /// On the values of the tensor, each by itself.
     Elements,
     /// On a whole batch, after its samples. No operation is executed there yet.
@@ -249,6 +252,30 @@ pub enum Kind {
     },
     /// One number for each channel.
     PerChannel,
+    /// A whole number in a range.
+    WholeIn {
+        /// Least number.
+        least: u32,
+        /// Largest number.
+        most: u32,
+    },
+    /// Whole numbers in a range; where one is enough, it may stand without an array.
+    Wholes {
+        /// Permitted counts.
+        counts: &'static [usize],
+        /// Least number.
+        least: u32,
+        /// Largest number.
+        most: u32,
+    },
+    /// Numbers in a range; where one is enough, it may stand without an array.
+    Numbers {
+        /// Permitted counts.
+        counts: &'static [usize],
+        /// What each must be in.
+        #[serde(flatten)]
+        bounds: Bounds,
+    },
 }
 
 /// What a whole number means as a size.
@@ -276,6 +303,12 @@ impl Bounds {
     /// A probability or a share.
     pub const UNIT: Self = Self { least: 0.0, is_least_excluded: false, most: Some(1.0) };
 
+    /// Any finite number.
+    pub const FINITE: Self = Self { least: f64::NEG_INFINITY, is_least_excluded: true, most: None };
+
+    /// An angle in degrees.
+    pub const DEGREES: Self = Self { least: -360.0, is_least_excluded: false, most: Some(360.0) };
+
     pub(super) fn contains(&self, number: f64) -> bool {
         let is_above =
             if self.is_least_excluded { self.least < number } else { self.least <= number };
@@ -301,6 +334,9 @@ impl Kind {
             Self::Interval { middle: None, .. } => "[low, high]".to_owned(),
             Self::Interval { middle: Some(_), .. } => "number, or [low, high]".to_owned(),
             Self::PerChannel => "one number per channel".to_owned(),
+            Self::WholeIn { .. } => "integer".to_owned(),
+            Self::Wholes { counts, .. } => counted(counts, "integer"),
+            Self::Numbers { counts, .. } => counted(counts, "number"),
         }
     }
 
@@ -310,21 +346,39 @@ impl Kind {
             Self::Switch | Self::Word { .. } | Self::SwitchOrWord { .. } | Self::PerChannel => {
                 String::new()
             }
-            Self::Size { least, most, .. } => format!("{least} to {most}"),
+            Self::Size { least, most, .. }
+            | Self::WholeIn { least, most }
+            | Self::Wholes { least, most, .. } => format!("{least} to {most}"),
             Self::Whole { choices } => {
                 let choices: Vec<String> = choices.iter().map(u32::to_string).collect();
                 choices.join(" or ")
             }
-            Self::Number(Bounds { least, most, .. }) => match most {
-                Some(most) => format!("{least} to {most}"),
-                None => format!("{least} or more"),
-            },
+            Self::Number(Bounds { least, is_least_excluded, most })
+            | Self::Numbers { bounds: Bounds { least, is_least_excluded, most }, .. } => {
+                match (most, is_least_excluded) {
+                    (Some(most), _) => format!("{least} to {most}"),
+                    (None, _) if least.is_infinite() => "finite".to_owned(),
+                    (None, true) => format!("more than {least}"),
+                    (None, false) => format!("{least} or more"),
+                }
+            }
             Self::Interval { bounds: Bounds { least, is_least_excluded, most }, .. } => {
                 let above = if *is_least_excluded { "<" } else { "<=" };
                 let most = most.map(|most| format!(" <= {most}")).unwrap_or_default();
                 format!("{least} {above} low <= high{most}")
             }
         }
+    }
+}
+
+/// So many things, without an array where there is one alone.
+fn counted(counts: &[usize], thing: &str) -> String {
+    let (one, more): (Vec<usize>, Vec<usize>) = counts.iter().partition(|count| **count == 1);
+    let more: Vec<String> = more.iter().map(usize::to_string).collect();
+    match (one.is_empty(), more.is_empty()) {
+        (_, true) => thing.to_owned(),
+        (true, false) => format!("{} {thing}s", more.join(" or ")),
+        (false, false) => format!("{thing}, or {} {thing}s", more.join(" or ")),
     }
 }
 
@@ -366,6 +420,11 @@ impl Key {
         Self { name, about, kind, presence, is_omitted_by_default: true }
     }
 
+    /// A key without a default: where it is left out, there is no value.
+    pub const fn absent(name: &'static str, kind: Kind, about: &'static str) -> Self {
+        Self::optional(name, kind, Value::Absent, about)
+    }
+
     /// The probability of an operation that is applied at random.
     pub(super) const fn probability(default: f64) -> Self {
         let default = Value::Number(default);
@@ -377,6 +436,13 @@ impl Key {
         let choices = super::vocabulary::Interpolation::NAMES;
         let (kind, default) = (Kind::Word { choices }, Value::Word(choices[0]));
         Self::optional("interpolation", kind, default, "the filter, as Pillow defines it")
+    }
+
+    /// `interpolation`, of an operation that moves each pixel of a picture.
+    pub(super) const fn warp_interpolation(default: WarpInterpolation) -> Self {
+        let kind = Kind::Word { choices: WarpInterpolation::NAMES };
+        let about = "how a pixel is computed, as Pillow defines it";
+        Self::optional("interpolation", kind, Value::Word(default.name()), about)
     }
 
     /// `antialias`, of an operation that resizes.
@@ -412,6 +478,10 @@ impl Key {
                 format!("{number}, or [low, high] with {range}")
             }
             Kind::PerChannel => "one number per channel, such as [0.485, 0.456, 0.406]".to_owned(),
+            Kind::WholeIn { .. } => format!("{about}, from {range}"),
+            Kind::Wholes { .. } | Kind::Numbers { .. } => {
+                format!("{about}: {}, {range}", self.kind.type_text())
+            }
         }
     }
 }

@@ -127,6 +127,27 @@ impl<'t> Keys<'t> {
                 _ => self.numbers(key, value, &[2]),
             },
             Kind::PerChannel => self.numbers(key, value, &[1, 3]),
+            Kind::WholeIn { least, most } => {
+                self.whole_in(key, value, (least, most)).map(Value::Whole)
+            }
+            Kind::Wholes { counts, least, most } => match found {
+                DeValue::Integer(_) if counts.contains(&1) => {
+                    Ok(Value::Wholes(vec![self.whole_in(key, value, (least, most))?].into()))
+                }
+                DeValue::Array(elements) if counts.contains(&elements.len()) => {
+                    let whole = |element| self.whole_in(key, element, (least, most));
+                    let wholes = elements.iter().map(whole);
+                    Ok(Value::Wholes(wholes.collect::<Result<Vec<_>, _>>()?.into()))
+                }
+                DeValue::Array(elements) => Err(self.wrong_length(key, value, elements.len())),
+                _ => wrong_type(),
+            },
+            Kind::Numbers { counts, .. } => match found {
+                DeValue::Integer(_) | DeValue::Float(_) if counts.contains(&1) => {
+                    Ok(Value::Numbers(vec![self.number(key, value)?].into()))
+                }
+                _ => self.numbers(key, value, counts),
+            },
         }
     }
 
@@ -185,6 +206,22 @@ impl<'t> Keys<'t> {
             let problem = format!("`{}` holds {number}", key.name);
             self.fault(value.span().start, &problem, &key.expected())
         })
+    }
+
+    /// A whole number in a range. It is checked here because operations hold some of them in types
+    /// that have no room for others.
+    fn whole_in(
+        &self,
+        key: &Key,
+        value: &Spanned<DeValue<'_>>,
+        (least, most): (u32, u32),
+    ) -> Result<u32, RecipeError> {
+        let number = self.whole(key, value)?;
+        if (least..=most).contains(&number) {
+            return Ok(number);
+        }
+        let problem = format!("`{}` holds {number}", key.name);
+        Err(self.fault(value.span().start, &problem, &key.expected()))
     }
 
     /// A float, or an integer where a float is meant.

@@ -57,7 +57,9 @@ pub use operations::*;
 pub use sample_type::{PIXELS_MAX, SampleType, TensorSpec};
 pub use schema::{Schema, TextTable, keys_table, operations_table, schema};
 pub use value::Value;
-pub use vocabulary::{Dtype, Interpolation, Layout, OnError, PerChannel, Scale, Size};
+pub use vocabulary::{
+    Dtype, Fill, Interpolation, Layout, OnError, PerChannel, Scale, Size, WarpInterpolation,
+};
 
 /// SHA-256 of the canonical form of a recipe.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]

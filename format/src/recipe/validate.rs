@@ -1,7 +1,7 @@
 //! Checks that each operation can follow the ones before it, and derives the type of the result.
 
 use super::Operation;
-use super::declaration::{Bounds, Key, Kind, Takes, ValueKind};
+use super::declaration::{Bounds, Key, Kind, Presence, Takes, ValueKind};
 use super::error::{Fault, Problem};
 use super::sample_type::{PIXELS_MAX, SampleType};
 use super::value::Value;
@@ -63,6 +63,14 @@ fn check_value(key: &Key, value: &Value) -> Result<(), Fault> {
         (Kind::SwitchOrWord { choices }, Value::Word(word)) => choices.contains(word),
         (Kind::PerChannel, Value::Numbers(numbers)) => !numbers.is_empty(),
         (Kind::Switch | Kind::SwitchOrWord { .. }, Value::Switch(_)) => true,
+        (Kind::WholeIn { least, most }, Value::Whole(number)) => (least..=most).contains(number),
+        (Kind::Wholes { least, most, .. }, Value::Wholes(numbers)) => {
+            numbers.iter().all(|number| (least..=most).contains(number))
+        }
+        (Kind::Numbers { bounds, .. }, Value::Numbers(numbers)) => {
+            numbers.iter().all(|number| bounds.contains(*number))
+        }
+        (_, Value::Absent) => key.presence == Presence::Default(Value::Absent),
         (kind, value) => panic!("`{}` has the value {value:?}, but is a {kind:?}", key.name),
     };
     if is_right {
@@ -73,7 +81,7 @@ fn check_value(key: &Key, value: &Value) -> Result<(), Fault> {
             let is_height_right = (least..=most).contains(height);
             format!("holds {}", if is_height_right { width } else { height })
         }
-        (Kind::Size { .. } | Kind::Whole { .. }, Value::Whole(number)) => format!("holds {number}"),
+        (_, Value::Whole(number)) => format!("holds {number}"),
         (_, value) => format!("is {}", value.to_toml()),
     };
     Err(Fault::of_value(key.name, problem, key.expected()))

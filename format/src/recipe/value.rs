@@ -16,8 +16,20 @@ pub enum Value {
     Sides([u32; 2]),
     /// A number.
     Number(f64),
-    /// A low and a high end, or one number for each channel.
+    /// A low and a high end, one number for each channel, or coordinates.
     Numbers(Cow<'static, [f64]>),
+    /// Whole numbers; one alone is written as a number.
+    Wholes(#[serde(serialize_with = "one_or_more")] Cow<'static, [u32]>),
+    /// Nothing: the key is left out.
+    Absent,
+}
+
+/// One number alone, more as an array.
+fn one_or_more<S: serde::Serializer>(numbers: &[u32], serializer: S) -> Result<S::Ok, S::Error> {
+    match numbers {
+        [number] => serializer.serialize_u32(*number),
+        _ => serializer.collect_seq(numbers),
+    }
 }
 
 impl Value {
@@ -44,6 +56,14 @@ impl Value {
                 let numbers: Vec<String> = numbers.iter().map(|number| float(*number)).collect();
                 format!("[{}]", numbers.join(comma))
             }
+            Self::Wholes(numbers) => match &numbers[..] {
+                [number] => number.to_string(),
+                numbers => {
+                    let numbers: Vec<String> = numbers.iter().map(u32::to_string).collect();
+                    format!("[{}]", numbers.join(comma))
+                }
+            },
+            Self::Absent => "none".to_owned(),
         }
     }
 }
@@ -51,6 +71,12 @@ impl Value {
 impl From<(f64, f64)> for Value {
     fn from((low, high): (f64, f64)) -> Self {
         Self::Numbers(vec![low, high].into())
+    }
+}
+
+impl From<Option<(f64, f64)>> for Value {
+    fn from(pair: Option<(f64, f64)>) -> Self {
+        pair.map_or(Self::Absent, Self::from)
     }
 }
 
@@ -118,6 +144,16 @@ impl Values {
     pub(super) fn numbers(&self, key: &str) -> &[f64] {
         let Value::Numbers(numbers) = self.get(key) else { panic!("`{key}` is not an array") };
         numbers
+    }
+
+    pub(super) fn wholes(&self, key: &str) -> &[u32] {
+        let Value::Wholes(numbers) = self.get(key) else { panic!("`{key}` is not whole numbers") };
+        numbers
+    }
+
+    /// Two numbers of a key that may be left out.
+    pub(super) fn optional_pair(&self, key: &str) -> Option<(f64, f64)> {
+        (*self.get(key) != Value::Absent).then(|| self.interval(key))
     }
 
     pub(super) fn interval(&self, key: &str) -> (f64, f64) {

@@ -1,4 +1,4 @@
-//! The values that keys of operations can have: element types, layouts, filters, sizes.
+//! The values that keys of operations can have: element types, layouts, filters, sizes, colours.
 
 /// Gives each variant of an enum the name that stands for it in a recipe file.
 macro_rules! named {
@@ -28,6 +28,7 @@ macro_rules! named {
 named!(Dtype { Uint8 = "uint8", Float16 = "float16", Float32 = "float32" });
 named!(Layout { Nhwc = "NHWC", Nchw = "NCHW" });
 named!(Interpolation { Bilinear = "bilinear", Bicubic = "bicubic", Nearest = "nearest" });
+named!(WarpInterpolation { Nearest = "nearest", Bilinear = "bilinear", Bicubic = "bicubic" });
 named!(OnError { Fail = "fail", Lenient = "lenient" });
 
 /// Element type of a tensor.
@@ -90,6 +91,40 @@ pub enum Interpolation {
     /// The nearest pixel as it is; antialiasing means nothing for it. Positions are those of
     /// Pillow's `NEAREST`, which torchvision takes for its PIL images.
     Nearest,
+}
+
+/// How a warp computes a pixel from those around its position, with the definitions of Pillow's
+/// `Image.transform`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum WarpInterpolation {
+    /// The pixel that contains the position.
+    Nearest,
+    /// Linear in 2 x 2 pixels.
+    Bilinear,
+    /// Cubic with a = -1 in 4 x 4 pixels.
+    Bicubic,
+}
+
+/// The colour of pixels outside the picture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Fill {
+    /// One value for every channel.
+    Every(u8),
+    /// Red, green and blue.
+    Rgb([u8; 3]),
+}
+
+impl Fill {
+    /// Black.
+    pub const BLACK: Self = Self::Every(0);
+
+    /// Red, green and blue.
+    pub fn rgb(self) -> [u8; 3] {
+        match self {
+            Self::Every(value) => [value; 3],
+            Self::Rgb(colour) => colour,
+        }
+    }
 }
 
 /// What happens with a damaged JPEG.

@@ -7,6 +7,7 @@
 //!    │  Decode     by the decoder, only the region that is needed
 //!    │  Geometry   crop, resize, flip: one pass of rows, a [`Stage`]
 //!    │  Pixels     in place on a whole picture, between two stages
+//!    │  Picture    from a whole picture to another, between two stages
 //!    │             ... further stages and pictures ...
 //!    │  Elements   folded into a table of 256 values per channel, while rows are stored
 //!    ▼
@@ -15,13 +16,17 @@
 
 mod center_crop;
 mod color_jitter;
+#[cfg(test)]
+mod geometry_tests;
 mod grayscale;
 mod layout;
 mod luma;
 mod normalize;
 mod random_grayscale;
 mod random_horizontal_flip;
+mod random_perspective;
 mod random_resized_crop;
+mod random_rotation;
 mod random_vertical_flip;
 mod resize;
 #[cfg(test)]
@@ -41,12 +46,32 @@ pub(crate) trait Geometry: Debug + Send + Sync {
     /// Adds itself to a stage, unless it needs the next one; a new stage takes every operation.
     /// `draws` is at its beginning, in each stage that is tried.
     fn join(&self, stage: &mut Stage, draws: &mut Draws) -> Result<Fit, Error>;
+
+    /// How it is executed on a whole picture, for one that answers [`Fit::Whole`].
+    fn whole(&self) -> Option<&dyn PictureOperation> {
+        None
+    }
+}
+
+/// An operation that makes another picture of a whole one.
+pub(crate) trait PictureOperation: Debug + Send + Sync {
+    /// Columns and rows of the result for those of a picture; `None`: it leaves this sample as it
+    /// is.
+    fn size(&self, size: (u32, u32), draws: &mut Draws) -> Result<Option<(u32, u32)>, Error>;
+
+    /// Replaces the picture by one of that size. `draws` is at its beginning again.
+    fn apply(&self, draws: &mut Draws, pixels: &mut Pixels<'_>) -> Result<(), Error>;
 }
 
 /// An operation on a whole picture. The size stays.
 pub(crate) trait PixelOperation: Debug + Send + Sync {
     /// Whether it changes this sample. If not, the picture need not be in memory.
     fn is_applied(&self, draws: &mut Draws) -> bool;
+
+    /// Whether it may hold a second picture of the same size.
+    fn needs_copy(&self) -> bool {
+        false
+    }
 
     /// Changes the picture. `draws` is at its beginning again: it gives the numbers that
     /// [`Self::is_applied`] got.
@@ -65,6 +90,7 @@ pub(crate) enum Step {
     Decode(Decode),
     Geometry(Box<dyn Geometry>),
     Pixels(Box<dyn PixelOperation>),
+    Picture(Box<dyn PictureOperation>),
     Elements(Box<dyn ElementOperation>),
 }
 
@@ -75,6 +101,7 @@ impl Step {
             Self::Decode(_) => Place::Decode,
             Self::Geometry(_) => Place::Geometry,
             Self::Pixels(_) => Place::Pixels,
+            Self::Picture(_) => Place::Picture,
             Self::Elements(_) => Place::Elements,
         }
     }
@@ -96,6 +123,8 @@ fn of(operation: &Operation) -> Step {
         Operation::RandomResizedCrop(it) => Step::Geometry(Box::new(it)),
         Operation::RandomHorizontalFlip(it) => Step::Geometry(Box::new(it)),
         Operation::RandomVerticalFlip(it) => Step::Geometry(Box::new(it)),
+        Operation::RandomRotation(it) => Step::Picture(Box::new(it)),
+        Operation::RandomPerspective(it) => Step::Picture(Box::new(it)),
         Operation::Grayscale(it) => Step::Pixels(Box::new(it)),
         Operation::RandomGrayscale(it) => Step::Pixels(Box::new(it)),
         Operation::ColorJitter(it) => Step::Pixels(Box::new(it)),

@@ -57,7 +57,7 @@ pub struct Tensor {
 /// Crop, resize, padding and flip are one stream: only the region that is needed is decoded, its
 /// rows go through a resizer as they come, and each row of the result is written straight into the
 /// tensor. A recipe with several resizes runs as several such streams with pictures between them;
-/// operations on pixels change such a picture in place. In steady state only the decoders allocate.
+/// operations on whole pictures change such a picture, in place or by another. In steady state only the decoders allocate.
 /// Besides what they take, the memory is that of the resizer ([`crate::resize`] says how much), a
 /// few rows, and two such pictures at most.
 #[derive(Debug)]
@@ -97,7 +97,7 @@ impl SamplePreparer {
             match step {
                 Step::Decode(it) => decode = *it,
                 Step::Elements(operation) => operation.fold(&mut table),
-                Step::Geometry(_) | Step::Pixels(_) => (),
+                Step::Geometry(_) | Step::Pixels(_) | Step::Picture(_) => (),
             }
         }
         let result = recipe.result();
@@ -144,8 +144,8 @@ impl SamplePreparer {
             let mut before = turned;
             for_each_stage(&self.steps, Geometry::upright(width, height), id, &mut |stage| {
                 let held = if stage.is_last { 0 } else { stage.result().bytes() };
-                most = most.max(before + held);
-                before = held;
+                most = most.max(before + held).max(stage.whole_bytes_max);
+                before = if stage.is_last { 0 } else { stage.after.bytes() };
             })?;
         }
         Ok(of_decoder + most)
@@ -156,7 +156,8 @@ impl SamplePreparer {
         let mut on_pictures = 0;
         for step in &self.steps {
             match step {
-                Step::Pixels(_) => return true,
+                Step::Pixels(_) | Step::Picture(_) => return true,
+                Step::Geometry(operation) if operation.whole().is_some() => return true,
                 Step::Geometry(_) => on_pictures += 1,
                 Step::Decode(_) | Step::Elements(_) => (),
             }
@@ -280,13 +281,10 @@ impl SamplePreparer {
             }
             canvas.finish();
             std::mem::swap(&mut self.picture, &mut self.next);
-            let mut pixels = Pixels::new(&mut self.picture, &self.interrupt, after_stage);
-            for index in stage.pixels {
-                if let Step::Pixels(operation) = &self.steps[index]
-                    && operation.is_applied(&mut id.draws(index))
-                {
-                    operation.apply(&mut id.draws(index), &mut pixels)?;
-                }
+            let (picture, next) = (&mut self.picture, &mut self.next);
+            let mut pixels = Pixels::new(picture, next, &self.interrupt, after_stage);
+            for index in stage.whole {
+                apply(&self.steps[index], &|| id.draws(index), &mut pixels)?;
             }
         }
         Ok(())
@@ -311,6 +309,26 @@ impl SamplePreparer {
             first += stripe.rows;
             after_stage();
         })
+    }
+}
+
+/// Executes an operation on the whole picture, unless it leaves this sample as it is. `draws` is
+/// its stream at the beginning.
+fn apply(step: &Step, draws: &dyn Fn() -> Draws, pixels: &mut Pixels<'_>) -> Result<(), Error> {
+    let operation = match step {
+        Step::Pixels(operation) => {
+            let is_applied = operation.is_applied(&mut draws());
+            return if is_applied { operation.apply(&mut draws(), pixels) } else { Ok(()) };
+        }
+        Step::Picture(operation) => Some(&**operation),
+        Step::Geometry(operation) => operation.whole(),
+        Step::Decode(_) | Step::Elements(_) => None,
+    };
+    match operation {
+        Some(operation) if operation.size(pixels.size(), &mut draws())?.is_some() => {
+            operation.apply(&mut draws(), pixels)
+        }
+        Some(_) | None => Ok(()),
     }
 }
 

@@ -13,7 +13,15 @@ if TYPE_CHECKING:
     from .transforms import Transform
 
 _V2 = "torchvision.transforms.v2"
-_ON_PICTURES = ("Resize", "RandomResizedCrop", "Grayscale", "RandomGrayscale", "ColorJitter")
+_ON_PICTURES = (
+    "Resize",
+    "RandomResizedCrop",
+    "RandomRotation",
+    "RandomPerspective",
+    "Grayscale",
+    "RandomGrayscale",
+    "ColorJitter",
+)
 _EITHER_WAY = ("CenterCrop", "RandomHorizontalFlip", "RandomVerticalFlip")
 _TO_TENSOR = ("ToImage", "PILToTensor", "ToTensor")
 _TO_DTYPE = ("ToDtype", "ConvertImageDtype", "ConvertDtype")
@@ -73,6 +81,13 @@ class _Translation:
             self.made.append(ours.CenterCrop(it.size))
         elif name in ("RandomHorizontalFlip", "RandomVerticalFlip", "RandomGrayscale"):
             self.made.append(getattr(ours, name)(it.p))
+        elif name == "RandomRotation":
+            interpolation = getattr(it, "interpolation", "nearest")
+            fill, center = _fill(it), it.center
+            self.made.append(ours.RandomRotation(it.degrees, interpolation, it.expand, center, fill))
+        elif name == "RandomPerspective":
+            scale, interpolation = it.distortion_scale, getattr(it, "interpolation", "bilinear")
+            self.made.append(ours.RandomPerspective(scale, it.p, interpolation, _fill(it)))
         elif name == "Grayscale":
             self.made.append(ours.Grayscale(it.num_output_channels))
         elif name == "ColorJitter":
@@ -103,6 +118,8 @@ class _Translation:
             return "after a conversion to a tensor; leave it out"
         if name in _TO_DTYPE and isinstance(it.dtype, dict):
             return "with a dtype for each type"
+        if isinstance(getattr(it, "fill", None), dict):
+            return "with a fill for each type; give a number or a tuple"
         if name == "Resize":
             if getattr(it, "max_size", None) is not None:
                 return "with max_size"
@@ -130,6 +147,14 @@ def _scale(it: Any, name: str) -> Union[bool, Literal["divide"]]:
         # The first version divides by 255; the second multiplies by 1/255.
         return "divide"
     return bool(getattr(it, "scale", name != "ToDtype"))
+
+
+def _fill(it: Any) -> Union[int, List[int]]:
+    """The colour outside a picture, rounded towards 0 as torchvision does for PIL images."""
+    fill = it.fill
+    if fill is None:
+        return 0
+    return [int(value) for value in fill] if isinstance(fill, (list, tuple)) else int(fill)
 
 
 def _floats(numbers: Any) -> List[float]:

@@ -43,7 +43,9 @@ __all__ = [
     "PILToTensor",
     "RandomGrayscale",
     "RandomHorizontalFlip",
+    "RandomPerspective",
     "RandomResizedCrop",
+    "RandomRotation",
     "RandomVerticalFlip",
     "Resize",
     "ToDtype",
@@ -181,6 +183,62 @@ class RandomVerticalFlip(Transform):
 
     def __init__(self, p: float = 0.5) -> None:
         super().__init__(p=float(p))
+
+
+class RandomRotation(Transform):
+    """As ``v2.RandomRotation`` on PIL images: Pillow's ``Image.rotate``.
+
+    :param degrees: bounds of the angle in degrees, counterclockwise; x means (-x, x).
+    :param interpolation: ``"nearest"``, ``"bilinear"``, ``"bicubic"`` or torchvision's enum.
+    :param expand: whether the result has room for all of the turned picture. Its size then varies,
+        so a later operation has to set it.
+    :param center: column and row of the point that stays, in pixels; None: the centre.
+    :param fill: colour outside the picture, 0 to 255, for all channels or for each.
+    """
+
+    _name = "random_rotation"
+
+    def __init__(
+        self,
+        degrees: Factor,
+        interpolation: object = "nearest",
+        expand: bool = False,
+        center: Optional[Sequence[float]] = None,
+        fill: Size = 0,
+    ) -> None:
+        super().__init__(
+            degrees=_factor(degrees),
+            interpolation=_word(interpolation),
+            expand=expand,
+            center=None if center is None else _floats(center),
+            fill=_size(fill),
+        )
+
+
+class RandomPerspective(Transform):
+    """As ``v2.RandomPerspective`` on PIL images: Pillow's ``PERSPECTIVE``.
+
+    :param distortion_scale: how far a corner can move, as a share of half the side.
+    :param p: the probability.
+    :param interpolation: ``"nearest"``, ``"bilinear"``, ``"bicubic"`` or torchvision's enum.
+    :param fill: colour outside the picture, 0 to 255, for all channels or for each.
+    """
+
+    _name = "random_perspective"
+
+    def __init__(
+        self,
+        distortion_scale: float = 0.5,
+        p: float = 0.5,
+        interpolation: object = "bilinear",
+        fill: Size = 0,
+    ) -> None:
+        super().__init__(
+            distortion_scale=float(distortion_scale),
+            p=float(p),
+            interpolation=_word(interpolation),
+            fill=_size(fill),
+        )
 
 
 class Grayscale(Transform):
@@ -378,6 +436,8 @@ _CLASSES: Dict[str, Type[Transform]] = {
         RandomResizedCrop,
         RandomHorizontalFlip,
         RandomVerticalFlip,
+        RandomRotation,
+        RandomPerspective,
         Grayscale,
         RandomGrayscale,
         ColorJitter,

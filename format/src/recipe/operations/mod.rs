@@ -6,12 +6,15 @@
 mod center_crop;
 mod color_jitter;
 mod decode;
+mod fill;
 mod grayscale;
 mod layout;
 mod normalize;
 mod random_grayscale;
 mod random_horizontal_flip;
+mod random_perspective;
 mod random_resized_crop;
+mod random_rotation;
 mod random_vertical_flip;
 mod resize;
 mod to_dtype;
@@ -29,7 +32,9 @@ pub use grayscale::Grayscale;
 pub use normalize::Normalize;
 pub use random_grayscale::RandomGrayscale;
 pub use random_horizontal_flip::RandomHorizontalFlip;
+pub use random_perspective::RandomPerspective;
 pub use random_resized_crop::RandomResizedCrop;
+pub use random_rotation::RandomRotation;
 pub use random_vertical_flip::RandomVerticalFlip;
 pub use resize::Resize;
 pub use to_dtype::ToDtype;
@@ -125,6 +130,8 @@ operations! {
     RandomResizedCrop,
     RandomHorizontalFlip,
     RandomVerticalFlip,
+    RandomRotation,
+    RandomPerspective,
     Grayscale,
     RandomGrayscale,
     ColorJitter,

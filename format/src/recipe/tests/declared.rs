@@ -84,7 +84,10 @@ fn the_declared_type_of_the_result_is_that_of_the_result() {
             Property::Same => assert_eq!(result.size, input.size, "{name}"),
             Property::Variable => assert_eq!(result.size, None, "{name}"),
             Property::Key(key) => {
-                let is_size = |it: &&Key| it.name == key && matches!(it.kind, Kind::Size { .. });
+                // A switch, where the size then depends on random parameters.
+                let is_size = |it: &&Key| {
+                    it.name == key && matches!(it.kind, Kind::Size { .. } | Kind::Switch)
+                };
                 assert!(declaration.keys.iter().any(|it| is_size(&it)), "{name}");
             }
             Property::Is(_) => panic!("{name}: no size is always the same"),
@@ -125,7 +128,8 @@ fn a_value_outside_its_declared_range_is_refused_where_it_is() {
             let outside = match key.kind {
                 Kind::Switch | Kind::Word { .. } | Kind::SwitchOrWord { .. } => "\"nonsense\"",
                 Kind::Size { .. } | Kind::Whole { .. } => "0",
-                Kind::Number(_) => "nan",
+                Kind::WholeIn { .. } | Kind::Wholes { .. } => "-1",
+                Kind::Number(_) | Kind::Numbers { .. } => "nan",
                 Kind::Interval { .. } => "[1.0, 0.0]",
                 Kind::PerChannel => "[1.0, 2.0]",
             };
@@ -151,7 +155,7 @@ fn markdown((header, rows): &TextTable, code: &[usize]) -> String {
     text.push_str(&format!("|{}\n", "---|".repeat(header.len())));
     for cells in rows {
         let cells = cells.iter().enumerate().map(|(column, cell)| {
-            if code.contains(&column) && !cell.is_empty() && cell != "required" {
+            if code.contains(&column) && !cell.is_empty() && cell != "required" && cell != "none" {
                 format!("`{cell}`")
             } else {
                 cell.clone()

@@ -1,0 +1,48 @@
+//! `fill`: the key of operations that colour pixels outside the picture.
+
+use crate::recipe::Fill;
+use crate::recipe::declaration::{Key, Kind};
+use crate::recipe::error::Fault;
+use crate::recipe::sample_type::SampleType;
+use crate::recipe::value::{Value, Values};
+use std::borrow::Cow;
+
+const NAME: &str = "fill";
+
+/// The declaration of the key, black by default.
+pub(super) const fn key() -> Key {
+    let kind = Kind::Wholes { counts: &[1, 3], least: 0, most: 255 };
+    let about = "the colour outside the picture, for all channels or for each";
+    Key::optional(NAME, kind, Value::Wholes(Cow::Borrowed(&[0])), about)
+}
+
+/// The colour.
+pub(super) fn read(values: &Values) -> Fill {
+    let byte = |number: u32| u8::try_from(number).expect("the range of the key was checked");
+    match *values.wholes(NAME) {
+        [value] => Fill::Every(byte(value)),
+        [red, green, blue] => Fill::Rgb([red, green, blue].map(byte)),
+        ref other => panic!("`{NAME}` declares {} numbers", other.len()),
+    }
+}
+
+/// The value of the key.
+pub(super) fn value(fill: Fill) -> Value {
+    let numbers = match fill {
+        Fill::Every(value) => vec![u32::from(value)],
+        Fill::Rgb(colour) => colour.map(u32::from).to_vec(),
+    };
+    Value::Wholes(numbers.into())
+}
+
+/// Refuses a colour for a grey picture.
+pub(super) fn follow(fill: Fill, sample: &SampleType) -> Result<(), Fault> {
+    match fill {
+        Fill::Rgb(_) if sample.channels == 1 => Err(Fault::of_value(
+            NAME,
+            "holds 3 numbers, but the picture has 1 channel",
+            "one number",
+        )),
+        Fill::Every(_) | Fill::Rgb(_) => Ok(()),
+    }
+}

@@ -1,0 +1,89 @@
+//! `random_rotation`: turned by a random angle.
+
+use super::{Data, fill};
+use crate::recipe::declaration::{
+    Bounds, Declaration, Gives, Key, Kind, Needs, Place, Property, RandomParameter, Takes,
+};
+use crate::recipe::error::Fault;
+use crate::recipe::sample_type::SampleType;
+use crate::recipe::value::{Value, Values};
+use crate::recipe::{Fill, WarpInterpolation};
+
+/// `torchvision.transforms.v2.RandomRotation` on PIL images, which is Pillow's `Image.rotate`:
+/// turned counterclockwise by `uniform_in(degrees.0, degrees.1)` degrees.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RandomRotation {
+    /// Bounds of the angle in degrees.
+    pub degrees: (f64, f64),
+    /// How a pixel is computed.
+    pub interpolation: WarpInterpolation,
+    /// Whether the result is large enough for all of the turned picture.
+    pub expand: bool,
+    /// Column and row of the point that stays, from the upper left corner, in pixels; `None`: the
+    /// centre.
+    pub center: Option<(f64, f64)>,
+    /// The colour outside the picture.
+    pub fill: Fill,
+}
+
+impl Data for RandomRotation {
+    const DECLARATION: &'static Declaration = &Declaration {
+        name: "random_rotation",
+        about: "turns counterclockwise by a random angle",
+        place: Place::Picture,
+        takes: &[Takes::IMAGE],
+        gives: Gives { size: Property::Key("expand"), ..Gives::IMAGE },
+        needs: Needs::All,
+        random: &[RandomParameter { name: "angle", distribution: "uniform in `degrees`" }],
+        keys: &[
+            Key::required(
+                "degrees",
+                Kind::Interval { bounds: Bounds::DEGREES, middle: Some(0.0) },
+                Value::Number(15.0),
+                "angles in degrees; x: [-x, x]",
+            ),
+            Key::warp_interpolation(WarpInterpolation::Nearest),
+            Key::optional(
+                "expand",
+                Kind::Switch,
+                Value::Switch(false),
+                "whether the result has room for all of the turned picture, so that its size varies",
+            ),
+            Key::absent(
+                "center",
+                Kind::Numbers { counts: &[2], bounds: Bounds::FINITE },
+                "column and row of the point that stays; none: the centre",
+            ),
+            fill::key(),
+        ],
+    };
+
+    fn read(values: &Values) -> Self {
+        Self {
+            degrees: values.interval("degrees"),
+            interpolation: values.named("interpolation", WarpInterpolation::from_name),
+            expand: values.switch("expand"),
+            center: values.optional_pair("center"),
+            fill: fill::read(values),
+        }
+    }
+
+    fn values(&self) -> Vec<Value> {
+        let Self { degrees, interpolation, expand, center, fill } = *self;
+        vec![
+            degrees.into(),
+            Value::Word(interpolation.name()),
+            Value::Switch(expand),
+            center.into(),
+            fill::value(fill),
+        ]
+    }
+
+    fn size(&self, input: Option<(u32, u32)>) -> Option<(u32, u32)> {
+        input.filter(|_| !self.expand)
+    }
+
+    fn follow(&self, sample: &mut SampleType) -> Result<(), Fault> {
+        fill::follow(self.fill, sample)
+    }
+}

@@ -1,0 +1,121 @@
+//! Operations on the geometry of a picture against Pillow and NumPy.
+
+use super::random_perspective::coefficients;
+use crate::{Cpu, SampleId, SamplePreparer, Tensor, golden};
+use image::ImageEncoder;
+use image::codecs::png::{CompressionType, FilterType, PngEncoder};
+use meetpoint_format::recipe::Recipe;
+
+const GOLDEN: &str = include_str!("../../tests/golden/geometry.txt");
+
+fn png(kind: &str, seed: u32, width: u32, height: u32) -> Vec<u8> {
+    let picture = golden::picture(kind, seed, width, height);
+    let mut encoded = Vec::new();
+    PngEncoder::new_with_quality(&mut encoded, CompressionType::Fast, FilterType::NoFilter)
+        .write_image(&picture.pixels, picture.width, picture.height, image::ExtendedColorType::Rgb8)
+        .unwrap();
+    encoded
+}
+
+/// A recipe that decodes and does these operations: the insides of their tables.
+fn recipe(operations: &[&str]) -> Recipe {
+    let tables = ["name = 'decode'"].iter().chain(operations);
+    let text: String = tables.map(|inside| format!("[[operation]]\n{inside}\n")).collect();
+    Recipe::from_toml(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+fn prepare(recipe: &Recipe, file: &[u8], sample: u64) -> Tensor {
+    let id = SampleId { seed: 7, epoch: 2, sample };
+    SamplePreparer::new(recipe, Cpu::detect()).prepare_tensor(file.into(), id).unwrap()
+}
+
+/// The table of an operation, the pattern of its pictures and its sample, for the words of a line.
+fn operation(words: &[&str]) -> (String, &'static str, u64) {
+    match words {
+        ["rotate", _, _, _, angle, expand, x, y, interpolation] => {
+            let center = if *x == "none" { String::new() } else { format!("center = [{x}, {y}]") };
+            let expand = expand.to_lowercase();
+            let inside = format!(
+                "name = 'random_rotation'\ndegrees = [{angle}, {angle}]\nexpand = {expand}\n\
+                 interpolation = '{interpolation}'\nfill = [9, 8, 7]\n{center}"
+            );
+            (inside, "noise", 0)
+        }
+        ["perspective", _, _, _, sample, interpolation] => {
+            let inside = format!(
+                "name = 'random_perspective'\ndistortion_scale = 0.6\np = 0.8\n\
+                 interpolation = '{interpolation}'\nfill = [1, 200, 30]"
+            );
+            (inside, "wave", golden::number(sample))
+        }
+        other => panic!("no operation {other:?}"),
+    }
+}
+
+#[test]
+fn operations_equal_pillow_bit_for_bit() {
+    let lines = golden::lines(GOLDEN);
+    for (words, expected) in &lines {
+        let [seed, width, height] = [1, 2, 3].map(|at| golden::number(words[at]));
+        let (inside, kind, sample) = operation(words);
+        let tensor = prepare(&recipe(&[&inside]), &png(kind, seed, width, height), sample);
+        let size = [tensor.spec.width, tensor.spec.height].map(|side| side.to_string());
+        assert_eq!(size, expected[..2], "{words:?}");
+        assert_eq!(golden::sha256(&tensor.data), expected[2], "{words:?}");
+    }
+    assert_eq!(lines.len(), 1182);
+}
+
+#[test]
+fn whole_pictures_and_rows_alternate_in_any_order() {
+    let file = png("noise", 3, 60, 41);
+    let turn = "name = 'random_rotation'\ndegrees = [90, 90]\nexpand = true";
+    let back = "name = 'random_rotation'\ndegrees = [270, 270]\nexpand = true";
+    let flip = "name = 'random_horizontal_flip'\np = 1";
+    let crop = "name = 'center_crop'\nsize = [31, 33]";
+    let plain = prepare(&recipe(&[crop]), &file, 0);
+    assert_eq!(prepare(&recipe(&[turn, back, crop]), &file, 0), plain);
+    assert_eq!(prepare(&recipe(&[crop, turn, back]), &file, 0), plain);
+    assert_eq!(prepare(&recipe(&[flip, turn, back, flip, crop]), &file, 0), plain);
+    let upside_down = "name = 'random_vertical_flip'\np = 1";
+    assert_eq!(prepare(&recipe(&[crop, flip, turn, upside_down, back]), &file, 0), plain);
+    let grey = "name = 'grayscale'\nnum_output_channels = 3";
+    let grey_first = prepare(&recipe(&[grey, crop]), &file, 0);
+    assert_eq!(prepare(&recipe(&[turn, grey, back, crop]), &file, 0), grey_first);
+}
+
+#[test]
+fn the_size_of_a_result_that_grows_is_that_of_the_recipe() {
+    let expand = recipe(&["name = 'random_rotation'\ndegrees = 30\nexpand = true"]);
+    assert_eq!(expand.output(), None);
+    let fixed =
+        recipe(&["name = 'center_crop'\nsize = 20", "name = 'random_rotation'\ndegrees = 9"]);
+    assert_eq!(fixed.output().map(|it| (it.height, it.width)), Some((20, 20)));
+}
+
+#[test]
+fn the_memory_of_a_warp_is_announced() {
+    let file = png("noise", 3, 60, 40);
+    let id = SampleId { seed: 7, epoch: 2, sample: 0 };
+    let bytes = |operations: &[&str]| {
+        SamplePreparer::new(&recipe(operations), Cpu::detect()).memory_bytes(&file, id).unwrap()
+    };
+    let decoder = bytes(&[]);
+    let picture = 3 * 60 * 40;
+    let turn = "name = 'random_rotation'\ndegrees = [10, 10]";
+    assert_eq!(bytes(&[turn]), decoder + 2 * picture);
+    let never = "name = 'random_rotation'\ndegrees = 0";
+    assert_eq!(bytes(&[never]), decoder);
+    let crop = "name = 'center_crop'\nsize = [8, 8]";
+    assert_eq!(bytes(&[crop, turn]), decoder + 2 * 3 * 8 * 8);
+    let expand = "name = 'random_rotation'\ndegrees = [90, 90]\nexpand = true";
+    assert_eq!(bytes(&[expand, crop]), decoder + 2 * picture);
+}
+
+#[test]
+fn corners_on_a_line_determine_no_perspective() {
+    assert_eq!(coefficients([(0, 0); 4], (1, 1)), None);
+    assert_eq!(coefficients([(0, 0), (1, 0), (2, 0), (0, 0)], (5, 1)), None);
+    let same = coefficients([(0, 0), (8, 0), (8, 5), (0, 5)], (9, 6)).unwrap();
+    assert_eq!(same, [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0]);
+}

@@ -1,0 +1,97 @@
+//! Warps against Pillow.
+
+use super::{Map, Warp};
+use crate::pixels::Pixels;
+use crate::planes::Planes;
+use crate::{Error, Interrupt, golden};
+use meetpoint_format::recipe::WarpInterpolation;
+
+fn planes(kind: &str, seed: u32, width: u32, height: u32) -> Planes {
+    let picture = golden::picture(kind, seed, width, height);
+    let mut planes = Planes::default();
+    planes.set_size(width as usize, height as usize);
+    for (y, row) in picture.pixels.chunks_exact(3 * width as usize).enumerate() {
+        let [red, green, blue] = planes.pixels_mut(y);
+        for (x, pixel) in row.chunks_exact(3).enumerate() {
+            (red[x], green[x], blue[x]) = (pixel[0], pixel[1], pixel[2]);
+        }
+    }
+    planes
+}
+
+/// The pixels, channel by channel.
+fn interleaved(planes: &mut Planes) -> Vec<u8> {
+    let (_, height) = planes.size();
+    let mut bytes = Vec::new();
+    for y in 0..height {
+        let [red, green, blue] = planes.pixels_mut(y);
+        let pixels = red.iter().zip(green).zip(blue);
+        bytes.extend(pixels.flat_map(|((red, green), blue)| [*red, *green, *blue]));
+    }
+    bytes
+}
+
+#[test]
+fn every_warp_equals_pillow_bit_for_bit() {
+    let lines = golden::lines(include_str!("../../tests/golden/warps.txt"));
+    for (words, expected) in &lines {
+        let [kind, seed, width, height, _, interpolation, rest @ ..] = &words[..] else {
+            panic!("{words:?}")
+        };
+        let [to_width, to_height, red, green, blue, map @ ..] = rest else { panic!("{words:?}") };
+        let map: Vec<f64> = map.iter().map(|word| golden::number(word)).collect();
+        let map = match map.len() {
+            6 => Map::Affine(map.try_into().unwrap()),
+            _ => Map::Perspective(map.try_into().unwrap()),
+        };
+        let warp = Warp {
+            size: (golden::number(to_width), golden::number(to_height)),
+            map,
+            interpolation: WarpInterpolation::from_name(interpolation).unwrap(),
+            fill: [red, green, blue].map(|word| golden::number(word)),
+        };
+        let [seed, width, height] = [seed, width, height].map(|word| golden::number(word));
+        let (mut picture, mut next) = (planes(kind, seed, width, height), Planes::default());
+        let interrupt = Interrupt::default();
+        let mut pause = || ();
+        let mut pixels = Pixels::new(&mut picture, &mut next, &interrupt, &mut pause);
+        warp.apply(&mut pixels).unwrap();
+        assert_eq!(pixels.size(), warp.size);
+        assert_eq!(golden::sha256(&interleaved(&mut picture)), expected[0], "{words:?}");
+    }
+    assert_eq!(lines.len(), 462);
+}
+
+#[test]
+fn a_warp_is_interrupted() {
+    let (mut picture, mut next) = (planes("wave", 1, 9, 5), Planes::default());
+    for interpolation in WarpInterpolation::ALL {
+        for map in [
+            Map::Affine([1.0, 0.0, 0.0, 0.0, 1.0, 0.0]),
+            Map::Affine([1.0, 0.1, 0.0, 0.0, 1.0, 0.0]),
+            Map::Affine([1.0, 0.1, 40_000.0, 0.0, 1.0, 0.0]),
+            Map::Perspective([1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0]),
+        ] {
+            let warp = Warp { size: (9, 5), map, interpolation: *interpolation, fill: [0; 3] };
+            let interrupt = Interrupt::when(|| true);
+            let mut pause = || ();
+            let mut pixels = Pixels::new(&mut picture, &mut next, &interrupt, &mut pause);
+            assert_eq!(warp.apply(&mut pixels), Err(Error::Interrupted), "{warp:?}");
+        }
+    }
+}
+
+#[test]
+fn a_position_that_is_no_number_is_outside() {
+    for interpolation in WarpInterpolation::ALL {
+        let (mut picture, mut next) = (planes("wave", 1, 9, 5), Planes::default());
+        // 0 / 0 in the column whose centre is at 1.5.
+        let map = Map::Perspective([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, -1.0 / 1.5, 0.0]);
+        let warp = Warp { size: (3, 1), map, interpolation: *interpolation, fill: [1, 2, 3] };
+        let interrupt = Interrupt::default();
+        let mut pause = || ();
+        let mut pixels = Pixels::new(&mut picture, &mut next, &interrupt, &mut pause);
+        warp.apply(&mut pixels).unwrap();
+        assert_eq!(interleaved(&mut picture)[3..6], [1, 2, 3], "{interpolation:?}");
+    }
+}
