@@ -14,7 +14,7 @@
 //! Operation 255 is not an operation: its counters belong to [`crate::order`],
 //! [`crate::interleave`] and [`crate::replacement`].
 
-/// Operations that can draw: indices 0..=254.
+/// Operations that can draw: numbers 0..=254.
 pub const OPERATIONS_MAX: u32 = 255;
 
 /// Word 3 of the counters that belong to the order of an epoch; the device is added where a
@@ -74,7 +74,8 @@ pub struct DrawKey {
     pub epoch: u32,
     /// Index of the sample in the dataset (not its position in the order).
     pub sample: u64,
-    /// Index of the operation in the recipe, below [`OPERATIONS_MAX`].
+    /// Number of the operation in the recipe, below [`OPERATIONS_MAX`]: operations are numbered from
+    /// 0, each before those that it contains.
     pub operation: u32,
 }
 

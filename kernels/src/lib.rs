@@ -3,11 +3,12 @@
 //! It never sees files or threads. In reading order: [`Stripe`] (the form in which pixels go from
 //! stage to stage), [`decode`] (the seam of all decoders), [`resize`], [`crop`], [`tensor`] (type,
 //! normalisation, layout), `stage` (one pass of rows) with `canvas` (its target), `pixels` (a whole
-//! picture between two stages), `warp` (positions of any
-//! kind), `operations` (the execution of each operation), [`SamplePreparer`]
+//! picture between two stages), `warp` (positions of any kind), `colour` (changes of its colours),
+//! `random` (their random parameters), `operations` (the execution of each operation), [`SamplePreparer`]
 //! (a recipe applied to a sample).
 
 mod canvas;
+mod colour;
 mod contain;
 pub mod crop;
 pub mod decode;
@@ -21,6 +22,7 @@ mod interrupt_tests;
 mod operations;
 mod pixels;
 mod planes;
+mod random;
 pub mod resize;
 mod sample;
 mod stage;

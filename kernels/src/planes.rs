@@ -41,6 +41,12 @@ impl Planes {
         &mut self.bytes[plane * self.plane_bytes + y * self.stride..][..self.width]
     }
 
+    /// A row of a plane, `width` bytes.
+    pub(crate) fn row(&self, plane: usize, y: usize) -> &[u8] {
+        assert!(plane < 3 && y < self.rows, "the row is in the picture");
+        &self.bytes[plane * self.plane_bytes + y * self.stride..][..self.width]
+    }
+
     /// Columns and rows.
     pub(crate) fn size(&self) -> (usize, usize) {
         (self.width, self.rows)

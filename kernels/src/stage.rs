@@ -78,7 +78,7 @@ pub(crate) struct Stage {
     pub(crate) at: (u32, u32),
     /// Red, green and blue around the window.
     pub(crate) fill: [u8; 3],
-    /// Operations on the whole picture after it, by their indices in the recipe.
+    /// Operations on the whole picture after it, by their positions among those of the sample.
     pub(crate) whole: Range<usize>,
     /// The picture after these operations, which the next stage begins with.
     pub(crate) after: Geometry,

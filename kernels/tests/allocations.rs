@@ -136,7 +136,7 @@ fn preparing_a_jpeg_allocates_nothing_in_any_form() {
     for on_error in [OnError::Fail, OnError::Lenient] {
         for cpu in available() {
             let decode = Operation::Decode(Decode { on_error, ..Decode::EXACT });
-            let recipe = Recipe::new(vec![decode, crop]).expect("a recipe");
+            let recipe = Recipe::new(vec![decode, crop.clone()]).expect("a recipe");
             let mut preparer = SamplePreparer::new(&recipe, cpu);
             let mut out = vec![0; recipe.output().expect("a fixed size").bytes()];
             let mut all = || {
@@ -192,13 +192,20 @@ fn a_preparer_allocates_no_more_than_its_decoder() {
         hue: (-0.1, 0.1),
     });
     let chains: [&[Operation]; 7] = [
-        &[random_crop, flip, jitter, upside_down, to_float],
-        &[upside_down, random_crop, grey, resize_to(40), center(90, 90), planes],
-        &[random_crop, flip],
-        &[resize_to(90), center(80, 80), flip, to_float, planes],
+        &[random_crop.clone(), flip.clone(), jitter, upside_down.clone(), to_float.clone()],
+        &[
+            upside_down.clone(),
+            random_crop.clone(),
+            grey,
+            resize_to(40),
+            center(90, 90),
+            planes.clone(),
+        ],
+        &[random_crop.clone(), flip.clone()],
+        &[resize_to(90), center(80, 80), flip.clone(), to_float.clone(), planes.clone()],
         &[center(99, 20)],
         &[center(300, 20), resize_to(64)],
-        &[resize_to(40), flip, random_crop, center(90, 90), to_float],
+        &[resize_to(40), flip.clone(), random_crop.clone(), center(90, 90), to_float.clone()],
     ];
     let file = bmp(150, 120);
     let encoded = || Encoded::from(&file);

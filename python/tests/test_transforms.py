@@ -23,6 +23,12 @@ EVERY = T.Compose(
         T.RandomVerticalFlip(0.75),
         T.ColorJitter(0.4, contrast=(0.5, 2), hue=0.1),
         T.RandomGrayscale(),
+        T.RandomApply([T.RandomSolarize(128, 1), T.AdjustGamma(2)], 0.25),
+        T.RandomChoice([T.RandomInvert(), [T.RandomEqualize(), T.RandomPosterize(3)]], p=[1, 2]),
+        T.RandomOrder([T.RandomAutocontrast(), T.RandomOrder([T.SigmoidContrast(-0.5)])]),
+        T.RandomPhotometricDistort(hue=(0, 0.25), p=1),
+        T.RandomAdjustSharpness(2),
+        T.RandomChannelPermutation(),
         T.Grayscale(3),
         T.ToDtype("float32", scale=True),
         T.Normalize((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
@@ -72,6 +78,13 @@ def test_equality_is_of_meaning() -> None:
         ([T.Grayscale(2)], "num_output_channels"),
         ([T.Grayscale(), T.ToDtype("float32"), T.Normalize([0.5] * 3, [0.5] * 3)], "channels is 1"),
         ([lambda picture: picture], "from_torchvision"),
+        ([T.RandomApply([T.Grayscale()])], "operation 2.1 .grayscale in random_apply.*channels"),
+        ([T.RandomApply([])], "operations"),
+        ([T.RandomChoice([T.RandomInvert()], p=[0])], "not all 0"),
+        ([T.RandomChoice([T.RandomInvert()], p=[1, 2])], "2 weights"),
+        ([T.RandomOrder([T.ToTensor()])], "several operations"),
+        ([T.RandomPosterize(0)], "bits"),
+        ([T.RandomSolarize(257)], "threshold"),
     ],
 )
 def test_what_cannot_be_followed_is_refused(transforms: Any, words: str) -> None:
@@ -164,6 +177,43 @@ def test_turns_of_torchvision_are_translated() -> None:
     turn.fill = {"image": 0}
     with pytest.raises(meetpoint.RecipeError, match="RandomRotation .with a fill for each type"):
         meetpoint.from_torchvision(turn)
+
+
+def test_containers_of_torchvision_are_translated() -> None:
+    invert = imitation("RandomInvert", p=0.5)
+    compose = [
+        imitation("RandomApply", transforms=[imitation("RandomPosterize", bits=2, p=1.0)], p=0.25),
+        imitation(
+            "RandomChoice",
+            transforms=[imitation("Compose", transforms=[invert, invert]), imitation("Identity")],
+            p=[0.25, 0.75],
+        ),
+        imitation("RandomChoice", transforms=[invert, invert], p=[0.5, 0.5]),
+        imitation("RandomOrder", transforms=[imitation("RandomSolarize", threshold=7.0, p=0.5)]),
+    ]
+    inverts = [T.RandomInvert(), T.RandomInvert()]
+    expected = T.Compose(
+        [
+            T.RandomApply([T.RandomPosterize(2, 1.0)], 0.25),
+            T.RandomChoice([inverts, T.RandomInvert(0)], p=[0.25, 0.75]),
+            T.RandomChoice(inverts),
+            T.RandomOrder([T.RandomSolarize(7)]),
+        ]
+    )
+    assert meetpoint.from_torchvision(compose) == expected
+
+
+def test_what_a_container_of_torchvision_cannot_hold_is_named_with_it() -> None:
+    inner = [imitation("ElasticTransform"), imitation("ToImage")]
+    apply = imitation("RandomApply", transforms=inner, p=0.5)
+    words = "ElasticTransform .not known. inside of RandomApply, a conversion to a tensor inside of"
+    with pytest.raises(meetpoint.RecipeError, match=words):
+        meetpoint.from_torchvision([apply])
+
+
+def test_an_object_that_is_no_operation_is_refused_inside_of_another() -> None:
+    with pytest.raises(meetpoint.RecipeError, match="'blur' is not a transform"):
+        T.RandomApply(["blur"])  # type: ignore[list-item]  # pyright: ignore
 
 
 def test_a_grey_picture_has_one_channel() -> None:

@@ -1,7 +1,6 @@
 //! The two texts of a recipe: TOML for people, and the canonical form that is hashed.
 
-use super::declaration::{Key, Presence};
-use super::value::Value;
+use super::value::{Described, Value};
 use super::{Operation, RecipeHash};
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
@@ -9,48 +8,37 @@ use std::fmt::Write;
 /// Precedes the canonical form in the hashed bytes; changes when the form does.
 const HASH_PREFIX: &str = "meetpoint recipe 1\n";
 
-/// The keys of an operation but its name, in alphabetical order.
-fn keys(operation: &Operation) -> Vec<(&'static str, Value)> {
-    let declared = operation.declaration().keys.iter();
-    let is_written = |(key, value): &(&Key, Value)| {
-        let is_default = || key.presence == Presence::Default(value.clone());
-        *value != Value::Absent && !(key.is_omitted_by_default && is_default())
-    };
-    let written = declared.zip(operation.values()).filter(is_written);
-    let mut keys: Vec<_> = written.map(|(key, value)| (key.name, value)).collect();
-    keys.sort_by_key(|(name, _)| *name);
-    keys
-}
-
 /// The recipe as TOML, one table per operation.
 pub(super) fn to_toml(operations: &[Operation]) -> String {
     let mut text = String::new();
-    for (index, operation) in operations.iter().enumerate() {
-        let gap = if index == 0 { "" } else { "\n" };
-        let name = operation.name();
-        let rest: String = keys(operation)
-            .iter()
-            .map(|(key, value)| format!("{key} = {}\n", value.to_toml()))
-            .collect();
-        write!(text, "{gap}[[operation]]\nname = \"{name}\"\n{rest}")
-            .expect("a string takes every write");
+    for operation in operations {
+        write_table("operation", &operation.describe(), &mut text);
     }
     text
 }
 
-/// The canonical form: JSON, keys sorted, no white space.
-pub(super) fn json(operations: &[Operation]) -> String {
-    let operations: Vec<String> = operations.iter().map(json_operation).collect();
-    format!("[{}]", operations.join(","))
+/// Writes the table of an operation, and then those of the operations that it contains.
+fn write_table(path: &str, operation: &Described, text: &mut String) {
+    let gap = if text.is_empty() { "" } else { "\n" };
+    write!(text, "{gap}[[{path}]]\nname = \"{}\"\n", operation.name)
+        .expect("a string takes every write");
+    let is_table = |value: &Value| matches!(value, Value::Operations(_));
+    for (key, value) in operation.keys.iter().filter(|(_, value)| !is_table(value)) {
+        writeln!(text, "{key} = {}", value.to_toml()).expect("a string takes every write");
+    }
+    for (key, value) in operation.keys.iter() {
+        if let Value::Operations(operations) = value {
+            let path = format!("{path}.{key}");
+            operations.iter().for_each(|operation| write_table(&path, operation, text));
+        }
+    }
 }
 
-fn json_operation(operation: &Operation) -> String {
-    let mut keys = keys(operation);
-    keys.push(("name", Value::Word(operation.name())));
-    keys.sort_by_key(|(key, _)| *key);
-    let members: Vec<String> =
-        keys.iter().map(|(key, value)| format!("\"{key}\":{}", value.to_json())).collect();
-    format!("{{{}}}", members.join(","))
+/// The canonical form: JSON, keys sorted, no white space.
+pub(super) fn json(operations: &[Operation]) -> String {
+    let operations: Vec<String> =
+        operations.iter().map(|operation| operation.describe().to_json()).collect();
+    format!("[{}]", operations.join(","))
 }
 
 /// SHA-256 over the prefix and the canonical form.

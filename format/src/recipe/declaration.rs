@@ -3,7 +3,7 @@
 //! Reading, checking, hashing, the schema, the documentation's tables and the Python classes follow
 //! from these declarations. It must never name an operation.
 
-use super::value::Value;
+use super::value::{Described, Value};
 use super::vocabulary::WarpInterpolation;
 use serde::{Serialize, Serializer};
 use std::borrow::Cow;
@@ -53,6 +53,9 @@ pub enum Place {
     Picture,
     /// On the values of the tensor, each by itself.
     Elements,
+    /// Nowhere by itself: it contains operations and decides for each sample which of them are
+    /// executed, and in which order.
+    Choice,
     /// On a whole batch, after its samples. No operation is executed there yet.
     Batch,
 }
@@ -276,6 +279,10 @@ pub enum Kind {
         #[serde(flatten)]
         bounds: Bounds,
     },
+    /// One weight for each operation of the key `operations`, or none: all are equal.
+    Weights,
+    /// Operations, each a table with a name and keys.
+    Operations,
 }
 
 /// What a whole number means as a size.
@@ -337,15 +344,20 @@ impl Kind {
             Self::WholeIn { .. } => "integer".to_owned(),
             Self::Wholes { counts, .. } => counted(counts, "integer"),
             Self::Numbers { counts, .. } => counted(counts, "number"),
+            Self::Weights => "one number per operation".to_owned(),
+            Self::Operations => "array of operations".to_owned(),
         }
     }
 
     /// The range in words; empty where the type says it all.
     pub fn range_text(&self) -> String {
         match self {
-            Self::Switch | Self::Word { .. } | Self::SwitchOrWord { .. } | Self::PerChannel => {
-                String::new()
-            }
+            Self::Switch
+            | Self::Word { .. }
+            | Self::SwitchOrWord { .. }
+            | Self::PerChannel
+            | Self::Operations => String::new(),
+            Self::Weights => "0 or more, not all 0".to_owned(),
             Self::Size { least, most, .. }
             | Self::WholeIn { least, most }
             | Self::Wholes { least, most, .. } => format!("{least} to {most}"),
@@ -431,6 +443,15 @@ impl Key {
         Self::optional("p", Kind::Number(Bounds::UNIT), default, "the probability")
     }
 
+    /// The operations that an operation contains.
+    pub(super) const fn operations() -> Self {
+        const EXAMPLE: &[Described] =
+            &[Described { name: "random_grayscale", keys: Cow::Borrowed(&[]) }];
+        let example = Value::Operations(Cow::Borrowed(EXAMPLE));
+        let about = "the operations, each with its own random parameters";
+        Self::required("operations", Kind::Operations, example, about)
+    }
+
     /// `interpolation`, of an operation that resizes.
     pub(super) const fn interpolation() -> Self {
         let choices = super::vocabulary::Interpolation::NAMES;
@@ -481,6 +502,10 @@ impl Key {
             Kind::WholeIn { .. } => format!("{about}, from {range}"),
             Kind::Wholes { .. } | Kind::Numbers { .. } => {
                 format!("{about}: {}, {range}", self.kind.type_text())
+            }
+            Kind::Weights => format!("one number per operation, each {range}"),
+            Kind::Operations => {
+                "at least one operation, such as [{ name = \"random_grayscale\" }]".to_owned()
             }
         }
     }

@@ -41,21 +41,24 @@ impl Fault {
         Self { key: Some(key), ..Self::new(problem, remedy) }
     }
 
-    /// The fault of the operation at `index`.
+    /// The fault of the operation at `index` of a recipe or of the operation that contains it.
     pub(super) fn of_operation(self, index: usize, name: &str) -> Problem {
-        let problem = format!("operation {} ({name}): {}", index + 1, self.problem);
-        Problem { operation: Some(index), key: self.key, problem, remedy: self.remedy }
+        let Self { key, problem, remedy } = self;
+        Problem { path: vec![index], names: vec![name.to_owned()], key, problem, remedy }
     }
 }
 
 /// What is wrong with a recipe, before its position in a text is known.
 #[derive(Debug)]
 pub(super) struct Problem {
-    /// Index of the operation; `None` for the recipe as a whole.
-    pub(super) operation: Option<usize>,
+    /// Index in the recipe of the operation, or of the one that contains it; then the index in
+    /// that one, and so on. Empty for the recipe as a whole.
+    pub(super) path: Vec<usize>,
+    /// Name of the operation, then that of the one that contains it, and so on.
+    names: Vec<String>,
     /// Key whose value is wrong; `None` for the operation as a whole.
     pub(super) key: Option<&'static str>,
-    /// What is wrong, naming operation and key.
+    /// What is wrong, naming the key.
     problem: String,
     /// What would be right.
     remedy: String,
@@ -64,11 +67,26 @@ pub(super) struct Problem {
 impl Problem {
     /// A fault of the recipe as a whole.
     pub(super) fn of_recipe(problem: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { operation: None, key: None, problem: problem.into(), remedy: remedy.into() }
+        let (problem, remedy) = (problem.into(), remedy.into());
+        Self { path: vec![], names: vec![], key: None, problem, remedy }
+    }
+
+    /// The same inside of an operation that contains others.
+    pub(super) fn inside(mut self, index: usize, name: &str) -> Self {
+        self.path.insert(0, index);
+        self.names.push(name.to_owned());
+        self
     }
 
     /// The error at a position: line and column.
     pub(super) fn at(self, place: Option<(usize, usize)>) -> RecipeError {
-        RecipeError { place, problem: self.problem, remedy: self.remedy }
+        let Self { path, names, problem, remedy, .. } = self;
+        let problem = if path.is_empty() {
+            problem
+        } else {
+            let path: Vec<String> = path.iter().map(|index| (index + 1).to_string()).collect();
+            format!("operation {} ({}): {problem}", path.join("."), names.join(" in "))
+        };
+        RecipeError { place, problem, remedy }
     }
 }

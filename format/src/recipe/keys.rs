@@ -1,16 +1,22 @@
 //! The keys of one operation's table, read by their declarations; each error has line and column.
 
+use super::DECLARATIONS;
 use super::declaration::{Key, Kind, Presence, WholeSize};
 use super::error::{Fault, RecipeError};
 use super::nearest::nearest;
-use super::value::{Value, Values};
+use super::value::{Described, Value};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// One `[[operation]]` table.
+/// Operations that may contain each other.
+const NESTING_MAX: usize = 8;
+
+/// One `[[operation]]` table, or one of the key `operations` of such a table.
 pub(super) struct Keys<'t> {
     text: &'t str,
     index: usize,
+    /// Index and name of the operations that contain this one, the outermost first.
+    outer: Vec<(usize, &'t str)>,
     /// Where the table begins in the text.
     start: usize,
     /// Value of the key `name`.
@@ -26,13 +32,31 @@ impl<'t> Keys<'t> {
         start: usize,
         entries: &'t DeTable<'t>,
     ) -> Result<Self, RecipeError> {
-        let keys = Self { text, index, start, name: "?", entries };
+        Self { text, index, outer: vec![], start, name: "?", entries }.named()
+    }
+
+    /// The table with its name.
+    fn named(self) -> Result<Self, RecipeError> {
+        let (entries, keys) = (self.entries, self);
         let remedy = "name = \"...\", such as name = \"decode\"";
         let value = entries.get("name").ok_or_else(|| keys.missing("name", remedy))?;
         let DeValue::String(name) = value.get_ref() else {
             return Err(keys.wrong_type("name", value, remedy));
         };
         Ok(Self { name, ..keys })
+    }
+
+    /// The operation that the table describes, with the values of all its keys.
+    pub(super) fn read(&self) -> Result<Described, RecipeError> {
+        let declaration = DECLARATIONS.iter().find(|declaration| declaration.name == self.name);
+        let Some(declaration) = declaration else {
+            let known: Vec<&str> = DECLARATIONS.iter().map(|it| it.name).collect();
+            let guess = nearest(self.name, &known).map(|near| format!("did you mean \"{near}\"? "));
+            let remedy = format!("{}known are {}", guess.unwrap_or_default(), known.join(", "));
+            return Err(self.fault(self.offset_of("name"), "unknown operation", &remedy));
+        };
+        let keys = self.values(declaration.keys)?.into();
+        Ok(Described { name: declaration.name, keys })
     }
 
     /// Refuses a key that is neither `name` nor one of `known`.
@@ -61,9 +85,33 @@ impl<'t> Keys<'t> {
         value.map_or(self.start, |value| value.span().start)
     }
 
+    /// The tables of the operations that a key contains.
+    pub(super) fn inner(&self, key: &str) -> Result<Vec<Self>, RecipeError> {
+        let remedy = "an array of tables, each with a name";
+        let Some(value) = self.entries.get(key) else { return Ok(vec![]) };
+        let DeValue::Array(tables) = value.get_ref() else {
+            return Err(self.wrong_type(key, value, remedy));
+        };
+        if self.outer.len() + 1 >= NESTING_MAX {
+            let problem = format!("`{key}` is inside of {} operations", self.outer.len());
+            let remedy = format!("operations may be nested {NESTING_MAX} deep");
+            return Err(self.fault(value.span().start, &problem, &remedy));
+        }
+        let outer = [&self.outer[..], &[(self.index, self.name)]].concat();
+        let read = |(index, table): (usize, &'t Spanned<DeValue<'t>>)| {
+            let DeValue::Table(entries) = table.get_ref() else {
+                let problem = format!("`{key}` holds {} at {}", kind(table.get_ref()), index + 1);
+                return Err(self.fault(table.span().start, &problem, remedy));
+            };
+            let start = table.span().start;
+            Self { text: self.text, index, outer: outer.clone(), start, name: "?", entries }.named()
+        };
+        tables.iter().enumerate().map(read).collect()
+    }
+
     /// The values of the declared keys, with defaults, each of its declared type. Ranges are not
     /// checked, but for what a value of the type cannot hold.
-    pub(super) fn values(&self, declared: &'static [Key]) -> Result<Values, RecipeError> {
+    fn values(&self, declared: &'static [Key]) -> Result<Vec<(&'static str, Value)>, RecipeError> {
         let names: Vec<&str> = declared.iter().map(|key| key.name).collect();
         self.allow(&names)?;
         let read = |key: &'static Key| {
@@ -74,7 +122,7 @@ impl<'t> Keys<'t> {
             };
             Ok((key.name, value))
         };
-        declared.iter().map(read).collect::<Result<_, _>>().map(Values)
+        declared.iter().map(read).collect()
     }
 
     /// A value of the type that the key declares.
@@ -124,9 +172,8 @@ impl<'t> Keys<'t> {
                     }
                     Ok((bounds.least.max(middle - side), middle + side).into())
                 }
-                _ => self.numbers(key, value, &[2]),
+                _ => self.numbers(key, value, Some(&[2])),
             },
-            Kind::PerChannel => self.numbers(key, value, &[1, 3]),
             Kind::WholeIn { least, most } => {
                 self.whole_in(key, value, (least, most)).map(Value::Whole)
             }
@@ -146,24 +193,31 @@ impl<'t> Keys<'t> {
                 DeValue::Integer(_) | DeValue::Float(_) if counts.contains(&1) => {
                     Ok(Value::Numbers(vec![self.number(key, value)?].into()))
                 }
-                _ => self.numbers(key, value, counts),
+                _ => self.numbers(key, value, Some(counts)),
             },
+            Kind::PerChannel => self.numbers(key, value, Some(&[1, 3])),
+            Kind::Weights => self.numbers(key, value, None),
+            Kind::Operations => {
+                let inner = self.inner(key.name)?;
+                let read: Result<Vec<_>, _> = inner.iter().map(Self::read).collect();
+                Ok(Value::Operations(read?.into()))
+            }
         }
     }
 
-    /// An array of numbers that has one of the lengths.
+    /// An array of numbers that has one of the lengths, if some are given.
     fn numbers(
         &self,
         key: &Key,
         value: &Spanned<DeValue<'_>>,
-        lengths: &[usize],
+        lengths: Option<&[usize]>,
     ) -> Result<Value, RecipeError> {
         let DeValue::Array(elements) = value.get_ref() else {
             return Err(self.wrong_type(key.name, value, &key.expected()));
         };
         let numbers: Vec<f64> =
             elements.iter().map(|element| self.number(key, element)).collect::<Result<_, _>>()?;
-        if !lengths.contains(&numbers.len()) {
+        if lengths.is_some_and(|lengths| !lengths.contains(&numbers.len())) {
             return Err(self.wrong_length(key, value, numbers.len()));
         }
         Ok(Value::Numbers(numbers.into()))
@@ -188,8 +242,10 @@ impl<'t> Keys<'t> {
 
     /// A fault of this operation at a position in the text.
     pub(super) fn fault(&self, offset: usize, problem: &str, remedy: &str) -> RecipeError {
-        Fault::new(problem, remedy)
-            .of_operation(self.index, self.name)
+        let problem = Fault::new(problem, remedy).of_operation(self.index, self.name);
+        let outer = self.outer.iter().rev();
+        outer
+            .fold(problem, |problem, (index, name)| problem.inside(*index, name))
             .at(Some(line_and_column(self.text, offset)))
     }
 

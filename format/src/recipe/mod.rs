@@ -56,7 +56,7 @@ pub use error::RecipeError;
 pub use operations::*;
 pub use sample_type::{PIXELS_MAX, SampleType, TensorSpec};
 pub use schema::{Schema, TextTable, keys_table, operations_table, schema};
-pub use value::Value;
+pub use value::{Described, Value};
 pub use vocabulary::{
     Dtype, Fill, Interpolation, Layout, OnError, PerChannel, Scale, Size, WarpInterpolation,
 };

@@ -2,12 +2,14 @@
 
 use super::error::Problem;
 use super::keys::{Keys, line_and_column};
-use super::nearest::nearest;
-use super::{DECLARATIONS, Operation, RecipeError};
+use super::{Operation, RecipeError};
 use toml::de::{DeTable, DeValue};
 
 /// The key that holds the operations.
 const OPERATIONS: &str = "operation";
+
+/// The key of an operation that holds the operations that it contains.
+const CONTENT: &str = "operations";
 
 /// The operations of a recipe. `check` judges them together; what it finds is placed in the text.
 pub(super) fn from_toml<T>(
@@ -21,14 +23,24 @@ pub(super) fn from_toml<T>(
         remedy: "correct the text; https://toml.io has the grammar".to_owned(),
     })?;
     let tables = operation_tables(text, document.get_ref())?;
-    let operations = tables.iter().map(operation).collect::<Result<Vec<_>, RecipeError>>()?;
+    let read = |keys: &Keys<'_>| keys.read().map(|described| Operation::of(&described));
+    let operations = tables.iter().map(read).collect::<Result<Vec<_>, RecipeError>>()?;
     check(operations).map_err(|problem| {
-        let offset = match problem.operation.and_then(|index| tables.get(index)) {
-            Some(keys) => keys.offset_of(problem.key.unwrap_or("name")),
-            None => 0,
-        };
+        let offset = offset_of(&tables, &problem.path, problem.key.unwrap_or("name")).unwrap_or(0);
         problem.at(at(offset))
     })
+}
+
+/// Where the value of a key of the operation at a path begins; `None` where there is no such
+/// operation.
+fn offset_of(tables: &[Keys<'_>], path: &[usize], key: &str) -> Option<usize> {
+    let (first, rest) = path.split_first()?;
+    let keys = tables.get(*first)?;
+    if rest.is_empty() {
+        return Some(keys.offset_of(key));
+    }
+    // The tables have been read once, so that reading them again finds no fault.
+    offset_of(&keys.inner(CONTENT).ok()?, rest, key)
 }
 
 /// The tables of `[[operation]]`, each with a name that exists and no unknown key.
@@ -60,17 +72,4 @@ fn operation_tables<'t>(
         Keys::new(text, index, table.span().start, entries)
     };
     tables.iter().enumerate().map(read).collect()
-}
-
-/// The operation that a table describes.
-fn operation(keys: &Keys<'_>) -> Result<Operation, RecipeError> {
-    let unknown = || {
-        let names: Vec<&str> = DECLARATIONS.iter().map(|declaration| declaration.name).collect();
-        let guess = nearest(keys.name, &names).map(|near| format!("did you mean \"{near}\"? "));
-        let remedy = format!("{}known are {}", guess.unwrap_or_default(), names.join(", "));
-        keys.fault(keys.offset_of("name"), "unknown operation", &remedy)
-    };
-    let declaration = DECLARATIONS.iter().find(|declaration| declaration.name == keys.name);
-    let values = keys.values(declaration.ok_or_else(unknown)?.keys)?;
-    Operation::read(keys.name, &values).ok_or_else(unknown)
 }

@@ -16,9 +16,10 @@ pub(super) fn check(operations: &[Operation]) -> Result<SampleType, Problem> {
             "begin with an operation named \"decode\"",
         ));
     }
-    if operations.len() > OPERATIONS_MAX as usize {
+    let count = count(operations);
+    if count > OPERATIONS_MAX as usize {
         return Err(Problem::of_recipe(
-            format!("the recipe has {} operations", operations.len()),
+            format!("the recipe has {count} operations"),
             format!("at most {OPERATIONS_MAX}"),
         ));
     }
@@ -27,8 +28,7 @@ pub(super) fn check(operations: &[Operation]) -> Result<SampleType, Problem> {
     let mut giver = "";
     for (index, operation) in operations.iter().enumerate() {
         let kind = sample.kind;
-        follow(operation, &mut sample, giver)
-            .map_err(|fault| fault.of_operation(index, operation.name()))?;
+        follow(operation, index, &mut sample, giver)?;
         if sample.kind != kind {
             giver = operation.name();
         }
@@ -36,17 +36,58 @@ pub(super) fn check(operations: &[Operation]) -> Result<SampleType, Problem> {
     Ok(sample)
 }
 
+/// Operations, those that they contain included.
+fn count(operations: &[Operation]) -> usize {
+    operations.iter().map(|operation| 1 + count(operation.content())).sum()
+}
+
 /// Checks that an operation can follow on a sample, and changes the sample's type to its result's.
-fn follow(operation: &Operation, sample: &mut SampleType, giver: &str) -> Result<(), Fault> {
+fn follow(
+    operation: &Operation,
+    index: usize,
+    sample: &mut SampleType,
+    giver: &str,
+) -> Result<(), Problem> {
     let declaration = operation.declaration();
+    let of_operation = |fault: Fault| fault.of_operation(index, declaration.name);
     for (key, value) in declaration.keys.iter().zip(operation.values()) {
-        check_value(key, &value)?;
+        check_value(key, &value).map_err(of_operation)?;
     }
-    check_input(declaration.takes, sample, giver)?;
-    operation.follow(sample)?;
+    check_input(declaration.takes, sample, giver).map_err(of_operation)?;
+    check_content(operation, *sample, giver)
+        .map_err(|problem| problem.inside(index, declaration.name))?;
+    operation.follow(sample).map_err(of_operation)?;
     sample.kind = declaration.gives.kind;
     sample.size = operation.size(sample.size);
-    check_pixels(declaration.keys, sample)
+    check_pixels(declaration.keys, sample).map_err(of_operation)
+}
+
+/// Checks the operations that an operation contains: each takes an image and gives one with as many
+/// channels, so that it does not matter to the operations after it which of them are executed.
+fn check_content(operation: &Operation, input: SampleType, giver: &str) -> Result<(), Problem> {
+    let mut sample = input;
+    for (index, inner) in operation.content().iter().enumerate() {
+        if !operation.is_sequence() {
+            // Any of them may be the first.
+            sample = input;
+        }
+        follow(inner, index, &mut sample, giver)?;
+        let (name, outer) = (inner.name(), operation.name());
+        let fault = if sample.kind != input.kind {
+            let problem = format!("gives a tensor, but `{outer}` contains operations on images");
+            Fault::new(problem, format!("move it behind `{outer}`"))
+        } else if sample.channels != input.channels {
+            let problem = format!(
+                "changes the number of channels from {} to {}, but may not be executed",
+                input.channels, sample.channels
+            );
+            Fault::new(problem, "use an operation that leaves the number of channels as it is")
+        } else {
+            continue;
+        };
+        return Err(fault.of_operation(index, name));
+    }
+    Ok(())
 }
 
 /// Checks a value against the declared range of its key.
@@ -62,6 +103,8 @@ fn check_value(key: &Key, value: &Value) -> Result<(), Fault> {
         (Kind::Word { choices }, Value::Word(word)) => choices.contains(word),
         (Kind::SwitchOrWord { choices }, Value::Word(word)) => choices.contains(word),
         (Kind::PerChannel, Value::Numbers(numbers)) => !numbers.is_empty(),
+        (Kind::Weights, Value::Numbers(weights)) => are_weights(weights),
+        (Kind::Operations, Value::Operations(operations)) => !operations.is_empty(),
         (Kind::Switch | Kind::SwitchOrWord { .. }, Value::Switch(_)) => true,
         (Kind::WholeIn { least, most }, Value::Whole(number)) => (least..=most).contains(number),
         (Kind::Wholes { least, most, .. }, Value::Wholes(numbers)) => {
@@ -85,6 +128,12 @@ fn check_value(key: &Key, value: &Value) -> Result<(), Fault> {
         (_, value) => format!("is {}", value.to_toml()),
     };
     Err(Fault::of_value(key.name, problem, key.expected()))
+}
+
+/// Whether there are none, or each is finite and not negative and not all are 0.
+fn are_weights(weights: &[f64]) -> bool {
+    let sum: f64 = weights.iter().sum();
+    weights.is_empty() || weights.iter().all(|it| *it >= 0.0) && sum > 0.0 && sum.is_finite()
 }
 
 fn is_interval(bounds: Bounds, ends: &[f64]) -> bool {

@@ -1,5 +1,6 @@
 //! The value of a key, as a recipe file, the canonical form and the schema hold it.
 
+use serde::ser::{Serialize, SerializeMap, Serializer};
 use std::borrow::Cow;
 
 /// The value of a key.
@@ -16,19 +17,66 @@ pub enum Value {
     Sides([u32; 2]),
     /// A number.
     Number(f64),
-    /// A low and a high end, one number for each channel, or coordinates.
+    /// A low and a high end, one number for each channel or operation, or coordinates.
     Numbers(Cow<'static, [f64]>),
     /// Whole numbers; one alone is written as a number.
     Wholes(#[serde(serialize_with = "one_or_more")] Cow<'static, [u32]>),
+    /// The operations that an operation contains.
+    Operations(Cow<'static, [Described]>),
     /// Nothing: the key is left out.
     Absent,
 }
 
 /// One number alone, more as an array.
-fn one_or_more<S: serde::Serializer>(numbers: &[u32], serializer: S) -> Result<S::Ok, S::Error> {
+fn one_or_more<S: Serializer>(numbers: &[u32], serializer: S) -> Result<S::Ok, S::Error> {
     match numbers {
         [number] => serializer.serialize_u32(*number),
         _ => serializer.collect_seq(numbers),
+    }
+}
+
+/// An operation as data: its name and the values of its keys.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Described {
+    /// Name in a recipe file.
+    pub name: &'static str,
+    /// Keys and their values.
+    pub keys: Cow<'static, [(&'static str, Value)]>,
+}
+
+impl Described {
+    /// Name and keys, each value spelled.
+    fn members(&self, spell: impl Fn(&Value) -> String) -> Vec<(&'static str, String)> {
+        let name = ("name", spell(&Value::Word(self.name)));
+        let keys = self.keys.iter().map(|(key, value)| (*key, spell(value)));
+        std::iter::once(name).chain(keys).collect()
+    }
+
+    /// An inline table of TOML.
+    fn to_toml(&self) -> String {
+        let members = self.members(Value::to_toml).into_iter();
+        let members: Vec<String> = members.map(|(key, value)| format!("{key} = {value}")).collect();
+        format!("{{ {} }}", members.join(", "))
+    }
+
+    /// The canonical form: keys in alphabetical order.
+    pub(super) fn to_json(&self) -> String {
+        let mut members = self.members(Value::to_json);
+        members.sort_by_key(|(key, _)| *key);
+        let members: Vec<String> =
+            members.into_iter().map(|(key, value)| format!("\"{key}\":{value}")).collect();
+        format!("{{{}}}", members.join(","))
+    }
+}
+
+impl Serialize for Described {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.keys.len() + 1))?;
+        map.serialize_entry("name", self.name)?;
+        for (key, value) in self.keys.iter() {
+            map.serialize_entry(key, value)?;
+        }
+        map.end()
     }
 }
 
@@ -37,15 +85,20 @@ impl Value {
     ///
     /// `{:?}` of a float is the shortest text that reads back to it, and always a TOML float.
     pub fn to_toml(&self) -> String {
-        self.spell(", ", |number| format!("{number:?}"))
+        self.spell(", ", |number| format!("{number:?}"), Described::to_toml)
     }
 
     /// The value in the canonical form.
     pub(super) fn to_json(&self) -> String {
-        self.spell(",", plain_decimal)
+        self.spell(",", plain_decimal, Described::to_json)
     }
 
-    fn spell(&self, comma: &str, float: impl Fn(f64) -> String) -> String {
+    fn spell(
+        &self,
+        comma: &str,
+        float: impl Fn(f64) -> String,
+        operation: impl Fn(&Described) -> String,
+    ) -> String {
         match self {
             Self::Word(word) => format!("\"{word}\""),
             Self::Switch(on) => on.to_string(),
@@ -63,6 +116,10 @@ impl Value {
                     format!("[{}]", numbers.join(comma))
                 }
             },
+            Self::Operations(operations) => {
+                let operations: Vec<String> = operations.iter().map(operation).collect();
+                format!("[{}]", operations.join(comma))
+            }
             Self::Absent => "none".to_owned(),
         }
     }
@@ -154,6 +211,11 @@ impl Values {
     /// Two numbers of a key that may be left out.
     pub(super) fn optional_pair(&self, key: &str) -> Option<(f64, f64)> {
         (*self.get(key) != Value::Absent).then(|| self.interval(key))
+    }
+
+    pub(super) fn operations(&self, key: &str) -> &[Described] {
+        let Value::Operations(found) = self.get(key) else { panic!("`{key}` has no operations") };
+        found
     }
 
     pub(super) fn interval(&self, key: &str) -> (f64, f64) {

@@ -209,6 +209,29 @@ RECIPES = {
         {"name": "to_dtype", "dtype": "float16", "scale": False},
         {"name": "normalize", "mean": [0.5], "std": [0.25]},
     ],
+    "nested": [
+        {"name": "decode"},
+        {
+            "name": "random_choice", "p": [1.0, 0.5],
+            "operations": [
+                {
+                    "name": "random_apply", "p": 0.8,
+                    "operations": [
+                        {"name": "random_solarize", "threshold": 128.0, "p": 1.0},
+                        {"name": "random_posterize", "bits": 4, "p": 0.5},
+                    ],
+                },
+                {
+                    "name": "random_order",
+                    "operations": [
+                        {"name": "random_channel_permutation"},
+                        {"name": "adjust_gamma", "gamma": 0.1, "gain": 1.0},
+                    ],
+                },
+            ],
+        },
+        {"name": "random_choice", "p": [], "operations": [{"name": "random_invert", "p": 0.5}]},
+    ],
 }
 
 

@@ -1,4 +1,5 @@
-//! The execution of each operation: one file each, and one line in the registry.
+//! The execution of each operation: one file each, or one for operations of one form, and one line in
+//! the registry.
 //!
 //! An operation is executed in the [`Place`] that its declaration in `meetpoint-format` names:
 //!
@@ -13,18 +14,24 @@
 //!    ▼
 //! tensor
 //! ```
+//!
+//! An operation of the [`Place`] `Choice` contains others: it decides for each sample which of them
+//! are executed.
 
 mod center_crop;
+mod choice;
 mod color_jitter;
 #[cfg(test)]
 mod geometry_tests;
-mod grayscale;
+#[cfg(test)]
+mod golden_tests;
 mod layout;
-mod luma;
 mod normalize;
-mod random_grayscale;
+mod random_change;
+mod random_channel_permutation;
 mod random_horizontal_flip;
 mod random_perspective;
+mod random_photometric_distort;
 mod random_resized_crop;
 mod random_rotation;
 mod random_vertical_flip;
@@ -40,6 +47,8 @@ use crate::tensor::ElementTable;
 use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::{Decode, Operation, Place};
 use std::fmt::Debug;
+
+pub(crate) use choice::Choice;
 
 /// An operation that changes size, region or orientation.
 pub(crate) trait Geometry: Debug + Send + Sync {
@@ -92,6 +101,13 @@ pub(crate) enum Step {
     Pixels(Box<dyn PixelOperation>),
     Picture(Box<dyn PictureOperation>),
     Elements(Box<dyn ElementOperation>),
+    Choice {
+        choice: Box<dyn Choice>,
+        /// Numbers of the operations that it contains.
+        content: Vec<u8>,
+        /// Number of the operation after those that it contains.
+        end: usize,
+    },
 }
 
 impl Step {
@@ -103,15 +119,33 @@ impl Step {
             Self::Pixels(_) => Place::Pixels,
             Self::Picture(_) => Place::Picture,
             Self::Elements(_) => Place::Elements,
+            Self::Choice { .. } => Place::Choice,
         }
     }
 }
 
-/// An operation as it is executed.
-pub(crate) fn step(operation: &Operation) -> Step {
-    let step = of(operation);
-    debug_assert_eq!(step.place(), operation.declaration().place, "{}", operation.name());
-    step
+/// Adds operations as they are executed: each, at its number, before those that it contains.
+pub(crate) fn add_steps(operations: &[Operation], steps: &mut Vec<Step>) {
+    for operation in operations {
+        let number = steps.len();
+        let step = of(operation);
+        debug_assert_eq!(step.place(), operation.declaration().place, "{}", operation.name());
+        steps.push(step);
+        let mut numbers = Vec::new();
+        for inner in operation.content() {
+            numbers.push(u8::try_from(steps.len()).expect("a recipe has at most 255 operations"));
+            add_steps(std::slice::from_ref(inner), steps);
+        }
+        let after = steps.len();
+        if let Step::Choice { content, end, .. } = &mut steps[number] {
+            (*content, *end) = (numbers, after);
+        }
+    }
+}
+
+/// An operation that contains others, whose numbers are not known yet.
+fn choice(choice: impl Choice + 'static) -> Step {
+    Step::Choice { choice: Box::new(choice), content: Vec::new(), end: 0 }
 }
 
 /// The registry.
@@ -128,6 +162,19 @@ fn of(operation: &Operation) -> Step {
         Operation::Grayscale(it) => Step::Pixels(Box::new(it)),
         Operation::RandomGrayscale(it) => Step::Pixels(Box::new(it)),
         Operation::ColorJitter(it) => Step::Pixels(Box::new(it)),
+        Operation::RandomPhotometricDistort(it) => Step::Pixels(Box::new(it)),
+        Operation::RandomChannelPermutation(it) => Step::Pixels(Box::new(it)),
+        Operation::RandomAdjustSharpness(it) => Step::Pixels(Box::new(it)),
+        Operation::RandomAutocontrast(it) => Step::Pixels(Box::new(it)),
+        Operation::RandomEqualize(it) => Step::Pixels(Box::new(it)),
+        Operation::RandomInvert(it) => Step::Pixels(Box::new(it)),
+        Operation::RandomPosterize(it) => Step::Pixels(Box::new(it)),
+        Operation::RandomSolarize(it) => Step::Pixels(Box::new(it)),
+        Operation::AdjustGamma(it) => Step::Pixels(Box::new(it)),
+        Operation::SigmoidContrast(it) => Step::Pixels(Box::new(it)),
+        Operation::RandomApply(ref it) => choice(it.clone()),
+        Operation::RandomChoice(ref it) => choice(it.clone()),
+        Operation::RandomOrder(ref it) => choice(it.clone()),
         Operation::ToDtype(it) => Step::Elements(Box::new(it)),
         Operation::Normalize(it) => Step::Elements(Box::new(it)),
         Operation::Layout(it) => Step::Elements(Box::new(it)),

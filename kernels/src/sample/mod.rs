@@ -10,7 +10,7 @@ mod turn;
 
 use crate::canvas::{Canvas, Target};
 use crate::decode::{Decoder, Encoded, ImageInfo, Region, decode_bytes, on_damage, probe};
-use crate::operations::{Step, step};
+use crate::operations::{Step, add_steps};
 use crate::pixels::Pixels;
 use crate::planes::{Planes, Stripe};
 use crate::resize::Resizer;
@@ -20,7 +20,7 @@ use crate::{Cpu, Error, Interrupt};
 use meetpoint_format::random::{DrawKey, Draws};
 use meetpoint_format::recipe::{Decode, Recipe, SampleType, TensorSpec};
 use meetpoint_jpeg::{DecodeOptions, DecodeScale};
-use plan::for_each_stage;
+use plan::{choose, for_each_stage};
 use turn::Turn;
 
 /// Which sample, for its random parameters: equal ids give equal tensors.
@@ -35,7 +35,7 @@ pub struct SampleId {
 }
 
 impl SampleId {
-    /// The stream of random numbers of the operation at an index of the recipe.
+    /// The stream of random numbers of the operation of a number.
     fn draws(self, operation: usize) -> Draws {
         let operation = u32::try_from(operation).expect("a recipe has at most 255 operations");
         let Self { seed, epoch, sample } = self;
@@ -62,7 +62,10 @@ pub struct Tensor {
 /// few rows, and two such pictures at most.
 #[derive(Debug)]
 pub struct SamplePreparer {
+    /// The operations by their numbers: each before those that it contains.
     steps: Vec<Step>,
+    /// Numbers of the operations of the current sample.
+    chosen: Vec<usize>,
     /// Type of a prepared sample.
     result: SampleType,
     decoder: Decoder,
@@ -90,19 +93,21 @@ const STRIPE_ROWS: usize = 16;
 impl SamplePreparer {
     /// A preparer for a recipe. Panics when this machine lacks `cpu`.
     pub fn new(recipe: &Recipe, cpu: Cpu) -> Self {
-        let steps: Vec<Step> = recipe.operations().iter().map(step).collect();
+        let mut steps = Vec::new();
+        add_steps(recipe.operations(), &mut steps);
         let mut decode = Decode::EXACT;
         let mut table = ElementTable::default();
         for step in &steps {
             match step {
                 Step::Decode(it) => decode = *it,
                 Step::Elements(operation) => operation.fold(&mut table),
-                Step::Geometry(_) | Step::Pixels(_) | Step::Picture(_) => (),
+                Step::Geometry(_) | Step::Pixels(_) | Step::Picture(_) | Step::Choice { .. } => (),
             }
         }
         let result = recipe.result();
         Self {
             writer: TensorWriter::new(&table, result.channels, cpu),
+            chosen: Vec::with_capacity(steps.len()),
             steps,
             result,
             decode,
@@ -137,12 +142,15 @@ impl SamplePreparer {
         let picture = Geometry::upright(info.width, info.height);
         let turned = if self.decode.orient { picture.bytes() } else { 0 };
         let mut most = turned;
+        let mut chosen = Vec::new();
+        choose(&self.steps, 0, self.steps.len(), id, &mut chosen);
         let sides = [(info.width, info.height), (info.height, info.width)];
         // Which way it is turned is not known here.
         let sides = if self.decode.orient { &sides[..] } else { &sides[..1] };
         for &(width, height) in sides {
             let mut before = turned;
-            for_each_stage(&self.steps, Geometry::upright(width, height), id, &mut |stage| {
+            let picture = Geometry::upright(width, height);
+            for_each_stage(&self.steps, &chosen, picture, id, &mut |stage| {
                 let held = if stage.is_last { 0 } else { stage.result().bytes() };
                 most = most.max(before + held).max(stage.whole_bytes_max);
                 before = if stage.is_last { 0 } else { stage.after.bytes() };
@@ -159,7 +167,7 @@ impl SamplePreparer {
                 Step::Pixels(_) | Step::Picture(_) => return true,
                 Step::Geometry(operation) if operation.whole().is_some() => return true,
                 Step::Geometry(_) => on_pictures += 1,
-                Step::Decode(_) | Step::Elements(_) => (),
+                Step::Decode(_) | Step::Elements(_) | Step::Choice { .. } => (),
             }
         }
         on_pictures > 1
@@ -222,10 +230,14 @@ impl SamplePreparer {
         };
         let size = (info.width, info.height);
         let (width, height) = self.turn.map_or(size, |(turn, _)| turn.size(size));
+        self.chosen.clear();
+        choose(&self.steps, 0, self.steps.len(), id, &mut self.chosen);
         self.stages.clear();
         let stages = &mut self.stages;
         let picture = Geometry::upright(width, height);
-        let picture = for_each_stage(&self.steps, picture, id, &mut |stage| stages.push(stage))?;
+        let picture = for_each_stage(&self.steps, &self.chosen, picture, id, &mut |stage| {
+            stages.push(stage);
+        })?;
         self.options =
             DecodeOptions { scale: DecodeScale::Eight, on_damage: on_damage(self.decode.on_error) };
         // A picture that is turned is decoded whole before.
@@ -283,8 +295,8 @@ impl SamplePreparer {
             std::mem::swap(&mut self.picture, &mut self.next);
             let (picture, next) = (&mut self.picture, &mut self.next);
             let mut pixels = Pixels::new(picture, next, &self.interrupt, after_stage);
-            for index in stage.whole {
-                apply(&self.steps[index], &|| id.draws(index), &mut pixels)?;
+            for number in &self.chosen[stage.whole] {
+                apply(&self.steps[*number], &|| id.draws(*number), &mut pixels)?;
             }
         }
         Ok(())
@@ -322,7 +334,7 @@ fn apply(step: &Step, draws: &dyn Fn() -> Draws, pixels: &mut Pixels<'_>) -> Res
         }
         Step::Picture(operation) => Some(&**operation),
         Step::Geometry(operation) => operation.whole(),
-        Step::Decode(_) | Step::Elements(_) => None,
+        Step::Decode(_) | Step::Elements(_) | Step::Choice { .. } => None,
     };
     match operation {
         Some(operation) if operation.size(pixels.size(), &mut draws())?.is_some() => {

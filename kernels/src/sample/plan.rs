@@ -4,13 +4,46 @@ use super::SampleId;
 use crate::Error;
 use crate::operations::Step;
 use crate::stage::{Fit, Geometry, Stage, check_pixels};
+use meetpoint_format::random::OPERATIONS_MAX;
+
+/// Appends the numbers of the operations from `first` to before `end` that are executed for a sample,
+/// in their order, those that choose among others replaced by what they choose.
+pub(super) fn choose(
+    steps: &[Step],
+    first: usize,
+    end: usize,
+    id: SampleId,
+    chosen: &mut Vec<usize>,
+) {
+    let mut number = first;
+    while number < end {
+        number = choose_one(steps, number, id, chosen);
+    }
+}
+
+/// Appends one operation, or what it chooses. Returns the number of the operation after it.
+fn choose_one(steps: &[Step], number: usize, id: SampleId, chosen: &mut Vec<usize>) -> usize {
+    let Step::Choice { choice, content, end } = &steps[number] else {
+        chosen.push(number);
+        return number + 1;
+    };
+    let mut numbers = [0; OPERATIONS_MAX as usize];
+    let numbers = &mut numbers[..content.len()];
+    numbers.copy_from_slice(content);
+    for inner in choice.choose(&mut id.draws(number), numbers) {
+        choose_one(steps, usize::from(*inner), id, chosen);
+    }
+    *end
+}
 
 /// Passes the stages of a sample to a function, in order. Returns the geometry of the tensor.
+/// `chosen` are the numbers of its operations.
 ///
 /// Operations on the geometry join a stage as long as it takes them. An operation on a whole
 /// picture that is applied to the sample ends its stage, and another stage always follows.
 pub(super) fn for_each_stage(
     steps: &[Step],
+    chosen: &[usize],
     mut picture: Geometry,
     id: SampleId,
     found: &mut dyn FnMut(Stage),
@@ -18,11 +51,11 @@ pub(super) fn for_each_stage(
     let mut next = 0;
     loop {
         let mut stage = Stage::of(picture);
-        let (first, fit) = join(steps, next, id, &mut stage)?;
+        let (first, fit) = join(steps, chosen, next, id, &mut stage)?;
         next = first;
-        stage.is_last = next == steps.len();
+        stage.is_last = next == chosen.len();
         let canvas = Geometry::upright(stage.canvas.width, stage.canvas.height);
-        let (after, bytes_max) = follow(steps, &mut next, fit, id, canvas)?;
+        let (after, bytes_max) = follow((steps, chosen), &mut next, fit, id, canvas)?;
         stage.whole = first..next;
         stage.after = if stage.whole.is_empty() { stage.result() } else { after };
         stage.whole_bytes_max = bytes_max;
@@ -35,41 +68,43 @@ pub(super) fn for_each_stage(
     }
 }
 
-/// Adds operations from an index on to a stage. Returns the index of the first that is not part of
-/// it, and whether that is executed on the whole picture.
+/// Adds operations from a position on to a stage. Returns the position of the first that is not part
+/// of it, and whether that is executed on the whole picture.
 fn join(
     steps: &[Step],
+    chosen: &[usize],
     from: usize,
     id: SampleId,
     stage: &mut Stage,
 ) -> Result<(usize, Fit), Error> {
-    for (index, step) in steps.iter().enumerate().skip(from) {
-        match step {
-            Step::Geometry(operation) => match operation.join(stage, &mut id.draws(index))? {
+    for (index, number) in chosen.iter().enumerate().skip(from) {
+        match &steps[*number] {
+            Step::Geometry(operation) => match operation.join(stage, &mut id.draws(*number))? {
                 Fit::Here => (),
                 fit @ (Fit::Next | Fit::Whole) => return Ok((index, fit)),
             },
             Step::Pixels(operation) => {
-                if operation.is_applied(&mut id.draws(index)) {
+                if operation.is_applied(&mut id.draws(*number)) {
                     return Ok((index, Fit::Whole));
                 }
             }
             Step::Picture(operation) => {
                 let (height, width) = stage.size();
-                if operation.size((width, height), &mut id.draws(index))?.is_some() {
+                if operation.size((width, height), &mut id.draws(*number))?.is_some() {
                     return Ok((index, Fit::Whole));
                 }
             }
             Step::Decode(_) | Step::Elements(_) => (),
+            Step::Choice { .. } => unreachable!("choices were made before"),
         }
     }
-    Ok((steps.len(), Fit::Here))
+    Ok((chosen.len(), Fit::Here))
 }
 
-/// Moves an index past the operations that are executed on the whole picture after a stage; `fit`
+/// Moves a position past the operations that are executed on the whole picture after a stage; `fit`
 /// is that of the first. Returns the picture after them, and the most bytes of pictures in memory.
 fn follow(
-    steps: &[Step],
+    (steps, chosen): (&[Step], &[usize]),
     next: &mut usize,
     fit: Fit,
     id: SampleId,
@@ -77,10 +112,10 @@ fn follow(
 ) -> Result<(Geometry, u64), Error> {
     let mut bytes_max = 0;
     let first = *next;
-    while let Some(step) = steps.get(*next) {
-        let operation = match step {
+    while let Some(number) = chosen.get(*next) {
+        let operation = match &steps[*number] {
             Step::Pixels(operation) => {
-                if operation.needs_copy() && operation.is_applied(&mut id.draws(*next)) {
+                if operation.needs_copy() && operation.is_applied(&mut id.draws(*number)) {
                     bytes_max = bytes_max.max(2 * picture.bytes());
                 }
                 None
@@ -88,10 +123,11 @@ fn follow(
             Step::Picture(operation) => Some(&**operation),
             Step::Geometry(operation) if fit == Fit::Whole && *next == first => operation.whole(),
             Step::Geometry(_) | Step::Decode(_) | Step::Elements(_) => break,
+            Step::Choice { .. } => unreachable!("choices were made before"),
         };
         if let Some(operation) = operation {
             let size = (picture.width, picture.height);
-            if let Some((width, height)) = operation.size(size, &mut id.draws(*next))? {
+            if let Some((width, height)) = operation.size(size, &mut id.draws(*number))? {
                 check_pixels(width, height)?;
                 let result = Geometry::upright(width, height);
                 bytes_max = bytes_max.max(picture.bytes() + result.bytes());

@@ -13,14 +13,22 @@ if TYPE_CHECKING:
     from .transforms import Transform
 
 _V2 = "torchvision.transforms.v2"
+_WITH_P = ("RandomGrayscale", "RandomAutocontrast", "RandomEqualize", "RandomInvert")
+_CHOICES = ("RandomApply", "RandomChoice", "RandomOrder")
 _ON_PICTURES = (
     "Resize",
     "RandomResizedCrop",
     "RandomRotation",
     "RandomPerspective",
     "Grayscale",
-    "RandomGrayscale",
     "ColorJitter",
+    "RandomPhotometricDistort",
+    "RandomChannelPermutation",
+    "RandomAdjustSharpness",
+    "RandomPosterize",
+    "RandomSolarize",
+    *_WITH_P,
+    *_CHOICES,
 )
 _EITHER_WAY = ("CenterCrop", "RandomHorizontalFlip", "RandomVerticalFlip")
 _TO_TENSOR = ("ToImage", "PILToTensor", "ToTensor")
@@ -79,7 +87,7 @@ class _Translation:
                 self.made.append(crop)
         elif name == "CenterCrop":
             self.made.append(ours.CenterCrop(it.size))
-        elif name in ("RandomHorizontalFlip", "RandomVerticalFlip", "RandomGrayscale"):
+        elif name in ("RandomHorizontalFlip", "RandomVerticalFlip", *_WITH_P):
             self.made.append(getattr(ours, name)(it.p))
         elif name == "RandomRotation":
             interpolation = getattr(it, "interpolation", "nearest")
@@ -93,6 +101,21 @@ class _Translation:
         elif name == "ColorJitter":
             jitter = ours.ColorJitter(it.brightness, it.contrast, it.saturation, it.hue)
             self.made.append(jitter)
+        elif name == "RandomPhotometricDistort":
+            distort = ours.RandomPhotometricDistort(
+                it.brightness, it.contrast, it.saturation, it.hue, it.p
+            )
+            self.made.append(distort)
+        elif name == "RandomChannelPermutation":
+            self.made.append(ours.RandomChannelPermutation())
+        elif name == "RandomAdjustSharpness":
+            self.made.append(ours.RandomAdjustSharpness(it.sharpness_factor, it.p))
+        elif name == "RandomPosterize":
+            self.made.append(ours.RandomPosterize(it.bits, it.p))
+        elif name == "RandomSolarize":
+            self.made.append(ours.RandomSolarize(it.threshold, it.p))
+        elif name in _CHOICES:
+            self._add_choice(it, name)
         elif name in _TO_TENSOR:
             self.made.append(ours.ToTensor() if name == "ToTensor" else ours.ToImage())
             self.is_tensor = True
@@ -101,6 +124,35 @@ class _Translation:
         elif name == "Normalize":
             self.made.append(ours.Normalize(_floats(it.mean), _floats(it.std)))
         # RGB and Identity need no operation: decoded pictures are RGB.
+
+    def _add_choice(self, it: Any, name: str) -> None:
+        """Adds an object that contains others."""
+        from . import transforms as ours
+
+        contained: List["Transform"] = []
+        for transform in it.transforms:
+            inner = _Translation()
+            inner.add(transform)
+            if inner.is_tensor:
+                inner.refused.append("a conversion to a tensor")
+            self.refused.extend(f"{refused} inside of {name}" for refused in inner.refused)
+            if len(inner.made) == 1:
+                contained.append(inner.made[0])
+            elif inner.made:
+                contained.append(ours.RandomApply(inner.made, 1.0))
+            else:
+                # Such as Identity: an operation that is never applied.
+                contained.append(ours.RandomInvert(0.0))
+        if self.refused:
+            return
+        if name == "RandomApply":
+            self.made.append(ours.RandomApply(contained, it.p))
+        elif name == "RandomOrder":
+            self.made.append(ours.RandomOrder(contained))
+        else:
+            weights: Optional[List[float]] = getattr(it, "p", None)
+            is_equal = weights is None or len(set(weights)) == 1
+            self.made.append(ours.RandomChoice(contained, None if is_equal else weights))
 
     def _refusal(self, it: Any, name: str) -> Optional[str]:
         """Why a transform has no exact translation at its position."""

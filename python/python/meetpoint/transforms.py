@@ -15,7 +15,6 @@ from inspect import Parameter, Signature
 from typing import (
     TYPE_CHECKING,
     Any,
-    ClassVar,
     Dict,
     Iterator,
     List,
@@ -29,10 +28,25 @@ from typing import (
 )
 
 from . import _native
+from ._choices import RandomApply, RandomChoice, RandomOrder
+from ._colours import (
+    AdjustGamma,
+    RandomAdjustSharpness,
+    RandomAutocontrast,
+    RandomChannelPermutation,
+    RandomEqualize,
+    RandomInvert,
+    RandomPhotometricDistort,
+    RandomPosterize,
+    RandomSolarize,
+    SigmoidContrast,
+)
 from ._torchvision import from_torchvision as _translate
+from ._transform import Transform, spell as _spell
 from .errors import RecipeError
 
 __all__ = [
+    "AdjustGamma",
     "CenterCrop",
     "ColorJitter",
     "Compose",
@@ -41,13 +55,25 @@ __all__ = [
     "Layout",
     "Normalize",
     "PILToTensor",
+    "RandomAdjustSharpness",
+    "RandomApply",
+    "RandomAutocontrast",
+    "RandomChannelPermutation",
+    "RandomChoice",
+    "RandomEqualize",
     "RandomGrayscale",
     "RandomHorizontalFlip",
+    "RandomInvert",
+    "RandomOrder",
     "RandomPerspective",
+    "RandomPhotometricDistort",
+    "RandomPosterize",
     "RandomResizedCrop",
     "RandomRotation",
+    "RandomSolarize",
     "RandomVerticalFlip",
     "Resize",
+    "SigmoidContrast",
     "ToDtype",
     "ToImage",
     "ToTensor",
@@ -63,31 +89,6 @@ def __dir__() -> "list[str]":
 
 Size = Union[int, Sequence[int]]
 Factor = Union[float, Sequence[float]]
-
-
-class Transform:
-    """One operation of a recipe. Two are equal where they have the same values."""
-
-    _name: ClassVar[str]
-
-    def __init__(self, **keys: Any) -> None:
-        self._keys: Dict[str, Any] = keys
-
-    def _operations(self) -> List[Tuple[str, Dict[str, Any]]]:
-        """The operations of a recipe file that it stands for: names and keys."""
-        return [(self._name, {key: it for key, it in self._keys.items() if it is not None})]
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Transform):
-            return NotImplemented
-        return self._operations() == other._operations()
-
-    def __hash__(self) -> int:
-        return hash(repr(self._operations()))
-
-    def __repr__(self) -> str:
-        keys = ", ".join(f"{key}={it!r}" for key, it in self._keys.items() if it is not None)
-        return f"{type(self).__name__}({keys})"
 
 
 class Decode(Transform):
@@ -441,6 +442,19 @@ _CLASSES: Dict[str, Type[Transform]] = {
         Grayscale,
         RandomGrayscale,
         ColorJitter,
+        RandomPhotometricDistort,
+        RandomChannelPermutation,
+        RandomAdjustSharpness,
+        RandomAutocontrast,
+        RandomEqualize,
+        RandomInvert,
+        RandomPosterize,
+        RandomSolarize,
+        AdjustGamma,
+        SigmoidContrast,
+        RandomApply,
+        RandomChoice,
+        RandomOrder,
         ToDtype,
         Normalize,
         Layout,
@@ -525,28 +539,6 @@ def _to_toml(operations: List[Tuple[str, Dict[str, Any]]]) -> str:
         lines.append(f'[[operation]]\nname = "{name}"')
         lines.extend(f"{key} = {_spell(value)}" for key, value in keys.items())
     return "\n".join(lines) + "\n"
-
-
-def _spell(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return _quoted(value)
-    if isinstance(value, list):
-        items: List[Any] = value  # pyright: ignore[reportUnknownVariableType]
-        return "[" + ", ".join(_spell(item) for item in items) + "]"
-    if isinstance(value, float):
-        # Python and TOML write numbers the same way, those that are none included.
-        return repr(value)
-    return str(value)
-
-
-def _quoted(text: str) -> str:
-    """A text of TOML."""
-    escaped = "".join(
-        f"\\u{ord(c):04X}" if ord(c) < 0x20 or c in ('"', "\\", "\x7f") else c for c in text
-    )
-    return f'"{escaped}"'
 
 
 def _floats(numbers: Sequence[float]) -> List[float]:

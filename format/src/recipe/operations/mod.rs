@@ -3,6 +3,7 @@
 //! A new operation is a file here that implements [`Data`], its lines in this file, and its
 //! execution in the crate `meetpoint-kernels`. Everything else follows from its declaration.
 
+mod adjust_gamma;
 mod center_crop;
 mod color_jitter;
 mod decode;
@@ -10,33 +11,58 @@ mod fill;
 mod grayscale;
 mod layout;
 mod normalize;
+mod random_adjust_sharpness;
+mod random_apply;
+mod random_autocontrast;
+mod random_channel_permutation;
+mod random_choice;
+mod random_equalize;
 mod random_grayscale;
 mod random_horizontal_flip;
+mod random_invert;
+mod random_order;
 mod random_perspective;
+mod random_photometric_distort;
+mod random_posterize;
 mod random_resized_crop;
 mod random_rotation;
+mod random_solarize;
 mod random_vertical_flip;
 mod resize;
+mod sigmoid_contrast;
 mod to_dtype;
 
 use super::Layout;
-use super::declaration::Declaration;
+use super::declaration::{Declaration, Key, Presence};
 use super::error::Fault;
 use super::sample_type::SampleType;
-use super::value::{Value, Values};
+use super::value::{Described, Value, Values};
 
+pub use adjust_gamma::AdjustGamma;
 pub use center_crop::CenterCrop;
 pub use color_jitter::ColorJitter;
 pub use decode::Decode;
 pub use grayscale::Grayscale;
 pub use normalize::Normalize;
+pub use random_adjust_sharpness::RandomAdjustSharpness;
+pub use random_apply::RandomApply;
+pub use random_autocontrast::RandomAutocontrast;
+pub use random_channel_permutation::RandomChannelPermutation;
+pub use random_choice::RandomChoice;
+pub use random_equalize::RandomEqualize;
 pub use random_grayscale::RandomGrayscale;
 pub use random_horizontal_flip::RandomHorizontalFlip;
+pub use random_invert::RandomInvert;
+pub use random_order::RandomOrder;
 pub use random_perspective::RandomPerspective;
+pub use random_photometric_distort::RandomPhotometricDistort;
+pub use random_posterize::RandomPosterize;
 pub use random_resized_crop::RandomResizedCrop;
 pub use random_rotation::RandomRotation;
+pub use random_solarize::RandomSolarize;
 pub use random_vertical_flip::RandomVerticalFlip;
 pub use resize::Resize;
+pub use sigmoid_contrast::SigmoidContrast;
 pub use to_dtype::ToDtype;
 
 /// An operation as data.
@@ -54,6 +80,11 @@ trait Data: Sized {
         input
     }
 
+    /// The operations that it contains.
+    fn content(&self) -> &[Operation] {
+        &[]
+    }
+
     /// Checks what the declaration cannot say, and changes what its [`super::Gives`] declares to
     /// follow from a key: element type, channels and layout.
     fn follow(&self, _sample: &mut SampleType) -> Result<(), Fault> {
@@ -66,9 +97,10 @@ macro_rules! operations {
         /// One step of a recipe. Sizes are in pixels.
         ///
         /// Random operations draw from a stream of their own, [`crate::random::Draws`] with the
-        /// operation's index in the recipe, in the order that each type gives: another
-        /// implementation that draws so gets the same picture.
-        #[derive(Debug, Clone, Copy, PartialEq)]
+        /// operation's number in the recipe, in the order that each type gives: another
+        /// implementation that draws so gets the same picture. Operations are numbered from 0, each
+        /// before those that it contains.
+        #[derive(Debug, Clone, PartialEq)]
         pub enum Operation {
             $(#[doc = concat!("See [`", stringify!($type), "`].")] $type($type)),+
         }
@@ -96,6 +128,13 @@ macro_rules! operations {
             pub fn size(&self, input: Option<(u32, u32)>) -> Option<(u32, u32)> {
                 match self {
                     $(Self::$type(it) => it.size(input)),+
+                }
+            }
+
+            /// The operations that it contains; none for most operations.
+            pub fn content(&self) -> &[Operation] {
+                match self {
+                    $(Self::$type(it) => it.content()),+
                 }
             }
 
@@ -135,12 +174,49 @@ operations! {
     Grayscale,
     RandomGrayscale,
     ColorJitter,
+    RandomPhotometricDistort,
+    RandomChannelPermutation,
+    RandomAdjustSharpness,
+    RandomAutocontrast,
+    RandomEqualize,
+    RandomInvert,
+    RandomPosterize,
+    RandomSolarize,
+    AdjustGamma,
+    SigmoidContrast,
+    RandomApply,
+    RandomChoice,
+    RandomOrder,
     ToDtype,
     Normalize,
     Layout,
 }
 
 impl Operation {
+    /// The operation that a table describes, whose values have the declared types.
+    pub(super) fn of(described: &Described) -> Self {
+        let found = Self::read(described.name, &Values(described.keys.to_vec()));
+        found.unwrap_or_else(|| panic!("`{}` is not declared", described.name))
+    }
+
+    /// Its name and keys in alphabetical order, without the defaults that the canonical form omits.
+    pub(super) fn describe(&self) -> Described {
+        let declared = self.declaration().keys.iter().zip(self.values());
+        let is_written = |(key, value): &(&Key, Value)| {
+            let is_default = || key.presence == Presence::Default(value.clone());
+            *value != Value::Absent && !(key.is_omitted_by_default && is_default())
+        };
+        let mut keys: Vec<_> =
+            declared.filter(is_written).map(|(key, value)| (key.name, value)).collect();
+        keys.sort_by_key(|(name, _)| *name);
+        Described { name: self.name(), keys: keys.into() }
+    }
+
+    /// Whether the operations that it contains are executed in their order, one after another.
+    pub(super) fn is_sequence(&self) -> bool {
+        matches!(self, Self::RandomApply(_))
+    }
+
     /// The name in a recipe file.
     pub fn name(&self) -> &'static str {
         self.declaration().name

@@ -85,10 +85,12 @@ fn the_declared_type_of_the_result_is_that_of_the_result() {
             Property::Variable => assert_eq!(result.size, None, "{name}"),
             Property::Key(key) => {
                 // A switch, where the size then depends on random parameters.
-                let is_size = |it: &&Key| {
-                    it.name == key && matches!(it.kind, Kind::Size { .. } | Kind::Switch)
+                let is_size = |it: &Key| {
+                    let kinds =
+                        matches!(it.kind, Kind::Size { .. } | Kind::Switch | Kind::Operations);
+                    it.name == key && kinds
                 };
-                assert!(declaration.keys.iter().any(|it| is_size(&it)), "{name}");
+                assert!(declaration.keys.iter().any(is_size), "{name}");
             }
             Property::Is(_) => panic!("{name}: no size is always the same"),
         }
@@ -132,6 +134,8 @@ fn a_value_outside_its_declared_range_is_refused_where_it_is() {
                 Kind::Number(_) | Kind::Numbers { .. } => "nan",
                 Kind::Interval { .. } => "[1.0, 0.0]",
                 Kind::PerChannel => "[1.0, 2.0]",
+                Kind::Weights => "[1.0, -1.0]",
+                Kind::Operations => "[]",
             };
             let text = format!("{}{} = {outside}\n", table(declaration), key.name);
             let lines: Vec<&str> = text.lines().collect();

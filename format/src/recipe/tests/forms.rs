@@ -67,6 +67,31 @@ const AUGMENT: &str = "
     std = [0.25]
 ";
 
+const NESTED: &str = "
+    [[operation]]
+    name = 'decode'
+    [[operation]]
+    name = 'random_choice'
+    p = [1, 0.5]
+    [[operation.operations]]
+    name = 'random_apply'
+    p = 0.8
+    operations = [
+        { name = 'random_solarize', threshold = 128, p = 1 },
+        { name = 'random_posterize', bits = 4 },
+    ]
+    [[operation.operations]]
+    name = 'random_order'
+    [[operation.operations.operations]]
+    name = 'random_channel_permutation'
+    [[operation.operations.operations]]
+    name = 'adjust_gamma'
+    gamma = 0.1
+    [[operation]]
+    name = 'random_choice'
+    operations = [{ name = 'random_invert' }]
+";
+
 #[test]
 fn form_and_hash_equal_those_computed_from_the_documentation() {
     for (name, words) in golden::lines("recipe") {
@@ -74,6 +99,7 @@ fn form_and_hash_equal_those_computed_from_the_documentation() {
             "train" => TRAIN,
             "evaluate" => EVALUATE,
             "augment" => AUGMENT,
+            "nested" => NESTED,
             other => panic!("no recipe called {other}"),
         };
         let recipe = Recipe::from_toml(text).unwrap();

@@ -2,5 +2,6 @@
 
 mod declared;
 mod forms;
+mod nested;
 mod reading;
 mod refusals;

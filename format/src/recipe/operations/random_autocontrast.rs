@@ -1,0 +1,38 @@
+//! `random_autocontrast`: each channel stretched to the range from 0 to 255, or not.
+
+use super::Data;
+use crate::recipe::declaration::{APPLIED, Declaration, Gives, Key, Needs, Place, Takes};
+use crate::recipe::value::{Value, Values};
+
+/// `torchvision.transforms.v2.RandomAutocontrast` on PIL images, `ImageOps.autocontrast`, when
+/// `uniform() < p`; one uniform is drawn in any case.
+///
+/// With lo and hi the least and the largest value of a channel, scale = 255 / (hi - lo), each value
+/// x becomes x * scale + (-lo * scale), computed in float64 in this order, truncated and clipped to
+/// 0..=255. A channel of one value stays.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RandomAutocontrast {
+    /// Probability.
+    pub p: f64,
+}
+
+impl Data for RandomAutocontrast {
+    const DECLARATION: &'static Declaration = &Declaration {
+        name: "random_autocontrast",
+        about: "stretches each channel to the full range with probability `p`",
+        place: Place::Pixels,
+        takes: &[Takes::IMAGE],
+        gives: Gives::IMAGE,
+        needs: Needs::All,
+        random: &[APPLIED],
+        keys: &[Key::probability(0.5)],
+    };
+
+    fn read(values: &Values) -> Self {
+        Self { p: values.number("p") }
+    }
+
+    fn values(&self) -> Vec<Value> {
+        vec![Value::Number(self.p)]
+    }
+}

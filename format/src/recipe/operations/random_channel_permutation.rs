@@ -1,0 +1,32 @@
+//! `random_channel_permutation`: red, green and blue in another order.
+
+use super::Data;
+use crate::recipe::declaration::{Declaration, Gives, Needs, Place, RandomParameter, Takes};
+use crate::recipe::value::{Value, Values};
+
+/// `torchvision.transforms.v2.RandomChannelPermutation`: of the list of channels, the element at i
+/// changes places with that at `up_to(i)`, for i = 2, 1; channel c of the result is the channel at
+/// c of the list.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RandomChannelPermutation;
+
+impl Data for RandomChannelPermutation {
+    const DECLARATION: &'static Declaration = &Declaration {
+        name: "random_channel_permutation",
+        about: "puts the channels in a random order",
+        place: Place::Pixels,
+        takes: &[Takes::IMAGE],
+        gives: Gives::IMAGE,
+        needs: Needs::All,
+        random: &[RandomParameter { name: "permutation", distribution: "uniform" }],
+        keys: &[],
+    };
+
+    fn read(_values: &Values) -> Self {
+        Self
+    }
+
+    fn values(&self) -> Vec<Value> {
+        vec![]
+    }
+}

@@ -1,0 +1,50 @@
+//! `random_order`: operations in random order.
+
+use super::{Data, Operation};
+use crate::recipe::declaration::{
+    Declaration, Gives, Key, Needs, Place, Property, RandomParameter, Takes,
+};
+use crate::recipe::value::{Value, Values};
+
+/// `torchvision.transforms.v2.RandomOrder`: all of the operations. Of their list, the element at i
+/// changes places with that at `up_to(i)`, for i from the last to 1.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RandomOrder {
+    /// The operations, each from an image to an image.
+    pub operations: Vec<Operation>,
+}
+
+impl Data for RandomOrder {
+    const DECLARATION: &'static Declaration = &Declaration {
+        name: "random_order",
+        about: "applies all of `operations` in a random order",
+        place: Place::Choice,
+        takes: &[Takes::IMAGE],
+        gives: Gives { size: Property::Key("operations"), ..Gives::IMAGE },
+        needs: Needs::All,
+        random: &[RandomParameter {
+            name: "order",
+            distribution: "a permutation of `operations`, uniform",
+        }],
+        keys: &[Key::operations()],
+    };
+
+    fn read(values: &Values) -> Self {
+        let operations = values.operations("operations").iter().map(Operation::of).collect();
+        Self { operations }
+    }
+
+    fn values(&self) -> Vec<Value> {
+        let operations = self.operations.iter().map(Operation::describe).collect();
+        vec![Value::Operations(operations)]
+    }
+
+    fn content(&self) -> &[Operation] {
+        &self.operations
+    }
+
+    /// The size of the input where each operation leaves it as it is.
+    fn size(&self, input: Option<(u32, u32)>) -> Option<(u32, u32)> {
+        input.filter(|_| self.operations.iter().all(|inner| inner.size(input) == input))
+    }
+}

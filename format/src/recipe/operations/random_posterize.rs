@@ -1,0 +1,44 @@
+//! `random_posterize`: fewer bits per channel, or not.
+
+use super::Data;
+use crate::recipe::declaration::{APPLIED, Declaration, Gives, Key, Kind, Needs, Place, Takes};
+use crate::recipe::value::{Value, Values};
+
+/// `torchvision.transforms.v2.RandomPosterize` on PIL images: only the upper `bits` bits of every
+/// value stay when `uniform() < p`; one uniform is drawn in any case.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RandomPosterize {
+    /// Upper bits that stay, 1 to 8.
+    pub bits: u32,
+    /// Probability.
+    pub p: f64,
+}
+
+impl Data for RandomPosterize {
+    const DECLARATION: &'static Declaration = &Declaration {
+        name: "random_posterize",
+        about: "sets the lower bits of all values to 0 with probability `p`",
+        place: Place::Pixels,
+        takes: &[Takes::IMAGE],
+        gives: Gives::IMAGE,
+        needs: Needs::All,
+        random: &[APPLIED],
+        keys: &[
+            Key::required(
+                "bits",
+                Kind::WholeIn { least: 1, most: 8 },
+                Value::Whole(4),
+                "the upper bits of a value that stay",
+            ),
+            Key::probability(0.5),
+        ],
+    };
+
+    fn read(values: &Values) -> Self {
+        Self { bits: values.whole("bits"), p: values.number("p") }
+    }
+
+    fn values(&self) -> Vec<Value> {
+        vec![Value::Whole(self.bits), Value::Number(self.p)]
+    }
+}

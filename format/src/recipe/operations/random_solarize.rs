@@ -1,0 +1,46 @@
+//! `random_solarize`: bright values inverted, or not.
+
+use super::Data;
+use crate::recipe::declaration::{
+    APPLIED, Bounds, Declaration, Gives, Key, Kind, Needs, Place, Takes,
+};
+use crate::recipe::value::{Value, Values};
+
+/// `torchvision.transforms.v2.RandomSolarize` on PIL images: every value x that is not below
+/// `threshold` becomes 255 - x when `uniform() < p`; one uniform is drawn in any case.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RandomSolarize {
+    /// Least value that is inverted.
+    pub threshold: f64,
+    /// Probability.
+    pub p: f64,
+}
+
+impl Data for RandomSolarize {
+    const DECLARATION: &'static Declaration = &Declaration {
+        name: "random_solarize",
+        about: "inverts the values from `threshold` on with probability `p`",
+        place: Place::Pixels,
+        takes: &[Takes::IMAGE],
+        gives: Gives::IMAGE,
+        needs: Needs::All,
+        random: &[APPLIED],
+        keys: &[
+            Key::required(
+                "threshold",
+                Kind::Number(Bounds { least: 0.0, is_least_excluded: false, most: Some(256.0) }),
+                Value::Number(128.0),
+                "the least value that is inverted",
+            ),
+            Key::probability(0.5),
+        ],
+    };
+
+    fn read(values: &Values) -> Self {
+        Self { threshold: values.number("threshold"), p: values.number("p") }
+    }
+
+    fn values(&self) -> Vec<Value> {
+        vec![Value::Number(self.threshold), Value::Number(self.p)]
+    }
+}

@@ -1,0 +1,129 @@
+//! Changes of the colours of a picture, with the arithmetic of Pillow.
+//!
+//! `docs/formats.md` has each definition. In reading order: [`Change`], `blend` (brightness,
+//! contrast, saturation, sharpness) with [`luma`] and `smooth`, `hue`, `tables` (each value by
+//! itself).
+
+mod blend;
+mod hue;
+pub(crate) mod luma;
+mod smooth;
+mod tables;
+
+use crate::Error;
+use crate::pixels::Pixels;
+
+/// A change of the colours.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Change {
+    /// A factor of the brightness.
+    Brightness(f64),
+    /// A factor of the contrast.
+    Contrast(f64),
+    /// A factor of the saturation.
+    Saturation(f64),
+    /// A shift of the hue as a share of the circle.
+    Hue(f64),
+    /// A factor of the sharpness.
+    Sharpness(f64),
+    /// Each channel stretched to the full range.
+    Autocontrast,
+    /// A flat histogram for each channel.
+    Equalize,
+    /// Every value subtracted from 255.
+    Invert,
+    /// The upper bits that stay.
+    Posterize(u32),
+    /// The least value that is subtracted from 255.
+    Solarize(f64),
+    /// A power of every value.
+    Gamma {
+        /// The exponent.
+        gamma: f64,
+        /// The factor.
+        gain: f64,
+    },
+    /// The share of a sigmoid curve; negative: of its inverse.
+    SigmoidContrast(f64),
+    /// Every channel becomes the luma.
+    Grey,
+    /// Channel c becomes the channel at c of the list.
+    Channels([usize; 3]),
+}
+
+impl Change {
+    /// Changes a picture.
+    pub(crate) fn apply(self, pixels: &mut Pixels<'_>) -> Result<(), Error> {
+        match self {
+            Self::Brightness(factor) => look_up(pixels, |_| blend::table(0, factor)),
+            Self::Contrast(factor) => {
+                let mean = blend::mean_luma(pixels)?;
+                look_up(pixels, |_| blend::table(mean, factor))
+            }
+            Self::Saturation(factor) => blend::saturate(factor, pixels),
+            Self::Hue(factor) => hue::turn_hue(factor, pixels),
+            Self::Sharpness(factor) => blend::sharpen(factor, pixels),
+            Self::Autocontrast => {
+                let histograms = histograms(pixels)?;
+                look_up(pixels, |channel| tables::autocontrast(&histograms[channel]))
+            }
+            Self::Equalize => {
+                let histograms = histograms(pixels)?;
+                look_up(pixels, |channel| tables::equalize(&histograms[channel]))
+            }
+            Self::Invert => look_up(pixels, |_| tables::invert()),
+            Self::Posterize(bits) => look_up(pixels, |_| tables::posterize(bits)),
+            Self::Solarize(threshold) => look_up(pixels, |_| tables::solarize(threshold)),
+            Self::Gamma { gamma, gain } => look_up(pixels, |_| tables::gamma(gamma, gain)),
+            Self::SigmoidContrast(contrast) => {
+                look_up(pixels, |_| tables::sigmoid_contrast(contrast))
+            }
+            Self::Grey => pixels.each_row(luma::make_grey),
+            Self::Channels(order) => permute(order, pixels),
+        }
+    }
+
+    /// Whether it holds a second picture of the same size.
+    pub(crate) fn needs_copy(self) -> bool {
+        matches!(self, Self::Sharpness(_))
+    }
+}
+
+/// Replaces every value of each channel by that of a table.
+fn look_up(
+    pixels: &mut Pixels<'_>,
+    table_of: impl Fn(usize) -> tables::Table,
+) -> Result<(), Error> {
+    let tables = [0, 1, 2].map(table_of);
+    pixels.each_row(|row| {
+        for (channel, table) in row.into_iter().zip(&tables) {
+            for value in channel {
+                *value = table[usize::from(*value)];
+            }
+        }
+    })
+}
+
+/// How often each value occurs in each channel.
+fn histograms(pixels: &mut Pixels<'_>) -> Result<[[u32; 256]; 3], Error> {
+    // A picture has at most 2^28 pixels.
+    let mut counts = [[0; 256]; 3];
+    pixels.each_row(|row| {
+        for (channel, counts) in row.into_iter().zip(&mut counts) {
+            for value in channel {
+                counts[usize::from(*value)] += 1;
+            }
+        }
+    })?;
+    Ok(counts)
+}
+
+/// Puts the channels in another order.
+fn permute(order: [usize; 3], pixels: &mut Pixels<'_>) -> Result<(), Error> {
+    pixels.each_row(|[red, green, blue]| {
+        for ((red, green), blue) in red.iter_mut().zip(green).zip(blue) {
+            let old = [*red, *green, *blue];
+            [*red, *green, *blue] = order.map(|channel| old[channel]);
+        }
+    })
+}

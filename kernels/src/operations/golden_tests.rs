@@ -1,0 +1,101 @@
+//! Operations on colours, and those that choose among others, against Pillow.
+
+use crate::{Cpu, Picture, SampleId, SamplePreparer, golden};
+use image::ImageEncoder;
+use image::codecs::png::{CompressionType, FilterType, PngEncoder};
+use meetpoint_format::recipe::Recipe;
+
+const GOLDEN: &str = include_str!("../../tests/golden/operations.txt");
+
+fn png(picture: &Picture) -> Vec<u8> {
+    let mut encoded = Vec::new();
+    PngEncoder::new_with_quality(&mut encoded, CompressionType::Fast, FilterType::NoFilter)
+        .write_image(&picture.pixels, picture.width, picture.height, image::ExtendedColorType::Rgb8)
+        .unwrap();
+    encoded
+}
+
+/// A recipe of `decode` and these tables.
+fn recipe(tables: &[String]) -> Recipe {
+    let decode = "name = 'decode'".to_owned();
+    let tables = [&[decode], tables].concat();
+    let text: String = tables.iter().map(|table| format!("[[operation]]\n{table}\n")).collect();
+    Recipe::from_toml(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+/// An operation of the script, always executed, by its name and keys. `gain` alone stands for the
+/// operations that come before it.
+fn single(words: &[&str]) -> Recipe {
+    let (name, keys) = words.split_first().unwrap();
+    let always = if name.starts_with("random_") { "\np = 1" } else { "" };
+    let is_gamma = *name == "adjust_gamma";
+    let mut own = keys.to_vec();
+    let mut tables = Vec::new();
+    // The keys of `adjust_gamma` are gamma and gain themselves.
+    if own.len() > if is_gamma { 2 } else { 0 } && own.last().unwrap().starts_with("gain=") {
+        let gain = own.pop().unwrap();
+        tables.push(format!("name = 'adjust_gamma'\ngamma = 1\n{gain}"));
+        if gain == "gain=0.35" {
+            tables.push("name = 'random_invert'\np = 1".to_owned());
+        }
+    }
+    tables.push(format!("name = '{name}'{always}\n{}", own.join("\n")));
+    recipe(&tables)
+}
+
+/// A recipe of the script by its name.
+fn named(name: &str) -> Recipe {
+    let table = match name {
+        "distort" => "name = 'random_photometric_distort'",
+        "always_distort" => "name = 'random_photometric_distort'\np = 1",
+        "permute" => "name = 'random_channel_permutation'",
+        "nested" => {
+            "name = 'random_order'
+            [[operation.operations]]
+            name = 'random_apply'
+            p = 0.7
+            operations = [
+                { name = 'random_solarize', threshold = 90 },
+                { name = 'color_jitter', brightness = 0.5 },
+            ]
+            [[operation.operations]]
+            name = 'random_choice'
+            p = [1, 0, 2.5]
+            [[operation.operations.operations]]
+            name = 'grayscale'
+            num_output_channels = 3
+            [[operation.operations.operations]]
+            name = 'random_invert'
+            [[operation.operations.operations]]
+            name = 'random_apply'
+            p = 1
+            operations = [{ name = 'random_posterize', bits = 3 }, { name = 'random_invert' }]
+            [[operation.operations]]
+            name = 'random_equalize'
+            [[operation]]
+            name = 'random_invert'"
+        }
+        other => panic!("no recipe {other}"),
+    };
+    recipe(&[table.to_owned()])
+}
+
+#[test]
+fn every_golden_operation_equals_pillow_bit_for_bit() {
+    let mut compared = 0;
+    for (words, expected) in golden::lines(GOLDEN) {
+        let [kind, seed, width, height, rest @ ..] = &words[..] else { panic!("{words:?}") };
+        let [seed, width, height] = [seed, width, height].map(|word| golden::number(word));
+        let file = png(&golden::picture(kind, seed, width, height));
+        let (recipe, sample) = match rest {
+            ["recipe", name, sample] => (named(name), golden::number(sample)),
+            words => (single(words), 0),
+        };
+        let id = SampleId { seed: 7, epoch: 2, sample };
+        let mut preparer = SamplePreparer::new(&recipe, Cpu::detect());
+        let tensor = preparer.prepare_tensor((&file).into(), id).unwrap();
+        assert_eq!(golden::sha256(&tensor.data), expected[0], "{words:?}");
+        compared += 1;
+    }
+    assert_eq!(compared, 842);
+}

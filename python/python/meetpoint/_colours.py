@@ -1,0 +1,136 @@
+"""Operations on colours, with the arithmetic of Pillow."""
+
+from __future__ import annotations
+
+from typing import Sequence
+
+from ._transform import Transform
+
+
+class RandomPhotometricDistort(Transform):
+    """As ``v2.RandomPhotometricDistort`` on PIL images: each property changes with a probability.
+
+    :param brightness: the least and the largest factor of the brightness, not below 0.
+    :param contrast: those of the contrast, not below 0.
+    :param saturation: those of the saturation, not below 0.
+    :param hue: shifts of the hue as shares of the circle, from -0.5 to 0.5.
+    :param p: the probability of each change, and of another order of the channels.
+    """
+
+    _name = "random_photometric_distort"
+
+    def __init__(
+        self,
+        brightness: Sequence[float] = (0.875, 1.125),
+        contrast: Sequence[float] = (0.5, 1.5),
+        saturation: Sequence[float] = (0.5, 1.5),
+        hue: Sequence[float] = (-0.05, 0.05),
+        p: float = 0.5,
+    ) -> None:
+        super().__init__(
+            brightness=[float(factor) for factor in brightness],
+            contrast=[float(factor) for factor in contrast],
+            saturation=[float(factor) for factor in saturation],
+            hue=[float(shift) for shift in hue],
+            p=float(p),
+        )
+
+
+class RandomChannelPermutation(Transform):
+    """As ``v2.RandomChannelPermutation``: red, green and blue in a random order."""
+
+    _name = "random_channel_permutation"
+
+    def __init__(self) -> None:
+        super().__init__()
+
+
+class RandomAdjustSharpness(Transform):
+    """As ``v2.RandomAdjustSharpness`` on PIL images.
+
+    :param sharpness_factor: 0 smooths, 1 changes nothing, 2 sharpens; not below 0.
+    :param p: the probability.
+    """
+
+    _name = "random_adjust_sharpness"
+
+    def __init__(self, sharpness_factor: float, p: float = 0.5) -> None:
+        super().__init__(sharpness_factor=float(sharpness_factor), p=float(p))
+
+
+class RandomAutocontrast(Transform):
+    """As ``v2.RandomAutocontrast`` on PIL images: each channel is stretched to the full range."""
+
+    _name = "random_autocontrast"
+
+    def __init__(self, p: float = 0.5) -> None:
+        super().__init__(p=float(p))
+
+
+class RandomEqualize(Transform):
+    """As ``v2.RandomEqualize``: the histogram of each channel becomes flat."""
+
+    _name = "random_equalize"
+
+    def __init__(self, p: float = 0.5) -> None:
+        super().__init__(p=float(p))
+
+
+class RandomInvert(Transform):
+    """As ``v2.RandomInvert``: each value x becomes 255 - x."""
+
+    _name = "random_invert"
+
+    def __init__(self, p: float = 0.5) -> None:
+        super().__init__(p=float(p))
+
+
+class RandomPosterize(Transform):
+    """As ``v2.RandomPosterize``: the lower bits of each value become 0.
+
+    :param bits: the upper bits that stay, from 1 to 8.
+    :param p: the probability.
+    """
+
+    _name = "random_posterize"
+
+    def __init__(self, bits: int, p: float = 0.5) -> None:
+        super().__init__(bits=int(bits), p=float(p))
+
+
+class RandomSolarize(Transform):
+    """As ``v2.RandomSolarize`` on PIL images: bright values are inverted.
+
+    :param threshold: the least value that is inverted, from 0 to 256.
+    :param p: the probability.
+    """
+
+    _name = "random_solarize"
+
+    def __init__(self, threshold: float, p: float = 0.5) -> None:
+        super().__init__(threshold=float(threshold), p=float(p))
+
+
+class AdjustGamma(Transform):
+    """As ``v2.functional.adjust_gamma`` on PIL images: always the same power of every value.
+
+    :param gamma: the exponent, not below 0; above 1 darkens.
+    :param gain: the factor of the result, not below 0.
+    """
+
+    _name = "adjust_gamma"
+
+    def __init__(self, gamma: float, gain: float = 1.0) -> None:
+        super().__init__(gamma=float(gamma), gain=float(gain))
+
+
+class SigmoidContrast(Transform):
+    """Contrast by a sigmoid curve, as in crumpets.
+
+    :param contrast: the share of the curve, from -1 to 1; negative lowers the contrast.
+    """
+
+    _name = "sigmoid_contrast"
+
+    def __init__(self, contrast: float) -> None:
+        super().__init__(contrast=float(contrast))

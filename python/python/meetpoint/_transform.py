@@ -1,0 +1,87 @@
+"""One operation of a recipe in Python, and its text in TOML."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Dict, List, Tuple, cast
+
+from .errors import RecipeError
+
+
+class Transform:
+    """One operation of a recipe. Two are equal where they have the same values."""
+
+    _name: ClassVar[str]
+
+    def __init__(self, **keys: Any) -> None:
+        if "operations" in keys:
+            keys["operations"] = [_contained(it) for it in keys["operations"]]
+        self._keys: Dict[str, Any] = keys
+
+    def _operations(self) -> List[Tuple[str, Dict[str, Any]]]:
+        """The operations of a recipe file that it stands for: names and keys."""
+        return [(self._name, {key: it for key, it in self._keys.items() if it is not None})]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Transform):
+            return NotImplemented
+        return self._operations() == other._operations()
+
+    def __hash__(self) -> int:
+        return hash(repr(self._operations()))
+
+    def __repr__(self) -> str:
+        keys = ", ".join(f"{key}={it!r}" for key, it in self._keys.items() if it is not None)
+        return f"{type(self).__name__}({keys})"
+
+
+def _contained(operation: Any) -> Transform:
+    """An operation inside of another: a transform, its name and keys, or a sequence of them."""
+    from . import transforms
+
+    if isinstance(operation, Transform):
+        return operation
+    if isinstance(operation, dict):
+        return transforms._from_operation(dict(cast(Dict[str, Any], operation)))
+    if isinstance(operation, (list, tuple)):
+        return transforms.RandomApply(cast(List[Any], operation), 1.0)
+    raise RecipeError(
+        f"{operation!r} is not a transform of meetpoint.transforms, nor a list of them; "
+        "from_torchvision translates those of torchvision"
+    )
+
+
+def _inline(transform: Transform) -> str:
+    """An inline table of TOML."""
+    operations = transform._operations()
+    if len(operations) != 1:
+        raise RecipeError(
+            f"{transform!r} is several operations; inside of another, give them one by one"
+        )
+    name, keys = operations[0]
+    members = [f"{key} = {spell(value)}" for key, value in {"name": name, **keys}.items()]
+    return "{ " + ", ".join(members) + " }"
+
+
+def spell(value: Any) -> str:
+    """A value of a recipe as TOML."""
+    if isinstance(value, Transform):
+        return _inline(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return _quoted(value)
+    if isinstance(value, list):
+        items: List[Any] = value  # pyright: ignore[reportUnknownVariableType]
+        return "[" + ", ".join(spell(item) for item in items) + "]"
+    if isinstance(value, float):
+        # Python and TOML write numbers the same way, those that are none included.
+        return repr(value)
+    return str(value)
+
+
+def _quoted(text: str) -> str:
+    """A text of TOML."""
+    escaped = "".join(
+        f"\\u{ord(c):04X}" if ord(c) < 0x20 or c in ('"', "\\", "\x7f") else c for c in text
+    )
+    return f'"{escaped}"'
