@@ -4,7 +4,8 @@
 //! stage to stage), [`decode`] (the seam of all decoders), [`resize`], [`crop`], [`tensor`] (type,
 //! normalisation, layout), `stage` (one pass of rows) with `canvas` (its target), `pixels` (a whole
 //! picture between two stages), `warp` (positions of any kind), `colour` (changes of its colours),
-//! `random` (their random parameters), `operations` (the execution of each operation), [`SamplePreparer`]
+//! `random` (random parameters and noise), `finished` (a whole tensor), `operations` (the execution
+//! of each operation), [`SamplePreparer`]
 //! (a recipe applied to a sample).
 
 mod canvas;
@@ -13,6 +14,7 @@ mod contain;
 pub mod crop;
 pub mod decode;
 mod error;
+mod finished;
 /// The tests of both crates compare with lines of one format.
 #[cfg(test)]
 #[path = "../../jpeg/src/golden.rs"]

@@ -33,6 +33,7 @@ EVERY = T.Compose(
         T.ToDtype("float32", scale=True),
         T.Normalize((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
         T.ToImage(),
+        T.RandomErasing(0.25, value=(1, 2, 3), max_count=2),
     ]
 )
 
@@ -84,6 +85,10 @@ def test_equality_is_of_meaning() -> None:
         ([T.RandomChoice([T.RandomInvert()], p=[1, 2])], "2 weights"),
         ([T.RandomOrder([T.ToTensor()])], "several operations"),
         ([T.RandomPosterize(0)], "bits"),
+        ([T.RandomErasing(mode="pixel")], "values are uint8"),
+        ([T.RandomErasing(value=0.5)], "0.5, which is not a finite uint8"),
+        ([T.RandomErasing(min_count=3)], "max_count. is 1, below"),
+        ([T.RandomErasing(), T.ToDtype("float32")], "move `to_dtype` up, before `random_erasing`"),
         ([T.RandomSolarize(257)], "threshold"),
     ],
 )
@@ -201,6 +206,24 @@ def test_containers_of_torchvision_are_translated() -> None:
         ]
     )
     assert meetpoint.from_torchvision(compose) == expected
+
+
+def test_erasing_of_torchvision_is_translated() -> None:
+    keys: Dict[str, Any] = {"p": 0.25, "scale": (0.02, 0.33), "ratio": (0.3, 3.3)}
+    compose = [
+        imitation("ToTensor"),
+        imitation("RandomErasing", value=[0.0], **keys),
+        imitation("RandomErasing", value=None, **keys),
+    ]
+    expected = T.Compose([T.ToTensor(), T.RandomErasing(0.25), T.RandomErasing(0.25, mode="pixel")])
+    zero = T.RandomErasing(0.25, value=0)
+    random = T.RandomErasing(0.25, value="random")
+    assert meetpoint.from_torchvision(compose) == T.Compose([T.ToTensor(), zero, random])
+    assert T.Compose([T.ToTensor(), zero, random]) == expected
+    with pytest.raises(meetpoint.RecipeError, match="RandomErasing .before a conversion"):
+        meetpoint.from_torchvision(compose[1:])
+    with pytest.raises(meetpoint.RecipeError, match="'noise'"):
+        T.RandomErasing(value="noise")
 
 
 def test_what_a_container_of_torchvision_cannot_hold_is_named_with_it() -> None:

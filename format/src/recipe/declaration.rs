@@ -53,6 +53,8 @@ pub enum Place {
     Picture,
     /// On the values of the tensor, each by itself.
     Elements,
+    /// On the whole tensor, after all its elements.
+    Tensor,
     /// Nowhere by itself: it contains operations and decides for each sample which of them are
     /// executed, and in which order.
     Choice,

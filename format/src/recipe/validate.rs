@@ -1,7 +1,7 @@
 //! Checks that each operation can follow the ones before it, and derives the type of the result.
 
 use super::Operation;
-use super::declaration::{Bounds, Key, Kind, Presence, Takes, ValueKind};
+use super::declaration::{Bounds, Key, Kind, Place, Presence, Takes, ValueKind};
 use super::error::{Fault, Problem};
 use super::sample_type::{PIXELS_MAX, SampleType};
 use super::value::Value;
@@ -26,14 +26,35 @@ pub(super) fn check(operations: &[Operation]) -> Result<SampleType, Problem> {
     let mut sample = SampleType::ENCODED;
     // The operation that gave a value of the kind in hand.
     let mut giver = "";
+    // The last operation on the whole tensor.
+    let mut on_tensor = None;
     for (index, operation) in operations.iter().enumerate() {
         let kind = sample.kind;
+        match operation.declaration().place {
+            Place::Tensor => on_tensor = Some(operation.name()),
+            Place::Elements => check_order(operation, on_tensor)
+                .map_err(|fault| fault.of_operation(index, operation.name()))?,
+            Place::Decode
+            | Place::Geometry
+            | Place::Pixels
+            | Place::Picture
+            | Place::Choice
+            | Place::Batch => (),
+        }
         follow(operation, index, &mut sample, giver)?;
         if sample.kind != kind {
             giver = operation.name();
         }
     }
     Ok(sample)
+}
+
+/// Checks that an operation on elements comes before those on the whole tensor.
+fn check_order(operation: &Operation, on_tensor: Option<&str>) -> Result<(), Fault> {
+    let Some(on_tensor) = on_tensor else { return Ok(()) };
+    let name = operation.name();
+    let problem = format!("cannot follow `{on_tensor}`, which changes the finished tensor");
+    Err(Fault::new(problem, format!("move `{name}` up, before `{on_tensor}`")))
 }
 
 /// Operations, those that they contain included.

@@ -29,6 +29,7 @@ named!(Dtype { Uint8 = "uint8", Float16 = "float16", Float32 = "float32" });
 named!(Layout { Nhwc = "NHWC", Nchw = "NCHW" });
 named!(Interpolation { Bilinear = "bilinear", Bicubic = "bicubic", Nearest = "nearest" });
 named!(WarpInterpolation { Nearest = "nearest", Bilinear = "bilinear", Bicubic = "bicubic" });
+named!(ErasingMode { Constant = "const", Rand = "rand", Pixel = "pixel" });
 named!(OnError { Fail = "fail", Lenient = "lenient" });
 
 /// Element type of a tensor.
@@ -125,6 +126,17 @@ impl Fill {
             Self::Rgb(colour) => colour,
         }
     }
+}
+
+/// What replaces the elements of an erased rectangle, by timm's names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErasingMode {
+    /// A value.
+    Constant,
+    /// One standard normal number for each channel: that of the next draw.
+    Rand,
+    /// A standard normal number for each element: that of its word in a field that is drawn.
+    Pixel,
 }
 
 /// What happens with a damaged JPEG.

@@ -48,6 +48,40 @@ fn named(name: &str) -> Recipe {
     let table = match name {
         "distort" => "name = 'random_photometric_distort'",
         "always_distort" => "name = 'random_photometric_distort'\np = 1",
+        "erase_bytes" => "name = 'random_erasing'\np = 1\nvalue = [7, 8, 255]",
+        "erase_half" => {
+            "name = 'to_dtype'\ndtype = 'float32'\nscale = true
+            [[operation]]
+            name = 'normalize'\nmean = [0.485, 0.456, 0.406]\nstd = [0.229, 0.224, 0.225]
+            [[operation]]
+            name = 'layout'\nlayout = 'NCHW'
+            [[operation]]
+            name = 'random_erasing'"
+        }
+        "erase_pixel" => {
+            "name = 'to_dtype'\ndtype = 'float32'\nscale = true
+            [[operation]]
+            name = 'layout'\nlayout = 'NCHW'
+            [[operation]]
+            name = 'normalize'\nmean = [0.485, 0.456, 0.406]\nstd = [0.229, 0.224, 0.225]
+            [[operation]]
+            name = 'random_erasing'\np = 1\nmode = 'pixel'
+            scale = [0.02, 0.3333333333333333]\nratio = [0.3, 3.3333333333333335]"
+        }
+        "erase_rand" => {
+            "name = 'to_dtype'\ndtype = 'float16'\nscale = true
+            [[operation]]
+            name = 'random_erasing'\np = 1\nmode = 'rand'\nmax_count = 4
+            scale = [0.02, 0.3333333333333333]\nratio = [0.3, 3.3333333333333335]"
+        }
+        "erase_grey" => {
+            "name = 'grayscale'
+            [[operation]]
+            name = 'to_dtype'\ndtype = 'float32'\nscale = true
+            [[operation]]
+            name = 'random_erasing'\np = 1\nmode = 'pixel'\nmin_count = 2\nmax_count = 2
+            scale = [0.9, 1]\nratio = [0.5, 2]"
+        }
         "permute" => "name = 'random_channel_permutation'",
         "nested" => {
             "name = 'random_order'
@@ -97,5 +131,5 @@ fn every_golden_operation_equals_pillow_bit_for_bit() {
         assert_eq!(golden::sha256(&tensor.data), expected[0], "{words:?}");
         compared += 1;
     }
-    assert_eq!(compared, 842);
+    assert_eq!(compared, 842 + 240);
 }

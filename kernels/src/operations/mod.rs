@@ -13,6 +13,9 @@
 //!    │  Elements   folded into a table of 256 values per channel, while rows are stored
 //!    ▼
 //! tensor
+//!    │  Tensor     in place on the whole of it
+//!    ▼
+//! finished tensor
 //! ```
 //!
 //! An operation of the [`Place`] `Choice` contains others: it decides for each sample which of them
@@ -29,6 +32,7 @@ mod layout;
 mod normalize;
 mod random_change;
 mod random_channel_permutation;
+mod random_erasing;
 mod random_horizontal_flip;
 mod random_perspective;
 mod random_photometric_distort;
@@ -41,6 +45,7 @@ mod tests;
 mod to_dtype;
 
 use crate::Error;
+use crate::finished::FinishedTensor;
 use crate::pixels::Pixels;
 use crate::stage::{Fit, Stage};
 use crate::tensor::ElementTable;
@@ -93,6 +98,12 @@ pub(crate) trait ElementOperation: Debug + Send + Sync {
     fn fold(&self, table: &mut ElementTable);
 }
 
+/// An operation on a whole tensor, in which all other operations have been executed.
+pub(crate) trait TensorOperation: Debug + Send + Sync {
+    /// Changes the tensor. `draws` is at its beginning.
+    fn apply(&self, draws: &mut Draws, tensor: &mut FinishedTensor<'_>) -> Result<(), Error>;
+}
+
 /// An operation that can be executed, in its place.
 #[derive(Debug)]
 pub(crate) enum Step {
@@ -101,6 +112,7 @@ pub(crate) enum Step {
     Pixels(Box<dyn PixelOperation>),
     Picture(Box<dyn PictureOperation>),
     Elements(Box<dyn ElementOperation>),
+    Tensor(Box<dyn TensorOperation>),
     Choice {
         choice: Box<dyn Choice>,
         /// Numbers of the operations that it contains.
@@ -119,6 +131,7 @@ impl Step {
             Self::Pixels(_) => Place::Pixels,
             Self::Picture(_) => Place::Picture,
             Self::Elements(_) => Place::Elements,
+            Self::Tensor(_) => Place::Tensor,
             Self::Choice { .. } => Place::Choice,
         }
     }
@@ -178,5 +191,6 @@ fn of(operation: &Operation) -> Step {
         Operation::ToDtype(it) => Step::Elements(Box::new(it)),
         Operation::Normalize(it) => Step::Elements(Box::new(it)),
         Operation::Layout(it) => Step::Elements(Box::new(it)),
+        Operation::RandomErasing(it) => Step::Tensor(Box::new(it)),
     }
 }

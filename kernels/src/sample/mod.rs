@@ -10,6 +10,7 @@ mod turn;
 
 use crate::canvas::{Canvas, Target};
 use crate::decode::{Decoder, Encoded, ImageInfo, Region, decode_bytes, on_damage, probe};
+use crate::finished::FinishedTensor;
 use crate::operations::{Step, add_steps};
 use crate::pixels::Pixels;
 use crate::planes::{Planes, Stripe};
@@ -101,7 +102,11 @@ impl SamplePreparer {
             match step {
                 Step::Decode(it) => decode = *it,
                 Step::Elements(operation) => operation.fold(&mut table),
-                Step::Geometry(_) | Step::Pixels(_) | Step::Picture(_) | Step::Choice { .. } => (),
+                Step::Geometry(_)
+                | Step::Pixels(_)
+                | Step::Picture(_)
+                | Step::Tensor(_)
+                | Step::Choice { .. } => (),
             }
         }
         let result = recipe.result();
@@ -167,7 +172,7 @@ impl SamplePreparer {
                 Step::Pixels(_) | Step::Picture(_) => return true,
                 Step::Geometry(operation) if operation.whole().is_some() => return true,
                 Step::Geometry(_) => on_pictures += 1,
-                Step::Decode(_) | Step::Elements(_) | Step::Choice { .. } => (),
+                Step::Decode(_) | Step::Elements(_) | Step::Tensor(_) | Step::Choice { .. } => (),
             }
         }
         on_pictures > 1
@@ -202,7 +207,8 @@ impl SamplePreparer {
         expected.map_or(Ok(()), |spec| checked(spec, out))?;
         let spec = self.plan(encoded, id)?;
         checked(spec, out)?;
-        self.run(encoded, id, out, after_stage)
+        self.run(encoded, id, out, after_stage)?;
+        self.finish(spec, id, out, after_stage)
     }
 
     /// Prepares a sample into a tensor of its own, for recipes whose output shape may vary.
@@ -210,6 +216,7 @@ impl SamplePreparer {
         let spec = self.plan(encoded, id)?;
         let mut data = vec![0; spec.bytes()];
         self.run(encoded, id, &mut data, &mut || ())?;
+        self.finish(spec, id, &mut data, &mut || ())?;
         Ok(Tensor { spec, data })
     }
 
@@ -302,6 +309,23 @@ impl SamplePreparer {
         Ok(())
     }
 
+    /// Executes the operations on the whole tensor.
+    fn finish(
+        &self,
+        spec: TensorSpec,
+        id: SampleId,
+        out: &mut [u8],
+        after_stage: &mut dyn FnMut(),
+    ) -> Result<(), Error> {
+        let mut tensor = FinishedTensor::new(spec, out, &self.interrupt, after_stage);
+        for number in &self.chosen {
+            if let Step::Tensor(operation) = &self.steps[*number] {
+                operation.apply(&mut id.draws(*number), &mut tensor)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Decodes all of a picture and turns it.
     fn decode_turned(
         &mut self,
@@ -334,7 +358,7 @@ fn apply(step: &Step, draws: &dyn Fn() -> Draws, pixels: &mut Pixels<'_>) -> Res
         }
         Step::Picture(operation) => Some(&**operation),
         Step::Geometry(operation) => operation.whole(),
-        Step::Decode(_) | Step::Elements(_) | Step::Choice { .. } => None,
+        Step::Decode(_) | Step::Elements(_) | Step::Tensor(_) | Step::Choice { .. } => None,
     };
     match operation {
         Some(operation) if operation.size(pixels.size(), &mut draws())?.is_some() => {

@@ -94,7 +94,7 @@ fn join(
                     return Ok((index, Fit::Whole));
                 }
             }
-            Step::Decode(_) | Step::Elements(_) => (),
+            Step::Decode(_) | Step::Elements(_) | Step::Tensor(_) => (),
             Step::Choice { .. } => unreachable!("choices were made before"),
         }
     }
@@ -122,7 +122,7 @@ fn follow(
             }
             Step::Picture(operation) => Some(&**operation),
             Step::Geometry(operation) if fit == Fit::Whole && *next == first => operation.whole(),
-            Step::Geometry(_) | Step::Decode(_) | Step::Elements(_) => break,
+            Step::Geometry(_) | Step::Decode(_) | Step::Elements(_) | Step::Tensor(_) => break,
             Step::Choice { .. } => unreachable!("choices were made before"),
         };
         if let Some(operation) = operation {

@@ -10,11 +10,12 @@ operation with its keys, and the SHA-256 of the result.
 """
 
 import math
+import statistics
 
 import numpy as np
 from PIL import Image, ImageEnhance, ImageOps
 
-from make import PATTERNS, PROPERTIES, Draws, sha, write
+from make import PATTERNS, PROPERTIES, Draws, elements, philox, sha, write
 
 PICTURES = [
     ("noise", 1, 61, 43),
@@ -206,6 +207,80 @@ def recipes():
             yield f"{words} recipe nested {sample}", nested(image, draws)
 
 
+def normal(word):
+    return statistics.NormalDist().inv_cdf((word + 0.5) / 2**32)
+
+
+def field(draws, channels, height, width):
+    """Normal numbers for each element, by docs/formats.md."""
+    key = [draws.word(), draws.word()]
+    values = np.empty((channels, height, width))
+    for c, y, block in np.ndindex(channels, height, (width + 3) // 4):
+        words = philox([block, y, c, 0], key)[: width - 4 * block]
+        values[c, y, 4 * block : 4 * block + 4] = [normal(word) for word in words]
+    return values
+
+
+def erase(values, draws, p, scale, ratio, mode, value, counts):
+    """torchvision's and timm's RandomErasing of an array of channels, rows and columns."""
+    values = values.copy()
+    channels, height, width = values.shape
+    if draws.uniform() >= p:
+        return values
+    count = counts[0] + (draws.up_to(counts[1] - counts[0]) if counts[1] > counts[0] else 0)
+    for _ in range(count):
+        for _ in range(10):
+            area = height * width * draws.uniform_in(*scale) / count
+            aspect = math.exp(draws.uniform_in(math.log(ratio[0]), math.log(ratio[1])))
+            h, w = round(math.sqrt(area * aspect)), round(math.sqrt(area / aspect))
+            if h < height and w < width:
+                top = draws.up_to(height - h)
+                left = draws.up_to(width - w)
+                if mode == "const":
+                    made = np.array(value)[:, None, None]
+                elif mode == "rand":
+                    made = np.array([normal(draws.word()) for _ in range(channels)])[:, None, None]
+                else:
+                    made = field(draws, channels, h, w)
+                made = made.astype(np.float32).astype(values.dtype)
+                values[:, top : top + h, left : left + w] = made
+                break
+    return values
+
+
+IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+USUAL = ((0.02, 0.33), (0.3, 3.3))
+
+
+def erasings():
+    for kind, seed, width, height in [*PICTURES[:2], PICTURES[3], PICTURES[6]]:
+        image = np.asarray(PATTERNS[kind](seed, width, height))
+        floats = elements(image, "float32", True, IMAGENET).transpose(2, 0, 1)
+        halves = elements(image, "float16", True, None).transpose(2, 0, 1)
+        grey = elements(
+            np.asarray(Image.fromarray(image).convert("L"))[..., None], "float32", True, None
+        ).transpose(2, 0, 1)
+        for sample in range(12):
+
+            def line(name, made, words=f"{kind} {seed} {width} {height}", sample=sample):
+                return f"{words} recipe {name} {sample}", np.ascontiguousarray(made)
+
+            def run(values, number, p, scale, ratio, mode, value, counts, sample=sample):
+                draws = Draws(7, 2, sample, number)
+                return erase(values, draws, p, scale, ratio, mode, value, counts)
+
+            plain = image.transpose(2, 0, 1)
+            made = run(plain, 1, 1.0, *USUAL, "const", [7.0, 8.0, 255.0], (1, 1))
+            yield line("erase_bytes", made.transpose(1, 2, 0))
+            yield line("erase_half", run(floats, 4, 0.5, *USUAL, "const", [0.0], (1, 1)))
+            made = run(floats, 4, 1.0, (0.02, 1 / 3), (0.3, 1 / 0.3), "pixel", None, (1, 1))
+            yield line("erase_pixel", made)
+            made = run(halves, 2, 1.0, (0.02, 1 / 3), (0.3, 1 / 0.3), "rand", None, (1, 4))
+            yield line("erase_rand", made.transpose(1, 2, 0))
+            made = run(grey, 3, 1.0, (0.9, 1.0), (0.5, 2.0), "pixel", None, (2, 2))
+            yield line("erase_grey", made)
+
+
 if __name__ == "__main__":
-    made = [*singles(), *recipes()]
+    made = [*singles(), *recipes(), *erasings()]
     write("operations.txt", [f"{words} : {sha(image.tobytes())}" for words, image in made])

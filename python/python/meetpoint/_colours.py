@@ -1,10 +1,11 @@
-"""Operations on colours, with the arithmetic of Pillow."""
+"""Operations on colours, with the arithmetic of Pillow, and erasing."""
 
 from __future__ import annotations
 
-from typing import Sequence
+from typing import List, Optional, Sequence, Union
 
 from ._transform import Transform
+from .errors import RecipeError
 
 
 class RandomPhotometricDistort(Transform):
@@ -134,3 +135,52 @@ class SigmoidContrast(Transform):
 
     def __init__(self, contrast: float) -> None:
         super().__init__(contrast=float(contrast))
+
+
+class RandomErasing(Transform):
+    """As ``v2.RandomErasing`` and timm's: rectangles of the tensor are replaced. It comes last.
+
+    :param p: the probability.
+    :param scale: bounds of the area as a share of the tensor's, from 0 to 1.
+    :param ratio: bounds of height over width, above 0.
+    :param mode: ``"const"``: the value; ``"rand"``: a normal number for each channel;
+        ``"pixel"``: one for each element. The latter two need a float type.
+    :param value: a number, or one for each channel, in the type of the tensor; or torchvision's
+        ``"random"``, which is the mode ``"pixel"``.
+    :param min_count: the least number of rectangles, 1 to 64, which share the area.
+    :param max_count: the largest number, not below ``min_count``; left out, 1.
+    """
+
+    _name = "random_erasing"
+
+    def __init__(
+        self,
+        p: float = 0.5,
+        scale: Sequence[float] = (0.02, 0.33),
+        ratio: Sequence[float] = (0.3, 3.3),
+        mode: Optional[str] = None,
+        value: Union[None, str, float, Sequence[float]] = None,
+        min_count: Optional[int] = None,
+        max_count: Optional[int] = None,
+    ) -> None:
+        values: Optional[List[float]] = None
+        if isinstance(value, str):
+            if value != "random" or mode not in (None, "pixel"):
+                raise RecipeError(
+                    f"random_erasing: value is {value!r} with mode={mode!r}; give a number, one "
+                    'per channel, or value="random" alone'
+                )
+            mode = "pixel"
+        elif isinstance(value, (int, float)):
+            values = [float(value)]
+        elif value is not None:
+            values = [float(of_channel) for of_channel in value]
+        super().__init__(
+            p=float(p),
+            scale=[float(share) for share in scale],
+            ratio=[float(side) for side in ratio],
+            mode=mode,
+            value=values,
+            min_count=min_count,
+            max_count=max_count,
+        )

@@ -39,6 +39,7 @@ _KNOWN = (
     *_TO_TENSOR,
     *_TO_DTYPE,
     "Normalize",
+    "RandomErasing",
     "RGB",
     "Identity",
 )
@@ -123,6 +124,9 @@ class _Translation:
             self.made.append(ours.ToDtype(it.dtype, scale=_scale(it, name)))
         elif name == "Normalize":
             self.made.append(ours.Normalize(_floats(it.mean), _floats(it.std)))
+        elif name == "RandomErasing":
+            value = "random" if it.value is None else it.value
+            self.made.append(ours.RandomErasing(it.p, it.scale, it.ratio, value=value))
         # RGB and Identity need no operation: decoded pictures are RGB.
 
     def _add_choice(self, it: Any, name: str) -> None:
@@ -164,7 +168,7 @@ class _Translation:
             return "after a conversion to a tensor, where torchvision's result differs; move it up"
         if name in _EITHER_WAY and self.is_tensor:
             return "after a conversion to a tensor; move it up, the result is the same"
-        if name in (*_TO_DTYPE, "Normalize") and not self.is_tensor:
+        if name in (*_TO_DTYPE, "Normalize", "RandomErasing") and not self.is_tensor:
             return "before a conversion to a tensor; move it after ToImage"
         if name in _TO_TENSOR and self.is_tensor:
             return "after a conversion to a tensor; leave it out"

@@ -35,6 +35,7 @@ from ._colours import (
     RandomAutocontrast,
     RandomChannelPermutation,
     RandomEqualize,
+    RandomErasing,
     RandomInvert,
     RandomPhotometricDistort,
     RandomPosterize,
@@ -61,6 +62,7 @@ __all__ = [
     "RandomChannelPermutation",
     "RandomChoice",
     "RandomEqualize",
+    "RandomErasing",
     "RandomGrayscale",
     "RandomHorizontalFlip",
     "RandomInvert",
@@ -458,6 +460,7 @@ _CLASSES: Dict[str, Type[Transform]] = {
         ToDtype,
         Normalize,
         Layout,
+        RandomErasing,
     )
 }
 

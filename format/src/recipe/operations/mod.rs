@@ -17,6 +17,7 @@ mod random_autocontrast;
 mod random_channel_permutation;
 mod random_choice;
 mod random_equalize;
+mod random_erasing;
 mod random_grayscale;
 mod random_horizontal_flip;
 mod random_invert;
@@ -50,6 +51,7 @@ pub use random_autocontrast::RandomAutocontrast;
 pub use random_channel_permutation::RandomChannelPermutation;
 pub use random_choice::RandomChoice;
 pub use random_equalize::RandomEqualize;
+pub use random_erasing::RandomErasing;
 pub use random_grayscale::RandomGrayscale;
 pub use random_horizontal_flip::RandomHorizontalFlip;
 pub use random_invert::RandomInvert;
@@ -190,6 +192,7 @@ operations! {
     ToDtype,
     Normalize,
     Layout,
+    RandomErasing,
 }
 
 impl Operation {

@@ -1,0 +1,73 @@
+//! A finished tensor in memory, for operations that need the positions of its elements.
+
+use crate::{Error, Interrupt};
+use half::f16;
+use meetpoint_format::recipe::{Dtype, Layout, TensorSpec};
+use std::ops::Range;
+
+/// Rows between two polls of the interrupt and two pauses.
+const ROWS: usize = 16;
+
+/// A tensor that operations change in place.
+pub(crate) struct FinishedTensor<'a> {
+    spec: TensorSpec,
+    bytes: &'a mut [u8],
+    interrupt: &'a Interrupt,
+    pause: &'a mut dyn FnMut(),
+}
+
+impl<'a> FinishedTensor<'a> {
+    /// A tensor of `spec.bytes()` bytes.
+    pub(crate) fn new(
+        spec: TensorSpec,
+        bytes: &'a mut [u8],
+        interrupt: &'a Interrupt,
+        pause: &'a mut dyn FnMut(),
+    ) -> Self {
+        assert_eq!(bytes.len(), spec.bytes(), "the memory has the tensor's bytes");
+        Self { spec, bytes, interrupt, pause }
+    }
+
+    /// Shape, type and layout.
+    pub(crate) fn spec(&self) -> TensorSpec {
+        self.spec
+    }
+
+    /// Sets the elements of some columns of a row of a channel, each to the nearest value of the
+    /// element type; `value` gets the column's position among them. Fails when the sample is
+    /// interrupted.
+    pub(crate) fn set(
+        &mut self,
+        channel: usize,
+        y: usize,
+        columns: Range<usize>,
+        mut value: impl FnMut(usize) -> f32,
+    ) -> Result<(), Error> {
+        if y.is_multiple_of(ROWS) {
+            self.interrupt.check()?;
+            (self.pause)();
+        }
+        let TensorSpec { height, width, channels, dtype, layout } = self.spec;
+        let [height, width, channels] = [height, width, channels].map(|side| side as usize);
+        let (first, step) = match layout {
+            Layout::Nhwc => (y * width * channels + channel, channels),
+            Layout::Nchw => ((channel * height + y) * width, 1),
+        };
+        for (index, x) in columns.enumerate() {
+            let element = first + x * step;
+            match dtype {
+                // The cast is exact for the whole numbers that a recipe may hold.
+                Dtype::Uint8 => self.bytes[element] = value(index) as u8,
+                Dtype::Float16 => {
+                    let bytes = f16::from_f32(value(index)).to_le_bytes();
+                    self.bytes[2 * element..][..2].copy_from_slice(&bytes);
+                }
+                Dtype::Float32 => {
+                    let bytes = value(index).to_le_bytes();
+                    self.bytes[4 * element..][..4].copy_from_slice(&bytes);
+                }
+            }
+        }
+        Ok(())
+    }
+}
