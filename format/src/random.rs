@@ -74,8 +74,8 @@ pub struct DrawKey {
     pub epoch: u32,
     /// Index of the sample in the dataset (not its position in the order).
     pub sample: u64,
-    /// Number of the operation in the recipe, below [`OPERATIONS_MAX`]: operations are numbered from
-    /// 0, each before those that it contains.
+    /// Number of the operation in the recipe, below [`OPERATIONS_MAX`]: operations are numbered
+    /// from 0, each before those that it contains.
     pub operation: u32,
 }
 

@@ -121,8 +121,8 @@ mod tests {
     }
 
     /// The largest distance between the share of values below a value and its distribution
-    /// function: Kolmogorov's and Smirnov's. Of 100,000 fair values, 0.0062 is exceeded by one set in
-    /// a thousand.
+    /// function: Kolmogorov's and Smirnov's. Of 100,000 fair values, 0.0062 is exceeded by one set
+    /// in a thousand.
     fn distance(mut values: Vec<f64>, distribution: impl Fn(f64) -> f64) -> f64 {
         values.sort_by(f64::total_cmp);
         let count = values.len() as f64;

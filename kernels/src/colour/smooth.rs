@@ -4,8 +4,8 @@
 /// picture, where a row has no neighbour and all three are the same, and in the first and the last
 /// column, the values stay.
 ///
-/// The sum of the values, that in the middle counted five times, is divided by 13 and rounded to the
-/// nearest whole number, which a fraction of 13 never ties.
+/// The sum of the values, that in the middle counted five times, is divided by 13 and rounded to
+/// the nearest whole number, which a fraction of 13 never ties.
 pub(super) fn smooth([above, row, below]: [&[u8]; 3], out: &mut [u8]) {
     out.copy_from_slice(row);
     if std::ptr::eq(above, row) || std::ptr::eq(below, row) || row.len() < 3 {

@@ -1,5 +1,5 @@
-//! The execution of each operation: one file each, or one for operations of one form, and one line in
-//! the registry.
+//! The execution of each operation: one file each, or one for operations of one form, and one line
+//! in the registry.
 //!
 //! An operation is executed in the [`Place`] that its declaration in `meetpoint-format` names:
 //!

@@ -6,8 +6,8 @@ use crate::operations::Step;
 use crate::stage::{Fit, Geometry, Stage, check_pixels};
 use meetpoint_format::random::OPERATIONS_MAX;
 
-/// Appends the numbers of the operations from `first` to before `end` that are executed for a sample,
-/// in their order, those that choose among others replaced by what they choose.
+/// Appends the numbers of the operations from `first` to before `end` that are executed for a
+/// sample, in their order, those that choose among others replaced by what they choose.
 pub(super) fn choose(
     steps: &[Step],
     first: usize,
@@ -68,8 +68,8 @@ pub(super) fn for_each_stage(
     }
 }
 
-/// Adds operations from a position on to a stage. Returns the position of the first that is not part
-/// of it, and whether that is executed on the whole picture.
+/// Adds operations from a position on to a stage. Returns the position of the first that is not
+/// part of it, and whether that is executed on the whole picture.
 fn join(
     steps: &[Step],
     chosen: &[usize],

@@ -13,7 +13,8 @@ Contained = Union[Transform, Sequence[Transform]]
 class RandomApply(Transform):
     """As ``v2.RandomApply``: all of the operations, in their order, or none.
 
-    With ``p=1`` it is a sequence. Each operation takes an image and gives one with as many channels.
+    With ``p=1`` it is a sequence. Each operation takes an image and gives one with as many
+    channels.
 
     :param operations: the operations.
     :param p: the probability that they are applied, from 0 to 1.

@@ -9,9 +9,9 @@ use crate::recipe::value::{Value, Values};
 /// `torchvision.transforms.v2.RandomAdjustSharpness` on PIL images, `ImageEnhance.Sharpness`, when
 /// `uniform() < p`; one uniform is drawn in any case.
 ///
-/// Every value x becomes d + sharpness_factor * (x - d), as in [`super::ColorJitter`], where d is the
-/// value of Pillow's filter SMOOTH: (2 * s + 13) / 26, rounded down, with s the sum of the 3 x 3 values
-/// around x, x itself counted five times; at the border of the picture d is x.
+/// Every value x becomes d + sharpness_factor * (x - d), as in [`super::ColorJitter`], where d is
+/// the value of Pillow's filter SMOOTH: (2 * s + 13) / 26, rounded down, with s the sum of the 3 x
+/// 3 values around x, x itself counted five times; at the border of the picture d is x.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RandomAdjustSharpness {
     /// 0 smooths, 1 changes nothing, 2 sharpens.

@@ -4,8 +4,8 @@ use super::{Data, Operation};
 use crate::recipe::declaration::{APPLIED, Declaration, Gives, Key, Needs, Place, Property, Takes};
 use crate::recipe::value::{Value, Values};
 
-/// `torchvision.transforms.v2.RandomApply`: the operations, in their order, when `uniform() < p`; one
-/// uniform is drawn in any case. With `p` of 1 it is a sequence, such as an element of
+/// `torchvision.transforms.v2.RandomApply`: the operations, in their order, when `uniform() < p`;
+/// one uniform is drawn in any case. With `p` of 1 it is a sequence, such as an element of
 /// [`super::RandomChoice`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct RandomApply {

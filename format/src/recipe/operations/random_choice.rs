@@ -10,8 +10,8 @@ use crate::recipe::value::{Value, Values};
 
 /// `torchvision.transforms.v2.RandomChoice`: one of the operations. One uniform is drawn; the first
 /// operation is chosen for which uniform * (sum of all weights) < the sum of the weights up to and
-/// including its own, both summed from the first on in float64, or the last one with a weight above 0
-/// where rounding leaves none.
+/// including its own, both summed from the first on in float64, or the last one with a weight above
+/// 0 where rounding leaves none.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RandomChoice {
     /// The operations, each from an image to an image.

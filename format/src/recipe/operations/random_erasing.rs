@@ -8,8 +8,8 @@ use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
 use crate::recipe::{Dtype, ErasingMode, PerChannel, SampleType};
 
-/// `torchvision.transforms.v2.RandomErasing`, and the `RandomErasing` of timm: on a tensor of H rows
-/// and W columns, rectangles that are replaced. Drawn are, in this order:
+/// `torchvision.transforms.v2.RandomErasing`, and the `RandomErasing` of timm: on a tensor of H
+/// rows and W columns, rectangles that are replaced. Drawn are, in this order:
 ///
 /// 1. `uniform() < p`: whether anything is replaced; if not, nothing more is drawn;
 /// 2. count = `min_count` + `up_to(max_count - min_count)`, drawn only if these differ;

@@ -5,13 +5,15 @@ use crate::recipe::declaration::{Bounds, Declaration, Gives, Key, Kind, Needs, P
 use crate::recipe::value::{Value, Values};
 
 /// The contrast of crumpets' `add_gamma` on uint8: with b = 1 / (1 + exp(6.279)), every value x
-/// becomes the nearest whole number, halves to even, of 255 * ((1 - |c|) * x / 255 + |c| * s), where s is
+/// becomes the nearest whole number, halves to even, of 255 * ((1 - |c|) * x / 255 + |c| * s),
+/// where s is
 ///
 /// - for c >= 0: (1 / (1 + exp(6.279 - 12.558 * x / 255)) - b) / (1 - 2 * b)
-/// - for c < 0: (atanh((1 - 2 * b) * (2 * x / 255 - 1)) + atanh(1 - 2 * b)) / (2 * atanh(1 - 2 * b))
+/// - for c < 0: (atanh((1 - 2 * b) * (2 * x / 255 - 1)) + atanh(1 - 2 * b)) / (2 * atanh(1 - 2 *
+///   b))
 ///
-/// in float64, with `exp` and `atanh` as in musl's libm. Crumpets computes the curves in float32, so
-/// that its values may differ by 1.
+/// in float64, with `exp` and `atanh` as in musl's libm. Crumpets computes the curves in float32,
+/// so that its values may differ by 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SigmoidContrast {
     /// c, from -1 to 1.

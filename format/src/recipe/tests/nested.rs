@@ -105,22 +105,26 @@ const REFUSED: &[(&str, (usize, usize), &[&str])] = &[
         &["operation 2 (random_apply): the key `operations` is missing"],
     ),
     (
-        "[[operation]]\nname = 'random_choice'\np = [1, 2]\noperations = [{ name = 'random_invert' }]",
+        "[[operation]]\nname = 'random_choice'\np = [1, 2]\n\
+         operations = [{ name = 'random_invert' }]",
         (5, 5),
         &["`p` has 2 weights, but `operations` has 1"],
     ),
     (
-        "[[operation]]\nname = 'random_choice'\np = [0]\noperations = [{ name = 'random_invert' }]",
+        "[[operation]]\nname = 'random_choice'\np = [0]\n\
+         operations = [{ name = 'random_invert' }]",
         (5, 5),
         &["`p` is [0.0]", "not all 0"],
     ),
     (
-        "[[operation]]\nname = 'random_choice'\np = [nan]\noperations = [{ name = 'random_invert' }]",
+        "[[operation]]\nname = 'random_choice'\np = [nan]\n\
+         operations = [{ name = 'random_invert' }]",
         (5, 5),
         &["`p` is [NaN]"],
     ),
     (
-        "[[operation]]\nname = 'random_choice'\np = [-1]\noperations = [{ name = 'random_invert' }]",
+        "[[operation]]\nname = 'random_choice'\np = [-1]\n\
+         operations = [{ name = 'random_invert' }]",
         (5, 5),
         &["`p` is [-1.0]"],
     ),
