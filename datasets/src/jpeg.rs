@@ -2,6 +2,7 @@
 //! it.
 
 use crate::options::Choice;
+use crate::words::Setting;
 use meetpoint_format::dataset::schema::{ENTRY_POINTS_BYTES_MAX, IMAGE_BYTES_MAX};
 use meetpoint_format::dataset::{EntryPointSpacing, Form, Kept};
 use meetpoint_kernels::decode::Decoder;
@@ -84,17 +85,17 @@ impl JpegOptions {
         pairs.map(|(name, value)| (name.to_owned(), value)).into()
     }
 
-    /// The first option that is not as by default, by its name on the command line.
-    pub(crate) fn first_set(&self) -> Option<&'static str> {
+    /// The first option that differs from its default.
+    pub(crate) fn first_set(&self) -> Option<Setting> {
         let default = Self::default();
         let set = [
-            ("form", self.form != default.form),
-            ("entry-points", self.entry_points != default.entry_points),
-            ("progressive", self.progressive != default.progressive),
-            ("restart-interval", self.restarts != default.restarts),
-            ("optimize-huffman", self.optimise_huffman != default.optimise_huffman),
+            (Setting::Form, self.form != default.form),
+            (Setting::EntryPoints, self.entry_points != default.entry_points),
+            (Setting::Progressive, self.progressive != default.progressive),
+            (Setting::RestartInterval, self.restarts != default.restarts),
+            (Setting::OptimizeHuffman, self.optimise_huffman != default.optimise_huffman),
         ];
-        set.into_iter().find(|(_, is_set)| *is_set).map(|(name, _)| name)
+        set.into_iter().find(|(_, is_set)| *is_set).map(|(option, _)| option)
     }
 
     /// Whether every file is to be re-written, whatever it is.

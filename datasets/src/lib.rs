@@ -10,25 +10,33 @@ mod error;
 pub mod index;
 pub mod inspect;
 mod jpeg;
+mod left_out;
+mod message;
 mod natural;
 pub mod operations;
 pub mod options;
+mod over_budget;
 pub mod pack;
 mod place;
+mod printable;
 pub mod sink;
 pub mod source;
 mod threads;
 pub mod unpack;
 pub mod verify;
 mod walk;
+mod whence;
 mod words;
 pub mod writer;
 
-pub use error::{Error, printable};
+pub use error::Error;
 pub use inspect::{Inspection, inspect};
 pub use jpeg::{JpegOptions, Progressive, RestartMarkers};
+pub use left_out::LeftOut;
+pub use message::Message;
 pub use natural::natural_order;
-pub use pack::{Check, LeftOut, OnError, PackOptions, PackProgress, PackSummary, pack};
+pub use pack::{Check, OnError, PackOptions, PackProgress, PackSummary, pack};
+pub use printable::printable;
 pub use sink::{Shards, SinkKind};
 pub use unpack::{
     ConvertProgress, ConvertSummary, UnpackOptions, UnpackProgress, UnpackSummary, convert, unpack,
@@ -37,5 +45,5 @@ pub use verify::{
     DeepReport, Place, Problem, VerifyOptions, VerifyProgress, VerifyReport, verify, verify_deep,
     verify_with,
 };
-pub use words::Words;
+pub use words::{Setting, Words};
 pub use writer::{Writer, WriterOptions, Written};

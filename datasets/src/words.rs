@@ -1,9 +1,4 @@
-//! What errors call the options that their remedies name: as on the command line, or in Python.
-
-use crate::error::named;
-use crate::source::size_and_limit;
-use crate::{Error, LeftOut, SinkKind};
-use std::path::Path;
+//! How messages spell options: as on the command line, or as in Python.
 
 /// Where a message is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,171 +9,250 @@ pub enum Words {
     Python,
 }
 
-/// An option that a remedy names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Setting {
+/// An option that a message names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Setting {
+    /// Send requests without credentials.
+    Anonymous,
+    /// The folder in which objects are cached.
+    Cache,
+    /// Maximum size of that cache.
+    CacheSize,
+    /// How far a sample is checked.
+    Check,
+    /// The further columns to include.
+    Columns,
+    /// The column with the content.
+    Content,
+    /// Spacing of entry points.
+    EntryPoints,
+    /// Whether links that lead out of a source are followed.
+    FollowLinks,
+    /// Replace what the destination holds.
     Force,
+    /// The kind of source.
+    From,
+    /// The form in which JPEGs are stored.
+    Form,
+    /// The column with the key.
+    Key,
+    /// The kind of the content.
     Kind,
+    /// The column with the label.
+    Label,
+    /// What happens to samples that do not read.
+    OnError,
+    /// Whether Huffman tables are optimised.
+    OptimizeHuffman,
+    /// Bytes after which the next part begins.
+    PartSize,
+    /// Sample each class.
+    PerClass,
+    /// Prefixes of keys, one for each dataset.
+    Prefix,
+    /// How progressive JPEGs are stored.
+    Progressive,
+    /// Spacing of restart markers.
+    RestartInterval,
+    /// Resume an interrupted command.
     Resume,
-    OnErrorSkip,
+    /// The folder that names in a table are relative to.
+    Root,
+    /// Longest content of a sample.
+    SampleBytesMax,
+    /// Samples after which the next shard begins.
+    ShardSamples,
+    /// Bytes after which the next shard begins.
+    ShardSize,
+    /// Memory for decompressed data and lists of values.
+    SourceMemory,
+    /// One of several sets of a source.
+    Split,
+    /// Split each class in the same shares.
+    Stratify,
+    /// The table that describes the samples.
+    Table,
+    /// The kind of sink.
+    To,
+    /// Further columns to leave out.
+    Without,
 }
 
 impl Setting {
-    fn spelled(self, words: Words) -> &'static str {
-        match (self, words) {
-            (Self::Force, Words::CommandLine) => "--force",
-            (Self::Force, Words::Python) => "force=True",
-            (Self::Kind, Words::CommandLine) => "--from",
-            (Self::Kind, Words::Python) => "from_=",
-            (Self::Resume, Words::CommandLine) => "--resume",
-            (Self::Resume, Words::Python) => "resume=True",
-            (Self::OnErrorSkip, Words::CommandLine) => "--on-error skip",
-            (Self::OnErrorSkip, Words::Python) => "on_error=\"skip\"",
-        }
-    }
-}
+    /// Every setting.
+    pub const ALL: [Self; 32] = [
+        Self::Anonymous,
+        Self::Cache,
+        Self::CacheSize,
+        Self::Check,
+        Self::Columns,
+        Self::Content,
+        Self::EntryPoints,
+        Self::FollowLinks,
+        Self::Force,
+        Self::From,
+        Self::Form,
+        Self::Key,
+        Self::Kind,
+        Self::Label,
+        Self::OnError,
+        Self::OptimizeHuffman,
+        Self::PartSize,
+        Self::PerClass,
+        Self::Prefix,
+        Self::Progressive,
+        Self::RestartInterval,
+        Self::Resume,
+        Self::Root,
+        Self::SampleBytesMax,
+        Self::ShardSamples,
+        Self::ShardSize,
+        Self::SourceMemory,
+        Self::Split,
+        Self::Stratify,
+        Self::Table,
+        Self::To,
+        Self::Without,
+    ];
 
-impl Error {
-    /// The message in these words; `to_string` is in those of the command line.
-    pub fn in_words(&self, words: Words) -> String {
+    /// Its name on the command line, without the dashes.
+    fn name(self) -> &'static str {
         match self {
-            Self::UnknownSource { path, looked_for } => words.unknown_source(path, looked_for),
-            Self::AmbiguousSource { path, found } => words.ambiguous_source(path, found),
-            Self::ResumeDiffers { path, difference } => words.resume_differs(path, difference),
-            Self::Exists { path } => words.exists(path),
-            Self::Kept { error, place, parts } => {
-                format!("{}\n{}", error.in_words(words), words.kept(place, *parts))
-            }
-            Self::Stopped { place, parts } => format!("interrupted; {}", words.kept(place, *parts)),
-            Self::Unreadable { files, checked } => words.unreadable(files, *checked),
-            Self::OptionWithoutUse { option, source_words } => {
-                words.option_without_use(option, source_words)
-            }
-            Self::ShardsWithoutUse { sink } => words.shards_without_use(*sink),
-            Self::SampleLimit { asked, limit } => words.sample_limit(*asked, *limit),
-            // These name no option.
-            other => other.to_string(),
+            Self::Anonymous => "anonymous",
+            Self::Cache => "cache",
+            Self::CacheSize => "cache-size",
+            Self::Check => "check",
+            Self::Columns => "columns",
+            Self::Content => "content",
+            Self::EntryPoints => "entry-points",
+            Self::FollowLinks => "follow-links",
+            Self::Force => "force",
+            Self::From => "from",
+            Self::Form => "form",
+            Self::Key => "key",
+            Self::Kind => "kind",
+            Self::Label => "label",
+            Self::OnError => "on-error",
+            Self::OptimizeHuffman => "optimize-huffman",
+            Self::PartSize => "part-size",
+            Self::PerClass => "per-class",
+            Self::Prefix => "prefix",
+            Self::Progressive => "progressive",
+            Self::RestartInterval => "restart-interval",
+            Self::Resume => "resume",
+            Self::Root => "root",
+            Self::SampleBytesMax => "sample-bytes-max",
+            Self::ShardSamples => "shard-samples",
+            Self::ShardSize => "shard-size",
+            Self::SourceMemory => "source-memory",
+            Self::Split => "split",
+            Self::Stratify => "stratify",
+            Self::Table => "table",
+            Self::To => "to",
+            Self::Without => "without",
         }
     }
-}
 
-impl Words {
-    pub(crate) fn unreadable(self, files: &[LeftOut], checked: u64) -> String {
-        format!(
-            "{} of {checked} samples do not read; nothing was written:{}\nrepair, rename or remove \
-             them, or leave them out with {}",
-            files.len(),
-            named(files),
-            Setting::OnErrorSkip.spelled(self)
-        )
-    }
-
-    pub(crate) fn option_without_use(self, option: &str, source_words: &str) -> String {
-        format!("{} means nothing for {source_words}; leave it out", self.option(option))
-    }
-
-    pub(crate) fn shards_without_use(self, sink: SinkKind) -> String {
-        let to = match self {
-            Self::CommandLine => format!("--to {}", sink.name()),
-            Self::Python => format!("to={:?}", sink.name()),
-        };
-        let [size, samples] = ["shard-size", "shard-samples"].map(|name| self.option(name));
-        format!("{size} and {samples} mean nothing for {to}; leave them out")
-    }
-
-    pub(crate) fn sample_limit(self, asked: u64, limit: u64) -> String {
-        let (asked, limit) = size_and_limit(asked, limit);
-        let convert = match self {
-            Self::CommandLine => "`meetpoint convert`",
-            Self::Python => "meetpoint.convert",
-        };
-        format!(
-            "{} is {asked}, and a sample of a dataset has at most {limit}; {convert} takes longer \
-             ones",
-            self.option("sample-bytes-max")
-        )
-    }
-
-    /// An option by its name on the command line without the dashes.
-    pub(crate) fn option(self, name: &str) -> String {
+    /// Whether it takes no value.
+    fn is_flag(self) -> bool {
         match self {
-            Self::CommandLine => format!("--{name}"),
-            Self::Python => name.replace('-', "_"),
+            Self::Anonymous
+            | Self::FollowLinks
+            | Self::Force
+            | Self::OptimizeHuffman
+            | Self::PerClass
+            | Self::Resume
+            | Self::Stratify => true,
+            Self::Cache
+            | Self::CacheSize
+            | Self::Check
+            | Self::Columns
+            | Self::Content
+            | Self::EntryPoints
+            | Self::From
+            | Self::Form
+            | Self::Key
+            | Self::Kind
+            | Self::Label
+            | Self::OnError
+            | Self::PartSize
+            | Self::Prefix
+            | Self::Progressive
+            | Self::RestartInterval
+            | Self::Root
+            | Self::SampleBytesMax
+            | Self::ShardSamples
+            | Self::ShardSize
+            | Self::SourceMemory
+            | Self::Split
+            | Self::Table
+            | Self::To
+            | Self::Without => false,
         }
     }
 
-    pub(crate) fn unknown_source(self, path: &Path, looked_for: &[(&str, &str)]) -> String {
-        format!(
-            "cannot determine the format of {}; looked for:{}\nname its kind with {}",
-            path.display(),
-            kinds(looked_for),
-            Setting::Kind.spelled(self)
-        )
+    /// Its bare name: `--shard-size`, `shard_size`.
+    pub fn named(self, words: Words) -> String {
+        let name = self.name();
+        match words {
+            Words::CommandLine => format!("--{name}"),
+            Words::Python => match self {
+                // `from` is a keyword.
+                Self::From => "from_".to_owned(),
+                _ => name.replace('-', "_"),
+            },
+        }
     }
 
-    pub(crate) fn ambiguous_source(self, path: &Path, found: &[(&str, &str, String)]) -> String {
-        let lines: String =
-            found.iter().map(|(name, what, by)| format!("\n  {name}: {what} ({by})")).collect();
-        format!(
-            "{} matches several kinds of source:{lines}\nchoose one with {}, or move the others \
-             away",
-            path.display(),
-            Setting::Kind.spelled(self)
-        )
+    /// How it is set: `--force` or `--label`, `force=True` or `label=`.
+    pub fn spelled(self, words: Words) -> String {
+        let name = self.named(words);
+        match (words, self.is_flag()) {
+            (Words::CommandLine, _) => name,
+            (Words::Python, true) => format!("{name}=True"),
+            (Words::Python, false) => format!("{name}="),
+        }
     }
 
-    pub(crate) fn resume_differs(self, path: &Path, difference: &str) -> String {
-        format!(
-            "cannot resume {}: {difference}; start over without {}, which removes it",
-            path.display(),
-            Setting::Resume.spelled(self)
-        )
+    /// How it is set to a value: `--from folder`, `from_="folder"`.
+    pub fn set_to(self, value: &str, words: Words) -> String {
+        let name = self.named(words);
+        match words {
+            Words::CommandLine => format!("{name} {value}"),
+            Words::Python => format!("{name}={value:?}"),
+        }
     }
-
-    pub(crate) fn exists(self, path: &Path) -> String {
-        let force = Setting::Force.spelled(self);
-        format!("{} exists; choose another name or replace it with {force}", path.display())
-    }
-
-    pub(crate) fn kept(self, place: &Path, parts: u64) -> String {
-        let parts = match parts {
-            1 => "1 whole part is".to_owned(),
-            _ => format!("{parts} whole parts are"),
-        };
-        let same = match self {
-            Self::CommandLine => "command",
-            Self::Python => "call",
-        };
-        format!(
-            "{parts} kept in {}; the same {same} with {} resumes from there",
-            place.display(),
-            Setting::Resume.spelled(self)
-        )
-    }
-}
-
-/// Kinds of source and what they are, a line each.
-pub(crate) fn kinds(kinds: &[(&str, &str)]) -> String {
-    kinds.iter().map(|(name, what)| format!("\n  {name}: {what}")).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{Setting, Words};
+    use std::collections::HashSet;
 
     #[test]
-    fn an_option_is_spelled_as_where_the_message_is_read() {
-        let exists = || Error::Exists { path: "a.set".into() };
-        assert_eq!(exists().in_words(Words::CommandLine), exists().to_string());
-        assert!(exists().in_words(Words::Python).ends_with("force=True"));
-        let unused = Error::ShardsWithoutUse { sink: crate::SinkKind::Folder };
-        assert_eq!(
-            unused.in_words(Words::Python),
-            "shard_size and shard_samples mean nothing for to=\"folder\"; leave them out"
-        );
-        let kept = Error::Kept { error: Box::new(exists()), place: "here".into(), parts: 2 };
-        assert_eq!(kept.in_words(Words::CommandLine), kept.to_string());
-        let said = kept.in_words(Words::Python);
-        assert!(said.contains("force=True") && said.contains("resume=True"), "{said}");
+    fn every_setting_has_a_name_of_its_own_in_both_spellings() {
+        for words in [Words::CommandLine, Words::Python] {
+            let names: HashSet<String> =
+                Setting::ALL.iter().map(|setting| setting.named(words)).collect();
+            assert_eq!(names.len(), Setting::ALL.len());
+        }
+        for setting in Setting::ALL {
+            let [shell, python] =
+                [Words::CommandLine, Words::Python].map(|words| setting.spelled(words));
+            assert!(shell.starts_with("--") && !shell.contains('_'), "{shell}");
+            assert!(python.contains('=') && !python.contains('-'), "{python}");
+        }
+    }
+
+    #[test]
+    fn flags_and_values_are_spelled_as_they_are_written() {
+        let both =
+            |setting: Setting| [Words::CommandLine, Words::Python].map(|w| setting.spelled(w));
+        assert_eq!(both(Setting::Label), ["--label", "label="]);
+        assert_eq!(both(Setting::Resume), ["--resume", "resume=True"]);
+        assert_eq!(both(Setting::From), ["--from", "from_="]);
+        assert_eq!(Setting::From.set_to("folder", Words::CommandLine), "--from folder");
+        assert_eq!(Setting::From.set_to("folder", Words::Python), "from_=\"folder\"");
+        assert_eq!(Setting::ShardSize.named(Words::Python), "shard_size");
     }
 }

@@ -4,7 +4,9 @@ use crate::guarded;
 use crate::options::{Packing, SinkArguments, SourceArguments, Stop, Storing};
 use crate::work::{self, Step};
 use meetpoint_datasets::index::{index as index_source, index_keys as index_keys_of};
-use meetpoint_datasets::{PackProgress, VerifyOptions, source, verify_deep, verify_with};
+use meetpoint_datasets::{
+    LeftOut, PackProgress, VerifyOptions, Words, source, verify_deep, verify_with,
+};
 use pyo3::prelude::*;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -31,9 +33,11 @@ pub(crate) fn pack(
     let mut with = packing.options(py, &of_source, &stop)?;
     with.jpeg = options.extract::<Storing>()?.options(py, with.jpeg)?;
     with.source.follow_links = options.get_item("follow_links")?.extract()?;
-    let summary = work::run(py, &stop, progress.as_ref(), |report| {
+    let mut summary = work::run(py, &stop, progress.as_ref(), |report| {
         meetpoint_datasets::pack(&source, &destination, &with, &mut |step| report(step.into()))
     })?;
+    LeftOut::spell(&mut summary.unreadable, Words::Python);
+    LeftOut::spell(&mut summary.not_samples, Words::Python);
     Ok(work::json(&summary))
 }
 
@@ -50,9 +54,11 @@ pub(crate) fn index(
     let stop = Stop::default();
     let (packing, of_source): (Packing, SourceArguments) = (options.extract()?, options.extract()?);
     let with = packing.options(py, &of_source, &stop)?;
-    let summary = work::run(py, &stop, progress.as_ref(), |report| {
+    let mut summary = work::run(py, &stop, progress.as_ref(), |report| {
         index_source(&source, &destination, &with, &mut |step| report(step.into()))
     })?;
+    LeftOut::spell(&mut summary.unreadable, Words::Python);
+    LeftOut::spell(&mut summary.not_samples, Words::Python);
     Ok(work::json(&summary))
 }
 
@@ -86,12 +92,13 @@ pub(crate) fn unpack(
 ) -> PyResult<String> {
     let stop = Stop::default();
     let with = options.options(py, &stop)?;
-    let summary = work::run(py, &stop, progress.as_ref(), |report| {
+    let mut summary = work::run(py, &stop, progress.as_ref(), |report| {
         meetpoint_datasets::unpack(&dataset, &destination, &with, &mut |step| {
             let samples = Some(step.samples);
             report(Step { samples_done: step.samples_done, samples, ..Step::default() });
         })
     })?;
+    LeftOut::spell(&mut summary.damaged, Words::Python);
     Ok(work::json(&summary))
 }
 
@@ -110,7 +117,7 @@ pub(crate) fn convert(
     let of_source: SourceArguments = options.extract()?;
     let follow_links = options.get_item("follow_links")?.extract()?;
     let said = of_source.options(py, follow_links, &stop)?;
-    let summary = work::run(py, &stop, progress.as_ref(), |report| {
+    let mut summary = work::run(py, &stop, progress.as_ref(), |report| {
         let mut opened = source::open(&source, of_source.from_.as_deref(), &said)?;
         meetpoint_datasets::convert(opened.as_mut(), &source, &destination, &with, &mut |step| {
             let (samples_done, bytes_done) = (step.samples_done, step.bytes_done);
@@ -118,6 +125,8 @@ pub(crate) fn convert(
             report(Step { samples_done, samples, bytes_done, bytes });
         })
     })?;
+    LeftOut::spell(&mut summary.damaged, Words::Python);
+    LeftOut::spell(&mut summary.not_samples, Words::Python);
     Ok(work::json(&summary))
 }
 

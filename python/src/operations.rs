@@ -220,7 +220,6 @@ pub(crate) fn diff(
 #[pyo3(from_item_all)]
 pub(crate) struct RepairArguments {
     in_place: bool,
-    correct: bool,
     force: bool,
     part_size: u64,
 }
@@ -246,9 +245,7 @@ pub(crate) fn repair(
         stop: Arc::clone(&stop),
         ..CopyOptions::default()
     };
-    run(py, &stop, progress, |report| {
-        operations::repair(&dataset, &to, options.correct, &copy, report)
-    })
+    run(py, &stop, progress, |report| operations::repair(&dataset, &to, &copy, report))
 }
 
 /// What the thread of [`Rows`] sends.

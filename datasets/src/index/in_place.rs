@@ -1,8 +1,10 @@
 //! A source whose samples are indexed where they lie: what it yields says in which file the content
 //! of each is, and what that file was.
 
-use crate::error::printable;
+use crate::message::Message;
+use crate::printable::printable;
 use crate::source::{Content, Entry, Finished, Item, Size, Source, SourceSchema};
+use crate::words::Setting;
 use crate::{Error, LeftOut};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -31,7 +33,7 @@ impl InPlace {
         let root = root.canonicalize().map_err(failed)?;
         let text = root.to_str().ok_or_else(|| Error::NotInPlace {
             whence: from.display().to_string(),
-            problem: "its path is not UTF-8; rename it".to_owned(),
+            problem: "its path is not UTF-8; rename it".into(),
         })?;
         let schema = inner.schema().in_place(text);
         Ok(Self { inner, root, schema, last: None })
@@ -83,7 +85,11 @@ impl InPlace {
             let to = resolved.display();
             not_in_place(
                 item,
-                &format!("it is a link to {to}, outside of the source; use `pack --follow-links`"),
+                Message::from(format!(
+                    "it is a link to {to}, outside of the source; copy its content with "
+                ))
+                .either("`meetpoint pack` and ", "meetpoint.pack and ")
+                    + Setting::FollowLinks,
             )
         })?;
         let relative = relative
@@ -109,14 +115,14 @@ fn with_column(
     };
     columns.push(column);
     RecordBatch::try_new(Arc::clone(schema), columns)
-        .map_err(|error| not_in_place(item, &error.to_string()))
+        .map_err(|error| not_in_place(item, error.to_string()))
 }
 
-fn not_in_place(item: &Item, problem: &str) -> Error {
+fn not_in_place(item: &Item, problem: impl Into<Message>) -> Error {
     let whence = item.whence.to_string();
     let is_told = whence.ends_with(&printable(&item.key));
     let whence = if is_told { whence } else { format!("{whence} ({})", printable(&item.key)) };
-    Error::NotInPlace { whence, problem: problem.to_owned() }
+    Error::NotInPlace { whence, problem: problem.into() }
 }
 
 impl Source for InPlace {
@@ -134,7 +140,7 @@ impl Source for InPlace {
             match self.place(item) {
                 // A file that does not read (a link that leads nowhere) is one sample's matter.
                 Err(Error::Source { source, .. }) => {
-                    let (path, reason) = (item.name(), source.to_string());
+                    let (path, reason) = (item.name(), source.to_string().into());
                     entry = Some(Entry::Unreadable(LeftOut { path, reason }));
                 }
                 placed => placed?,

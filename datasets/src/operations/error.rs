@@ -1,14 +1,16 @@
-//! What an operation on datasets refuses.
+//! Why an operation on datasets is refused.
 
-use super::draw::Share;
+use super::share::Share;
+use crate::message::Message;
+use crate::words::{Setting, Words};
+use std::fmt;
 use std::path::PathBuf;
 
-/// Something that was asked of an operation and cannot be done.
-#[derive(Debug, thiserror::Error)]
+/// A request that an operation on datasets refuses.
+#[derive(Debug)]
 #[non_exhaustive]
 pub enum OperationError {
     /// A result without samples.
-    #[error("{what} has no samples; {remedy}")]
     Empty {
         /// Which result.
         what: String,
@@ -16,7 +18,6 @@ pub enum OperationError {
         remedy: &'static str,
     },
     /// More samples than there are.
-    #[error("{asked} samples of {available}; ask for fewer")]
     TooMany {
         /// Asked for.
         asked: u64,
@@ -24,10 +25,6 @@ pub enum OperationError {
         available: u64,
     },
     /// Samples that are not there.
-    #[error(
-        "no samples {asked} in {}: it has {samples}; write a range within 0..{samples}",
-        path.display()
-    )]
     Range {
         /// Dataset.
         path: PathBuf,
@@ -37,19 +34,16 @@ pub enum OperationError {
         samples: u64,
     },
     /// More than everything.
-    #[error("a fraction of {asked}; a fraction is at most 1")]
     Fraction {
         /// Asked for.
         asked: Share,
     },
     /// Parts of a split that cannot be.
-    #[error("{problem}; write PATH=SHARE, for example train.set=0.8 val.set=0.2")]
     Shares {
         /// What is wrong.
         problem: String,
     },
     /// A column that is not there.
-    #[error("no column `{column}` in {}; there are {available}", path.display())]
     NoColumn {
         /// Dataset.
         path: PathBuf,
@@ -59,7 +53,6 @@ pub enum OperationError {
         available: String,
     },
     /// A column whose values cannot name datasets.
-    #[error("column `{column}` {problem}")]
     Column {
         /// Which.
         column: String,
@@ -67,10 +60,6 @@ pub enum OperationError {
         problem: String,
     },
     /// Datasets with other columns.
-    #[error(
-        "{} and {} do not fit: {difference}; make the columns the same first",
-        left.display(), right.display()
-    )]
     Columns {
         /// A dataset.
         left: PathBuf,
@@ -80,10 +69,6 @@ pub enum OperationError {
         difference: String,
     },
     /// Datasets whose pictures are stored in ways that one dataset cannot have.
-    #[error(
-        "{} and {} do not fit: {difference}; pack one of them again as the other",
-        left.display(), right.display()
-    )]
     Forms {
         /// A dataset.
         left: PathBuf,
@@ -93,10 +78,6 @@ pub enum OperationError {
         difference: String,
     },
     /// A key that would come twice.
-    #[error(
-        "key {key:?} is in {} (sample {}) and in {} (sample {}); give each dataset a --prefix",
-        first.display(), first_sample, second.display(), second_sample
-    )]
     DuplicateKey {
         /// The key.
         key: String,
@@ -110,7 +91,6 @@ pub enum OperationError {
         second_sample: u64,
     },
     /// A key that a prefix makes too long or empty.
-    #[error("{} prefixes for {} datasets; give one for each, in their order", given, datasets)]
     Prefixes {
         /// Prefixes.
         given: usize,
@@ -118,9 +98,6 @@ pub enum OperationError {
         datasets: usize,
     },
     /// A pattern that does not parse.
-    #[error(
-        "pattern {pattern:?}: {problem}; * is any text without /, ** any folders, ? one character"
-    )]
     Pattern {
         /// As it was given.
         pattern: String,
@@ -128,7 +105,6 @@ pub enum OperationError {
         problem: String,
     },
     /// A label that the dataset does not have.
-    #[error("no label {label:?} in {}; `meetpoint inspect` lists them", path.display())]
     NoLabel {
         /// Dataset.
         path: PathBuf,
@@ -136,19 +112,13 @@ pub enum OperationError {
         label: String,
     },
     /// Labels are asked about, and no sample has one.
-    #[error(
-        "no sample of {} has a label, so {option} means nothing for it; leave it out, or pack the \
-         dataset again with labels (class folders, --label)",
-        path.display()
-    )]
     NoLabels {
         /// Dataset.
         path: PathBuf,
-        /// What asks: `--stratify`.
-        option: &'static str,
+        /// The option that needs labels.
+        option: Setting,
     },
     /// Nothing can be rebuilt.
-    #[error("{} cannot be repaired: {problem}", path.display())]
     Hopeless {
         /// Dataset.
         path: PathBuf,
@@ -156,3 +126,76 @@ pub enum OperationError {
         problem: String,
     },
 }
+
+impl OperationError {
+    /// What is refused, and what to do.
+    pub fn message(&self) -> Message {
+        let text = match self {
+            Self::DuplicateKey { key, first, first_sample, second, second_sample } => {
+                return Message::from(format!(
+                    "key {key:?} is in {} (sample {first_sample}) and in {} (sample \
+                     {second_sample}); give each dataset a prefix with ",
+                    first.display(),
+                    second.display()
+                )) + Setting::Prefix;
+            }
+            Self::NoLabels { path, option } => {
+                return Message::from(format!("no sample of {} has a label, so ", path.display()))
+                    .name(*option)
+                    + " has no effect; leave it out, or pack the dataset again with labels (class \
+                       folders, "
+                    + Setting::Label
+                    + ")";
+            }
+            Self::Empty { what, remedy } => format!("{what} has no samples; {remedy}"),
+            Self::TooMany { asked, available } => {
+                format!("{asked} samples of {available}; ask for fewer")
+            }
+            Self::Range { path, asked, samples } => format!(
+                "no samples {asked} in {}: it has {samples}; write a range within 0..{samples}",
+                path.display()
+            ),
+            Self::Fraction { asked } => format!("a fraction of {asked}; a fraction is at most 1"),
+            Self::Shares { problem } => {
+                format!("{problem}; write PATH=SHARE, for example train.set=0.8 val.set=0.2")
+            }
+            Self::NoColumn { path, column, available } => {
+                format!("no column `{column}` in {}; there are {available}", path.display())
+            }
+            Self::Column { column, problem } => format!("column `{column}` {problem}"),
+            Self::Columns { left, right, difference } => format!(
+                "{} and {} do not fit: {difference}; make the columns the same first",
+                left.display(),
+                right.display()
+            ),
+            Self::Forms { left, right, difference } => format!(
+                "{} and {} do not fit: {difference}; pack one of them again as the other",
+                left.display(),
+                right.display()
+            ),
+            Self::Prefixes { given, datasets } => format!(
+                "{given} prefixes for {datasets} datasets; give one for each, in their order"
+            ),
+            Self::Pattern { pattern, problem } => format!(
+                "pattern {pattern:?}: {problem}; * is any text without /, ** any folders, ? one \
+                 character"
+            ),
+            Self::NoLabel { path, label } => {
+                format!("no label {label:?} in {}; `meetpoint inspect` lists them", path.display())
+            }
+            Self::Hopeless { path, problem } => {
+                format!("{} cannot be repaired: {problem}", path.display())
+            }
+        };
+        text.into()
+    }
+}
+
+/// As on the command line.
+impl fmt::Display for OperationError {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str(&self.message().in_words(Words::CommandLine))
+    }
+}
+
+impl std::error::Error for OperationError {}

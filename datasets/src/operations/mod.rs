@@ -3,7 +3,7 @@
 //! None of them holds a dataset in memory, whatever its size; `docs/operations.md` says what each
 //! takes. An open dataset keeps 32 bytes for each sample whose record batch was looked into.
 //!
-//! In reading order: `draw` (who is drawn), `gather` (rows in any order), `copy` (rows into a
+//! In reading order: [`Share`] (shares of a whole), `draw` (random choices), `gather` (rows in any order), `copy` (rows into a
 //! dataset), then each operation: [`shuffle`], [`split`], [`merge`], [`sample`], [`select`],
 //! [`rows`], [`stats`], [`diff`], [`repair`]; [`OperationError`].
 
@@ -18,6 +18,7 @@ mod repair;
 mod rows;
 mod sample;
 mod select;
+mod share;
 mod shuffle;
 mod split;
 mod stats;
@@ -25,14 +26,14 @@ mod stats;
 pub use column::VALUES_MAX;
 pub use copy::{CopyOptions, CopySummary, Progress};
 pub use diff::{Changed, DiffOptions, Difference, Keys, Moved, diff};
-pub use draw::Share;
 pub use error::OperationError;
 pub(crate) use gather::is_place;
 pub use merge::{MergeOrder, merge};
-pub use repair::{Corrected, LabelsFrom, Lost, ManifestState, RepairSummary, RepairTo, repair};
+pub use repair::{LabelsFrom, Lost, ManifestState, RepairSummary, RepairTo, repair};
 pub use rows::{ELEMENTS_MAX, ShownRow, row_values, rows};
 pub use sample::{Amount, sample};
 pub use select::{Selection, select};
+pub use share::Share;
 pub use shuffle::shuffle;
 pub use split::{SplitBy, split};
 pub use stats::{ColumnCount, Distribution, Duplicates, NAMED_MAX, Statistics, stats};

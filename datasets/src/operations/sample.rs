@@ -1,10 +1,12 @@
 //! Some samples of a dataset, drawn at random without replacement.
 
 use super::copy::{CopyOptions, CopySummary, Deed, Progress};
-use super::draw::{Share, Strata, apportion};
+use super::draw::{Strata, apportion};
 use super::error::OperationError;
 use super::gather::{Input, Pick};
+use super::share::Share;
 use crate::Error;
+use crate::words::Setting;
 use meetpoint_prepare::Dataset;
 use std::path::Path;
 
@@ -32,7 +34,7 @@ pub fn sample(
 ) -> Result<CopySummary, Error> {
     let dataset = Dataset::open(from)?;
     let strata = match per_class {
-        true => Strata::by_label(&dataset, "--per-class")?,
+        true => Strata::by_label(&dataset, Setting::PerClass)?,
         false => Strata::whole(&dataset),
     };
     let sizes = sizes(&strata.counts, amount, per_class)?;

@@ -2,10 +2,12 @@
 
 use super::column::{Values, name_of_value};
 use super::copy::{CopyOptions, CopySummary, Deed, Progress};
-use super::draw::{Share, Strata, apportion};
+use super::draw::{Strata, apportion};
 use super::error::OperationError;
 use super::gather::{Input, Pick};
+use super::share::Share;
 use crate::Error;
+use crate::words::Setting;
 use meetpoint_prepare::Dataset;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -76,7 +78,7 @@ fn by_shares(
     }
     let dataset = &inputs[0].dataset;
     let strata = match stratify {
-        true => Strata::by_label(dataset, "--stratify")?,
+        true => Strata::by_label(dataset, Setting::Stratify)?,
         false => Strata::whole(dataset),
     };
     let shares: Vec<Share> = parts.iter().map(|(_, share)| *share).collect();

@@ -155,7 +155,9 @@ pub fn stats(
         samples: dataset.len(),
         damaged: damaged.len() as u64,
         is_in_place: dataset.content_root().is_some(),
-        damaged_named: named.map(|(_, path, reason)| LeftOut { path, reason }).collect(),
+        damaged_named: named
+            .map(|(_, path, reason)| LeftOut { path, reason: reason.into() })
+            .collect(),
         bytes: counted.bytes.distribution(),
         width: counted.width.distribution(),
         height: counted.height.distribution(),

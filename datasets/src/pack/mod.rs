@@ -9,7 +9,6 @@ pub(crate) mod keys;
 mod pipeline;
 mod rows;
 
-use crate::error::printable;
 use crate::index::InPlace;
 use crate::jpeg::{JpegOptions, Progressive};
 use crate::operations::is_place;
@@ -17,8 +16,9 @@ use crate::source::{
     ContentKind, Finished, Location, RemoteError, RemoteOptions, Source, SourceOptions,
     SourceStamp, UnusedLabel, is_url,
 };
+use crate::words::Setting;
 use crate::writer::{PART_BYTES_TARGET, Recipe, TOOL};
-use crate::{Error, Writer, WriterOptions};
+use crate::{Error, LeftOut, Writer, WriterOptions};
 use check::How;
 use keys::first_place;
 use meetpoint_format::dataset::schema::IMAGE_BYTES_MAX;
@@ -112,21 +112,6 @@ pub struct PackProgress {
     pub bytes_done: u64,
     /// Bytes of all samples, where that is known before the end.
     pub bytes: Option<u64>,
-}
-
-/// Something of a source that is not in the dataset.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct LeftOut {
-    /// Path relative to the source, `/`-separated, or what else it is known by.
-    pub path: String,
-    /// Why.
-    pub reason: String,
-}
-
-impl std::fmt::Display for LeftOut {
-    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(to, "{}: {}", printable(&self.path), printable(&self.reason))
-    }
 }
 
 /// What was packed.
@@ -338,7 +323,7 @@ fn refuse_in_place_elsewhere(from: &Path, options: &PackOptions) -> Result<(), E
     Err(Error::NotInPlace {
         whence: from.display().to_string(),
         problem: "what is indexed must lie on this machine; pack it instead, or fetch it first"
-            .to_owned(),
+            .into(),
     })
 }
 
@@ -389,14 +374,15 @@ fn refuse_options_without_use(kind: ContentKind, options: &PackOptions) -> Resul
     let without_use = if kind == ContentKind::Image {
         None
     } else if options.check != Check::default() {
-        Some("check")
+        Some(Setting::Check)
     } else {
         options.jpeg.first_set()
     };
     match without_use {
         None => Ok(()),
         Some(option) => Err(Error::OptionWithoutUse {
-            option: option.to_owned(),
+            option,
+            value: None,
             source_words: "samples that are no images".to_owned(),
         }),
     }

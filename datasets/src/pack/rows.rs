@@ -3,7 +3,8 @@
 use super::check::Verdict;
 use super::keys::Keys;
 use super::pipeline::Arrived;
-use super::{LeftOut, OnError, PackOptions, PackProgress};
+use super::{OnError, PackOptions, PackProgress};
+use crate::LeftOut;
 use crate::jpeg::{Converted, Fate};
 use crate::source::{Item, Size};
 use crate::{Error, Writer};
@@ -122,7 +123,8 @@ impl<'a> Rows<'a> {
                         }
                     }
                     Verdict::Unreadable(reason) => {
-                        self.found.push(LeftOut { path: item.name(), reason });
+                        let left_out = LeftOut { path: item.name(), reason: reason.into() };
+                        self.found.push(left_out);
                     }
                     Verdict::Changed(path) => return Err(Error::SourceChanged { path }),
                     Verdict::Failed(path, source) => return Err(Error::Source { path, source }),

@@ -2,55 +2,17 @@
 //! each source, which everything that unfolds its bytes draws from.
 
 use super::SourceOptions;
-use meetpoint_format::units::show_bytes;
+use crate::over_budget::{OverBudget, RATIO_MAX};
 use std::io::{self, Read};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// Bytes that a source holds at once, unless another limit is asked for.
 pub const MEMORY_BYTES: u64 = 1 << 30;
-/// Times that compressed bytes may grow beyond [`RATIO_FREE_BYTES`]: some ten times what
-/// photographs, texts and arrays do.
-const RATIO_MAX: u64 = 256;
-/// Bytes that may come of any number of compressed bytes.
+/// Bytes that any number of compressed bytes may expand to; beyond it [`RATIO_MAX`] holds.
 const RATIO_FREE_BYTES: u64 = 64 << 20;
 /// What is set aside before the first bytes are there.
 const FIRST_BYTES: u64 = 64 << 10;
-
-/// More memory than a source may take.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum OverBudget {
-    /// More than is held of a source at once.
-    #[error(
-        "needs {} of memory, the limit for a source is {}; raise it with --source-memory if the \
-         file is sound",
-        show_bytes(*wanted), show_bytes(*limit)
-    )]
-    Memory {
-        /// What would be held.
-        wanted: u64,
-        /// The limit.
-        limit: u64,
-    },
-    /// Bytes that grow by more than any data do.
-    #[error(
-        "{} decompress to more than {RATIO_MAX} times as much; if the file is sound, decompress \
-         it before",
-        show_bytes(*compressed)
-    )]
-    Ratio {
-        /// Bytes as they are in the file.
-        compressed: u64,
-        /// Bytes that came of them so far.
-        bytes: u64,
-    },
-}
-
-impl From<OverBudget> for io::Error {
-    fn from(over: OverBudget) -> Self {
-        Self::other(over)
-    }
-}
 
 /// The memory of one source; clones share it.
 #[derive(Debug, Clone)]

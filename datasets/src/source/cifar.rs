@@ -13,6 +13,7 @@ use super::tar::members::{Kind, Member, Members};
 use super::{
     Content, ContentKind, Entry, Finished, Item, Size, Source, SourceOptions, SourceSchema, Whence,
 };
+use crate::words::Setting;
 use crate::{Error, LeftOut, natural_order};
 use image::ExtendedColorType;
 use serde_json::Value;
@@ -123,10 +124,10 @@ fn folder_of(path: &Path) -> PathBuf {
 /// Option: `split` (`train` or `test`); all samples have their set in the column `split`. Of
 /// CIFAR-100 the fine label is the label, the coarse one a column.
 pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Error> {
-    options.allow_only(WORDS, &["split"])?;
+    options.allow_only(WORDS, &[Setting::Split])?;
     let wrong = |problem: String| {
         let whence = Whence { file: path.display().to_string(), ..Whence::default() };
-        Error::Malformed { whence: Box::new(whence), problem }
+        Error::Malformed { whence: Box::new(whence), problem: problem.into() }
     };
     let budget = MemoryBudget::of(options);
     let mut found = Found::in_path(path, &budget)?;
@@ -411,7 +412,7 @@ impl Advance for CifarSource {
         };
         if label >= most || coarse_most.is_some_and(|most| labels[0] >= most) {
             let reason = format!("label {labels:?} is not among the {most} classes");
-            to.note(Entry::Unreadable(LeftOut { path: member, reason }));
+            to.note(Entry::Unreadable(LeftOut { path: member, reason: reason.into() }));
             return Ok(true);
         }
         let mut cells = vec![Cell::Json(Value::String(split.to_owned()))];

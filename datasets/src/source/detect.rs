@@ -9,6 +9,7 @@ use super::{
     parquet, side_labels, table, tar, tfrecord, zip,
 };
 use crate::Error;
+use meetpoint_storage::is_of_the_file;
 use std::fs::Metadata;
 use std::path::Path;
 
@@ -144,6 +145,10 @@ pub fn detect(path: &Path) -> Result<&'static SourceKind, Error> {
         match (kind.recognise)(path) {
             Ok(Some(by_what)) => found.push((kind, by_what)),
             Ok(None) => {}
+            // Nothing is known of a source that this process is not able to open.
+            Err(Error::Source { path, source }) if !is_of_the_file(&source) => {
+                return Err(Error::Source { path, source });
+            }
             // It may still be of another kind: a pattern is no file, and a link in a folder that
             // leads nowhere is for the kind to name.
             Err(error) => failed.push((kind, error)),

@@ -4,11 +4,13 @@
 //! unreadable, any other file is named, and only hidden and side files are counted alone. Folders
 //! of sounds, texts or anything else are read where [`SourceOptions::kind`] says so, by name.
 
-use super::links::{self, Links};
+use super::links::Links;
 use super::{
     Content, ContentKind, Entry, Finished, Item, Size, Source, SourceOptions, SourceSchema, Whence,
 };
+use crate::error::link_leads_out;
 use crate::source::files::open_regular;
+use crate::words::Setting;
 use crate::{Error, LeftOut, natural_order};
 use meetpoint_kernels::decode::TIFF_MAGIC;
 use meetpoint_storage::is_of_the_file;
@@ -56,7 +58,7 @@ pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
 
 /// Opens a folder: lists all of its files.
 pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Error> {
-    options.allow_only(WORDS, &["kind"])?;
+    options.allow_only(WORDS, &[Setting::Kind])?;
     let kind = options.kind.unwrap_or(ContentKind::Image);
     Ok(Box::new(Folder::open(path, kind, options.follow_links)?))
 }
@@ -206,7 +208,8 @@ fn look_through(
 ) -> Result<(Found, BTreeSet<String>), Error> {
     if kind == ContentKind::None {
         return Err(Error::OptionWithoutUse {
-            option: "kind none".to_owned(),
+            option: Setting::Kind,
+            value: Some(ContentKind::None.name()),
             source_words: WORDS.to_owned(),
         });
     }
@@ -248,7 +251,7 @@ fn look_through(
                 entries.skip_current_dir();
             }
             let (Ok(path) | Err(path)) = key;
-            found.unreadable.push(LeftOut { path, reason: links::words(&target) });
+            found.unreadable.push(LeftOut { path, reason: link_leads_out(&target) });
         } else if entry.file_type().is_dir() {
             // A folder whose name is no UTF-8 is named by each file in it.
             if let (1, Ok(key)) = (entry.depth(), key) {
@@ -278,7 +281,7 @@ fn add_file(
         Ok(key) | Err(key) => key.clone(),
     };
     if !metadata.is_file() {
-        let reason = "a device, pipe or socket".to_owned();
+        let reason = "a device, pipe or socket".into();
         found.others.push(LeftOut { path: shown, reason });
         return Ok(());
     }
@@ -300,7 +303,7 @@ fn add_file(
     };
     match why_not {
         None => add_sample(found, key, metadata.len()),
-        Some(reason) => found.others.push(LeftOut { path: shown, reason }),
+        Some(reason) => found.others.push(LeftOut { path: shown, reason: reason.into() }),
     }
     Ok(())
 }
@@ -309,7 +312,7 @@ fn add_sample(found: &mut Found, key: Result<String, String>, bytes: u64) {
     match key {
         Ok(key) => found.files.push(FoundFile { key, label: None, bytes }),
         Err(path) => {
-            let reason = "its name is not UTF-8, as keys are".to_owned();
+            let reason = "its name is not UTF-8, as keys are".into();
             found.unreadable.push(LeftOut { path, reason });
         }
     }
@@ -421,7 +424,7 @@ fn note_unlisted(error: walkdir::Error, from: &Path, found: &mut Found) -> Resul
              name {} by a shorter path",
             from.display()
         );
-        found.unreadable.push(LeftOut { path, reason });
+        found.unreadable.push(LeftOut { path, reason: reason.into() });
         return Ok(());
     }
     let is_link = path.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink());
@@ -449,7 +452,7 @@ fn note_unlisted(error: walkdir::Error, from: &Path, found: &mut Found) -> Resul
         "a link that leads nowhere"
     };
     let (Ok(path) | Err(path)) = key;
-    found.others.push(LeftOut { path, reason: reason.to_owned() });
+    found.others.push(LeftOut { path, reason: reason.into() });
     Ok(())
 }
 

@@ -14,6 +14,8 @@ use super::pixels::png;
 use super::{
     Content, ContentKind, Finished, Item, Size, Source, SourceOptions, SourceSchema, Whence,
 };
+use crate::message::Message;
+use crate::words::Setting;
 use crate::{Error, natural_order};
 use image::ExtendedColorType;
 use serde_json::Value;
@@ -187,26 +189,27 @@ pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
 /// Option: `split` names one of the sets (`train`, `t10k`); all samples have theirs in the column
 /// `split`.
 pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Error> {
-    options.allow_only(WORDS, &["split"])?;
+    options.allow_only(WORDS, &[Setting::Split])?;
     std::fs::metadata(path).map_err(|source| Error::Source { path: path.to_path_buf(), source })?;
     let mut sets = sets_of(path);
-    let wrong = |problem: String| {
+    let wrong = |problem: Message| {
         let whence = Whence { file: path.display().to_string(), ..Whence::default() };
         Error::Malformed { whence: Box::new(whence), problem }
     };
     if let Some(twice) = sets.windows(2).find(|pair| pair[0].name == pair[1].name) {
-        return Err(wrong(format!("two files of pictures of the set {}", twice[0].name)));
+        return Err(wrong(format!("two files of pictures of the set {}", twice[0].name).into()));
     }
     if let Some(split) = &options.split {
         let names: Vec<String> = sets.iter().map(|set| set.name.clone()).collect();
         sets.retain(|set| set.name == *split);
         if sets.is_empty() {
             let names = names.join(", ");
-            return Err(wrong(format!("no set {split} (--split) in it; there are {names}")));
+            let absent = Message::from(format!("no set {split} (")) + Setting::Split;
+            return Err(wrong(absent + format!(") in it; there are {names}")));
         }
     }
     if sets.is_empty() {
-        return Err(wrong("no file such as train-images-idx3-ubyte(.gz) in it".to_owned()));
+        return Err(wrong("no file such as train-images-idx3-ubyte(.gz) in it".into()));
     }
     let (mut samples, mut bytes) = (0, 0);
     let budget = MemoryBudget::of(options);

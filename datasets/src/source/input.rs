@@ -6,6 +6,7 @@
 use super::budget::{HeldBytes, MemoryBudget, over_budget};
 use super::{OpenFile, OverBudget, Whence};
 use crate::Error;
+use crate::message::Message;
 use crate::source::files::open_regular;
 use flate2::bufread::MultiGzDecoder;
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
@@ -186,11 +187,13 @@ impl Input {
         &self,
         member: Option<String>,
         offset: u64,
-        problem: impl std::fmt::Display,
+        problem: impl Into<Message>,
     ) -> Error {
         let problem = match self.compression {
-            Compression::None => problem.to_string(),
-            _ => format!("byte {offset} of the decompressed data: {problem}"),
+            Compression::None => problem.into(),
+            Compression::Gzip | Compression::Zstd => {
+                Message::from(format!("byte {offset} of the decompressed data: ")) + problem
+            }
         };
         Error::Malformed { whence: Box::new(self.whence(member, offset)), problem }
     }
@@ -216,7 +219,7 @@ impl Input {
             Compression::Gzip => "gzip: ",
             Compression::Zstd => "zstd: ",
         };
-        self.malformed(member, self.position, format_args!("{what}{error}; {remedy}"))
+        self.malformed(member, self.position, format!("{what}{error}; {remedy}"))
     }
 }
 

@@ -58,15 +58,6 @@ impl Links {
     }
 }
 
-/// Why a link is not followed, and what to do.
-pub(crate) fn words(target: &Path) -> String {
-    format!(
-        "a link to {}, outside of the source; replace the link with its target, or allow such \
-         links with --follow-links",
-        target.display()
-    )
-}
-
 /// Fails at a link in a folder of shards that leads out of it, or a side file of a single file that
 /// is such a link. What the user named, by a path or by a pattern, may be a link.
 pub(super) fn refuse_leading_out(path: &Path, follow_links: bool) -> Result<(), Error> {

@@ -198,7 +198,7 @@ impl Picked {
             match self.dataset.read_file(sample) {
                 Ok(bytes) => bytes,
                 Err(error) => {
-                    let reason = error.to_string();
+                    let reason = error.to_string().into();
                     return Ok(Some(Entry::Unreadable(LeftOut { path: key.clone(), reason })));
                 }
             }

@@ -41,17 +41,16 @@ pub mod tfrecord;
 mod unused_label;
 pub mod zip;
 
-pub use budget::{MEMORY_BYTES, OverBudget};
+pub use crate::over_budget::OverBudget;
+pub use crate::whence::Whence;
+pub use budget::MEMORY_BYTES;
 pub use detect::{KINDS, OpenSource, SourceKind, detect, kind_named, open};
-pub(crate) use limit::size_and_limit;
-pub(crate) use links::words as link_words;
 pub use options::SourceOptions;
 pub(crate) use remote::refuse_destination;
 pub use remote::{CACHE_BYTES, Location, RemoteError, RemoteOptions, Watch, is_url};
 pub use stamp::SourceStamp;
 pub use unused_label::UnusedLabel;
 
-use crate::error::printable;
 use crate::{Error, LeftOut};
 use arrow_array::RecordBatch;
 use std::fs::File;
@@ -67,30 +66,6 @@ pub struct Size {
     pub samples: Option<u64>,
     /// Bytes of what is read.
     pub bytes: Option<u64>,
-}
-
-/// Where a sample lies in its source, in the words of an error.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Whence {
-    /// File (or URL), as the user would name it.
-    pub file: String,
-    /// Member of an archive, row of a table: `member 00012.jpg`, `row 17`.
-    pub member: Option<String>,
-    /// First byte in the file, where that means something.
-    pub offset: Option<u64>,
-}
-
-impl std::fmt::Display for Whence {
-    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(to, "{}", printable(&self.file))?;
-        if let Some(member) = &self.member {
-            write!(to, ", {}", printable(member))?;
-        }
-        match self.offset {
-            Some(offset) => write!(to, ", at byte {offset}"),
-            None => Ok(()),
-        }
-    }
 }
 
 /// The bytes of a sample, or where they are.

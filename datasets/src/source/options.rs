@@ -2,6 +2,7 @@
 
 use super::{ContentKind, RemoteOptions};
 use crate::Error;
+use crate::words::Setting;
 use std::path::PathBuf;
 
 /// What a user says about a source. Nothing needs to be said where the source itself says it, or
@@ -43,43 +44,48 @@ pub struct SourceOptions {
 }
 
 impl SourceOptions {
-    /// The options that are set, by their names on the command line without the dashes.
-    pub fn set(&self) -> Vec<&'static str> {
+    /// The options that are set.
+    pub fn set(&self) -> Vec<Setting> {
         let all = [
-            ("content", self.content.is_some()),
-            ("kind", self.kind.is_some()),
-            ("label", self.label.is_some()),
-            ("key", self.key.is_some()),
-            ("columns", self.columns.is_some()),
-            ("split", self.split.is_some()),
-            ("table", self.table.is_some()),
-            ("root", self.root.is_some()),
+            (Setting::Content, self.content.is_some()),
+            (Setting::Kind, self.kind.is_some()),
+            (Setting::Label, self.label.is_some()),
+            (Setting::Key, self.key.is_some()),
+            (Setting::Columns, self.columns.is_some()),
+            (Setting::Split, self.split.is_some()),
+            (Setting::Table, self.table.is_some()),
+            (Setting::Root, self.root.is_some()),
         ];
-        all.into_iter().filter(|(_, is_set)| *is_set).map(|(name, _)| name).collect()
+        all.into_iter().filter(|(_, is_set)| *is_set).map(|(option, _)| option).collect()
     }
 
-    /// Refuses an option that means nothing to `source` ("a folder of images"), whose options are
-    /// `known`, by their names on the command line without the dashes.
-    pub fn allow_only(&self, source: &str, known: &[&str]) -> Result<(), Error> {
-        match self.set().into_iter().find(|name| !known.contains(name)) {
+    /// Refuses an option that has no effect on `source` ("a folder of images"), which supports
+    /// only `known`.
+    pub fn allow_only(&self, source: &str, known: &[Setting]) -> Result<(), Error> {
+        match self.set().into_iter().find(|option| !known.contains(option)) {
             None => Ok(()),
-            Some(option) => Err(Error::OptionWithoutUse {
-                option: option.to_owned(),
-                source_words: source.to_owned(),
-            }),
+            Some(option) => {
+                let source_words = source.to_owned();
+                Err(Error::OptionWithoutUse { option, value: None, source_words })
+            }
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::SourceOptions;
+    use super::{Setting, SourceOptions};
+    use crate::Error;
 
     #[test]
-    fn an_option_that_means_nothing_to_a_source_is_refused_by_name() {
+    fn an_option_without_effect_on_a_source_is_refused() {
         let options = SourceOptions { split: Some("train".to_owned()), ..SourceOptions::default() };
-        assert!(options.allow_only("a tar file", &["content", "split"]).is_ok());
-        let error = options.allow_only("a tar file", &["content"]).unwrap_err().to_string();
-        assert!(error.contains("--split") && error.contains("a tar file"), "{error}");
+        assert!(options.allow_only("a tar file", &[Setting::Content, Setting::Split]).is_ok());
+        let refused = options.allow_only("a tar file", &[Setting::Content]);
+        assert!(matches!(
+            refused,
+            Err(Error::OptionWithoutUse { option: Setting::Split, value: None, source_words })
+                if source_words == "a tar file"
+        ));
     }
 }

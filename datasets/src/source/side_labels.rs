@@ -66,7 +66,7 @@ fn of_folder(folder: &Path) -> Result<Vec<String>, Error> {
     };
     let malformed = |problem: String| Error::Malformed {
         whence: Box::new(Whence { file: path.display().to_string(), ..Whence::default() }),
-        problem,
+        problem: problem.into(),
     };
     let mut text = Vec::new();
     file.take(BYTES_MAX + 1).read_to_end(&mut text).map_err(failed)?;

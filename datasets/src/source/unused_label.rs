@@ -1,7 +1,7 @@
 //! Columns whose name says that they are the label, but that did not become the class label.
 
-use crate::error::printable;
-use crate::words::Words;
+use crate::printable::printable;
+use crate::words::{Setting, Words};
 use serde::Serialize;
 
 /// The name that a column of labels has.
@@ -42,7 +42,7 @@ impl UnusedLabel {
             None => format!(
                 "column `{column}` is {data_type}, not a class label: class labels are integers \
                  or texts; if another column has them, name it with {}",
-                words.option(LABEL_NAME)
+                Setting::Label.spelled(words)
             ),
         }
     }

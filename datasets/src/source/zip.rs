@@ -11,7 +11,9 @@ use super::{
     Content, ContentKind, Entry, Finished, Item, OpenFile, Size, Source, SourceOptions,
     SourceSchema, Whence,
 };
+use crate::message::Message;
 use crate::source::files::open_regular;
+use crate::words::Setting;
 use crate::{Error, LeftOut, natural_order};
 use flate2::bufread::DeflateDecoder;
 use meetpoint_format::dataset::schema::IMAGE_BYTES_MAX;
@@ -50,11 +52,12 @@ pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
 /// Folders are classes as in a folder of images; a folder that all others are in is none. Option:
 /// `kind`, for archives of something else than images.
 pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Error> {
-    options.allow_only(WORDS, &["kind"])?;
+    options.allow_only(WORDS, &[Setting::Kind])?;
     let kind = options.kind.unwrap_or(ContentKind::Image);
     if kind == ContentKind::None {
         return Err(Error::OptionWithoutUse {
-            option: "kind none".to_owned(),
+            option: Setting::Kind,
+            value: Some(ContentKind::None.name()),
             source_words: WORDS.to_owned(),
         });
     }
@@ -112,7 +115,7 @@ fn place(path: &Path, member: &str, header: u64) -> Whence {
 }
 
 fn malformed_at(whence: Whence, problem: &str) -> Error {
-    Error::Malformed { whence: Box::new(whence), problem: problem.to_owned() }
+    Error::Malformed { whence: Box::new(whence), problem: problem.into() }
 }
 
 /// A member that is a sample.
@@ -159,7 +162,7 @@ fn list(
         let name = entry.file_path();
         let name = name.as_bytes();
         let header = entry.local_header_offset();
-        let left_out = |reason: String| LeftOut {
+        let left_out = |reason: Message| LeftOut {
             path: place(path, &shown(name), header).to_string(),
             reason,
         };
@@ -170,7 +173,7 @@ fn list(
         let key = match relative_path(name) {
             Ok(key) => key,
             Err(reason) => {
-                found.unreadable.push(left_out(reason));
+                found.unreadable.push(left_out(reason.into()));
                 continue;
             }
         };
@@ -186,11 +189,11 @@ fn list(
         if !is_meant {
             found.others += 1;
             let reason = format!("no {}, by name", kind.name());
-            found.noted.push_back(Entry::NotASample(left_out(reason)));
+            found.noted.push_back(Entry::NotASample(left_out(reason.into())));
             continue;
         }
         if let Some(reason) = why_not(&entry) {
-            found.unreadable.push(left_out(reason));
+            found.unreadable.push(left_out(reason.into()));
             continue;
         }
         found.members.push(Member {
@@ -353,7 +356,7 @@ impl Source for ZipSource {
                     return Err(Error::OverBudget { whence: Box::new(whence), over });
                 }
                 let reason = format!("{error}; {REMEDY}");
-                Entry::Unreadable(LeftOut { path: whence.to_string(), reason })
+                Entry::Unreadable(LeftOut { path: whence.to_string(), reason: reason.into() })
             }
         }))
     }

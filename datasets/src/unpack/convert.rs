@@ -166,7 +166,10 @@ fn read(job: Job) -> Outcome {
         Job::Read(item) => item,
         Job::Twice(item) => {
             let reason = format!("its key {:?} occurs twice", item.key);
-            return Outcome::Damaged(LeftOut { path: item.whence.to_string(), reason });
+            return Outcome::Damaged(LeftOut {
+                path: item.whence.to_string(),
+                reason: reason.into(),
+            });
         }
         Job::Unreadable(left_out) => return Outcome::Damaged(left_out),
         Job::Other(other) => return Outcome::Other(other),
@@ -183,7 +186,7 @@ fn read(job: Job) -> Outcome {
             Outcome::Broken(Error::Source { path, source })
         }
         Err(Unread::Failed(error)) => {
-            Outcome::Damaged(LeftOut { path: whence.to_string(), reason: error.to_string() })
+            Outcome::Damaged(LeftOut { path: whence.to_string(), reason: error.to_string().into() })
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Samples into a sink: read by many threads, put in order, the damaged ones by what was asked.
 
+use crate::message::Message;
 use crate::sink::feed::{Next, in_order};
 use crate::sink::tree::{Root, Tree};
 use crate::sink::{
@@ -7,6 +8,7 @@ use crate::sink::{
 };
 use crate::source::ContentKind;
 use crate::threads::threads;
+use crate::words::Setting;
 use crate::{Error, LeftOut, OnError, UnpackOptions};
 use arrow_array::RecordBatch;
 use std::collections::BTreeSet;
@@ -80,22 +82,24 @@ pub(super) struct Troubles {
 
 impl Troubles {
     /// What to do; `repair` is for those that do not read.
-    pub(super) fn remedy(&self, sink: SinkKind, repair: &str) -> String {
-        let mut remedies = Vec::new();
+    pub(super) fn remedy(&self, sink: SinkKind, repair: &str) -> Message {
+        let mut remedies: Vec<Message> = Vec::new();
         if self.has_damaged {
-            remedies.push(repair.to_owned());
+            remedies.push(repair.into());
         }
         if self.has_refused {
             let words = sink.words();
-            remedies.push(format!("choose another --to, since {words} does not hold all of them"));
+            let another = Message::from("choose another sink with ") + Setting::To;
+            remedies.push(another + format!(", since {words} does not hold all of them"));
         }
         if !self.columns.is_empty() {
             let names = self.columns.iter().map(String::as_str).collect::<Vec<_>>().join(",");
             let what = if self.columns.len() == 1 { "that column" } else { "those columns" };
-            remedies.push(format!("leave {what} out with --without {names}"));
+            let leave = Message::from(format!("leave {what} out with "));
+            remedies.push(leave.set_to(Setting::Without, names));
         }
-        remedies.push("leave these samples out with --on-error skip".to_owned());
-        remedies.join(", or ")
+        let skip = Message::from("leave these samples out with ").set_to(Setting::OnError, "skip");
+        remedies.into_iter().rev().fold(skip, |rest, remedy| remedy + ", or " + rest)
     }
 }
 
@@ -215,13 +219,13 @@ fn put(
         Some(Refusal::Write(error)) => Err(error),
         Some(Refusal::Sample(reason)) => {
             written.troubles.has_refused = true;
-            written.damaged.push(LeftOut { path: sample.key, reason });
+            written.damaged.push(LeftOut { path: sample.key, reason: reason.into() });
             Ok(true)
         }
         Some(Refusal::Column { column, problem }) => {
             let reason = format!("its column `{column}` {problem}");
             written.troubles.columns.insert(column);
-            written.damaged.push(LeftOut { path: sample.key, reason });
+            written.damaged.push(LeftOut { path: sample.key, reason: reason.into() });
             Ok(true)
         }
         None => {

@@ -233,7 +233,7 @@ impl<'a> Rows<'a> {
             Err(error) => {
                 let path = "(a record batch)".to_owned();
                 let reason = error.to_string();
-                self.ready.push_back(Row::Damaged(LeftOut { path, reason }));
+                self.ready.push_back(Row::Damaged(LeftOut { path, reason: reason.into() }));
                 return;
             }
         };
@@ -253,7 +253,9 @@ impl<'a> Rows<'a> {
             let located = self.dataset.locate(index).map_err(|error| error.to_string());
             self.ready.push_back(match (extra, located) {
                 (Ok(extra), Ok(location)) => Row::Sample { index, key, location, extra },
-                (Err(reason), _) | (_, Err(reason)) => Row::Damaged(LeftOut { path: key, reason }),
+                (Err(reason), _) | (_, Err(reason)) => {
+                    Row::Damaged(LeftOut { path: key, reason: reason.into() })
+                }
             });
         }
     }
@@ -268,7 +270,7 @@ fn read(dataset: &Dataset, row: Row, interrupt: &Interrupt) -> Outcome {
     let stored = match dataset.read_located(index, &location) {
         Ok(stored) => stored,
         Err(error) => {
-            return Outcome::Damaged(LeftOut { path: key, reason: error.to_string() });
+            return Outcome::Damaged(LeftOut { path: key, reason: error.to_string().into() });
         }
     };
     let is_converted = form_of(&stored) != Form::Jpeg;
@@ -284,7 +286,7 @@ fn read(dataset: &Dataset, row: Row, interrupt: &Interrupt) -> Outcome {
         Err(PictureError::Interrupted) => Outcome::Broken(Error::Interrupted),
         Err(error) => {
             let reason = format!("does not come back from its form: {error}");
-            Outcome::Damaged(LeftOut { path: key, reason })
+            Outcome::Damaged(LeftOut { path: key, reason: reason.into() })
         }
     }
 }

@@ -15,8 +15,7 @@ pub use deep::verify_deep;
 use crate::Error;
 use crate::index::{check_contents, check_keys};
 use consistency::Sums;
-pub(crate) use diagnose::{Repaired, cause_of};
-pub(crate) use locate::changed_byte;
+pub(crate) use diagnose::cause_of;
 use meetpoint_format::dataset::{
     MANIFEST_BYTES_MAX, MANIFEST_NAME, Manifest, PartBytes, PartEntry,
 };
@@ -209,12 +208,13 @@ pub fn verify_with(
             !options.stop.load(Ordering::Relaxed)
         };
         let part = PartFile { path: path.join(&entry.file) };
-        if let Err(source) = part.open()
-            && !is_of_the_file(&source)
-        {
-            return Err(Error::Source { path: part.path, source });
-        }
-        let problems = verify_part(&part, entry, &manifest, &mut sums, &mut advance);
+        let file = match part.open() {
+            Err(source) if !is_of_the_file(&source) => {
+                return Err(Error::Source { path: part.path, source });
+            }
+            opened => opened,
+        };
+        let problems = verify_part((&part, file), entry, &manifest, &mut sums, &mut advance);
         if options.stop.load(Ordering::Relaxed) {
             return Err(Error::Interrupted);
         }
@@ -254,37 +254,37 @@ pub fn verify_with(
     Ok(report)
 }
 
-/// What is wrong with a part.
+/// What is wrong with a part, given its file as it was opened.
 fn verify_part(
-    part: &PartFile,
+    (part, file): (&PartFile, std::io::Result<File>),
     entry: &PartEntry,
     manifest: &Manifest,
     sums: &mut Sums,
     advance: &mut dyn FnMut(u64) -> bool,
 ) -> Vec<(Place, String)> {
-    let bytes = match part.part_bytes(0) {
+    let opened = file.and_then(|file| Ok((file.metadata()?.len(), file)));
+    let (bytes, file) = match opened {
         Err(error) => return vec![(Place::File, format!("does not open: {error}; restore it"))],
-        Ok(bytes) => bytes,
+        Ok(opened) => opened,
     };
     if bytes != entry.bytes {
         let problem =
             format!("{bytes} bytes long, packed with {}; restore it or pack again", entry.bytes);
         return vec![(Place::File, problem)];
     }
-    match sha256_of(part, bytes, advance) {
+    match sha256_of(&file, bytes, advance) {
         Err(error) => vec![(Place::File, format!("does not read: {error}; restore it"))],
         Ok(sha256) if sha256 == entry.sha256 => consistency::check(part, entry, manifest, sums),
         Ok(_) => diagnose::diagnose(part, entry),
     }
 }
 
-/// The SHA-256 of a part; `advance` is told the bytes that were read, and says whether to go on.
+/// The SHA-256 of a part; `advance` receives the bytes read, and returns whether to continue.
 fn sha256_of(
-    part: &PartFile,
+    file: &File,
     bytes: u64,
     advance: &mut dyn FnMut(u64) -> bool,
 ) -> std::io::Result<String> {
-    let file = part.open()?;
     let mut hasher = Sha256::new();
     let mut buffer = vec![0; READ_BYTES];
     let mut offset = 0;

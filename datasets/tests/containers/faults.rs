@@ -45,7 +45,9 @@ fn read_all(path: &Path, open: Open) -> Outcome {
             Ok(Some(Entry::Unreadable(left_out))) => {
                 outcome.left_out.push(format!("{}: {}", left_out.path, left_out.reason));
             }
-            Ok(Some(Entry::NotASample(left_out))) => outcome.noted.push(left_out.reason),
+            Ok(Some(Entry::NotASample(left_out))) => {
+                outcome.noted.push(left_out.reason.to_string())
+            }
             Ok(Some(Entry::Ignored)) => {}
             Ok(None) => return outcome,
             Err(error) => {

@@ -63,8 +63,12 @@ fn source_and_destination_may_not_contain_one_another() {
 fn a_destination_without_a_folder_around_it_says_so() {
     let bench = Bench::with_images(&["a.jpg"]);
     let to = bench.path().join("not/there");
-    let error = pack(&bench.from(), &to, &force(), &mut |_| ()).unwrap_err().to_string();
-    assert!(error.contains("not/there") && error.contains("make the folder"), "{error}");
+    let error = pack(&bench.from(), &to, &force(), &mut |_| ()).unwrap_err();
+    let is_absent = |source: &std::io::Error| source.kind() == std::io::ErrorKind::NotFound;
+    assert!(
+        matches!(&error, Error::Write { path, source } if *path == to && is_absent(source)),
+        "{error:?}"
+    );
 }
 
 #[test]

@@ -22,7 +22,7 @@ fn refuses(name: &str, table: &[u8], line: u64) {
     let Error::Malformed { whence, problem } = &error else { panic!("{error:?}") };
     assert!(whence.file.ends_with(name), "{whence}");
     assert_eq!(whence.member, Some(format!("line {line}")), "{error}");
-    assert!(problem.contains("--from folder"), "{problem}");
+    assert!(problem.to_string().contains("--from folder"), "{problem}");
     assert_eq!(bench.names(), ["in"]);
     let from = Some("folder".to_owned());
     let without = bench.pack_with(&PackOptions { from, ..PackOptions::default() }).unwrap();
@@ -158,7 +158,7 @@ fn metadata_that_is_no_regular_file_is_an_error_that_names_it() {
             let error = bench.pack().unwrap_err();
             let Error::Malformed { whence, problem } = &error else { panic!("{error:?}") };
             assert!(whence.file.ends_with(name), "{whence}");
-            assert!(problem.contains("--from folder"), "{problem}");
+            assert!(problem.to_string().contains("--from folder"), "{problem}");
             let from = Some("folder".to_owned());
             let packed = bench.pack_with(&PackOptions { from, ..PackOptions::default() });
             assert_eq!(packed.unwrap().samples, 1);
@@ -172,7 +172,11 @@ fn two_tables_of_metadata_are_an_error_that_names_both() {
     bench.put("metadata.jsonl", b"{\"file_name\":\"b.jpg\",\"label\":2}\n");
     let error = bench.pack().unwrap_err();
     let Error::Malformed { problem, .. } = &error else { panic!("{error:?}") };
-    assert!(problem.contains("metadata.csv") && problem.contains("metadata.jsonl"), "{problem}");
+    assert!(
+        problem.to_string().contains("metadata.csv")
+            && problem.to_string().contains("metadata.jsonl"),
+        "{problem}"
+    );
     let table = Some(bench.from().join("metadata.jsonl"));
     let source = SourceOptions { table, ..SourceOptions::default() };
     let summary = bench.pack_with(&PackOptions { source, ..PackOptions::default() }).unwrap();
@@ -189,7 +193,7 @@ fn files_that_a_table_does_not_name_are_reported() {
     let summary = bench.pack().unwrap();
     let left: Vec<_> = summary.not_samples.iter().map(|file| file.path.as_str()).collect();
     assert_eq!(left, ["b.jpg", "deeper/c.jpg", "notes.txt", "stray.arrow"]);
-    assert_eq!(summary.not_samples[0].reason, "no row of metadata.csv names it");
+    assert_eq!(summary.not_samples[0].reason, "no row of metadata.csv names it".into());
     assert_eq!((summary.samples, summary.ignored), (1, 1));
     // A single table may be a choice among the files beside it.
     let table = bench.from().join("metadata.csv");
@@ -207,7 +211,10 @@ fn splits_in_sub_folders_have_tables_of_their_own() {
     bench.put("test/metadata.csv", b"file_name,label\na.jpg,dog\n");
     let error = bench.pack().unwrap_err();
     let Error::Malformed { problem, .. } = &error else { panic!("{error:?}") };
-    assert!(problem.contains("test, train") && problem.contains("--split"), "{problem}");
+    assert!(
+        problem.to_string().contains("test, train") && problem.to_string().contains("--split"),
+        "{problem}"
+    );
     let of_split = |split: &str| {
         let source = SourceOptions { split: Some(split.to_owned()), ..SourceOptions::default() };
         let options = PackOptions { source, force: true, ..PackOptions::default() };

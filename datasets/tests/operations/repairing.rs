@@ -13,8 +13,8 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-fn repaired(from: &Path, to: &Path, correct: bool) -> Result<RepairSummary, Error> {
-    repair(from, &RepairTo::Dataset(to.to_path_buf()), correct, &options(), &mut silent)
+fn repaired(from: &Path, to: &Path) -> Result<RepairSummary, Error> {
+    repair(from, &RepairTo::Dataset(to.to_path_buf()), &options(), &mut silent)
 }
 
 struct File(Vec<u8>);
@@ -38,8 +38,6 @@ struct Map {
     contents: Vec<(usize, Range<u64>, usize)>,
     /// Part, range of bytes, samples.
     batches: Vec<(usize, Range<u64>, Range<usize>)>,
-    /// Part, range of bytes.
-    headers: Vec<(usize, Range<u64>)>,
     parts: Vec<PathBuf>,
 }
 
@@ -57,7 +55,6 @@ impl Map {
             let file = File(std::fs::read(dataset.part_path(part)).unwrap());
             for batch in PartLayout::read(0, entry, &file).unwrap().record_batches {
                 let rows = batch.rows as usize;
-                map.headers.push((part, batch.offset..batch.offset + batch.metadata_bytes));
                 map.batches.push((part, batch.range(), first..first + rows));
                 first += rows;
             }
@@ -74,11 +71,6 @@ impl Map {
         }
         let batch = self.batches.iter().find(|(of, range, _)| *of == part && range.contains(&byte));
         batch.map_or_else(Vec::new, |(.., samples)| samples.clone().collect())
-    }
-
-    /// Whether a byte is of the message in front of a record batch's body.
-    fn is_in_header(&self, part: usize, byte: u64) -> bool {
-        self.headers.iter().any(|(of, range)| *of == part && range.contains(&byte))
     }
 
     /// Whether a byte is in front of the footer of a part.
@@ -130,7 +122,7 @@ proptest! {
             .map(|(_, made)| made)
             .collect();
         let to = place.path("b");
-        match repaired(&from, &to, false) {
+        match repaired(&from, &to) {
             Ok(summary) => {
                 prop_assert_eq!(summary.samples_lost, lost.len() as u64);
                 prop_assert_eq!(read(&to), expected);
@@ -162,32 +154,11 @@ proptest! {
             std::fs::remove_file(from.join("dataset.json")).unwrap();
         }
         let to = place.path("b");
-        repaired(&from, &to, false).unwrap();
+        repaired(&from, &to).unwrap();
         let all = made(24, 3);
         let saved = read(&to);
         prop_assert!(saved.iter().all(|made| all.contains(made)), "{:?}", saved);
         prop_assert!(saved.len() as u64 >= 24 - samples, "other parts are whole: {}", saved.len());
-    }
-
-    #[test]
-    fn a_single_changed_byte_is_put_right_where_that_is_wanted(
-        part in any::<Index>(),
-        byte in any::<Index>(),
-        xor in 1_u8..,
-    ) {
-        let place = Place::new();
-        let from = place.write_some("a", 24);
-        let map = Map::of(&from);
-        let part = part.index(map.parts.len());
-        let length = usize::try_from(std::fs::metadata(&map.parts[part]).unwrap().len()).unwrap();
-        // The last ten bytes say where the footer begins, headers where everything else is.
-        let byte = byte.index(length - 10) as u64;
-        prop_assume!(!map.is_in_header(part, byte));
-        change(&map.parts[part], byte, xor);
-        let to = place.path("b");
-        let summary = repaired(&from, &to, true).unwrap();
-        prop_assert_eq!(summary.lost, []);
-        prop_assert_eq!(read(&to), made(24, 3));
     }
 }
 
@@ -206,7 +177,7 @@ fn a_lost_manifest_is_made_anew() {
     let from = place.write_some("a", 24);
     std::fs::remove_file(from.join("dataset.json")).unwrap();
     let to = place.path("b");
-    let summary = repaired(&from, &to, false).unwrap();
+    let summary = repaired(&from, &to).unwrap();
     assert_eq!((summary.samples, summary.samples_lost), (24, 0));
     assert_eq!(summary.manifest, ManifestState::Lost);
     assert_eq!(summary.labels_from, LabelsFrom::Keys);
@@ -222,7 +193,7 @@ fn labels_without_folders_become_numbers() {
     }
     let from = place.write("a", &["class0", "class1"], &all, 900);
     std::fs::remove_file(from.join("dataset.json")).unwrap();
-    let summary = repaired(&from, &place.path("b"), false).unwrap();
+    let summary = repaired(&from, &place.path("b")).unwrap();
     assert_eq!(summary.labels_from, LabelsFrom::Numbers);
     assert_eq!(Dataset::open(&place.path("b")).unwrap().manifest().labels, ["0", "1"]);
 }
@@ -234,7 +205,7 @@ fn a_label_without_samples_has_its_number_and_the_others_their_names() {
         made(10, 2).into_iter().filter(|made| made.label.as_deref() == Some("class1")).collect();
     let from = place.write("a", &["class0", "class1"], &left, 900);
     std::fs::remove_file(from.join("dataset.json")).unwrap();
-    let summary = repaired(&from, &place.path("b"), false).unwrap();
+    let summary = repaired(&from, &place.path("b")).unwrap();
     assert_eq!(summary.labels_from, LabelsFrom::Keys);
     assert_eq!(Dataset::open(&place.path("b")).unwrap().manifest().labels, ["0", "class1"]);
 }
@@ -250,7 +221,7 @@ fn a_damaged_manifest_still_tells_the_labels() {
     let path = from.join("dataset.json");
     let text = std::fs::read_to_string(&path).unwrap();
     std::fs::write(&path, text.replace("\"self_sha256\": \"", "\"self_sha256\": \"0")).unwrap();
-    let summary = repaired(&from, &place.path("b"), false).unwrap();
+    let summary = repaired(&from, &place.path("b")).unwrap();
     assert_eq!(summary.manifest, ManifestState::Damaged);
     assert_eq!(summary.labels_from, LabelsFrom::DamagedManifest);
     assert_eq!(read(&place.path("b")), all);
@@ -265,7 +236,7 @@ fn missing_and_cut_parts_are_listed_with_their_samples() {
     let cut = from.join(&parts[1].file);
     let bytes = std::fs::read(&cut).unwrap();
     std::fs::write(&cut, &bytes[..bytes.len() / 2]).unwrap();
-    let summary = repaired(&from, &place.path("b"), true).unwrap();
+    let summary = repaired(&from, &place.path("b")).unwrap();
     let lost: Vec<(&str, u64)> =
         summary.lost.iter().map(|lost| (lost.part.as_str(), lost.samples)).collect();
     assert_eq!(lost, [(&*parts[0].file, parts[0].samples), (&*parts[1].file, parts[1].samples)]);
@@ -279,7 +250,7 @@ fn a_part_that_lies_there_twice_gives_its_samples_once() {
     let from = place.write_some("a", 24);
     std::fs::remove_file(from.join("dataset.json")).unwrap();
     std::fs::copy(from.join("part-00000.arrow"), from.join("part-00099.arrow")).unwrap();
-    let summary = repaired(&from, &place.path("b"), false).unwrap();
+    let summary = repaired(&from, &place.path("b")).unwrap();
     assert_eq!(read(&place.path("b")), made(24, 3));
     assert!(summary.lost.iter().all(|lost| lost.part == "part-00099.arrow"));
     assert!(summary.lost[0].reason.contains("has its key"), "{:?}", summary.lost[0]);
@@ -290,7 +261,7 @@ fn in_place_a_sound_dataset_stays_and_a_damaged_one_is_replaced() {
     let place = Place::new();
     let from = place.write_some("a", 24);
     let before = files(&from);
-    let in_place = || repair(&from, &RepairTo::InPlace, false, &options(), &mut silent).unwrap();
+    let in_place = || repair(&from, &RepairTo::InPlace, &options(), &mut silent).unwrap();
     let written = || std::fs::metadata(from.parent().unwrap()).unwrap().modified().unwrap();
     let at = written();
     let summary = in_place();
@@ -317,7 +288,7 @@ fn in_place_a_sound_dataset_stays_and_a_damaged_one_is_replaced() {
 #[test]
 fn nothing_is_made_of_nothing() {
     let place = Place::new();
-    let refusal = |from: &Path| repaired(from, &place.path("b"), false).unwrap_err().to_string();
+    let refusal = |from: &Path| repaired(from, &place.path("b")).unwrap_err().to_string();
     assert!(refusal(&place.path("none")).contains("no folder"));
     std::fs::create_dir(place.path("empty")).unwrap();
     assert!(refusal(&place.path("empty")).contains("neither a manifest"));

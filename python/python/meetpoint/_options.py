@@ -90,7 +90,6 @@ _CHECKS: Dict[str, Callable[[str, Any], Any]] = {
     "check": text,
     "columns": _names_or_none,
     "content": text_or_none,
-    "correct": flag,
     "entry_points": _spacing,
     "follow_links": flag,
     "force": flag,

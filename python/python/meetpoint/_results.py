@@ -354,15 +354,6 @@ class Lost:
 
 
 @dataclass(frozen=True)
-class Corrected:
-    """A byte that was corrected."""
-
-    part: str
-    offset: int
-    what: str
-
-
-@dataclass(frozen=True)
 class Repaired:
     """The result of :func:`meetpoint.dataset.repair`."""
 
@@ -371,7 +362,6 @@ class Repaired:
     samples: int
     samples_lost: int
     lost: List[Lost]
-    corrected: List[Corrected]
     manifest: str
     """State of ``dataset.json``: ``sound``, ``damaged``, ``unreadable`` or ``lost``."""
     labels_from: str

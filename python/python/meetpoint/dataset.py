@@ -273,7 +273,6 @@ def repair(
     destination: Optional[_Path] = None,
     *,
     in_place: bool = False,
-    correct: bool = False,
     force: bool = False,
     part_size: Size = "256MiB",
     progress: _Progress = None,
@@ -281,8 +280,6 @@ def repair(
     """Saves the undamaged samples of a damaged dataset.
 
     :param in_place: replaces the damaged dataset instead of writing to a ``destination``.
-    :param correct: also corrects single bytes that a checksum identifies; in some cases of a
-        thousand it mistakes damage of several bytes for damage of one.
     """
     given = options(locals())
     of = path("dataset", dataset)

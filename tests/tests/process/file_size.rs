@@ -168,7 +168,7 @@ fn what_is_whole_is_kept_for_a_pack_that_goes_on() {
     let done = limited(folder.path(), 100, &packing);
     done.refused(&[
         "(ulimit -f)",
-        "whole parts are kept in",
+        "complete parts are retained in",
         "to.partial-0-0; the same command with --resume",
     ]);
     assert_eq!(names(folder.path()), ["pictures", "to.partial-0-0"]);
@@ -182,7 +182,7 @@ fn what_is_whole_is_kept_for_a_pack_that_goes_on() {
     let (mut kept, mut left) = (0, 0);
     for seed in ["1", "2", "3", "4", "5", "6", "7", "8"] {
         let done = limited(folder.path(), 100, &seeded(seed));
-        match done.stderr.contains("kept in") {
+        match done.stderr.contains("retained in") {
             true => {
                 kept += 1;
                 done.refused(&["(ulimit -f)", "mixed.partial-0-0; the same command"]);

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   meetpoint dataset repair broken.set saved.set
-  meetpoint dataset repair broken.set --in-place --correct")]
+  meetpoint dataset repair broken.set --in-place")]
 #[command(group = clap::ArgGroup::new("where").required(true).args(["destination", "in_place"]))]
 pub(super) struct Arguments {
     /// Folder of the dataset.
@@ -23,10 +23,6 @@ pub(super) struct Arguments {
     /// Replace the damaged dataset, after the repaired one is complete.
     #[arg(long)]
     in_place: bool,
-    /// Also correct single bytes that a checksum identifies; in a few cases of a thousand, damage
-    /// of several bytes is mistaken for damage of one.
-    #[arg(long)]
-    correct: bool,
     /// Replace an existing dataset at the destination.
     #[arg(long)]
     force: bool,
@@ -48,7 +44,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
         None => RepairTo::InPlace,
     };
     let summary = with_bar("repairing", |progress| {
-        operations::repair(&arguments.dataset, &to, arguments.correct, &options, progress)
+        operations::repair(&arguments.dataset, &to, &options, progress)
     })?;
     output.result(&summary, || text(&summary))
 }
@@ -73,10 +69,6 @@ fn text(summary: &RepairSummary) -> String {
         LabelsFrom::Keys => "names of labels are the folders in the keys\n",
         LabelsFrom::Numbers => "names of labels are lost; their numbers stand for them\n",
     });
-    for corrected in &summary.corrected {
-        let (part, offset, what) = (&corrected.part, corrected.offset, &corrected.what);
-        text.push_str(&format!("put right: {part}, byte {offset} ({what})\n"));
-    }
     if !summary.lost.is_empty() {
         let samples = units::count(summary.samples_lost, "sample");
         text.push_str(&format!("{samples} lost, {} saved:\n", summary.samples));

@@ -46,8 +46,6 @@ pub struct RepairSummary {
     pub samples_lost: u64,
     /// What was lost, in order.
     pub lost: Vec<Lost>,
-    /// Bytes that were put right.
-    pub corrected: Vec<Corrected>,
     /// How `dataset.json` was.
     pub manifest: ManifestState,
     /// Where the names of the labels are from.
@@ -71,29 +69,15 @@ pub struct Lost {
     pub reason: String,
 }
 
-/// A byte that was put right.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct Corrected {
-    /// Part file.
-    pub part: String,
-    /// Offset of the byte in the file.
-    pub offset: u64,
-    /// What it belongs to.
-    pub what: String,
-}
-
 /// Writes every sample of `from` that is proven to be as it was written to a dataset, and lists the
 /// others.
 ///
-/// The manifest need not be there: parts are then those that lie in the folder, in the order of
-/// their names, and names of labels are taken from the keys where they are folders. With `correct`,
-/// single bytes are put right where a checksum tells which; it takes damage of several bytes for
-/// that of one in some cases of a thousand, so it is not done unasked. Of two samples with one key
-/// the first is kept. Memory: 24 bytes a sample, and a record batch.
+/// Without a manifest, the parts are those in the folder, in the order of their names, and names of
+/// labels are taken from the keys if those start with folders. Of two samples with one key the
+/// first is saved. Memory: 24 bytes per sample, and a record batch.
 pub fn repair(
     from: &Path,
     to: &RepairTo,
-    correct: bool,
     options: &CopyOptions,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<RepairSummary, Error> {
@@ -104,7 +88,7 @@ pub fn repair(
     }
     let before = Before::read(from)?;
     let mut found = Found::default();
-    let parts = open_parts(from, &before, correct, &mut found)?;
+    let parts = open_parts(from, &before, &mut found)?;
     let hopeless = |problem: &str| OperationError::Hopeless {
         path: from.to_path_buf(),
         problem: problem.to_owned(),
@@ -133,7 +117,6 @@ pub fn repair(
     }
     let samples_lost = found.lost.iter().map(|lost| lost.samples).sum();
     let is_sound = found.lost.is_empty()
-        && found.corrected.is_empty()
         && before.state == ManifestState::Sound
         && parts.iter().all(|part| part.is_proven && part.has_sound_head());
     let (labels, labels_from) = saved.names();
@@ -144,14 +127,13 @@ pub fn repair(
         let provenance = before.provenance(from, samples_lost);
         Some(CopySummary::of(writer.finish(labels, stored, provenance)?, 0))
     };
-    let Found { lost, corrected } = found;
+    let Found { lost } = found;
     let manifest = before.state;
     Ok(RepairSummary {
         repaired,
         samples,
         samples_lost,
         lost,
-        corrected,
         manifest,
         labels_from,
         keys_indexed: false,
@@ -193,7 +175,6 @@ fn nothing_to_do(
         samples: report.samples,
         samples_lost: 0,
         lost: Vec::new(),
-        corrected: Vec::new(),
         manifest: ManifestState::Sound,
         labels_from: if has_labels { LabelsFrom::Manifest } else { LabelsFrom::Nowhere },
         keys_indexed,
@@ -242,15 +223,10 @@ fn save(
 }
 
 /// Opens the parts that have a footer; the others are lost.
-fn open_parts(
-    from: &Path,
-    before: &Before,
-    correct: bool,
-    found: &mut Found,
-) -> Result<Vec<Part>, Error> {
+fn open_parts(from: &Path, before: &Before, found: &mut Found) -> Result<Vec<Part>, Error> {
     let mut parts = Vec::new();
     for (name, listed) in before.parts(from)? {
-        match Part::open(from, &name, listed, correct, found) {
+        match Part::open(from, &name, listed) {
             Ok(part) => parts.push(part),
             Err(problem) => {
                 let reason = format!("{problem}; restore it or pack again, its rows are lost here");

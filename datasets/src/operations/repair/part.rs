@@ -4,9 +4,9 @@
 //! that of its content are right. With a footer whose own checksum is not known they still prove
 //! what they match: by chance a damaged checksum matches damaged bytes once in four billion times.
 
-use super::{Corrected, Lost};
+use super::Lost;
 use crate::Error;
-use crate::verify::{PartFile, Repaired, cause_of, changed_byte};
+use crate::verify::{PartFile, cause_of};
 use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_ipc::convert::try_fb_to_schema;
 use meetpoint_format::checksum::crc32c;
@@ -29,7 +29,6 @@ pub(super) struct Part {
     file: PartFile,
     name: String,
     layout: PartLayout,
-    correct: bool,
     /// Whether its footer is the one that the manifest names.
     pub(super) is_proven: bool,
 }
@@ -38,7 +37,6 @@ pub(super) struct Part {
 #[derive(Default)]
 pub(super) struct Found {
     pub(super) lost: Vec<Lost>,
-    pub(super) corrected: Vec<Corrected>,
 }
 
 impl Part {
@@ -48,22 +46,15 @@ impl Part {
         folder: &Path,
         name: &str,
         listed: Option<&PartEntry>,
-        correct: bool,
-        found: &mut Found,
     ) -> Result<Self, String> {
         let file = PartFile { path: folder.join(name) };
         let part = |layout, is_proven| {
             let (file, name) = (PartFile { path: file.path.clone() }, name.to_owned());
-            Self { file, name, layout, correct, is_proven }
+            Self { file, name, layout, is_proven }
         };
         let bytes = file.part_bytes(0).map_err(|error| format!("does not open: {error}"))?;
         let known = listed.map(|entry| PartLayout::read(0, entry, &file));
         if let Some(Ok(layout)) = known {
-            return Ok(part(layout, true));
-        }
-        if let Some(entry) = listed.filter(|entry| correct && entry.bytes == bytes)
-            && let Some(layout) = correct_footer(&file, entry, found)
-        {
             return Ok(part(layout, true));
         }
         let as_found = entry_as_found(&file, name, bytes)?;
@@ -109,7 +100,7 @@ impl Part {
         let mut first_row = 0;
         for batch in &self.layout.record_batches {
             let rows = Rows { part: self, batch, first_row };
-            match rows.read_tables(found) {
+            match rows.read_tables() {
                 Ok(tables) => rows.each(&tables, found, receive)?,
                 Err(reason) => found.lost.push(rows.all_lost(reason)),
             }
@@ -117,19 +108,6 @@ impl Part {
         }
         Ok(())
     }
-}
-
-/// The footer with one byte put right, where that explains the checksum in the manifest.
-fn correct_footer(file: &PartFile, entry: &PartEntry, found: &mut Found) -> Option<PartLayout> {
-    let start = entry.bytes.checked_sub(tail_bytes(file, entry.bytes)?)?;
-    let mut tail = vec![0; usize::try_from(entry.bytes - start).ok()?];
-    file.read_exact_at(0, start, &mut tail).ok()?;
-    let byte = changed_byte(tail.len(), crc32c(&tail), entry.tail_crc32c)?;
-    let offset = start + byte.index as u64;
-    let repaired = Repaired { part: file, offset, xor: byte.xor };
-    let layout = PartLayout::read(0, entry, &repaired).ok()?;
-    found.corrected.push(Corrected { part: entry.file.clone(), offset, what: "footer".to_owned() });
-    Some(layout)
 }
 
 /// Bytes from the end-of-stream marker to the end, as the length before the end says.
@@ -203,48 +181,21 @@ struct Tables {
 
 impl Rows<'_> {
     /// Reads and checks the tables; the error is why none of the rows can be proven.
-    fn read_tables(&self, found: &mut Found) -> Result<Tables, String> {
+    fn read_tables(&self) -> Result<Tables, String> {
         let Part { file, name, .. } = self.part;
-        let read = RecordBatchMetadata::read(0, name, self.batch, file).map_err(cause_of)?;
-        let got = read.crc32c();
-        let metadata = if got == self.batch.rest_crc32c {
-            read
-        } else {
-            let damaged = "its keys, labels or offsets are damaged";
-            self.corrected_tables(&read, got, found).ok_or(damaged)?
-        };
+        let metadata = RecordBatchMetadata::read(0, name, self.batch, file).map_err(cause_of)?;
+        if metadata.crc32c() != self.batch.rest_crc32c {
+            return Err("its keys, labels or offsets are damaged".to_owned());
+        }
         let extra = match self.part.columns().has_extra() {
-            true => Some(Arc::new(self.read_extra(&metadata, found)?)),
+            true => Some(Arc::new(self.read_extra(&metadata)?)),
             false => None,
         };
         Ok(Tables { metadata, extra })
     }
 
-    fn corrected_tables(
-        &self,
-        read: &RecordBatchMetadata,
-        got: u32,
-        found: &mut Found,
-    ) -> Option<RecordBatchMetadata> {
-        let Part { file, name, correct: true, .. } = self.part else { return None };
-        let byte = changed_byte(read.bytes().len(), got, self.batch.rest_crc32c)?;
-        let offset = read.part_offset(byte.index);
-        let repaired = Repaired { part: file, offset, xor: byte.xor };
-        let metadata = RecordBatchMetadata::read(0, name, self.batch, &repaired).ok()?;
-        if metadata.crc32c() != self.batch.rest_crc32c {
-            return None;
-        }
-        let what = format!("keys, labels or offsets of {}", self.words());
-        found.corrected.push(Corrected { part: name.clone(), offset, what });
-        Some(metadata)
-    }
-
     /// Reads the further columns.
-    fn read_extra(
-        &self,
-        metadata: &RecordBatchMetadata,
-        found: &mut Found,
-    ) -> Result<RecordBatch, String> {
+    fn read_extra(&self, metadata: &RecordBatchMetadata) -> Result<RecordBatch, String> {
         let columns = self.part.columns();
         let table = metadata.extra(columns)?;
         let mut arrays = Vec::with_capacity(table.columns());
@@ -257,50 +208,13 @@ impl Rows<'_> {
                 .file
                 .read_exact_at(0, range.start, bytes.as_mut_slice())
                 .map_err(|error| of_column(format!("does not read: {error}")))?;
-            let what = || format!("column `{}` of {}", field.name(), self.words());
-            self.check(
-                bytes.as_mut_slice(),
-                self.batch.extra_crc32c[column],
-                range.start,
-                &what,
-                found,
-            )
-            .map_err(of_column)?;
+            check(bytes.as_mut_slice(), self.batch.extra_crc32c[column]).map_err(of_column)?;
             arrays.push(table.decode(column, field, bytes).map_err(of_column)?);
         }
         let rows = usize::try_from(self.batch.rows).expect("at most 65,536");
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         RecordBatch::try_new_with_options(Arc::clone(&columns.extra), arrays, &options)
             .map_err(|error| error.to_string())
-    }
-
-    /// Holds bytes against their checksum, and puts one right where that is wanted and possible.
-    fn check(
-        &self,
-        bytes: &mut [u8],
-        expected: u32,
-        offset: u64,
-        what: &dyn Fn() -> String,
-        found: &mut Found,
-    ) -> Result<(), String> {
-        let got = crc32c(bytes);
-        if got == expected {
-            return Ok(());
-        }
-        let byte = match self.part.correct {
-            true => changed_byte(bytes.len(), got, expected),
-            false => None,
-        };
-        let Some(byte) = byte else {
-            return Err(format!("checksum is {got:#010x}, expected {expected:#010x}"));
-        };
-        bytes[byte.index] ^= byte.xor;
-        found.corrected.push(Corrected {
-            part: self.part.name.clone(),
-            offset: offset + byte.index as u64,
-            what: what(),
-        });
-        Ok(())
     }
 
     fn each(
@@ -334,13 +248,12 @@ impl Rows<'_> {
             };
             let (start, end) = (table.image_offsets[index], table.image_offsets[index + 1]);
             let mut image = vec![0; usize::try_from(end - start).expect("at most 256 MiB")];
-            let what = || format!("content of {key}");
             let read = self
                 .part
                 .file
                 .read_exact_at(0, start, &mut image)
                 .map_err(|error| format!("does not read: {error}"))
-                .and_then(|()| self.check(&mut image, table.crc32c[index], start, &what, found));
+                .and_then(|()| check(&image, table.crc32c[index]));
             if let Err(reason) = read {
                 found.lost.push(self.lost(place, Some(key), format!("its content: {reason}")));
                 continue;
@@ -367,9 +280,13 @@ impl Rows<'_> {
         let (part, samples) = (self.part.name.clone(), u64::from(self.batch.rows));
         Lost { part, first_row: self.first_row, samples, key: None, reason }
     }
+}
 
-    fn words(&self) -> String {
-        let last = self.first_row + u64::from(self.batch.rows) - 1;
-        format!("rows {} to {last}", self.first_row)
+/// Compares bytes with their checksum.
+fn check(bytes: &[u8], expected: u32) -> Result<(), String> {
+    let got = crc32c(bytes);
+    if got == expected {
+        return Ok(());
     }
+    Err(format!("checksum is {got:#010x}, expected {expected:#010x}"))
 }

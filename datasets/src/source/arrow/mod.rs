@@ -16,8 +16,10 @@ use super::rows::row_source::TABLE_OPTIONS;
 use super::rows::{RowSource, malformed};
 use super::{Source, SourceOptions};
 use crate::Error;
+use crate::message::Message;
 use crate::source::budget::MemoryBudget;
 use crate::source::files::open_regular;
+use crate::words::Setting;
 use serde_json::Value;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -53,7 +55,7 @@ pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
 
 /// Opens an Arrow file, or a saved dataset.
 pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Error> {
-    let known = TABLE_OPTIONS.iter().copied().chain(["split"]).collect::<Vec<_>>();
+    let known = TABLE_OPTIONS.iter().copied().chain([Setting::Split]).collect::<Vec<_>>();
     options.allow_only("an Arrow dataset", &known)?;
     let (files, info) = files_of(path, options)?;
     let features = info.as_ref().map(Features::of_info);
@@ -65,7 +67,9 @@ pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Err
 fn files_of(path: &Path, options: &SourceOptions) -> Result<(Vec<PathBuf>, Option<Value>), Error> {
     if !path.is_dir() {
         if let Some(split) = &options.split {
-            let problem = format!("holds one set, not a split {split:?}; leave --split out");
+            let problem =
+                Message::from(format!("holds one set, not a split {split:?}; leave out "));
+            let problem = problem.name(Setting::Split);
             return Err(malformed(path, None, problem));
         }
         return Ok((vec![path.to_path_buf()], None));
@@ -91,7 +95,8 @@ fn files_of(path: &Path, options: &SourceOptions) -> Result<(Vec<PathBuf>, Optio
         && let Some(split) = &options.split
         && state["_split"].as_str() != Some(split)
     {
-        let problem = format!("is no split {split:?}; leave --split out");
+        let problem =
+            Message::from(format!("is no split {split:?}; leave out ")).name(Setting::Split);
         return Err(malformed(&folder, None, problem));
     }
     let mut files = Vec::new();
@@ -129,7 +134,8 @@ pub(crate) fn chosen_split(
         _ => Err(malformed(
             path,
             None,
-            format!("holds several splits ({}); choose one with --split", list()),
+            Message::from(format!("holds several splits ({}); choose one with ", list()))
+                + Setting::Split,
         )),
     }
 }

@@ -18,6 +18,7 @@ use super::rows::row_source::TABLE_OPTIONS;
 use super::rows::value::Kind;
 use super::rows::{RowSource, malformed};
 use super::{Source, SourceOptions};
+use crate::words::Setting;
 use crate::{Error, natural_order};
 use index::Index;
 use shard::Shard;
@@ -45,7 +46,7 @@ pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
 
 /// Opens an MDS dataset.
 pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Error> {
-    let known = TABLE_OPTIONS.iter().copied().chain(["split"]).collect::<Vec<_>>();
+    let known = TABLE_OPTIONS.iter().copied().chain([Setting::Split]).collect::<Vec<_>>();
     options.allow_only("an MDS dataset", &known)?;
     let folder = if path.join(INDEX_NAME).is_file() && options.split.is_none() {
         path.to_path_buf()

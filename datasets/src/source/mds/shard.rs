@@ -3,6 +3,7 @@
 use super::hash;
 use super::index::{FileEntry, ShardEntry};
 use crate::Error;
+use crate::message::Message;
 use crate::source::OpenFile;
 use crate::source::budget::{HeldBytes, MemoryBudget, over_budget};
 use crate::source::files::open_regular;
@@ -69,7 +70,7 @@ impl Shard {
         matches!(self.body, Body::File(_))
     }
 
-    fn fault(&self, problem: impl Into<String>) -> Error {
+    fn fault(&self, problem: impl Into<Message>) -> Error {
         malformed(&self.path, None, problem)
     }
 

@@ -15,6 +15,7 @@ use super::{Source, SourceOptions};
 use crate::Error;
 use crate::source::budget::MemoryBudget;
 use crate::source::files::open_regular;
+use crate::words::Setting;
 use std::io::Read;
 use std::path::Path;
 use table::ParquetTable;
@@ -34,7 +35,7 @@ pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
 
 /// Opens a Parquet file or a folder of them.
 pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Error> {
-    let known = TABLE_OPTIONS.iter().copied().chain(["split"]).collect::<Vec<_>>();
+    let known = TABLE_OPTIONS.iter().copied().chain([Setting::Split]).collect::<Vec<_>>();
     options.allow_only("Parquet", &known)?;
     let files = shards::choose(path, "Parquet files", is_member, options.split.as_deref())?;
     let table = ParquetTable::open(files, MemoryBudget::of(options))?;

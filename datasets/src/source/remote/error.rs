@@ -1,22 +1,20 @@
 //! What can go wrong with a source elsewhere.
 
+use crate::message::Message;
+use crate::words::{Setting, Words};
+use std::fmt;
 use std::path::PathBuf;
 
 /// A source elsewhere that does not read.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RemoteError {
     /// This build reaches nothing elsewhere.
-    #[error(
-        "{url} cannot be read by this build, which has no object stores; install one that has: \
-         cargo install --path cli --features remote"
-    )]
     NotBuilt {
         /// What was named.
         url: String,
     },
     /// A URL that names nothing that can be read.
-    #[error("{url}: {problem}")]
     Address {
         /// What was named.
         url: String,
@@ -24,13 +22,11 @@ pub enum RemoteError {
         problem: String,
     },
     /// A place that is written to, and has to be a folder here.
-    #[error("{url} cannot be written to; name a folder on this machine, and copy it from there")]
     Destination {
         /// What was named.
         url: String,
     },
     /// The server does not give it.
-    #[error("failed to read {url}{}: {problem}\n{remedy}", of_status(*status))]
     Refused {
         /// The object, or what was listed.
         url: String,
@@ -39,16 +35,14 @@ pub enum RemoteError {
         /// What it said.
         problem: String,
         /// What to do about it.
-        remedy: String,
+        remedy: Message,
     },
     /// Nothing lies there.
-    #[error("{url} names nothing: there is neither an object of that name nor one below it")]
     Nothing {
         /// What was named.
         url: String,
     },
     /// An object became another one.
-    #[error("{url} changed while it was read ({what}); pack again when nothing writes to it")]
     Changed {
         /// The object.
         url: String,
@@ -56,10 +50,6 @@ pub enum RemoteError {
         what: String,
     },
     /// An object that is longer than all that may be held.
-    #[error(
-        "{url} has {bytes} bytes, and {limit} bytes of objects may be held at once; allow more \
-         with --cache-size"
-    )]
     TooLarge {
         /// The object, or the folder that is needed as a whole.
         url: String,
@@ -69,7 +59,6 @@ pub enum RemoteError {
         limit: u64,
     },
     /// An object whose name is none of a file.
-    #[error("{url} holds an object {key:?}, which {problem}; name something that is without it")]
     Name {
         /// What was listed.
         url: String,
@@ -79,8 +68,6 @@ pub enum RemoteError {
         problem: &'static str,
     },
     /// The cache folder cannot be written to.
-    #[error("failed to write {}, where objects are held: {problem}; --cache names another folder",
-            path.display())]
     Cache {
         /// The file or folder.
         path: PathBuf,
@@ -88,10 +75,6 @@ pub enum RemoteError {
         problem: String,
     },
     /// A cache folder in which others could read or replace objects.
-    #[error(
-        "cannot cache objects in {}: {problem}; choose another folder with --cache",
-        path.display()
-    )]
     NotPrivate {
         /// The folder.
         path: PathBuf,
@@ -99,16 +82,74 @@ pub enum RemoteError {
         problem: &'static str,
     },
     /// The user has no cache folder.
-    #[error(
-        "no folder to cache objects in: neither XDG_CACHE_HOME nor HOME is set; choose a folder \
-         with --cache"
-    )]
     NoCache,
     /// Stopped on request.
-    #[error("interrupted")]
     Interrupted,
 }
 
-fn of_status(status: Option<u16>) -> String {
-    status.map_or_else(String::new, |status| format!(" (HTTP status {status})"))
+impl RemoteError {
+    /// What failed, and what to do.
+    pub fn message(&self) -> Message {
+        let text = match self {
+            Self::Refused { url, status, problem, remedy } => {
+                let status =
+                    status.map_or_else(String::new, |status| format!(" (HTTP status {status})"));
+                return Message::from(format!("failed to read {url}{status}: {problem}\n"))
+                    + remedy.clone();
+            }
+            Self::TooLarge { url, bytes, limit } => {
+                return Message::from(format!(
+                    "{url} has {bytes} bytes, and the cache may hold {limit} bytes of objects; \
+                     allow more with "
+                )) + Setting::CacheSize;
+            }
+            Self::Cache { path, problem } => {
+                return Message::from(format!(
+                    "failed to write {}, in the cache of objects: {problem}; choose another \
+                     folder with ",
+                    path.display()
+                )) + Setting::Cache;
+            }
+            Self::NotPrivate { path, problem } => {
+                return Message::from(format!(
+                    "cannot cache objects in {}: {problem}; choose another folder with ",
+                    path.display()
+                )) + Setting::Cache;
+            }
+            Self::NoCache => {
+                return Message::from(
+                    "no folder to cache objects in: neither XDG_CACHE_HOME nor HOME is set; \
+                     choose a folder with ",
+                ) + Setting::Cache;
+            }
+            Self::NotBuilt { url } => format!(
+                "{url} cannot be read by this build, which does not support object stores; \
+                 install one that does: cargo install --path cli --features remote"
+            ),
+            Self::Address { url, problem } => format!("{url}: {problem}"),
+            Self::Destination { url } => format!(
+                "{url} cannot be written to; name a folder on this machine, and copy it from there"
+            ),
+            Self::Nothing { url } => format!(
+                "{url} names nothing: there is neither an object of that name nor one below it"
+            ),
+            Self::Changed { url, what } => format!(
+                "{url} changed while it was read ({what}); pack again when nothing writes to it"
+            ),
+            Self::Name { url, key, problem } => format!(
+                "{url} holds an object {key:?}, which {problem}; name something that is without it"
+            ),
+            Self::Interrupted => "interrupted".to_owned(),
+        };
+        text.into()
+    }
 }
+
+/// As on the command line.
+impl fmt::Display for RemoteError {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str(&self.message().in_words(Words::CommandLine))
+    }
+}
+
+impl std::error::Error for RemoteError {}

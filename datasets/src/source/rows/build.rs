@@ -1,6 +1,8 @@
 //! Columns from values.
 
 use super::value::{Axes, Kind, Value};
+use crate::message::Message;
+use crate::words::Setting;
 use arrow_array::builder::{
     BinaryBuilder, BooleanBuilder, Float64Builder, Int64Builder, StringBuilder, UInt64Builder,
 };
@@ -19,17 +21,26 @@ const OFFSET_MAX: usize = i32::MAX as usize;
 /// Integers up to here are numbers of 64 bits exactly.
 const EXACT_MAX: u64 = 1 << 53;
 
-/// A column of the type `kind`; the error says which value does not fit (its index) and why.
-pub(crate) fn column(kind: &Kind, values: &[&Value]) -> Result<ArrayRef, (usize, String)> {
+/// A value that does not fit into its column.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Misfit {
+    /// Index among the values.
+    pub(crate) index: usize,
+    /// Why.
+    pub(crate) problem: Message,
+}
+
+fn misfit(index: usize, problem: impl Into<Message>) -> Misfit {
+    Misfit { index, problem: problem.into() }
+}
+
+/// A column of the type `kind`.
+pub(crate) fn column(kind: &Kind, values: &[&Value]) -> Result<ArrayRef, Misfit> {
     column_within(kind, values, OFFSET_MAX)
 }
 
 /// The same with another limit of the items or bytes of all lists or strings of a column.
-fn column_within(
-    kind: &Kind,
-    values: &[&Value],
-    offset_max: usize,
-) -> Result<ArrayRef, (usize, String)> {
+fn column_within(kind: &Kind, values: &[&Value], offset_max: usize) -> Result<ArrayRef, Misfit> {
     match kind {
         Kind::Null => match values.iter().position(|value| **value != Value::Null) {
             None => Ok(Arc::new(NullArray::new(values.len()))),
@@ -58,32 +69,33 @@ fn string_bytes(value: &Value) -> usize {
 }
 
 /// Whether the offsets of a column hold such lengths; the index of the first that is too much.
-fn check_offsets(lengths: &[usize], offset_max: usize) -> Result<(), (usize, String)> {
+fn check_offsets(lengths: &[usize], offset_max: usize) -> Result<(), Misfit> {
     let mut sum = 0usize;
     for (index, length) in lengths.iter().enumerate() {
         sum = sum.saturating_add(*length);
         if sum > offset_max {
-            let problem = format!(
+            let problem = Message::from(format!(
                 "more than the {offset_max} bytes or items that a batch of this column holds; \
-                 leave the column out with --columns, or make its values shorter"
-            );
-            return Err((index, problem));
+                 leave the column out with "
+            )) + Setting::Columns
+                + ", or make its values shorter";
+            return Err(misfit(index, problem));
         }
     }
     Ok(())
 }
 
-fn offsets(lengths: &[usize], offset_max: usize) -> Result<OffsetBuffer<i32>, (usize, String)> {
+fn offsets(lengths: &[usize], offset_max: usize) -> Result<OffsetBuffer<i32>, Misfit> {
     check_offsets(lengths, offset_max)?;
     Ok(OffsetBuffer::from_lengths(lengths.iter().copied()))
 }
 
-fn mismatch(kind: &Kind, values: &[&Value], index: usize) -> (usize, String) {
+fn mismatch(kind: &Kind, values: &[&Value], index: usize) -> Misfit {
     let got = Kind::of(values[index]).map_or_else(|text| text, |kind| kind.words());
-    (index, format!("{got}, where the column holds {}", kind.words()))
+    misfit(index, format!("{got}, where the column holds {}", kind.words()))
 }
 
-fn simple(kind: &Kind, values: &[&Value]) -> Result<ArrayRef, (usize, String)> {
+fn simple(kind: &Kind, values: &[&Value]) -> Result<ArrayRef, Misfit> {
     macro_rules! build {
         ($builder:expr, $($pattern:pat $(if $guard:expr)? => $value:expr),+) => {{
             let mut builder = $builder;
@@ -115,7 +127,7 @@ fn simple(kind: &Kind, values: &[&Value]) -> Result<ArrayRef, (usize, String)> {
     }
 }
 
-fn number(dtype: &DataType, values: &[&Value]) -> Result<ArrayRef, (usize, String)> {
+fn number(dtype: &DataType, values: &[&Value]) -> Result<ArrayRef, Misfit> {
     let kind = match dtype {
         DataType::Boolean => Kind::Bool,
         DataType::UInt64 => Kind::UInt,
@@ -124,7 +136,7 @@ fn number(dtype: &DataType, values: &[&Value]) -> Result<ArrayRef, (usize, Strin
     };
     let wide = simple(&kind, values)?;
     let options = CastOptions { safe: false, ..CastOptions::default() };
-    cast_with_options(&wide, dtype, &options).map_err(|error| (0, error.to_string()))
+    cast_with_options(&wide, dtype, &options).map_err(|error| misfit(0, error.to_string()))
 }
 
 /// Numbers of a primitive type, from their bytes.
@@ -149,7 +161,7 @@ fn numbers(
     dtype: &DataType,
     values: &[&Value],
     offset_max: usize,
-) -> Result<ArrayRef, (usize, String)> {
+) -> Result<ArrayRef, Misfit> {
     let width = super::value::width(dtype);
     let mut all = Vec::new();
     let (mut lengths, mut valid) = (Vec::new(), Vec::new());
@@ -166,11 +178,11 @@ fn numbers(
         valid.push(**value != Value::Null);
     }
     let offsets = offsets(&lengths, offset_max)?;
-    let child = primitive(dtype, &all).map_err(|text| (0, text))?;
+    let child = primitive(dtype, &all).map_err(|text| misfit(0, text))?;
     let nulls = Some(NullBuffer::from(valid));
     ListArray::try_new(item(dtype.clone()), offsets, child, nulls)
         .map(|array| Arc::new(array) as ArrayRef)
-        .map_err(|error| (0, error.to_string()))
+        .map_err(|error| misfit(0, error.to_string()))
 }
 
 fn tensors(
@@ -179,7 +191,7 @@ fn tensors(
     axes: &Axes,
     values: &[&Value],
     offset_max: usize,
-) -> Result<ArrayRef, (usize, String)> {
+) -> Result<ArrayRef, Misfit> {
     let mut all = Vec::new();
     let (mut lengths, mut shapes, mut valid) = (Vec::new(), Vec::new(), Vec::new());
     let fixed = match axes {
@@ -210,13 +222,13 @@ fn tensors(
                     "an array of shape {shape:?}, where the records that were looked at for \
                      the column's type all have {fixed:?}"
                 );
-                return Err((index, text));
+                return Err(misfit(index, text));
             }
             _ => return Err(mismatch(kind, values, index)),
         }
     }
-    let words = |error: arrow_schema::ArrowError| (0, error.to_string());
-    let child = primitive(dtype, &all).map_err(|text| (0, text))?;
+    let words = |error: arrow_schema::ArrowError| misfit(0, error.to_string());
+    let child = primitive(dtype, &all).map_err(|text| misfit(0, text))?;
     let nulls = Some(NullBuffer::from(valid));
     if let DataType::FixedSizeList(field, length) = kind.data_type() {
         let rows = Some(NullBuffer::new_valid(values.len()));
@@ -226,24 +238,19 @@ fn tensors(
     }
     let offsets = offsets(&lengths, offset_max)?;
     let data = ListArray::try_new(item(dtype.clone()), offsets, child, None).map_err(words)?;
-    let rank = i32::try_from(axes.rank()).map_err(|error| (0, error.to_string()))?;
+    let rank = i32::try_from(axes.rank()).map_err(|error| misfit(0, error.to_string()))?;
     let shapes = Arc::new(Int32Array::from(shapes));
     let shape = FixedSizeListArray::try_new(item(DataType::Int32), rank, shapes, None);
     let shape = shape.map_err(words)?;
     let DataType::Struct(fields) = kind.data_type() else {
-        return Err((0, format!("a column of type {}", kind.data_type())));
+        return Err(misfit(0, format!("a column of type {}", kind.data_type())));
     };
     StructArray::try_new(fields, vec![Arc::new(data), Arc::new(shape)], nulls)
         .map(|array| Arc::new(array) as ArrayRef)
         .map_err(words)
 }
 
-fn list(
-    kind: &Kind,
-    of: &Kind,
-    values: &[&Value],
-    offset_max: usize,
-) -> Result<ArrayRef, (usize, String)> {
+fn list(kind: &Kind, of: &Kind, values: &[&Value], offset_max: usize) -> Result<ArrayRef, Misfit> {
     let (mut items, mut owners) = (Vec::new(), Vec::new());
     let (mut lengths, mut valid) = (Vec::new(), Vec::new());
     for (index, value) in values.iter().enumerate() {
@@ -258,12 +265,13 @@ fn list(
         valid.push(**value != Value::Null);
     }
     let offsets = offsets(&lengths, offset_max)?;
-    let child = column_within(of, &items, offset_max)
-        .map_err(|(at, text)| (owners.get(at).copied().unwrap_or(0), text))?;
+    let child = column_within(of, &items, offset_max).map_err(|Misfit { index, problem }| {
+        misfit(owners.get(index).copied().unwrap_or(0), problem)
+    })?;
     let field = item(child.data_type().clone());
     ListArray::try_new(field, offsets, child, Some(valid.into()))
         .map(|array| Arc::new(array) as ArrayRef)
-        .map_err(|error| (0, error.to_string()))
+        .map_err(|error| misfit(0, error.to_string()))
 }
 
 fn structs(
@@ -271,14 +279,17 @@ fn structs(
     fields: &[(String, Kind)],
     values: &[&Value],
     offset_max: usize,
-) -> Result<ArrayRef, (usize, String)> {
+) -> Result<ArrayRef, Misfit> {
     for (index, value) in values.iter().enumerate() {
         match value {
             Value::Null => {}
             Value::Struct(row) => {
                 let known = |name: &String| fields.iter().any(|(field, _)| field == name);
                 if let Some((name, _)) = row.iter().find(|(name, _)| !known(name)) {
-                    return Err((index, format!("a field {name:?} that no earlier record has")));
+                    return Err(misfit(
+                        index,
+                        format!("a field {name:?} that no earlier record has"),
+                    ));
                 }
             }
             _ => return Err(mismatch(kind, values, index)),
@@ -296,7 +307,9 @@ fn structs(
             })
             .collect();
         let column = column_within(kind, &row, offset_max);
-        columns.push(column.map_err(|(at, text)| (at, format!("{name:?}: {text}")))?);
+        columns.push(column.map_err(|Misfit { index, problem }| {
+            misfit(index, Message::from(format!("{name:?}: ")) + problem)
+        })?);
     }
     let valid: Vec<bool> = values.iter().map(|value| **value != Value::Null).collect();
     let fields: Fields = fields.iter().map(|(name, kind)| kind.field(name)).collect();
@@ -305,7 +318,7 @@ fn structs(
     }
     StructArray::try_new(fields, columns, Some(valid.into()))
         .map(|array| Arc::new(array) as ArrayRef)
-        .map_err(|error| (0, error.to_string()))
+        .map_err(|error| misfit(0, error.to_string()))
 }
 
 #[cfg(test)]
@@ -334,7 +347,7 @@ mod tests {
 
         let values = [tensor(&[1, 2], 1), tensor(&[2, 1], 5)];
         let values: Vec<&Value> = values.iter().collect();
-        assert_eq!(column(&kind, &values).unwrap_err().0, 0);
+        assert_eq!(column(&kind, &values).unwrap_err().index, 0);
         let kind = Kind::Tensor(DataType::Int32, Axes::Rank(2));
         let array = column(&kind, &values).unwrap();
         let row = array.as_struct();
@@ -346,8 +359,9 @@ mod tests {
     fn a_value_that_does_not_fit_is_named_by_its_index() {
         let values = [Value::List(vec![Value::Int(1)]), Value::List(vec![Value::Text("x".into())])];
         let values: Vec<&Value> = values.iter().collect();
-        let (index, text) = column(&Kind::List(Box::new(Kind::Int)), &values).unwrap_err();
-        assert!(index == 1 && text.contains("a text"), "{index} {text}");
+        let Misfit { index, problem } =
+            column(&Kind::List(Box::new(Kind::Int)), &values).unwrap_err();
+        assert!(index == 1 && problem.to_string().contains("a text"), "{index} {problem}");
         let floats = [Value::Float(0.5), Value::Null];
         let floats: Vec<&Value> = floats.iter().collect();
         let array = column(&Kind::Number(DataType::Float32), &floats).unwrap();
@@ -384,8 +398,8 @@ mod tests {
             let values = [make(4), Value::Null, make(6), make(1)];
             let values: Vec<&Value> = values.iter().collect();
             assert_eq!(column_within(&kind, &values, 11).unwrap().len(), 4, "{kind:?}");
-            assert_eq!(column_within(&kind, &values, 10).unwrap_err().0, 3, "{kind:?}");
-            assert_eq!(column_within(&kind, &values, 9).unwrap_err().0, 2, "{kind:?}");
+            assert_eq!(column_within(&kind, &values, 10).unwrap_err().index, 3, "{kind:?}");
+            assert_eq!(column_within(&kind, &values, 9).unwrap_err().index, 2, "{kind:?}");
         }
     }
 }

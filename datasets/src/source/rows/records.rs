@@ -3,14 +3,16 @@
 //! Where the types are not declared they are taken from the first records, up to 1,024 of them or
 //! 32 MiB; a later record that does not fit is an error that names it.
 
-use super::build;
+use super::build::{self, Misfit};
 use super::hugging_face::Features;
 use super::table::{Batch, Contents, RowContent};
 use super::value::{Kind, Value};
 use super::{ContentColumn, Table};
 use crate::Error;
+use crate::message::Message;
 use crate::source::budget::Held;
 use crate::source::{Content, OpenFile, Whence};
+use crate::words::Setting;
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
 use arrow_schema::{Schema, SchemaRef};
 use std::collections::VecDeque;
@@ -145,9 +147,9 @@ impl<R: Records> RecordTable<R> {
     fn column(&self, index: usize, records: &[Record]) -> Result<ArrayRef, Error> {
         let (name, kind) = &self.columns[index];
         let values: Vec<&Value> = records.iter().map(|record| value_of(record, name)).collect();
-        build::column(kind, &values).map_err(|(row, text)| {
-            let record = records.get(row).unwrap_or(&records[0]);
-            fault(record, self.records.noun(), format!("{name:?} is {text}"))
+        build::column(kind, &values).map_err(|Misfit { index, problem }| {
+            let record = records.get(index).unwrap_or(&records[0]);
+            fault(record, self.records.noun(), Message::from(format!("{name:?} is ")) + problem)
         })
     }
 
@@ -175,10 +177,11 @@ impl<R: Records> RecordTable<R> {
             Some((name, _)) if !self.passes_over => Err(fault(
                 record,
                 self.records.noun(),
-                format!(
-                    "has a field {name:?}, which none of the first ones has that tell the \
-                     columns; choose columns with --columns, and others are passed over"
-                ),
+                Message::from(format!(
+                    "has a field {name:?}, which none of the first records has, and those define \
+                     the columns; choose columns with "
+                )) + Setting::Columns
+                    + " to ignore others",
             )),
             _ => Ok(()),
         }
@@ -189,8 +192,8 @@ fn value_of<'a>(record: &'a Record, name: &str) -> &'a Value {
     record.fields.iter().find(|(field, _)| field == name).map_or(&Value::Null, |(_, value)| value)
 }
 
-fn fault(record: &Record, noun: &str, problem: String) -> Error {
-    Error::Malformed { whence: Box::new(record.whence(noun)), problem }
+fn fault(record: &Record, noun: &str, problem: impl Into<Message>) -> Error {
+    Error::Malformed { whence: Box::new(record.whence(noun)), problem: problem.into() }
 }
 
 fn too_many(columns: usize) -> String {

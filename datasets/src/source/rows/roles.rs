@@ -6,8 +6,10 @@
 use super::hugging_face::Features;
 use super::table::ContentColumn;
 use crate::Error;
+use crate::message::Message;
 use crate::source::unused_label::{LABEL_NAME, UnusedLabel};
 use crate::source::{ContentKind, SourceOptions, Whence};
+use crate::words::Setting;
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
 use meetpoint_kernels::decode::TIFF_MAGIC;
 use std::sync::Arc;
@@ -102,7 +104,7 @@ pub(crate) fn choose(
         }
         // An empty name: rows are numbered.
         (Some(name), _) if name.is_empty() => KeyRole::Number,
-        (Some(name), _) => KeyRole::Column(named(schema, name, "key", file)?),
+        (Some(name), _) => KeyRole::Column(named(schema, name, Setting::Key, file)?),
         (None, _) => {
             let found = KEY_NAMES.iter().find_map(|name| {
                 let (index, field) = schema.fields().find(name)?;
@@ -114,13 +116,13 @@ pub(crate) fn choose(
     let is_free = |index: usize| is_free(index) && key != KeyRole::Column(index);
     let label = match &options.label {
         Some(name) => {
-            let index = named(schema, name, "label", file)?;
+            let index = named(schema, name, Setting::Label, file)?;
             let data_type = schema.field(index).data_type();
             if !data_type.is_integer() && !is_text(data_type) {
-                let problem = format!(
+                let problem = Message::from(format!(
                     "column {name:?} is of type {data_type}, and labels are integers or texts; \
-                     name another with --label"
-                );
+                     name another with "
+                )) + Setting::Label;
                 return Err(bad(file, problem));
             }
             Some(index)
@@ -148,7 +150,7 @@ pub(crate) fn choose(
     let extra = match &options.columns {
         None => (0..schema.fields().len()).filter(|&index| is_free(index)).collect(),
         Some(names) => {
-            let indices = names.iter().map(|name| named(schema, name, "columns", file));
+            let indices = names.iter().map(|name| named(schema, name, Setting::Columns, file));
             indices.collect::<Result<Vec<_>, _>>()?
         }
     };
@@ -184,15 +186,15 @@ fn content_column(
     file: &str,
 ) -> Result<Option<ContentColumn>, Error> {
     if let Some(name) = &options.content {
-        let index = named(schema, name, "content", file)?;
+        let index = named(schema, name, Setting::Content, file)?;
         return match as_content(schema, index, true) {
             Some(content) => Ok(Some(content)),
             None => {
                 let data_type = schema.field(index).data_type();
-                let problem = format!(
+                let problem = Message::from(format!(
                     "column {name:?} is of type {data_type}, and content is bytes, text, or a \
-                     struct with a field `bytes`; name another with --content"
-                );
+                     struct with a field `bytes`; name another with "
+                )) + Setting::Content;
                 Err(bad(file, problem))
             }
         };
@@ -216,11 +218,12 @@ fn content_column(
     if all.len() > 1 {
         let names: Vec<&str> =
             all.iter().map(|column| schema.field(column.column).name().as_str()).collect();
-        let problem = format!(
-            "several columns hold bytes ({}); name the content with --content, or --kind none \
-             where all of them are to go along as columns",
+        let problem = Message::from(format!(
+            "several columns hold bytes ({}); name the content with ",
             names.join(", ")
-        );
+        )) + Setting::Content
+            + Message::from(", or give ").set_to(Setting::Kind, ContentKind::None.name())
+            + " to take all of them as further columns";
         return Err(bad(file, problem));
     }
     let text = TEXT_NAMES.iter().find_map(|name| {
@@ -343,18 +346,19 @@ pub(crate) fn extra_schema(
     Arc::new(Schema::new(extra.chain(path).collect::<Fields>()))
 }
 
-fn named(schema: &Schema, name: &str, option: &str, file: &str) -> Result<usize, Error> {
+fn named(schema: &Schema, name: &str, option: Setting, file: &str) -> Result<usize, Error> {
     schema.index_of(name).map_err(|_| {
         let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
-        let problem =
-            format!("has no column {name:?}, as --{option} names; it has {}", names.join(", "));
+        let problem = Message::from(format!("has no column {name:?} ("))
+            + option
+            + format!("); it has {}", names.join(", "));
         bad(file, problem)
     })
 }
 
-fn bad(file: &str, problem: String) -> Error {
+fn bad(file: &str, problem: impl Into<Message>) -> Error {
     let whence = Whence { file: file.to_owned(), member: None, offset: None };
-    Error::Malformed { whence: Box::new(whence), problem }
+    Error::Malformed { whence: Box::new(whence), problem: problem.into() }
 }
 
 fn is_text(data_type: &DataType) -> bool {

@@ -3,9 +3,11 @@
 use super::hugging_face::Features;
 use super::roles::{self, KeyRole, Roles};
 use super::table::{Batch, ContentColumn, Contents, RowContent, Table, read_at};
+use crate::message::Message;
 use crate::source::{
     Content, ContentKind, Entry, Finished, Item, Size, Source, SourceOptions, SourceSchema, Whence,
 };
+use crate::words::Setting;
 use crate::{Error, LeftOut};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, StructArray};
@@ -21,7 +23,8 @@ const NUMBER_DIGITS_MIN: usize = 6;
 const LABELS_MAX: usize = 1 << 24;
 
 /// Options of all sources that are tables.
-pub(crate) const TABLE_OPTIONS: [&str; 5] = ["content", "kind", "label", "key", "columns"];
+pub(crate) const TABLE_OPTIONS: [Setting; 5] =
+    [Setting::Content, Setting::Kind, Setting::Label, Setting::Key, Setting::Columns];
 
 /// A table as a source.
 pub(crate) struct RowSource<T> {
@@ -215,7 +218,7 @@ impl<T: Table> RowSource<T> {
         Ok(key)
     }
 
-    fn label(&mut self, labels: &ArrayRef, row: usize) -> Result<Option<i32>, String> {
+    fn label(&mut self, labels: &ArrayRef, row: usize) -> Result<Option<i32>, Message> {
         if labels.is_null(row) {
             return Ok(None);
         }
@@ -227,13 +230,13 @@ impl<T: Table> RowSource<T> {
                 (Ok(-1), Some(_)) => Ok(None),
                 (Ok(label), Some(names)) if (0..names as i64).contains(&number) => Ok(Some(label)),
                 (_, Some(names)) => {
-                    Err(format!("label {number}, but the file names {names} labels from 0"))
+                    Err(format!("label {number}, but the file names {names} labels from 0").into())
                 }
                 (Ok(label @ 0..), None) => Ok(Some(label)),
-                (_, None) => Err(format!(
-                    "label {number}, but labels are 0 to {}; name another column with --label",
+                (_, None) => Err(Message::from(format!(
+                    "label {number}, but labels are 0 to {}; name another column with ",
                     i32::MAX
-                )),
+                )) + Setting::Label),
             };
         }
         let name = labels.as_string::<i32>().value(row);
@@ -241,7 +244,9 @@ impl<T: Table> RowSource<T> {
             return Ok(Some(*index));
         }
         if self.labels.names.len() >= LABELS_MAX {
-            return Err(format!("more than {LABELS_MAX} different labels; name another column"));
+            return Err(Message::from(format!(
+                "more than {LABELS_MAX} different labels; name another column with "
+            )) + Setting::Label);
         }
         let index = i32::try_from(self.labels.names.len()).expect("at most LABELS_MAX");
         self.labels.names.push(name.to_owned());
@@ -295,12 +300,12 @@ fn whence(batch: &Batch, row: usize) -> Whence {
     }
 }
 
-fn fault(batch: &Batch, row: usize, problem: String) -> Error {
-    Error::Malformed { whence: Box::new(whence(batch, row)), problem }
+fn fault(batch: &Batch, row: usize, problem: impl Into<Message>) -> Error {
+    Error::Malformed { whence: Box::new(whence(batch, row)), problem: problem.into() }
 }
 
-fn left_out(path: String, reason: String) -> Entry {
-    Entry::Unreadable(LeftOut { path, reason })
+fn left_out(path: String, reason: impl Into<Message>) -> Entry {
+    Entry::Unreadable(LeftOut { path, reason: reason.into() })
 }
 
 fn cast(batch: &Batch, array: &ArrayRef, to: &DataType) -> Result<ArrayRef, Error> {

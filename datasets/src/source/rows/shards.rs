@@ -1,7 +1,9 @@
 //! Which files of a folder make up a dataset, and which split each belongs to.
 
 use super::malformed;
+use crate::message::Message;
 use crate::source::arrow::chosen_split;
+use crate::words::Setting;
 use crate::{Error, natural_order};
 use std::path::{Path, PathBuf};
 
@@ -68,7 +70,8 @@ pub(crate) fn choose(
 ) -> Result<Vec<PathBuf>, Error> {
     if !path.is_dir() {
         if let Some(split) = split {
-            let problem = format!("is one file, not a split {split:?}; leave --split out");
+            let problem = Message::from(format!("is one file, not a split {split:?}; leave out "));
+            let problem = problem.name(Setting::Split);
             return Err(malformed(path, None, problem));
         }
         return Ok(vec![path.to_path_buf()]);
@@ -87,10 +90,10 @@ pub(crate) fn choose(
         return Ok(files.into_iter().map(|file| file.path).collect());
     }
     if let (None, Some(file)) = (split, files.iter().find(|file| file.split.is_none())) {
-        let problem = format!(
-            "belongs to no split, where other files do ({}); choose one with --split",
+        let problem = Message::from(format!(
+            "belongs to no split, where other files do ({}); choose one with ",
             splits.join(", ")
-        );
+        )) + Setting::Split;
         return Err(malformed(&file.path, None, problem));
     }
     let chosen = chosen_split(path, &splits, split)?;

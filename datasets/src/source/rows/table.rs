@@ -2,6 +2,7 @@
 
 use super::hugging_face::Features;
 use crate::Error;
+use crate::message::Message;
 use crate::source::files::open_regular;
 use crate::source::{Content, OpenFile, OverBudget, Whence};
 use arrow_array::RecordBatch;
@@ -104,7 +105,7 @@ pub(crate) trait Table: Send {
 }
 
 /// The error of a source that breaks its format, about a file.
-pub(crate) fn malformed(file: &Path, offset: Option<u64>, problem: impl Into<String>) -> Error {
+pub(crate) fn malformed(file: &Path, offset: Option<u64>, problem: impl Into<Message>) -> Error {
     Error::Malformed {
         whence: Box::new(Whence { file: file.display().to_string(), member: None, offset }),
         problem: problem.into(),

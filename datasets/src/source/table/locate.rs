@@ -7,8 +7,11 @@
 use super::rows::{Format, Rows, malformed};
 use super::types::Columns;
 use super::{FILE_COLUMNS, find, no_file_column};
+use crate::message::Message;
 use crate::source::{SourceOptions, Whence};
+use crate::words::Setting;
 use crate::{Error, natural_order};
+use meetpoint_storage::is_of_the_file;
 use std::path::{Path, PathBuf};
 
 /// Entries of a folder that are looked at to find its table.
@@ -43,9 +46,9 @@ pub(super) struct Located {
 pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
     match std::fs::metadata(path) {
         Ok(metadata) if metadata.is_dir() => {
-            let mut tables = metadata_in(path);
+            let mut tables = metadata_in(path)?;
             if tables.is_empty() {
-                tables = tables_in(path);
+                tables = tables_in(path)?;
             }
             tables.truncate(RECOGNISE_TABLES);
             tables.iter().try_for_each(|table| check(table))?;
@@ -58,9 +61,18 @@ pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
             }
             Ok(None)
         }
-        // What does not read as a table may be something else.
-        Ok(metadata) if metadata.is_file() => Ok(look(path).unwrap_or(None)),
-        _ => Ok(None),
+        Ok(metadata) if metadata.is_file() => match look(path) {
+            Err(Error::Source { path, source }) if hides(&source) => {
+                Err(Error::Source { path, source })
+            }
+            // A file that is not a table may be of another kind.
+            Err(_) => Ok(None),
+            found => found,
+        },
+        Ok(_) => Ok(None),
+        Err(source) if hides(&source) => Err(Error::Source { path: path.to_path_buf(), source }),
+        // A pattern is not a file.
+        Err(_) => Ok(None),
     }
 }
 
@@ -79,8 +91,9 @@ pub(super) fn locate(path: &Path, options: &SourceOptions) -> Result<Located, Er
     };
     if let Some(table) = named {
         if let Some(split) = &options.split {
-            let problem = format!("is one table, not the split {split:?}; leave --split out");
-            return Err(wrong(&table, problem));
+            let problem =
+                Message::from(format!("is one table, not the split {split:?}; leave out "));
+            return Err(wrong(&table, problem.name(Setting::Split)));
         }
         let root = options.root.clone().unwrap_or_else(|| beside(&table));
         return Ok(Located { table, bounds: root.clone(), root, folder: None });
@@ -107,7 +120,7 @@ fn at_top(path: &Path, options: &SourceOptions) -> Result<Option<PathBuf>, Error
     if let Some(table) = metadata_of(path)? {
         return Ok(Some(table));
     }
-    let tables = tables_in(path);
+    let tables = tables_in(path)?;
     if !splits_of(path)?.is_empty() {
         let names_files = |table: &PathBuf| matches!(look(table), Ok(Some(_)));
         if !tables.iter().any(names_files) {
@@ -116,19 +129,19 @@ fn at_top(path: &Path, options: &SourceOptions) -> Result<Option<PathBuf>, Error
     }
     match tables.as_slice() {
         [table] => Ok(Some(table.clone())),
-        [] => Err(wrong(path, "no table in it; name one with --table".to_owned())),
+        [] => Err(wrong(path, Message::from("no table in it; name one with ") + Setting::Table)),
         [first, second, ..] => Err(wrong(path, several(first, second))),
     }
 }
 
 /// What to do about two tables.
-fn several(first: &Path, second: &Path) -> String {
-    format!(
-        "several tables in it, {} and {}; name one with --from table --table, or leave them out \
-         with --from folder",
-        first.display(),
-        second.display()
-    )
+fn several(first: &Path, second: &Path) -> Message {
+    let (first, second) = (first.display(), second.display());
+    Message::from(format!("several tables in it, {first} and {second}; name one with "))
+        .set_to(Setting::From, "table")
+        + " and "
+        + Setting::Table
+        + Message::from(", or leave them out with ").set_to(Setting::From, "folder")
 }
 
 /// Looks at the names of the columns and the first row of a table.
@@ -137,13 +150,14 @@ fn look(table: &Path) -> Result<Option<String>, Error> {
         return Ok(None);
     };
     let shown = table.display().to_string();
-    let wrong = |problem: String| malformed(&shown, "line 1".to_owned(), &problem);
+    let wrong = |problem: Message| malformed(&shown, "line 1".to_owned(), problem);
     let mut rows = Rows::open_limited(table, format, RECOGNISE_ROW_BYTES)?;
-    let mut columns = Columns::named(rows.columns().unwrap_or_default()).map_err(wrong)?;
+    let mut columns = Columns::named(rows.columns().unwrap_or_default())
+        .map_err(|problem| wrong(problem.into()))?;
     match rows.next()? {
         // Types do not matter here.
         Some(row) => drop(columns.absorb(&row)),
-        None if rows.columns().is_none() => return Err(wrong("the table has no rows".to_owned())),
+        None if rows.columns().is_none() => return Err(wrong("the table has no rows".into())),
         None => {}
     }
     let name = table.file_name().unwrap_or_default().to_string_lossy();
@@ -161,29 +175,41 @@ fn with_way_out(error: Error, table: &Path) -> Error {
     match error {
         Error::Malformed { whence, problem } => {
             let name = table.file_name().unwrap_or_default().to_string_lossy();
-            let problem = format!("{problem}; to pack without {name}, use --from folder");
+            let problem = problem + format!("; to pack without {name}, use ");
+            let problem = problem.set_to(Setting::From, "folder");
             Error::Malformed { whence, problem }
         }
         error => error,
     }
 }
 
-fn wrong(path: &Path, problem: String) -> Error {
+/// Whether a failure to read says nothing about what the file or folder is.
+fn hides(error: &std::io::Error) -> bool {
+    error.kind() == std::io::ErrorKind::PermissionDenied || !is_of_the_file(error)
+}
+
+fn wrong(path: &Path, problem: impl Into<Message>) -> Error {
     let whence = Whence { file: path.display().to_string(), ..Whence::default() };
-    Error::Malformed { whence: Box::new(whence), problem }
+    Error::Malformed { whence: Box::new(whence), problem: problem.into() }
 }
 
 /// Tables at the top of a folder, in natural order.
-fn tables_in(folder: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().take(FOLDER_ENTRIES_MAX);
-    let paths = entries.filter_map(|entry| entry.ok().map(|entry| entry.path()));
+fn tables_in(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+    let paths = entries_of(folder)?.into_iter().map(|entry| entry.path());
     let is_table = |path: &PathBuf| {
         let is_hidden = path.file_name().is_some_and(|n| n.as_encoded_bytes().starts_with(b"."));
         !is_hidden && Format::of(path).is_some() && path.is_file()
     };
     let mut tables: Vec<PathBuf> = paths.filter(is_table).collect();
     sort(&mut tables);
-    tables
+    Ok(tables)
+}
+
+/// The first entries of a folder.
+fn entries_of(folder: &Path) -> Result<Vec<std::fs::DirEntry>, Error> {
+    let failed = |source| Error::Source { path: folder.to_path_buf(), source };
+    let entries = std::fs::read_dir(folder).map_err(failed)?.take(FOLDER_ENTRIES_MAX);
+    entries.collect::<Result<_, _>>().map_err(failed)
 }
 
 fn sort(paths: &mut [PathBuf]) {
@@ -197,17 +223,17 @@ pub(super) fn is_metadata(table: &Path) -> bool {
 }
 
 /// What a folder has under the names `metadata.*`, in natural order, whatever it is.
-fn metadata_in(folder: &Path) -> Vec<PathBuf> {
+fn metadata_in(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut found = usual_metadata(folder);
-    found.extend(tables_in(folder).into_iter().filter(|table| is_metadata(table)));
+    found.extend(tables_in(folder)?.into_iter().filter(|table| is_metadata(table)));
     sort(&mut found);
     found.dedup();
-    found
+    Ok(found)
 }
 
 /// The table `metadata.*` of a folder, which must be the only one.
 fn metadata_of(folder: &Path) -> Result<Option<PathBuf>, Error> {
-    let mut found = metadata_in(folder);
+    let mut found = metadata_in(folder)?;
     if let [first, second, ..] = found.as_slice() {
         return Err(wrong(folder, several(first, second)));
     }
@@ -230,7 +256,7 @@ fn check(table: &Path) -> Result<(), Error> {
         }
         Err(source) => return Err(Error::Source { path: table.to_path_buf(), source }),
     };
-    Err(with_way_out(wrong(table, problem.to_owned()), table))
+    Err(with_way_out(wrong(table, problem), table))
 }
 
 /// What is there under one of the usual names of such a table, whatever it is. They are tried one
@@ -254,7 +280,7 @@ struct Split {
 /// The splits of a folder, in natural order.
 fn splits_of(path: &Path) -> Result<Vec<Split>, Error> {
     let mut splits = Vec::new();
-    for folder in folders_in(path) {
+    for folder in folders_in(path)? {
         if let (Some(name), Some(table)) = (name_of(&folder), metadata_of(&folder)?) {
             splits.push(Split { name, folder, table });
         }
@@ -267,18 +293,17 @@ fn name_of(folder: &Path) -> Option<String> {
 }
 
 /// Sub-folders that are not hidden, in natural order.
-fn folders_in(path: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(path).into_iter().flatten().take(FOLDER_ENTRIES_MAX);
+fn folders_in(path: &Path) -> Result<Vec<PathBuf>, Error> {
     let is_folder = |entry: &std::fs::DirEntry| {
         !entry.file_name().as_encoded_bytes().starts_with(b".")
             && entry
                 .file_type()
                 .is_ok_and(|kind| kind.is_dir() || kind.is_symlink() && entry.path().is_dir())
     };
-    let entries = entries.filter_map(Result::ok).filter(is_folder);
+    let entries = entries_of(path)?.into_iter().filter(is_folder);
     let mut folders: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
     sort(&mut folders);
-    folders
+    Ok(folders)
 }
 
 /// The split that is meant: the one that is named, or the only sub-folder.
@@ -290,18 +315,21 @@ fn chosen_split(path: &Path, options: &SourceOptions) -> Result<Split, Error> {
         Some(asked) => match splits.into_iter().find(|split| split.name == *asked) {
             Some(split) => Ok(split),
             None if names.is_empty() => {
-                Err(wrong(path, "no sub-folder with a table in it; leave --split out".to_owned()))
+                let problem = Message::from("no sub-folder with a table in it; leave out ");
+                Err(wrong(path, problem.name(Setting::Split)))
             }
             None => Err(wrong(path, format!("has no split {asked:?}; it has {names}"))),
         },
-        None => match (splits.pop(), folders_in(path).len()) {
+        None => match (splits.pop(), folders_in(path)?.len()) {
             (Some(only), 1) => Ok(only),
             _ => Err(wrong(
                 path,
-                format!(
+                Message::from(format!(
                     "sub-folders have tables of their own ({names}), each a dataset; choose one \
-                     with --split, or leave the tables out with --from folder"
-                ),
+                     with "
+                )) + Setting::Split
+                    + Message::from(", or leave the tables out with ")
+                        .set_to(Setting::From, "folder"),
             )),
         },
     }

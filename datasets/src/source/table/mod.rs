@@ -14,13 +14,16 @@ mod unnamed;
 use super::columns::{Cell, Gather, Shape};
 use super::gathered::{Advance, Gathered};
 use super::json::whole_number;
-use super::links::{self, Links};
+use super::links::Links;
 use super::names::{kind_of, relative_path};
 use super::tar::WHOLE_KEY;
 use super::unused_label::{LABEL_NAME, UnusedLabel};
 use super::{
     Content, ContentKind, Entry, Finished, Item, Size, Source, SourceOptions, SourceSchema, Whence,
 };
+use crate::error::link_leads_out;
+use crate::message::Message;
+use crate::words::Setting;
 use crate::{Error, LeftOut, natural_order};
 pub use locate::recognise;
 use locate::{Located, locate};
@@ -56,12 +59,12 @@ const RESERVED: [&str; 4] = ["key", "label", "crc32c", "entry_points"];
 /// Names of classes.
 const CLASSES_MAX: usize = 1 << 20;
 
-fn no_file_column(columns: &Columns) -> String {
-    format!(
-        "no column with the names of the files, such as file_name; name it with --from table \
-         --content: {}",
-        names(columns)
-    )
+fn no_file_column(columns: &Columns) -> Message {
+    Message::from("no column with the names of the files, such as file_name; name it with ")
+        .set_to(Setting::From, "table")
+        + " and "
+        + Setting::Content
+        + format!(": {}", names(columns))
 }
 
 /// The column of one of these names.
@@ -78,7 +81,16 @@ fn named(columns: &Columns, names: &[&str]) -> Option<usize> {
 /// column with the names of the files), `label`, `key` (else `meetpoint.key`, else the name of the
 /// file), `kind`, `columns`.
 pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Error> {
-    let known = ["content", "kind", "label", "key", "columns", "split", "table", "root"];
+    let known = [
+        Setting::Content,
+        Setting::Kind,
+        Setting::Label,
+        Setting::Key,
+        Setting::Columns,
+        Setting::Split,
+        Setting::Table,
+        Setting::Root,
+    ];
     options.allow_only(WORDS, &known)?;
     let Located { table, root, folder, bounds } = locate(path, options)?;
     let links = Links::below(&bounds, options.follow_links)?;
@@ -90,12 +102,12 @@ pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Err
         return Err(Error::LinkLeadsOut { link: table, target });
     }
     let shown = table.display().to_string();
-    let wrong = |problem: String| {
+    let wrong = |problem: Message| {
         let whence = Whence { file: shown.clone(), ..Whence::default() };
         Error::Malformed { whence: Box::new(whence), problem }
     };
     let format = Format::of(&table).ok_or_else(|| {
-        wrong("no table by its name; expected .csv, .tsv, .jsonl or .ndjson".to_owned())
+        wrong("no table by its name; expected .csv, .tsv, .jsonl or .ndjson".into())
     })?;
     let plan = Plan::of(&table, format, options, &wrong)?;
     let columns: Vec<(String, Shape)> =
@@ -149,16 +161,17 @@ impl Survey {
         table: &Path,
         format: Format,
         options: &SourceOptions,
-        wrong: &dyn Fn(String) -> Error,
+        wrong: &dyn Fn(Message) -> Error,
     ) -> Result<Self, Error> {
         let mut rows = Rows::open(table, format)?;
         let shown = table.display().to_string();
-        let mut columns = Columns::named(rows.columns().unwrap_or_default()).map_err(wrong)?;
+        let mut columns = Columns::named(rows.columns().unwrap_or_default())
+            .map_err(|problem| wrong(problem.into()))?;
         let mut texts: HashMap<usize, BTreeSet<String>> = HashMap::new();
         let mut kinds: HashMap<usize, BTreeSet<&'static str>> = HashMap::new();
         while let Some(row) = rows.next()? {
             let place = || format!("row {}", rows.count);
-            columns.absorb(&row).map_err(|problem| malformed(&shown, place(), &problem))?;
+            columns.absorb(&row).map_err(|problem| malformed(&shown, place(), problem))?;
             if let Some(index) = find(&columns, options.label.as_deref(), &LABEL_COLUMNS) {
                 let texts = texts.entry(index).or_default();
                 let text = types::text(&row, index, &columns.all[index].name);
@@ -172,7 +185,7 @@ impl Survey {
             }
         }
         if rows.count == 0 {
-            return Err(wrong("the table has no rows".to_owned()));
+            return Err(wrong("the table has no rows".into()));
         }
         Ok(Self { columns, texts, kinds, samples: rows.count })
     }
@@ -200,24 +213,27 @@ impl Plan {
         table: &Path,
         format: Format,
         options: &SourceOptions,
-        wrong: &dyn Fn(String) -> Error,
+        wrong: &dyn Fn(Message) -> Error,
     ) -> Result<Self, Error> {
         let Survey { columns, mut texts, mut kinds, samples } =
             Survey::of(table, format, options, wrong)?;
         let with_name = |index: usize| (index, columns.all[index].name.clone());
-        let file = column(&columns, "content", options.content.as_deref(), &FILE_COLUMNS)
+        let file = column(&columns, Setting::Content, options.content.as_deref(), &FILE_COLUMNS)
             .map_err(wrong)?
             .ok_or_else(|| wrong(no_file_column(&columns)))?;
-        let key = column(&columns, "key", options.key.as_deref(), &[WHOLE_KEY]).map_err(wrong)?;
+        let key =
+            column(&columns, Setting::Key, options.key.as_deref(), &[WHOLE_KEY]).map_err(wrong)?;
         let label = label(&columns, options, file).map_err(wrong)?;
         let unused_labels = unused_labels(&columns, options, label, &[Some(file), key]);
         let texts = label.and_then(|index| texts.remove(&index)).unwrap_or_default();
         let mut labels = Vec::new();
         if label.is_some_and(|index| columns.all[index].shape() == Shape::Text) {
             if texts.len() > CLASSES_MAX {
-                return Err(wrong(format!(
-                    "more than {CLASSES_MAX} different labels; name another column with --label"
-                )));
+                return Err(wrong(
+                    Message::from(format!(
+                        "more than {CLASSES_MAX} different labels; name another column with "
+                    )) + Setting::Label,
+                ));
             }
             labels = texts.into_iter().collect();
             labels.sort_by(|left, right| natural_order(left, right));
@@ -261,33 +277,36 @@ fn find(columns: &Columns, asked: Option<&str>, usual: &[&str]) -> Option<usize>
 /// The same, where it is an error that what was asked for is not there.
 fn column(
     columns: &Columns,
-    option: &str,
+    option: Setting,
     asked: Option<&str>,
     usual: &[&str],
-) -> Result<Option<usize>, String> {
+) -> Result<Option<usize>, Message> {
     match (find(columns, asked, usual), asked) {
-        (None, Some(asked)) => {
-            Err(format!("no column {asked} (--{option}); there are {}", names(columns)))
-        }
+        (None, Some(asked)) => Err(no_column(asked, option, columns)),
         (found, _) => Ok(found),
     }
 }
 
-fn label(columns: &Columns, options: &SourceOptions, file: usize) -> Result<Option<usize>, String> {
+fn label(
+    columns: &Columns,
+    options: &SourceOptions,
+    file: usize,
+) -> Result<Option<usize>, Message> {
     let asked = options.label.as_deref();
-    let found = column(columns, "label", asked, &LABEL_COLUMNS)?;
+    let found = column(columns, Setting::Label, asked, &LABEL_COLUMNS)?;
     let Some(index) = found.filter(|index| *index != file) else {
         return Ok(None);
     };
     match (columns.all[index].is_label(), asked) {
         (true, _) => Ok(Some(index)),
         (false, None) => Ok(None),
-        (false, Some(asked)) => Err(match columns.all[index].shape() {
-            Shape::Float => {
-                format!("{asked} has numbers that are not whole; a label is an integer or a name")
-            }
-            shape => format!("{asked} is {}; a label is an integer or a name", shape.name()),
-        }),
+        (false, Some(asked)) => {
+            let problem = match columns.all[index].shape() {
+                Shape::Float => "has numbers that are not whole".to_owned(),
+                shape => format!("is {}", shape.name()),
+            };
+            Err(format!("{asked} {problem}; a label is an integer or a name").into())
+        }
     }
 }
 
@@ -312,6 +331,13 @@ fn unused_labels(
     unused.into_iter().collect()
 }
 
+/// No column has the name that an option gives.
+fn no_column(name: &str, option: Setting, columns: &Columns) -> Message {
+    Message::from(format!("no column {name} ("))
+        + option
+        + format!("); there are {}", names(columns))
+}
+
 fn names(columns: &Columns) -> String {
     let names: Vec<&str> = columns.all.iter().map(|column| column.name.as_str()).collect();
     names.join(", ")
@@ -323,7 +349,7 @@ fn extras(
     taken: &[Option<usize>],
     content: &str,
     asked: Option<&[String]>,
-) -> Result<Vec<Extra>, String> {
+) -> Result<Vec<Extra>, Message> {
     let extra = |index: usize| {
         let column = &columns.all[index];
         let is_reserved = RESERVED.contains(&column.name.as_str()) || column.name == content;
@@ -343,7 +369,7 @@ fn extras(
             .iter()
             .map(|name| match columns.index(name) {
                 Some(index) => Ok(extra(index)),
-                None => Err(format!("no column {name} (--columns); there are {}", names(columns))),
+                None => Err(no_column(name, Setting::Columns, columns)),
             })
             .collect(),
     }
@@ -391,7 +417,7 @@ impl Advance for TableSource {
 
     fn changed(&self, problem: &str) -> Error {
         let problem = format!("{problem}; nothing may write to a source while it is packed");
-        malformed(&self.shown, format!("row {}", self.rows.count), &problem)
+        malformed(&self.shown, format!("row {}", self.rows.count), problem)
     }
 
     fn finish(&mut self) -> Finished {
@@ -402,7 +428,7 @@ impl Advance for TableSource {
 
 impl TableSource {
     /// The sample of a row; why it is none, in words.
-    fn item(&mut self, row: &Row) -> Result<(Item, Vec<Cell>), String> {
+    fn item(&mut self, row: &Row) -> Result<(Item, Vec<Cell>), Message> {
         let plan = &self.plan;
         let text = |(index, name): &(usize, String)| types::text(row, *index, name);
         let named = text(&plan.file).ok_or_else(|| format!("no file in {}", plan.file.1))?;
@@ -412,26 +438,27 @@ impl TableSource {
             Some(column) => match text(column) {
                 Some(key) => key,
                 None if plan.may_lack_key => file.clone(),
-                None => return Err(format!("no key in {}", column.1)),
+                None => return Err(format!("no key in {}", column.1).into()),
             },
         };
         if key.len() > KEY_BYTES_MAX {
-            return Err(format!("its key has {} bytes, the limit is {KEY_BYTES_MAX}", key.len()));
+            let bytes = key.len();
+            return Err(format!("its key has {bytes} bytes, the limit is {KEY_BYTES_MAX}").into());
         }
         let path = self.root.join(&file);
         if let Some(unnamed) = &mut self.unnamed {
             unnamed.name(&path);
         }
         if let Some(target) = self.links.path_leads_out(&path) {
-            return Err(format!("{file} is {}", links::words(&target)));
+            return Err(Message::from(format!("{file} is ")) + link_leads_out(&target));
         }
         let metadata = std::fs::metadata(&path).map_err(|error| format!("{file}: {error}"))?;
         if !metadata.is_file() {
-            return Err(format!("{file} is not a regular file"));
+            return Err(format!("{file} is not a regular file").into());
         }
         if metadata.len() > IMAGE_BYTES_MAX {
             let bytes = metadata.len();
-            return Err(format!("{file} has {bytes} bytes, the limit is {IMAGE_BYTES_MAX}"));
+            return Err(format!("{file} has {bytes} bytes, the limit is {IMAGE_BYTES_MAX}").into());
         }
         let label = match plan.label.as_ref().and_then(&text) {
             None => None,

@@ -4,9 +4,11 @@
 
 use super::quotes::{OpenQuote, Quotes};
 use crate::Error;
+use crate::message::Message;
 use crate::source::input::{Input, read_up_to};
 use crate::source::json;
 use crate::source::names::extension;
+use crate::words::Setting;
 use serde_json::{Map, Value};
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
@@ -118,7 +120,7 @@ impl Rows {
                 is_there.then_some(Row::Fields(record))
             }
             From::JsonLines { reader, line } => next_object(reader, line, self.row_bytes_max)
-                .map_err(|problem| malformed(&self.shown, format!("line {line}"), &problem))?,
+                .map_err(|problem| malformed(&self.shown, format!("line {line}"), problem))?,
         };
         self.count += u64::from(row.is_some());
         Ok(row)
@@ -162,29 +164,31 @@ fn separator_of(begin: &[u8], usual: u8) -> u8 {
 }
 
 /// An error at a row or line.
-pub(super) fn malformed(table: &str, place: String, problem: &str) -> Error {
+pub(super) fn malformed(table: &str, place: String, problem: impl Into<Message>) -> Error {
     let whence =
         crate::source::Whence { file: table.to_owned(), member: Some(place), offset: None };
-    Error::Malformed { whence: Box::new(whence), problem: problem.to_owned() }
+    Error::Malformed { whence: Box::new(whence), problem: problem.into() }
 }
 
 fn broken(shown: &str, count: u64, error: &csv::Error) -> Error {
     let mut line = error.position().map(csv::Position::line);
-    let problem = match error.kind() {
+    let problem: Message = match error.kind() {
         csv::ErrorKind::UnequalLengths { expected_len, len, .. } => format!(
             "{len} fields, but the table has {expected_len} columns; put fields with a separator \
              in them into double quotes"
-        ),
-        csv::ErrorKind::Utf8 { .. } => "not UTF-8; save the table as UTF-8".to_owned(),
+        )
+        .into(),
+        csv::ErrorKind::Utf8 { .. } => "not UTF-8; save the table as UTF-8".into(),
         csv::ErrorKind::Io(error) => {
             let open = error.get_ref().and_then(|inner| inner.downcast_ref::<OpenQuote>());
             line = open.map(|open| open.line).or(line);
-            error.to_string()
+            let long = error.get_ref().and_then(|inner| inner.downcast_ref::<TooLong>());
+            long.map_or_else(|| error.to_string().into(), TooLong::message)
         }
-        _ => error.to_string(),
+        _ => error.to_string().into(),
     };
     let place = line.map_or_else(|| format!("row {}", count + 1), |line| format!("line {line}"));
-    malformed(shown, place, &problem)
+    malformed(shown, place, problem)
 }
 
 /// The object of the next line that is not blank.
@@ -192,7 +196,7 @@ fn next_object(
     reader: &mut BufReader<Input>,
     line: &mut u64,
     row_bytes_max: u64,
-) -> Result<Option<Row>, String> {
+) -> Result<Option<Row>, Message> {
     loop {
         let mut text = Vec::new();
         let got = reader.by_ref().take(row_bytes_max + 1).read_until(b'\n', &mut text);
@@ -201,7 +205,7 @@ fn next_object(
         }
         *line += 1;
         if text.len() as u64 > row_bytes_max {
-            return Err(too_long(row_bytes_max));
+            return Err(TooLong { row_bytes_max }.message());
         }
         let text = text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&text).trim_ascii();
         if text.is_empty() {
@@ -210,28 +214,48 @@ fn next_object(
         const EXPECTED: &str = "each line must be one JSON object, {\"file_name\": …}";
         return match json::parse(text) {
             Ok(Value::Object(object)) => Ok(Some(Row::Object(object))),
-            Ok(Value::Array(_)) => Err(format!("a JSON array; {EXPECTED} (jq -c '.[]')")),
-            Ok(_) => Err(format!("not a JSON object; {EXPECTED}")),
+            Ok(Value::Array(_)) => Err(format!("a JSON array; {EXPECTED} (jq -c '.[]')").into()),
+            Ok(_) => Err(format!("not a JSON object; {EXPECTED}").into()),
             // The standard's way to write a list starts with a line of its own.
-            Err(_) if text == b"[" => Err(format!("a JSON array; {EXPECTED} (jq -c '.[]')")),
+            Err(_) if text == b"[" => Err(format!("a JSON array; {EXPECTED} (jq -c '.[]')").into()),
             Err(error) => {
                 // It counts lines in this one alone.
                 let place = format!(" at line {} column {}", error.line(), error.column());
                 let words = error.to_string();
                 let words = words.strip_suffix(&place).unwrap_or(&words);
-                Err(format!("invalid JSON at column {}: {words}; {EXPECTED}", error.column()))
+                let column = error.column();
+                Err(format!("invalid JSON at column {column}: {words}; {EXPECTED}").into())
             }
         };
     }
 }
 
-fn too_long(row_bytes_max: u64) -> String {
-    let longer = match row_bytes_max < ROW_BYTES_MAX {
-        true => format!("; --from table reads up to {ROW_BYTES_MAX}"),
-        false => String::new(),
-    };
-    format!("a row of more than {row_bytes_max} bytes{longer}")
+/// A row that is longer than the limit.
+#[derive(Debug)]
+struct TooLong {
+    row_bytes_max: u64,
 }
+
+impl TooLong {
+    fn message(&self) -> Message {
+        let problem = Message::from(format!("a row of more than {} bytes", self.row_bytes_max));
+        match self.row_bytes_max < ROW_BYTES_MAX {
+            true => {
+                (problem + "; ").set_to(Setting::From, "table")
+                    + format!(" reads up to {ROW_BYTES_MAX}")
+            }
+            false => problem,
+        }
+    }
+}
+
+impl std::fmt::Display for TooLong {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.message().fmt(to)
+    }
+}
+
+impl std::error::Error for TooLong {}
 
 /// Fails when a row goes on for too long, or the table ends inside of a quoted field.
 struct Limited {
@@ -246,7 +270,7 @@ impl Read for Limited {
         if self.left.load(Ordering::Relaxed) == 0 {
             return Err(match self.quotes.open() {
                 Some(open) => io::Error::other(open),
-                None => io::Error::other(too_long(self.row_bytes_max)),
+                None => io::Error::other(TooLong { row_bytes_max: self.row_bytes_max }),
             });
         }
         let got = self.input.read(to)?;

@@ -30,7 +30,7 @@ impl Unnamed {
         let listed = folder::list(&self.folder, kind, follow_links)?;
         let table = self.table.strip_prefix(&self.folder).unwrap_or(&self.table);
         let without_row = listed.samples.into_iter().map(|path| {
-            let reason = format!("no row of {} names it", table.display());
+            let reason = format!("no row of {} names it", table.display()).into();
             LeftOut { path, reason }
         });
         let is_unnamed = |left_out: &LeftOut| {

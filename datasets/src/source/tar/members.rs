@@ -98,7 +98,7 @@ impl Members {
             };
             let header = tar::Header::from_byte_slice(&block);
             let of_header = header.entry_size().map_err(|error| {
-                self.input.malformed(Some(shown(&header.path_bytes())), start, error)
+                self.input.malformed(Some(shown(&header.path_bytes())), start, error.to_string())
             })?;
             let kind = header.entry_type();
             let has_header_of_its_own = kind.is_pax_local_extensions()
@@ -222,7 +222,7 @@ impl Members {
             _ => Err(self.input.malformed(
                 Some(format!("member {}", shown(name))),
                 offset,
-                format_args!(
+                format!(
                     "its header says {bytes} bytes, more than the archive has; it was cut short, \
                      fetch or make it again"
                 ),

@@ -21,6 +21,8 @@ use super::input::{Input, read_up_to};
 use super::json::whole_number;
 use super::names::Seen;
 use super::{Content, Entry, Finished, Item, Size, Source, SourceOptions, SourceSchema, Whence};
+use crate::message::Message;
+use crate::words::Setting;
 use crate::{Error, LeftOut};
 use meetpoint_format::dataset::schema::{IMAGE_BYTES_MAX, KEY_BYTES_MAX};
 pub(crate) use plan::WHOLE_KEY;
@@ -72,16 +74,17 @@ pub(super) fn begins_as_tar(path: &Path) -> Result<bool, Error> {
 /// Options: `content` and `label` name parts (`jpg`, `cls`; the label may be a field of the JSON),
 /// `kind`, `columns`.
 pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Error> {
-    options.allow_only(WORDS, &["content", "kind", "label", "columns"])?;
+    options
+        .allow_only(WORDS, &[Setting::Content, Setting::Kind, Setting::Label, Setting::Columns])?;
     let shards = shards::shards_of(path)?;
     let budget = MemoryBudget::of(options);
     let survey = Survey::of(&shards, options.label.as_deref(), &budget)?;
-    let malformed = |problem: String| Error::Malformed {
+    let malformed = |problem: Message| Error::Malformed {
         whence: Box::new(Whence { file: path.display().to_string(), ..Whence::default() }),
         problem,
     };
     if survey.samples == 0 {
-        return Err(malformed("no samples in it; expected members such as 0001.jpg".to_owned()));
+        return Err(malformed("no samples in it; expected members such as 0001.jpg".into()));
     }
     let plan = Plan::of(&survey, options).map_err(malformed)?;
     if survey.shares_keys {
@@ -116,7 +119,7 @@ fn check_names_differ(shards: &[PathBuf]) -> Result<(), Error> {
             whence: Box::new(Whence { file: shard.display().to_string(), ..Whence::default() }),
             problem: "another shard has the same name, and samples have the same keys; rename one \
                       of the shards"
-                .to_owned(),
+                .into(),
         }),
     }
 }
@@ -173,7 +176,7 @@ impl Advance for TarSource {
         let shard = &self.shards[self.next_shard.saturating_sub(1)];
         Error::Malformed {
             whence: Box::new(Whence { file: shard.display().to_string(), ..Whence::default() }),
-            problem: format!("{problem}; nothing may write to a source while it is packed"),
+            problem: format!("{problem}; nothing may write to a source while it is packed").into(),
         }
     }
 
@@ -189,7 +192,7 @@ impl TarSource {
         match self.item(group) {
             Ok((item, cells)) => to.push(item, cells).map_err(|problem| self.changed(&problem)),
             Err(reason) => {
-                to.note(Entry::Unreadable(LeftOut { path, reason }));
+                to.note(Entry::Unreadable(LeftOut { path, reason: reason.into() }));
                 Ok(())
             }
         }

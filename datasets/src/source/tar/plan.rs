@@ -1,10 +1,12 @@
 //! What becomes of the parts of a sample: content, label, columns.
 
 use super::survey::{PartSeen, Role, Survey, are_classes};
+use crate::message::Message;
 use crate::natural_order;
 use crate::source::columns::Shape;
 use crate::source::unused_label::{LABEL_NAME, UnusedLabel};
 use crate::source::{ContentKind, SourceOptions};
+use crate::words::Setting;
 use std::collections::{BTreeSet, HashMap};
 
 /// Field of a sample's JSON that holds its whole key, where the name of its members cannot.
@@ -49,7 +51,7 @@ pub(super) struct Plan {
 
 impl Plan {
     /// For what a survey found; fails in words.
-    pub(super) fn of(survey: &Survey, options: &SourceOptions) -> Result<Self, String> {
+    pub(super) fn of(survey: &Survey, options: &SourceOptions) -> Result<Self, Message> {
         let content = content_of(survey, options.content.as_deref())?;
         let kind = options.kind.unwrap_or_else(|| {
             match content.first().map(|name| (name, Role::of(name))) {
@@ -81,11 +83,11 @@ impl Plan {
     }
 }
 
-fn content_of(survey: &Survey, asked: Option<&str>) -> Result<Vec<String>, String> {
+fn content_of(survey: &Survey, asked: Option<&str>) -> Result<Vec<String>, Message> {
     if let Some(asked) = asked {
         return match survey.part(asked) {
             Some(part) => Ok(vec![part.name.clone()]),
-            None => Err(format!("no sample has {asked} (--content); they have {}", names(survey))),
+            None => Err(absent(asked, Setting::Content, survey)),
         };
     }
     let of_kind = |kind: ContentKind, may_have_dots: bool| -> Vec<&PartSeen> {
@@ -119,13 +121,15 @@ fn label_of(
     survey: &Survey,
     asked: Option<&str>,
     content: &[String],
-) -> Result<(Option<From>, BTreeSet<String>), String> {
+) -> Result<(Option<From>, BTreeSet<String>), Message> {
     let none = BTreeSet::new();
-    let too_many = |name: &str| format!("{name} has too many different texts to be a label");
+    let too_many = |name: &str| -> Message {
+        format!("{name} has too many different texts to be a label").into()
+    };
     if let Some(part) = survey.part(asked.unwrap_or("cls")) {
         if content.contains(&part.name) {
             return match asked {
-                Some(asked) => Err(format!("{asked} cannot be content and label")),
+                Some(asked) => Err(format!("{asked} cannot be content and label").into()),
                 None => Ok((None, none)),
             };
         }
@@ -135,7 +139,7 @@ fn label_of(
                 Ok((Some(From::Part(part.name.clone())), words.clone()))
             }
             (Role::Word, _) => Ok((Some(From::Part(part.name.clone())), none)),
-            _ => Err(format!("{} is no label; a label is an integer or a name", part.name)),
+            _ => Err(format!("{} is no label; a label is an integer or a name", part.name).into()),
         };
     }
     for part in
@@ -156,16 +160,14 @@ fn label_of(
             }
             (Shape::Text, Some(asked)) => return Err(too_many(asked)),
             (shape, Some(asked)) => {
-                return Err(format!(
-                    "{asked} is {}; a label is an integer or a name",
-                    shape.name()
-                ));
+                let shape = shape.name();
+                return Err(format!("{asked} is {shape}; a label is an integer or a name").into());
             }
             (_, None) => {}
         }
     }
     match asked {
-        Some(asked) => Err(format!("no sample has {asked} (--label); they have {}", names(survey))),
+        Some(asked) => Err(absent(asked, Setting::Label, survey)),
         None => Ok((None, none)),
     }
 }
@@ -209,7 +211,7 @@ fn columns_of(
     content: &[String],
     used: &[Option<&From>],
     content_name: &str,
-) -> Result<Vec<Column>, String> {
+) -> Result<Vec<Column>, Message> {
     let mut taken: BTreeSet<String> = RESERVED.iter().map(|name| (*name).to_owned()).collect();
     taken.insert(content_name.to_owned());
     taken.extend(survey.parts.iter().map(|part| part.name.clone()));
@@ -249,23 +251,32 @@ fn columns_of(
     }
     let mut once = BTreeSet::new();
     match columns.iter().find(|column| !once.insert(column.name.as_str())) {
-        Some(twice) => Err(format!("two columns would be named {}; rename one", twice.name)),
+        Some(twice) => Err(format!("two columns would be named {}; rename one", twice.name).into()),
         None => Ok(columns),
     }
 }
 
 /// The columns that were asked for, in that order.
-fn chosen(columns: Vec<Column>, asked: Option<&[String]>) -> Result<Vec<Column>, String> {
+fn chosen(columns: Vec<Column>, asked: Option<&[String]>) -> Result<Vec<Column>, Message> {
     let Some(asked) = asked else {
         return Ok(columns);
     };
     let find = |name: &String| {
         columns.iter().find(|column| column.name == *name).cloned().ok_or_else(|| {
             let known: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
-            format!("there is no column {name} (--columns); there are {}", known.join(", "))
+            Message::from(format!("there is no column {name} ("))
+                + Setting::Columns
+                + format!("); there are {}", known.join(", "))
         })
     };
     asked.iter().map(find).collect()
+}
+
+/// No sample has the part that an option names.
+fn absent(asked: &str, option: Setting, survey: &Survey) -> Message {
+    Message::from(format!("no sample has {asked} ("))
+        + option
+        + format!("); they have {}", names(survey))
 }
 
 fn names(survey: &Survey) -> String {

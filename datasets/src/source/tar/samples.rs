@@ -4,6 +4,7 @@
 //! part, in lower case. Members of a sample stand one behind the other.
 
 use super::members::{Kind, Member, Members};
+use crate::message::Message;
 use crate::source::budget::{HeldBytes, MemoryBudget};
 use crate::source::names::{Seen, relative_path, shown};
 use crate::source::{Entry, Whence};
@@ -96,7 +97,7 @@ impl Samples {
     }
 
     fn take(&mut self, member: Member, wanted: &Wanted<'_>) -> Result<(), Error> {
-        let left_out = |reason: String| LeftOut {
+        let left_out = |reason: Message| LeftOut {
             path: format!("{}: {}", self.members.input().whence(None, 0).file, shown(&member.name)),
             reason,
         };
@@ -112,7 +113,7 @@ impl Samples {
         let path = match relative_path(&member.name) {
             Ok(path) => path,
             Err(reason) => {
-                let entry = Entry::Unreadable(left_out(reason));
+                let entry = Entry::Unreadable(left_out(reason.into()));
                 self.ready.push_back(Yield::Other(entry));
                 return Ok(());
             }

@@ -61,7 +61,7 @@ pub(super) fn shards_of(path: &Path) -> Result<Vec<PathBuf>, Error> {
 
 fn malformed(path: &Path, problem: &str) -> Error {
     let whence = Whence { file: path.display().to_string(), ..Whence::default() };
-    Error::Malformed { whence: Box::new(whence), problem: problem.to_owned() }
+    Error::Malformed { whence: Box::new(whence), problem: problem.into() }
 }
 
 /// The names that a pattern stands for, as a shell expands it: `{000..010}` with the zeros of its

@@ -161,7 +161,8 @@ impl Survey {
                 problem: format!(
                     "{}.{}: {problem}; one column has one type: make it the same in all samples",
                     group.key, part.name
-                ),
+                )
+                .into(),
             })?;
         }
         Ok(())
@@ -177,7 +178,8 @@ impl Survey {
                 problem: format!(
                     "samples have more than {PARTS_MAX} different parts, the last one {name}; a \
                      key ends at the first dot of a name: rename members with dots in their key"
-                ),
+                )
+                .into(),
             });
         }
         self.parts.push(PartSeen {

@@ -5,10 +5,12 @@
 //! `{ repeated … value = 1 }`:
 //! <https://github.com/tensorflow/tensorflow/blob/master/tensorflow/core/example/feature.proto>.
 
+use crate::message::Message;
 use crate::source::OverBudget;
 use crate::source::budget::Held;
 use crate::source::rows::records::FIELDS_MAX;
 use crate::source::rows::value::{Kind, Value};
+use crate::words::Setting;
 use arrow_schema::DataType;
 use std::ops::Range;
 
@@ -76,13 +78,13 @@ impl Feature {
         kind: &Kind,
         record: &[u8],
         at: Option<u64>,
-    ) -> Result<Value, String> {
+    ) -> Result<Value, Message> {
         let is_list = matches!(kind, Kind::List(_) | Kind::Numbers(_));
         if !is_list && self.len() > 1 {
-            return Err(format!(
-                "{} values, where the first records have one each; leave it out with --columns",
+            return Err(Message::from(format!(
+                "{} values, where the first records have one each; leave it out with ",
                 self.len()
-            ));
+            )) + Setting::Columns);
         }
         let is_text = match kind {
             Kind::Text => true,

@@ -17,6 +17,7 @@ use super::rows::value::{Kind, Value};
 use super::rows::{RowSource, malformed, shards};
 use super::{Source, SourceOptions};
 use crate::Error;
+use crate::words::Setting;
 use example::{Fault, Feature};
 use framing::{Frame, Frames};
 use std::path::{Path, PathBuf};
@@ -62,7 +63,7 @@ pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
 
 /// Opens a TFRecord file or a folder of them.
 pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Error> {
-    let known = TABLE_OPTIONS.iter().copied().chain(["split"]).collect::<Vec<_>>();
+    let known = TABLE_OPTIONS.iter().copied().chain([Setting::Split]).collect::<Vec<_>>();
     options.allow_only("TFRecord files", &known)?;
     let split = options.split.as_deref();
     let files = shards::choose(path, "TFRecord files", is_member, split)?;

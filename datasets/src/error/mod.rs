@@ -1,0 +1,391 @@
+//! What can go wrong when a dataset is made or read.
+//!
+//! The variants are facts; `message` puts them into words.
+
+mod message;
+
+pub(crate) use message::{link_leads_out, size_and_limit};
+
+use crate::left_out::LeftOut;
+use crate::message::Message;
+use crate::operations::OperationError;
+use crate::over_budget::OverBudget;
+use crate::sink::SinkKind;
+use crate::source::RemoteError;
+use crate::whence::Whence;
+use crate::words::Setting;
+use meetpoint_format::dataset::ContentKind;
+use std::path::PathBuf;
+
+/// A source that cannot become a dataset, or a dataset that does not read.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The source does not read.
+    Source {
+        /// File or folder.
+        path: PathBuf,
+        /// Cause.
+        source: std::io::Error,
+    },
+    /// The source is not a folder.
+    NotAFolder {
+        /// What was named.
+        path: PathBuf,
+    },
+    /// The format of the source cannot be determined.
+    UnknownSource {
+        /// What was named.
+        path: PathBuf,
+        /// Names and descriptions of all kinds.
+        looked_for: Vec<(&'static str, &'static str)>,
+    },
+    /// The source matches several kinds.
+    AmbiguousSource {
+        /// What was named.
+        path: PathBuf,
+        /// Name and description of each kind, and why it matches.
+        found: Vec<(&'static str, &'static str, String)>,
+    },
+    /// An unknown kind of source.
+    NoSuchKind {
+        /// The requested value.
+        name: String,
+        /// Names and descriptions of all kinds.
+        kinds: Vec<(&'static str, &'static str)>,
+    },
+    /// No file of a kind in a folder.
+    NoFilesOfKind {
+        /// Source.
+        path: PathBuf,
+        /// The requested value.
+        kind: ContentKind,
+        /// Files that are something else.
+        others: u64,
+    },
+    /// A source without samples.
+    NoSamples {
+        /// Source.
+        path: PathBuf,
+    },
+    /// Two samples of one key.
+    DuplicateKey {
+        /// The key.
+        key: String,
+        /// Location of the first, if known.
+        first: Option<Box<Whence>>,
+        /// Location of the second.
+        second: Box<Whence>,
+    },
+    /// A label without a name.
+    LabelWithoutName {
+        /// The sample.
+        key: String,
+        /// Its label.
+        label: i32,
+        /// Number of names; 0 where labels are integers.
+        names: u64,
+    },
+    /// An interrupted command that cannot resume.
+    ResumeDiffers {
+        /// What was left.
+        path: PathBuf,
+        /// What differs.
+        difference: String,
+    },
+    /// Another process writes to the destination.
+    InUse {
+        /// Destination.
+        destination: PathBuf,
+        /// The folder that it writes to.
+        place: PathBuf,
+    },
+    /// The folder to resume from contains files of others.
+    ResumeForeign {
+        /// What was left.
+        path: PathBuf,
+        /// A file or folder in it.
+        entry: String,
+    },
+    /// A source that violates its format, or uses what is not supported; the rest of it cannot be
+    /// read.
+    Malformed {
+        /// Where.
+        whence: Box<Whence>,
+        /// What is wrong with it, and what to do about it: "checksum is 00000001, its data give
+        /// 00000002; the file is damaged, fetch it again".
+        problem: Message,
+    },
+    /// A source that needs more memory than its limit.
+    OverBudget {
+        /// Where.
+        whence: Box<Whence>,
+        /// What it needs.
+        over: OverBudget,
+    },
+    /// An option that means nothing for this source or its kind of content.
+    OptionWithoutUse {
+        /// The option.
+        option: Setting,
+        /// The value of the option, if only that has no effect.
+        value: Option<&'static str>,
+        /// What the source is, in words: "a folder of images".
+        source_words: String,
+    },
+    /// No image in the source.
+    NoImages {
+        /// Source.
+        path: PathBuf,
+        /// Files that are something else.
+        others: u64,
+    },
+    /// Images beside class sub-folders.
+    MixedLayout {
+        /// Source.
+        path: PathBuf,
+        /// An image at the top.
+        file: String,
+        /// An image in a sub-folder.
+        folder: String,
+    },
+    /// A class without images.
+    EmptyClass {
+        /// Source.
+        path: PathBuf,
+        /// Sub-folder.
+        class: String,
+    },
+    /// Samples that do not decode, under [`OnError::Fail`](crate::OnError::Fail).
+    Unreadable {
+        /// All of them.
+        files: Vec<LeftOut>,
+        /// Samples looked at.
+        checked: u64,
+    },
+    /// A file that changed while it was packed.
+    SourceChanged {
+        /// File.
+        path: PathBuf,
+    },
+    /// A link in a source that leads out of it.
+    LinkLeadsOut {
+        /// The link.
+        link: PathBuf,
+        /// Where it leads.
+        target: PathBuf,
+    },
+    /// A sample that cannot be indexed in place.
+    NotInPlace {
+        /// The sample and where it is.
+        whence: String,
+        /// Why, and what can be done.
+        problem: Message,
+    },
+    /// The destination exists.
+    Exists {
+        /// Destination.
+        path: PathBuf,
+    },
+    /// The destination is not a dataset, so it is not replaced.
+    NotReplaced {
+        /// Destination.
+        path: PathBuf,
+        /// A file in it, or what it is.
+        entry: String,
+    },
+    /// The destination contains files that are not part of the dataset, so it is not replaced.
+    Foreign {
+        /// Destination.
+        path: PathBuf,
+        /// A file or folder in it, or what it is.
+        entry: String,
+    },
+    /// Samples that cannot be unpacked, under [`OnError::Fail`](crate::OnError::Fail).
+    Damaged {
+        /// All of them, by key.
+        samples: Vec<LeftOut>,
+        /// Samples looked at.
+        checked: u64,
+        /// What to do about them.
+        remedy: Message,
+    },
+    /// Samples that cannot be converted, under [`OnError::Fail`](crate::OnError::Fail).
+    Unconverted {
+        /// All of them, by key or place.
+        samples: Vec<LeftOut>,
+        /// Samples looked at.
+        checked: u64,
+        /// What to do about them.
+        remedy: Message,
+    },
+    /// A column that a sink cannot store.
+    Unheld {
+        /// The sink, in words.
+        sink: &'static str,
+        /// The column.
+        column: String,
+        /// Why not.
+        reason: String,
+    },
+    /// A column to leave out that does not exist.
+    NoColumn {
+        /// The given name.
+        column: String,
+        /// The columns.
+        there: Vec<String>,
+    },
+    /// The source contains the destination, or the reverse.
+    Overlap {
+        /// Source.
+        from: PathBuf,
+        /// Destination.
+        to: PathBuf,
+    },
+    /// The dataset cannot be written.
+    Write {
+        /// File or folder.
+        path: PathBuf,
+        /// Cause.
+        source: std::io::Error,
+    },
+    /// A dataset whose complete parts remain, so that the command can resume.
+    Kept {
+        /// What failed.
+        error: Box<Error>,
+        /// The folder with the parts.
+        place: PathBuf,
+        /// Number of complete parts, at least 1.
+        parts: u64,
+    },
+    /// An image that a dataset cannot hold.
+    Row(meetpoint_format::dataset::DatasetError),
+    /// A limit for shards, with a sink that writes none.
+    ShardsWithoutUse {
+        /// The sink.
+        sink: SinkKind,
+    },
+    /// A maximum sample size beyond that of a dataset.
+    SampleLimit {
+        /// The requested value.
+        asked: u64,
+        /// The maximum of a dataset.
+        limit: u64,
+    },
+    /// A source elsewhere.
+    Remote(RemoteError),
+    /// An error about a file that stands for an object elsewhere.
+    Elsewhere {
+        /// What it says, with URLs in place of the paths.
+        told: String,
+        /// The error.
+        error: Box<Error>,
+    },
+    /// Too many threads.
+    TooManyThreads {
+        /// The requested number.
+        threads: usize,
+        /// The maximum.
+        most: usize,
+    },
+    /// The system did not start a thread.
+    Thread {
+        /// Which one, from 1.
+        number: usize,
+        /// The requested number.
+        threads: usize,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Stopped on request.
+    Interrupted,
+    /// Stopped on request; complete parts remain, so that the command can resume.
+    Stopped {
+        /// The folder with the parts.
+        place: PathBuf,
+        /// Number of complete parts, at least 1.
+        parts: u64,
+    },
+    /// An operation on datasets that was refused.
+    Operation(OperationError),
+    /// A dataset that does not read.
+    Dataset(meetpoint_prepare::Error),
+}
+
+impl Error {
+    /// The error of a transfer; [`Error::Interrupted`] if it was stopped.
+    pub(crate) fn of_remote(error: RemoteError) -> Self {
+        match error {
+            RemoteError::Interrupted => Self::Interrupted,
+            error => error.into(),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    /// What the message does not say already.
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Source { source, .. }
+            | Self::Write { source, .. }
+            | Self::Thread { source, .. } => Some(source),
+            Self::Row(error) => error.source(),
+            Self::Remote(error) => error.source(),
+            Self::Operation(error) => error.source(),
+            Self::Dataset(error) => error.source(),
+            Self::NotAFolder { .. }
+            | Self::UnknownSource { .. }
+            | Self::AmbiguousSource { .. }
+            | Self::NoSuchKind { .. }
+            | Self::NoFilesOfKind { .. }
+            | Self::NoSamples { .. }
+            | Self::DuplicateKey { .. }
+            | Self::LabelWithoutName { .. }
+            | Self::ResumeDiffers { .. }
+            | Self::InUse { .. }
+            | Self::ResumeForeign { .. }
+            | Self::Malformed { .. }
+            | Self::OverBudget { .. }
+            | Self::OptionWithoutUse { .. }
+            | Self::NoImages { .. }
+            | Self::MixedLayout { .. }
+            | Self::EmptyClass { .. }
+            | Self::Unreadable { .. }
+            | Self::SourceChanged { .. }
+            | Self::LinkLeadsOut { .. }
+            | Self::NotInPlace { .. }
+            | Self::Exists { .. }
+            | Self::NotReplaced { .. }
+            | Self::Foreign { .. }
+            | Self::Damaged { .. }
+            | Self::Unconverted { .. }
+            | Self::Unheld { .. }
+            | Self::NoColumn { .. }
+            | Self::Overlap { .. }
+            | Self::Kept { .. }
+            | Self::ShardsWithoutUse { .. }
+            | Self::SampleLimit { .. }
+            | Self::Elsewhere { .. }
+            | Self::TooManyThreads { .. }
+            | Self::Interrupted
+            | Self::Stopped { .. } => None,
+        }
+    }
+}
+
+impl From<RemoteError> for Error {
+    fn from(error: RemoteError) -> Self {
+        Self::Remote(error)
+    }
+}
+
+impl From<OperationError> for Error {
+    fn from(error: OperationError) -> Self {
+        Self::Operation(error)
+    }
+}
+
+impl From<meetpoint_prepare::Error> for Error {
+    fn from(error: meetpoint_prepare::Error) -> Self {
+        Self::Dataset(error)
+    }
+}

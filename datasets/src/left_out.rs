@@ -1,0 +1,35 @@
+//! A sample or file of a source that is not in the result.
+
+use crate::message::Message;
+use crate::printable::printable;
+use crate::words::Words;
+
+/// Something of a source that is not in the dataset.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct LeftOut {
+    /// Path relative to the source, `/`-separated, or another name that identifies it.
+    pub path: String,
+    /// Why.
+    pub reason: Message,
+}
+
+impl LeftOut {
+    /// One line for a message, spelled for its reader.
+    pub fn in_words(&self, words: Words) -> String {
+        format!("{}: {}", printable(&self.path), printable(&self.reason.in_words(words)))
+    }
+
+    /// Replaces the options in the reasons by how they are spelled, so that they are serialised so.
+    pub fn spell(all: &mut [Self], words: Words) {
+        for left_out in all {
+            left_out.reason = left_out.reason.in_words(words).into();
+        }
+    }
+}
+
+/// As on the command line.
+impl std::fmt::Display for LeftOut {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.write_str(&self.in_words(Words::CommandLine))
+    }
+}

@@ -1,0 +1,35 @@
+//! Names from a source as messages show them.
+
+/// Characters of a name that are shown; a path of a file system has 4,096 bytes at most.
+const SHOWN_MAX: usize = 400;
+
+/// A name from a source as messages show it: control characters escaped, since a terminal would
+/// execute them or start a new line, and of a very long name both ends.
+pub fn printable(name: &str) -> String {
+    let escaped = |letter: char| -> String {
+        if letter.is_control() { letter.escape_default().collect() } else { letter.into() }
+    };
+    let letters = name.chars().count();
+    if letters <= SHOWN_MAX {
+        return name.chars().map(escaped).collect();
+    }
+    let begin: String = name.chars().take(SHOWN_MAX / 2).map(escaped).collect();
+    let end: String = name.chars().skip(letters - SHOWN_MAX / 2).map(escaped).collect();
+    format!("{begin}[{} more]{end}", letters - SHOWN_MAX / 2 * 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::printable;
+
+    #[test]
+    fn names_give_no_orders_to_a_terminal() {
+        assert_eq!(
+            printable("c\u{1b}[31mX\u{7}\nerror: é.jpg"),
+            "c\\u{1b}[31mX\\u{7}\\nerror: é.jpg"
+        );
+        let long = printable(&format!("begin{}end", "é".repeat(6000)));
+        assert!(long.starts_with("beginé") && long.ends_with("éend") && long.len() < 900);
+        assert!(long.contains("[5608 more]"));
+    }
+}
