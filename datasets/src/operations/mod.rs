@@ -3,9 +3,9 @@
 //! None of them holds a dataset in memory, whatever its size; `docs/operations.md` says what each
 //! takes. An open dataset keeps 32 bytes for each sample whose record batch was looked into.
 //!
-//! In reading order: [`Share`] (shares of a whole), `draw` (random choices), `gather` (rows in any order), `copy` (rows into a
-//! dataset), then each operation: [`shuffle`], [`split`], [`merge`], [`sample`], [`select`],
-//! [`rows`], [`stats`], [`diff`], [`repair`]; [`OperationError`].
+//! In reading order: [`Share`] (shares of a whole), `draw` (random choices), `gather` (rows in any
+//! order), `copy` (rows into a dataset), then each operation: [`shuffle`], [`split`], [`merge`],
+//! [`sample`], [`select`], [`rows`], [`stats`], [`diff`], [`repair`]; [`OperationError`].
 
 mod column;
 mod copy;

@@ -46,7 +46,7 @@ fn read_all(path: &Path, open: Open) -> Outcome {
                 outcome.left_out.push(format!("{}: {}", left_out.path, left_out.reason));
             }
             Ok(Some(Entry::NotASample(left_out))) => {
-                outcome.noted.push(left_out.reason.to_string())
+                outcome.noted.push(left_out.reason.to_string());
             }
             Ok(Some(Entry::Ignored)) => {}
             Ok(None) => return outcome,

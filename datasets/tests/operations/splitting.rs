@@ -2,8 +2,9 @@
 
 use crate::support::{Made, Place, cases, made, options, read, silent, sorted};
 use meetpoint_datasets::operations::{
-    Amount, CopyOptions, MergeOrder, Share, SplitBy, diff, merge, sample, split,
+    Amount, CopyOptions, MergeOrder, OperationError, Share, SplitBy, diff, merge, sample, split,
 };
+use meetpoint_datasets::{Error, Setting};
 use proptest::prelude::*;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -135,6 +136,11 @@ fn what_is_no_split_is_refused_and_nothing_is_written() {
     split(&from, &by_shares(&place, &["1", "1"], false, 0), &forced, &mut silent).unwrap();
 }
 
+/// Whether this option is refused for lack of labels.
+fn needs_labels(error: &Error, by: Setting) -> bool {
+    matches!(error, Error::Operation(OperationError::NoLabels { option, .. }) if *option == by)
+}
+
 #[test]
 fn what_is_asked_of_each_label_is_refused_where_no_sample_has_one() {
     let place = Place::new();
@@ -143,12 +149,12 @@ fn what_is_asked_of_each_label_is_refused_where_no_sample_has_one() {
     let names = place.write("b", &["class0"], &made(6, 0), 500);
     for from in [none, names] {
         let by = by_shares(&place, &["1", "1"], true, 0);
-        let refusal = split(&from, &by, &options(), &mut silent).unwrap_err().to_string();
-        assert!(refusal.contains("--stratify means nothing for it; leave it out"), "{refusal}");
+        let refusal = split(&from, &by, &options(), &mut silent).unwrap_err();
+        assert!(needs_labels(&refusal, Setting::Stratify), "{refusal}");
         let amount = Amount::Samples(1);
         let to = place.path("some");
         let refusal = sample(&from, &to, amount, true, 0, &options(), &mut silent).unwrap_err();
-        assert!(refusal.to_string().contains("--per-class means nothing for it"), "{refusal}");
+        assert!(needs_labels(&refusal, Setting::PerClass), "{refusal}");
     }
     assert_eq!(place.names(), ["a", "b"]);
     let by = by_shares(&place, &["1", "1"], false, 0);

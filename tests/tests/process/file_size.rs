@@ -111,8 +111,8 @@ fn a_file_beyond_the_limit_is_named_with_it_and_nothing_is_left() {
     let folder = tempfile::tempdir().unwrap();
     pictures(folder.path(), 60);
     run(folder.path(), &["pack", "pictures", "there.set"]).success();
-    const PART: &str = "raise it, or let files be smaller with --part-size\n";
-    const SHARD: &str = "raise it, or let files be smaller with --shard-size\n";
+    const PART: &str = "raise it, or make the files smaller with --part-size\n";
+    const SHARD: &str = "raise it, or make the files smaller with --shard-size\n";
     for (arguments, file, remedy) in [
         (&["pack", "pictures", "to"][..], "part-00000.arrow", PART),
         (&["index", "pictures", "to"], "part-00000.arrow", PART),

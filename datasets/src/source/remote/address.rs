@@ -29,7 +29,8 @@ const KNOWN: &str = "s3://bucket/name, gs://bucket/name, az://container/name, ht
 impl Address {
     /// Takes a URL apart.
     pub(super) fn parse(text: &str) -> Result<Self, RemoteError> {
-        let wrong = |problem: String| RemoteError::Address { url: shown(text), problem };
+        let wrong =
+            |problem: String| RemoteError::Address { url: shown(text), problem: problem.into() };
         let is_pattern = text.contains('{');
         let texts = if is_pattern { expand(text).map_err(wrong)? } else { vec![text.to_owned()] };
         let mut first: Option<(Url, Scheme)> = None;

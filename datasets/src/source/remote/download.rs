@@ -4,6 +4,8 @@ use super::cache::create_private;
 use super::listing::{Object, modified, tag};
 use super::store::{Store, refused};
 use super::{RemoteError, Watch};
+use crate::message::Message;
+use crate::words::Setting;
 use futures_util::TryStreamExt;
 use object_store::{GetOptions, GetRange, ObjectStoreScheme as Scheme};
 use std::fs::File;
@@ -148,6 +150,7 @@ fn short(url: &str, got: u64, object: &Object) -> RemoteError {
         url: url.to_owned(),
         status: None,
         problem: format!("the transfer ended after {got} of {} bytes", object.bytes),
-        remedy: "check the network; pack goes on with --resume".to_owned(),
+        remedy: Message::from("check the network; `meetpoint pack` resumes with ")
+            + Setting::Resume,
     }
 }

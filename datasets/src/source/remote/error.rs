@@ -19,7 +19,7 @@ pub enum RemoteError {
         /// What was named.
         url: String,
         /// Why not, and what to name instead.
-        problem: String,
+        problem: Message,
     },
     /// A place that is written to, and has to be a folder here.
     Destination {
@@ -97,6 +97,9 @@ impl RemoteError {
                 return Message::from(format!("failed to read {url}{status}: {problem}\n"))
                     + remedy.clone();
             }
+            Self::Address { url, problem } => {
+                return Message::from(format!("{url}: ")) + problem.clone();
+            }
             Self::TooLarge { url, bytes, limit } => {
                 return Message::from(format!(
                     "{url} has {bytes} bytes, and the cache may hold {limit} bytes of objects; \
@@ -126,7 +129,6 @@ impl RemoteError {
                 "{url} cannot be read by this build, which does not support object stores; \
                  install one that does: cargo install --path cli --features remote"
             ),
-            Self::Address { url, problem } => format!("{url}: {problem}"),
             Self::Destination { url } => format!(
                 "{url} cannot be written to; name a folder on this machine, and copy it from there"
             ),

@@ -33,7 +33,8 @@ struct Elsewhere {
 impl Elsewhere {
     fn left_out(&self, left_out: LeftOut) -> LeftOut {
         let LeftOut { path, reason } = left_out;
-        LeftOut { path: self.mirror.text(&path), reason: self.mirror.text(&reason) }
+        let reason = self.mirror.text(&reason.to_string()).into();
+        LeftOut { path: self.mirror.text(&path), reason }
     }
 }
 

@@ -2,6 +2,8 @@
 
 use super::address::Address;
 use super::{RemoteError, RemoteOptions};
+use crate::message::Message;
+use crate::words::Setting;
 use object_store::aws::AmazonS3Builder;
 use object_store::azure::MicrosoftAzureBuilder;
 use object_store::gcp::GoogleCloudStorageBuilder;
@@ -23,7 +25,7 @@ pub(super) fn connect(address: &Address, options: &RemoteOptions) -> Result<Stor
     let settings = settings(&address.scheme, options.anonymous, |name| std::env::var(name).ok());
     let wrong = |error: object_store::Error| RemoteError::Address {
         url: address.text.clone(),
-        problem: format!("{error}; {}", credentials(&address.scheme)),
+        problem: Message::from(format!("{error}; ")) + credentials(&address.scheme),
     };
     macro_rules! build {
         ($builder:expr) => {{
@@ -111,25 +113,28 @@ fn retries() -> RetryConfig {
 }
 
 /// Where the credentials of a store come from.
-pub(super) fn credentials(scheme: &Scheme) -> &'static str {
-    match scheme {
+pub(super) fn credentials(scheme: &Scheme) -> Message {
+    let from = match scheme {
         Scheme::AmazonS3 => {
             "credentials come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY \
-             (AWS_SESSION_TOKEN), the region from AWS_REGION, another server than Amazon's from \
-             AWS_ENDPOINT_URL; --anonymous asks without credentials"
+             (AWS_SESSION_TOKEN), the region from AWS_REGION, the address of a server that is not \
+             Amazon's from AWS_ENDPOINT_URL"
         }
         Scheme::GoogleCloudStorage => {
             "credentials come from GOOGLE_APPLICATION_CREDENTIALS or GOOGLE_SERVICE_ACCOUNT, which \
-             name a file, another server than Google's from GOOGLE_BASE_URL; --anonymous asks \
-             without credentials"
+             name a file, the address of a server that is not Google's from GOOGLE_BASE_URL"
         }
         Scheme::MicrosoftAzure => {
             "the account comes from AZURE_STORAGE_ACCOUNT_NAME, credentials from \
-             AZURE_STORAGE_ACCOUNT_KEY or AZURE_STORAGE_SAS_KEY, another server than Microsoft's \
-             from AZURE_STORAGE_ENDPOINT; --anonymous asks without credentials"
+             AZURE_STORAGE_ACCOUNT_KEY or AZURE_STORAGE_SAS_KEY, the address of a server that is \
+             not Microsoft's from AZURE_STORAGE_ENDPOINT"
         }
-        _ => "web servers are asked without credentials; fetch it with another program",
-    }
+        // Others are refused when an address is parsed.
+        _ => {
+            return "web servers receive no credentials; fetch it with another program".into();
+        }
+    };
+    Message::from(from) + "; to send none, give " + Setting::Anonymous
 }
 
 /// What an error of a store means.
@@ -137,28 +142,30 @@ pub(super) fn refused(url: String, scheme: &Scheme, error: &object_store::Error)
     let text = innermost(error);
     let status = status_of(error, &text);
     let remedy = match status {
-        Some(401 | 403) => credentials(scheme).to_owned(),
-        Some(404) => format!(
-            "check the name, letter by letter{}",
-            match scheme {
-                Scheme::Http => "",
-                _ => ", and that of the bucket or container",
-            }
-        ),
-        Some(301 | 307 | 308) => format!("it may lie in another region; {}", credentials(scheme)),
-        Some(429 | 500..) => "the server is at fault or busy; try again later (pack goes on with \
-                              --resume)"
-            .to_owned(),
-        Some(_) => credentials(scheme).to_owned(),
-        None => format!(
-            "no answer that could be used; check host and network{}",
-            match scheme {
+        Some(401 | 403) => credentials(scheme),
+        Some(404) => match scheme {
+            Scheme::Http => "check the spelling of its name".into(),
+            _ => "check the spelling of its name, and that of the bucket or container".into(),
+        },
+        Some(301 | 307 | 308) => {
+            Message::from("it may be in another region; ") + credentials(scheme)
+        }
+        Some(429 | 500..) => {
+            Message::from(
+                "the server failed or is busy; try again later (`meetpoint pack` resumes with ",
+            ) + Setting::Resume
+                + ")"
+        }
+        Some(_) => credentials(scheme),
+        None => {
+            let variables = match scheme {
                 Scheme::AmazonS3 => ", AWS_ENDPOINT_URL and AWS_REGION",
                 Scheme::GoogleCloudStorage => " and GOOGLE_BASE_URL",
                 Scheme::MicrosoftAzure => " and AZURE_STORAGE_ENDPOINT",
                 _ => "",
-            }
-        ),
+            };
+            format!("no valid answer; check host and network{variables}").into()
+        }
     };
     RemoteError::Refused { url, status, problem: text, remedy }
 }
