@@ -4,9 +4,10 @@ use crate::spool::{Geometry, SLOTS_MAX, Spool, SpoolError, slowed};
 use crate::waits::{StorageWaits, WatchedEngine};
 use crate::{ServeOptions, memory};
 use meetpoint_format::batching::{Batching, BatchingError, Cut, Rank};
+use meetpoint_format::column::{BatchColumns, BatchLayout, COLUMNS_MAX, ColumnNames};
 use meetpoint_format::holders::HoldersError;
-use meetpoint_format::recipe::{Recipe, RecipeHash, TensorSpec};
-use meetpoint_format::slot::slot_bytes;
+use meetpoint_format::recipe::{Recipe, RecipeHash};
+use meetpoint_format::slot::{HEADER_BYTES, slot_bytes};
 use meetpoint_format::wire::{LoadRequest, PROTOCOL_VERSION};
 use meetpoint_kernels::Cpu;
 use meetpoint_link::Emulation;
@@ -32,8 +33,9 @@ pub(crate) struct Job {
     /// Which device this one is among those that hold different parts.
     pub(crate) device: u16,
     pub(crate) recipe: RecipeHash,
-    pub(crate) spec: TensorSpec,
     pub(crate) slots: u32,
+    /// Bytes of a slot behind its header.
+    pub(crate) payload_bytes_max: u64,
     pub(crate) preparer: BatchPreparer,
     pub(crate) read_meter: Option<Meter>,
     /// The worker's, in which reads are entered.
@@ -76,6 +78,8 @@ pub(crate) enum Refusal {
          run the same release of meetpoint on both ends"
     )]
     OtherRecipe { own: RecipeHash, host: String },
+    #[error("{count} columns are requested, the limit is {COLUMNS_MAX}")]
+    TooManyColumns { count: usize },
     #[error("batches of {batch_size} cannot be made of {samples} samples: {problem}")]
     Batches { batch_size: u32, samples: u64, problem: &'static str },
     #[error(transparent)]
@@ -110,6 +114,7 @@ impl Refusal {
             }
             Self::Memory { .. } => tonic::Code::ResourceExhausted,
             Self::RecipeTooLong { .. }
+            | Self::TooManyColumns { .. }
             | Self::Batches { .. }
             | Self::Batching(_)
             | Self::Holders(_)
@@ -192,12 +197,19 @@ pub(crate) fn load(
 ) -> Result<Job, Refusal> {
     let dataset = open_dataset(request, means)?;
     let recipe = parse_recipe(request)?;
-    let spec = recipe.output().ok_or(meetpoint_prepare::Error::NoFixedShape)?;
+    let count = request.columns.len();
+    if count > COLUMNS_MAX {
+        return Err(Refusal::TooManyColumns { count });
+    }
+    let columns = ColumnNames::from(request.columns.clone());
+    let selected = dataset.select(&columns, &recipe)?;
     let (batching, device) = find_batching(request, &dataset)?;
     let batches = batching.batches();
-    let payload = u64::from(request.batch_size).saturating_mul(spec.bytes() as u64);
-    check_memory(payload, means)?;
-    let geometry = check_geometry(request, payload)?;
+    let least = least_payload(&selected, request.batch_size);
+    check_memory(least, means)?;
+    let geometry = check_geometry(request, least)?;
+    let payload_bytes_max = geometry.slot_bytes - HEADER_BYTES as u64;
+    check_memory(payload_bytes_max, means)?;
     let fd = spool.ok_or(Refusal::NoSpool { token: request.spool_token })?;
     let spool = Spool::open(fd.as_fd(), geometry, means.write_pace(), means.engine)?;
     let hash = recipe.hash();
@@ -209,6 +221,7 @@ pub(crate) fn load(
         batching: batching.clone(),
         // What is damaged is the host's to decide about, which then prepares the batch.
         on_error: OnError::default(),
+        columns,
     };
     let engine = WatchedEngine::new(engine);
     let waits = engine.waits();
@@ -219,8 +232,8 @@ pub(crate) fn load(
         batches,
         device,
         recipe: hash,
-        spec,
         slots,
+        payload_bytes_max,
         preparer,
         read_meter,
         waits,
@@ -304,6 +317,12 @@ fn check_memory(payload: u64, means: &Means) -> Result<(), Refusal> {
     let limit = means.emulation.memory_bytes_max.map_or(present, |limit| limit.min(present));
     let needed = memory::own_memory_bytes().saturating_add(payload);
     if needed > limit { Err(Refusal::Memory { needed, limit }) } else { Ok(()) }
+}
+
+/// Bytes that a batch has at the least: those of its columns of fixed length, and offsets. A batch
+/// whose values of variable length do not fit its slot fails alone.
+fn least_payload(columns: &BatchColumns, batch_size: u32) -> u64 {
+    BatchLayout::new(columns, batch_size, |_| 0).map_or(u64::MAX, |layout| layout.bytes())
 }
 
 fn check_geometry(request: &LoadRequest, payload: u64) -> Result<Geometry, Refusal> {

@@ -14,7 +14,6 @@ use crate::queue::{Assignment, Next, Place, Queue};
 use crate::session::Job;
 use crate::spool::SpoolError;
 use crate::turns::{Line, Member, Turn, Turns};
-use meetpoint_format::checksum::crc32c;
 use meetpoint_format::slot::{HEADER_BYTES, SlotHeader};
 use meetpoint_format::wire::{DeviceMessage, Failed, Published, device_message::Message};
 use meetpoint_kernels::Interrupt;
@@ -104,7 +103,7 @@ pub(crate) fn run(mut job: Job, around: Surroundings) -> u64 {
         let _ = around.messages.blocking_send(Err(Status::internal(reason)));
         return 0;
     }
-    let bytes = job.batching.batch_size() as usize * job.spec.bytes();
+    let bytes = usize::try_from(job.payload_bytes_max).expect("memory for it was checked");
     let fence = Arc::new(AtomicU64::new(0));
     let (queue, current) = (Arc::clone(&around.queue), Arc::clone(&fence));
     job.preparer
@@ -221,10 +220,10 @@ impl Worker {
         turn: Turn,
     ) -> Result<u32, Lost> {
         let samples = self.job.batching.batch_len(at.batch);
-        let bytes = samples as usize * self.job.spec.bytes();
         self.prepare(at, samples, plan, clock)?;
         self.check_memory()?;
-        let header = self.encode_header(at, samples, bytes);
+        let bytes = usize::try_from(self.job.preparer.layout().bytes()).expect("it was written");
+        let header = self.encode_header(at);
         if plan.corrupt {
             self.payload.as_mut_slice()[bytes / 2] ^= 1;
         }
@@ -289,17 +288,18 @@ impl Worker {
         if queue.is_void(at.fence) { Err(Lost::Void) } else { Ok(()) }
     }
 
-    fn encode_header(&self, at: Assignment, samples: u32, bytes: usize) -> Box<[u8; HEADER_BYTES]> {
+    fn encode_header(&self, at: Assignment) -> Box<[u8; HEADER_BYTES]> {
+        let preparer = &self.job.preparer;
+        let (columns, layout) = (preparer.columns(), preparer.layout());
         SlotHeader {
             epoch: at.epoch,
             batch: at.batch,
             generation: at.generation,
+            samples: layout.samples(),
             seed: self.job.batching.seed(),
             recipe: self.job.recipe,
-            dtype: self.job.spec.dtype,
-            shape: self.job.spec.batch_shape(samples),
-            payload_bytes: bytes as u64,
-            payload_crc32c: crc32c(&self.payload.as_slice()[..bytes]),
+            payload_bytes: layout.bytes(),
+            columns: SlotHeader::table(columns, layout, self.payload.as_slice()),
         }
         .encode()
     }

@@ -4,14 +4,19 @@ use crc_fast::{CrcAlgorithm, Digest};
 
 /// CRC-32C of `bytes`.
 pub fn crc32c(bytes: &[u8]) -> u32 {
+    crc32c_of([bytes])
+}
+
+/// CRC-32C of byte strings, one after another.
+pub fn crc32c_of<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> u32 {
     let mut digest = Digest::new(CrcAlgorithm::Crc32Iscsi);
-    digest.update(bytes);
+    parts.into_iter().for_each(|part| digest.update(part));
     u32::try_from(digest.finalize()).expect("a CRC-32 fits 32 bits")
 }
 
 #[cfg(test)]
 mod tests {
-    use super::crc32c;
+    use super::{crc32c, crc32c_of};
 
     /// RFC 3720 appendix B.4 and the check value of the CRC catalogue.
     #[test]
@@ -20,5 +25,6 @@ mod tests {
         assert_eq!(crc32c(&[0u8; 32]), 0x8a91_36aa);
         assert_eq!(crc32c(&[0xffu8; 32]), 0x62a8_ab43);
         assert_eq!(crc32c(b""), 0);
+        assert_eq!(crc32c_of([&b"1234"[..], b"", b"56789"]), crc32c(b"123456789"));
     }
 }

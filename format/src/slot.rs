@@ -1,36 +1,91 @@
-//! A prepared batch in the spool: a 4 KiB header and the payload.
+//! A prepared batch in the spool: a 4 KiB header with a table of columns, and the payload.
 //!
 //! The header is written last, in one write, so a slot is visible whole or not at all; a header
 //! that does not check is no header. Little-endian throughout; the layout is in docs/formats.md.
 
 use crate::checksum::crc32c;
-use crate::recipe::{Dtype, RecipeHash};
+use crate::column::{
+    AXES_MAX, BatchColumns, BatchLayout, COLUMNS_MAX, Column, ColumnBytes, ContentError, Extent,
+};
+use crate::recipe::RecipeHash;
 use std::fmt::Display;
 
 /// Bytes of a header; the payload starts here.
 pub const HEADER_BYTES: usize = 4096;
 
 /// Version of the layout; another one is refused.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// "MEETSLOT" as a little-endian number.
 const MAGIC: u64 = u64::from_le_bytes(*b"MEETSLOT");
 
-// Where each field begins. Everything between `RESERVED_AT` and the header's checksum is zero. The
-// checksum is in the last of the header's 512-byte sectors, so it covers a tear at any sector.
+// Where each field begins. What no field covers is zero. The checksum is in the last of the
+// header's 512-byte sectors, so it covers a tear at any sector.
 const MAGIC_AT: usize = 0;
 const VERSION_AT: usize = 8;
-const DTYPE_AT: usize = 12;
+const COLUMNS_AT: usize = 12;
 const EPOCH_AT: usize = 16;
 const BATCH_AT: usize = 20;
 const GENERATION_AT: usize = 24;
-const PAYLOAD_CRC32C_AT: usize = 28;
+const SAMPLES_AT: usize = 28;
 const SEED_AT: usize = 32;
 const PAYLOAD_BYTES_AT: usize = 40;
 const RECIPE_AT: usize = 48;
-const SHAPE_AT: usize = 80;
-const RESERVED_AT: usize = 96;
+const RESERVED_AT: usize = 80;
+const TABLE_AT: usize = 128;
 const HEADER_CRC32C_AT: usize = HEADER_BYTES - 4;
+
+/// Bytes of an entry of the table of columns.
+const ENTRY_BYTES: usize = 64;
+
+// Where each field of an entry begins.
+const NAME_CRC32C_AT: usize = 0;
+const KIND_AT: usize = 4;
+const ELEMENT_AT: usize = 6;
+const AXES_COUNT_AT: usize = 8;
+const COLUMN_CRC32C_AT: usize = 12;
+const OFFSET_AT: usize = 16;
+const BYTES_AT: usize = 24;
+const ROWS_AT: usize = 32;
+const AXES_AT: usize = 40;
+
+const _: () = assert!(TABLE_AT + COLUMNS_MAX * ENTRY_BYTES <= HEADER_CRC32C_AT);
+const _: () = assert!(AXES_AT + 4 * AXES_MAX == ENTRY_BYTES);
+
+/// An entry of the table of columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SlotColumn {
+    /// CRC-32C of the name.
+    pub name_crc32c: u32,
+    /// Kind, as [`crate::column::ColumnKind::code`] numbers them.
+    pub kind: u16,
+    /// Element type, as [`crate::column::ElementType::code`] numbers them.
+    pub element: u16,
+    /// Number of axes of fixed length.
+    pub axes_count: u32,
+    /// Their lengths, outermost first; zero behind the last.
+    pub axes: [u32; AXES_MAX],
+    /// Where the column lies in the payload.
+    pub extent: Extent,
+    /// CRC-32C of the column's bytes.
+    pub crc32c: u32,
+}
+
+impl SlotColumn {
+    /// The entry of a column.
+    pub fn new(column: &Column, extent: Extent, crc32c: u32) -> Self {
+        let axes = column.kind.axes();
+        Self {
+            name_crc32c: crate::checksum::crc32c(column.name.as_bytes()),
+            kind: column.kind.code(),
+            element: column.kind.element().code(),
+            axes_count: u32::try_from(axes.len()).expect("a sample has at most AXES_MAX axes"),
+            axes: std::array::from_fn(|axis| axes.get(axis).copied().unwrap_or(0)),
+            extent,
+            crc32c,
+        }
+    }
+}
 
 /// What a slot says of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,18 +96,17 @@ pub struct SlotHeader {
     pub batch: u32,
     /// Fence number under which it was prepared.
     pub generation: u32,
+    /// Samples in the batch.
+    pub samples: u32,
     /// Seed of the job.
     pub seed: u64,
     /// Recipe that was followed.
     pub recipe: RecipeHash,
-    /// Element type.
-    pub dtype: Dtype,
-    /// Axes of the batch, outermost first (NHWC or NCHW).
-    pub shape: [u32; 4],
     /// Bytes of the payload.
     pub payload_bytes: u64,
-    /// CRC-32C of the payload.
-    pub payload_crc32c: u32,
+    /// The columns, in the order in which the job names them; at most
+    /// [`COLUMNS_MAX`](crate::column::COLUMNS_MAX).
+    pub columns: Vec<SlotColumn>,
 }
 
 /// Why bytes are not the slot that was expected.
@@ -97,35 +151,86 @@ pub enum SlotError {
         /// As granted.
         expected: String,
     },
-    /// The payload's checksum is wrong.
-    #[error("slot payload checksum is {got:#010x}, expected {expected:#010x}: torn or corrupt")]
-    PayloadChecksum {
+    /// A field of a column differs from what was granted.
+    #[error("slot column {column:?}: {field} is {got}, expected {expected}")]
+    Column {
+        /// Name of the column.
+        column: String,
+        /// Name of the field.
+        field: &'static str,
+        /// As found.
+        got: String,
+        /// As granted.
+        expected: String,
+    },
+    /// The checksum of a column is wrong.
+    #[error(
+        "slot column {column:?}: checksum is {got:#010x}, expected {expected:#010x}: torn or \
+         corrupt"
+    )]
+    ColumnChecksum {
+        /// Name of the column.
+        column: String,
         /// Computed.
         got: u32,
         /// Stored.
         expected: u32,
     },
+    /// The checksum of a column is right and its content is impossible.
+    #[error("slot column {column:?}: {source}")]
+    Content {
+        /// Name of the column.
+        column: String,
+        /// What is wrong.
+        source: ContentError,
+    },
 }
 
 impl SlotHeader {
+    /// The entries of the table for a payload that was written.
+    ///
+    /// Panics where the payload is shorter than the layout.
+    pub fn table(columns: &BatchColumns, layout: &BatchLayout, payload: &[u8]) -> Vec<SlotColumn> {
+        let entry = |(column, extent): (&Column, &Extent)| {
+            let bytes = bytes_of(extent, payload).expect("the payload has the layout's length");
+            SlotColumn::new(column, *extent, crc32c(bytes))
+        };
+        columns.as_slice().iter().zip(layout.extents()).map(entry).collect()
+    }
+
     /// The header's bytes.
+    ///
+    /// Panics where there are more than [`COLUMNS_MAX`](crate::column::COLUMNS_MAX) columns.
     pub fn encode(&self) -> Box<[u8; HEADER_BYTES]> {
         let mut bytes = Box::new([0; HEADER_BYTES]);
         let mut put = |at: usize, field: &[u8]| {
             bytes[at..at + field.len()].copy_from_slice(field);
         };
+        assert!(self.columns.len() <= COLUMNS_MAX, "a batch has at most {COLUMNS_MAX} columns");
+        let columns = u32::try_from(self.columns.len()).expect("the number was checked");
         put(MAGIC_AT, &MAGIC.to_le_bytes());
         put(VERSION_AT, &VERSION.to_le_bytes());
-        put(DTYPE_AT, &dtype_code(self.dtype).to_le_bytes());
+        put(COLUMNS_AT, &columns.to_le_bytes());
         put(EPOCH_AT, &self.epoch.to_le_bytes());
         put(BATCH_AT, &self.batch.to_le_bytes());
         put(GENERATION_AT, &self.generation.to_le_bytes());
-        put(PAYLOAD_CRC32C_AT, &self.payload_crc32c.to_le_bytes());
+        put(SAMPLES_AT, &self.samples.to_le_bytes());
         put(SEED_AT, &self.seed.to_le_bytes());
         put(PAYLOAD_BYTES_AT, &self.payload_bytes.to_le_bytes());
         put(RECIPE_AT, &self.recipe.0);
-        for (axis, length) in self.shape.iter().enumerate() {
-            put(SHAPE_AT + 4 * axis, &length.to_le_bytes());
+        for (index, column) in self.columns.iter().enumerate() {
+            let entry = TABLE_AT + index * ENTRY_BYTES;
+            put(entry + NAME_CRC32C_AT, &column.name_crc32c.to_le_bytes());
+            put(entry + KIND_AT, &column.kind.to_le_bytes());
+            put(entry + ELEMENT_AT, &column.element.to_le_bytes());
+            put(entry + AXES_COUNT_AT, &column.axes_count.to_le_bytes());
+            put(entry + COLUMN_CRC32C_AT, &column.crc32c.to_le_bytes());
+            put(entry + OFFSET_AT, &column.extent.offset.to_le_bytes());
+            put(entry + BYTES_AT, &column.extent.bytes.to_le_bytes());
+            put(entry + ROWS_AT, &column.extent.rows.to_le_bytes());
+            for (axis, length) in column.axes.iter().enumerate() {
+                put(entry + AXES_AT + 4 * axis, &length.to_le_bytes());
+            }
         }
         let checksum = crc32c(&bytes[..HEADER_CRC32C_AT]);
         bytes[HEADER_CRC32C_AT..].copy_from_slice(&checksum.to_le_bytes());
@@ -133,7 +238,7 @@ impl SlotHeader {
     }
 
     /// Reads a header and checks magic, version and its own checksum. Bytes after the first
-    /// [`HEADER_BYTES`] are not looked at.
+    /// [`HEADER_BYTES`] are not read.
     pub fn decode(bytes: &[u8]) -> Result<Self, SlotError> {
         let bytes: &[u8; HEADER_BYTES] =
             bytes.first_chunk().ok_or(SlotError::Short { got: bytes.len() })?;
@@ -150,81 +255,144 @@ impl SlotHeader {
         if got != expected {
             return Err(SlotError::HeaderChecksum { got, expected });
         }
-        if bytes[RESERVED_AT..HEADER_CRC32C_AT].iter().any(|byte| *byte != 0) {
+        let count = read_u32(bytes, COLUMNS_AT);
+        let columns = usize::try_from(count).ok().filter(|count| *count <= COLUMNS_MAX);
+        let columns =
+            columns.ok_or_else(|| field("columns", count, format!("at most {COLUMNS_MAX}")))?;
+        let end = TABLE_AT + columns * ENTRY_BYTES;
+        let mut reserved = bytes[RESERVED_AT..TABLE_AT].iter().chain(&bytes[end..HEADER_CRC32C_AT]);
+        if reserved.any(|byte| *byte != 0) {
             return Err(field("reserved area", "not zero", "zero"));
         }
-        let code = read_u32(bytes, DTYPE_AT);
+        let column = |index: usize| {
+            let entry = TABLE_AT + index * ENTRY_BYTES;
+            SlotColumn {
+                name_crc32c: read_u32(bytes, entry + NAME_CRC32C_AT),
+                kind: u16::from_le_bytes(read(bytes, entry + KIND_AT)),
+                element: u16::from_le_bytes(read(bytes, entry + ELEMENT_AT)),
+                axes_count: read_u32(bytes, entry + AXES_COUNT_AT),
+                axes: std::array::from_fn(|axis| read_u32(bytes, entry + AXES_AT + 4 * axis)),
+                extent: Extent {
+                    offset: read_u64(bytes, entry + OFFSET_AT),
+                    bytes: read_u64(bytes, entry + BYTES_AT),
+                    rows: read_u64(bytes, entry + ROWS_AT),
+                },
+                crc32c: read_u32(bytes, entry + COLUMN_CRC32C_AT),
+            }
+        };
         Ok(Self {
             epoch: read_u32(bytes, EPOCH_AT),
             batch: read_u32(bytes, BATCH_AT),
             generation: read_u32(bytes, GENERATION_AT),
+            samples: read_u32(bytes, SAMPLES_AT),
             seed: read_u64(bytes, SEED_AT),
             recipe: RecipeHash(read(bytes, RECIPE_AT)),
-            dtype: dtype_of(code).ok_or_else(|| field("dtype", code, "1, 2 or 3"))?,
-            shape: std::array::from_fn(|axis| read_u32(bytes, SHAPE_AT + 4 * axis)),
             payload_bytes: read_u64(bytes, PAYLOAD_BYTES_AT),
-            payload_crc32c: read_u32(bytes, PAYLOAD_CRC32C_AT),
+            columns: (0..columns).map(column).collect(),
         })
     }
 
-    /// Checks every field but the payload's checksum against what was granted.
-    pub fn check(&self, expected: &SlotExpectation) -> Result<(), SlotError> {
+    /// Checks every field but the columns' checksums against what was granted, and returns where
+    /// the columns lie: each inside the payload, and none in another.
+    pub fn check(&self, expected: &SlotExpectation<'_>) -> Result<BatchLayout, SlotError> {
         same("epoch", self.epoch, expected.epoch)?;
         same("generation", self.generation, expected.generation)?;
         same("batch", self.batch, expected.batch)?;
         same("seed", self.seed, expected.seed)?;
         same("recipe", self.recipe, expected.recipe)?;
-        same("dtype", self.dtype.name(), expected.dtype.name())?;
-        if self.shape != expected.shape {
-            let [got, wanted] = [self.shape, expected.shape].map(|shape| format!("{shape:?}"));
-            return Err(field("shape", got, wanted));
+        same("samples", self.samples, expected.samples)?;
+        let columns = expected.columns.as_slice();
+        same("columns", self.columns.len(), columns.len())?;
+        let limit = expected.payload_bytes_max;
+        let beyond = || field("payload_bytes", self.payload_bytes, format!("at most {limit}"));
+        let rows = |index: usize| self.columns[index].extent.rows;
+        let layout = BatchLayout::new(expected.columns, self.samples, rows).ok_or_else(beyond)?;
+        for (index, (own, column)) in self.columns.iter().zip(columns).enumerate() {
+            own.check(column, layout.extent(index))?;
         }
-        match expected.payload_bytes() {
-            Some(bytes) => same("payload_bytes", self.payload_bytes, bytes),
-            None => Err(field("payload_bytes", self.payload_bytes, "less than 2^64")),
+        same("payload_bytes", self.payload_bytes, layout.bytes())?;
+        if layout.bytes() > limit {
+            return Err(beyond());
         }
+        Ok(layout)
     }
 
-    /// Checks the payload against the header's length and checksum.
-    pub fn check_payload(&self, payload: &[u8]) -> Result<(), SlotError> {
-        same("payload_bytes", payload.len() as u64, self.payload_bytes)?;
-        let got = crc32c(payload);
-        if got != self.payload_crc32c {
-            return Err(SlotError::PayloadChecksum { got, expected: self.payload_crc32c });
+    /// Checks the columns of a payload: length, checksums, offsets, UTF-8 and bools. `layout` is
+    /// what [`Self::check`] returned for the same columns.
+    pub fn check_payload(
+        &self,
+        columns: &BatchColumns,
+        layout: &BatchLayout,
+        payload: &[u8],
+    ) -> Result<(), SlotError> {
+        let got = payload.len() as u64;
+        for (index, (own, column)) in self.columns.iter().zip(columns.as_slice()).enumerate() {
+            let short = || field("payload_bytes", got, layout.bytes());
+            let bytes = bytes_of(&layout.extent(index), payload).ok_or_else(short)?;
+            let name = || column.name.clone();
+            let (got, expected) = (crc32c(bytes), own.crc32c);
+            if got != expected {
+                return Err(SlotError::ColumnChecksum { column: name(), got, expected });
+            }
+            let view = ColumnBytes::new(column, index, layout, payload).ok_or_else(short)?;
+            view.check().map_err(|source| SlotError::Content { column: name(), source })?;
         }
         Ok(())
     }
 }
 
+impl SlotColumn {
+    /// Compares an entry with the declaration of its column and with where the column lies.
+    fn check(&self, column: &Column, extent: Extent) -> Result<(), SlotError> {
+        let expected = Self::new(column, extent, self.crc32c);
+        let refuse = |field, got: String, expected: String| {
+            Err(SlotError::Column { column: column.name.clone(), field, got, expected })
+        };
+        let numbers = [
+            ("name", self.name_crc32c.into(), expected.name_crc32c.into()),
+            ("kind", self.kind.into(), expected.kind.into()),
+            ("dtype", self.element.into(), expected.element.into()),
+            ("axes", self.axes_count.into(), expected.axes_count.into()),
+            ("rows", self.extent.rows, expected.extent.rows),
+            ("offset", self.extent.offset, expected.extent.offset),
+            ("bytes", self.extent.bytes, expected.extent.bytes),
+        ];
+        if let Some((name, got, expected)) = numbers.into_iter().find(|(_, got, it)| got != it) {
+            return refuse(name, u64::to_string(&got), expected.to_string());
+        }
+        if self.axes != expected.axes {
+            let [got, expected] = [self.axes, expected.axes].map(|axes| format!("{axes:?}"));
+            return refuse("shape", got, expected);
+        }
+        Ok(())
+    }
+}
+
+/// The bytes of a column in a payload.
+fn bytes_of<'a>(extent: &Extent, payload: &'a [u8]) -> Option<&'a [u8]> {
+    let start = usize::try_from(extent.offset).ok()?;
+    payload.get(start..start.checked_add(usize::try_from(extent.bytes).ok()?)?)
+}
+
 /// What the host granted, against which a slot is held before it is used.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SlotExpectation {
+pub struct SlotExpectation<'c> {
     /// Epoch.
     pub epoch: u32,
     /// Batch.
     pub batch: u32,
     /// Generation of the grant.
     pub generation: u32,
+    /// Samples of the batch.
+    pub samples: u32,
     /// Seed.
     pub seed: u64,
     /// Recipe.
     pub recipe: RecipeHash,
-    /// Element type.
-    pub dtype: Dtype,
-    /// Axes.
-    pub shape: [u32; 4],
-}
-
-impl SlotExpectation {
-    /// Bytes of the payload that dtype and shape imply; `None` when 64 bits cannot hold them.
-    pub fn payload_bytes(&self) -> Option<u64> {
-        let element = self.dtype.bytes() as u64;
-        // A zero axis makes an empty payload, however long the others are.
-        if self.shape.contains(&0) {
-            return Some(0);
-        }
-        self.shape.iter().try_fold(element, |bytes, axis| bytes.checked_mul(u64::from(*axis)))
-    }
+    /// Columns, in order.
+    pub columns: &'c BatchColumns,
+    /// Bytes of the slot behind its header.
+    pub payload_bytes_max: u64,
 }
 
 /// Bytes of a slot that holds `payload_bytes`: header and payload, rounded up to 4 KiB so that
@@ -235,25 +403,6 @@ pub fn slot_bytes(payload_bytes: u64) -> u64 {
         .checked_next_multiple_of(block)
         .and_then(|bytes| bytes.checked_add(block))
         .unwrap_or(u64::MAX)
-}
-
-/// The number that stands for an element type in a header.
-fn dtype_code(dtype: Dtype) -> u32 {
-    match dtype {
-        Dtype::Uint8 => 1,
-        Dtype::Float16 => 2,
-        Dtype::Float32 => 3,
-    }
-}
-
-/// The inverse of [`dtype_code`].
-fn dtype_of(code: u32) -> Option<Dtype> {
-    match code {
-        1 => Some(Dtype::Uint8),
-        2 => Some(Dtype::Float16),
-        3 => Some(Dtype::Float32),
-        _ => None,
-    }
 }
 
 fn read<const N: usize>(bytes: &[u8; HEADER_BYTES], at: usize) -> [u8; N] {

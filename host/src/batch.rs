@@ -2,14 +2,17 @@
 
 use crate::device_link::SlotLease;
 use crate::ring::Place;
+use meetpoint_format::checksum::crc32c_of;
+use meetpoint_format::column::{BatchColumns, BatchLayout, Column, ColumnBytes, ColumnSource};
 use meetpoint_format::recipe::Dtype;
 use meetpoint_format::slot::HEADER_BYTES;
 use meetpoint_prepare::Mended;
 use meetpoint_scheduler::Source;
 use meetpoint_storage::AlignedBuffer;
+use std::ops::Range;
 use std::sync::Arc;
 
-/// A batch: samples, labels and one tensor.
+/// A batch: a table of columns, and the samples that it holds.
 #[derive(Debug)]
 pub struct Batch {
     pub(crate) index: u32,
@@ -19,9 +22,64 @@ pub struct Batch {
     pub(crate) dtype: Dtype,
     pub(crate) contents: Contents,
     pub(crate) memory: Memory,
-    pub(crate) payload_bytes: usize,
+    pub(crate) table: Table,
     /// Counts the batches in the consumer's hands.
     pub(crate) _kept: Arc<()>,
+}
+
+/// The columns of a batch, and where they lie in its payload.
+#[derive(Debug, Clone)]
+pub(crate) struct Table {
+    pub(crate) columns: Arc<BatchColumns>,
+    pub(crate) layout: BatchLayout,
+}
+
+impl Table {
+    pub(crate) fn new(columns: &Arc<BatchColumns>, layout: &BatchLayout) -> Self {
+        Self { columns: Arc::clone(columns), layout: layout.clone() }
+    }
+
+    /// Bytes of the payload.
+    pub(crate) fn bytes(&self) -> usize {
+        usize::try_from(self.layout.bytes()).expect("it lies in memory")
+    }
+
+    /// The column with an index in a payload of [`Self::bytes`] bytes.
+    pub(crate) fn column<'a>(&'a self, index: usize, payload: &'a [u8]) -> ColumnBytes<'a> {
+        let column = &self.columns.as_slice()[index];
+        ColumnBytes::new(column, index, &self.layout, payload)
+            .expect("the payload has the layout's length")
+    }
+
+    /// CRC-32C of each sample: its values in all columns, in order, each of variable length behind
+    /// its length.
+    pub(crate) fn sample_checksums(&self, payload: &[u8]) -> Vec<u32> {
+        let columns: Vec<ColumnBytes<'_>> =
+            (0..self.columns.len()).map(|index| self.column(index, payload)).collect();
+        let checksum = |sample: usize| {
+            let values = columns.iter().map(|column| column.value(sample).unwrap_or_default());
+            let lengths: Vec<[u8; 8]> =
+                values.clone().map(|value| (value.len() as u64).to_le_bytes()).collect();
+            let columns = columns.iter().zip(values).zip(&lengths);
+            crc32c_of(columns.flat_map(|((column, value), length)| {
+                let is_variable = column.column().kind.is_variable();
+                [if is_variable { &length[..] } else { &[] }, value]
+            }))
+        };
+        (0..self.layout.samples() as usize).map(checksum).collect()
+    }
+
+    /// Where a column lies in the payload.
+    fn range(&self, index: usize) -> Range<usize> {
+        let extent = self.layout.extent(index);
+        let start = usize::try_from(extent.offset).expect("it lies in memory");
+        start..start + usize::try_from(extent.bytes).expect("it lies in memory")
+    }
+
+    /// Where the images lie; empty where there are none.
+    fn images(&self) -> Range<usize> {
+        self.columns.position_of(ColumnSource::Image).map_or(0..0, |index| self.range(index))
+    }
 }
 
 /// Which samples a batch holds.
@@ -29,9 +87,9 @@ pub struct Batch {
 pub(crate) struct Contents {
     /// Indices in the dataset, in batch order.
     pub(crate) samples: Vec<u64>,
-    /// Their labels.
+    /// Their labels, where there is a column with them.
     pub(crate) labels: Vec<Option<i32>>,
-    /// CRC-32C of each sample's tensor, where asked for.
+    /// CRC-32C of each sample's values, where asked for.
     pub(crate) crc32c: Option<Vec<u32>>,
     /// Its damaged samples, by position.
     pub(crate) mended: Vec<Mended>,
@@ -59,7 +117,7 @@ impl Contents {
     }
 }
 
-/// Where the tensor lies.
+/// Where the payload lies.
 #[derive(Debug)]
 pub(crate) enum Memory {
     /// At the beginning of a place of the ring.
@@ -121,27 +179,51 @@ impl Batch {
         self.source
     }
 
-    /// The axes, outermost first: [samples, height, width, 3] or [samples, 3, height, width].
-    /// Samples that were left out are missing; with `on_error` skip there may be none left.
+    /// The columns, in the order in which they were named.
+    pub fn columns(&self) -> &[Column] {
+        self.table.columns.as_slice()
+    }
+
+    /// The column with a name.
+    pub fn column(&self, name: &str) -> Option<ColumnBytes<'_>> {
+        let index = self.table.columns.position(name)?;
+        Some(self.table.column(index, self.memory.payload(self.table.bytes())))
+    }
+
+    /// Where the columns lie in [`Self::payload_mut`].
+    pub fn layout(&self) -> &BatchLayout {
+        &self.table.layout
+    }
+
+    /// The memory of all columns, writable in place, as [`Self::bytes_mut`].
+    pub fn payload_mut(&mut self) -> &mut [u8] {
+        self.memory.payload_mut(self.table.bytes())
+    }
+
+    /// The axes of the images, outermost first: [samples, height, width, 3] or
+    /// [samples, 3, height, width]. Samples that were left out are missing; with `on_error` skip
+    /// there may be none left. Also where batches have no column with images.
     pub fn shape(&self) -> [u32; 4] {
         self.shape
     }
 
-    /// Element type.
+    /// Element type of the images.
     pub fn dtype(&self) -> Dtype {
         self.dtype
     }
 
-    /// The tensor: row-major, little-endian elements.
+    /// The images: row-major, little-endian elements. Empty where batches have no column with
+    /// images.
     pub fn bytes(&self) -> &[u8] {
-        self.memory.payload(self.payload_bytes)
+        &self.memory.payload(self.table.bytes())[self.table.images()]
     }
 
-    /// The tensor, writable in place. The memory belongs to this batch until it is dropped, whether
+    /// The images, writable in place. The memory belongs to this batch until it is dropped, whether
     /// the host or a device prepared it. With `reuse`, a device then prepares the batch again for
     /// the next epoch.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        self.memory.payload_mut(self.payload_bytes)
+        let images = self.table.images();
+        &mut self.payload_mut()[images]
     }
 
     /// The samples as indices in the dataset, in batch order: those that replace damaged ones
@@ -156,7 +238,7 @@ impl Batch {
     }
 
     /// The label of each sample as an index into the dataset's label names; `None` where the
-    /// dataset has none.
+    /// dataset has none. Empty where batches have no column with labels.
     pub fn labels(&self) -> &[Option<i32>] {
         &self.contents.labels
     }

@@ -2,6 +2,7 @@
 
 use crate::collective::Collective;
 use crate::{Notify, StopHandle};
+use meetpoint_format::column::ColumnNames;
 use meetpoint_format::recipe::Recipe;
 use meetpoint_prepare::OnError;
 use meetpoint_scheduler::{AnyStrategy, Costs, HostOnly, Learned, Record};
@@ -19,6 +20,9 @@ pub struct LoaderConfig {
     pub dataset: PathBuf,
     /// What is done to every sample.
     pub recipe: Arc<Recipe>,
+    /// The columns of a batch: names of the dataset's, in the order in which a batch has them.
+    /// Default: `image` and `label`.
+    pub columns: ColumnNames,
     /// Samples in a batch.
     pub batch_size: u32,
     /// Whether a last batch that is not full is left out. Default: false.
@@ -125,6 +129,7 @@ impl LoaderConfig {
         Self {
             dataset: dataset.into(),
             recipe,
+            columns: ColumnNames::default(),
             batch_size,
             drop_last: false,
             shuffle: true,

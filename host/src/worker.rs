@@ -1,16 +1,14 @@
 //! Preparation at the host: one preparer for each thread, in the background or in the consumer's.
 
-use crate::batch::{Contents, Memory};
+use crate::batch::{Contents, Memory, Table};
 use crate::clock::{monotonic_ns, thread_cpu_ns};
 use crate::config::LoaderConfig;
 use crate::driver::{Driver, HostTask, Prepared};
 use crate::ring::Ring;
 use crate::{Error, cores};
-use meetpoint_format::checksum::crc32c;
+use meetpoint_format::column::ColumnSource;
 use meetpoint_kernels::{Cpu, Interrupt};
-use meetpoint_prepare::{
-    BatchPreparer, DecodeMemory, Error as PrepareError, Job, Mended, samples_held,
-};
+use meetpoint_prepare::{BatchPreparer, DecodeMemory, Error as PrepareError, Job, Mended};
 use meetpoint_scheduler::BatchIndex;
 use meetpoint_storage::{Counters, open_engine};
 use std::sync::Arc;
@@ -28,35 +26,56 @@ pub(crate) struct HostPreparer {
     counted: Counters,
 }
 
-/// Finds out which samples a batch holds, and what they came to.
+/// Reads from the columns of a batch what the runtime itself uses.
 #[derive(Debug, Clone)]
 pub(crate) struct ContentsReader {
     pub(crate) job: Job,
-    pub(crate) sample_bytes: usize,
     /// Whether the checksum of every sample is wanted.
     pub(crate) verifies: bool,
 }
 
 impl ContentsReader {
-    /// The contents of a batch whose tensor is `payload`, and the CPU time that checksums took.
+    /// The contents of a batch of these samples, and the CPU time that checksums took.
     pub(crate) fn read(
         &self,
-        epoch: u32,
-        batch: u32,
+        table: &Table,
         payload: &[u8],
+        samples: Vec<u64>,
         mended: &[Mended],
-    ) -> Result<(Contents, u64), Error> {
-        let Job { dataset, batching, .. } = &self.job;
-        let order = batching.order(epoch);
-        let samples = samples_held(batching.samples_of(&order, batch), mended);
-        let labels = samples.iter().map(|&sample| Ok(dataset.locate(sample)?.label));
-        let labels = labels.collect::<Result<_, meetpoint_prepare::Error>>()?;
+    ) -> Result<(Contents, u64), LabelError> {
+        let labels = self.labels(table, payload)?;
         let start_ns = thread_cpu_ns();
-        let checksums = || payload.chunks_exact(self.sample_bytes).map(crc32c).collect();
-        let crc32c = self.verifies.then(checksums);
+        let crc32c = self.verifies.then(|| table.sample_checksums(payload));
         let verify_ns = thread_cpu_ns() - start_ns;
         Ok((Contents { samples, labels, crc32c, mended: mended.to_vec() }, verify_ns))
     }
+
+    /// Labels, where the batch has the column.
+    fn labels(&self, table: &Table, payload: &[u8]) -> Result<Vec<Option<i32>>, LabelError> {
+        let Some(index) = table.columns.position_of(ColumnSource::Label) else {
+            return Ok(Vec::new());
+        };
+        let labels = self.job.dataset.manifest().labels.len();
+        let bytes = table.column(index, payload).values();
+        let read = |bytes: &[u8]| {
+            let got = i64::from_le_bytes(bytes.try_into().expect("chunks of eight bytes"));
+            let known = usize::try_from(got).is_ok_and(|label| label < labels);
+            match i32::try_from(got) {
+                Ok(-1) => Ok(None),
+                Ok(label) if known => Ok(Some(label)),
+                _ => Err(LabelError { got, labels }),
+            }
+        };
+        bytes.chunks_exact(8).map(read).collect()
+    }
+}
+
+/// A label that the dataset does not have.
+#[derive(Debug, thiserror::Error)]
+#[error("label {got}, expected -1 or one of the dataset's {labels}")]
+pub(crate) struct LabelError {
+    got: i64,
+    labels: usize,
 }
 
 impl std::fmt::Debug for HostPreparer {
@@ -82,11 +101,7 @@ impl HostPreparer {
         preparer.set_interrupt(Interrupt::when(move || {
             !asked.is_current(wanted.load(Ordering::Relaxed))
         }));
-        let contents = ContentsReader {
-            job: job.clone(),
-            sample_bytes: preparer.spec().bytes(),
-            verifies: config.verify_samples,
-        };
+        let contents = ContentsReader { job: job.clone(), verifies: config.verify_samples };
         let counted = Counters::default();
         Ok((Self { preparer, contents, ring: ring.clone(), serial, counted }, notes))
     }
@@ -123,13 +138,17 @@ impl HostPreparer {
             return Ok(None);
         }
         let end_ns = monotonic_ns();
-        let bytes = (stats.samples - stats.left_out) as usize * self.contents.sample_bytes;
-        let mended = self.preparer.mended();
-        let (contents, verify_ns) = self.contents.read(epoch, batch, &place[..bytes], mended)?;
+        let preparer = &self.preparer;
+        let table = Table::new(preparer.columns(), preparer.layout());
+        let samples = preparer.samples().to_vec();
+        let (contents, verify_ns) = self
+            .contents
+            .read(&table, &place[..table.bytes()], samples, preparer.mended())
+            .expect("the dataset's index has checked its labels");
         let memory = Memory::Place(place);
         let stats = Some(stats);
         let bring_ns = 0;
-        Ok(Some(Prepared { memory, contents, start_ns, end_ns, stats, verify_ns, bring_ns }))
+        Ok(Some(Prepared { memory, table, contents, start_ns, end_ns, stats, verify_ns, bring_ns }))
     }
 }
 

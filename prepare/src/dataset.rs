@@ -1,16 +1,20 @@
 //! An open dataset: manifest, index and the files behind them. Shareable among threads.
 
+use crate::column_cache::ColumnCache;
 use crate::contents::Contents;
 use crate::keys::Keys;
 use crate::recent::RecentKeys;
 use crate::{Error, KeyLookup, original};
-use arrow_array::RecordBatch;
+use arrow_array::{ArrayRef, RecordBatch};
 use meetpoint_format::checksum::crc32c;
+use meetpoint_format::column::{BatchColumns, ColumnSource, value_bytes_max};
 use meetpoint_format::dataset::{
     Columns, DatasetError, Index, KeyedRows, MANIFEST_BYTES_MAX, MANIFEST_NAME, Manifest,
     PartBytes, PartEntry, PartLayout, SampleLocation,
 };
 use meetpoint_format::holders::{Holders, HoldersError};
+use meetpoint_format::recipe::Recipe;
+use meetpoint_kernels::Interrupt;
 use meetpoint_storage::files::{FileSet, read_regular};
 use meetpoint_storage::{Error as StorageError, is_of_the_file};
 use sha2::{Digest, Sha256};
@@ -35,6 +39,7 @@ pub struct Dataset {
     manifest_sha256: [u8; 32],
     keys: OnceLock<Keys>,
     recent_keys: RecentKeys,
+    column_cache: ColumnCache,
     /// Where images lie that are not in the parts.
     contents: Option<Contents>,
 }
@@ -62,10 +67,10 @@ impl Dataset {
         let (parts, layouts) = open_parts(path, &manifest.parts)?;
         let index = Index::of_layouts(manifest, layouts).map_err(damaged)?;
         let manifest_sha256 = Sha256::digest(&text).into();
-        let (keys, recent_keys) = Default::default();
+        let (keys, recent_keys, column_cache) = Default::default();
         let contents = index.root().map(Contents::open).transpose()?;
         let path = path.to_path_buf();
-        Ok(Self { path, index, parts, manifest_sha256, keys, recent_keys, contents })
+        Ok(Self { path, index, parts, manifest_sha256, keys, recent_keys, column_cache, contents })
     }
 
     /// The folder.
@@ -179,6 +184,54 @@ impl Dataset {
     ) -> Result<RecordBatch, Error> {
         let read = self.index.extra(record_batch, projection, &self.parts);
         read.map_err(|source| self.damaged(source))
+    }
+
+    /// A further column of a record batch, from memory where it was read lately.
+    pub(crate) fn further(&self, record_batch: usize, column: usize) -> Result<ArrayRef, Error> {
+        self.column_cache.of((record_batch, column), || {
+            let read = self.extra(record_batch, Some(&[column]))?;
+            Ok(Arc::clone(read.column(0)))
+        })
+    }
+
+    /// The columns of batches with these names.
+    pub fn select(&self, names: &[String], recipe: &Recipe) -> Result<BatchColumns, Error> {
+        let spec = recipe.output().ok_or(Error::NoFixedShape)?;
+        BatchColumns::select(names, self.columns(), &spec)
+            .map_err(|source| Error::Columns { path: self.path.clone(), source })
+    }
+
+    /// Bytes of the longest value of each of these columns in this dataset.
+    ///
+    /// Reads all of the columns whose length varies, and nothing for the others.
+    pub fn value_bytes_max(
+        &self,
+        columns: &BatchColumns,
+        interrupt: &Interrupt,
+    ) -> Result<Vec<u64>, Error> {
+        let mut longest = vec![0; columns.len()];
+        for (column, longest) in columns.as_slice().iter().zip(&mut longest) {
+            if !column.kind.is_variable() {
+                *longest = column.kind.row_bytes().expect("columns were checked");
+                continue;
+            }
+            for record_batch in 0..self.record_batches() {
+                interrupt.check().map_err(|_| Error::Interrupted)?;
+                let bytes = match column.source {
+                    ColumnSource::Further(index) => {
+                        value_bytes_max(column, &self.further(record_batch, index)?)
+                    }
+                    ColumnSource::Key => {
+                        let keys = self.index.keys(record_batch, &self.parts);
+                        let keys = keys.map_err(|source| self.damaged(source))?;
+                        keys.iter().map(String::len).max().unwrap_or(0) as u64
+                    }
+                    ColumnSource::Image | ColumnSource::Label | ColumnSource::Sample => 0,
+                };
+                *longest = bytes.max(*longest);
+            }
+        }
+        Ok(longest)
     }
 
     /// A sample's key.

@@ -1,5 +1,6 @@
 //! What can go wrong between a batch index and its tensor.
 
+use meetpoint_format::column::ColumnError;
 use meetpoint_format::dataset::DatasetError;
 use meetpoint_format::units::{show_bytes, show_bytes_at_least};
 use meetpoint_kernels::{Error as PictureError, jpeg::Error as JpegError};
@@ -161,8 +162,45 @@ pub enum Error {
         /// There are.
         batches: u64,
     },
-    /// A place that does not hold the batch.
-    #[error("a place of {got} bytes for a batch of {needed}")]
+    /// Columns that no batch of the dataset can have.
+    #[error("dataset {}: {source}", path.display())]
+    Columns {
+        /// Dataset folder.
+        path: PathBuf,
+        /// Cause, which names the column.
+        source: ColumnError,
+    },
+    /// A further column of a sample could not be read.
+    #[error("{part}, row {row}, key {key}: column {column:?} does not read: {source}")]
+    Column {
+        /// Part file.
+        part: String,
+        /// Row in the part.
+        row: u64,
+        /// Key.
+        key: String,
+        /// Name of the column.
+        column: String,
+        /// Cause.
+        source: Box<Error>,
+    },
+    /// A sample has no value in a column.
+    #[error(
+        "{part}, row {row}, key {key}: column {column:?} is null, or contains a null, and batches \
+         hold no nulls; leave the column out, or fill it in and pack again"
+    )]
+    NullValue {
+        /// Part file.
+        part: String,
+        /// Row in the part.
+        row: u64,
+        /// Key.
+        key: String,
+        /// Name of the column.
+        column: String,
+    },
+    /// Memory that does not hold the batch.
+    #[error("the batch takes {needed} bytes, but the memory for it has {got}")]
     OutputTooSmall {
         /// Given.
         got: usize,
@@ -265,10 +303,18 @@ impl Error {
         match self {
             Self::ChecksumMismatch { .. }
             | Self::Sample { .. }
+            | Self::NullValue { .. }
             | Self::ContentChanged { .. }
             | Self::ContentChecksum { .. } => true,
             Self::Content { source, .. } => is_of_the_file(source),
             Self::InPlace { source, .. } => source.is_damage(),
+            Self::Column { source, .. } => match &**source {
+                Self::Dataset { source: DatasetError::Io { source, .. }, .. } => {
+                    is_of_the_file(source)
+                }
+                Self::Dataset { .. } => true,
+                _ => false,
+            },
             Self::Read { source, .. } => match source {
                 StorageError::Io { source, .. } => is_of_the_file(source),
                 StorageError::ShortRead { .. } => true,
@@ -304,6 +350,13 @@ impl Error {
             }
             Self::Content { source, .. } => (format!("the file does not read: {source}"), index),
             Self::Read { source, .. } => (source.to_string(), restore),
+            Self::Column { column, source, .. } => {
+                (format!("column {column:?} does not read: {source}"), restore)
+            }
+            Self::NullValue { column, .. } => (
+                format!("column {column:?} is null, or contains a null"),
+                "leave the column out, or fill it in and pack again",
+            ),
             other => (other.to_string(), "`meetpoint verify` says more"),
         };
         (what, remedy.to_owned())

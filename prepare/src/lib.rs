@@ -9,6 +9,7 @@
 
 mod batch;
 mod buffers;
+mod column_cache;
 mod contents;
 mod damage;
 mod dataset;

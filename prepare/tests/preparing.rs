@@ -127,7 +127,10 @@ fn job(dataset: &Arc<Dataset>, batch_size: u32) -> Job {
         shuffle: true,
         seed: SEED,
     });
-    Job { dataset: Arc::clone(dataset), recipe, batching, on_error: OnError::default() }
+    // The other columns have tests of their own.
+    let columns = vec!["image".to_owned()].into();
+    let on_error = OnError::default();
+    Job { dataset: Arc::clone(dataset), recipe, batching, on_error, columns }
 }
 
 /// What a batch must be: each sample prepared alone.

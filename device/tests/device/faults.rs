@@ -1,6 +1,8 @@
 //! Faults on demand, as a host sees them. `die` is tried on a real process, not here.
 
-use crate::support::{Device, Heard, Host, Link, SAMPLE_BYTES, Spool, expectation, take, talk};
+use crate::support::{
+    Device, Heard, Host, Link, SAMPLE_BYTES, Spool, columns, expectation, take, talk,
+};
 use meetpoint_format::slot::{SlotError, SlotHeader};
 use meetpoint_format::wire::host_message::Message;
 use meetpoint_format::wire::{Published, Revoke, SpoolKind, Work};
@@ -24,12 +26,11 @@ async fn run(device: &Device, spool: &Spool) -> (Host, Link) {
 
 /// The header says what it should and the payload is not what the header says.
 fn assert_broken_payload(spool: &Spool, published: &Published) {
-    let (header, mut payload) = spool.read(published.slot);
-    let header = SlotHeader::decode(&header).unwrap();
-    header.check(&expectation(published, 5)).unwrap();
-    payload.truncate(usize::try_from(BATCH).unwrap());
-    let checked = header.check_payload(&payload);
-    assert!(matches!(checked, Err(SlotError::PayloadChecksum { .. })), "{checked:?}");
+    let (header, payload) = spool.read(published.slot);
+    let (header, columns) = (SlotHeader::decode(&header).unwrap(), columns());
+    let layout = header.check(&expectation(spool, published, 5, &columns)).unwrap();
+    let checked = header.check_payload(&columns, &layout, &payload);
+    assert!(matches!(checked, Err(SlotError::ColumnChecksum { .. })), "{checked:?}");
 }
 
 #[test]

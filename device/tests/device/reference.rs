@@ -2,6 +2,7 @@
 
 use crate::support::{Device, RECIPE};
 use meetpoint_format::batching::{Batching, Cut, Rank};
+use meetpoint_format::column::ColumnNames;
 use meetpoint_format::holders::Holders;
 use meetpoint_format::recipe::Recipe;
 use meetpoint_kernels::Cpu;
@@ -29,15 +30,27 @@ pub(crate) fn spread(device: &Device, devices: u32, of_part: &[u32]) -> Batching
 
 /// A batch of the device's dataset.
 pub(crate) fn prepared(device: &Device, batching: &Batching, epoch: u32, batch: u32) -> Vec<u8> {
+    prepared_columns(device, batching, (epoch, batch), ColumnNames::default())
+}
+
+/// The same with other columns.
+pub(crate) fn prepared_columns(
+    device: &Device,
+    batching: &Batching,
+    (epoch, batch): (u32, u32),
+    columns: ColumnNames,
+) -> Vec<u8> {
     let job = Job {
         dataset: Arc::new(Dataset::open(&device.dataset()).unwrap()),
         recipe: Arc::new(Recipe::from_toml(RECIPE).unwrap()),
         batching: batching.clone(),
         on_error: OnError::default(),
+        columns,
     };
     let engine = open_engine(EngineKind::Threads, 2).unwrap().engine;
     let mut preparer = BatchPreparer::new(job, engine, Cpu::detect()).unwrap();
-    let mut out = vec![0; batching.batch_len(batch) as usize * preparer.spec().bytes()];
+    let mut out = vec![0; 1 << 20];
     preparer.prepare(epoch, batch, &mut out, &mut |_| true).unwrap();
+    out.truncate(usize::try_from(preparer.layout().bytes()).unwrap());
     out
 }

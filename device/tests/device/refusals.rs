@@ -23,7 +23,7 @@ async fn refusal(device: &Device, change: impl FnOnce(&mut LoadRequest)) -> Stat
 #[test]
 fn every_request_that_cannot_be_served_is_refused_with_a_sentence() {
     type Change = fn(&mut LoadRequest);
-    let cases: [(Change, Code, &str); 22] = [
+    let cases: [(Change, Code, &str); 26] = [
         (|load| load.protocol_version += 1, Code::FailedPrecondition, "same release of meetpoint"),
         (|load| load.manifest_sha256[0] ^= 1, Code::FailedPrecondition, "another version of this"),
         (|load| load.manifest_sha256.clear(), Code::FailedPrecondition, "another version of this"),
@@ -49,6 +49,10 @@ fn every_request_that_cannot_be_served_is_refused_with_a_sentence() {
         (|load| load.device = 1, Code::InvalidArgument, "devices 0..1"),
         (|load| load.part_holders = vec![0, 0], Code::InvalidArgument, "names 2 parts"),
         (|load| load.part_holders = vec![1], Code::InvalidArgument, "part 0 is to be held"),
+        (|load| load.columns[1] = "lable".into(), Code::FailedPrecondition, "mean \"label\"?"),
+        (|load| load.columns.clear(), Code::FailedPrecondition, "names no column"),
+        (|load| load.columns[1] = "image".into(), Code::FailedPrecondition, "\"image\" twice"),
+        (|load| load.columns.resize(61, String::new()), Code::InvalidArgument, "limit is 60"),
         (|load| load.spool_kind = 0, Code::FailedPrecondition, "of no kind"),
     ];
     let device = Device::start(|_| ());
@@ -63,7 +67,7 @@ fn every_request_that_cannot_be_served_is_refused_with_a_sentence() {
         host.load(&device, &Spool::new(SpoolKind::Memory, 2, BATCH), |_| ()).await.unwrap();
     });
     let summary = device.stop();
-    assert_eq!((summary.jobs, summary.loads_refused), (1, 22));
+    assert_eq!((summary.jobs, summary.loads_refused), (1, 26));
 }
 
 #[test]

@@ -2,7 +2,8 @@
 
 use crate::reference::{alone, of_rank, prepared, spread};
 use crate::support::{
-    Device, Heard, Host, Link, SAMPLE_BYTES, Spool, jpeg, take, talk, write_parts,
+    Device, Heard, Host, Link, SAMPLE_BYTES, Spool, columns, expectation, jpeg, take, talk,
+    write_parts,
 };
 use meetpoint_device::{ServeOptions, probe};
 use meetpoint_format::slot::SlotHeader;
@@ -204,10 +205,11 @@ fn faults_count_the_batches_of_all_hosts() {
         for (number, Session { spool, link, .. }) in sessions.iter_mut().enumerate() {
             link.grant(0, 1, 3, 1).await;
             let published = link.published().await;
-            let (header, mut payload) = spool.read(published.slot);
-            payload.truncate(usize::try_from(BATCH).unwrap());
-            let header = SlotHeader::decode(&header).unwrap();
-            assert_eq!(header.check_payload(&payload).is_err(), number == 1);
+            let (header, payload) = spool.read(published.slot);
+            let (header, columns) = (SlotHeader::decode(&header).unwrap(), columns());
+            let layout = header.check(&expectation(spool, &published, 5, &columns)).unwrap();
+            let checked = header.check_payload(&columns, &layout, &payload);
+            assert_eq!(checked.is_err(), number == 1);
         }
     });
 }

@@ -2,6 +2,7 @@
 
 use hyper_util::rt::TokioIo;
 use meetpoint_device::{Error, Ready, ServeOptions, ServeSummary, serve};
+use meetpoint_format::column::BatchColumns;
 use meetpoint_format::dataset::{
     Columns, MANIFEST_NAME, Manifest, PartEncoder, PartEntry, Provenance, Row, Stored, part_name,
 };
@@ -50,8 +51,8 @@ name = "random_horizontal_flip"
 p = 0.5
 "#;
 
-/// Bytes of a sample that [`RECIPE`] makes.
-pub(crate) const SAMPLE_BYTES: u64 = 48 * 48 * 3;
+/// Bytes of a sample: the image that [`RECIPE`] makes, a multiple of 64, and a label.
+pub(crate) const SAMPLE_BYTES: u64 = 48 * 48 * 3 + 8;
 
 /// A picture with some structure and some grain.
 pub(crate) fn jpeg(index: u32, side: u16) -> Vec<u8> {
@@ -315,6 +316,7 @@ pub(crate) fn load_request(device: &Device, spool: &Spool) -> LoadRequest {
         spool_slots: spool.slots,
         spool_slot_bytes: spool.slot_bytes,
         spool_kind: spool.kind.into(),
+        columns: ["image", "label"].map(str::to_owned).to_vec(),
     }
 }
 
@@ -386,27 +388,46 @@ impl Link {
     }
 }
 
-/// What a host expects of a batch of the request that [`load_request`] makes.
-pub(crate) fn expectation(published: &Published, samples: u32) -> SlotExpectation {
-    let recipe = Recipe::from_toml(RECIPE).unwrap();
-    let spec = recipe.output().unwrap();
+/// The columns of the request that [`load_request`] makes.
+pub(crate) fn columns() -> BatchColumns {
+    BatchColumns::image_and_label(&Recipe::from_toml(RECIPE).unwrap().output().unwrap())
+}
+
+/// What a host expects of a batch with some columns.
+pub(crate) fn expectation<'c>(
+    spool: &Spool,
+    published: &Published,
+    samples: u32,
+    columns: &'c BatchColumns,
+) -> SlotExpectation<'c> {
     SlotExpectation {
         epoch: published.epoch,
         batch: published.batch,
         generation: published.generation,
+        samples,
         seed: 7,
-        recipe: recipe.hash(),
-        dtype: spec.dtype,
-        shape: spec.batch_shape(samples),
+        recipe: Recipe::from_toml(RECIPE).unwrap().hash(),
+        columns,
+        payload_bytes_max: spool.slot_bytes - 4096,
     }
 }
 
 /// Reads a published slot, checks it as a host does, and returns its payload.
 pub(crate) fn take(spool: &Spool, published: &Published, samples: u32) -> Vec<u8> {
+    take_columns(spool, published, samples, &columns())
+}
+
+/// The same of a batch with other columns.
+pub(crate) fn take_columns(
+    spool: &Spool,
+    published: &Published,
+    samples: u32,
+    columns: &BatchColumns,
+) -> Vec<u8> {
     let (header, mut payload) = spool.read(published.slot);
     let header = SlotHeader::decode(&header).unwrap();
-    header.check(&expectation(published, samples)).unwrap();
+    let layout = header.check(&expectation(spool, published, samples, columns)).unwrap();
+    header.check_payload(columns, &layout, &payload).unwrap();
     payload.truncate(usize::try_from(header.payload_bytes).unwrap());
-    header.check_payload(&payload).unwrap();
     payload
 }

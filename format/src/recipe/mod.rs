@@ -53,6 +53,8 @@ pub use declaration::{
     Takes, ValueKind, WholeSize,
 };
 pub use error::RecipeError;
+#[cfg(feature = "dataset")]
+pub(crate) use nearest::nearest;
 pub use operations::*;
 pub use sample_type::{PIXELS_MAX, SampleType, TensorSpec};
 pub use schema::{Schema, TextTable, keys_table, operations_table, schema};

@@ -3,7 +3,7 @@
 /// The known word nearest to `word`, if one is near enough to be a slip of the pen.
 ///
 /// Case and separators don't count, so `RandomResizedCrop` finds `random_resized_crop`.
-pub(super) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     let plain = plain(word);
     // Nobody means a word of this length, and the distance takes the product of the lengths.
     if plain.len() > 64 {

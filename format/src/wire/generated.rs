@@ -91,6 +91,9 @@ pub struct LoadRequest {
     /// The device that holds each part; where it is empty, part p is held by device p mod devices.
     #[prost(uint32, repeated, tag = "18")]
     pub part_holders: ::prost::alloc::vec::Vec<u32>,
+    /// Names of the columns of a batch, in order.
+    #[prost(string, repeated, tag = "19")]
+    pub columns: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct LoadReply {

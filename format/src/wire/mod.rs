@@ -12,7 +12,7 @@ pub use fd_channel::{FD_CHANNEL_BUSY, FD_CHANNEL_MAGIC, FdOffer};
 pub use generated::*;
 
 /// Version of the device link. Host and device must have the same.
-pub const PROTOCOL_VERSION: u32 = 3;
+pub const PROTOCOL_VERSION: u32 = 4;
 
 /// Longest time without a message while a device has work, in milliseconds.
 pub const PROGRESS_INTERVAL_MS: u64 = 200;

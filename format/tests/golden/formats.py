@@ -157,13 +157,48 @@ def crc32c(data):
 assert crc32c(b"123456789") == 0xE3069283
 
 
-def slot_header(dtype, epoch, batch, generation, payload_crc, seed, payload_bytes, recipe, shape):
+ELEMENTS = {"bool": 1, "uint8": 2, "int64": 9, "float32": 11}
+KINDS = {"tensor": 1, "ragged": 2, "bytes": 3, "text": 4}
+
+
+def align(offset):
+    return -(-offset // 64) * 64
+
+
+def slot_table(columns, samples):
+    """Entries of the table, in the order of the columns, and the bytes of the payload.
+
+    A column is (name, kind, element, axes, bytes of an element, rows, checksum); rows are those of
+    all samples together where the length varies.
+    """
+    def group(column):
+        name, kind = column[0], column[1]
+        return 0 if name == "image" else 1 if kind == "tensor" else 2
+
+    entries, end = {}, 0
+    for column in sorted(columns, key=group):
+        name, kind, element, axes, element_bytes, rows, checksum = column
+        offset = align(end)
+        row_bytes = element_bytes
+        for axis in axes:
+            row_bytes *= axis
+        length = rows * row_bytes + (0 if kind == "tensor" else 8 * (samples + 1))
+        end = offset + length
+        entries[name] = struct.pack(
+            "<IHHIIQQQ6I", crc32c(name.encode()), KINDS[kind], ELEMENTS[element], len(axes),
+            checksum, offset, length, rows, *(list(axes) + [0] * (6 - len(axes))),
+        )
+    return b"".join(entries[column[0]] for column in columns), end
+
+
+def slot_header(epoch, batch, generation, samples, seed, recipe, columns):
+    table, payload_bytes = slot_table(columns, samples)
     head = struct.pack(
-        "<8sIIIIIIQQ32s4I",
-        b"MEETSLOT", 1, dtype, epoch, batch, generation, payload_crc, seed, payload_bytes,
-        recipe, *shape,
+        "<8sIIIIIIQQ32s",
+        b"MEETSLOT", 2, len(columns), epoch, batch, generation, samples, seed, payload_bytes,
+        recipe,
     )
-    head = head.ljust(4092, b"\0")
+    head = (head.ljust(128, b"\0") + table).ljust(4092, b"\0")
     return head + struct.pack("<I", crc32c(head))
 
 
@@ -284,10 +319,15 @@ def main():
         batches = (f"{device}=" + ",".join(map(str, got)) for device, got in batching(*key))
         print("batching", *key, ":", *batches)
     header = slot_header(
-        3, 5, 4711, 2, 0xDEADBEEF, 0x0123456789ABCDEF, 2 * 3 * 224 * 192 * 4,
-        bytes(range(32)), (2, 3, 224, 192),
+        5, 4711, 2, 2, 0x0123456789ABCDEF, bytes(range(32)),
+        [
+            ("image", "tensor", "float32", (3, 224, 192), 4, 2, 0xDEADBEEF),
+            ("key", "text", "uint8", (), 1, 11, 1),
+            ("boxes", "ragged", "float32", (4,), 4, 5, 2),
+            ("label", "tensor", "int64", (), 8, 2, 3),
+        ],
     )
-    print("slot :", header[:96].hex(), header[-4:].hex())
+    print("slot :", header[:384].hex(), header[-4:].hex())
     for name, operations in RECIPES.items():
         text = canonical(operations)
         digest = hashlib.sha256(b"meetpoint recipe 1\n" + text.encode()).hexdigest()

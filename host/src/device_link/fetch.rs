@@ -4,15 +4,15 @@
 //! page cache where the file system allows, into a place of the ring, and released at once.
 
 use super::{Session, SlotContents, SlotLease};
-use crate::batch::Memory;
+use crate::batch::{Memory, Table};
 use crate::clock::monotonic_ns;
 use crate::config::LoaderConfig;
 use crate::driver::{Driver, FetchTask, Prepared};
 use crate::ring::Ring;
 use crate::worker::{Alarm, ContentsReader, grown};
 use crate::{Error, cores};
-use meetpoint_format::batching::Batching;
-use meetpoint_format::recipe::{RecipeHash, TensorSpec};
+use meetpoint_format::column::{BatchColumns, BatchLayout};
+use meetpoint_format::recipe::RecipeHash;
 use meetpoint_format::slot::{HEADER_BYTES, SlotExpectation, SlotHeader};
 use meetpoint_prepare::Job;
 use meetpoint_storage::{
@@ -32,7 +32,7 @@ const WAIT_SLICE: Duration = Duration::from_millis(50);
 /// One thread's means of fetching slots.
 pub(crate) struct Fetcher {
     contents: ContentsReader,
-    spec: TensorSpec,
+    columns: Arc<BatchColumns>,
     recipe: RecipeHash,
     ring: Ring,
     /// For spool files; one for each session that is still used.
@@ -51,14 +51,15 @@ struct SlotReader {
 }
 
 impl Fetcher {
-    pub(crate) fn new(config: &LoaderConfig, job: &Job, spec: TensorSpec, ring: &Ring) -> Self {
+    pub(crate) fn new(
+        config: &LoaderConfig,
+        job: &Job,
+        columns: &Arc<BatchColumns>,
+        ring: &Ring,
+    ) -> Self {
         Self {
-            contents: ContentsReader {
-                job: job.clone(),
-                sample_bytes: spec.bytes(),
-                verifies: config.verify_samples,
-            },
-            spec,
+            contents: ContentsReader { job: job.clone(), verifies: config.verify_samples },
+            columns: Arc::clone(columns),
             recipe: job.recipe.hash(),
             ring: ring.clone(),
             readers: Vec::new(),
@@ -105,8 +106,7 @@ impl Fetcher {
             Ok(Some(prepared)) => driver.fetched(task, Ok(prepared), read),
             // The run is over: nobody waits for the batch.
             Ok(None) => {}
-            Err(Refusal::Slot(why)) => driver.fetched(task, Err(why), read),
-            Err(Refusal::Dataset(error)) => driver.fail(task.serial, *error),
+            Err(Refusal(why)) => driver.fetched(task, Err(why), read),
         }
     }
 
@@ -119,6 +119,7 @@ impl Fetcher {
     ) -> Result<Option<Prepared>, Refusal> {
         let begun_ns = monotonic_ns();
         let batch = task.batch.0;
+        let payload_bytes_max = payload_bytes_max(&lease);
         let (mut memory, mut beside) = if lease.bytes().is_some() {
             (Memory::Slot(lease), None)
         } else {
@@ -127,24 +128,41 @@ impl Fetcher {
                 None => return Ok(None),
             }
         };
-        let expected = expectation(task, &self.contents.job.batching, &self.spec, self.recipe);
-        let bytes = expected.payload_bytes().and_then(|bytes| usize::try_from(bytes).ok());
-        let bytes = bytes.expect("a batch was planned to fit memory");
-        check(&memory, &expected, bytes)?;
+        let expected = self.expectation(task, payload_bytes_max);
+        let layout = check(&memory, &expected)?;
+        let table = Table::new(&self.columns, &layout);
         if let Memory::Slot(lease) = &mut memory {
             lease.retain(task.published.contents);
         }
         if let Some(lease) = &mut beside {
             lease.retain(task.published.contents);
         }
-        let payload = memory.payload(bytes);
+        let batching = &self.contents.job.batching;
+        let samples = batching.samples_of(&batching.order(task.epoch), batch).collect();
         let (contents, verify_ns) = self
             .contents
-            .read(task.epoch, batch, payload, &[])
-            .map_err(|error| Refusal::Dataset(Box::new(error)))?;
+            .read(&table, memory.payload(table.bytes()), samples, &[])
+            .map_err(|error| Refusal(error.to_string()))?;
         let SlotContents { start_ns, end_ns, .. } = task.published.contents;
         let (stats, bring_ns) = (None, monotonic_ns().saturating_sub(begun_ns));
-        Ok(Some(Prepared { memory, contents, start_ns, end_ns, stats, verify_ns, bring_ns }))
+        Ok(Some(Prepared { memory, table, contents, start_ns, end_ns, stats, verify_ns, bring_ns }))
+    }
+
+    /// What a slot of a task must be.
+    fn expectation(&self, task: &FetchTask, payload_bytes_max: u64) -> SlotExpectation<'_> {
+        // One that was retained from an epoch before has that one's numbers.
+        let written = &task.published.contents;
+        let batching = &self.contents.job.batching;
+        SlotExpectation {
+            epoch: written.epoch,
+            batch: task.batch.0,
+            generation: written.generation,
+            samples: batching.batch_len(task.batch.0),
+            seed: batching.seed(),
+            recipe: self.recipe,
+            columns: &self.columns,
+            payload_bytes_max,
+        }
     }
 
     /// Reads a slot of a spool file into a place of the ring. `None` when the run is over.
@@ -157,11 +175,16 @@ impl Fetcher {
         let Some(place) = driver.wait_for_place(&self.ring, task.serial) else {
             return Ok(None);
         };
-        let samples = self.contents.job.batching.batch_len(task.batch.0) as usize;
-        let bytes = HEADER_BYTES + samples * self.spec.bytes();
-        // Whole blocks, which every slot is made of, go directly.
-        let bytes = bytes.next_multiple_of(BLOCK_BYTES);
-        let unreadable = |error: Error| Refusal::Slot(error.to_string());
+        // Of columns of variable length, only the header says how much there is.
+        let samples = self.contents.job.batching.batch_len(task.batch.0);
+        let bytes = match self.columns.are_variable() {
+            true => payload_bytes_max(lease),
+            false => BatchLayout::bytes_max(&self.columns, samples, &vec![0; self.columns.len()]),
+        };
+        // Whole blocks, which every slot consists of, go directly.
+        let bytes = usize::try_from(bytes).expect("a slot was planned to fit memory");
+        let bytes = (HEADER_BYTES + bytes).next_multiple_of(BLOCK_BYTES);
+        let unreadable = |error: Error| Refusal(error.to_string());
         let session = lease.session();
         let known = self.readers.iter().position(|reader| reader.has_open(session));
         let number = match known {
@@ -240,35 +263,16 @@ impl SlotReader {
     }
 }
 
-/// Why a slot does not become a batch.
-enum Refusal {
-    /// The slot is not what it should be; the host prepares the batch.
-    Slot(String),
-    /// The host's own dataset does not read; the epoch ends.
-    Dataset(Box<Error>),
+/// Why a slot does not become a batch; the host then prepares it.
+struct Refusal(String);
+
+/// Bytes of a slot behind its header.
+fn payload_bytes_max(lease: &SlotLease) -> u64 {
+    lease.session().spool().limits().slot_bytes.saturating_sub(HEADER_BYTES as u64)
 }
 
-fn expectation(
-    task: &FetchTask,
-    batching: &Batching,
-    spec: &TensorSpec,
-    recipe: RecipeHash,
-) -> SlotExpectation {
-    // One that was kept from an epoch before has that one's numbers.
-    let written = &task.published.contents;
-    SlotExpectation {
-        epoch: written.epoch,
-        batch: task.batch.0,
-        generation: written.generation,
-        seed: batching.seed(),
-        recipe,
-        dtype: spec.dtype,
-        shape: spec.batch_shape(batching.batch_len(task.batch.0)),
-    }
-}
-
-/// Holds header and payload against what was granted.
-fn check(memory: &Memory, expected: &SlotExpectation, bytes: usize) -> Result<(), Refusal> {
+/// Compares header and payload with what was granted, and returns where the columns lie.
+fn check(memory: &Memory, expected: &SlotExpectation<'_>) -> Result<BatchLayout, Refusal> {
     let header = match memory {
         Memory::Slot(lease) => {
             lease.bytes().expect("this kind of memory is mapped").first_chunk::<HEADER_BYTES>()
@@ -276,9 +280,12 @@ fn check(memory: &Memory, expected: &SlotExpectation, bytes: usize) -> Result<()
         Memory::Fetched { buffer, start } => buffer.as_slice()[*start..].first_chunk(),
         Memory::Place(_) => unreachable!("a place is what the host prepared into"),
     };
-    let refused = |error: meetpoint_format::slot::SlotError| Refusal::Slot(error.to_string());
+    let refused = |error: meetpoint_format::slot::SlotError| Refusal(error.to_string());
     let header = header.expect("a slot begins with a whole header");
     let header = SlotHeader::decode(header).map_err(refused)?;
-    header.check(expected).map_err(refused)?;
-    header.check_payload(memory.payload(bytes)).map_err(refused)
+    let layout = header.check(expected).map_err(refused)?;
+    let bytes = usize::try_from(layout.bytes()).expect("no longer than its slot");
+    let payload = memory.payload(bytes);
+    header.check_payload(expected.columns, &layout, payload).map_err(refused)?;
+    Ok(layout)
 }

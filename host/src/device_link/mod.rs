@@ -263,7 +263,7 @@ async fn first_connection<'a>(
 }
 
 fn load_request(setup: &LinkSetup, dataset: &Path, spool: &Spool) -> LoadRequest {
-    let Job { dataset: opened, recipe, batching, .. } = &setup.job;
+    let Job { dataset: opened, recipe, batching, columns, .. } = &setup.job;
     let (cut, rank) = (batching.cut(), batching.rank());
     let limits = spool.limits();
     let kind = match setup.spool.kind {
@@ -290,6 +290,7 @@ fn load_request(setup: &LinkSetup, dataset: &Path, spool: &Spool) -> LoadRequest
         device: if batching.devices() > 1 { setup.device.0.into() } else { 0 },
         devices: batching.devices(),
         part_holders: batching.holders().of_part().to_vec(),
+        columns: columns.to_vec(),
     }
 }
 

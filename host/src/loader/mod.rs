@@ -25,8 +25,10 @@ use crate::places::{DEVICE_AHEAD, Limits};
 use crate::ring::Ring;
 use crate::worker::HostPreparer;
 use crate::{Error, StopHandle, worker};
+use meetpoint_format::column::{BatchColumns, BatchLayout};
 use meetpoint_format::recipe::TensorSpec;
 use meetpoint_format::units::show_bytes_at_least;
+use meetpoint_kernels::Interrupt;
 use meetpoint_link::DeviceInfo;
 use meetpoint_prepare::{DecodeMemory, Job};
 use meetpoint_scheduler::{BatchIndex, Common, Config, DeviceId, Learned, Level, Record, Source};
@@ -45,6 +47,7 @@ pub struct Loader {
     config: LoaderConfig,
     job: Job,
     spec: TensorSpec,
+    columns: Arc<BatchColumns>,
     batches: u32,
     /// Batches that each device which is used can prepare.
     held: Vec<u32>,
@@ -80,7 +83,12 @@ impl Loader {
         let spec = job.recipe.output().ok_or(meetpoint_prepare::Error::NoFixedShape)?;
         let batches = settings::count_batches(&job)?;
         let samples = u64::from(config.batch_size).min(job.batching.samples());
-        let batch_bytes = (spec.bytes() as u64).saturating_mul(samples);
+        let columns = Arc::new(job.batch_columns()?);
+        let asked = config.stop.clone();
+        let interrupt = Interrupt::when(move || asked.is_stopped());
+        let longest = job.dataset.value_bytes_max(&columns, &interrupt)?;
+        let samples = u32::try_from(samples).expect("no more than batch_size");
+        let batch_bytes = BatchLayout::bytes_max(&columns, samples, &longest);
         let held = schedule::held(&config, &job, batches);
         let limits = Limits::plan(&config, batch_bytes, &held)?;
         let budget_bytes = config.memory_budget_bytes / u64::from(config.shares);
@@ -92,6 +100,7 @@ impl Loader {
         let mut loader = Self {
             job,
             spec,
+            columns,
             batches,
             held,
             ring,
@@ -171,7 +180,7 @@ impl Loader {
         }
         // A thread that waits for a spool that hangs leaves those of the other devices free.
         for number in 0..self.limits.spools.len().min(FETCHERS_MAX) {
-            let fetcher = Fetcher::new(&self.config, &self.job, self.spec, &self.ring);
+            let fetcher = Fetcher::new(&self.config, &self.job, &self.columns, &self.ring);
             let cores = self.config.host_cores.clone();
             self.threads.push(fetcher.start(number, &self.driver, cores)?);
         }
@@ -224,7 +233,12 @@ impl Loader {
         &self.job
     }
 
-    /// Shape, type and layout of one sample.
+    /// The columns of a batch, in order.
+    pub fn columns(&self) -> &BatchColumns {
+        &self.columns
+    }
+
+    /// Shape, type and layout of the image of one sample.
     pub fn spec(&self) -> TensorSpec {
         self.spec
     }
@@ -337,7 +351,7 @@ impl Loader {
     /// A batch as the consumer gets it. A consumer that keeps more slots than the spool has to
     /// spare would starve the device, so what it keeps beyond is copied while the ring has room.
     fn hand_over(&self, epoch: u32, batch: BatchIndex, source: Source, ready: Prepared) -> Batch {
-        let payload_bytes = ready.contents.samples.len() * self.spec.bytes();
+        let payload_bytes = ready.table.bytes();
         let len = u32::try_from(ready.contents.samples.len()).expect("batches have 32 bits");
         let mut memory = ready.memory;
         if let Memory::Slot(lease) = &mut memory {
@@ -360,7 +374,7 @@ impl Loader {
             dtype: self.spec.dtype,
             contents: ready.contents,
             memory,
-            payload_bytes,
+            table: ready.table,
             _kept: self.driver.keep(),
         }
     }

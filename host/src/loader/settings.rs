@@ -91,7 +91,7 @@ pub(super) fn open_job(config: &LoaderConfig) -> Result<Job, Error> {
     let rank = Rank { rank: config.rank, ranks: config.ranks };
     let batching = Batching::new(cut, rank, holders(config, &dataset)?)?;
     let (recipe, on_error) = (Arc::clone(&config.recipe), config.on_error.clone());
-    Ok(Job { dataset, recipe, batching, on_error })
+    Ok(Job { dataset, recipe, batching, on_error, columns: config.columns.clone() })
 }
 
 /// Which device holds which parts.

@@ -9,17 +9,19 @@ mod replay;
 
 pub use ranks::{RankRuns, verify_ranks};
 
+use crate::batch::Table;
 use crate::events::DeviceLabel;
 use crate::stats::{BatchCheck, EpochStats, Preparer};
 use crate::{Error, StopHandle};
 use meetpoint_format::batching::Batching;
-use meetpoint_format::checksum::crc32c;
+use meetpoint_format::column::BatchLayout;
 use meetpoint_kernels::{Cpu, Interrupt};
 use meetpoint_prepare::{BatchPreparer, Job};
 use meetpoint_scheduler::{AnyStrategy, Level, Order};
 use meetpoint_storage::{EngineKind, open_engine};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 /// Reads in flight while a reference is made.
 const READ_DEPTH: usize = 32;
@@ -78,9 +80,13 @@ impl Reference {
         let mut preparer = BatchPreparer::new(job.clone(), engine, cpu)?;
         let asked = stop.clone();
         preparer.set_interrupt(Interrupt::when(move || asked.is_stopped()));
-        let sample_bytes = preparer.spec().bytes();
         let batching = &job.batching;
-        let mut out = vec![0; sample_bytes * batching.batch_size() as usize];
+        let asked = stop.clone();
+        let interrupt = Interrupt::when(move || asked.is_stopped());
+        let columns = Arc::clone(preparer.columns());
+        let longest = job.dataset.value_bytes_max(&columns, &interrupt)?;
+        let bytes = BatchLayout::bytes_max(&columns, batching.batch_size(), &longest);
+        let mut out = vec![0; usize::try_from(bytes).expect("a loader was opened on it")];
         let mut reference = BTreeMap::new();
         for epoch in epochs {
             let order = batching.order(epoch);
@@ -90,14 +96,15 @@ impl Reference {
                 let prepared = preparer.prepare(epoch, batch, &mut out, &mut is_wanted);
                 stop.check()?;
                 prepared?;
-                let tensors = out.chunks_exact(sample_bytes);
+                let table = Table::new(&columns, preparer.layout());
+                let checksums = table.sample_checksums(&out[..table.bytes()]);
                 let left_out = |position: usize| {
                     let mut mended = preparer.mended().iter();
                     mended.any(|it| it.position as usize == position && it.replaced_by.is_none())
                 };
                 let places = batching.samples_of(&order, batch).enumerate();
                 let places = places.filter(|(position, _)| !left_out(*position));
-                samples.extend(places.map(|(_, sample)| sample).zip(tensors.map(crc32c)));
+                samples.extend(places.map(|(_, sample)| sample).zip(checksums));
             }
             reference.insert(epoch, samples);
         }

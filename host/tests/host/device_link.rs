@@ -119,7 +119,7 @@ fn a_corrupt_or_torn_slot_is_refused_and_its_batch_prepared_by_the_host() {
     let events = events_of(&stats[0]);
     let refused = failed_batches(&events);
     assert!(refused.iter().all(|(_, fault, _)| *fault == BatchFault::Refused), "{events:?}");
-    for checksum in ["slot payload checksum", "slot header checksum"] {
+    for checksum in ["slot column \"image\": checksum", "slot header checksum"] {
         let of_this = refused.iter().filter(|(_, _, reason)| reason.contains(checksum));
         assert_eq!(of_this.count(), 1, "{events:?}");
     }

@@ -24,6 +24,7 @@ impl BatchPreparer {
             Action::Skip => {
                 hand.stats.samples += 1;
                 hand.stats.left_out += 1;
+                self.table.leave_out(position);
                 None
             }
             Action::Replace => {
@@ -65,7 +66,7 @@ impl BatchPreparer {
 
     /// Moves tensors up over the places of samples that were left out.
     pub(super) fn close_up(&self, out: &mut [u8]) {
-        let bytes = self.spec.bytes();
+        let bytes = self.image_bytes;
         let mut left_out = self.mended.iter().filter(|mended| mended.replaced_by.is_none());
         let mut next = left_out.next();
         let mut end = 0;

@@ -1,14 +1,17 @@
 //! One thread's means of preparing batches: an engine, a preparer, and buffers that it reuses.
 //!
-//! In reading order: this file (reading ahead, decoding), `mend` (damaged samples).
+//! In reading order: this file (reading ahead, decoding), `table` (columns beside the images),
+//! `mend` (damaged samples).
 
 mod mend;
+mod table;
 
 use crate::buffers::BufferPool;
 use crate::contents::OpenContents;
 use crate::encoded::decodes_regions;
 use crate::{Dataset, DecodeMemory, Error, Mended, NoMemory, OnError, Reserved};
 use meetpoint_format::batching::{Batching, EpochOrder};
+use meetpoint_format::column::{BatchColumns, BatchLayout, ColumnNames};
 use meetpoint_format::dataset::{ENTRY_POINTS_KEPT_BYTES, SampleLocation};
 use meetpoint_format::recipe::{Recipe, TensorSpec};
 use meetpoint_kernels::{
@@ -21,6 +24,7 @@ use meetpoint_storage::{
 };
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use table::Table;
 
 /// Most bytes of images that are being read or wait to be decoded; one image may be longer.
 pub const BYTES_AHEAD_MAX: u64 = 64 << 20;
@@ -44,6 +48,15 @@ pub struct Job {
     pub batching: Batching,
     /// What is done about samples that do not read or decode.
     pub on_error: OnError,
+    /// The columns of a batch.
+    pub columns: ColumnNames,
+}
+
+impl Job {
+    /// What each column of a batch is.
+    pub fn batch_columns(&self) -> Result<BatchColumns, Error> {
+        self.dataset.select(&self.columns, &self.recipe)
+    }
 }
 
 /// Times and bytes of one batch. Nanoseconds of wall time.
@@ -76,6 +89,9 @@ pub struct BatchPreparer {
     interrupt: Interrupt,
     memory: Option<Arc<DecodeMemory>>,
     spec: TensorSpec,
+    /// Bytes of a sample's image; 0 where batches have none.
+    image_bytes: usize,
+    table: Table,
     /// The order of the epoch that was last asked for.
     order: Option<(u32, EpochOrder)>,
     /// The samples of the batch in hand, in batch order.
@@ -115,6 +131,7 @@ impl BatchPreparer {
     /// [`ENTRY_POINTS_KEPT_BYTES`] for all of its preparers together.
     pub fn new(job: Job, mut engine: Box<dyn Engine>, cpu: Cpu) -> Result<Self, Error> {
         let spec = job.recipe.output().ok_or(Error::NoFixedShape)?;
+        let table = Table::new(Arc::new(job.batch_columns()?));
         let files = (0..job.dataset.manifest().parts.len())
             .map(|part| engine.open(&job.dataset.part_path(part), Access::Read))
             .collect::<Result<_, _>>()?;
@@ -130,6 +147,8 @@ impl BatchPreparer {
             files,
             contents: OpenContents::default(),
             spec,
+            image_bytes: if table.has_images() { spec.bytes() } else { 0 },
+            table,
             order: None,
             samples: Vec::new(),
             mended: Vec::new(),
@@ -150,17 +169,33 @@ impl BatchPreparer {
         self.memory = Some(memory);
     }
 
-    /// Shape of one sample.
+    /// Shape of one sample's image.
     pub fn spec(&self) -> TensorSpec {
         self.spec
     }
 
-    /// Prepares a batch into the first `batch_len * spec.bytes()` bytes of `out`.
+    /// The columns of its batches.
+    pub fn columns(&self) -> &Arc<BatchColumns> {
+        self.table.columns()
+    }
+
+    /// Where the columns lie in the batch that was prepared last.
+    pub fn layout(&self) -> &BatchLayout {
+        self.table.layout()
+    }
+
+    /// The samples of the batch that was prepared last, in batch order: replacements among them,
+    /// and without samples that were left out.
+    pub fn samples(&self) -> &[u64] {
+        self.table.samples()
+    }
+
+    /// Prepares a batch at the beginning of `out`; [`Self::layout`] is where its columns lie.
     ///
     /// `pace` is called between stages and samples, and while reads are waited for, with the number
     /// of samples done; returning `false` gives the batch up ([`PrepareStats::samples`] then tells
-    /// how far it got). Samples are decoded as their reads arrive, each into its place in the
-    /// batch. When this returns, no read is in flight.
+    /// how far it got). Samples are decoded as their reads arrive, each into its position in the
+    /// batch. When this returns, no read is in flight. A batch that was given up has no columns.
     ///
     /// Damaged samples are what [`Job::on_error`] makes of them: an error, or [`Self::mended`]
     /// afterwards. Those that are left out count as prepared; the tensors behind them move up.
@@ -172,9 +207,11 @@ impl BatchPreparer {
         pace: &mut dyn FnMut(u32) -> bool,
     ) -> Result<PrepareStats, Error> {
         self.locate(epoch, batch)?;
-        let needed = self.samples.len() * self.spec.bytes();
-        let got = out.len();
-        let out = out.get_mut(..needed).ok_or(Error::OutputTooSmall { got, needed })?;
+        let (got, needed) = (out.len(), self.samples.len() * self.image_bytes);
+        if got < needed {
+            return Err(Error::OutputTooSmall { got, needed });
+        }
+        self.table.begin(self.samples.len());
         self.call = self.call.wrapping_add(1);
         let mut hand = InHand {
             epoch,
@@ -196,6 +233,11 @@ impl BatchPreparer {
             self.close_up(hand.out);
         }
         let stats = hand.stats;
+        let is_complete = stats.samples as usize == self.samples.len();
+        let outcome = match outcome {
+            Ok(()) if is_complete => self.table.finish(hand.out),
+            outcome => outcome,
+        };
         self.drain();
         outcome.map(|()| stats)
     }
@@ -234,6 +276,9 @@ impl BatchPreparer {
     }
 
     fn run(&mut self, hand: &mut InHand<'_>) -> Result<(), Error> {
+        if !self.table.has_images() {
+            return self.run_without_images(hand);
+        }
         let mut quiet_since = Instant::now();
         while (hand.stats.samples as usize) < self.samples.len() {
             if !hand.ask() {
@@ -260,6 +305,31 @@ impl BatchPreparer {
             self.decode(completion, hand)?;
             quiet_since = Instant::now();
         }
+        Ok(())
+    }
+
+    /// Takes the columns of all samples, where nothing has to be decoded.
+    fn run_without_images(&mut self, hand: &mut InHand<'_>) -> Result<(), Error> {
+        for position in 0..self.samples.len() {
+            if !hand.ask() {
+                return Ok(());
+            }
+            self.interrupt.check().map_err(|_| Error::Interrupted)?;
+            let (sample, location) = self.samples[position].clone();
+            let outcome = self.take_columns(position, (sample, &location), hand);
+            outcome.or_else(|error| self.mend(position, error, hand))?;
+        }
+        Ok(())
+    }
+
+    fn take_columns(
+        &mut self,
+        position: usize,
+        sample: (u64, &SampleLocation),
+        hand: &mut InHand<'_>,
+    ) -> Result<(), Error> {
+        self.table.take(position, sample, &self.job.dataset)?;
+        hand.stats.samples += 1;
         Ok(())
     }
 
@@ -333,6 +403,9 @@ impl BatchPreparer {
         (sample, location): (u64, &SampleLocation),
         hand: &mut InHand<'_>,
     ) -> Result<(), Error> {
+        if !self.table.has_images() {
+            return self.take_columns(position, (sample, location), hand);
+        }
         let bytes = usize::try_from(location.bytes).expect("at most IMAGE_BYTES_MAX");
         let mut buffer = self.pool.take(&mut *self.engine, bytes);
         let started = Instant::now();
@@ -402,6 +475,7 @@ impl BatchPreparer {
     ) -> Result<(), Error> {
         let started = Instant::now();
         self.job.dataset.check_image(sample, location, stored)?;
+        self.table.take(position, (sample, location), &self.job.dataset)?;
         let of_place = self.samples[position].0;
         let id = SampleId { seed: self.job.batching.seed(), epoch: hand.epoch, sample: of_place };
         let reserved = self.reserve((sample, location), stored, id, hand)?;

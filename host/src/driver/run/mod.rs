@@ -10,7 +10,7 @@ pub(crate) use end::DeviceEnd;
 
 use super::labels::{Labelled, Labels};
 use crate::Error;
-use crate::batch::{Contents, Memory};
+use crate::batch::{Contents, Memory, Table};
 use crate::clock::monotonic_ns;
 use crate::damage::DamageBook;
 use crate::device_link::{Session, SlotContents, SlotLease};
@@ -58,6 +58,7 @@ pub(crate) struct RunSetup {
 #[derive(Debug)]
 pub(crate) struct Prepared {
     pub(crate) memory: Memory,
+    pub(crate) table: Table,
     pub(crate) contents: Contents,
     /// When its preparation began and ended, of [`monotonic_ns`].
     pub(crate) start_ns: u64,

@@ -4,7 +4,7 @@
 use meetpoint_format::batching::{Batching, Cut, Rank};
 use meetpoint_format::checksum::crc32c;
 use meetpoint_format::recipe::Recipe;
-use meetpoint_format::slot::{HEADER_BYTES, SlotHeader};
+use meetpoint_format::slot::{HEADER_BYTES, SlotColumn, SlotHeader};
 use meetpoint_format::wire::device_message::Message;
 use meetpoint_format::wire::device_server::{Device, DeviceServer};
 use meetpoint_format::wire::{
@@ -34,7 +34,7 @@ use tokio_stream::wrappers::UnboundedReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 
 /// What goes wrong with the n-th batch of the device's life, from 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) enum Fault {
     /// One payload bit is flipped after the checksum.
     Corrupt,
@@ -54,6 +54,18 @@ pub(crate) enum Fault {
     OldGeneration,
     /// Published as another epoch's.
     OtherEpoch,
+    /// Header and payload are changed before checksums are computed: a device that lies.
+    Lies(fn(&mut SlotHeader, &mut [u8])),
+}
+
+/// The entries of a table with the checksums of what they say, where that is inside the payload.
+fn lied_about(mut columns: Vec<SlotColumn>, payload: &[u8]) -> Vec<SlotColumn> {
+    for column in &mut columns {
+        let start = column.extent.offset as usize;
+        let end = start.saturating_add(column.extent.bytes as usize);
+        column.crc32c = payload.get(start..end).map_or(0, crc32c);
+    }
+    columns
 }
 
 /// How a device differs from a good one.
@@ -225,7 +237,9 @@ impl Device for Agent {
         let (samples, batches) = (dataset.len(), batching.batches());
         let batches_held = batching.count(u16::try_from(request.device).unwrap());
         let on_error = OnError::default();
-        *self.loaded.lock().unwrap() = Some((request, Job { dataset, recipe, batching, on_error }));
+        let columns = request.columns.clone().into();
+        let job = Job { dataset, recipe, batching, on_error, columns };
+        *self.loaded.lock().unwrap() = Some((request, job));
         Ok(Response::new(LoadReply { samples, batches, batches_held }))
     }
 
@@ -374,11 +388,9 @@ impl Worker {
 
     fn publish(&mut self, batch: u32, slot: usize, fault: Option<Fault>) -> Result<(), Over> {
         let Job { recipe, batching, .. } = &self.job;
-        let spec = self.preparer.spec();
-        let len = batching.batch_len(batch);
         let is_own = self.devices == 1 || u32::from(batching.holder(batch).0) == self.device;
         assert!(is_own, "device {} was given batch {batch}, which it does not hold", self.device);
-        let mut payload = vec![0; len as usize * spec.bytes()];
+        let mut payload = vec![0; usize::try_from(self.slot_bytes).unwrap() - HEADER_BYTES];
         let (epoch, generation) = (self.epoch, self.generation);
         if let Err(error) = self.preparer.prepare(epoch, batch, &mut payload, &mut |_| true) {
             let (reason, is_damage) = (error.to_string(), error.is_damage());
@@ -386,17 +398,22 @@ impl Worker {
             return self.say(Message::Failed(failed));
         }
         std::thread::sleep(self.behaviour.pause);
-        let header = SlotHeader {
+        let (columns, layout) = (self.preparer.columns(), self.preparer.layout());
+        payload.truncate(usize::try_from(layout.bytes()).unwrap());
+        let mut header = SlotHeader {
             epoch,
             batch,
             generation,
+            samples: layout.samples(),
             seed: batching.seed(),
             recipe: recipe.hash(),
-            dtype: spec.dtype,
-            shape: spec.batch_shape(len),
-            payload_bytes: payload.len() as u64,
-            payload_crc32c: crc32c(&payload),
+            payload_bytes: layout.bytes(),
+            columns: SlotHeader::table(columns, layout, &payload),
         };
+        if let Some(Fault::Lies(lie)) = fault {
+            lie(&mut header, &mut payload);
+            header.columns = lied_about(header.columns, &payload);
+        }
         let mut header = header.encode();
         let mut published = Published {
             epoch,
@@ -409,6 +426,7 @@ impl Worker {
         };
         match fault {
             None => {}
+            Some(Fault::Lies(_)) => {}
             Some(Fault::Corrupt) => payload[100] ^= 4,
             Some(Fault::Torn) => header[HEADER_BYTES / 2..].fill(0),
             Some(Fault::Failed) => {

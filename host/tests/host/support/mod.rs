@@ -2,6 +2,7 @@
 
 pub(crate) mod device;
 
+use arrow_array::RecordBatch;
 use jpeg_encoder::{ColorType, Encoder};
 use meetpoint_format::dataset::{
     Columns, MANIFEST_NAME, Manifest, PartEncoder, PartEntry, Provenance, Row, Stored, part_name,
@@ -22,6 +23,8 @@ pub(crate) struct Seen {
     pub(crate) samples: Vec<u64>,
     pub(crate) labels: Vec<Option<i32>>,
     pub(crate) bytes: Vec<u8>,
+    /// The values of each column, by sample.
+    pub(crate) columns: Vec<(String, Vec<Vec<u8>>)>,
 }
 
 impl From<&Batch> for Seen {
@@ -32,8 +35,15 @@ impl From<&Batch> for Seen {
             samples: batch.samples().to_vec(),
             labels: batch.labels().to_vec(),
             bytes: batch.bytes().to_vec(),
+            columns: batch.columns().iter().map(|column| values(batch, &column.name)).collect(),
         }
     }
+}
+
+fn values(batch: &Batch, name: &str) -> (String, Vec<Vec<u8>>) {
+    let column = batch.column(name).unwrap();
+    let values = (0..column.samples()).map(|sample| column.value(sample).unwrap().to_vec());
+    (name.to_owned(), values.collect())
 }
 
 /// Crops and flips at random, to 16 by 16.
@@ -101,6 +111,21 @@ pub(crate) fn pack(folder: &Path, images: Vec<Vec<u8>>) {
 }
 
 fn pack_in_parts(folder: &Path, images: Vec<Vec<u8>>, part_count: usize) {
+    pack_with(folder, images, part_count, None);
+}
+
+/// Writes a dataset whose samples have the rows of `further` as further columns.
+pub(crate) fn pack_with(
+    folder: &Path,
+    images: Vec<Vec<u8>>,
+    part_count: usize,
+    further: Option<&Arc<RecordBatch>>,
+) {
+    let columns = further.map_or_else(Columns::images, |further| Columns {
+        extra: further.schema(),
+        ..Columns::images()
+    });
+    let columns = Arc::new(columns);
     let samples = images.len();
     let end_of = |part: usize| (samples * part).div_ceil(part_count);
     let mut parts = Vec::new();
@@ -111,13 +136,14 @@ fn pack_in_parts(folder: &Path, images: Vec<Vec<u8>>, part_count: usize) {
         if count == 0 {
             continue;
         }
-        let mut encoder = PartEncoder::new(Vec::new(), Arc::new(Columns::images())).unwrap();
+        let mut encoder = PartEncoder::new(Vec::new(), Arc::clone(&columns)).unwrap();
         for (number, image) in numbered.by_ref().take(count) {
             image_bytes += image.len() as u64;
             image_bytes_max = image_bytes_max.max(image.len() as u64);
             let label = i32::try_from(number % 2).unwrap();
             let (key, label) = (format!("{number}.jpg"), Some(label));
-            encoder.push(Row { key, image, label, entry_points: None, extra: None }).unwrap();
+            let extra = further.map(|further| (Arc::clone(further), number));
+            encoder.push(Row { key, image, label, entry_points: None, extra }).unwrap();
         }
         let part_written = encoder.finish().unwrap();
         let bytes = part_written.sink;
@@ -139,7 +165,7 @@ fn pack_in_parts(folder: &Path, images: Vec<Vec<u8>>, part_count: usize) {
         parts,
         stored: Some(Stored::default()),
         ..Manifest::new(
-            &Columns::images(),
+            &columns,
             Provenance {
                 tool: "tests".to_owned(),
                 source: "seeded stripes".to_owned(),

@@ -1,0 +1,32 @@
+//! Columns of a batch: what each holds for a sample, how they are selected, and where they lie.
+//!
+//! A batch is a table. Host and device derive the same columns from the same dataset, recipe and
+//! names, and lay them out in the same way, so the bytes of a batch do not depend on its preparer.
+//!
+//! In reading order: [`ElementType`], `limits`, [`ColumnNames`], [`Column`] and [`BatchColumns`]
+//! (declarations), [`ColumnError`] (columns that cannot be selected), `select` (from names and the
+//! schema of a dataset), [`BatchLayout`] (where each column lies in a payload), [`ColumnBytes`] (the
+//! values of a column, and the checks of bytes that another process wrote), `encode` (from Arrow
+//! arrays).
+
+mod declaration;
+mod element;
+#[cfg(feature = "dataset")]
+mod encode;
+mod error;
+mod layout;
+mod limits;
+#[cfg(feature = "dataset")]
+mod select;
+#[cfg(test)]
+mod tests;
+mod view;
+
+pub use declaration::{BatchColumns, Column, ColumnKind, ColumnNames, ColumnSource};
+pub use element::ElementType;
+#[cfg(feature = "dataset")]
+pub use encode::{NullValue, append_value, value_bytes_max};
+pub use error::ColumnError;
+pub use layout::{BatchLayout, COLUMN_ALIGNMENT, Extent};
+pub use limits::{AXES_MAX, COLUMNS_MAX};
+pub use view::{ColumnBytes, ContentError};

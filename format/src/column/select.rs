@@ -1,0 +1,143 @@
+//! The columns of a batch from their names and the schema of a dataset.
+
+use super::limits::AXES_MAX;
+use super::{
+    BatchColumns, COLUMNS_MAX, Column, ColumnError, ColumnKind, ColumnSource, ElementType,
+};
+use crate::dataset::Columns;
+use crate::recipe::{TensorSpec, nearest};
+use arrow_schema::{DataType, Field};
+
+impl BatchColumns {
+    /// The columns with these names, in this order: `image` (or the name that the dataset gives its
+    /// content), `label`, `key`, `sample`, or a further column of the dataset.
+    pub fn select(
+        names: &[String],
+        dataset: &Columns,
+        spec: &TensorSpec,
+    ) -> Result<Self, ColumnError> {
+        if names.is_empty() {
+            return Err(ColumnError::Empty { available: available(dataset) });
+        }
+        if names.len() > COLUMNS_MAX {
+            return Err(ColumnError::TooMany { count: names.len() });
+        }
+        let columns = names.iter().map(|name| column(name, dataset, spec));
+        Self::new(columns.collect::<Result<_, _>>()?)
+    }
+}
+
+/// Names that can be selected.
+fn available(dataset: &Columns) -> Vec<String> {
+    let own = [Column::IMAGE, Column::LABEL, Column::KEY, Column::SAMPLE].map(str::to_owned);
+    let further = dataset.extra.fields().iter().map(|field| field.name().clone());
+    let mut names = own.to_vec();
+    names.extend(further.filter(|name| !own.contains(name)));
+    names
+}
+
+fn column(name: &str, dataset: &Columns, spec: &TensorSpec) -> Result<Column, ColumnError> {
+    let with_name = |column: Column| Column { name: name.to_owned(), ..column };
+    let fields = dataset.extra.fields();
+    match name {
+        Column::IMAGE => return Ok(Column::image(spec)),
+        Column::LABEL => return Ok(Column::label()),
+        Column::KEY => return Ok(Column::key()),
+        Column::SAMPLE => return Ok(Column::sample()),
+        content if content == dataset.content_name() => {
+            return Ok(with_name(Column::image(spec)));
+        }
+        _ => {}
+    }
+    let Some(index) = fields.iter().position(|field| field.name() == name) else {
+        let available = available(dataset);
+        let known: Vec<&str> = available.iter().map(String::as_str).collect();
+        let nearest = nearest(name, &known).map(str::to_owned);
+        return Err(ColumnError::Unknown { name: name.to_owned(), nearest, available });
+    };
+    let kind = kind_of(&fields[index])?;
+    Ok(Column { name: name.to_owned(), kind, source: ColumnSource::Further(index) })
+}
+
+/// The form that a column of a dataset has in a batch.
+fn kind_of(field: &Field) -> Result<ColumnKind, ColumnError> {
+    use DataType as T;
+    let refuse = |why| {
+        let (name, found) = (field.name().clone(), field.data_type().to_string());
+        Err(ColumnError::Type { name, found, why })
+    };
+    let kind = match field.data_type() {
+        T::Utf8 | T::LargeUtf8 => ColumnKind::Text,
+        T::Binary | T::LargeBinary => ColumnKind::Bytes,
+        T::List(child) | T::LargeList(child) => match fixed(child.data_type()) {
+            Ok((element, inner)) => ColumnKind::Ragged { element, inner },
+            Err(why) => return refuse(why),
+        },
+        other => match fixed(other) {
+            Ok((element, shape)) => ColumnKind::Tensor { element, shape },
+            Err(why) => return refuse(why),
+        },
+    };
+    Ok(kind)
+}
+
+/// Element type and axes of a type whose values all have the same shape.
+fn fixed(data_type: &DataType) -> Result<(ElementType, Vec<u32>), &'static str> {
+    use DataType as T;
+    let mut axes = Vec::new();
+    let mut inner = data_type;
+    loop {
+        let (length, child) = match inner {
+            T::FixedSizeList(child, length) => (*length, Some(child.data_type())),
+            T::FixedSizeBinary(length) => (*length, None),
+            plain => break Ok((element_of(plain)?, axes)),
+        };
+        match u32::try_from(length) {
+            Ok(length) if length > 0 => axes.push(length),
+            _ => return Err("an axis has length 0"),
+        }
+        if axes.len() > AXES_MAX {
+            return Err("a sample has at most 6 axes");
+        }
+        match child {
+            Some(child) => inner = child,
+            None => break Ok((ElementType::Uint8, axes)),
+        }
+    }
+}
+
+fn element_of(data_type: &DataType) -> Result<ElementType, &'static str> {
+    use DataType as T;
+    match data_type {
+        T::Boolean => Ok(ElementType::Bool),
+        T::UInt8 => Ok(ElementType::Uint8),
+        T::Int8 => Ok(ElementType::Int8),
+        T::UInt16 => Ok(ElementType::Uint16),
+        T::Int16 => Ok(ElementType::Int16),
+        T::UInt32 => Ok(ElementType::Uint32),
+        T::Int32 => Ok(ElementType::Int32),
+        T::UInt64 => Ok(ElementType::Uint64),
+        T::Int64 => Ok(ElementType::Int64),
+        T::Float16 => Ok(ElementType::Float16),
+        T::Float32 => Ok(ElementType::Float32),
+        T::Float64 => Ok(ElementType::Float64),
+        T::List(_)
+        | T::LargeList(_)
+        | T::ListView(_)
+        | T::LargeListView(_)
+        | T::FixedSizeList(..)
+        | T::FixedSizeBinary(_) => Err("an inner axis has variable length"),
+        T::Utf8 | T::LargeUtf8 | T::Utf8View => Err("texts in lists have no form"),
+        T::Binary | T::LargeBinary | T::BinaryView => Err("byte strings in lists have no form"),
+        T::Struct(_) | T::Union(..) | T::Map(..) => Err("fields of a structure are not columns"),
+        T::Null => Err("it holds nothing but nulls"),
+        T::Dictionary(..) | T::RunEndEncoded(..) => Err("its values are stored indirectly"),
+        T::Timestamp(..) | T::Date32 | T::Date64 | T::Time32(_) | T::Time64(_) => {
+            Err("times are not numbers")
+        }
+        T::Duration(_) | T::Interval(_) => Err("durations are not numbers"),
+        T::Decimal32(..) | T::Decimal64(..) | T::Decimal128(..) | T::Decimal256(..) => {
+            Err("decimals have no element type")
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! The values of a column in memory, and the checks of bytes that another process wrote.
+//!
+//! Nothing here indexes without a check: a device shares the memory and may change it after it was
+//! checked.
+
+use super::layout::OFFSET_BYTES;
+use super::{BatchLayout, Column, ColumnKind, ElementType};
+
+/// What is wrong with the content of a column whose checksum is right.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ContentError {
+    /// Offsets that do not begin at 0, decrease, or do not end at the number of rows.
+    #[error("offset {index} is {got}, expected {least} to {most}")]
+    Offset {
+        /// Index of the offset.
+        index: usize,
+        /// As found.
+        got: i64,
+        /// Least that is possible there.
+        least: i64,
+        /// Most that is possible there.
+        most: i64,
+    },
+    /// A text that is not UTF-8.
+    #[error("the text of sample {index} of the batch is not UTF-8")]
+    Text {
+        /// Position in the batch.
+        index: usize,
+    },
+    /// A bool that is neither 0 nor 1.
+    #[error("a bool is {got}, expected 0 or 1")]
+    Bool {
+        /// As found.
+        got: u8,
+    },
+}
+
+/// A column of a batch: its declaration and its bytes.
+#[derive(Debug, Clone, Copy)]
+pub struct ColumnBytes<'a> {
+    column: &'a Column,
+    samples: usize,
+    /// Offsets, where the length varies.
+    offsets: &'a [u8],
+    values: &'a [u8],
+    row_bytes: usize,
+}
+
+impl<'a> ColumnBytes<'a> {
+    /// The column with an index in a payload; `None` where the payload is shorter than the layout
+    /// says.
+    pub fn new(
+        column: &'a Column,
+        index: usize,
+        layout: &BatchLayout,
+        payload: &'a [u8],
+    ) -> Option<Self> {
+        let extent = layout.extent(index);
+        let start = usize::try_from(extent.offset).ok()?;
+        let bytes = usize::try_from(extent.bytes).ok()?;
+        let bytes = payload.get(start..start.checked_add(bytes)?)?;
+        let samples = layout.samples() as usize;
+        let offsets = match column.kind.is_variable() {
+            true => OFFSET_BYTES as usize * (samples + 1),
+            false => 0,
+        };
+        let (offsets, values) = bytes.split_at_checked(offsets)?;
+        let row_bytes = usize::try_from(column.kind.row_bytes()?).ok()?;
+        Some(Self { column, samples, offsets, values, row_bytes })
+    }
+
+    /// Its declaration.
+    pub fn column(&self) -> &'a Column {
+        self.column
+    }
+
+    /// Samples of the batch.
+    pub fn samples(&self) -> usize {
+        self.samples
+    }
+
+    /// The values of all samples, one after another.
+    pub fn values(&self) -> &'a [u8] {
+        self.values
+    }
+
+    /// The n-th offset, in rows: the value of sample n lies between offsets n and n + 1. `None`
+    /// beyond the last.
+    pub fn offset(&self, n: usize) -> Option<i64> {
+        if !self.column.kind.is_variable() {
+            return (n <= self.samples).then_some(i64::try_from(n).ok()?);
+        }
+        let at = n.checked_mul(OFFSET_BYTES as usize)?;
+        let bytes = self.offsets.get(at..)?.first_chunk()?;
+        Some(i64::from_le_bytes(*bytes))
+    }
+
+    /// The bytes of a sample's value; `None` where there is no such sample, or where the memory was
+    /// changed so that offsets point nowhere.
+    pub fn value(&self, sample: usize) -> Option<&'a [u8]> {
+        let at = |n| usize::try_from(self.offset(n)?).ok()?.checked_mul(self.row_bytes);
+        self.values.get(at(sample)?..at(sample.checked_add(1)?)?)
+    }
+
+    /// Checks what a checksum does not: offsets, UTF-8 and bools.
+    pub fn check(&self) -> Result<(), ContentError> {
+        if self.column.kind.is_variable() {
+            self.check_offsets()?;
+        }
+        if self.column.kind == ColumnKind::Text {
+            let is_text = |sample| self.value(sample).is_some_and(|it| str::from_utf8(it).is_ok());
+            if let Some(index) = (0..self.samples).find(|sample| !is_text(*sample)) {
+                return Err(ContentError::Text { index });
+            }
+        }
+        if self.column.kind.element() == ElementType::Bool
+            && let Some(&got) = self.values.iter().find(|byte| **byte > 1)
+        {
+            return Err(ContentError::Bool { got });
+        }
+        Ok(())
+    }
+
+    /// Offsets begin at 0, never decrease and end at the number of rows.
+    fn check_offsets(&self) -> Result<(), ContentError> {
+        let rows = self.values.len() / self.row_bytes.max(1);
+        let rows = i64::try_from(rows).unwrap_or(i64::MAX);
+        let mut before = 0;
+        for index in 0..=self.samples {
+            let least = if index == self.samples { rows } else { before };
+            let most = if index == 0 { 0 } else { rows };
+            let got = self.offset(index).unwrap_or(i64::MIN);
+            if got < least || got > most {
+                return Err(ContentError::Offset { index, got, least, most });
+            }
+            before = got;
+        }
+        Ok(())
+    }
+}

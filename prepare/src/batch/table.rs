@@ -1,0 +1,217 @@
+//! The columns of the batch in hand beside its images: values are staged as samples arrive, and
+//! written behind the images when the batch is complete.
+
+use crate::{Dataset, Error};
+use meetpoint_format::column::{
+    BatchColumns, BatchLayout, COLUMN_ALIGNMENT, Column, ColumnSource, append_value,
+};
+use meetpoint_format::dataset::SampleLocation;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// The columns of the batch in hand.
+#[derive(Debug)]
+pub(super) struct Table {
+    columns: Arc<BatchColumns>,
+    /// Index of the column with the images.
+    image: Option<usize>,
+    /// Values of the columns that are read from the dataset, by column.
+    staged: Vec<Staged>,
+    /// The sample that each position holds; `None` for one that was left out.
+    held_at: Vec<Option<Held>>,
+    /// The samples of the batch that was finished last.
+    samples: Vec<u64>,
+    layout: BatchLayout,
+}
+
+/// A sample that a batch holds.
+#[derive(Debug, Clone, Copy)]
+struct Held {
+    sample: u64,
+    label: Option<i32>,
+}
+
+/// Values of one column, in the order in which samples arrived.
+#[derive(Debug, Default)]
+struct Staged {
+    bytes: Vec<u8>,
+    /// By position in the batch.
+    ranges: Vec<Range<usize>>,
+}
+
+impl Table {
+    pub(super) fn new(columns: Arc<BatchColumns>) -> Self {
+        let image = columns.position_of(ColumnSource::Image);
+        let staged = columns.as_slice().iter().map(|_| Staged::default()).collect();
+        let (held_at, samples, layout) = Default::default();
+        Self { columns, image, staged, held_at, samples, layout }
+    }
+
+    pub(super) fn columns(&self) -> &Arc<BatchColumns> {
+        &self.columns
+    }
+
+    /// Whether batches have images.
+    pub(super) fn has_images(&self) -> bool {
+        self.image.is_some()
+    }
+
+    /// Where the columns of the batch lie that was finished last.
+    pub(super) fn layout(&self) -> &BatchLayout {
+        &self.layout
+    }
+
+    /// The samples of the batch that was finished last.
+    pub(super) fn samples(&self) -> &[u64] {
+        &self.samples
+    }
+
+    /// Begins a batch with so many positions.
+    pub(super) fn begin(&mut self, positions: usize) {
+        self.held_at.clear();
+        self.held_at.resize(positions, None);
+        for staged in &mut self.staged {
+            staged.bytes.clear();
+            staged.ranges.clear();
+            staged.ranges.resize(positions, 0..0);
+        }
+    }
+
+    /// Takes the values of a sample for a position.
+    pub(super) fn take(
+        &mut self,
+        position: usize,
+        (sample, location): (u64, &SampleLocation),
+        dataset: &Dataset,
+    ) -> Result<(), Error> {
+        for (column, staged) in self.columns.as_slice().iter().zip(&mut self.staged) {
+            let start = staged.bytes.len();
+            match column.source {
+                ColumnSource::Key => {
+                    staged.bytes.extend_from_slice(dataset.key(sample)?.as_bytes());
+                }
+                ColumnSource::Further(index) => {
+                    let place = (sample, location);
+                    read_further(column, index, place, dataset, &mut staged.bytes)
+                        .inspect_err(|_| staged.bytes.truncate(start))?;
+                }
+                ColumnSource::Image | ColumnSource::Label | ColumnSource::Sample => continue,
+            }
+            staged.ranges[position] = start..staged.bytes.len();
+        }
+        self.held_at[position] = Some(Held { sample, label: location.label });
+        Ok(())
+    }
+
+    /// A position holds no sample.
+    pub(super) fn leave_out(&mut self, position: usize) {
+        self.held_at[position] = None;
+    }
+
+    /// Writes the columns beside the images, which lie closed up at the beginning of `out`.
+    pub(super) fn finish(&mut self, out: &mut [u8]) -> Result<(), Error> {
+        self.samples.clear();
+        self.samples.extend(self.held_at.iter().flatten().map(|held| held.sample));
+        let samples =
+            u32::try_from(self.samples.len()).expect("a batch has less than 2^32 samples");
+        let (columns, staged, held_at) = (&self.columns, &self.staged, &self.held_at);
+        let row_bytes = |index: usize| columns.as_slice()[index].kind.row_bytes();
+        let rows = |index: usize| {
+            let bytes = held_ranges(&staged[index], held_at).map(|range| range.len() as u64);
+            bytes.sum::<u64>() / row_bytes(index).expect("columns were checked")
+        };
+        let got = out.len();
+        let too_small = |needed| Error::OutputTooSmall { got, needed };
+        let layout = BatchLayout::new(columns, samples, rows);
+        let layout = layout.ok_or(too_small(usize::MAX))?;
+        let needed = usize::try_from(layout.bytes()).unwrap_or(usize::MAX);
+        let out = out.get_mut(..needed).ok_or(too_small(needed))?;
+        for (index, column) in columns.as_slice().iter().enumerate() {
+            let extent = layout.extent(index);
+            let start = usize::try_from(extent.offset).expect("inside the memory");
+            let end = start + usize::try_from(extent.bytes).expect("inside the memory");
+            // What lies between two columns is part of no column, and never left as it was found.
+            let padded = end.next_multiple_of(COLUMN_ALIGNMENT as usize).min(needed);
+            out[end..padded].fill(0);
+            let into = &mut out[start..end];
+            let held = held_at.iter().flatten();
+            match column.source {
+                ColumnSource::Image => {}
+                ColumnSource::Label => {
+                    numbers(into, held.map(|held| held.label.map_or(-1, i64::from)));
+                }
+                ColumnSource::Sample => numbers(into, held.map(|held| held.sample.cast_signed())),
+                ColumnSource::Key | ColumnSource::Further(_) => {
+                    let row_bytes = row_bytes(index).expect("columns were checked");
+                    let is_variable = column.kind.is_variable();
+                    write_staged(into, &staged[index], held_at, is_variable.then_some(row_bytes));
+                }
+            }
+        }
+        self.layout = layout;
+        Ok(())
+    }
+}
+
+/// The ranges of the positions that hold a sample.
+fn held_ranges<'a>(
+    staged: &'a Staged,
+    held_at: &'a [Option<Held>],
+) -> impl Iterator<Item = &'a Range<usize>> {
+    let pairs = staged.ranges.iter().zip(held_at);
+    pairs.filter_map(|(range, held)| held.map(|_| range))
+}
+
+/// Writes values one after another; behind their offsets in rows where `row_bytes` is given.
+fn write_staged(
+    into: &mut [u8],
+    staged: &Staged,
+    held_at: &[Option<Held>],
+    row_bytes: Option<u64>,
+) {
+    let count = held_ranges(staged, held_at).count();
+    let (offsets, values) = into.split_at_mut(row_bytes.map_or(0, |_| 8 * (count + 1)));
+    let mut end = 0;
+    for range in held_ranges(staged, held_at) {
+        let next = end + range.len();
+        values[end..next].copy_from_slice(&staged.bytes[range.clone()]);
+        end = next;
+    }
+    if let Some(row_bytes) = row_bytes {
+        let mut rows = 0;
+        let after = held_ranges(staged, held_at).map(|range| {
+            rows += (range.len() as u64 / row_bytes).cast_signed();
+            rows
+        });
+        numbers(offsets, std::iter::once(0).chain(after));
+    }
+}
+
+fn numbers(into: &mut [u8], numbers: impl Iterator<Item = i64>) {
+    for (into, number) in into.chunks_exact_mut(8).zip(numbers) {
+        into.copy_from_slice(&number.to_le_bytes());
+    }
+}
+
+fn read_further(
+    column: &Column,
+    index: usize,
+    (sample, location): (u64, &SampleLocation),
+    dataset: &Dataset,
+    into: &mut Vec<u8>,
+) -> Result<(), Error> {
+    let (record_batch, row) = dataset.batch_of(sample)?;
+    let place = || {
+        let (_, row, key) = dataset.place_in_words(sample, location);
+        // Columns lie in the part, wherever the content does.
+        (dataset.part_path(location.part).display().to_string(), row, key, column.name.clone())
+    };
+    let array = dataset.further(record_batch, index).map_err(|source| {
+        let (part, row, key, column) = place();
+        Error::Column { part, row, key, column, source: Box::new(source) }
+    })?;
+    append_value(column, &array, row, into).map_err(|_| {
+        let (part, row, key, column) = place();
+        Error::NullValue { part, row, key, column }
+    })
+}
