@@ -7,6 +7,7 @@ use anyhow::{Context, ensure};
 use meetpoint_benches::{Options, Report, Row, Target, median, pictures};
 use meetpoint_format::checksum::crc32c;
 use meetpoint_format::recipe::Recipe;
+use meetpoint_format::sampler::Sequential;
 use meetpoint_host::{Loader, LoaderConfig};
 use meetpoint_kernels::{Cpu, SampleId, SamplePreparer};
 use meetpoint_prepare::Dataset;
@@ -114,7 +115,7 @@ fn bare_loop(encoded: &[Vec<u8>], recipe: &Recipe, epoch: u32) -> anyhow::Result
 fn through_loader(path: &Path, recipe: &Arc<Recipe>, epoch: u32) -> anyhow::Result<Pass> {
     let mut config = LoaderConfig::new(path, Arc::clone(recipe), 32);
     config.workers = 1;
-    config.shuffle = false;
+    config.sampler = Sequential.into();
     config.memory_budget_bytes = BUDGET_BYTES;
     let mut loader = Loader::open(config)?;
     // The first epoch touches fresh memory; what is measured is a loader that runs.

@@ -1,11 +1,12 @@
 //! The service: tells what the device is, takes jobs on, runs them.
 
 use crate::owner::{Denied, Owner, Peer};
-use crate::session::{Means, Refusal, check_version, load};
+use crate::session::{Means, Refusal, announced_bytes, check_version, load};
 use crate::stream::{self, Scene};
 use crate::worker::Outgoing;
 use meetpoint_format::wire::{
-    DescribeReply, DescribeRequest, HostMessage, LoadReply, LoadRequest, device_server::Device,
+    DescribeReply, DescribeRequest, HostMessage, LoadPart, LoadReply, LoadRequest,
+    device_server::Device, load_part::Part,
 };
 use meetpoint_link::DeviceInfo;
 use std::sync::Arc;
@@ -61,16 +62,23 @@ impl Agent {
         }
     }
 
-    async fn load_for(&self, peer: &Peer, request: LoadRequest) -> Result<LoadReply, Status> {
+    async fn load_for(
+        &self,
+        peer: &Peer,
+        mut parts: Streaming<LoadPart>,
+    ) -> Result<LoadReply, Status> {
+        let request = first_part(&mut parts).await?;
         check_version(&request).map_err(|refusal| refusal.status())?;
         self.once_ended(|owner| owner.claim(peer)).await?;
         // Lets go again should this call be given up, by a host that was tired of waiting.
         let claim = Claim { owner: Arc::clone(&self.scene.owner), peer: peer.clone() };
+        let data = sampler_data(&request, parts, &self.means).await?;
         let token = request.spool_token;
         let spool = self.owner().spool(peer, token);
         let (means, handed_over) = (Arc::clone(&self.means), spool.clone());
-        let loading =
-            tokio::task::spawn_blocking(move || load(&request, handed_over.as_ref(), &means));
+        let loading = tokio::task::spawn_blocking(move || {
+            load(&request, &data, handed_over.as_ref(), &means)
+        });
         let job = loading
             .await
             .map_err(|error| Status::internal(format!("loading ended by a defect: {error}")))?
@@ -85,6 +93,41 @@ impl Agent {
         drop(claim);
         Ok(reply)
     }
+}
+
+/// The request, which is the first part of a load.
+async fn first_part(parts: &mut Streaming<LoadPart>) -> Result<LoadRequest, Status> {
+    match parts.message().await?.and_then(|part| part.part) {
+        Some(Part::Request(request)) => Ok(request),
+        Some(Part::SamplerData(_)) | None => {
+            Err(Status::invalid_argument("a load begins with its request"))
+        }
+    }
+}
+
+/// The lists of the sampler, which are all other parts: as many bytes as the request announces.
+async fn sampler_data(
+    request: &LoadRequest,
+    mut parts: Streaming<LoadPart>,
+    means: &Means,
+) -> Result<Vec<u8>, Status> {
+    let announced = announced_bytes(request, means).map_err(|refusal| refusal.status())?;
+    let mut data = Vec::new();
+    while let Some(part) = parts.message().await? {
+        match part.part {
+            Some(Part::SamplerData(piece)) if data.len() + piece.len() <= announced => {
+                data.extend_from_slice(&piece);
+            }
+            Some(Part::SamplerData(_)) => {
+                let said = "the lists of the sampler are longer than the request announces";
+                return Err(Status::invalid_argument(said));
+            }
+            Some(Part::Request(_)) | None => {
+                return Err(Status::invalid_argument("a load has one request"));
+            }
+        }
+    }
+    Ok(data)
 }
 
 /// Held while a job is loaded: the device goes free again unless one was.
@@ -112,7 +155,10 @@ impl Device for Agent {
         Ok(Response::new(DescribeReply { works_for, hosts, ..self.describe.clone() }))
     }
 
-    async fn load(&self, request: Request<LoadRequest>) -> Result<Response<LoadReply>, Status> {
+    async fn load(
+        &self,
+        request: Request<Streaming<LoadPart>>,
+    ) -> Result<Response<LoadReply>, Status> {
         let peer = peer_of(&request)?;
         let loaded = self.load_for(&peer, request.into_inner()).await;
         let count = if loaded.is_ok() { &self.counts.jobs } else { &self.counts.loads_refused };

@@ -7,8 +7,9 @@ use meetpoint_format::batching::{Batching, BatchingError, Cut, Rank};
 use meetpoint_format::column::{BatchColumns, BatchLayout, COLUMNS_MAX, ColumnNames};
 use meetpoint_format::holders::HoldersError;
 use meetpoint_format::recipe::{Recipe, RecipeHash};
+use meetpoint_format::sampler::Sampling;
 use meetpoint_format::slot::{HEADER_BYTES, slot_bytes};
-use meetpoint_format::wire::{LoadRequest, PROTOCOL_VERSION};
+use meetpoint_format::wire::{LoadRequest, PROTOCOL_VERSION, SamplerMessageError};
 use meetpoint_kernels::Cpu;
 use meetpoint_link::Emulation;
 use meetpoint_prepare::{BatchPreparer, Dataset, OnError};
@@ -86,7 +87,16 @@ pub(crate) enum Refusal {
     Batching(#[from] BatchingError),
     #[error(transparent)]
     Holders(#[from] HoldersError),
-    #[error("this is to be device {device}, but there are devices 0..{devices}")]
+    #[error("the request names no sampler")]
+    NoSampler,
+    #[error(transparent)]
+    Sampler(#[from] SamplerMessageError),
+    #[error(
+        "sampler {sampler} gives other samples on the device: its tables have SHA-256 {own} here, \
+         {host} at the host; run the same release of meetpoint on both ends"
+    )]
+    OtherSampler { sampler: String, own: String, host: String },
+    #[error("device index {device} out of range 0..{devices}")]
     Device { device: u32, devices: u32 },
     #[error("no spool was handed over under token {token:#x}: offer it before Load")]
     NoSpool { token: u64 },
@@ -99,8 +109,9 @@ pub(crate) enum Refusal {
     #[error(transparent)]
     Storage(#[from] meetpoint_storage::Error),
     #[error(
-        "a batch takes the device to {needed} bytes of memory, more than its limit of {limit}: \
-         make batches smaller, or raise the limit (--memory-max, or that of the container)"
+        "the job takes the device to {needed} bytes of memory, more than its limit of {limit}: \
+         make batches smaller, use a sampler without long lists, or raise the limit (--memory-max, \
+         or that of the container)"
     )]
     Memory { needed: u64, limit: u64 },
 }
@@ -118,6 +129,8 @@ impl Refusal {
             | Self::Batches { .. }
             | Self::Batching(_)
             | Self::Holders(_)
+            | Self::NoSampler
+            | Self::Sampler(_)
             | Self::Device { .. }
             | Self::Slots { .. }
             | Self::SlotBytes { .. } => tonic::Code::InvalidArgument,
@@ -192,6 +205,7 @@ impl Means {
 /// Checks a job and opens everything that it needs. Blocks on files.
 pub(crate) fn load(
     request: &LoadRequest,
+    sampler_data: &[u8],
     spool: Option<&Arc<OwnedFd>>,
     means: &Means,
 ) -> Result<Job, Refusal> {
@@ -203,7 +217,7 @@ pub(crate) fn load(
     }
     let columns = ColumnNames::from(request.columns.clone());
     let selected = dataset.select(&columns, &recipe)?;
-    let (batching, device) = find_batching(request, &dataset)?;
+    let (batching, device) = find_batching(request, sampler_data, &dataset)?;
     let batches = batching.batches();
     let least = least_payload(&selected, request.batch_size);
     check_memory(least, means)?;
@@ -291,8 +305,12 @@ fn parse_recipe(request: &LoadRequest) -> Result<Recipe, Refusal> {
 }
 
 /// How the job is cut into batches, and which device this one is.
-fn find_batching(request: &LoadRequest, dataset: &Dataset) -> Result<(Batching, u16), Refusal> {
-    let LoadRequest { batch_size, drop_last, shuffle, seed, .. } = *request;
+fn find_batching(
+    request: &LoadRequest,
+    sampler_data: &[u8],
+    dataset: &Dataset,
+) -> Result<(Batching, u16), Refusal> {
+    let LoadRequest { batch_size, drop_last, seed, .. } = *request;
     let LoadRequest { rank, ranks, device, devices, .. } = *request;
     let samples = dataset.len();
     let refuse = |problem| Err(Refusal::Batches { batch_size, samples, problem });
@@ -302,8 +320,9 @@ fn find_batching(request: &LoadRequest, dataset: &Dataset) -> Result<(Batching, 
     let holders = dataset.spread(devices, &request.part_holders)?;
     let number = u16::try_from(device).ok().filter(|_| device < devices);
     let number = number.ok_or(Refusal::Device { device, devices })?;
-    let cut = Cut { samples, batch_size, drop_last, shuffle, seed };
-    let batching = Batching::new(cut, Rank { rank, ranks }, holders)?;
+    let cut = Cut { batch_size, drop_last, seed };
+    let sampling = Arc::new(find_sampling(request, sampler_data, dataset)?);
+    let batching = Batching::new(cut, sampling, Rank { rank, ranks }, holders)?;
     match batching.batches() {
         0 => refuse("not even one is full"),
         batches if batches > 1 << 32 => refuse("an epoch has at most 2^32"),
@@ -311,7 +330,34 @@ fn find_batching(request: &LoadRequest, dataset: &Dataset) -> Result<(Batching, 
     }
 }
 
-/// Refuses batches that do not fit the memory of the emulated device or of this process.
+/// What the sampler amounts to here, which must be what it does at the host.
+fn find_sampling(
+    request: &LoadRequest,
+    data: &[u8],
+    dataset: &Dataset,
+) -> Result<Sampling, Refusal> {
+    let message = request.sampler.as_ref().ok_or(Refusal::NoSampler)?;
+    let sampler = message.read(data)?;
+    let sampling = Sampling::of(&sampler, dataset)?;
+    let own = sampling.checksum();
+    if own[..] != message.checksum[..] {
+        let (own, host) = (hex(&own), hex(&message.checksum));
+        return Err(Refusal::OtherSampler { sampler: sampler.to_string(), own, host });
+    }
+    Ok(sampling)
+}
+
+/// Bytes of the sampler's lists, which must fit the memory of this process twice: as they come, and
+/// as a table.
+pub(crate) fn announced_bytes(request: &LoadRequest, means: &Means) -> Result<usize, Refusal> {
+    let message = request.sampler.as_ref().ok_or(Refusal::NoSampler)?;
+    let bytes = message.data_bytes()?;
+    check_memory(2 * bytes, means)?;
+    Ok(usize::try_from(bytes).expect("at most SAMPLER_BYTES_MAX"))
+}
+
+/// Refuses batches and samplers that do not fit the memory of the emulated device or of this
+/// process.
 fn check_memory(payload: u64, means: &Means) -> Result<(), Refusal> {
     let present = MemoryLimit::of_this_process().bytes;
     let limit = means.emulation.memory_bytes_max.map_or(present, |limit| limit.min(present));

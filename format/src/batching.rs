@@ -1,31 +1,28 @@
-//! Which samples make batch b of epoch e: `order_e[b*B .. (b+1)*B]`, for one rank or several, from
-//! one store or from devices that hold different samples.
+//! Which samples form batch b of epoch e: those at positions b*B to (b+1)*B of a sampler, for one
+//! rank or several, from one store or from devices that hold different samples.
 //!
-//! All batches of an epoch stand in a row: those of device 0, those of device 1, and so on. Rank r
-//! of G has every G-th of the row, from r on, so all ranks have equally many, and each rank's part
-//! of a device's batches is as large as any other's, give or take one. The order in which a rank
-//! consumes what it has is that of its own [`Interleave`].
+//! All batches of an epoch form one sequence: those of device 0, those of device 1, and so on. Rank
+//! r of G has every G-th of the sequence, from r on, so all ranks have equally many, and the parts
+//! of ranks of a device's batches differ by at most one. The order in which a rank consumes its
+//! batches is that of its own [`Interleave`].
 
 use crate::holders::{Held, Holders};
 use crate::interleave::{Interleave, InterleaveError};
-use crate::order::Order;
+use crate::replacement::{candidates, candidates_among};
+use crate::sampler::{EpochOrder, Positions, Sampling};
 use std::sync::Arc;
 
 /// Most ranks.
 pub const RANKS_MAX: u32 = 1 << 16;
 
-/// How a dataset is cut into batches.
+/// How the positions of an epoch are cut into batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cut {
-    /// Samples in the dataset.
-    pub samples: u64,
     /// Samples in a batch, at least 1.
     pub batch_size: u32,
     /// Whether batches that are not full, and steps in which not every rank has a batch, are left
     /// out.
     pub drop_last: bool,
-    /// Whether each epoch is shuffled.
-    pub shuffle: bool,
     /// Seed of the job.
     pub seed: u64,
 }
@@ -72,20 +69,34 @@ pub enum BatchingError {
     Interleave(#[from] InterleaveError),
 }
 
+/// One sample of a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Entry {
+    /// Index of the sample in the dataset.
+    pub sample: u64,
+    /// Key of its random parameters in the epoch, [`crate::random::DrawKey::sample`]: the index of
+    /// the sample, or the position in the epoch (over all devices, in their order) where the
+    /// sampler may repeat samples. No two positions of an epoch have the same key.
+    pub key: u64,
+}
+
 /// How an epoch is cut into the batches of one rank; with (seed, epoch) it fixes their content.
 ///
-/// Batch b of rank r is step b of it, and batch b·G + r among those of all ranks. What is in it is
-/// a function of dataset, recipe, seed, epoch, ranks, holders and that number. Cheap to clone.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Batch b of rank r is step b of it, and batch b·G + r among those of all ranks. Its content is a
+/// function of dataset, recipe, sampler, seed, epoch, ranks, holders and that number. Cheap to
+/// clone.
+#[derive(Debug, Clone)]
 pub struct Batching {
     cut: Cut,
+    sampling: Arc<Sampling>,
     rank: Rank,
     holders: Holders,
     plan: Arc<Plan>,
 }
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 struct Plan {
+    positions: Positions,
     /// Batches of all ranks and devices; none is repeated and none left out among them.
     total: u64,
     /// Batches of each rank.
@@ -96,17 +107,17 @@ struct Plan {
     interleave: Option<Interleave>,
 }
 
-/// What a device holds, and which of it is this rank's.
+/// The positions of a device, and which of its batches are this rank's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Share {
-    samples: u64,
-    /// Place in the row of all batches of the device's first.
+    positions: u64,
+    /// Index of the device's first batch among all batches.
     begin: u64,
-    /// Place in the row of the rank's first of them.
+    /// Index of the rank's first of them.
     first: u64,
     /// Batches of this rank, without the repeated one.
     own: u64,
-    /// Place in the row of the batch that is repeated so that all ranks have equally many.
+    /// Index of the batch that is repeated so that all ranks have equally many.
     repeated: Option<u64>,
 }
 
@@ -118,18 +129,20 @@ struct Place {
     of_device: u64,
 }
 
-/// The order of an epoch: one for all samples, or one for those of each device.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EpochOrder(Vec<Order>);
-
 impl Batching {
     /// For one rank, and devices that hold the same. Panics on a batch size of 0.
-    pub fn alone(cut: Cut) -> Self {
-        Self::new(cut, Rank::ALONE, Holders::all_alike()).expect("batches have at least one sample")
+    pub fn alone(cut: Cut, sampling: Sampling) -> Self {
+        let alone = Self::new(cut, Arc::new(sampling), Rank::ALONE, Holders::all_alike());
+        alone.expect("batches have at least one sample")
     }
 
     /// For one of several ranks and for devices that hold different samples.
-    pub fn new(cut: Cut, rank: Rank, holders: Holders) -> Result<Self, BatchingError> {
+    pub fn new(
+        cut: Cut,
+        sampling: Arc<Sampling>,
+        rank: Rank,
+        holders: Holders,
+    ) -> Result<Self, BatchingError> {
         let Rank { rank: number, ranks } = rank;
         if cut.batch_size == 0 {
             return Err(BatchingError::BatchSize);
@@ -139,22 +152,38 @@ impl Batching {
         }
         if let Some(devices) = holders.devices_held() {
             let held = devices.iter().map(Held::samples).sum();
-            if held != cut.samples {
-                return Err(BatchingError::Samples { held, samples: cut.samples });
+            let samples = sampling.samples();
+            if held != samples {
+                return Err(BatchingError::Samples { held, samples });
             }
         }
-        let plan = Arc::new(Plan::new(&cut, rank, &holders)?);
-        Ok(Self { cut, rank, holders, plan })
+        let plan = Arc::new(Plan::new(&cut, &sampling, rank, &holders)?);
+        Ok(Self { cut, sampling, rank, holders, plan })
     }
 
-    /// How the dataset is cut.
+    /// The same for another rank.
+    pub fn of_rank(&self, rank: Rank) -> Result<Self, BatchingError> {
+        Self::new(self.cut, Arc::clone(&self.sampling), rank, self.holders.clone())
+    }
+
+    /// How the positions are cut.
     pub fn cut(&self) -> &Cut {
         &self.cut
     }
 
+    /// What is sampled.
+    pub fn sampling(&self) -> &Arc<Sampling> {
+        &self.sampling
+    }
+
     /// Samples in the dataset.
     pub fn samples(&self) -> u64 {
-        self.cut.samples
+        self.sampling.samples()
+    }
+
+    /// Positions of an epoch over all ranks: as many as samples, unless the sampler says otherwise.
+    pub fn positions(&self) -> u64 {
+        self.sampling.length()
     }
 
     /// Samples in a full batch.
@@ -201,13 +230,13 @@ impl Batching {
         u64::from(batch) < self.batches() && repeats(self.holder(batch))
     }
 
-    /// Samples that are in no batch of any rank.
+    /// Positions that are in no batch of any rank.
     pub fn left_out(&self) -> u64 {
         if !self.cut.drop_last {
             return 0;
         }
         let whole = self.plan.steps * u64::from(self.rank.ranks);
-        self.cut.samples - whole * u64::from(self.cut.batch_size)
+        self.positions() - whole * u64::from(self.cut.batch_size)
     }
 
     /// Number of devices that hold different samples; 1 where all hold the same.
@@ -240,18 +269,7 @@ impl Batching {
 
     /// The order of an epoch.
     pub fn order(&self, epoch: u32) -> EpochOrder {
-        let Cut { samples, seed, shuffle, .. } = self.cut;
-        let one = |samples, device| match shuffle {
-            true => Order::shuffled_of(samples, seed, epoch, device),
-            false => Order::sequential(samples),
-        };
-        EpochOrder(match self.holders.devices_held() {
-            Some(held) => (0_u16..=u16::MAX)
-                .zip(held)
-                .map(|(device, held)| one(held.samples(), device))
-                .collect(),
-            None => vec![one(samples, 0)],
-        })
+        self.plan.positions.order(epoch)
     }
 
     /// Number of samples in batch `batch`: only the last of a device may be short; 0 where there is
@@ -261,23 +279,60 @@ impl Batching {
     }
 
     /// The samples of a batch, in batch order.
-    pub fn samples_of(&self, order: &EpochOrder, batch: u32) -> impl Iterator<Item = u64> + use<> {
+    pub fn samples_of<'o>(
+        &self,
+        order: &'o EpochOrder,
+        batch: u32,
+    ) -> impl Iterator<Item = u64> + use<'o> {
+        self.entries_of(order, batch).map(|entry| entry.sample)
+    }
+
+    /// The samples of a batch with the keys of their random parameters, in batch order.
+    pub fn entries_of<'o>(
+        &self,
+        order: &'o EpochOrder,
+        batch: u32,
+    ) -> impl Iterator<Item = Entry> + use<'o> {
         let place = self.place(batch);
         let device = place.map_or(0, |place| place.device);
         let len = place.map_or(0, |place| self.len_of(place));
         let start = place.map_or(0, |place| place.of_device * u64::from(self.cut.batch_size));
-        let (order, holders) = (order.0[usize::from(device)].clone(), self.holders.clone());
+        let overall = self.plan.positions.overall(device, start);
+        let has_repeats = self.sampling.has_repeats();
         (0..u64::from(len)).map(move |at| {
-            let n = order.sample_at(start + at);
-            holders.held(device).map_or(n, |held| held.sample(n))
+            let sample = order.sample_at(device, start + at);
+            Entry { sample, key: if has_repeats { overall + at } else { sample } }
         })
+    }
+
+    /// Samples to take in place of a damaged one, in order; never the damaged one itself.
+    ///
+    /// They are [`candidates`] of the whole dataset, or, where the sampler leaves samples out, those
+    /// at pseudo-random positions of the epoch.
+    pub fn replacements<'o>(
+        &self,
+        order: &'o EpochOrder,
+        epoch: u32,
+        damaged: u64,
+    ) -> impl Iterator<Item = u64> + use<'o> {
+        let is_any = self.sampling.is_of_every_sample();
+        let of_dataset = if is_any { self.samples() } else { 0 };
+        let of_epoch = if is_any { 0 } else { self.positions() };
+        let seed = self.cut.seed;
+        let plan = Arc::clone(&self.plan);
+        let at_positions = candidates_among(seed, epoch, damaged, of_epoch).map(move |overall| {
+            let (device, position) = plan.positions.of_overall(overall);
+            order.sample_at(device, position)
+        });
+        let others = at_positions.filter(move |sample| *sample != damaged);
+        candidates(seed, epoch, damaged, of_dataset).chain(others)
     }
 
     fn len_of(&self, place: Place) -> u32 {
         let size = u64::from(self.cut.batch_size);
         let share = &self.plan.shares[usize::from(place.device)];
-        // The product is below the samples, as every batch has at least one.
-        let len = (share.samples - place.of_device * size).min(size);
+        // The product is below the positions, as every batch has at least one.
+        let len = (share.positions - place.of_device * size).min(size);
         u32::try_from(len).expect("a batch is no longer than batch_size")
     }
 
@@ -305,16 +360,19 @@ impl Batching {
 }
 
 impl Plan {
-    fn new(cut: &Cut, rank: Rank, holders: &Holders) -> Result<Self, InterleaveError> {
+    fn new(
+        cut: &Cut,
+        sampling: &Sampling,
+        rank: Rank,
+        holders: &Holders,
+    ) -> Result<Self, InterleaveError> {
         let size = u64::from(cut.batch_size);
-        let batches_of = |samples: u64| match cut.drop_last {
-            true => samples / size,
-            false => samples.div_ceil(size),
+        let batches_of = |positions: u64| match cut.drop_last {
+            true => positions / size,
+            false => positions.div_ceil(size),
         };
-        let held = match holders.devices_held() {
-            Some(held) => held.iter().map(Held::samples).collect(),
-            None => vec![cut.samples],
-        };
+        let positions = Positions::new(sampling, holders, cut.seed);
+        let held: Vec<u64> = positions.lengths().collect();
         let ranks = u64::from(rank.ranks);
         let total: u64 = held.iter().copied().map(batches_of).sum();
         let steps = if cut.drop_last { total / ranks } else { total.div_ceil(ranks) };
@@ -328,13 +386,13 @@ impl Plan {
         let mut begin = 0;
         let shares: Vec<Share> = held
             .into_iter()
-            .map(|samples| {
-                let after = begin + batches_of(samples);
+            .map(|positions| {
+                let after = begin + batches_of(positions);
                 let to_first = (u64::from(rank.rank) + ranks - begin % ranks) % ranks;
                 let first = begin.saturating_add(to_first);
                 let own = after.min(end).saturating_sub(first).div_ceil(ranks);
                 let repeated = repeated.filter(|place| (begin..after).contains(place));
-                let share = Share { samples, begin, first, own, repeated };
+                let share = Share { positions, begin, first, own, repeated };
                 begin = after;
                 share
             })
@@ -342,7 +400,7 @@ impl Plan {
         let counts: Vec<u64> = shares.iter().map(Share::len).collect();
         let several = holders.devices_held().is_some();
         let interleave = several.then(|| Interleave::new(&counts, cut.seed)).transpose()?;
-        Ok(Self { total, steps, shares, interleave })
+        Ok(Self { positions, total, steps, shares, interleave })
     }
 }
 

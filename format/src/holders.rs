@@ -54,6 +54,11 @@ pub(crate) struct Held {
 }
 
 impl Held {
+    /// Every sample of a dataset.
+    pub(crate) fn all(samples: u64) -> Self {
+        Self { samples, runs: vec![(0, 0)] }
+    }
+
     pub(crate) fn samples(&self) -> u64 {
         self.samples
     }
@@ -63,6 +68,16 @@ impl Held {
         let after = self.runs.partition_point(|(before, _)| *before <= n);
         let (before, first) = self.runs[after - 1];
         first + (n - before)
+    }
+
+    /// Whether the device holds a sample of the dataset.
+    pub(crate) fn holds(&self, sample: u64) -> bool {
+        let after = self.runs.partition_point(|(_, first)| *first <= sample);
+        let Some((before, first)) = after.checked_sub(1).map(|run| self.runs[run]) else {
+            return false;
+        };
+        let end = self.runs.get(after).map_or(self.samples, |(before, _)| *before);
+        sample - first < end - before
     }
 }
 
@@ -151,6 +166,11 @@ mod tests {
         assert_eq!(samples_of(&listed, 2), [0, 1, 2, 5]);
         assert_eq!(listed.samples_of(2), Some(4));
         assert_eq!(listed.of_part(), [2, 0, 0, 2, 0]);
+        for device in 0..3 {
+            let held = listed.held(device).unwrap();
+            let all: Vec<u64> = (0..12).filter(|sample| held.holds(*sample)).collect();
+            assert_eq!(all, samples_of(&listed, device));
+        }
         assert_eq!(holders.of_part(), [0, 1, 0, 1, 0]);
     }
 

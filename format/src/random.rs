@@ -12,7 +12,7 @@
 //! ```
 //!
 //! Operation 255 is not an operation: its counters belong to [`crate::order`],
-//! [`crate::interleave`] and [`crate::replacement`].
+//! [`crate::interleave`], [`crate::replacement`] and [`crate::sampler`].
 
 /// Operations that can draw: numbers 0..=254.
 pub const OPERATIONS_MAX: u32 = 255;
@@ -27,6 +27,12 @@ pub(crate) const INTERLEAVE_DOMAIN: u32 = ORDER_DOMAIN | 1 << 16;
 /// Word 3 of the counters that belong to [`crate::replacement`]; the number of the candidate is
 /// added.
 pub(crate) const REPLACEMENT_DOMAIN: u32 = ORDER_DOMAIN | 2 << 16;
+
+/// Word 3 of the counters that belong to draws with replacement; the device is added.
+pub(crate) const DRAW_DOMAIN: u32 = ORDER_DOMAIN | 3 << 16;
+
+/// Word 3 of the counters that belong to draws without replacement.
+pub(crate) const RACE_DOMAIN: u32 = ORDER_DOMAIN | 4 << 16;
 
 /// Blocks of four words that one stream holds.
 const BLOCKS_MAX: u32 = 1 << 24;
@@ -72,7 +78,8 @@ pub struct DrawKey {
     pub seed: u64,
     /// Epoch, from 0.
     pub epoch: u32,
-    /// Index of the sample in the dataset (not its position in the order).
+    /// Index of the sample in the dataset; its position in the epoch where the sampler may repeat
+    /// samples, see [`crate::batching::Entry`].
     pub sample: u64,
     /// Number of the operation in the recipe, below [`OPERATIONS_MAX`]: operations are numbered
     /// from 0, each before those that it contains.

@@ -33,6 +33,24 @@ pub fn candidates(
     })
 }
 
+/// Positions of an epoch whose samples are tried in place of a damaged one, in order: candidate *n*
+/// is the upper word of b * positions, with b as in [`candidates`]. They may be those of the damaged
+/// sample itself.
+pub fn candidates_among(
+    seed: u64,
+    epoch: u32,
+    sample: u64,
+    positions: u64,
+) -> impl Iterator<Item = u64> + Clone {
+    let [low, high] = halves(sample);
+    let tries = if positions == 0 { 0 } else { CANDIDATES_MAX };
+    (0..tries).map(move |number| {
+        let counter = [low, high, epoch, REPLACEMENT_DOMAIN | number];
+        let words = philox4x32_10(counter, halves(seed));
+        ((u128::from(join(words[0], words[1])) * u128::from(positions)) >> 64) as u64
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,6 +4,7 @@ use crate::collective::Collective;
 use crate::{Notify, StopHandle};
 use meetpoint_format::column::ColumnNames;
 use meetpoint_format::recipe::Recipe;
+use meetpoint_format::sampler::{Sampler, Shuffled};
 use meetpoint_prepare::OnError;
 use meetpoint_scheduler::{AnyStrategy, Costs, HostOnly, Learned, Record};
 use meetpoint_storage::EngineKind;
@@ -27,8 +28,8 @@ pub struct LoaderConfig {
     pub batch_size: u32,
     /// Whether a last batch that is not full is left out. Default: false.
     pub drop_last: bool,
-    /// Whether each epoch is shuffled. Default: true.
-    pub shuffle: bool,
+    /// Which samples an epoch has, and in which order. Default: `shuffled`.
+    pub sampler: Sampler,
     /// Seed of order and augmentation. Default: 0.
     pub seed: u64,
     /// Who decides which end prepares what. Default: `host-only`.
@@ -132,7 +133,7 @@ impl LoaderConfig {
             columns: ColumnNames::default(),
             batch_size,
             drop_last: false,
-            shuffle: true,
+            sampler: Shuffled.into(),
             seed: 0,
             strategy: AnyStrategy::HostOnly(HostOnly),
             workers: 0,

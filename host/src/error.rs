@@ -47,7 +47,7 @@ pub enum Error {
     },
     /// Not one batch.
     #[error(
-        "a batch of {batch_size} does not fit dataset {}, which has {samples} samples; \
+        "a batch of {batch_size} does not fit an epoch of dataset {}, which has {samples} samples; \
          set batch_size to {samples} or less", dataset.display()
     )]
     BatchLargerThanDataset {

@@ -2,6 +2,7 @@
 
 use meetpoint_format::column::ColumnError;
 use meetpoint_format::dataset::DatasetError;
+use meetpoint_format::sampler::SamplerError;
 use meetpoint_format::units::{show_bytes, show_bytes_at_least};
 use meetpoint_kernels::{Error as PictureError, jpeg::Error as JpegError};
 use meetpoint_storage::{Error as StorageError, is_of_the_file, open_files_limit};
@@ -268,6 +269,22 @@ pub enum Error {
     /// The recipe's output depends on the picture, so no batch can be made.
     #[error("the recipe's result has no fixed shape; end it with a crop or an exact resize")]
     NoFixedShape,
+    /// The options of the sampler are wrong, or do not fit the dataset.
+    #[error("sampler: {0}")]
+    Sampler(#[from] SamplerError),
+    /// The values of a column do not fit what a sampler needs of them.
+    #[error(
+        "dataset {}, column {column:?}: {problem}; use whole numbers of at most 64 bits with a sign",
+        path.display()
+    )]
+    SamplerColumn {
+        /// Dataset folder.
+        path: PathBuf,
+        /// Name of the column.
+        column: String,
+        /// What does not fit.
+        problem: String,
+    },
 }
 
 /// The remedy for a folder that does not open.

@@ -10,12 +10,14 @@
 mod batch;
 mod buffers;
 mod column_cache;
+mod columns;
 mod contents;
 mod damage;
 mod dataset;
 mod decode_memory;
 mod encoded;
 mod error;
+mod filter;
 mod keys;
 mod mapped;
 mod recent;

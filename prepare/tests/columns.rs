@@ -13,6 +13,7 @@ use meetpoint_format::dataset::{
     Columns, MANIFEST_NAME, Manifest, PartEncoder, PartEntry, Provenance, Row, Stored, part_name,
 };
 use meetpoint_format::recipe::Recipe;
+use meetpoint_format::sampler::Sampling;
 use meetpoint_kernels::{Cpu, Interrupt};
 use meetpoint_prepare::{Action, BatchPreparer, Dataset, Error, Job, OnError};
 use meetpoint_storage::{EngineKind, open_engine};
@@ -140,12 +141,11 @@ fn write(folder: &Path, null_area: Option<u64>) -> Arc<Dataset> {
 }
 
 fn job(dataset: &Arc<Dataset>, columns: &[&str]) -> Job {
-    let cut =
-        Cut { samples: SAMPLES, batch_size: BATCH, drop_last: false, shuffle: true, seed: 11 };
+    let cut = Cut { batch_size: BATCH, drop_last: false, seed: 11 };
     Job {
         dataset: Arc::clone(dataset),
         recipe: Arc::new(Recipe::from_toml(RECIPE).unwrap()),
-        batching: Batching::alone(cut),
+        batching: Batching::alone(cut, Sampling::shuffled(SAMPLES)),
         on_error: OnError::default(),
         columns: columns.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>().into(),
     }

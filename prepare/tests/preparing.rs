@@ -9,6 +9,7 @@ use meetpoint_format::dataset::{
 };
 use meetpoint_format::recipe::{OnError as DamagedJpeg, Recipe};
 use meetpoint_format::replacement::candidates;
+use meetpoint_format::sampler::Sampling;
 use meetpoint_kernels::{Cpu, Interrupt, SampleId, SamplePreparer, decode_bytes, jpeg};
 use meetpoint_prepare::{
     Action, BatchPreparer, Dataset, DecodeMemory, Error, Job, Judge, OnError, samples_held,
@@ -120,13 +121,8 @@ fn damage(dataset: &Dataset, sample: u64) {
 
 fn job(dataset: &Arc<Dataset>, batch_size: u32) -> Job {
     let recipe = Arc::new(Recipe::from_toml(RECIPE).unwrap());
-    let batching = Batching::alone(Cut {
-        samples: SAMPLES,
-        batch_size,
-        drop_last: false,
-        shuffle: true,
-        seed: SEED,
-    });
+    let cut = Cut { batch_size, drop_last: false, seed: SEED };
+    let batching = Batching::alone(cut, Sampling::shuffled(SAMPLES));
     // The other columns have tests of their own.
     let columns = vec!["image".to_owned()].into();
     let on_error = OnError::default();
@@ -187,7 +183,8 @@ fn batches_of_ranks_and_of_devices_hold_the_same_samples_as_any() {
     for (devices, rank, ranks) in [(1, 1, 3), (2, 0, 1), (2, 0, 3), (parts, 2, 3)] {
         let mut job = job(&dataset, 3);
         let holders = dataset.spread(devices, &[]).unwrap();
-        job.batching = Batching::new(*job.batching.cut(), Rank { rank, ranks }, holders).unwrap();
+        let (cut, sampling) = (*job.batching.cut(), Arc::clone(job.batching.sampling()));
+        job.batching = Batching::new(cut, sampling, Rank { rank, ranks }, holders).unwrap();
         prepare_all(&job, open_engine(EngineKind::Threads, 2).unwrap().engine);
     }
     assert!(dataset.is_unchanged());

@@ -83,6 +83,9 @@ pub(crate) fn of_prepare(py: Python<'_>, error: &PrepareError) -> PyErr {
         PrepareError::DecodeMemory { .. } => raise(py, "BudgetError", &message, place_of(error)),
         PrepareError::Defect { .. } => raise(py, "InternalError", &message, place_of(error)),
         PrepareError::Interrupted => plain(py, "ClosedError", "the loader was closed"),
+        PrepareError::Sampler(_) | PrepareError::SamplerColumn { .. } => {
+            plain(py, "SettingError", message)
+        }
         PrepareError::NoFixedShape => plain(py, "RecipeError", message),
         PrepareError::Storage(_) => plain(py, "StorageError", message),
         _ => plain(py, "MeetpointError", message),

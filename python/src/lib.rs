@@ -27,6 +27,7 @@ mod panics;
 mod program;
 mod ranks;
 mod recipe;
+mod sampler;
 mod settings;
 mod table;
 mod tensor;

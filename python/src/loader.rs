@@ -7,7 +7,7 @@ use crate::exporter::{self, ExportSettings, MetricsExporter};
 use crate::settings::Settings;
 use crate::tensor::Batch;
 use crate::{errors, guarded, panics, recipe};
-use meetpoint_format::batching::{Batching, Rank};
+use meetpoint_format::batching::Rank;
 use meetpoint_format::recipe::TensorSpec;
 use meetpoint_host::explain::{Surroundings, explain};
 use meetpoint_host::stats::{EpochStats, Event};
@@ -173,10 +173,26 @@ impl Loader {
         self.opened.batching.samples()
     }
 
+    /// Samples of an epoch of all ranks.
+    #[getter]
+    fn samples_per_epoch(&self) -> u64 {
+        self.opened.batching.positions()
+    }
+
+    /// The sampler with its options in words, and the SHA-256 of what it amounts to.
+    #[getter]
+    fn sampler(&self) -> (String, String) {
+        let sampling = self.opened.batching.sampling();
+        let checksum = sampling.checksum();
+        let digits = checksum.iter().map(|byte| format!("{byte:02x}")).collect();
+        (sampling.sampler().to_string(), digits)
+    }
+
     /// Batches and samples of an epoch of another rank.
     fn size_of(&self, py: Python<'_>, rank: u32, ranks: u32) -> PyResult<(u64, u64)> {
         let own = &self.opened.batching;
-        let batching = Batching::new(*own.cut(), Rank { rank, ranks }, own.holders().clone())
+        let batching = own
+            .of_rank(Rank { rank, ranks })
             .map_err(|error| errors::plain(py, "SettingError", error.to_string()))?;
         let batches = batching.batches();
         let counted = u32::try_from(batches).unwrap_or(u32::MAX);

@@ -2,7 +2,7 @@
 
 use crate::damage::{self, Raised};
 use crate::ranks::MeetingSettings;
-use crate::{errors, recipe};
+use crate::{errors, recipe, sampler};
 use meetpoint_host::collective::{Collective, CollectiveError, Meeting, Turn};
 use meetpoint_host::{DeviceSource, LoaderConfig, SpawnDevice, SpoolConfig, SpoolKind};
 use meetpoint_scheduler::{
@@ -25,7 +25,7 @@ pub(crate) struct Settings {
     recipe: String,
     batch_size: u32,
     drop_last: bool,
-    shuffle: bool,
+    sampler: sampler::Given,
     seed: u64,
     strategy: String,
     /// What the order must be under `auto`.
@@ -90,6 +90,7 @@ impl Settings {
         let meet = |it: MeetingSettings| it.meeting(py, self.rank, self.ranks, rank_timeout);
         let meeting = self.meeting.map(meet).transpose()?;
         let recipe = Arc::new(recipe::read(py, &self.recipe)?);
+        let sampler = sampler::read(py, self.sampler)?;
         let sockets = self.sockets.into_iter().map(|socket| DeviceSource::Connect { socket });
         let spawned = self.commands.into_iter().filter_map(|words| {
             let mut words = words.into_iter();
@@ -114,7 +115,7 @@ impl Settings {
             collective,
             rank_timeout,
             drop_last: self.drop_last,
-            shuffle: self.shuffle,
+            sampler,
             seed: self.seed,
             strategy,
             workers: self.workers,

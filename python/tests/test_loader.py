@@ -295,7 +295,7 @@ def test_a_loader_that_is_pickled_is_made_again_where_it_was(dataset: str) -> No
 @pytest.mark.parametrize(
     ("arguments", "kind", "words"),
     [
-        ({"sampler": [1]}, TypeError, "seed and epoch"),
+        ({"sampler": [1]}, TypeError, "one of meetpoint.samplers"),
         ({"collate_fn": list}, TypeError, "native memory"),
         ({"worker_init_fn": print}, TypeError, "no Python"),
         ({"generator": 1}, TypeError, "seed"),

@@ -121,7 +121,7 @@ def test_states_between_epochs(dataset: str) -> None:
     [
         ({"seed": 12}, "another seed"),
         ({"batch_size": 2}, "another batch size"),
-        ({"shuffle": False}, "another shuffle"),
+        ({"shuffle": False}, "another sampler"),
         ({"recipe": T.Compose([T.CenterCrop(5)])}, "another recipe"),
     ],
 )
@@ -134,7 +134,7 @@ def test_a_state_of_something_else_is_refused(dataset: str, change: Any, words: 
 def test_a_damaged_state_is_refused(dataset: str) -> None:
     with make(dataset, "host-only") as loader:
         state = loader.state_dict()
-        for damage in ({"consumed": [[0, 23]]}, {"consumed": [[5, 5]]}, {"version": 2}):
+        for damage in ({"consumed": [[0, 23]]}, {"consumed": [[5, 5]]}, {"version": 1}):
             with pytest.raises(meetpoint.StateError):
                 loader.load_state_dict({**state, **damage})
 

@@ -264,7 +264,6 @@ fn events(report: &Report) -> String {
 
 fn setting(report: &Report) -> String {
     let (job, machine) = (&report.job, &report.machine);
-    let shuffle = if job.shuffle { "shuffled" } else { "as they lie" };
     let last =
         if job.drop_last { "a short last batch left out" } else { "a short last batch kept" };
     let devices = match &job.devices[..] {
@@ -276,7 +275,7 @@ fn setting(report: &Report) -> String {
     };
     let rows = [
         ("dataset", format!("{} ({})", job.dataset, units::count(job.samples, "sample"))),
-        ("order", format!("{shuffle}, seed {}, {last}", job.seed)),
+        ("order", format!("{}, seed {}, {last}", job.sampler, job.seed)),
         (
             "host",
             format!(

@@ -110,8 +110,10 @@ pub struct Job {
     pub epochs: u32,
     /// Seed of order and augmentation.
     pub seed: u64,
-    /// Whether epochs are shuffled.
-    pub shuffle: bool,
+    /// The sampler with its options, such as `shuffled`; lists are shown by their length.
+    pub sampler: String,
+    /// SHA-256 of what the sampler amounts to on the dataset.
+    pub sampler_sha256: String,
     /// Whether a short last batch is left out.
     pub drop_last: bool,
     /// Background threads of the host; 0: the consumer prepares.

@@ -19,7 +19,8 @@ pub(super) fn job(file: &JobFile, epoch: Option<&EpochStats>, job: &Job) -> repo
         batches: epoch.map_or(0, |epoch| epoch.batches),
         epochs: file.epochs,
         seed: file.seed,
-        shuffle: file.shuffle,
+        sampler: file.sampler.to_string(),
+        sampler_sha256: hex(&job.batching.sampling().checksum()),
         drop_last: file.drop_last,
         workers: file.workers,
         prefetch: file.prefetch,
@@ -42,6 +43,10 @@ pub(super) fn job(file: &JobFile, epoch: Option<&EpochStats>, job: &Job) -> repo
             Choice::Saving => "where it saves most host time for its own".to_owned(),
         },
     }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn device(device: &DeviceJob) -> String {

@@ -24,7 +24,7 @@ use crate::surface::progress::Progress;
 use crate::surface::report_files::ReportFiles;
 use crate::surface::{Output, Stop, output, units};
 use anyhow::{Context, bail};
-use meetpoint_format::batching::{Batching, Cut};
+use meetpoint_format::batching::{Batching, Cut, Rank};
 use meetpoint_host::energy::{Machine, Measurement, Meters};
 use meetpoint_host::group::{self, Conductor, RankOutcome};
 use meetpoint_host::stats::EpochStats;
@@ -294,10 +294,13 @@ fn reference(job: &JobFile, run: &Measured, switch: &StopHandle) -> anyhow::Resu
     let mut bar = Progress::new("verifying", "epochs", u64::from(job.epochs));
     bar.set(0, u64::from(job.epochs));
     let epochs = 0..job.epochs;
-    // In batches of the host alone, none left out: those of several ranks and devices differ.
+    // In batches of one rank, none left out: those of several ranks differ.
     let prepared = &run.ranks[0].job;
-    let cut = Cut { drop_last: false, ..*prepared.batching.cut() };
-    let all = Job { batching: Batching::alone(cut), ..prepared.clone() };
+    let own = &prepared.batching;
+    let (cut, sampling) = (Cut { drop_last: false, ..*own.cut() }, Arc::clone(own.sampling()));
+    let batching = Batching::new(cut, sampling, Rank::ALONE, own.holders().clone())
+        .map_err(meetpoint_host::Error::from)?;
+    let all = Job { batching, ..prepared.clone() };
     Reference::prepare(&all, epochs, job.engine, Cpu::Portable, switch)
         .map_err(|error| as_interrupted(error.into()))
         .context("failed to prepare the samples again for verification")

@@ -21,7 +21,7 @@ impl Recorded {
         let Some((recorded, _)) = &self.run else { return Ok(()) };
         let pairs = [
             ("seed", recorded.seed.to_string(), job.seed.to_string()),
-            ("shuffle", recorded.shuffle.to_string(), job.shuffle.to_string()),
+            ("sampler", recorded.sampler.clone(), job.sampler.to_string()),
             ("batch_size", recorded.batch_size.to_string(), job.batch_size.to_string()),
             ("drop_last", recorded.drop_last.to_string(), job.drop_last.to_string()),
             ("ranks", recorded.ranks.to_string(), job.ranks.to_string()),

@@ -3,7 +3,7 @@
 use crate::support::{Device, Host, SAMPLE_BYTES, Spool, load_request, talk, write_dataset};
 use meetpoint_device::{Error, ServeOptions, probe, serve};
 use meetpoint_format::wire::host_message::Message;
-use meetpoint_format::wire::{LoadRequest, Release, SpoolKind, StartEpoch, Work};
+use meetpoint_format::wire::{LoadPart, LoadRequest, Release, SpoolKind, StartEpoch, Work};
 use meetpoint_link::Setting;
 use std::io::Write;
 use std::path::PathBuf;
@@ -46,7 +46,7 @@ fn every_request_that_cannot_be_served_is_refused_with_a_sentence() {
         (|load| load.rank = 1, Code::InvalidArgument, "rank 1 of 1"),
         (|load| load.ranks = 0, Code::InvalidArgument, "rank 0 of 0"),
         (|load| load.devices = 0, Code::InvalidArgument, "0 devices"),
-        (|load| load.device = 1, Code::InvalidArgument, "devices 0..1"),
+        (|load| load.device = 1, Code::InvalidArgument, "out of range 0..1"),
         (|load| load.part_holders = vec![0, 0], Code::InvalidArgument, "names 2 parts"),
         (|load| load.part_holders = vec![1], Code::InvalidArgument, "part 0 is to be held"),
         (|load| load.columns[1] = "lable".into(), Code::FailedPrecondition, "mean \"label\"?"),
@@ -266,7 +266,8 @@ fn a_spool_serves_one_load_only() {
         let status = loop {
             // Until the device has seen that the first host is gone it is refused for that.
             let request = load_request(&device, &spool);
-            let status = other.client.load(request).await.unwrap_err();
+            let status =
+                other.client.load(tokio_stream::once(LoadPart::from(request))).await.unwrap_err();
             if status.code() != Code::ResourceExhausted {
                 break status;
             }

@@ -1,11 +1,13 @@
 //! What a device does for a host that behaves.
 
 use crate::reference::{alone, prepared};
-use crate::support::{Device, Heard, Host, PATIENCE, SAMPLE_BYTES, Spool, jpeg, take, talk};
+use crate::support::{
+    Device, Heard, Host, PATIENCE, SAMPLE_BYTES, Spool, jpeg, sequential, take, talk,
+};
 use meetpoint_device::probe;
 use meetpoint_format::wire::host_message::Message;
 use meetpoint_format::wire::{
-    PROTOCOL_VERSION, Release, Revoke, SpoolKind, StartEpoch, Stop, Work,
+    LoadPart, PROTOCOL_VERSION, Release, Revoke, SpoolKind, StartEpoch, Stop, Work,
 };
 use std::time::{Duration, Instant};
 
@@ -147,7 +149,7 @@ fn a_damaged_sample_fails_its_batch_by_name_and_the_others_go_on() {
     let spool = Spool::new(SpoolKind::Memory, 4, BATCH);
     talk(async {
         let mut host = Host::connect(device.socket()).await;
-        host.load(&device, &spool, |request| request.shuffle = false).await.unwrap();
+        host.load(&device, &spool, |request| request.sampler = sequential()).await.unwrap();
         let mut link = host.run().await.unwrap();
         link.grant(0, 1, 2, 3).await;
         assert_eq!(link.published().await.batch, 2);
@@ -228,7 +230,7 @@ fn a_second_load_replaces_the_first_even_while_it_runs() {
         // The same spool is named again without being offered again.
         let mut request = crate::support::load_request(&device, &spool);
         request.seed = 8;
-        host.client.load(request).await.unwrap();
+        host.client.load(tokio_stream::once(LoadPart::from(request))).await.unwrap();
         assert!(matches!(first.next().await, Heard::Ended(None)));
         let mut second = host.run().await.unwrap();
         second.grant(0, 1, 3, 1).await;

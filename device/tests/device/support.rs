@@ -7,11 +7,14 @@ use meetpoint_format::dataset::{
     Columns, MANIFEST_NAME, Manifest, PartEncoder, PartEntry, Provenance, Row, Stored, part_name,
 };
 use meetpoint_format::recipe::Recipe;
+use meetpoint_format::sampler::{Sampling, Sequential, Shuffled};
 use meetpoint_format::slot::{SlotExpectation, SlotHeader, slot_bytes};
+use meetpoint_format::wire;
 use meetpoint_format::wire::device_client::DeviceClient;
 use meetpoint_format::wire::{
-    DeviceMessage, Failed, FdOffer, HostMessage, LoadReply, LoadRequest, Meters, PROTOCOL_VERSION,
-    Progress, Published, SpoolKind, StartEpoch, Work, device_message, host_message,
+    DeviceMessage, Failed, FdOffer, HostMessage, LoadPart, LoadReply, LoadRequest, Meters,
+    PROTOCOL_VERSION, Progress, Published, SpoolKind, StartEpoch, Work, device_message,
+    host_message,
 };
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
@@ -284,7 +287,10 @@ impl Host {
         spool.offer(device.socket());
         let mut request = load_request(device, spool);
         change(&mut request);
-        self.client.load(request).await.map(tonic::Response::into_inner)
+        self.client
+            .load(tokio_stream::once(LoadPart::from(request)))
+            .await
+            .map(tonic::Response::into_inner)
     }
 
     pub(crate) async fn run(&mut self) -> Result<Link, Status> {
@@ -294,9 +300,16 @@ impl Host {
     }
 }
 
-/// A right request for batches of five, unshuffled.
+/// The samples of the device's dataset, which has 20 unless a test says otherwise, in their order.
+pub(crate) fn sequential() -> Option<wire::Sampler> {
+    Some(wire::Sampler::of(&Sequential.into(), Sampling::sequential(20).checksum()))
+}
+
+/// A right request for batches of five.
 pub(crate) fn load_request(device: &Device, spool: &Spool) -> LoadRequest {
     let manifest = std::fs::read(device.dataset().join(MANIFEST_NAME)).unwrap();
+    let samples = Manifest::from_json(&manifest).unwrap().samples;
+    let checksum = Sampling::shuffled(samples).checksum();
     LoadRequest {
         protocol_version: PROTOCOL_VERSION,
         rank: 0,
@@ -311,12 +324,12 @@ pub(crate) fn load_request(device: &Device, spool: &Spool) -> LoadRequest {
         seed: 7,
         batch_size: 5,
         drop_last: false,
-        shuffle: true,
         spool_token: spool.token,
         spool_slots: spool.slots,
         spool_slot_bytes: spool.slot_bytes,
         spool_kind: spool.kind.into(),
         columns: ["image", "label"].map(str::to_owned).to_vec(),
+        sampler: Some(wire::Sampler::of(&Shuffled.into(), checksum)),
     }
 }
 

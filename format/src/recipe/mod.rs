@@ -53,7 +53,6 @@ pub use declaration::{
     Takes, ValueKind, WholeSize,
 };
 pub use error::RecipeError;
-#[cfg(feature = "dataset")]
 pub(crate) use nearest::nearest;
 pub use operations::*;
 pub use sample_type::{PIXELS_MAX, SampleType, TensorSpec};

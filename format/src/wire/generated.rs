@@ -46,7 +46,23 @@ pub struct Emulation {
     #[prost(uint32, optional, tag = "5")]
     pub core: ::core::option::Option<u32>,
 }
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct LoadPart {
+    #[prost(oneof = "load_part::Part", tags = "1, 2")]
+    pub part: ::core::option::Option<load_part::Part>,
+}
+/// Nested message and enum types in `LoadPart`.
+pub mod load_part {
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
+    pub enum Part {
+        #[prost(message, tag = "1")]
+        Request(super::LoadRequest),
+        /// Elements of the sampler's lists, 8 bytes each, low byte first, in the order of its options.
+        #[prost(bytes, tag = "2")]
+        SamplerData(::prost::alloc::vec::Vec<u8>),
+    }
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct LoadRequest {
     #[prost(uint32, tag = "1")]
     pub protocol_version: u32,
@@ -66,8 +82,6 @@ pub struct LoadRequest {
     pub batch_size: u32,
     #[prost(bool, tag = "8")]
     pub drop_last: bool,
-    #[prost(bool, tag = "9")]
-    pub shuffle: bool,
     /// The spool whose file descriptor was handed over on a connection of its own.
     #[prost(uint64, tag = "10")]
     pub spool_token: u64,
@@ -94,6 +108,43 @@ pub struct LoadRequest {
     /// Names of the columns of a batch, in order.
     #[prost(string, repeated, tag = "19")]
     pub columns: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    #[prost(message, optional, tag = "20")]
+    pub sampler: ::core::option::Option<Sampler>,
+}
+/// Which samples an epoch has, and in which order.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Sampler {
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    #[prost(message, repeated, tag = "2")]
+    pub options: ::prost::alloc::vec::Vec<SamplerOption>,
+    /// SHA-256 of what it amounts to on the dataset, which the device computes again.
+    #[prost(bytes = "vec", tag = "3")]
+    pub checksum: ::prost::alloc::vec::Vec<u8>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SamplerOption {
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    #[prost(oneof = "sampler_option::Value", tags = "2, 3, 4, 5, 6")]
+    pub value: ::core::option::Option<sampler_option::Value>,
+}
+/// Nested message and enum types in `SamplerOption`.
+pub mod sampler_option {
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Value {
+        #[prost(uint64, tag = "2")]
+        Whole(u64),
+        #[prost(bool, tag = "3")]
+        Flag(bool),
+        #[prost(string, tag = "4")]
+        Text(::prost::alloc::string::String),
+        /// Number of whole numbers, and of double-precision numbers, in a list.
+        #[prost(uint64, tag = "5")]
+        Wholes(u64),
+        #[prost(uint64, tag = "6")]
+        Numbers(u64),
+    }
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct LoadReply {
@@ -407,10 +458,11 @@ pub mod device_client {
                 .insert(GrpcMethod::new("meetpoint.device.v1.Device", "Describe"));
             self.inner.unary(req, path, codec).await
         }
-        /// Checks and remembers a job. A second Load on a connection replaces the first.
+        /// Checks and remembers a job. A second Load on a connection replaces the first. The first part is
+        /// the request; the lists of its sampler follow in pieces.
         pub async fn load(
             &mut self,
-            request: impl tonic::IntoRequest<super::LoadRequest>,
+            request: impl tonic::IntoStreamingRequest<Message = super::LoadPart>,
         ) -> std::result::Result<tonic::Response<super::LoadReply>, tonic::Status> {
             self.inner
                 .ready()
@@ -424,10 +476,10 @@ pub mod device_client {
             let path = http::uri::PathAndQuery::from_static(
                 "/meetpoint.device.v1.Device/Load",
             );
-            let mut req = request.into_request();
+            let mut req = request.into_streaming_request();
             req.extensions_mut()
                 .insert(GrpcMethod::new("meetpoint.device.v1.Device", "Load"));
-            self.inner.unary(req, path, codec).await
+            self.inner.client_streaming(req, path, codec).await
         }
         /// One stream per job. When it ends, the device drops all work and all memory of the job.
         pub async fn run(
@@ -474,10 +526,11 @@ pub mod device_server {
             &self,
             request: tonic::Request<super::DescribeRequest>,
         ) -> std::result::Result<tonic::Response<super::DescribeReply>, tonic::Status>;
-        /// Checks and remembers a job. A second Load on a connection replaces the first.
+        /// Checks and remembers a job. A second Load on a connection replaces the first. The first part is
+        /// the request; the lists of its sampler follow in pieces.
         async fn load(
             &self,
-            request: tonic::Request<super::LoadRequest>,
+            request: tonic::Request<tonic::Streaming<super::LoadPart>>,
         ) -> std::result::Result<tonic::Response<super::LoadReply>, tonic::Status>;
         /// Server streaming response type for the Run method.
         type RunStream: tonic::codegen::tokio_stream::Stream<
@@ -613,7 +666,9 @@ pub mod device_server {
                 "/meetpoint.device.v1.Device/Load" => {
                     #[allow(non_camel_case_types)]
                     struct LoadSvc<T: Device>(pub Arc<T>);
-                    impl<T: Device> tonic::server::UnaryService<super::LoadRequest>
+                    impl<
+                        T: Device,
+                    > tonic::server::ClientStreamingService<super::LoadPart>
                     for LoadSvc<T> {
                         type Response = super::LoadReply;
                         type Future = BoxFuture<
@@ -622,7 +677,7 @@ pub mod device_server {
                         >;
                         fn call(
                             &mut self,
-                            request: tonic::Request<super::LoadRequest>,
+                            request: tonic::Request<tonic::Streaming<super::LoadPart>>,
                         ) -> Self::Future {
                             let inner = Arc::clone(&self.0);
                             let fut = async move {
@@ -648,7 +703,7 @@ pub mod device_server {
                                 max_decoding_message_size,
                                 max_encoding_message_size,
                             );
-                        let res = grpc.unary(method, req).await;
+                        let res = grpc.client_streaming(method, req).await;
                         Ok(res)
                     };
                     Box::pin(fut)

@@ -7,12 +7,14 @@ mod fd_channel;
 #[rustfmt::skip]
 #[expect(missing_docs, clippy::allow_attributes, reason = "generated; the .proto has the docs")]
 mod generated;
+mod sampler;
 
 pub use fd_channel::{FD_CHANNEL_BUSY, FD_CHANNEL_MAGIC, FdOffer};
 pub use generated::*;
+pub use sampler::{SAMPLER_BYTES_MAX, SamplerMessageError, sampler_data};
 
 /// Version of the device link. Host and device must have the same.
-pub const PROTOCOL_VERSION: u32 = 4;
+pub const PROTOCOL_VERSION: u32 = 5;
 
 /// Longest time without a message while a device has work, in milliseconds.
 pub const PROGRESS_INTERVAL_MS: u64 = 200;

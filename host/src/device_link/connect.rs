@@ -3,7 +3,8 @@
 use crate::{Error, StopHandle};
 use meetpoint_format::wire::device_client::DeviceClient;
 use meetpoint_format::wire::{
-    DescribeRequest, DeviceMessage, HostMessage, LoadRequest, MESSAGE_BYTES_MAX, PROTOCOL_VERSION,
+    DescribeRequest, DeviceMessage, HostMessage, LoadPart, LoadRequest, MESSAGE_BYTES_MAX,
+    PROTOCOL_VERSION, load_part::Part,
 };
 use meetpoint_link::{ConnectError, DeviceInfo, HUNG_UP, connect};
 use std::error::Error as _;
@@ -68,15 +69,21 @@ impl<'a> Connection<'a> {
         Ok(info)
     }
 
-    /// Gives it a job; `batches` and `held` are what the host makes of the same numbers.
+    /// Gives it a job, and the lists of its sampler; `batches` and `held` are what the host computes
+    /// from the same numbers.
     pub(crate) async fn load(
         &mut self,
         request: LoadRequest,
+        lists: Vec<Vec<u8>>,
         batches: u32,
         held: u32,
     ) -> Result<(), Error> {
         let limits = self.limits("load", LOAD_LIMIT);
-        let reply = limits.apply(self.client.load(request)).await?;
+        let parts = std::iter::once(Part::Request(request))
+            .chain(lists.into_iter().map(Part::SamplerData))
+            .map(|part| LoadPart { part: Some(part) });
+        let parts = tokio_stream::iter(parts.collect::<Vec<_>>());
+        let reply = limits.apply(self.client.load(parts)).await?;
         let reply = reply.map_err(|status| limits.failed(&status))?.into_inner();
         let found = [reply.batches, reply.batches_held];
         if found != [batches, held].map(u64::from) {

@@ -22,7 +22,9 @@ use crate::spool::Spool;
 use crate::stop::WAIT_SLICE;
 use crate::{Error, StopHandle};
 use connect::{CALL_LIMIT, Connection};
-use meetpoint_format::wire::{LoadRequest, PROTOCOL_VERSION, SpoolKind};
+use meetpoint_format::wire::{
+    LoadRequest, PROTOCOL_VERSION, Sampler as SamplerMessage, SpoolKind, sampler_data,
+};
 use meetpoint_link::DeviceInfo;
 use meetpoint_link::fd_channel::{self, HandOverError};
 use meetpoint_prepare::Job;
@@ -207,7 +209,8 @@ fn open(
         handed.map_err(|error| not_handed_over(&socket, &error))?;
         let request = load_request(setup, &dataset, &spool);
         let (session, outbound) = Session::new(setup.device, spool);
-        connection.load(request, setup.batches, setup.held).await?;
+        let lists = sampler_data(setup.job.batching.sampling().sampler());
+        connection.load(request, lists, setup.batches, setup.held).await?;
         let inbound = connection.run(outbound).await?;
         Ok((session, info, inbound))
     });
@@ -264,7 +267,7 @@ async fn first_connection<'a>(
 
 fn load_request(setup: &LinkSetup, dataset: &Path, spool: &Spool) -> LoadRequest {
     let Job { dataset: opened, recipe, batching, columns, .. } = &setup.job;
-    let (cut, rank) = (batching.cut(), batching.rank());
+    let (cut, rank, sampling) = (batching.cut(), batching.rank(), batching.sampling());
     let limits = spool.limits();
     let kind = match setup.spool.kind {
         crate::SpoolKind::Memory => SpoolKind::Memory,
@@ -279,7 +282,6 @@ fn load_request(setup: &LinkSetup, dataset: &Path, spool: &Spool) -> LoadRequest
         seed: cut.seed,
         batch_size: cut.batch_size,
         drop_last: cut.drop_last,
-        shuffle: cut.shuffle,
         spool_token: spool.token(),
         spool_slots: limits.slots,
         spool_slot_bytes: limits.slot_bytes,
@@ -291,6 +293,7 @@ fn load_request(setup: &LinkSetup, dataset: &Path, spool: &Spool) -> LoadRequest
         devices: batching.devices(),
         part_holders: batching.holders().of_part().to_vec(),
         columns: columns.to_vec(),
+        sampler: Some(SamplerMessage::of(sampling.sampler(), sampling.checksum())),
     }
 }
 

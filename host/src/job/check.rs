@@ -5,13 +5,15 @@ use crate::error::memory_of;
 use crate::{Error, SpoolKind};
 use meetpoint_format::batching::{Batching, Cut, Rank};
 use meetpoint_format::holders::Holders;
+use meetpoint_format::sampler::Sampling;
 use meetpoint_format::units::show_bytes;
-use meetpoint_prepare::Dataset;
+use meetpoint_prepare::{Dataset, Error as PrepareError};
 use meetpoint_scheduler::{AnyStrategy, OptionTooLarge, Order};
 use meetpoint_storage::MemoryLimit;
 use rustix::fs::{Access, access, statvfs};
 use rustix::thread::{CpuSet, sched_getaffinity};
 use std::path::Path;
+use std::sync::Arc;
 
 /// Most ranks that a device works for, as `meetpoint device serve --hosts` takes them.
 const HOSTS_MAX: u32 = 64;
@@ -44,6 +46,11 @@ impl JobFile {
 
     /// An error of the loader, put to the key that it is about.
     pub fn locate(&self, error: Error) -> Error {
+        if let Error::Prepare(PrepareError::Sampler(error)) = &error {
+            let key = error.option().map(|option| format!("sampler.{option}"));
+            let key = key.as_deref().unwrap_or("sampler");
+            return self.fault(key, error.problem(), error.remedy()).into();
+        }
         let cause = match &error {
             Error::OfDevice { source, .. } => source.as_ref(),
             error => error,
@@ -76,11 +83,10 @@ impl JobFile {
                 let problem = format!("`reuse` keeps batches for the next epoch, and {why}");
                 Err(self.fault("reuse", problem, remedy))
             };
-            if self.shuffle {
-                return refuse(
-                    "`shuffle` gives every epoch other batches",
-                    "set shuffle = false, or leave `reuse` out",
-                );
+            if !self.sampler.is_same_in_every_epoch() {
+                let why =
+                    format!("sampler {:?} gives every epoch other batches", self.sampler.name());
+                return refuse(&why, "set shuffle = false, or leave `reuse` out");
             }
             if !self.recipe.is_deterministic() {
                 return refuse(
@@ -135,15 +141,14 @@ impl JobFile {
     }
 
     fn check_dataset(&self) -> Result<(), Error> {
-        use meetpoint_prepare::Error as Prepare;
         let remedy = "correct the path, which starts at the job file's folder, or make the dataset \
                       with `meetpoint pack`";
         let dataset = Dataset::open(&self.dataset).map_err(|error| match error {
-            Prepare::Open { path, source } => {
+            PrepareError::Open { path, source } => {
                 let problem = format!("failed to open dataset {}: {source}", path.display());
                 self.fault("dataset", problem, remedy).into()
             }
-            Prepare::NotADataset { path, problem } => {
+            PrepareError::NotADataset { path, problem } => {
                 let problem = format!("{} is not a dataset: {problem}", path.display());
                 self.fault("dataset", problem, remedy).into()
             }
@@ -153,19 +158,23 @@ impl JobFile {
         if samples == 0 {
             return Err(Error::EmptyDataset { dataset: self.dataset.clone() });
         }
-        let batch_size = self.batch_size;
+        let sampling = Sampling::of(&self.sampler, &dataset);
+        let sampling = Arc::new(sampling.map_err(|error| self.locate(error.into()))?);
+        let (batch_size, samples) = (self.batch_size, sampling.length());
         if u64::from(batch_size) > samples {
             let problem = format!(
-                "a batch of {batch_size} is more than the {samples} that dataset {} has",
-                self.dataset.display()
+                "a batch of {batch_size} is more than the {samples} samples of an epoch of dataset \
+                 {} under sampler {:?}",
+                self.dataset.display(),
+                self.sampler.name()
             );
             return Err(self.fault("batch_size", problem, format!("at most {samples}")).into());
         }
         self.check_parts(dataset.manifest().parts.len())?;
-        let (drop_last, shuffle, seed) = (self.drop_last, self.shuffle, self.seed);
-        let cut = Cut { samples, batch_size, drop_last, shuffle, seed };
+        let (drop_last, seed) = (self.drop_last, self.seed);
+        let cut = Cut { batch_size, drop_last, seed };
         let rank = Rank { rank: 0, ranks: self.ranks };
-        let batches = Batching::new(cut, rank, self.holders(&dataset)?)?.batches();
+        let batches = Batching::new(cut, sampling, rank, self.holders(&dataset)?)?.batches();
         let count = u32::try_from(batches).unwrap_or(u32::MAX);
         for chosen in self.options.iter() {
             if let Err(OptionTooLarge { strategy, option, asked, .. }) = chosen.fits(count) {

@@ -1,7 +1,7 @@
 //! Job files: one run, described in TOML. `docs/jobs.md` lists every key.
 //!
 //! In reading order: this file (the data), `strategy` (strategy, options, replay), `devices`,
-//! `read` (TOML to data), `recipe`, `values`, `table`, `marks`, `check` (the job against dataset and
+//! `read` (TOML to data), `recipe`, `sampler`, `values`, `table`, `marks`, `check` (the job against dataset and
 //! machine), `error`.
 
 mod check;
@@ -10,6 +10,7 @@ mod error;
 mod marks;
 mod read;
 mod recipe;
+mod sampler;
 mod strategy;
 mod table;
 mod values;
@@ -21,6 +22,7 @@ pub use error::JobError;
 use crate::config::{DeviceSource, LoaderConfig, SpoolConfig};
 use crate::{Error, StopHandle};
 use meetpoint_format::recipe::Recipe;
+use meetpoint_format::sampler::Sampler;
 use meetpoint_prepare::{Action, OnError};
 use meetpoint_scheduler::{AnyStrategy, Record, StrategyName, StrategyOptions};
 use meetpoint_storage::files::read_text;
@@ -46,8 +48,8 @@ pub struct JobFile {
     pub epochs: u32,
     /// Seed of order and augmentation. Default: 0.
     pub seed: u64,
-    /// Whether each epoch is shuffled. Default: true.
-    pub shuffle: bool,
+    /// Which samples an epoch has, and in which order. Default: `shuffled`.
+    pub sampler: Sampler,
     /// Whether a last batch that is not full is left out. Default: false.
     pub drop_last: bool,
     /// Who decides. Default: `wrr` with a device, else `host-only`.
@@ -156,7 +158,7 @@ impl JobFile {
     ) -> LoaderConfig {
         LoaderConfig {
             drop_last: self.drop_last,
-            shuffle: self.shuffle,
+            sampler: self.sampler.clone(),
             seed: self.seed,
             strategy: self.strategy(strategy),
             workers: self.workers,

@@ -3,7 +3,7 @@
 use super::marks::Marks;
 use super::table::{Source, Table};
 use super::values::{BYTES, TIME, positive_time, required};
-use super::{AcceleratorJob, Choice, JobError, JobFile, devices, recipe, strategy};
+use super::{AcceleratorJob, Choice, JobError, JobFile, devices, recipe, sampler, strategy};
 use crate::config::{LoaderConfig, SpoolConfig, SpoolKind};
 use meetpoint_format::units::{parse_bytes, parse_duration};
 use meetpoint_prepare::Action;
@@ -19,13 +19,14 @@ const BATCH_SIZE_MAX: u32 = 1 << 24;
 const RANKS_MAX: u32 = 1024;
 
 /// Keys of the file itself, beside the tables of strategies.
-const KEYS: [&str; 30] = [
+const KEYS: [&str; 31] = [
     "dataset",
     "recipe",
     "batch_size",
     "epochs",
     "seed",
     "shuffle",
+    "sampler",
     "drop_last",
     "strategy",
     "replay",
@@ -80,7 +81,7 @@ pub(super) fn read(text: &str, path: &Path) -> Result<JobFile, JobError> {
         batch_size: u32::try_from(batch_size).expect("at most BATCH_SIZE_MAX"),
         epochs: table.small("epochs", 1..=u32::MAX, 1)?,
         seed: table.whole("seed", 0..=u64::MAX)?.unwrap_or(0),
-        shuffle: table.flag("shuffle", true)?,
+        sampler: sampler::read(&table)?,
         drop_last: table.flag("drop_last", false)?,
         strategy,
         replay,

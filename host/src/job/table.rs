@@ -85,6 +85,11 @@ impl<'t> Table<'t> {
         elements.iter().enumerate().map(read).collect()
     }
 
+    /// The keys that it has.
+    pub(super) fn keys(&self) -> impl Iterator<Item = &'t str> + use<'t> {
+        self.entries.keys().map(|key| key.get_ref().as_ref())
+    }
+
     pub(super) fn value(&self, key: &str) -> Option<&'t Spanned<DeValue<'t>>> {
         self.entries.get(key)
     }

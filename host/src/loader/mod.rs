@@ -82,7 +82,7 @@ impl Loader {
         let job = settings::open_job(&config)?;
         let spec = job.recipe.output().ok_or(meetpoint_prepare::Error::NoFixedShape)?;
         let batches = settings::count_batches(&job)?;
-        let samples = u64::from(config.batch_size).min(job.batching.samples());
+        let samples = u64::from(config.batch_size).min(job.batching.positions());
         let columns = Arc::new(job.batch_columns()?);
         let asked = config.stop.clone();
         let interrupt = Interrupt::when(move || asked.is_stopped());

@@ -6,7 +6,8 @@
 
 use crate::driver::Labels;
 use crate::stats::{BatchRecord, Preparer};
-use meetpoint_format::batching::{Batching, EpochOrder};
+use meetpoint_format::batching::Batching;
+use meetpoint_format::sampler::EpochOrder;
 use meetpoint_prepare::{Error, Job};
 
 /// Fewest batches of host and devices that a line is drawn through.
@@ -142,6 +143,7 @@ impl Line {
 mod tests {
     use super::*;
     use meetpoint_format::batching::Cut;
+    use meetpoint_format::sampler::Sampling;
 
     #[test]
     fn a_line_goes_through_the_points_that_lie_on_one() {
@@ -158,8 +160,8 @@ mod tests {
 
     #[test]
     fn what_saves_most_stands_last_and_what_is_alike_keeps_its_order() {
-        let cut = Cut { samples: 4, batch_size: 1, drop_last: false, shuffle: false, seed: 0 };
-        let batching = Batching::alone(cut);
+        let cut = Cut { batch_size: 1, drop_last: false, seed: 0 };
+        let batching = Batching::alone(cut, Sampling::sequential(4));
         assert_eq!(arrange(&[0.5, 0.9, 0.1, 0.5], &batching), Some(vec![2, 0, 3, 1]));
         assert_eq!(arrange(&[0.5, 0.505, 0.5, 0.5], &batching), None);
     }

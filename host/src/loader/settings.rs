@@ -4,6 +4,7 @@ use crate::Error;
 use crate::config::LoaderConfig;
 use meetpoint_format::batching::{Batching, Cut, RANKS_MAX, Rank};
 use meetpoint_format::holders::Holders;
+use meetpoint_format::sampler::Sampling;
 use meetpoint_prepare::{Dataset, Job};
 use meetpoint_storage::MemoryLimit;
 use std::sync::Arc;
@@ -35,8 +36,8 @@ pub(super) fn check(config: &LoaderConfig) -> Result<(), Error> {
     if config.strategy.needs_device() && config.devices.is_empty() {
         return Err(Error::NoDevice { strategy: config.strategy.name() });
     }
-    if config.reuse && config.shuffle {
-        return Err(Error::Reuse { why: "every epoch is shuffled anew" });
+    if config.reuse && !config.sampler.is_same_in_every_epoch() {
+        return Err(Error::Reuse { why: "the sampler gives every epoch an order of its own" });
     }
     if config.reuse && !config.recipe.is_deterministic() {
         return Err(Error::Reuse { why: "the recipe draws at random in every epoch" });
@@ -80,16 +81,14 @@ fn check_memory(config: &LoaderConfig, limit: MemoryLimit) -> Result<(), Error> 
 
 pub(super) fn open_job(config: &LoaderConfig) -> Result<Job, Error> {
     let dataset = Arc::new(Dataset::open(&config.dataset)?);
-    let cut = Cut {
-        samples: dataset.len(),
-        batch_size: config.batch_size,
-        drop_last: config.drop_last,
-        shuffle: config.shuffle,
-        seed: config.seed,
-    };
-    check_size(config, &cut)?;
+    if dataset.is_empty() {
+        return Err(Error::EmptyDataset { dataset: config.dataset.clone() });
+    }
+    let sampling = Arc::new(Sampling::of(&config.sampler, &*dataset)?);
+    let cut = Cut { batch_size: config.batch_size, drop_last: config.drop_last, seed: config.seed };
+    check_size(config, &sampling)?;
     let rank = Rank { rank: config.rank, ranks: config.ranks };
-    let batching = Batching::new(cut, rank, holders(config, &dataset)?)?;
+    let batching = Batching::new(cut, sampling, rank, holders(config, &dataset)?)?;
     let (recipe, on_error) = (Arc::clone(&config.recipe), config.on_error.clone());
     Ok(Job { dataset, recipe, batching, on_error, columns: config.columns.clone() })
 }
@@ -111,14 +110,11 @@ fn holders(config: &LoaderConfig, dataset: &Dataset) -> Result<Holders, Error> {
         .map_err(|source| Error::Holders { dataset: path(), source })
 }
 
-fn check_size(config: &LoaderConfig, cut: &Cut) -> Result<(), Error> {
-    let Cut { samples, batch_size, .. } = *cut;
-    let dataset = || config.dataset.clone();
-    if samples == 0 {
-        return Err(Error::EmptyDataset { dataset: dataset() });
-    }
+fn check_size(config: &LoaderConfig, sampling: &Sampling) -> Result<(), Error> {
+    let (batch_size, samples) = (config.batch_size, sampling.length());
     if u64::from(batch_size) > samples {
-        return Err(Error::BatchLargerThanDataset { batch_size, samples, dataset: dataset() });
+        let dataset = config.dataset.clone();
+        return Err(Error::BatchLargerThanDataset { batch_size, samples, dataset });
     }
     Ok(())
 }

@@ -13,8 +13,9 @@ use crate::batch::Table;
 use crate::events::DeviceLabel;
 use crate::stats::{BatchCheck, EpochStats, Preparer};
 use crate::{Error, StopHandle};
-use meetpoint_format::batching::Batching;
+use meetpoint_format::batching::{Batching, Entry};
 use meetpoint_format::column::BatchLayout;
+use meetpoint_format::sampler::EpochOrder;
 use meetpoint_kernels::{Cpu, Interrupt};
 use meetpoint_prepare::{BatchPreparer, Job};
 use meetpoint_scheduler::{AnyStrategy, Level, Order};
@@ -29,7 +30,7 @@ const READ_DEPTH: usize = 32;
 /// The checksum of every sample of some epochs, prepared by the host alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reference {
-    /// By epoch and sample.
+    /// By epoch, and key of the random parameters of a sample.
     epochs: BTreeMap<u32, HashMap<u64, u32>>,
     /// Where it comes from, to be put after "equals".
     origin: String,
@@ -102,9 +103,9 @@ impl Reference {
                     let mut mended = preparer.mended().iter();
                     mended.any(|it| it.position as usize == position && it.replaced_by.is_none())
                 };
-                let places = batching.samples_of(&order, batch).enumerate();
-                let places = places.filter(|(position, _)| !left_out(*position));
-                samples.extend(places.map(|(_, sample)| sample).zip(checksums));
+                let entries = batching.entries_of(&order, batch).enumerate();
+                let entries = entries.filter(|(position, _)| !left_out(*position));
+                samples.extend(entries.map(|(_, entry)| entry.key).zip(checksums));
             }
             reference.insert(epoch, samples);
         }
@@ -112,14 +113,17 @@ impl Reference {
         Ok(Self { epochs: reference, origin })
     }
 
-    /// Takes what a run of `host-only` consumed, with `verify_samples`, as the reference.
-    pub fn of_host_only(runs: &[EpochStats]) -> Self {
+    /// Takes what a run of `host-only` of this job consumed, with `verify_samples`, as the
+    /// reference.
+    pub fn of_host_only(job: &Job, runs: &[EpochStats]) -> Self {
         let mut epochs = BTreeMap::new();
         for run in runs {
+            let order = job.batching.order(run.epoch);
             let samples: &mut HashMap<u64, u32> = epochs.entry(run.epoch).or_default();
             let of_host = run.checks.iter().filter(|check| check.source == Preparer::Host);
-            for BatchCheck { samples: indices, crc32c, .. } in of_host {
-                samples.extend(indices.iter().copied().zip(crc32c.iter().copied()));
+            for check in of_host {
+                let keys = keys_of(&job.batching, &order, check);
+                samples.extend(keys.zip(check.crc32c.iter().copied()));
             }
         }
         Self { epochs, origin: "what the host alone prepared".to_owned() }
@@ -166,7 +170,7 @@ pub fn verify(
             }
             C0 => each(runs, coverage),
             C1 => each(runs, |run| content(run, &job.batching)),
-            C2 => each(runs, |run| equality(run, reference)),
+            C2 => each(runs, |run| equality(run, reference, &job.batching)),
             C3 => each(runs, |run| planned_order(run, strategy, &job.batching)),
             C4 => each(runs, ascending_order),
             C5 => return Verdict::NotChecked { why: "there is one rank".to_owned() },
@@ -225,9 +229,13 @@ fn coverage(run: &EpochStats) -> Result<String, Doubt> {
 fn content(run: &EpochStats, batching: &Batching) -> Result<String, Doubt> {
     let order = batching.order(run.epoch);
     for check in checks(run)? {
-        let wanted = batching.samples_of(&order, check.batch);
-        let held = wanted.filter(|sample| !check.left_out.contains(sample));
-        if !held.eq(check.samples.iter().copied()) {
+        let wanted = batching.entries_of(&order, check.batch);
+        let is_left_out = |entry: &Entry| check.left_out.contains(&entry.sample);
+        let left_out = wanted.filter(is_left_out).count();
+        let is_whole = keys_of(batching, &order, check).count() == check.samples.len()
+            && check.samples.len() + check.left_out.len()
+                == batching.batch_len(check.batch) as usize;
+        if !is_whole || left_out < check.left_out.len() {
             return failed(format!("batch {} holds other samples", check.batch));
         }
         if check.crc32c.len() != check.samples.len() {
@@ -240,14 +248,17 @@ fn content(run: &EpochStats, batching: &Batching) -> Result<String, Doubt> {
 }
 
 /// C2: a sample's tensor is the reference's, whoever prepared it.
-fn equality(run: &EpochStats, reference: &Reference) -> Result<String, Doubt> {
+fn equality(run: &EpochStats, reference: &Reference, batching: &Batching) -> Result<String, Doubt> {
     let Some(expected) = reference.epochs.get(&run.epoch) else {
         return Err(Doubt::Unknown(format!("the reference lacks epoch {}", run.epoch)));
     };
     let (mut samples, mut of_device) = (0_u64, 0_u64);
+    let order = batching.order(run.epoch);
     for check in checks(run)? {
-        for (row, (sample, got)) in check.samples.iter().zip(&check.crc32c).enumerate() {
-            let Some(expected) = expected.get(sample) else {
+        let keys = keys_of(batching, &order, check);
+        let tensors = check.samples.iter().zip(&check.crc32c).zip(keys);
+        for (row, ((sample, got), key)) in tensors.enumerate() {
+            let Some(expected) = expected.get(&key) else {
                 return Err(Doubt::Unknown(format!("the reference lacks sample {sample}")));
             };
             if got != expected {
@@ -332,7 +343,7 @@ fn isolation(
     if let Some(record) = early {
         return failed(format!("batch {} was consumed before it was ready", record.batch));
     }
-    equality(run, reference)?;
+    equality(run, reference, &job.batching)?;
     if runs.len() > 1 && !job.recipe.is_deterministic() {
         return Ok(
             "the tensors are those of this epoch's random draws and of no other's".to_owned()
@@ -350,6 +361,26 @@ fn isolation(
         "each of {of_device} slots used carried this epoch's number and generation, and the \
          tensors are this epoch's"
     ))
+}
+
+/// The keys of the random parameters of the samples that a batch holds, as far as it holds those
+/// of the epoch's order in turn.
+fn keys_of<'c>(
+    batching: &Batching,
+    order: &'c EpochOrder,
+    check: &'c BatchCheck,
+) -> impl Iterator<Item = u64> + use<'c> {
+    let mut entries = batching.entries_of(order, check.batch);
+    let left_out = &check.left_out;
+    check.samples.iter().map_while(move |sample| {
+        loop {
+            match entries.next()? {
+                entry if entry.sample == *sample => return Some(entry.key),
+                entry if left_out.contains(&entry.sample) => {}
+                _ => return None,
+            }
+        }
+    })
 }
 
 /// The checksums of an epoch, which must be there for every batch.

@@ -3,6 +3,7 @@
 
 use super::{Doubt, LevelVerdict, Reference, Verdict, failed, verify};
 use crate::stats::{EpochStats, Preparer};
+use meetpoint_format::batching::Entry;
 use meetpoint_prepare::Job;
 use meetpoint_scheduler::{AnyStrategy, Level};
 use std::collections::HashSet;
@@ -136,18 +137,18 @@ fn agreement(ranks: &[RankRuns<'_>]) -> Result<String, Doubt> {
     ))
 }
 
-/// Of C0: what the ranks consumed is the dataset, each sample once.
+/// Of C0: the ranks consumed every position of the epoch once.
 fn partition(ranks: &[RankRuns<'_>]) -> Result<String, Doubt> {
     let batching = &ranks[0].job.batching;
-    let expected = batching.samples() - batching.left_out();
+    let expected = batching.positions() - batching.left_out();
     for runs in epochs(ranks)? {
         let mut seen = HashSet::new();
         for (rank, (run, RankRuns { job, .. })) in runs.iter().zip(ranks).enumerate() {
             let order = job.batching.order(run.epoch);
             let own = run.records.iter().filter(|it| !job.batching.is_padding(it.batch));
             for record in own {
-                for sample in job.batching.samples_of(&order, record.batch) {
-                    if !seen.insert(sample) {
+                for Entry { sample, key } in job.batching.entries_of(&order, record.batch) {
+                    if !seen.insert(key) {
                         return failed(format!(
                             "epoch {}: sample {sample} in batch {} of rank {rank} was consumed by \
                              another rank too",

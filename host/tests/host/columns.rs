@@ -136,7 +136,7 @@ fn a_value_that_differs_in_any_column_is_found_by_verification() {
     let fewer = with_columns(other.path(), &ALL[1..]);
     let mut fewer = Loader::open(fewer).unwrap();
     let (_, fewer_stats) = consume(fewer.start_epoch(0).unwrap());
-    let reference = Reference::of_host_only(std::slice::from_ref(&fewer_stats));
+    let reference = Reference::of_host_only(fewer.job(), std::slice::from_ref(&fewer_stats));
     let strategy = AnyStrategy::HostOnly(HostOnly);
     let levels = verify(strategy, loader.job(), std::slice::from_ref(&stats), &reference);
     let of_samples = levels.iter().find(|level| level.level == Level::C2).unwrap();

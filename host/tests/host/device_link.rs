@@ -65,7 +65,8 @@ fn failed_batches<'a>(events: &'a [EventKind]) -> Vec<(u32, BatchFault, &'a str)
 fn every_strategy_and_spool_gives_the_bytes_of_the_host_alone() {
     let folder = dataset(61);
     let (expected, host_stats) = of_host_alone(folder.path(), 2);
-    let reference = Reference::of_host_only(&host_stats);
+    let host = Loader::open(config(folder.path())).unwrap();
+    let reference = Reference::of_host_only(host.job(), &host_stats);
     let spool_folder = tempfile::tempdir().unwrap();
     let file = SpoolKind::File { directory: spool_folder.path().to_path_buf() };
     for strategy in [AnyStrategy::DeviceOnly(DeviceOnly), MTE, MTE_ASCENDING, AnyStrategy::Wrr(Wrr)]

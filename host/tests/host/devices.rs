@@ -67,7 +67,12 @@ fn run(config: LoaderConfig, epochs: u32) -> Vec<EpochStats> {
         assert_eq!(sorted(seen), expected, "{:?}", stats.events);
         runs.push(stats);
     }
-    check_levels(strategy, loader.job(), &runs, &Reference::of_host_only(&host_stats));
+    check_levels(
+        strategy,
+        loader.job(),
+        &runs,
+        &Reference::of_host_only(loader.job(), &host_stats),
+    );
     runs
 }
 

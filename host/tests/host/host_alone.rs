@@ -2,6 +2,7 @@
 use crate::support::{config, consume, dataset, pack, picture, recipe, sorted};
 use meetpoint_format::batching::{Batching, Cut};
 use meetpoint_format::recipe::Recipe;
+use meetpoint_format::sampler::{Sampling, Sequential};
 use meetpoint_host::stats::{EventKind, Preparer};
 use meetpoint_host::verify::{Reference, Verdict, verify};
 use meetpoint_host::{Accelerator, DeviceSource, Emulated, Error, Loader, Null, StopHandle};
@@ -38,13 +39,8 @@ fn a_batch_holds_the_samples_and_labels_of_its_place_in_the_order() {
     let folder = dataset(10);
     let mut loader = Loader::open(config(folder.path())).unwrap();
     let (seen, _) = consume(loader.start_epoch(3).unwrap());
-    let batching = Batching::alone(Cut {
-        samples: 10,
-        batch_size: 4,
-        drop_last: false,
-        shuffle: true,
-        seed: 11,
-    });
+    let cut = Cut { batch_size: 4, drop_last: false, seed: 11 };
+    let batching = Batching::alone(cut, Sampling::shuffled(10));
     let order = batching.order(3);
     for batch in &seen {
         assert!(batching.samples_of(&order, batch.index).eq(batch.samples.iter().copied()));
@@ -337,7 +333,7 @@ fn what_was_consumed_is_verified_against_an_independent_preparation() {
     let mut elsewhere = runs.clone();
     elsewhere[0].checks[0].samples.swap(0, 1);
     assert!(matches!(judged(&elsewhere, &portable, Level::C1), Verdict::Failed { .. }));
-    let own = Reference::of_host_only(&runs[..1]);
+    let own = Reference::of_host_only(loader.job(), &runs[..1]);
     assert!(matches!(judged(&runs, &own, Level::C2), Verdict::NotChecked { .. }));
 }
 
@@ -356,7 +352,7 @@ fn an_interrupted_reference_is_no_reference() {
 fn the_order_is_the_one_of_the_seed() {
     let folder = dataset(16);
     let mut config = config(folder.path());
-    config.shuffle = false;
+    config.sampler = Sequential.into();
     config.recipe = recipe();
     let (seen, _) = consume(Loader::open(config).unwrap().start_epoch(0).unwrap());
     let samples: Vec<u64> = sorted(seen).iter().flat_map(|batch| batch.samples.clone()).collect();

@@ -1,5 +1,6 @@
 //! Job files: what a full one says, and every fault with file, line, column, key and remedy.
 
+use meetpoint_format::sampler::{Sampler, Sequential, Shuffled};
 use meetpoint_host::job::{Choice, JobError, JobFile};
 use meetpoint_host::{
     AcceleratorJob, Action, DeviceJob, DeviceKind, DeviceSource, Emulation, OnError, ServeCommand,
@@ -42,7 +43,8 @@ fn a_short_job_gets_the_documented_defaults() {
     let job = parse(&format!("dataset = \"set\"\nbatch_size = 64\n{RECIPE}")).unwrap();
     assert_eq!(job.dataset, PathBuf::from("jobs/set"));
     assert_eq!((job.batch_size, job.epochs, job.seed), (64, 1, 0));
-    assert!(job.shuffle && !job.drop_last && job.verify);
+    assert_eq!(job.sampler, Sampler::from(Shuffled));
+    assert!(!job.drop_last && job.verify);
     assert_eq!((job.strategy, job.options), (StrategyName::HostOnly, StrategyOptions::default()));
     assert_eq!((job.replay.len(), job.ranks, job.choice), (0, 1, Choice::Tail));
     assert!(!job.run_ahead && !job.reuse && !job.shared);
@@ -99,7 +101,8 @@ fn a_full_job_says_everything() {
     assert_eq!(config.memory_budget_bytes, 3 << 29);
     assert_eq!(config.seed, u64::MAX);
     assert_eq!((config.devices, config.host_cores), (vec![source], Some(vec![0, 2])));
-    assert!(config.drop_last && !config.shuffle && !config.verify_samples);
+    assert_eq!(config.sampler, Sampler::from(Sequential));
+    assert!(config.drop_last && !config.verify_samples);
     assert!(matches!(config.on_error, OnError::Always(Action::Replace)));
     assert_eq!((config.errors_max, config.quarantine), (Some(9), Some("jobs/bad.jsonl".into())));
 }

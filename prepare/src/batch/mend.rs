@@ -3,7 +3,6 @@
 
 use super::{BatchPreparer, InHand};
 use crate::{Action, Damage, Error, Mended};
-use meetpoint_format::replacement::candidates;
 
 impl BatchPreparer {
     /// Does what is to be done about a sample that could not be prepared. What is no damage of the
@@ -47,9 +46,10 @@ impl BatchPreparer {
         hand: &mut InHand<'_>,
     ) -> Result<Option<u64>, Error> {
         let sample = self.samples[position].0;
-        let (seed, samples) = (self.job.batching.seed(), self.job.dataset.len());
+        let (_, order) = self.order.as_ref().expect("its samples were located");
+        let order = order.clone();
         let mut tried = 0;
-        for candidate in candidates(seed, hand.epoch, sample, samples) {
+        for candidate in self.job.batching.replacements(&order, hand.epoch, sample) {
             if !hand.ask() {
                 return Ok(None);
             }

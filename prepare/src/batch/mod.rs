@@ -10,10 +10,11 @@ use crate::buffers::BufferPool;
 use crate::contents::OpenContents;
 use crate::encoded::decodes_regions;
 use crate::{Dataset, DecodeMemory, Error, Mended, NoMemory, OnError, Reserved};
-use meetpoint_format::batching::{Batching, EpochOrder};
+use meetpoint_format::batching::{Batching, Entry};
 use meetpoint_format::column::{BatchColumns, BatchLayout, ColumnNames};
 use meetpoint_format::dataset::{ENTRY_POINTS_KEPT_BYTES, SampleLocation};
 use meetpoint_format::recipe::{Recipe, TensorSpec};
+use meetpoint_format::sampler::EpochOrder;
 use meetpoint_kernels::{
     ContainedPanic, Cpu, Encoded, Error as PictureError, Interrupt, SampleId, SamplePreparer,
     contain_panic,
@@ -96,6 +97,8 @@ pub struct BatchPreparer {
     order: Option<(u32, EpochOrder)>,
     /// The samples of the batch in hand, in batch order.
     samples: Vec<(u64, SampleLocation)>,
+    /// The key of the random parameters of each.
+    keys: Vec<u64>,
     /// What was damaged of the batch that was prepared last, by position.
     mended: Vec<Mended>,
     pool: BufferPool,
@@ -151,6 +154,7 @@ impl BatchPreparer {
             table,
             order: None,
             samples: Vec::new(),
+            keys: Vec::new(),
             mended: Vec::new(),
             pool: BufferPool::default(),
             completions: Vec::new(),
@@ -269,8 +273,10 @@ impl BatchPreparer {
         }
         let (_, order) = self.order.as_ref().expect("it was just made");
         self.samples.clear();
-        for sample in batching.samples_of(order, batch) {
+        self.keys.clear();
+        for Entry { sample, key } in batching.entries_of(order, batch) {
             self.samples.push((sample, self.job.dataset.locate(sample)?));
+            self.keys.push(key);
         }
         Ok(())
     }
@@ -476,8 +482,8 @@ impl BatchPreparer {
         let started = Instant::now();
         self.job.dataset.check_image(sample, location, stored)?;
         self.table.take(position, (sample, location), &self.job.dataset)?;
-        let of_place = self.samples[position].0;
-        let id = SampleId { seed: self.job.batching.seed(), epoch: hand.epoch, sample: of_place };
+        let (seed, key) = (self.job.batching.seed(), self.keys[position]);
+        let id = SampleId { seed, epoch: hand.epoch, sample: key };
         let reserved = self.reserve((sample, location), stored, id, hand)?;
         let place = position * self.spec.bytes();
         let out = &mut hand.out[place..place + self.spec.bytes()];

@@ -16,7 +16,7 @@ when an iteration begins.
 
 from __future__ import annotations
 
-from . import dataset, errors, transforms
+from . import dataset, errors, samplers, transforms
 from ._commands import convert, index, pack, unpack, verify
 from ._damage import DamagedSample
 from ._dataset import Columns, Dataset, Sample, open
@@ -111,6 +111,7 @@ __all__ = [
     "index",
     "open",
     "pack",
+    "samplers",
     "transforms",
     "unpack",
     "verify",

@@ -8,6 +8,7 @@ from typing import Any, Dict, List, Optional, Sequence, Union
 
 from ._torchvision import is_of_torchvision
 from .errors import SettingError
+from .samplers import Sampler, Sequential, Shuffled
 from .transforms import Compose, Transform, from_torchvision
 
 Recipe = Union[Compose, Sequence[Transform], str, "os.PathLike[str]", Any]
@@ -17,8 +18,6 @@ U64 = 2**64 - 1
 _COLUMNS = ("image", "label", "sample", "key")
 
 _REFUSED = {
-    "sampler": "the order follows from seed and epoch, so that both ends know it; use shuffle, "
-    "seed and set_epoch, and rank and world_size in place of a DistributedSampler",
     "batch_sampler": "batches follow from seed, epoch and batch_size, so that both ends know them",
     "collate_fn": "batches are made in native memory without Python; change them after they come",
     "worker_init_fn": "workers are native threads that run no Python, so there is nothing to set "
@@ -41,7 +40,6 @@ _AS_IT_IS: Dict[str, Any] = {
     "persistent_workers": (False, True),
     "in_order": (False, True),
     "pin_memory_device": ("",),
-    "sampler": (None,),
     "batch_sampler": (None,),
     "collate_fn": (None,),
     "worker_init_fn": (None,),
@@ -167,6 +165,28 @@ def path(name: str, value: Any) -> str:
 def path_or_none(name: str, value: Any) -> Optional[str]:
     """As :func:`path`, or nothing."""
     return None if value is None else path(name, value)
+
+
+def sampler(given: Any, shuffle: bool) -> Sampler:
+    """The sampler, which ``shuffle`` is short for.
+
+    :raises SettingError: both were given.
+    :raises TypeError: it is another library's.
+    """
+    if given is None:
+        return Shuffled() if shuffle else Sequential()
+    if not isinstance(given, Sampler):
+        raise TypeError(
+            f"Loader does not take sampler={given!r}: samples follow from seed, epoch and position, "
+            "so that both ends know them; use one of meetpoint.samplers, and rank and world_size in "
+            "place of a DistributedSampler"
+        )
+    if shuffle:
+        raise SettingError(
+            "shuffle and sampler both set the order; leave shuffle out, and set the shuffle of the "
+            "sampler where it has one"
+        )
+    return given
 
 
 def compose(recipe: Recipe) -> Compose:

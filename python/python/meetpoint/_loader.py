@@ -21,7 +21,16 @@ from typing import (
     overload,
 )
 
-from . import _arguments, _devices, _distributed, _frameworks, _native, _output, _world
+from . import (
+    _arguments,
+    _devices,
+    _distributed,
+    _frameworks,
+    _native,
+    _output,
+    _world,
+    samplers,
+)
 from ._arguments import U64, Recipe, path_or_none, seconds, text, whole, whole_or_none
 from ._closing import Closing
 from ._damage import DamagedSample, OnError
@@ -63,7 +72,10 @@ class Loader(Measured, Closing, Generic[BatchT]):
     :param recipe: a :class:`meetpoint.transforms.Compose`, a list of transforms, torchvision
         transforms, or the path of a recipe file.
     :param batch_size: samples in a batch.
-    :param shuffle: whether every epoch has an order of its own.
+    :param shuffle: whether every epoch has an order of its own: short for the sampler ``Shuffled()``
+        or ``Sequential()``.
+    :param sampler: which samples an epoch has, and in which order: one of
+        :mod:`meetpoint.samplers`, such as ``Weighted("weight")``.
     :param drop_last: whether a last batch that is not full is left out.
     :param seed: of order and draws. The same seed gives the same samples, whoever prepares them.
     :param strategy: who prepares what: ``"auto"``, ``"host-only"``, ``"device-only"``, ``"mte"``,
@@ -186,6 +198,7 @@ class Loader(Measured, Closing, Generic[BatchT]):
         recipe: Recipe,
         batch_size: int = 1,
         shuffle: bool = False,
+        sampler: Optional[samplers.Sampler] = None,
         drop_last: bool = False,
         seed: int = 0,
         strategy: str = "auto",
@@ -231,7 +244,7 @@ class Loader(Measured, Closing, Generic[BatchT]):
         prefetch = _arguments.either(prefetch_factor=prefetch_factor, prefetch=prefetch)
         _arguments.refuse_unknown(torch_names)
         batch_size, seed = whole("batch_size", batch_size), whole("seed", seed, U64)
-        shuffle = _arguments.flag("shuffle", shuffle)
+        self._sampler = _arguments.sampler(sampler, _arguments.flag("shuffle", shuffle))
         self._drop_last = drop_last = _arguments.flag("drop_last", drop_last)
         self._batch_size = batch_size
         strategy, order = text("strategy", strategy), text("order", order)
@@ -264,7 +277,7 @@ class Loader(Measured, Closing, Generic[BatchT]):
             "recipe": recipe_toml,
             "batch_size": batch_size,
             "drop_last": drop_last,
-            "shuffle": shuffle,
+            "sampler": self._sampler._native(),
             "seed": seed,
             "strategy": strategy,
             "order": order,
@@ -290,12 +303,14 @@ class Loader(Measured, Closing, Generic[BatchT]):
         # The rank that the native loader is for; ``None`` where it has to be opened anew.
         self._opened_for: Optional[Tuple[int, int]] = None
         self._native = self._open(may_wait=True)
+        description, checksum = self._native.sampler
         self._fixed: Dict[str, Any] = {
             "dataset": self._native.dataset_sha256,
             "recipe": self._native.recipe_hash,
             "batch_size": batch_size,
             "drop_last": drop_last,
-            "shuffle": shuffle,
+            "sampler": description,
+            "sampler_sha256": checksum,
             "seed": seed,
             "world_size": self._world.size,
             "rank": self._world.rank,
@@ -334,7 +349,7 @@ class Loader(Measured, Closing, Generic[BatchT]):
             job = (
                 f"strategy {settings['strategy']} (order {settings['order']}, window "
                 f"{settings['window']}), batches of {settings['batch_size']} (drop_last "
-                f"{settings['drop_last']}, shuffle {settings['shuffle']}, seed "
+                f"{settings['drop_last']}, sampler {self._sampler}, seed "
                 f"{settings['seed']}), and the recipe\n{settings['recipe']}"
             )
             settings["meeting"] = _distributed.meeting(
@@ -359,7 +374,7 @@ class Loader(Measured, Closing, Generic[BatchT]):
             resumed: List[str] = []
             position = Position(epoch=self._position.epoch)
             if self._loaded is not None:
-                samples = self._native.samples
+                samples = self._native.samples_per_epoch
                 position, resumed = position_of(self._loaded, fixed, samples, batches)
             self._fixed, self._batches = fixed, batches
             self._position, self._resumed = position, resumed
@@ -401,6 +416,11 @@ class Loader(Measured, Closing, Generic[BatchT]):
     def samples(self) -> int:
         """Samples in the dataset."""
         return self._native.samples
+
+    @property
+    def samples_per_epoch(self) -> int:
+        """Samples of an epoch of all ranks together, as the sampler says."""
+        return self._native.samples_per_epoch
 
     @property
     def dataset(self) -> "LoaderDataset":
@@ -478,6 +498,28 @@ class Loader(Measured, Closing, Generic[BatchT]):
         """
         self._epoch_offset = 0
         self._begin_at(whole("epoch", epoch))
+
+    def seek(self, step: int) -> None:
+        """The next iteration begins at this step of its epoch, as if those before had been taken.
+
+        Which epoch that is, :meth:`set_epoch` says.
+
+        :param step: batches of this rank to pass over, from 0 to ``len(loader)``.
+        :raises SettingError: there is no such step.
+        :raises StateError: the order of batches differs between runs, as under ``"wrr"``, so a step
+            does not say which batches come before it.
+        """
+        self._settle()
+        step = whole("step", step, self._batches)
+        if step and not self._native.has_host_order:
+            raise StateError(
+                f"cannot seek step {step}: with strategy {self._strategy!r} the order of batches "
+                "differs between runs; resume with load_state_dict(), or make the loader with "
+                'order="baseline"'
+            )
+        position = Position(epoch=self._upcoming().epoch)
+        self._loaded = None
+        self._position = position.without(range(step)) if step else position
 
     def _begin_at(self, epoch: int) -> None:
         position = self._position
@@ -597,7 +639,7 @@ class Loader(Measured, Closing, Generic[BatchT]):
         position = self._position
         if len(position) >= self._batches:
             position = Position(epoch=position.epoch + 1)
-        return {"version": 1, **self._fixed, **position.to_dict()}
+        return {"version": 2, **self._fixed, **position.to_dict()}
 
     def load_state_dict(self, state: States) -> None:
         """The next iteration gives the batches that were left when the state was taken.
@@ -616,7 +658,7 @@ class Loader(Measured, Closing, Generic[BatchT]):
             too little.
         """
         self._look()
-        samples = self._native.samples
+        samples = self._native.samples_per_epoch
         position, self._resumed = position_of(state, self._fixed, samples, self._batches)
         self._end_iterator()
         self._position, self._loaded = position, state

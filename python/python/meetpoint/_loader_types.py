@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import torch  # type: ignore[import-not-found,unused-ignore]  # pyright: ignore
 
     from ._native import Tensor
+    from .samplers import Sampler
 
     NumpyBatch = Tuple[
         numpy.typing.NDArray[Any], Optional[numpy.typing.NDArray[numpy.signedinteger[Any]]]
@@ -32,6 +33,7 @@ class Options(TypedDict, total=False):
 
     batch_size: int
     shuffle: bool
+    sampler: Optional[Sampler]
     drop_last: bool
     seed: int
     strategy: str

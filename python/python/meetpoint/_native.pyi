@@ -64,7 +64,7 @@ class Settings(TypedDict):
     """TOML."""
     batch_size: int
     drop_last: bool
-    shuffle: bool
+    sampler: Tuple[str, List[Tuple[str, Union[bool, int, str, Tuple[str, bytes]]]]]
     seed: int
     strategy: str
     order: str
@@ -161,6 +161,11 @@ class Loader:
     def batches(self) -> int: ...
     @property
     def samples(self) -> int: ...
+    @property
+    def samples_per_epoch(self) -> int: ...
+    @property
+    def sampler(self) -> Tuple[str, str]:
+        """The sampler with its options, and the SHA-256 of what it amounts to on the dataset."""
     @property
     def has_host_order(self) -> bool:
         """Whether batches come in the order of the host alone, whoever prepares them."""

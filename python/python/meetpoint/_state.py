@@ -11,7 +11,8 @@ _WORDS = {
     "recipe": "recipe",
     "batch_size": "batch size",
     "drop_last": "drop_last",
-    "shuffle": "shuffle",
+    "sampler": "sampler",
+    "sampler_sha256": "table of the sampler (its weights, samples or labels)",
     "seed": "seed",
 }
 
@@ -145,9 +146,9 @@ def _is_prefix(state: State) -> bool:
 
 
 def _check_state(state: State, fixed: State, samples: int) -> None:
-    if state.get("version") != 1:
+    if state.get("version") != 2:
         raise StateError(
-            f"the state has version {state.get('version')!r}, this program reads version 1; "
+            f"the state has version {state.get('version')!r}, this program reads version 2; "
             "load it with the version of meetpoint that made it"
         )
     for name, word in _WORDS.items():

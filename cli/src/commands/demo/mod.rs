@@ -21,6 +21,7 @@ use calibrate::Calibration;
 use meetpoint_datasets::{Check, OnError, PackOptions};
 use meetpoint_format::batching::{Batching, Cut};
 use meetpoint_format::recipe::Recipe;
+use meetpoint_format::sampler::Sampling;
 use meetpoint_host::{JobFile, StrategyName};
 use meetpoint_prepare::Dataset;
 use std::path::{Path, PathBuf};
@@ -230,13 +231,8 @@ fn make_job(
 ) -> anyhow::Result<PathBuf> {
     let recipe = Arc::new(Recipe::from_toml(RECIPE).expect("a test parses the recipe"));
     let batch_size = batch_size(dataset.len());
-    let batching = Batching::alone(Cut {
-        samples: dataset.len(),
-        batch_size,
-        drop_last: true,
-        shuffle: true,
-        seed: arguments.seed,
-    });
+    let cut = Cut { batch_size, drop_last: true, seed: arguments.seed };
+    let batching = Batching::alone(cut, Sampling::shuffled(dataset.len()));
     let batches = u32::try_from(batching.batches()).unwrap_or(u32::MAX);
     let chosen = calibrate::choose(calibrate::measure(dataset, &recipe, batching)?);
     output.line(&format!(

@@ -12,6 +12,7 @@ use anyhow::Context;
 use meetpoint_datasets::{Check, OnError, PackOptions};
 use meetpoint_format::batching::{Batching, Cut};
 use meetpoint_format::recipe::Recipe;
+use meetpoint_format::sampler::Sampling;
 use meetpoint_host::{JobFile, StrategyName};
 use meetpoint_prepare::Dataset;
 use meetpoint_report::write::place;
@@ -132,13 +133,8 @@ impl Bench {
         recipe: &str,
     ) -> anyhow::Result<Material> {
         let dataset = Arc::new(Dataset::open(&self.folder.path().join(name))?);
-        let batching = Batching::alone(Cut {
-            samples: dataset.len(),
-            batch_size,
-            drop_last: true,
-            shuffle: true,
-            seed: 0,
-        });
+        let cut = Cut { batch_size, drop_last: true, seed: 0 };
+        let batching = Batching::alone(cut, Sampling::shuffled(dataset.len()));
         let parsed = Arc::new(Recipe::from_toml(recipe)?);
         let prepare = calibrate::measure(&dataset, &parsed, batching)?;
         let (name, recipe) = (name.to_owned(), recipe.to_owned());

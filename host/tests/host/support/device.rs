@@ -4,12 +4,14 @@
 use meetpoint_format::batching::{Batching, Cut, Rank};
 use meetpoint_format::checksum::crc32c;
 use meetpoint_format::recipe::Recipe;
+use meetpoint_format::sampler::Sampling;
 use meetpoint_format::slot::{HEADER_BYTES, SlotColumn, SlotHeader};
 use meetpoint_format::wire::device_message::Message;
 use meetpoint_format::wire::device_server::{Device, DeviceServer};
 use meetpoint_format::wire::{
-    DescribeReply, DescribeRequest, DeviceMessage, Failed, FdOffer, HostMessage, LoadReply,
-    LoadRequest, Meters, PROTOCOL_VERSION, Progress, Published, host_message,
+    DescribeReply, DescribeRequest, DeviceMessage, Failed, FdOffer, HostMessage, LoadPart,
+    LoadReply, LoadRequest, Meters, PROTOCOL_VERSION, Progress, Published, host_message,
+    load_part::Part,
 };
 use meetpoint_kernels::Cpu;
 use meetpoint_prepare::{BatchPreparer, Dataset, Job, OnError};
@@ -214,26 +216,36 @@ impl Device for Agent {
         }))
     }
 
-    async fn load(&self, request: Request<LoadRequest>) -> Result<Response<LoadReply>, Status> {
+    async fn load(
+        &self,
+        request: Request<Streaming<LoadPart>>,
+    ) -> Result<Response<LoadReply>, Status> {
         if let Some(reason) = self.behaviour.refuses {
             return Err(Status::failed_precondition(reason));
         }
-        let request = request.into_inner();
+        let mut parts = request.into_inner();
+        let Some(Part::Request(request)) = parts.message().await?.and_then(|it| it.part) else {
+            panic!("a load begins with its request")
+        };
+        let mut lists = Vec::new();
+        while let Some(part) = parts.message().await? {
+            let Some(Part::SamplerData(piece)) = part.part else { panic!("a second request") };
+            lists.extend(piece);
+        }
         let dataset =
             Arc::new(Dataset::open(Path::new(OsStr::from_bytes(&request.dataset))).unwrap());
         assert_eq!(dataset.manifest_sha256().to_vec(), request.manifest_sha256);
         let recipe = Arc::new(Recipe::from_toml(&request.recipe_toml).unwrap());
         assert_eq!(recipe.hash().0.to_vec(), request.recipe_hash);
-        let cut = Cut {
-            samples: dataset.len(),
-            batch_size: request.batch_size,
-            drop_last: request.drop_last,
-            shuffle: request.shuffle,
-            seed: request.seed,
-        };
+        let LoadRequest { batch_size, drop_last, seed, .. } = request;
+        let cut = Cut { batch_size, drop_last, seed };
+        let message = request.sampler.as_ref().unwrap();
+        let sampler = message.read(&lists).unwrap();
+        let sampling = Arc::new(Sampling::of(&sampler, &*dataset).unwrap());
+        assert_eq!(sampling.checksum().to_vec(), message.checksum);
         let rank = Rank { rank: request.rank, ranks: request.ranks };
         let holders = dataset.spread(request.devices, &request.part_holders).unwrap();
-        let batching = Batching::new(cut, rank, holders).unwrap();
+        let batching = Batching::new(cut, sampling, rank, holders).unwrap();
         let (samples, batches) = (dataset.len(), batching.batches());
         let batches_held = batching.count(u16::try_from(request.device).unwrap());
         let on_error = OnError::default();

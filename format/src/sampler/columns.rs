@@ -1,0 +1,70 @@
+//! What samplers read of a dataset: the values of its columns, and the samples that pass a filter.
+
+use super::error::SamplerError;
+use super::expression::Expression;
+
+/// What the values of a column are to a sampler.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ColumnType {
+    /// Whole numbers of at most 64 bits with a sign.
+    Whole,
+    /// Other numbers.
+    Number,
+    /// Texts.
+    Text,
+    /// True or false.
+    Flag,
+    /// Nothing that a sampler can use; the type in words.
+    Other(String),
+}
+
+impl ColumnType {
+    /// The type in words.
+    pub fn words(&self) -> &str {
+        match self {
+            Self::Whole => "whole numbers",
+            Self::Number => "numbers",
+            Self::Text => "texts",
+            Self::Flag => "true and false",
+            Self::Other(words) => words,
+        }
+    }
+}
+
+/// The samples of a dataset, as samplers see them.
+pub trait SampleColumns {
+    /// Why a column cannot be read.
+    type Error: From<SamplerError>;
+
+    /// Number of samples.
+    fn samples(&self) -> u64;
+
+    /// Names and types of the columns, those that samplers cannot use included.
+    fn columns(&self) -> Vec<(String, ColumnType)>;
+
+    /// Values of a column of whole numbers; `None` where a sample has none.
+    fn whole_numbers(&self, column: &str) -> Result<Vec<Option<i64>>, Self::Error>;
+
+    /// Values of a column of numbers, whole or not; `None` where a sample has none.
+    fn numbers(&self, column: &str) -> Result<Vec<Option<f64>>, Self::Error>;
+
+    /// The samples for which a checked expression is true, in ascending order.
+    fn select(&self, expression: &Expression) -> Result<Vec<u64>, Self::Error>;
+}
+
+/// The type of a column that an option names.
+pub(super) fn column_type<C: SampleColumns>(
+    columns: &C,
+    option: &'static str,
+    column: &str,
+) -> Result<ColumnType, SamplerError> {
+    let all = columns.columns();
+    match all.iter().find(|(name, _)| name == column) {
+        Some((_, found)) => Ok(found.clone()),
+        None => {
+            let known = all.into_iter().map(|(name, _)| name).collect();
+            let column = column.to_owned();
+            Err(SamplerError::UnknownColumn { option, column, at: None, known })
+        }
+    }
+}

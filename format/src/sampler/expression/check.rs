@@ -1,0 +1,139 @@
+//! The types of an expression against the columns of a dataset.
+
+use super::super::columns::ColumnType;
+use super::super::error::SamplerError;
+use super::{Arithmetic, Comparison, Expression, Node, Term};
+
+impl Expression {
+    /// Refuses unknown columns, and operators between types that they do not take.
+    pub fn check(&self, columns: &[(String, ColumnType)]) -> Result<(), SamplerError> {
+        let check = Check { expression: self, columns };
+        match check.type_of(&self.root)? {
+            ColumnType::Flag => Ok(()),
+            found => Err(check.fault(&self.root, &found, "a comparison")),
+        }
+    }
+}
+
+struct Check<'e> {
+    expression: &'e Expression,
+    columns: &'e [(String, ColumnType)],
+}
+
+impl Check<'_> {
+    fn fault(&self, node: &Node, found: &ColumnType, wanted: &str) -> SamplerError {
+        let problem = format!("this gives {}", found.words());
+        self.expression.fault(node.at, problem, format!("expected {wanted}"))
+    }
+
+    fn type_of(&self, node: &Node) -> Result<ColumnType, SamplerError> {
+        Ok(match &node.term {
+            Term::Column(name) => self.column(node, name)?,
+            Term::Whole(_) => ColumnType::Whole,
+            Term::Number(_) => ColumnType::Number,
+            Term::Text(_) => ColumnType::Text,
+            Term::Flag(_) => ColumnType::Flag,
+            Term::Not(inside) => self.flag(inside)?,
+            Term::And(left, right) | Term::Or(left, right) => {
+                self.flag(left)?;
+                self.flag(right)?
+            }
+            Term::Negate(inside) => self.number(inside)?,
+            Term::Compare(how, left, right) => {
+                self.same(node, left, right)?;
+                self.is_ordered(*how, left)?;
+                ColumnType::Flag
+            }
+            Term::In(left, values) => {
+                for value in values {
+                    self.same(value, left, value)?;
+                }
+                ColumnType::Flag
+            }
+            Term::IsNull(inside) => {
+                self.type_of(inside)?;
+                ColumnType::Flag
+            }
+            Term::Arithmetic(how, left, right) => {
+                let types = (self.number(left)?, self.number(right)?);
+                match (how, types) {
+                    (Arithmetic::Divide, _) => ColumnType::Number,
+                    (_, (ColumnType::Whole, ColumnType::Whole)) => ColumnType::Whole,
+                    (Arithmetic::Remainder, (found, _)) => {
+                        return Err(self.fault(node, &found, "whole numbers on both sides of %"));
+                    }
+                    (Arithmetic::Add | Arithmetic::Subtract | Arithmetic::Multiply, _) => {
+                        ColumnType::Number
+                    }
+                }
+            }
+        })
+    }
+
+    fn column(&self, node: &Node, name: &str) -> Result<ColumnType, SamplerError> {
+        match self.columns.iter().find(|(known, _)| known == name) {
+            Some((_, ColumnType::Other(words))) => {
+                let problem = format!("column {name:?} holds {words}");
+                let remedy = "name a column of numbers, texts, or true and false".to_owned();
+                Err(self.expression.fault(node.at, problem, remedy))
+            }
+            Some((_, found)) => Ok(found.clone()),
+            None => Err(SamplerError::UnknownColumn {
+                option: "where",
+                column: name.to_owned(),
+                at: Some(node.at),
+                known: self.columns.iter().map(|(name, _)| name.clone()).collect(),
+            }),
+        }
+    }
+
+    fn flag(&self, node: &Node) -> Result<ColumnType, SamplerError> {
+        match self.type_of(node)? {
+            ColumnType::Flag => Ok(ColumnType::Flag),
+            found => Err(self.fault(node, &found, "a comparison, or a column of true and false")),
+        }
+    }
+
+    fn number(&self, node: &Node) -> Result<ColumnType, SamplerError> {
+        match self.type_of(node)? {
+            found @ (ColumnType::Whole | ColumnType::Number) => Ok(found),
+            found @ (ColumnType::Text | ColumnType::Flag | ColumnType::Other(_)) => {
+                Err(self.fault(node, &found, "a number"))
+            }
+        }
+    }
+
+    /// Both sides of a comparison are numbers, texts, or true and false.
+    fn same(&self, node: &Node, left: &Node, right: &Node) -> Result<(), SamplerError> {
+        let is_number = |it: &ColumnType| matches!(it, ColumnType::Whole | ColumnType::Number);
+        let (left, right) = (self.type_of(left)?, self.type_of(right)?);
+        if left == right || (is_number(&left) && is_number(&right)) {
+            return Ok(());
+        }
+        let problem = format!("this compares {} with {}", left.words(), right.words());
+        let remedy = match (&left, &right) {
+            (ColumnType::Text, _) | (_, ColumnType::Text) => {
+                "texts are in quotes, numbers are not".to_owned()
+            }
+            _ => "compare values of one type".to_owned(),
+        };
+        Err(self.expression.fault(node.at, problem, remedy))
+    }
+
+    /// True and false have no order.
+    fn is_ordered(&self, how: Comparison, left: &Node) -> Result<(), SamplerError> {
+        let needs_order = match how {
+            Comparison::Equal | Comparison::NotEqual => false,
+            Comparison::Less
+            | Comparison::LessOrEqual
+            | Comparison::Greater
+            | Comparison::GreaterOrEqual => true,
+        };
+        match self.type_of(left)? {
+            found @ ColumnType::Flag if needs_order => {
+                Err(self.fault(left, &found, "numbers or texts; true and false have no order"))
+            }
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Samplers: which samples an epoch has, and in which order, as values with random access.
+//!
+//! A sampler is a description: a name and options. [`Sampling`] is what it amounts to on one
+//! dataset, and [`crate::batching::Batching`] maps the positions of an epoch to samples with it.
+//! The sample at a position is a function of (seed, epoch, position) and the sampler alone, so any
+//! strategy, device and rank can start anywhere.
+//!
+//! In reading order: `declaration` (names, options, values), `values` (options as given), `error`,
+//! one file per sampler, `columns` (what samplers read of a dataset), `expression` (filters),
+//! `rule` ([`Sampling`]), `weights` (integers from weights), `cumulative` and `race` (draws with
+//! and without replacement), `shares` (positions per device), `positions` (random access).
+
+mod class_balanced;
+mod columns;
+mod cumulative;
+mod declaration;
+mod error;
+mod expression;
+mod filter;
+mod indices;
+mod positions;
+mod race;
+mod repeated;
+mod rule;
+mod sequential;
+mod shares;
+mod shuffled;
+mod values;
+mod weighted;
+mod weights;
+
+pub use class_balanced::ClassBalanced;
+pub use columns::{ColumnType, SampleColumns};
+pub use declaration::{Declaration, OptionSpec, Takes, Value};
+pub use error::{LengthLimit, SamplerError};
+pub use expression::{Arithmetic, Comparison, Expression, Node, Term};
+pub use filter::Filter;
+pub use indices::Indices;
+pub use positions::{EpochOrder, Positions};
+pub use repeated::Repeated;
+pub use rule::{Rule, Sampling};
+pub use sequential::Sequential;
+pub use shuffled::Shuffled;
+pub use weighted::{Weighted, Weights};
+
+use std::fmt;
+use values::Values;
+
+/// A sampler as data.
+trait Data: Sized {
+    const DECLARATION: &'static Declaration;
+
+    /// The sampler with these options, whose names, types and ranges are checked.
+    fn read(values: &Values) -> Result<Self, SamplerError>;
+
+    /// The value of each option that is set, in the order of the declaration.
+    fn options(&self) -> Vec<(&'static str, Value)>;
+
+    /// Whether every epoch has the same samples in the same order.
+    fn is_same_in_every_epoch(&self) -> bool;
+
+    /// What it amounts to on a dataset.
+    fn rule<C: SampleColumns>(&self, columns: &C) -> Result<Rule, C::Error>;
+}
+
+macro_rules! samplers {
+    ($($type:ident),+ $(,)?) => {
+        /// Which samples an epoch has, and in which order.
+        #[derive(Debug, Clone, PartialEq)]
+        pub enum Sampler {
+            $(#[doc = concat!("See [`", stringify!($type), "`].")] $type($type)),+
+        }
+
+        /// The declarations of all samplers, in the order of the documentation.
+        pub const DECLARATIONS: &[&Declaration] = &[$($type::DECLARATION),+];
+
+        impl Sampler {
+            /// What is known of the sampler without its options.
+            pub fn declaration(&self) -> &'static Declaration {
+                match self {
+                    $(Self::$type(_) => $type::DECLARATION),+
+                }
+            }
+
+            /// The value of each option that is set, in the order of the declaration.
+            pub fn options(&self) -> Vec<(&'static str, Value)> {
+                match self {
+                    $(Self::$type(it) => it.options()),+
+                }
+            }
+
+            /// Whether every epoch has the same samples in the same order.
+            pub fn is_same_in_every_epoch(&self) -> bool {
+                match self {
+                    $(Self::$type(it) => it.is_same_in_every_epoch()),+
+                }
+            }
+
+            /// The sampler of this name with these options.
+            pub fn read(name: &str, options: Vec<(String, Value)>) -> Result<Self, SamplerError> {
+                $(if name == $type::DECLARATION.name {
+                    let values = Values::check($type::DECLARATION, options)?;
+                    return Ok(Self::$type($type::read(&values)?));
+                })+
+                Err(SamplerError::UnknownName { name: name.to_owned() })
+            }
+
+            fn rule<C: SampleColumns>(&self, columns: &C) -> Result<Rule, C::Error> {
+                match self {
+                    $(Self::$type(it) => it.rule(columns)),+
+                }
+            }
+        }
+
+        $(impl From<$type> for Sampler {
+            fn from(sampler: $type) -> Self {
+                Self::$type(sampler)
+            }
+        })+
+    };
+}
+
+// The registry, in the order of the documentation.
+samplers! {
+    Sequential,
+    Shuffled,
+    Indices,
+    Filter,
+    Weighted,
+    ClassBalanced,
+    Repeated,
+}
+
+impl Sampler {
+    /// The name in job files.
+    pub fn name(&self) -> &'static str {
+        self.declaration().name
+    }
+}
+
+impl fmt::Display for Sampler {
+    /// Name and options, with lists by their length: `indices(indices=[3 sample numbers],
+    /// shuffle=false)`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let options = self.options();
+        let options = options.iter().map(|(name, value)| format!("{name}={value}"));
+        let options: Vec<String> = options.collect();
+        match &options[..] {
+            [] => f.write_str(self.name()),
+            options => write!(f, "{}({})", self.name(), options.join(", ")),
+        }
+    }
+}
+
+/// The declaration of the sampler with this name.
+pub fn declaration_of(name: &str) -> Option<&'static Declaration> {
+    DECLARATIONS.iter().copied().find(|declaration| declaration.name == name)
+}

@@ -1,0 +1,244 @@
+//! Random access: from a position of an epoch to the sample, for all samples or those of a device.
+
+use super::cumulative::Cumulative;
+use super::race::race;
+use super::rule::{Rule, Sampling};
+use super::shares::divide;
+use crate::holders::{Held, Holders};
+use crate::order::Order;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Epochs whose sorted samples are cached: the one that is consumed, and the one that devices begin
+/// before it ends.
+const EPOCHS_CACHED: usize = 2;
+
+/// What of a sampler's positions is the same in every epoch. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Positions {
+    devices: Vec<OfDevice>,
+    holders: Holders,
+    seed: u64,
+}
+
+/// The positions of one device; of all samples where all devices hold the same.
+#[derive(Debug, Clone)]
+struct OfDevice {
+    length: u64,
+    /// Positions of the devices before it.
+    before: u64,
+    draws: Draws,
+}
+
+/// How positions become samples, or numbers among those that the device holds.
+#[derive(Debug, Clone)]
+enum Draws {
+    /// Each sample held, once.
+    Each {
+        shuffle: bool,
+    },
+    /// Samples of the dataset.
+    Listed {
+        list: Arc<[u64]>,
+        shuffle: bool,
+    },
+    Cumulative(Arc<Cumulative>),
+    Race(Arc<Race>),
+    /// Each sample held, several times in succession.
+    Repeated {
+        held: u64,
+        repeats: u64,
+    },
+}
+
+/// Samples and their positive weights, with the results of the latest epochs.
+#[derive(Debug)]
+struct Race {
+    weights: Vec<(u64, u64)>,
+    sorted: Mutex<Vec<(u32, Arc<[u64]>)>>,
+}
+
+/// The order of an epoch.
+#[derive(Debug, Clone)]
+pub struct EpochOrder {
+    devices: Vec<DeviceOrder>,
+    holders: Holders,
+}
+
+/// The order of an epoch of one device; of all samples where all devices hold the same.
+#[derive(Debug, Clone)]
+enum DeviceOrder {
+    /// Numbers among the samples that the device holds.
+    Held(Order),
+    /// Samples of the dataset.
+    Listed(Order, Arc<[u64]>),
+    /// Numbers among the samples that the device holds.
+    Drawn { cumulative: Arc<Cumulative>, seed: u64, epoch: u32, device: u16 },
+    /// Numbers among the samples that the device holds, each several times in succession.
+    Repeated(Order, u64),
+}
+
+impl Positions {
+    /// For the devices of a job.
+    pub(crate) fn new(sampling: &Sampling, holders: &Holders, seed: u64) -> Self {
+        let all = [Held::all(sampling.samples())];
+        let held = holders.devices_held().unwrap_or(&all);
+        let is_alone = holders.devices_held().is_none();
+        let each = match sampling.rule() {
+            Rule::Every { shuffle } => {
+                let draws = Draws::Each { shuffle: *shuffle };
+                held.iter().map(|held| (held.samples(), draws.clone())).collect()
+            }
+            Rule::Listed { list, shuffle } => {
+                let of = |held: &Held| -> Arc<[u64]> {
+                    match is_alone {
+                        true => Arc::clone(list),
+                        false => list.iter().copied().filter(|it| held.holds(*it)).collect(),
+                    }
+                };
+                let listed = |list: Arc<[u64]>| {
+                    (list.len() as u64, Draws::Listed { list, shuffle: *shuffle })
+                };
+                held.iter().map(of).map(listed).collect()
+            }
+            Rule::WithReplacement { weights, length } => {
+                let tables: Vec<Cumulative> =
+                    held.iter().map(|it| cumulative(it, weights)).collect();
+                let masses: Vec<u128> = tables.iter().map(|it| it.total().into()).collect();
+                let lengths = divide(*length, &masses, &vec![u64::MAX; masses.len()]);
+                let draws = tables.into_iter().map(|it| Draws::Cumulative(Arc::new(it)));
+                lengths.into_iter().zip(draws).collect()
+            }
+            Rule::WithoutReplacement { weights, length } => {
+                let races: Vec<Race> = held.iter().map(|held| Race::new(held, weights)).collect();
+                let masses: Vec<u128> = races.iter().map(Race::mass).collect();
+                let most: Vec<u64> = races.iter().map(|it| it.weights.len() as u64).collect();
+                let lengths = divide(*length, &masses, &most);
+                let draws = races.into_iter().map(|race| Draws::Race(Arc::new(race)));
+                lengths.into_iter().zip(draws).collect()
+            }
+            Rule::Repeated { repeats, length } => {
+                let masses: Vec<u128> = held.iter().map(|held| held.samples().into()).collect();
+                let most = held.iter().map(|held| held.samples().saturating_mul(*repeats));
+                let lengths = divide(*length, &masses, &most.collect::<Vec<_>>());
+                let draws = held
+                    .iter()
+                    .map(|held| Draws::Repeated { held: held.samples(), repeats: *repeats });
+                lengths.into_iter().zip(draws).collect::<Vec<_>>()
+            }
+        };
+        let mut before = 0;
+        let devices = each.into_iter().map(|(length, draws)| {
+            let device = OfDevice { length, before, draws };
+            before += length;
+            device
+        });
+        Self { devices: devices.collect(), holders: holders.clone(), seed }
+    }
+
+    /// Positions of each device.
+    pub(crate) fn lengths(&self) -> impl Iterator<Item = u64> {
+        self.devices.iter().map(|device| device.length)
+    }
+
+    /// Number of a device's position among those of all devices.
+    pub(crate) fn overall(&self, device: u16, position: u64) -> u64 {
+        self.devices[usize::from(device)].before + position
+    }
+
+    /// The device of a position among those of all devices, and its position there. Panics beyond
+    /// the last.
+    pub(crate) fn of_overall(&self, overall: u64) -> (u16, u64) {
+        let after = self.devices.partition_point(|device| device.before <= overall);
+        // Of devices without positions, the last is the one that has some.
+        let device = after - 1;
+        let position = overall - self.devices[device].before;
+        (u16::try_from(device).expect("at most 65536 devices"), position)
+    }
+
+    /// The order of an epoch. The first call for an epoch without replacement sorts its samples.
+    pub(crate) fn order(&self, epoch: u32) -> EpochOrder {
+        let order = |(device, it): (u16, &OfDevice)| it.order(device, self.seed, epoch);
+        let devices = (0..=u16::MAX).zip(&self.devices).map(order).collect();
+        EpochOrder { devices, holders: self.holders.clone() }
+    }
+}
+
+impl OfDevice {
+    fn order(&self, device: u16, seed: u64, epoch: u32) -> DeviceOrder {
+        let order = |len, shuffle| match shuffle {
+            true => Order::shuffled_of(len, seed, epoch, device),
+            false => Order::sequential(len),
+        };
+        match &self.draws {
+            Draws::Each { shuffle } => DeviceOrder::Held(order(self.length, *shuffle)),
+            Draws::Listed { list, shuffle } => {
+                DeviceOrder::Listed(order(self.length, *shuffle), Arc::clone(list))
+            }
+            Draws::Cumulative(cumulative) => {
+                let cumulative = Arc::clone(cumulative);
+                DeviceOrder::Drawn { cumulative, seed, epoch, device }
+            }
+            Draws::Race(race) => {
+                let sorted = race.sorted(self.length, seed, epoch);
+                DeviceOrder::Listed(Order::sequential(self.length), sorted)
+            }
+            Draws::Repeated { held, repeats } => {
+                DeviceOrder::Repeated(order(*held, true), *repeats)
+            }
+        }
+    }
+}
+
+impl EpochOrder {
+    /// The sample at a position of a device. Panics beyond its last.
+    pub(crate) fn sample_at(&self, device: u16, position: u64) -> u64 {
+        let held = |n: u64| self.holders.held(device).map_or(n, |held| held.sample(n));
+        match &self.devices[usize::from(device)] {
+            DeviceOrder::Held(order) => held(order.sample_at(position)),
+            DeviceOrder::Listed(order, list) => {
+                let at =
+                    usize::try_from(order.sample_at(position)).expect("below the list's length");
+                list[at]
+            }
+            DeviceOrder::Drawn { cumulative, seed, epoch, device } => {
+                held(cumulative.draw(position, *seed, *epoch, *device))
+            }
+            DeviceOrder::Repeated(order, repeats) => held(order.sample_at(position / repeats)),
+        }
+    }
+}
+
+impl Race {
+    fn new(held: &Held, weights: &[u64]) -> Self {
+        let samples = (0..held.samples()).map(|n| held.sample(n));
+        let weight = |sample: u64| weights[usize::try_from(sample).expect("it has a weight")];
+        let weights = samples.map(|sample| (sample, weight(sample)));
+        let weights = weights.filter(|(_, weight)| *weight > 0).collect();
+        Self { weights, sorted: Mutex::default() }
+    }
+
+    fn mass(&self) -> u128 {
+        self.weights.iter().map(|(_, weight)| u128::from(*weight)).sum()
+    }
+
+    /// The samples of an epoch, cached for the latest [`EPOCHS_CACHED`].
+    fn sorted(&self, length: u64, seed: u64, epoch: u32) -> Arc<[u64]> {
+        // What it protects is only pushed to and shortened.
+        let mut cached = self.sorted.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, sorted)) = cached.iter().find(|(of, _)| *of == epoch) {
+            return Arc::clone(sorted);
+        }
+        let sorted: Arc<[u64]> = race(&self.weights, length, seed, epoch).into();
+        if cached.len() == EPOCHS_CACHED {
+            cached.remove(0);
+        }
+        cached.push((epoch, Arc::clone(&sorted)));
+        sorted
+    }
+}
+
+/// The cumulative weights of the samples that a device holds.
+fn cumulative(held: &Held, weights: &[u64]) -> Cumulative {
+    let samples = (0..held.samples()).map(|n| held.sample(n));
+    Cumulative::new(samples.map(|at| weights[usize::try_from(at).expect("it has a weight")]))
+}

@@ -1,0 +1,236 @@
+"""Samplers: which samples an epoch has, and in which order.
+
+``Loader(..., sampler=Weighted("weight"))``. A sampler is a description; what it draws follows from
+it, the dataset, the seed, the epoch and the position alone, so that every process can begin
+anywhere in an epoch. ``docs/formats.md`` has the exact definitions. ``mixture`` of several datasets
+is not supported: a loader reads one dataset.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
+
+from .errors import SettingError
+
+__all__ = [
+    "ClassBalanced",
+    "Filter",
+    "Indices",
+    "Repeated",
+    "Sampler",
+    "Sequential",
+    "Shuffled",
+    "Weighted",
+]
+
+Given = Union[bool, int, str, Tuple[str, bytes]]
+
+
+class Sampler:
+    """A sampler: a name and options, which are checked when a loader is made."""
+
+    name: str = ""
+    """The name in job files."""
+
+    def __init__(self, **options: Optional[Given]) -> None:
+        self._options: Dict[str, Given] = {
+            name: value for name, value in options.items() if value is not None
+        }
+
+    def _native(self) -> Tuple[str, List[Tuple[str, Given]]]:
+        """For the native loader."""
+        return self.name, list(self._options.items())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sampler) and self._native() == other._native()
+
+    def __hash__(self) -> int:
+        return hash((self.name, tuple(self._options.items())))
+
+    def __repr__(self) -> str:
+        shown = [f"{name}={_shown(value)}" for name, value in self._options.items()]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+class Sequential(Sampler):
+    """Every sample once, in the order of the dataset."""
+
+    name = "sequential"
+
+    def __init__(self) -> None:
+        super().__init__()
+
+
+class Shuffled(Sampler):
+    """Every sample once, in an order of its own in each epoch."""
+
+    name = "shuffled"
+
+    def __init__(self) -> None:
+        super().__init__()
+
+
+class Indices(Sampler):
+    """The samples of a list, each as often as it is listed.
+
+    :param indices: sample numbers, counted from 0: a list, or an array of whole numbers of one
+        dimension.
+    :param shuffle: whether each epoch has an order of its own; otherwise it is that of the list.
+    :raises SettingError: an element that is no whole number of at least 0.
+    """
+
+    name = "indices"
+
+    def __init__(self, indices: Union[Sequence[int], Any], shuffle: bool = False) -> None:
+        super().__init__(indices=_wholes("indices", indices), shuffle=_flag("shuffle", shuffle))
+
+
+class Filter(Sampler):
+    """The samples for which an expression over columns is true, each once.
+
+    Columns are ``key``, ``label``, ``label_name`` and those that the dataset was packed with. There
+    are ``== != < <= > >=``, ``and``, ``or``, ``not``, ``in (…)``, ``is null``, ``+ - * / %`` and
+    parentheses; texts are in quotes, and a column with other characters is in backquotes.
+
+    :param where: the expression, such as ``"label in (1, 2) and width >= 256"``.
+    :param shuffle: whether each epoch has an order of its own; otherwise it is the dataset's.
+    """
+
+    name = "filter"
+
+    def __init__(self, where: str, shuffle: bool = True) -> None:
+        super().__init__(where=_text("where", where), shuffle=_flag("shuffle", shuffle))
+
+
+class Weighted(Sampler):
+    """Samples in proportion to weights.
+
+    :param weights: a finite number of at least 0 for each sample, or the name of a column.
+    :param replacement: whether a sample may occur more than once in an epoch.
+    :param length: samples of an epoch; ``None``: as many as the dataset has, or as have a positive
+        weight where a sample occurs at most once.
+    :raises SettingError: an element that is no number, or a length below 1.
+    """
+
+    name = "weighted"
+
+    def __init__(
+        self,
+        weights: Union[Sequence[float], str, Any],
+        replacement: bool = True,
+        length: Optional[int] = None,
+    ) -> None:
+        given = weights if isinstance(weights, str) else _numbers("weights", weights)
+        super().__init__(
+            weights=given,
+            replacement=_flag("replacement", replacement),
+            length=_length(length),
+        )
+
+
+class ClassBalanced(Sampler):
+    """Every class of a column equally often, and every sample of a class too, with replacement.
+
+    :param column: a column of whole numbers.
+    :param length: samples of an epoch; ``None``: as many as the dataset has.
+    """
+
+    name = "class_balanced"
+
+    def __init__(self, column: str = "label", length: Optional[int] = None) -> None:
+        super().__init__(column=_text("column", column), length=_length(length))
+
+
+class Repeated(Sampler):
+    """Repeated augmentation: a shuffled epoch in which each sample occurs several times in
+    succession, as with torchvision's ``RASampler`` and timm's ``RepeatAugSampler``.
+
+    :param repeats: times that a sample occurs in succession.
+    :param length: samples of an epoch; ``None``: as many as the dataset has, rounded down to a
+        multiple of 256 where there are as many.
+    """
+
+    name = "repeated"
+
+    def __init__(self, repeats: int = 3, length: Optional[int] = None) -> None:
+        super().__init__(repeats=_whole("repeats", repeats), length=_length(length))
+
+
+def _whole(name: str, value: Any) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = -1
+    if not 1 <= number < 2**64:
+        raise SettingError(f"{name} is {value!r}; it takes a whole number of at least 1")
+    return number
+
+
+def _length(value: Optional[int]) -> Optional[int]:
+    return None if value is None else _whole("length", value)
+
+
+def _flag(name: str, value: Any) -> bool:
+    if not isinstance(value, bool) and value not in (0, 1):
+        raise SettingError(f"{name} is {value!r}; it takes True or False")
+    return bool(value)
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise SettingError(f"{name} is {value!r}; it takes a text")
+    return value
+
+
+def _wholes(name: str, values: Any) -> Tuple[str, bytes]:
+    import numpy as np
+
+    array = _array(name, values, "whole numbers of at least 0")
+    is_whole = array.dtype.kind in "iu" or array.size == 0
+    if not is_whole or (array.size and int(array.min()) < 0):
+        raise SettingError(
+            f"{name} holds {_first_wrong(array, is_whole)}; it takes whole numbers of at least 0"
+        )
+    return "u8", array.astype(np.dtype("<u8")).tobytes()
+
+
+def _numbers(name: str, values: Any) -> Tuple[str, bytes]:
+    import numpy as np
+
+    array = _array(name, values, "numbers, or the name of a column")
+    if array.dtype.kind not in "iuf" and array.size:
+        raise SettingError(f"{name} holds {array.dtype}; it takes numbers")
+    return "f8", array.astype(np.dtype("<f8")).tobytes()
+
+
+def _array(name: str, values: Any, what: str) -> Any:
+    import numpy as np
+
+    try:
+        array = np.asarray(values)
+    except (TypeError, ValueError, OverflowError):
+        array = np.zeros((0, 0))
+    if array.ndim != 1 or array.dtype.kind == "O":
+        raise SettingError(f"{name} is {_short(values)}; it takes a list of {what}")
+    return array
+
+
+def _first_wrong(array: Any, is_whole: bool) -> str:
+    if not is_whole:
+        return f"values of type {array.dtype}"
+    at = int((array < 0).argmax())
+    return f"{int(array[at])} at position {at}"
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def _shown(value: Given) -> str:
+    if isinstance(value, tuple):
+        kind, data = value
+        what = "sample numbers" if kind == "u8" else "numbers"
+        return f"[{len(data) // 8} {what}]"
+    return repr(value)
