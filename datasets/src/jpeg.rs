@@ -1,7 +1,7 @@
 //! What a pack does to a JPEG, in words of the dataset format, and how the kernels are asked for
 //! it.
 
-use crate::options::Choice;
+use crate::choice::Choice;
 use crate::words::Setting;
 use meetpoint_format::dataset::schema::{ENTRY_POINTS_BYTES_MAX, IMAGE_BYTES_MAX};
 use meetpoint_format::dataset::{EntryPointSpacing, Form, Kept};

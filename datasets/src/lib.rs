@@ -6,6 +6,7 @@
 //! (whether every bit is as it was packed, and where not), [`Writer`] (rows into a dataset),
 //! [`options`] (the words of their options), [`Error`].
 
+mod choice;
 mod error;
 pub mod index;
 pub mod inspect;

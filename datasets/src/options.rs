@@ -1,30 +1,12 @@
 //! The values of options as users write them: the same words on the command line and in Python.
 
+pub use crate::choice::Choice;
 use crate::pack::{Check, OnError};
 use crate::sink::SinkKind;
 use crate::source::ContentKind;
 use crate::{Progressive, RestartMarkers, operations::MergeOrder};
 use meetpoint_format::dataset::{EntryPointSpacing, Form};
 use std::ops::Range;
-
-/// A closed set of values of an option, each with a name.
-pub trait Choice: Copy + PartialEq + 'static {
-    /// Every value, in the order in which help texts list them.
-    const ALL: &'static [Self];
-
-    /// The name that users write.
-    fn name(self) -> &'static str;
-
-    /// What it stands for, where the name does not say it.
-    fn meaning(self) -> Option<&'static str> {
-        None
-    }
-
-    /// The value with this name.
-    fn named(name: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|value| value.name() == name)
-    }
-}
 
 impl Choice for Form {
     const ALL: &'static [Self] = &[Self::Jpeg, Self::Compact, Self::Fast];

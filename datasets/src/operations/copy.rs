@@ -3,60 +3,18 @@
 //! Rows are copied as they are stored: coefficient forms and entry points are carried over and not
 //! made anew, and every content is held against its checksum on the way.
 
+use super::copy_options::{CopyOptions, Progress};
 use super::gather::{Input, Picks, each_row};
 use crate::Error;
 use crate::jpeg::form_of;
-use crate::writer::{PART_BYTES_TARGET, Recipe, TOOL, Writer, WriterOptions, Written, utc_time};
+use crate::writer::{Recipe, TOOL, Writer, WriterOptions, Written, utc_time};
 use meetpoint_format::dataset::{ContentKind, Form, Kept, Provenance, Row, Stored};
 use meetpoint_kernels::ImageFormat;
 use meetpoint_prepare::Dataset;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::SystemTime;
-
-/// How to write what comes of an operation.
-#[derive(Debug, Clone)]
-pub struct CopyOptions {
-    /// Replace a dataset at the destination.
-    pub force: bool,
-    /// Bytes after which the next part begins.
-    pub part_bytes_target: u64,
-    /// Bytes of rows that are in memory at once; a single row may have more.
-    pub memory_bytes: u64,
-    /// Threads that read; 0 for as many as the machine has.
-    pub threads: usize,
-    /// Go on with what the same operation left when it was killed, and leave behind what was
-    /// written when this one is stopped.
-    pub resume: bool,
-    /// Set from elsewhere to stop: nothing is left behind, but with `resume`.
-    pub stop: Arc<AtomicBool>,
-}
-
-impl Default for CopyOptions {
-    fn default() -> Self {
-        Self {
-            force: false,
-            part_bytes_target: PART_BYTES_TARGET,
-            memory_bytes: 256 << 20,
-            threads: 0,
-            resume: false,
-            stop: Arc::default(),
-        }
-    }
-}
-
-/// How far an operation is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Progress {
-    /// Samples that are done.
-    pub samples_done: u64,
-    /// All samples to do.
-    pub samples: u64,
-    /// Bytes of the content of samples that are done.
-    pub bytes_done: u64,
-}
 
 /// A dataset that an operation wrote.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]

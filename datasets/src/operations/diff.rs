@@ -2,7 +2,7 @@
 //!
 //! Memory: 24 bytes for each sample of both and 16 for each pair, beside what open datasets take.
 
-use super::copy::Progress;
+use super::copy_options::Progress;
 use super::gather::{carried, is_place};
 use super::merge::difference;
 use crate::Error;

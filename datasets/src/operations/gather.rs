@@ -4,7 +4,7 @@
 //! once, whatever the order of the rows, so that an order that jumps about costs little more than
 //! one that does not. While a window is passed on, the next one is read.
 
-use super::CopyOptions;
+use super::copy_options::CopyOptions;
 use crate::Error;
 use crate::threads::{start_thread, threads};
 use arrow_array::{RecordBatch, UInt64Array};

@@ -1,6 +1,7 @@
 //! Several datasets into one.
 
-use super::copy::{CopyOptions, CopySummary, Deed, Progress};
+use super::copy::{CopySummary, Deed};
+use super::copy_options::{CopyOptions, Progress};
 use super::error::OperationError;
 use super::gather::{Input, Pick};
 use crate::{Error, natural_order};

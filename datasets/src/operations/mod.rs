@@ -9,6 +9,7 @@
 
 mod column;
 mod copy;
+mod copy_options;
 mod diff;
 mod draw;
 mod error;
@@ -24,7 +25,8 @@ mod split;
 mod stats;
 
 pub use column::VALUES_MAX;
-pub use copy::{CopyOptions, CopySummary, Progress};
+pub use copy::CopySummary;
+pub use copy_options::{CopyOptions, Progress};
 pub use diff::{Changed, DiffOptions, Difference, Keys, Moved, diff};
 pub use error::OperationError;
 pub(crate) use gather::is_place;

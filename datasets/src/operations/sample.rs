@@ -1,6 +1,7 @@
 //! Some samples of a dataset, drawn at random without replacement.
 
-use super::copy::{CopyOptions, CopySummary, Deed, Progress};
+use super::copy::{CopySummary, Deed};
+use super::copy_options::{CopyOptions, Progress};
 use super::draw::{Strata, apportion};
 use super::error::OperationError;
 use super::gather::{Input, Pick};

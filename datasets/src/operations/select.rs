@@ -1,6 +1,7 @@
 //! The samples of a dataset that fit: by label, by key, by place.
 
-use super::copy::{CopyOptions, CopySummary, Deed, Progress};
+use super::copy::{CopySummary, Deed};
+use super::copy_options::{CopyOptions, Progress};
 use super::error::OperationError;
 use super::gather::{Input, Pick};
 use crate::Error;

@@ -1,6 +1,7 @@
 //! A dataset in another, random order.
 
-use super::copy::{CopyOptions, CopySummary, Deed, Progress};
+use super::copy::{CopySummary, Deed};
+use super::copy_options::{CopyOptions, Progress};
 use super::gather::{Input, Pick};
 use crate::Error;
 use meetpoint_format::order::Order;

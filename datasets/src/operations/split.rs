@@ -1,7 +1,8 @@
 //! A dataset into several that share nothing and together are all of it.
 
 use super::column::{Values, name_of_value};
-use super::copy::{CopyOptions, CopySummary, Deed, Progress};
+use super::copy::{CopySummary, Deed};
+use super::copy_options::{CopyOptions, Progress};
 use super::draw::{Strata, apportion};
 use super::error::OperationError;
 use super::gather::{Input, Pick};

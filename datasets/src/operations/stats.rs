@@ -3,7 +3,7 @@
 //! Every sample is read and held against its checksum. Memory: some kilobytes for each quantity
 //! (quantiles are to 0.1 %), 16 bytes a sample to find duplicates, and what an open dataset takes.
 
-use super::copy::Progress;
+use super::copy_options::Progress;
 use crate::inspect::LabelCount;
 use crate::threads::threads;
 use crate::walk::{Sample, Visited, each_sample};

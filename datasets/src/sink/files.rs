@@ -1,7 +1,7 @@
 //! Files of a sink: written through a buffer, counted, and brought to the drive when they end.
 
 use crate::Error;
-use crate::source::side_labels::LABELS_NAME;
+use crate::source::side_files::LABELS_NAME;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};

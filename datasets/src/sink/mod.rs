@@ -17,12 +17,15 @@ pub(crate) mod feed;
 mod files;
 mod folder;
 mod huggingface;
+mod kind;
 mod mds;
 mod parquet;
 mod tfrecord;
 pub(crate) mod tree;
 mod value;
 mod webdataset;
+
+pub use kind::SinkKind;
 
 use crate::Error;
 use crate::source::{ContentKind, SourceSchema};
@@ -41,59 +44,7 @@ pub(crate) const KEY: &str = "key";
 /// Name of the column of labels.
 pub(crate) const LABEL: &str = "label";
 
-/// Kinds of sinks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum SinkKind {
-    /// A file for each sample, under its key; further columns in `metadata.jsonl`.
-    #[default]
-    Folder,
-    /// Tar shards as WebDataset reads them.
-    WebDataset,
-    /// Parquet with the image struct and the metadata of Hugging Face.
-    Parquet,
-    /// MosaicML streaming shards with `index.json`.
-    Mds,
-    /// One msgpack file with its indexes, as datadings writes it.
-    Datadings,
-    /// Shards of `tf.train.Example` records.
-    TfRecord,
-}
-
 impl SinkKind {
-    /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::Folder, Self::WebDataset, Self::Parquet, Self::Mds, Self::Datadings, Self::TfRecord];
-
-    /// Its name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Folder => "folder",
-            Self::WebDataset => "webdataset",
-            Self::Parquet => "parquet",
-            Self::Mds => "mds",
-            Self::Datadings => "datadings",
-            Self::TfRecord => "tfrecord",
-        }
-    }
-
-    /// What it is, in the words of an error.
-    pub fn words(self) -> &'static str {
-        match self {
-            Self::Folder => "a folder of files",
-            Self::WebDataset => "WebDataset",
-            Self::Parquet => "Parquet",
-            Self::Mds => "MDS",
-            Self::Datadings => "datadings",
-            Self::TfRecord => "TFRecord",
-        }
-    }
-
-    /// Whether its samples are spread over several files of about the same size.
-    pub fn has_shards(self) -> bool {
-        !matches!(self, Self::Folder | Self::Datadings)
-    }
-
     /// Whether a file of such a name is one that this sink writes; `None` where files have the
     /// names of the keys.
     pub(crate) fn is_own_file(self, name: &str) -> Option<bool> {
@@ -114,7 +65,7 @@ impl SinkKind {
             Self::Datadings => datadings::FILE_NAMES.contains(&name),
             Self::TfRecord => numbered("data-", ".tfrecord"),
         };
-        Some(is_own || name == crate::source::side_labels::LABELS_NAME)
+        Some(is_own || name == crate::source::side_files::LABELS_NAME)
     }
 }
 

@@ -5,8 +5,8 @@
 use super::limit::limited;
 use super::links::refuse_leading_out;
 use super::{
-    Location, Source, SourceOptions, arrow, cifar, datadings, ffcv, folder, idx, mds, meetpoint,
-    parquet, side_labels, table, tar, tfrecord, zip,
+    Source, SourceOptions, arrow, cifar, datadings, ffcv, folder, idx, mds, meetpoint, parquet,
+    side_labels, table, tar, tfrecord, zip,
 };
 use crate::Error;
 use meetpoint_storage::is_of_the_file;
@@ -217,15 +217,6 @@ fn named(path: &Path) -> Option<&'static SourceKind> {
         return None;
     };
     kind_named(kind)
-}
-
-/// Opens what `path` names, a URL too, as the kind of that name, or as what it is found to be.
-pub fn open(
-    path: &Path,
-    kind: Option<&str>,
-    options: &SourceOptions,
-) -> Result<Box<dyn Source>, Error> {
-    Location::find(path, &options.remote)?.open(kind, options)
 }
 
 /// Opens `path` on this machine as the kind of that name, or as what it is found to be.

@@ -11,6 +11,7 @@ use super::columns::{Cell, Gather, Shape};
 use super::gathered::{Advance, Gathered};
 use super::input::{Input, read_up_to};
 use super::pixels::png;
+use super::side_files::images_of;
 use super::{
     Content, ContentKind, Finished, Item, Size, Source, SourceOptions, SourceSchema, Whence,
 };
@@ -120,24 +121,6 @@ struct Set {
     name: String,
     images: PathBuf,
     labels: Option<PathBuf>,
-}
-
-/// The name of the set, and of the file with its labels, for a file of pictures by its name.
-fn images_of(name: &str) -> Option<(String, [String; 2])> {
-    let at = name.find("images")?;
-    name[at..].contains("idx3").then_some(())?;
-    let labels = name.replacen("images", "labels", 1).replacen("idx3", "idx1", 1);
-    let other = match labels.strip_suffix(".gz") {
-        Some(plain) => plain.to_owned(),
-        None => format!("{labels}.gz"),
-    };
-    let set = name[..at].trim_end_matches(['-', '_', '.']);
-    Some((if set.is_empty() { "all" } else { set }.to_owned(), [labels, other]))
-}
-
-/// The names that the file of labels may have beside a file of pictures; none beside others.
-pub(super) fn labels_names(name: &str) -> Vec<String> {
-    images_of(name).map_or_else(Vec::new, |(_, names)| names.to_vec())
 }
 
 /// The sets of a folder, or the one that a file of pictures belongs to, in natural order.

@@ -2,7 +2,7 @@
 //! are followed only if the user allows it, since a folder from a stranger could otherwise bring
 //! the user's private files into a dataset.
 
-use super::stamp::side_files;
+use super::side_files::side_files;
 use crate::Error;
 use std::path::{Path, PathBuf};
 

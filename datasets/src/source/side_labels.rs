@@ -1,14 +1,13 @@
 //! Names of labels in a side file, for formats whose samples hold numbers: `labels.json`, a JSON
 //! list of strings by index, as the sinks write it.
 
+use super::side_files::LABELS_NAME;
 use super::{Entry, Finished, Size, Source, SourceSchema, Whence};
 use crate::Error;
 use crate::source::files::open_regular;
 use std::io::Read;
 use std::path::Path;
 
-/// Name of the file.
-pub(crate) const LABELS_NAME: &str = "labels.json";
 /// Longest file that is read, in bytes.
 const BYTES_MAX: u64 = 64 << 20;
 /// Kinds of sources that may have one.

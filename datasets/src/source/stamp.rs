@@ -1,9 +1,7 @@
 //! Whether the files of a source are those that they were.
 
-use super::datadings::INDEX_SUFFIXES;
-use super::idx::labels_names;
 use super::links::Links;
-use super::side_labels::LABELS_NAME;
+use super::side_files::side_files;
 use crate::Error;
 use meetpoint_storage::is_of_the_file;
 use sha2::{Digest, Sha256};
@@ -66,20 +64,6 @@ impl SourceStamp {
         }
         Ok(Self(sum))
     }
-}
-
-/// What is read beside a file: an index (`X.msgpack.offsets`), the names of the labels, the labels
-/// of IDX pictures.
-pub(super) fn side_files(path: &Path) -> Vec<PathBuf> {
-    let Some(name) = path.file_name().and_then(|name| name.to_str()).filter(|_| path.is_file())
-    else {
-        return Vec::new();
-    };
-    let mut names: Vec<String> =
-        INDEX_SUFFIXES.iter().map(|suffix| format!("{name}.{suffix}")).collect();
-    names.push(LABELS_NAME.to_owned());
-    names.extend(labels_names(name));
-    names.into_iter().map(|name| path.with_file_name(name)).filter(|path| path.is_file()).collect()
 }
 
 impl SourceStamp {

@@ -9,8 +9,10 @@ mod consistency;
 mod deep;
 mod diagnose;
 mod locate;
+mod problem;
 
 pub use deep::verify_deep;
+pub use problem::{Place, Problem};
 
 use crate::Error;
 use crate::index::{check_contents, check_keys};
@@ -24,7 +26,6 @@ use meetpoint_prepare::Dataset;
 use meetpoint_storage::files::{open_regular, read_regular};
 use meetpoint_storage::is_of_the_file;
 use sha2::{Digest, Sha256};
-use std::fmt;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -87,65 +88,6 @@ impl VerifyReport {
     /// Whether every bit is as it was packed.
     pub fn is_sound(&self) -> bool {
         self.problems.is_empty()
-    }
-}
-
-/// A damage.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct Problem {
-    /// File name in the dataset's folder.
-    pub file: String,
-    /// Where in the file.
-    pub place: Place,
-    /// What is wrong, and what can be done.
-    pub problem: String,
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.place {
-            Place::File => write!(f, "{}: {}", self.file, self.problem),
-            place => write!(f, "{}, {place}: {}", self.file, self.problem),
-        }
-    }
-}
-
-/// Where a damage is.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-#[serde(tag = "kind", rename_all = "lowercase")]
-pub enum Place {
-    /// The file as a whole.
-    File,
-    /// A row.
-    Row {
-        /// Index of the row in the part.
-        row: u64,
-        /// Its key, where it is not the key that is damaged.
-        key: String,
-    },
-    /// Bytes from `start` up to but without `end` that belong to no single row.
-    Bytes {
-        /// First byte.
-        start: u64,
-        /// After the last byte.
-        end: u64,
-        /// What they are.
-        region: String,
-    },
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::File => write!(f, "whole file"),
-            Self::Row { row, key } => write!(f, "row {row}, key {key}"),
-            Self::Bytes { start, end, region } if end - start == 1 => {
-                write!(f, "byte {start} ({region})")
-            }
-            Self::Bytes { start, end, region } => {
-                write!(f, "bytes {start} to {} ({region})", end - 1)
-            }
-        }
     }
 }
 

@@ -5,7 +5,7 @@
 //! further one is added and synced after the part that it names was synced. A last line without an
 //! end was being written when the process was killed and does not count.
 
-use super::parts::{RowCounts, WrittenParts, sha256_of};
+use super::written::{RowCounts, WrittenParts, sha256_of};
 use crate::Error;
 use meetpoint_format::dataset::{PartEntry, part_name};
 use serde::{Deserialize, Serialize};

@@ -9,6 +9,7 @@ mod journal;
 mod part_drain;
 mod part_file;
 mod parts;
+mod written;
 
 use crate::Error;
 use crate::index::index_keys;
@@ -17,11 +18,12 @@ pub(crate) use journal::JOURNAL_NAME;
 pub use journal::Recipe;
 use journal::{Found, Journal};
 use meetpoint_format::dataset::{Columns, EntryPointsStored, Manifest, Provenance, Row, Stored};
-use parts::{Parts, WrittenParts};
+use parts::Parts;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::SystemTime;
+use written::WrittenParts;
 
 /// Bytes after which the next part begins, where nothing else is said.
 pub const PART_BYTES_TARGET: u64 = 256 << 20;

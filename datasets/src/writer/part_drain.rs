@@ -1,7 +1,6 @@
 //! The thread that hashes the pieces of part files and brings them to the drive, one file after
 //! another.
 
-use super::part_file::PIECE_BYTES;
 use meetpoint_storage::{
     AlignedBuffer, Completion, Engine, EngineKind, Error as StorageError, FileId, Request,
     RequestKind, open_engine,
@@ -17,6 +16,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use std::time::Duration;
 
+/// Bytes that are written at once; from 2 MiB on buffers are on huge pages.
+pub(super) const PIECE_BYTES: usize = 2 << 20;
 /// Pieces that are on their way to the drive at once.
 const IN_FLIGHT_MAX: usize = 4;
 /// Bytes that a file is made longer by ahead of what is written: a write at a file's end is waited

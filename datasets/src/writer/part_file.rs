@@ -5,7 +5,7 @@
 //! are made, filled and written out for a file that is longer than it as a rule. A part of less
 //! than a piece is written plainly, where it is gathered.
 
-use super::part_drain::{Drain, Order};
+use super::part_drain::{Drain, Order, PIECE_BYTES};
 use meetpoint_storage::AlignedBuffer;
 use sha2::{Digest, Sha256};
 use std::fs::File;
@@ -16,8 +16,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
-/// Bytes that are written at once; from 2 MiB on buffers are on huge pages.
-pub(super) const PIECE_BYTES: usize = 2 << 20;
 /// Pieces that are gathered, wait to be hashed, or are on their way to the drive.
 const PIECES: usize = 6;
 

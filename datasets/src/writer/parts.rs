@@ -2,35 +2,11 @@
 
 use super::journal::Journal;
 use super::part_file::{Ending, PartFile, Pieces};
+use super::written::{RowCounts, WrittenParts, hexadecimal};
 use crate::Error;
 use meetpoint_format::dataset::{Columns, DatasetError, PartEncoder, PartEntry, Row, part_name};
-use sha2::{Digest, Sha256};
-use std::fmt::Write as _;
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// Bytes of a part that are read at once.
-const READ_BUFFER_BYTES: usize = 1 << 20;
-
-/// What was written.
-#[derive(Debug, Default)]
-pub(super) struct WrittenParts {
-    pub(super) entries: Vec<PartEntry>,
-    pub(super) rows: RowCounts,
-}
-
-/// Rows, counted.
-#[derive(Debug, Default, Clone, Copy)]
-pub(super) struct RowCounts {
-    pub(super) samples: u64,
-    pub(super) image_bytes: u64,
-    pub(super) image_bytes_max: u64,
-    /// Samples with entry points.
-    pub(super) entry_points: u64,
-    pub(super) entry_points_bytes: u64,
-}
 
 /// The part files of a dataset being written.
 pub(super) struct Parts {
@@ -173,25 +149,6 @@ impl Drop for Parts {
     fn drop(&mut self) {
         self.keep();
     }
-}
-
-/// The SHA-256 of everything in a file.
-pub(super) fn sha256_of(file: &mut File) -> std::io::Result<String> {
-    let mut hasher = Sha256::new();
-    let mut buffer = vec![0; READ_BUFFER_BYTES];
-    loop {
-        match file.read(&mut buffer)? {
-            0 => return Ok(hexadecimal(&hasher.finalize())),
-            count => hasher.update(&buffer[..count]),
-        }
-    }
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        write!(text, "{byte:02x}").expect("writing to a string never fails");
-        text
-    })
 }
 
 fn failure(path: &Path, error: DatasetError) -> Error {

@@ -6,7 +6,8 @@
 mod manifest;
 mod part;
 
-use super::copy::{CopyOptions, CopySummary, Progress};
+use super::copy::CopySummary;
+use super::copy_options::{CopyOptions, Progress};
 use super::error::OperationError;
 use super::gather::is_place;
 use crate::Error;

@@ -25,9 +25,6 @@ use std::sync::Arc;
 
 pub use verify::{Verified, verify};
 
-/// What the names of the files beside a datadings file end with.
-pub(super) const INDEX_SUFFIXES: [&str; 3] = ["offsets", "keys", "index"];
-
 /// Longest sample that is read into memory.
 const SAMPLE_BYTES_MAX: u64 = 1 << 31;
 /// Entries of a folder that are looked at to tell whether it holds such a file.

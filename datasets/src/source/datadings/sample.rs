@@ -1,6 +1,6 @@
 //! One sample: a MessagePack map, with NumPy's arrays as `msgpack-numpy` writes them.
 
-use crate::source::rows::records::FIELDS_MAX;
+use crate::source::rows::value::FIELDS_MAX;
 use crate::source::rows::value::{Value, dtype_of, is_shape_of, number, width};
 use rmp::Marker;
 use rmpv::ValueRef;

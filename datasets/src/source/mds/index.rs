@@ -4,7 +4,7 @@ use super::encoding::Column;
 use crate::Error;
 use crate::source::arrow::{json, plain_name};
 use crate::source::rows::malformed;
-use crate::source::rows::records::FIELDS_MAX;
+use crate::source::rows::value::FIELDS_MAX;
 use serde_json::Value;
 use std::path::Path;
 

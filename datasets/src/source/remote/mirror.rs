@@ -114,7 +114,7 @@ enum Room {
 
 impl Mirror {
     /// Lists what a URL names, and lays out its placeholders.
-    pub(super) fn of(url: &str, options: &RemoteOptions) -> Result<Self, Error> {
+    pub(in crate::source) fn of(url: &str, options: &RemoteOptions) -> Result<Self, Error> {
         let address = Address::parse(url)?;
         let store = connect(&address, options)?;
         let failed = |error: io::Error| RemoteError::Cache {
@@ -175,12 +175,12 @@ impl Mirror {
     }
 
     /// Names, lengths, times and tags of all objects, as they were listed.
-    pub(super) fn stamp(&self) -> SourceStamp {
+    pub(in crate::source) fn stamp(&self) -> SourceStamp {
         self.stamp
     }
 
     /// Fails if an object could not be fetched.
-    pub(super) fn check(&self) -> Result<(), Error> {
+    pub(in crate::source) fn check(&self) -> Result<(), Error> {
         match &self.shared.lock().failure {
             None => Ok(()),
             Some(failure) => Err(Error::of_remote(failure.clone())),
@@ -244,7 +244,7 @@ impl Mirror {
     }
 
     /// An error in terms of the URL.
-    pub(super) fn told(&self, error: Error) -> Error {
+    pub(in crate::source) fn told(&self, error: Error) -> Error {
         if matches!(error, Error::Interrupted | Error::Remote(_)) {
             return error;
         }

@@ -6,7 +6,7 @@
 //! that, and those that were read make room for others. What is held is bounded by
 //! [`RemoteOptions::cache_bytes`].
 //!
-//! In reading order: [`RemoteOptions`], [`RemoteError`], [`Location`] (here or elsewhere); with the
+//! In reading order: [`RemoteOptions`], [`RemoteError`], with the
 //! feature `remote`, `address` (what a URL names), `store` (how it is reached), `listing` (which
 //! objects there are), `download` (one of them), `cache` (the folder), `mirror` (which of them are
 //! held) and `reader` (errors and places in terms of the URL).
@@ -20,7 +20,6 @@ mod download;
 mod error;
 #[cfg(feature = "remote")]
 mod listing;
-mod location;
 #[cfg(feature = "remote")]
 mod mirror;
 #[cfg(feature = "remote")]
@@ -29,10 +28,12 @@ mod reader;
 mod store;
 
 pub use error::RemoteError;
-pub(crate) use location::refuse_destination;
-pub use location::{Location, is_url};
+#[cfg(feature = "remote")]
+pub(super) use mirror::Mirror;
 #[cfg(feature = "remote")]
 pub(crate) use mirror::mirror_of;
+#[cfg(feature = "remote")]
+pub(super) use reader::open;
 
 use std::path::PathBuf;
 use std::sync::Arc;

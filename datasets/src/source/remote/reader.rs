@@ -7,7 +7,7 @@ use crate::{Error, LeftOut};
 use std::sync::Arc;
 
 /// Opens what a mirror holds.
-pub(super) fn open(
+pub(in crate::source) fn open(
     mirror: &Arc<Mirror>,
     kind: Option<&str>,
     options: &SourceOptions,

@@ -6,7 +6,7 @@
 use super::build::{self, Misfit};
 use super::hugging_face::Features;
 use super::table::{Batch, Contents, RowContent};
-use super::value::{Kind, Value};
+use super::value::{FIELDS_MAX, Kind, Value};
 use super::{ContentColumn, Table};
 use crate::Error;
 use crate::message::Message;
@@ -18,8 +18,6 @@ use arrow_schema::{Schema, SchemaRef};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Fields of a record, of a map in one, and columns: they are searched one by one.
-pub(crate) const FIELDS_MAX: usize = 1024;
 /// Records that are looked at for the types.
 const LOOK_RECORDS: usize = 1024;
 /// Bytes of them.

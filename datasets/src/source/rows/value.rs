@@ -1,10 +1,12 @@
 //! Values whose types the file does not declare, and the type of a column that holds some of them.
 
-use super::records::FIELDS_MAX;
 use arrow_schema::extension::{EXTENSION_TYPE_METADATA_KEY, EXTENSION_TYPE_NAME_KEY};
 use arrow_schema::{DataType, Field, Fields};
 use std::collections::HashMap;
 use std::sync::Arc;
+
+/// Fields of a record, of a map in one, and columns: they are searched one by one.
+pub(crate) const FIELDS_MAX: usize = 1024;
 
 /// A value of a record.
 #[derive(Debug, Clone, PartialEq)]

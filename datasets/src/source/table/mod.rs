@@ -7,6 +7,7 @@
 
 mod locate;
 mod quotes;
+mod row;
 mod rows;
 mod types;
 mod unnamed;
@@ -28,7 +29,8 @@ use crate::{Error, LeftOut, natural_order};
 pub use locate::recognise;
 use locate::{Located, locate};
 use meetpoint_format::dataset::schema::{IMAGE_BYTES_MAX, KEY_BYTES_MAX};
-use rows::{Format, Row, Rows, malformed};
+use row::Row;
+use rows::{Format, Rows, malformed};
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use types::Columns;

@@ -3,13 +3,14 @@
 //! A row has at most [`ROW_BYTES_MAX`] bytes, so that an open quote does not swallow the file.
 
 use super::quotes::{OpenQuote, Quotes};
+use super::row::Row;
 use crate::Error;
 use crate::message::Message;
 use crate::source::input::{Input, read_up_to};
 use crate::source::json;
 use crate::source::names::extension;
 use crate::words::Setting;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 use std::sync::Arc;
@@ -43,14 +44,6 @@ impl Format {
             _ => None,
         }
     }
-}
-
-/// A row.
-#[derive(Debug)]
-pub(super) enum Row {
-    /// Its fields, as many as there are columns.
-    Fields(csv::StringRecord),
-    Object(Map<String, Value>),
 }
 
 /// Rows of a table, from the first.

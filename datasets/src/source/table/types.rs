@@ -4,7 +4,7 @@
 //! is not empty reads as one and nothing of it is lost (`007` stays a text). An empty field is
 //! null.
 
-use super::rows::Row;
+use super::row::Row;
 use crate::source::columns::{Cell, Shape};
 use crate::source::json::{has_fraction, non_finite};
 use serde_json::Value;

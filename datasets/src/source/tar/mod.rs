@@ -11,9 +11,6 @@ mod samples;
 mod shards;
 mod survey;
 
-#[cfg(feature = "remote")]
-pub(super) use shards::expand;
-
 use super::budget::MemoryBudget;
 use super::columns::{Cell, Gather, Shape};
 use super::gathered::{Advance, Gathered};

@@ -8,7 +8,7 @@
 use crate::message::Message;
 use crate::source::OverBudget;
 use crate::source::budget::Held;
-use crate::source::rows::records::FIELDS_MAX;
+use crate::source::rows::value::FIELDS_MAX;
 use crate::source::rows::value::{Kind, Value};
 use crate::words::Setting;
 use arrow_schema::DataType;

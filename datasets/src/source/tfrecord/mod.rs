@@ -10,9 +10,10 @@ mod example;
 mod framing;
 
 use super::budget::MemoryBudget;
-use super::rows::records::{FIELDS_MAX, Record, RecordTable, Records};
+use super::rows::records::{Record, RecordTable, Records};
 use super::rows::row_source::TABLE_OPTIONS;
 use super::rows::table::too_large;
+use super::rows::value::FIELDS_MAX;
 use super::rows::value::{Kind, Value};
 use super::rows::{RowSource, malformed, shards};
 use super::{Source, SourceOptions};

@@ -1,11 +1,10 @@
 //! Where a source is: here, or elsewhere.
 
+use super::detect::open_here;
 #[cfg(feature = "remote")]
-use super::mirror::Mirror;
-use super::{RemoteError, RemoteOptions};
+use super::remote::{Mirror, open as open_elsewhere};
+use super::{RemoteError, RemoteOptions, Source, SourceOptions, SourceStamp};
 use crate::Error;
-use crate::source::detect::open_here;
-use crate::source::{Source, SourceOptions, SourceStamp};
 use std::path::{Path, PathBuf};
 #[cfg(feature = "remote")]
 use std::sync::Arc;
@@ -54,7 +53,7 @@ impl Location {
         match self {
             Self::Here(path) => open_here(path, kind, options),
             #[cfg(feature = "remote")]
-            Self::Elsewhere(mirror) => super::reader::open(mirror, kind, options),
+            Self::Elsewhere(mirror) => open_elsewhere(mirror, kind, options),
         }
     }
 
@@ -90,6 +89,15 @@ impl Location {
             Self::Elsewhere(mirror) => mirror.told(error),
         }
     }
+}
+
+/// Opens what `path` names, a URL too, as the kind of that name, or as what it is found to be.
+pub fn open(
+    path: &Path,
+    kind: Option<&str>,
+    options: &SourceOptions,
+) -> Result<Box<dyn Source>, Error> {
+    Location::find(path, &options.remote)?.open(kind, options)
 }
 
 /// Refuses a URL where something is to be written.

@@ -1,0 +1,11 @@
+//! A row of a table, as it was read.
+
+use serde_json::{Map, Value};
+
+/// A row.
+#[derive(Debug)]
+pub(super) enum Row {
+    /// Its fields, as many as there are columns.
+    Fields(csv::StringRecord),
+    Object(Map<String, Value>),
+}

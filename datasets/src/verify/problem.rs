@@ -1,0 +1,62 @@
+//! A damage of a dataset, and where it is.
+
+use std::fmt;
+
+/// A damage.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Problem {
+    /// File name in the dataset's folder.
+    pub file: String,
+    /// Where in the file.
+    pub place: Place,
+    /// What is wrong, and what can be done.
+    pub problem: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.place {
+            Place::File => write!(f, "{}: {}", self.file, self.problem),
+            place => write!(f, "{}, {place}: {}", self.file, self.problem),
+        }
+    }
+}
+
+/// Where a damage is.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum Place {
+    /// The file as a whole.
+    File,
+    /// A row.
+    Row {
+        /// Index of the row in the part.
+        row: u64,
+        /// Its key, where it is not the key that is damaged.
+        key: String,
+    },
+    /// Bytes from `start` up to but without `end` that belong to no single row.
+    Bytes {
+        /// First byte.
+        start: u64,
+        /// After the last byte.
+        end: u64,
+        /// What they are.
+        region: String,
+    },
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File => write!(f, "whole file"),
+            Self::Row { row, key } => write!(f, "row {row}, key {key}"),
+            Self::Bytes { start, end, region } if end - start == 1 => {
+                write!(f, "byte {start} ({region})")
+            }
+            Self::Bytes { start, end, region } => {
+                write!(f, "bytes {start} to {} ({region})", end - 1)
+            }
+        }
+    }
+}
