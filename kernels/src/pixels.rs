@@ -15,6 +15,7 @@ pub(crate) struct Pixels<'a> {
     next: &'a mut Planes,
     interrupt: &'a Interrupt,
     pause: &'a mut dyn FnMut(),
+    is_grey: bool,
 }
 
 impl<'a> Pixels<'a> {
@@ -24,7 +25,17 @@ impl<'a> Pixels<'a> {
         interrupt: &'a Interrupt,
         pause: &'a mut dyn FnMut(),
     ) -> Self {
-        Self { picture, next, interrupt, pause }
+        Self { picture, next, interrupt, pause, is_grey: false }
+    }
+
+    /// Sets whether the picture has one channel.
+    pub(crate) fn set_grey(&mut self, is_grey: bool) {
+        self.is_grey = is_grey;
+    }
+
+    /// Whether the picture has one channel, which all three planes hold.
+    pub(crate) fn is_grey(&self) -> bool {
+        self.is_grey
     }
 
     /// Columns and rows.

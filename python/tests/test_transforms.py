@@ -29,6 +29,14 @@ EVERY = T.Compose(
         T.RandomPhotometricDistort(hue=(0, 0.25), p=1),
         T.RandomAdjustSharpness(2),
         T.RandomChannelPermutation(),
+        T.GaussianBlur((3, 5), 0.5),
+        T.PillowGaussianBlur((0.5, 1), 0.25),
+        T.GaussianNoise(0.25, clip=False),
+        T.AutoAugment("svhn", "bilinear", (1, 2, 3)),
+        T.RandAugment(3, 4, 5, "bicubic", 6),
+        T.RandAugment.from_timm("rand-m9-mstd0.5-inc1"),
+        T.TrivialAugmentWide(),
+        T.ThreeAugment(),
         T.Grayscale(3),
         T.ToDtype("float32", scale=True),
         T.Normalize((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
@@ -85,6 +93,11 @@ def test_equality_is_of_meaning() -> None:
         ([T.RandomChoice([T.RandomInvert()], p=[1, 2])], "2 weights"),
         ([T.RandomOrder([T.ToTensor()])], "several operations"),
         ([T.RandomPosterize(0)], "bits"),
+        ([T.GaussianBlur(4)], "kernel_size. holds 4, which is even"),
+        ([T.GaussianBlur(3, 0)], "sigma"),
+        ([T.RandAugment(magnitude=31)], "magnitude. is 31, but there are 31"),
+        ([T.AutoAugment("mnist")], "policy"),
+        ([T.Grayscale(), T.TrivialAugmentWide(fill=(1, 2, 3))], "1 channel"),
         ([T.RandomErasing(mode="pixel")], "values are uint8"),
         ([T.RandomErasing(value=0.5)], "0.5, which is not a finite uint8"),
         ([T.RandomErasing(min_count=3)], "max_count. is 1, below"),
@@ -206,6 +219,46 @@ def test_containers_of_torchvision_are_translated() -> None:
         ]
     )
     assert meetpoint.from_torchvision(compose) == expected
+
+
+def test_policies_of_torchvision_are_translated() -> None:
+    class Enum:
+        value = "cifar10"
+
+    keys: Dict[str, Any] = {"interpolation": "bilinear", "fill": (1.5, 2, 3)}
+    compose = [
+        imitation("AutoAugment", policy=Enum(), **keys),
+        imitation("RandAugment", num_ops=1, magnitude=2, num_magnitude_bins=3, **keys),
+        imitation("TrivialAugmentWide", num_magnitude_bins=4, interpolation="nearest", fill=None),
+    ]
+    expected = T.Compose(
+        [
+            T.AutoAugment("cifar10", "bilinear", (1, 2, 3)),
+            T.RandAugment(1, 2, 3, "bilinear", (1, 2, 3)),
+            T.TrivialAugmentWide(4),
+        ]
+    )
+    assert meetpoint.from_torchvision(compose) == expected
+
+
+def test_configurations_of_timm_become_keys() -> None:
+    usual = T.RandAugment.from_timm("rand-m9-mstd0.5-inc1")
+    assert usual == T.TimmRandAugment(
+        magnitude=9, magnitude_std=0.5, increasing=True, interpolation="random"
+    )
+    other = T.RandAugment.from_timm("rand-n3-p0.25-mmax12", interpolation="bicubic", fill=(1, 2, 3))
+    assert other == T.TimmRandAugment(
+        3, 10, 0, 12, 0.25, interpolation="bicubic", fill=(1, 2, 3)
+    )
+    for config, words in [
+        ("augmix-m3", "augmix"),
+        ("rand-m9-tweights", "tweights"),
+        ("rand-q3", "'q3' is unknown"),
+        ("rand-m2.5", "'m2.5' is unknown"),
+        ("rand-mstd", "'mstd' is unknown"),
+    ]:
+        with pytest.raises(meetpoint.RecipeError, match=words):
+            T.RandAugment.from_timm(config)
 
 
 def test_erasing_of_torchvision_is_translated() -> None:
@@ -338,7 +391,7 @@ def test_what_cannot_be_translated_is_named_all_at_once() -> None:
     compose = imitation(
         "Compose",
         transforms=[
-            imitation("GaussianBlur", kernel_size=3),
+            imitation("GaussianBlur", kernel_size=(3, 3), sigma=(0.1, 2.0)),
             imitation("Resize", size=32, max_size=64, interpolation="bilinear"),
             imitation("CenterCrop", size=8),
         ],

@@ -29,6 +29,8 @@ named!(Dtype { Uint8 = "uint8", Float16 = "float16", Float32 = "float32" });
 named!(Layout { Nhwc = "NHWC", Nchw = "NCHW" });
 named!(Interpolation { Bilinear = "bilinear", Bicubic = "bicubic", Nearest = "nearest" });
 named!(WarpInterpolation { Nearest = "nearest", Bilinear = "bilinear", Bicubic = "bicubic" });
+named!(AugmentPolicy { Imagenet = "imagenet", Cifar10 = "cifar10", Svhn = "svhn" });
+named!(TimmInterpolation { Random = "random", Bilinear = "bilinear", Bicubic = "bicubic" });
 named!(ErasingMode { Constant = "const", Rand = "rand", Pixel = "pixel" });
 named!(OnError { Fail = "fail", Lenient = "lenient" });
 
@@ -126,6 +128,28 @@ impl Fill {
             Self::Rgb(colour) => colour,
         }
     }
+}
+
+/// The dataset for which the pairs of [`super::AutoAugment`] were learnt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AugmentPolicy {
+    /// ImageNet.
+    Imagenet,
+    /// CIFAR-10.
+    Cifar10,
+    /// Street View House Numbers.
+    Svhn,
+}
+
+/// How the warps of [`super::TimmRandAugment`] compute a pixel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TimmInterpolation {
+    /// One of the others, drawn for each warp.
+    Random,
+    /// As [`WarpInterpolation::Bilinear`].
+    Bilinear,
+    /// As [`WarpInterpolation::Bicubic`].
+    Bicubic,
 }
 
 /// What replaces the elements of an erased rectangle, by timm's names.

@@ -2,9 +2,11 @@
 //!
 //! `docs/formats.md` has each definition. In reading order: [`Change`], `blend` (brightness,
 //! contrast, saturation, sharpness) with [`luma`] and `smooth`, `hue`, `tables` (each value by
-//! itself).
+//! itself), `box_blur` (Pillow's) and `gaussian` (torchvision's blur).
 
 mod blend;
+mod box_blur;
+mod gaussian;
 mod hue;
 pub(crate) mod luma;
 mod smooth;
@@ -36,6 +38,22 @@ pub(crate) enum Change {
     Posterize(u32),
     /// The least value that is subtracted from 255.
     Solarize(f64),
+    /// A number that is added to values below a threshold.
+    SolarizeAdd {
+        /// The number.
+        addend: u8,
+        /// The threshold.
+        threshold: f64,
+    },
+    /// Pillow's blur with a radius in pixels.
+    PillowBlur(f64),
+    /// torchvision's blur.
+    Blur {
+        /// Height and width of the kernel.
+        kernel: (u32, u32),
+        /// Standard deviation in pixels.
+        sigma: f64,
+    },
     /// A power of every value.
     Gamma {
         /// The exponent.
@@ -74,6 +92,11 @@ impl Change {
             Self::Invert => look_up(pixels, |_| tables::invert()),
             Self::Posterize(bits) => look_up(pixels, |_| tables::posterize(bits)),
             Self::Solarize(threshold) => look_up(pixels, |_| tables::solarize(threshold)),
+            Self::SolarizeAdd { addend, threshold } => {
+                look_up(pixels, |_| tables::solarize_add(addend, threshold))
+            }
+            Self::PillowBlur(radius) => box_blur::blur(radius, pixels),
+            Self::Blur { kernel, sigma } => gaussian::blur(kernel, sigma, pixels),
             Self::Gamma { gamma, gain } => look_up(pixels, |_| tables::gamma(gamma, gain)),
             Self::SigmoidContrast(contrast) => {
                 look_up(pixels, |_| tables::sigmoid_contrast(contrast))
@@ -85,7 +108,7 @@ impl Change {
 
     /// Whether it holds a second picture of the same size.
     pub(crate) fn needs_copy(self) -> bool {
-        matches!(self, Self::Sharpness(_))
+        matches!(self, Self::Sharpness(_) | Self::PillowBlur(_) | Self::Blur { .. })
     }
 }
 

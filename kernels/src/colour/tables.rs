@@ -18,6 +18,12 @@ pub(super) fn solarize(threshold: f64) -> Table {
     identity().map(|value| if f64::from(value) < threshold { value } else { 255 - value })
 }
 
+/// A number added to the values below a threshold.
+pub(super) fn solarize_add(addend: u8, threshold: f64) -> Table {
+    let add = |value: u8| value.saturating_add(addend);
+    identity().map(|value| if f64::from(value) < threshold { add(value) } else { value })
+}
+
 /// Only the upper bits of every value.
 pub(super) fn posterize(bits: u32) -> Table {
     let lower = 0xff_u32.checked_shr(bits).unwrap_or(0) as u8;

@@ -5,7 +5,8 @@ use image::ImageEncoder;
 use image::codecs::png::{CompressionType, FilterType, PngEncoder};
 use meetpoint_format::recipe::Recipe;
 
-const GOLDEN: &str = include_str!("../../tests/golden/operations.txt");
+const OPERATIONS: &str = include_str!("../../tests/golden/operations.txt");
+const POLICIES: &str = include_str!("../../tests/golden/policies.txt");
 
 fn png(picture: &Picture) -> Vec<u8> {
     let mut encoded = Vec::new();
@@ -82,6 +83,30 @@ fn named(name: &str) -> Recipe {
             name = 'random_erasing'\np = 1\nmode = 'pixel'\nmin_count = 2\nmax_count = 2
             scale = [0.9, 1]\nratio = [0.5, 2]"
         }
+        "trivial" => "name = 'trivial_augment_wide'",
+        "trivial_bilinear" => {
+            "name = 'trivial_augment_wide'\nnum_magnitude_bins = 7\ninterpolation = 'bilinear'
+            fill = [9, 200, 77]"
+        }
+        "rand" => "name = 'rand_augment'",
+        "rand_bicubic" => {
+            "name = 'rand_augment'\nnum_ops = 3\nmagnitude = 10\nnum_magnitude_bins = 11
+            interpolation = 'bicubic'\nfill = [9, 200, 77]"
+        }
+        "auto_imagenet" => "name = 'auto_augment'",
+        "auto_cifar10" => "name = 'auto_augment'\npolicy = 'cifar10'",
+        "auto_svhn" => "name = 'auto_augment'\npolicy = 'svhn'",
+        "timm" => {
+            "name = 'timm_rand_augment'\nmagnitude = 9\nmagnitude_std = 0.5\nincreasing = true"
+        }
+        "timm_plain" => {
+            "name = 'timm_rand_augment'\nnum_ops = 4\nmagnitude_std = 101\np = 1
+            fill = [9, 200, 77]"
+        }
+        "timm_full" => "name = 'timm_rand_augment'\nnum_ops = 3\np = 1\nincreasing = true",
+        "three" => "name = 'three_augment'",
+        "noise" => "name = 'gaussian_noise'",
+        "noise_wrapped" => "name = 'gaussian_noise'\nmean = 0.25\nsigma = 0.5\nclip = false",
         "permute" => "name = 'random_channel_permutation'",
         "nested" => {
             "name = 'random_order'
@@ -114,10 +139,10 @@ fn named(name: &str) -> Recipe {
     recipe(&[table.to_owned()])
 }
 
-#[test]
-fn every_golden_operation_equals_pillow_bit_for_bit() {
+/// Compares every line of a golden file; returns how many there are.
+fn compare(lines: &str) -> usize {
     let mut compared = 0;
-    for (words, expected) in golden::lines(GOLDEN) {
+    for (words, expected) in golden::lines(lines) {
         let [kind, seed, width, height, rest @ ..] = &words[..] else { panic!("{words:?}") };
         let [seed, width, height] = [seed, width, height].map(|word| golden::number(word));
         let file = png(&golden::picture(kind, seed, width, height));
@@ -131,5 +156,15 @@ fn every_golden_operation_equals_pillow_bit_for_bit() {
         assert_eq!(golden::sha256(&tensor.data), expected[0], "{words:?}");
         compared += 1;
     }
-    assert_eq!(compared, 842 + 240);
+    compared
+}
+
+#[test]
+fn every_operation_equals_pillow_and_numpy_bit_for_bit() {
+    assert_eq!(compare(OPERATIONS), 842 + 240);
+}
+
+#[test]
+fn every_policy_and_blur_equals_pillow_and_numpy_bit_for_bit() {
+    assert_eq!(compare(POLICIES), 3 * (40 * 11 + 6) + 3 * (7 + 20));
 }

@@ -21,15 +21,19 @@
 //! An operation of the [`Place`] `Choice` contains others: it decides for each sample which of them
 //! are executed.
 
+mod auto_augment;
+mod blurs;
 mod center_crop;
 mod choice;
 mod color_jitter;
+mod gaussian_noise;
 #[cfg(test)]
 mod geometry_tests;
 #[cfg(test)]
 mod golden_tests;
 mod layout;
 mod normalize;
+mod policy;
 mod random_change;
 mod random_channel_permutation;
 mod random_erasing;
@@ -42,6 +46,7 @@ mod random_vertical_flip;
 mod resize;
 #[cfg(test)]
 mod tests;
+mod timm_rand_augment;
 mod to_dtype;
 
 use crate::Error;
@@ -50,7 +55,7 @@ use crate::pixels::Pixels;
 use crate::stage::{Fit, Stage};
 use crate::tensor::ElementTable;
 use meetpoint_format::random::Draws;
-use meetpoint_format::recipe::{Decode, Operation, Place};
+use meetpoint_format::recipe::{Decode, Grayscale, Operation, Place};
 use std::fmt::Debug;
 
 pub(crate) use choice::Choice;
@@ -156,6 +161,23 @@ pub(crate) fn add_steps(operations: &[Operation], steps: &mut Vec<Step>) {
     }
 }
 
+/// The number of the operation after which a picture is grey, in one channel.
+pub(crate) fn grey_after(operations: &[Operation]) -> Option<usize> {
+    let mut number = 0;
+    for operation in operations {
+        if let Operation::Grayscale(Grayscale { num_output_channels: 1 }) = operation {
+            return Some(number);
+        }
+        number += count(operation);
+    }
+    None
+}
+
+/// An operation and those that it contains, counted.
+fn count(operation: &Operation) -> usize {
+    1 + operation.content().iter().map(count).sum::<usize>()
+}
+
 /// An operation that contains others, whose numbers are not known yet.
 fn choice(choice: impl Choice + 'static) -> Step {
     Step::Choice { choice: Box::new(choice), content: Vec::new(), end: 0 }
@@ -185,6 +207,14 @@ fn of(operation: &Operation) -> Step {
         Operation::RandomSolarize(it) => Step::Pixels(Box::new(it)),
         Operation::AdjustGamma(it) => Step::Pixels(Box::new(it)),
         Operation::SigmoidContrast(it) => Step::Pixels(Box::new(it)),
+        Operation::GaussianBlur(it) => Step::Pixels(Box::new(it)),
+        Operation::PillowGaussianBlur(it) => Step::Pixels(Box::new(it)),
+        Operation::GaussianNoise(it) => Step::Pixels(Box::new(it)),
+        Operation::AutoAugment(it) => Step::Pixels(Box::new(it)),
+        Operation::RandAugment(it) => Step::Pixels(Box::new(it)),
+        Operation::TimmRandAugment(it) => Step::Pixels(Box::new(it)),
+        Operation::TrivialAugmentWide(it) => Step::Pixels(Box::new(it)),
+        Operation::ThreeAugment(it) => Step::Pixels(Box::new(it)),
         Operation::RandomApply(ref it) => choice(it.clone()),
         Operation::RandomChoice(ref it) => choice(it.clone()),
         Operation::RandomOrder(ref it) => choice(it.clone()),

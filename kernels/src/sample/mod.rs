@@ -11,7 +11,7 @@ mod turn;
 use crate::canvas::{Canvas, Target};
 use crate::decode::{Decoder, Encoded, ImageInfo, Region, decode_bytes, on_damage, probe};
 use crate::finished::FinishedTensor;
-use crate::operations::{Step, add_steps};
+use crate::operations::{Step, add_steps, grey_after};
 use crate::pixels::Pixels;
 use crate::planes::{Planes, Stripe};
 use crate::resize::Resizer;
@@ -65,6 +65,8 @@ pub struct Tensor {
 pub struct SamplePreparer {
     /// The operations by their numbers: each before those that it contains.
     steps: Vec<Step>,
+    /// Number of the operation after which pictures have one channel.
+    grey_after: Option<usize>,
     /// Numbers of the operations of the current sample.
     chosen: Vec<usize>,
     /// Type of a prepared sample.
@@ -112,6 +114,7 @@ impl SamplePreparer {
         let result = recipe.result();
         Self {
             writer: TensorWriter::new(&table, result.channels, cpu),
+            grey_after: grey_after(recipe.operations()),
             chosen: Vec::with_capacity(steps.len()),
             steps,
             result,
@@ -303,6 +306,7 @@ impl SamplePreparer {
             let (picture, next) = (&mut self.picture, &mut self.next);
             let mut pixels = Pixels::new(picture, next, &self.interrupt, after_stage);
             for number in &self.chosen[stage.whole] {
+                pixels.set_grey(self.grey_after.is_some_and(|grey| grey < *number));
                 apply(&self.steps[*number], &|| id.draws(*number), &mut pixels)?;
             }
         }

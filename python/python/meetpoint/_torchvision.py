@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _V2 = "torchvision.transforms.v2"
 _WITH_P = ("RandomGrayscale", "RandomAutocontrast", "RandomEqualize", "RandomInvert")
+_POLICIES = ("AutoAugment", "RandAugment", "TrivialAugmentWide")
 _CHOICES = ("RandomApply", "RandomChoice", "RandomOrder")
 _ON_PICTURES = (
     "Resize",
@@ -28,6 +29,7 @@ _ON_PICTURES = (
     "RandomPosterize",
     "RandomSolarize",
     *_WITH_P,
+    *_POLICIES,
     *_CHOICES,
 )
 _EITHER_WAY = ("CenterCrop", "RandomHorizontalFlip", "RandomVerticalFlip")
@@ -115,6 +117,8 @@ class _Translation:
             self.made.append(ours.RandomPosterize(it.bits, it.p))
         elif name == "RandomSolarize":
             self.made.append(ours.RandomSolarize(it.threshold, it.p))
+        elif name in _POLICIES:
+            self._add_policy(it, name)
         elif name in _CHOICES:
             self._add_choice(it, name)
         elif name in _TO_TENSOR:
@@ -128,6 +132,18 @@ class _Translation:
             value = "random" if it.value is None else it.value
             self.made.append(ours.RandomErasing(it.p, it.scale, it.ratio, value=value))
         # RGB and Identity need no operation: decoded pictures are RGB.
+
+    def _add_policy(self, it: Any, name: str) -> None:
+        from . import transforms as ours
+
+        warps = {"interpolation": it.interpolation, "fill": _fill(it)}
+        if name == "AutoAugment":
+            self.made.append(ours.AutoAugment(it.policy, **warps))
+        elif name == "TrivialAugmentWide":
+            self.made.append(ours.TrivialAugmentWide(it.num_magnitude_bins, **warps))
+        else:
+            bins = it.num_magnitude_bins
+            self.made.append(ours.RandAugment(it.num_ops, it.magnitude, bins, **warps))
 
     def _add_choice(self, it: Any, name: str) -> None:
         """Adds an object that contains others."""

@@ -42,20 +42,35 @@ from ._colours import (
     RandomSolarize,
     SigmoidContrast,
 )
+from ._policies import (
+    AutoAugment,
+    GaussianBlur,
+    GaussianNoise,
+    PillowGaussianBlur,
+    RandAugment,
+    ThreeAugment,
+    TimmRandAugment,
+    TrivialAugmentWide,
+)
 from ._torchvision import from_torchvision as _translate
 from ._transform import Transform, spell as _spell
 from .errors import RecipeError
 
 __all__ = [
     "AdjustGamma",
+    "AutoAugment",
     "CenterCrop",
     "ColorJitter",
     "Compose",
     "Decode",
+    "GaussianBlur",
+    "GaussianNoise",
     "Grayscale",
     "Layout",
     "Normalize",
     "PILToTensor",
+    "PillowGaussianBlur",
+    "RandAugment",
     "RandomAdjustSharpness",
     "RandomApply",
     "RandomAutocontrast",
@@ -76,10 +91,13 @@ __all__ = [
     "RandomVerticalFlip",
     "Resize",
     "SigmoidContrast",
+    "ThreeAugment",
+    "TimmRandAugment",
     "ToDtype",
     "ToImage",
     "ToTensor",
     "Transform",
+    "TrivialAugmentWide",
     "from_torchvision",
 ]
 
@@ -454,6 +472,14 @@ _CLASSES: Dict[str, Type[Transform]] = {
         RandomSolarize,
         AdjustGamma,
         SigmoidContrast,
+        GaussianBlur,
+        PillowGaussianBlur,
+        GaussianNoise,
+        AutoAugment,
+        RandAugment,
+        TimmRandAugment,
+        TrivialAugmentWide,
+        ThreeAugment,
         RandomApply,
         RandomChoice,
         RandomOrder,

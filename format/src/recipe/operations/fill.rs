@@ -11,9 +11,18 @@ const NAME: &str = "fill";
 
 /// The declaration of the key, black by default.
 pub(super) const fn key() -> Key {
+    key_with(&[0])
+}
+
+/// The declaration of the key, grey by default.
+pub(super) const fn key_of_grey() -> Key {
+    key_with(&[128])
+}
+
+const fn key_with(default: &'static [u32]) -> Key {
     let kind = Kind::Wholes { counts: &[1, 3], least: 0, most: 255 };
     let about = "the colour outside the picture, for all channels or for each";
-    Key::optional(NAME, kind, Value::Wholes(Cow::Borrowed(&[0])), about)
+    Key::optional(NAME, kind, Value::Wholes(Cow::Borrowed(default)), about)
 }
 
 /// The colour.

@@ -4,13 +4,18 @@
 //! execution in the crate `meetpoint-kernels`. Everything else follows from its declaration.
 
 mod adjust_gamma;
+mod auto_augment;
 mod center_crop;
 mod color_jitter;
 mod decode;
 mod fill;
+mod gaussian_blur;
+mod gaussian_noise;
 mod grayscale;
 mod layout;
 mod normalize;
+mod pillow_gaussian_blur;
+mod rand_augment;
 mod random_adjust_sharpness;
 mod random_apply;
 mod random_autocontrast;
@@ -31,7 +36,10 @@ mod random_solarize;
 mod random_vertical_flip;
 mod resize;
 mod sigmoid_contrast;
+mod three_augment;
+mod timm_rand_augment;
 mod to_dtype;
+mod trivial_augment_wide;
 
 use super::Layout;
 use super::declaration::{Declaration, Key, Presence};
@@ -40,11 +48,16 @@ use super::sample_type::SampleType;
 use super::value::{Described, Value, Values};
 
 pub use adjust_gamma::AdjustGamma;
+pub use auto_augment::AutoAugment;
 pub use center_crop::CenterCrop;
 pub use color_jitter::ColorJitter;
 pub use decode::Decode;
+pub use gaussian_blur::GaussianBlur;
+pub use gaussian_noise::GaussianNoise;
 pub use grayscale::Grayscale;
 pub use normalize::Normalize;
+pub use pillow_gaussian_blur::PillowGaussianBlur;
+pub use rand_augment::RandAugment;
 pub use random_adjust_sharpness::RandomAdjustSharpness;
 pub use random_apply::RandomApply;
 pub use random_autocontrast::RandomAutocontrast;
@@ -65,7 +78,10 @@ pub use random_solarize::RandomSolarize;
 pub use random_vertical_flip::RandomVerticalFlip;
 pub use resize::Resize;
 pub use sigmoid_contrast::SigmoidContrast;
+pub use three_augment::ThreeAugment;
+pub use timm_rand_augment::TimmRandAugment;
 pub use to_dtype::ToDtype;
+pub use trivial_augment_wide::TrivialAugmentWide;
 
 /// An operation as data.
 trait Data: Sized {
@@ -186,6 +202,14 @@ operations! {
     RandomSolarize,
     AdjustGamma,
     SigmoidContrast,
+    GaussianBlur,
+    PillowGaussianBlur,
+    GaussianNoise,
+    AutoAugment,
+    RandAugment,
+    TimmRandAugment,
+    TrivialAugmentWide,
+    ThreeAugment,
     RandomApply,
     RandomChoice,
     RandomOrder,

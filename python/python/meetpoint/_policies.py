@@ -1,0 +1,249 @@
+"""Policies that choose operations at random, blurs and noise."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
+
+from ._transform import Transform
+from .errors import RecipeError
+
+Colour = Union[int, Sequence[int]]
+
+
+def _word(value: object) -> Optional[str]:
+    """A name, or the value of torchvision's enum; Pillow's numbers by their names."""
+    if value is None:
+        return None
+    value = getattr(value, "value", value)
+    numbers = {0: "nearest", 2: "bilinear", 3: "bicubic"}
+    return numbers.get(value, str(value)) if isinstance(value, int) else str(value)
+
+
+def _colour(fill: Optional[Colour]) -> Union[None, int, List[int]]:
+    return fill if fill is None or isinstance(fill, int) else [int(value) for value in fill]
+
+
+def _ends(value: Union[float, Sequence[float]]) -> List[float]:
+    if isinstance(value, (int, float)):
+        return [float(value), float(value)]
+    return [float(end) for end in value]
+
+
+class GaussianBlur(Transform):
+    """As ``v2.GaussianBlur``: within 1 of its uint8 kernel.
+
+    :param kernel_size: odd, both sides in pixels, or (height, width), up to 999.
+    :param sigma: the standard deviation in pixels, or its bounds, above 0.
+    """
+
+    _name = "gaussian_blur"
+
+    def __init__(
+        self,
+        kernel_size: Union[int, Sequence[int]],
+        sigma: Union[float, Sequence[float]] = (0.1, 2.0),
+    ) -> None:
+        if not isinstance(kernel_size, int):
+            sides = [int(side) for side in kernel_size]
+            super().__init__(kernel_size=sides, sigma=_ends(sigma))
+        else:
+            super().__init__(kernel_size=kernel_size, sigma=_ends(sigma))
+
+
+class PillowGaussianBlur(Transform):
+    """Pillow's ``ImageFilter.GaussianBlur``, bit for bit, as DeiT III, DINO and timm use it.
+
+    :param radius: the standard deviation in pixels, or its bounds, from 0 to 1000.
+    :param p: the probability.
+    """
+
+    _name = "pillow_gaussian_blur"
+
+    def __init__(
+        self, radius: Union[float, Sequence[float]] = (0.1, 2.0), p: float = 1.0
+    ) -> None:
+        super().__init__(radius=_ends(radius), p=float(p))
+
+
+class GaussianNoise(Transform):
+    """As ``v2.GaussianNoise`` on uint8.
+
+    :param mean: the mean, as a share of 255, from -1 to 1.
+    :param sigma: the standard deviation, as a share of 255, from 0 to 16.
+    :param clip: whether values are clipped, not taken modulo 256.
+    """
+
+    _name = "gaussian_noise"
+
+    def __init__(self, mean: float = 0.0, sigma: float = 0.1, *, clip: bool = True) -> None:
+        super().__init__(mean=float(mean), sigma=float(sigma), clip=bool(clip))
+
+
+class AutoAugment(Transform):
+    """As ``v2.AutoAugment`` on PIL images.
+
+    :param policy: ``"imagenet"``, ``"cifar10"``, ``"svhn"`` or torchvision's enum.
+    :param interpolation: of warps: ``"nearest"``, ``"bilinear"`` or ``"bicubic"``.
+    :param fill: the colour outside the picture, 0 to 255, or one for each channel.
+    """
+
+    _name = "auto_augment"
+
+    def __init__(
+        self, policy: object = "imagenet", interpolation: object = None, fill: Optional[Colour] = None
+    ) -> None:
+        super().__init__(
+            policy=_word(policy), interpolation=_word(interpolation), fill=_colour(fill)
+        )
+
+
+class TrivialAugmentWide(Transform):
+    """As ``v2.TrivialAugmentWide`` on PIL images.
+
+    :param num_magnitude_bins: the magnitudes that there are, 2 to 1000.
+    :param interpolation: of warps: ``"nearest"``, ``"bilinear"`` or ``"bicubic"``.
+    :param fill: the colour outside the picture, 0 to 255, or one for each channel.
+    """
+
+    _name = "trivial_augment_wide"
+
+    def __init__(
+        self,
+        num_magnitude_bins: int = 31,
+        interpolation: object = None,
+        fill: Optional[Colour] = None,
+    ) -> None:
+        super().__init__(
+            num_magnitude_bins=int(num_magnitude_bins),
+            interpolation=_word(interpolation),
+            fill=_colour(fill),
+        )
+
+
+class ThreeAugment(Transform):
+    """The choice of DeiT III's 3-Augment: grey, solarized from 128 on, or blurred as by Pillow."""
+
+    _name = "three_augment"
+
+    def __init__(self) -> None:
+        super().__init__()
+
+
+class TimmRandAugment(Transform):
+    """The RandAugment of timm 1.0 on PIL images; :meth:`RandAugment.from_timm` reads its strings.
+
+    :param num_ops: the operations that are drawn, 0 to 100.
+    :param magnitude: the magnitude, of which 10 is full, not below 0.
+    :param magnitude_std: its deviation; above 100, it is uniform from 0 to ``magnitude``.
+    :param magnitude_max: the largest magnitude, up to 30.
+    :param p: the probability of each operation.
+    :param increasing: whether every operation changes more at a larger magnitude.
+    :param interpolation: of warps: ``"random"`` (one of the others), ``"bilinear"`` or ``"bicubic"``.
+    :param fill: the colour outside the picture, 0 to 255, or one for each channel; left out, 128.
+    """
+
+    _name = "timm_rand_augment"
+
+    def __init__(
+        self,
+        num_ops: int = 2,
+        magnitude: float = 10.0,
+        magnitude_std: float = 0.0,
+        magnitude_max: float = 10.0,
+        p: float = 0.5,
+        *,
+        increasing: bool = False,
+        interpolation: object = None,
+        fill: Optional[Colour] = None,
+    ) -> None:
+        super().__init__(
+            num_ops=int(num_ops),
+            magnitude=float(magnitude),
+            magnitude_std=float(magnitude_std),
+            magnitude_max=float(magnitude_max),
+            p=float(p),
+            increasing=bool(increasing),
+            interpolation=_word(interpolation),
+            fill=_colour(fill),
+        )
+
+
+class RandAugment(Transform):
+    """As ``v2.RandAugment`` on PIL images.
+
+    :param num_ops: the operations that are applied, 0 to 100.
+    :param magnitude: the index of the magnitude, below ``num_magnitude_bins``.
+    :param num_magnitude_bins: the magnitudes that there are, 2 to 1000.
+    :param interpolation: of warps: ``"nearest"``, ``"bilinear"`` or ``"bicubic"``.
+    :param fill: the colour outside the picture, 0 to 255, or one for each channel.
+    """
+
+    _name = "rand_augment"
+
+    def __init__(
+        self,
+        num_ops: int = 2,
+        magnitude: int = 9,
+        num_magnitude_bins: int = 31,
+        interpolation: object = None,
+        fill: Optional[Colour] = None,
+    ) -> None:
+        super().__init__(
+            num_ops=int(num_ops),
+            magnitude=int(magnitude),
+            num_magnitude_bins=int(num_magnitude_bins),
+            interpolation=_word(interpolation),
+            fill=_colour(fill),
+        )
+
+    @staticmethod
+    def from_timm(
+        config: str, *, interpolation: str = "random", fill: Optional[Colour] = None
+    ) -> TimmRandAugment:
+        """Reads a configuration of timm, such as ``"rand-m9-mstd0.5-inc1"``.
+
+        :param config: ``rand`` and, separated by dashes: ``m`` (magnitude), ``n`` (operations), ``p``
+            (probability of each), ``mstd`` (deviation), ``mmax`` (largest magnitude), ``inc``.
+        :param interpolation: that of timm's ``hparams``; without one, timm draws it for each warp.
+        :param fill: the mean colour of timm's ``hparams`` in 0..255; left out, 128.
+        :raises RecipeError: a section that is unknown, or that a recipe cannot express.
+        """
+        keys: Dict[str, Any] = {}
+        policy, *sections = config.split("-")
+        if policy != "rand":
+            raise _refused(config, f"its policy is {policy!r}", "only rand is supported")
+        for section in sections:
+            name, value = _section(config, section)
+            keys[name] = value
+        return TimmRandAugment(interpolation=interpolation, fill=fill, **keys)
+
+
+_SECTIONS = {
+    "m": "magnitude",
+    "n": "num_ops",
+    "p": "p",
+    "mstd": "magnitude_std",
+    "mmax": "magnitude_max",
+    "inc": "increasing",
+}
+_WHOLE = ("m", "n", "mmax", "inc")
+
+
+def _section(config: str, section: str) -> Tuple[str, Union[int, float, bool]]:
+    """Key and value of a section."""
+    if section.startswith("t"):
+        remedy = "leave it out: all 15 operations are drawn with equal probability"
+        raise _refused(config, f"{section!r} chooses other operations", remedy)
+    found = re.fullmatch(r"([a-z]+)(\d+(?:\.\d+)?)", section)
+    name, number = (found.group(1), found.group(2)) if found else ("", "")
+    if name not in _SECTIONS or (name in _WHOLE and "." in number):
+        remedy = "sections are m, n, mmax and inc with a whole number, p and mstd with a number"
+        raise _refused(config, f"the section {section!r} is unknown", remedy)
+    if name == "inc":
+        return "increasing", bool(int(number))
+    return _SECTIONS[name], int(number) if name == "n" else float(number)
+
+
+def _refused(config: str, problem: str, remedy: str) -> RecipeError:
+    return RecipeError(f"timm's configuration {config!r}: {problem}; {remedy}")
