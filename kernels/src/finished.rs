@@ -5,7 +5,7 @@ use half::f16;
 use meetpoint_format::recipe::{Dtype, Layout, TensorSpec};
 use std::ops::Range;
 
-/// Rows between two polls of the interrupt and two pauses.
+/// Rows between two pauses.
 const ROWS: usize = 16;
 
 /// A tensor that operations change in place.
@@ -43,8 +43,8 @@ impl<'a> FinishedTensor<'a> {
         columns: Range<usize>,
         mut value: impl FnMut(usize) -> f32,
     ) -> Result<(), Error> {
+        self.interrupt.check()?;
         if y.is_multiple_of(ROWS) {
-            self.interrupt.check()?;
             (self.pause)();
         }
         let TensorSpec { height, width, channels, dtype, layout } = self.spec;

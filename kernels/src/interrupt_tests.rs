@@ -105,3 +105,35 @@ fn a_recipe_is_interrupted_in_each_of_its_stages() {
         assert_eq!(prepared(&file, &stages, interrupt), Err(Error::Interrupted), "{raised_at}");
     }
 }
+
+#[test]
+fn operations_on_whole_pictures_and_tensors_are_interrupted_wherever_they_poll() {
+    let file = jpeg(true);
+    for name in [
+        "random_equalize\np = 1",
+        "random_adjust_sharpness\np = 1\nsharpness_factor = 2",
+        "gaussian_blur\nkernel_size = 5",
+        "pillow_gaussian_blur",
+        "gaussian_noise",
+        "random_sensor_noise\np = 1",
+        "rand_augment\nnum_ops = 4",
+        "aug_mix",
+        "random_erasing\np = 1",
+    ] {
+        let (name, keys) = name.split_once('\n').unwrap_or((name, ""));
+        let text =
+            format!("[[operation]]\nname = 'decode'\n[[operation]]\nname = '{name}'\n{keys}");
+        let operations = Recipe::from_toml(&text).unwrap().operations()[1..].to_vec();
+        let (never, polled) = after(usize::MAX);
+        prepared(&file, &operations, never).unwrap();
+        let (before, polled_before) = after(usize::MAX);
+        prepared(&file, &[], before).unwrap();
+        let [polls, before] = [polled, polled_before].map(|polled| polled.load(Ordering::Relaxed));
+        assert!(polls > before, "{name}: {polls} {before}");
+        for raised_at in (0..polls).step_by(polls / 8 + 1).chain([polls - 1]) {
+            let (interrupt, _) = after(raised_at);
+            let result = prepared(&file, &operations, interrupt);
+            assert_eq!(result, Err(Error::Interrupted), "{name} {raised_at}");
+        }
+    }
+}

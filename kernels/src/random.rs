@@ -57,6 +57,31 @@ pub(crate) fn normal(word: u32) -> f64 {
     if q < 0.0 { -value } else { value }
 }
 
+/// A gamma number of a shape, with a scale of 1.
+///
+/// G. Marsaglia, W. W. Tsang, "A simple method for generating gamma variables", ACM Transactions on
+/// Mathematical Software 26 (2000). With d = shape - 1/3 and c = 1 / sqrt(9 d), a normal number x
+/// (one word) and a uniform number u are drawn until v = (1 + c x)^3 is above 0 and ln(u) < x x / 2
+/// + d - d v + d ln(v); the number is d v. For a shape below 1 it is that of shape + 1, times u^(1
+/// / shape) for a uniform number u that is drawn after it.
+pub(crate) fn gamma(shape: f64, draws: &mut Draws) -> f64 {
+    if shape < 1.0 {
+        let number = gamma(shape + 1.0, draws);
+        return number * libm::pow(draws.uniform(), 1.0 / shape);
+    }
+    let d = shape - 1.0 / 3.0;
+    let c = 1.0 / (9.0 * d).sqrt();
+    loop {
+        let x = normal(draws.next_u32());
+        let uniform = draws.uniform();
+        let side = 1.0 + c * x;
+        let v = side * side * side;
+        if v > 0.0 && libm::log(uniform) < x * x / 2.0 + d - d * v + d * libm::log(v) {
+            return d * v;
+        }
+    }
+}
+
 /// A polynomial of degree 7, the highest coefficient first, by Horner's rule. Products and sums are
 /// rounded one by one: a fused multiply-add would differ.
 fn polynomial(coefficients: &[f64; 8], at: f64) -> f64 {
@@ -113,7 +138,7 @@ const TAIL: [[f64; 8]; 2] = [
 
 #[cfg(test)]
 mod tests {
-    use super::{Field, normal, shuffle};
+    use super::{Field, gamma, normal, shuffle};
     use meetpoint_format::random::{DrawKey, Draws};
 
     fn draws(sample: u64) -> Draws {
@@ -146,6 +171,21 @@ mod tests {
         assert_eq!(values.len(), 100_000);
         let distance = distance(values, normal);
         assert!(distance < 0.0062, "{distance}");
+    }
+
+    /// The distribution functions of the shapes 1 and 2.
+    #[test]
+    fn gamma_numbers_have_their_distribution() {
+        for (shape, distribution) in [
+            (1.0, (|x| 1.0 - (-x).exp()) as fn(f64) -> f64),
+            (2.0, |x| 1.0 - (1.0 + x) * (-x).exp()),
+            (0.5, |x| libm::erf(x.sqrt())),
+        ] {
+            let mut draws = draws(9);
+            let values = (0..100_000).map(|_| gamma(shape, &mut draws)).collect();
+            let distance = distance(values, distribution);
+            assert!(distance < 0.0062, "{shape} {distance}");
+        }
     }
 
     /// Quantiles that Python's `statistics.NormalDist().inv_cdf` gives.

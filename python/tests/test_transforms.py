@@ -37,6 +37,8 @@ EVERY = T.Compose(
         T.RandAugment.from_timm("rand-m9-mstd0.5-inc1"),
         T.TrivialAugmentWide(),
         T.ThreeAugment(),
+        T.AugMix(4, chain_depth=-1, fill=3),
+        T.RandomSensorNoise(0.25, 1),
         T.Grayscale(3),
         T.ToDtype("float32", scale=True),
         T.Normalize((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),

@@ -104,6 +104,12 @@ fn named(name: &str) -> Recipe {
             fill = [9, 200, 77]"
         }
         "timm_full" => "name = 'timm_rand_augment'\nnum_ops = 3\np = 1\nincreasing = true",
+        "mix" => "name = 'aug_mix'",
+        "mix_some" => {
+            "name = 'aug_mix'\nseverity = 10\nmixture_width = 2\nchain_depth = 2\nalpha = 0.5
+            all_ops = false\ninterpolation = 'nearest'\nfill = [9, 200, 77]"
+        }
+        "sensor" => "name = 'random_sensor_noise'\nstrength = [0.1, 0.6]\np = 0.75",
         "three" => "name = 'three_augment'",
         "noise" => "name = 'gaussian_noise'",
         "noise_wrapped" => "name = 'gaussian_noise'\nmean = 0.25\nsigma = 0.5\nclip = false",
@@ -141,6 +147,7 @@ fn named(name: &str) -> Recipe {
 
 /// Compares every line of a golden file; returns how many there are.
 fn compare(lines: &str) -> usize {
+    let cpus = golden::instruction_sets();
     let mut compared = 0;
     for (words, expected) in golden::lines(lines) {
         let [kind, seed, width, height, rest @ ..] = &words[..] else { panic!("{words:?}") };
@@ -151,9 +158,13 @@ fn compare(lines: &str) -> usize {
             words => (single(words), 0),
         };
         let id = SampleId { seed: 7, epoch: 2, sample };
-        let mut preparer = SamplePreparer::new(&recipe, Cpu::detect());
-        let tensor = preparer.prepare_tensor((&file).into(), id).unwrap();
-        assert_eq!(golden::sha256(&tensor.data), expected[0], "{words:?}");
+        // What differs between instruction sets is around the operations.
+        let cpus = if compared % 16 == 0 { cpus.clone() } else { vec![Cpu::detect()] };
+        for cpu in cpus {
+            let mut preparer = SamplePreparer::new(&recipe, cpu);
+            let tensor = preparer.prepare_tensor((&file).into(), id).unwrap();
+            assert_eq!(golden::sha256(&tensor.data), expected[0], "{} {words:?}", cpu.name());
+        }
         compared += 1;
     }
     compared
@@ -166,5 +177,26 @@ fn every_operation_equals_pillow_and_numpy_bit_for_bit() {
 
 #[test]
 fn every_policy_and_blur_equals_pillow_and_numpy_bit_for_bit() {
-    assert_eq!(compare(POLICIES), 3 * (40 * 11 + 6) + 3 * (7 + 20));
+    assert_eq!(compare(POLICIES), 3 * (40 * 13 + 9) + 3 * (7 + 20));
+}
+
+#[test]
+fn noise_on_a_picture_of_one_channel_leaves_it_grey() {
+    let file = png(&golden::picture("wave", 3, 40, 30));
+    let id = SampleId { seed: 3, epoch: 0, sample: 1 };
+    let tensor = |name: &str, then: &str| {
+        let tables = [
+            "name = 'grayscale'".to_owned(),
+            format!("name = '{name}'{}", if name == "gaussian_noise" { "" } else { "\np = 1" }),
+            then.to_owned(),
+        ];
+        let mut preparer = SamplePreparer::new(&recipe(&tables), Cpu::detect());
+        preparer.prepare_tensor((&file).into(), id).unwrap().data
+    };
+    for name in ["gaussian_noise", "random_sensor_noise"] {
+        // The luma of equal channels is each of them.
+        let plain = tensor(name, "name = 'random_invert'\np = 0");
+        assert_eq!(tensor(name, "name = 'random_grayscale'\np = 1"), plain, "{name}");
+        assert_eq!(tensor(name, "name = 'random_channel_permutation'"), plain, "{name}");
+    }
 }

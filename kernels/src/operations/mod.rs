@@ -21,6 +21,7 @@
 //! An operation of the [`Place`] `Choice` contains others: it decides for each sample which of them
 //! are executed.
 
+mod aug_mix;
 mod auto_augment;
 mod blurs;
 mod center_crop;
@@ -42,6 +43,7 @@ mod random_perspective;
 mod random_photometric_distort;
 mod random_resized_crop;
 mod random_rotation;
+mod random_sensor_noise;
 mod random_vertical_flip;
 mod resize;
 #[cfg(test)]
@@ -90,6 +92,11 @@ pub(crate) trait PixelOperation: Debug + Send + Sync {
     /// Whether it may hold a second picture of the same size.
     fn needs_copy(&self) -> bool {
         false
+    }
+
+    /// How many pictures of the same size it may hold besides the first.
+    fn copies(&self) -> u64 {
+        u64::from(self.needs_copy())
     }
 
     /// Changes the picture. `draws` is at its beginning again: it gives the numbers that
@@ -210,6 +217,8 @@ fn of(operation: &Operation) -> Step {
         Operation::GaussianBlur(it) => Step::Pixels(Box::new(it)),
         Operation::PillowGaussianBlur(it) => Step::Pixels(Box::new(it)),
         Operation::GaussianNoise(it) => Step::Pixels(Box::new(it)),
+        Operation::RandomSensorNoise(it) => Step::Pixels(Box::new(it)),
+        Operation::AugMix(it) => Step::Pixels(Box::new(it)),
         Operation::AutoAugment(it) => Step::Pixels(Box::new(it)),
         Operation::RandAugment(it) => Step::Pixels(Box::new(it)),
         Operation::TimmRandAugment(it) => Step::Pixels(Box::new(it)),

@@ -56,6 +56,8 @@ pub(super) enum Space {
     Standard,
     /// Of TrivialAugment.
     Wide,
+    /// Of AugMix.
+    Mix,
 }
 
 /// How warps compute their pixels.
@@ -84,7 +86,7 @@ fn spaced(start: f64, end: f64, index: u32, count: u32) -> f64 {
 
 impl Step {
     /// Whether it has magnitudes.
-    fn has_magnitude(self) -> bool {
+    pub(super) fn has_magnitude(self) -> bool {
         match self {
             Self::Identity | Self::AutoContrast | Self::Equalize | Self::Invert => false,
             Self::Posterize | Self::Solarize => true,
@@ -123,7 +125,11 @@ impl Step {
     ) -> f64 {
         let is_wide = space == Space::Wide;
         let up_to = |end: f64| spaced(0.0, end, index, count);
-        let share = |side: u32| if is_wide { 32.0 } else { 150.0 / 331.0 * f64::from(side) };
+        let share = |side: u32| match space {
+            Space::Standard => 150.0 / 331.0 * f64::from(side),
+            Space::Wide => 32.0,
+            Space::Mix => f64::from(side) / 3.0,
+        };
         match self {
             Self::ShearX | Self::ShearY => up_to(if is_wide { 0.99 } else { 0.3 }),
             Self::TranslateX => up_to(share(width)),
@@ -135,7 +141,8 @@ impl Step {
             Self::Posterize => {
                 let bits = if is_wide { 6.0 } else { 4.0 };
                 let step = (f64::from(count - 1) / bits) as f32;
-                f64::from((8.0 - index as f32 / step).round_ties_even())
+                let most = if space == Space::Mix { 4.0 } else { 8.0 };
+                f64::from((most - index as f32 / step).round_ties_even())
             }
             Self::Solarize => spaced(1.0, 0.0, index, count),
             Self::Identity | Self::AutoContrast | Self::Equalize | Self::Invert => 0.0,

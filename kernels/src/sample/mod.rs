@@ -59,8 +59,9 @@ pub struct Tensor {
 /// rows go through a resizer as they come, and each row of the result is written straight into the
 /// tensor. A recipe with several resizes runs as several such streams with pictures between them;
 /// operations on whole pictures change such a picture, in place or by another. In steady state only
-/// the decoders allocate. Besides what they take, the memory is that of the resizer
-/// ([`crate::resize`] says how much), a few rows, and two such pictures at most.
+/// the decoders allocate, and blurs, noise, erasing and mixtures. Besides what they take, the
+/// memory is that of the resizer ([`crate::resize`] says how much), a few rows, and two such
+/// pictures at most.
 #[derive(Debug)]
 pub struct SamplePreparer {
     /// The operations by their numbers: each before those that it contains.

@@ -115,8 +115,8 @@ fn follow(
     while let Some(number) = chosen.get(*next) {
         let operation = match &steps[*number] {
             Step::Pixels(operation) => {
-                if operation.needs_copy() && operation.is_applied(&mut id.draws(*number)) {
-                    bytes_max = bytes_max.max(2 * picture.bytes());
+                if operation.copies() > 0 && operation.is_applied(&mut id.draws(*number)) {
+                    bytes_max = bytes_max.max((1 + operation.copies()) * picture.bytes());
                 }
                 None
             }

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Writes policies.txt beside itself: policies, blurs and noise.
 
-What the kernels must give, from Pillow's functions as torchvision calls them for PIL images and timm
-does, with random parameters drawn after docs/formats.md. The pairs of AutoAugment are those of
+What the kernels must give, from Pillow's functions as torchvision calls them for PIL images and as
+timm does, with random parameters drawn after docs/formats.md. The pairs of AutoAugment are those of
 torchvision 0.29.2. torchvision's blur is computed in NumPy, and compared with its kernel in two
 dimensions.
 
@@ -15,7 +15,7 @@ import math
 import numpy as np
 from PIL import Image, ImageEnhance, ImageFilter, ImageOps
 
-from make import PATTERNS, Draws, sha, write
+from make import PATTERNS, Draws, philox, sha, write
 from operations import field, grey, normal
 
 PAIRS = {
@@ -123,17 +123,18 @@ def spaced(start, end, index, count):
     return float(end - step * np.float32(count - 1 - index))
 
 
-def magnitude(name, wide, index, count, image):
+def magnitude(name, wide, index, count, image, mix=False):
     """The augmentation spaces of torchvision."""
     ends = {"Shear": 0.99 if wide else 0.3, "Rotate": 135.0 if wide else 30.0}
     if name in PLAIN:
         return 0.0
     if name.startswith("Translate"):
         side = image.width if name == "TranslateX" else image.height
-        return spaced(0.0, 32.0 if wide else 150.0 / 331.0 * side, index, count)
+        last = side / 3.0 if mix else 32.0 if wide else 150.0 / 331.0 * side
+        return spaced(0.0, last, index, count)
     if name == "Posterize":
         step = np.float32((count - 1) / (6 if wide else 4))
-        return float(np.round(np.float32(8) - np.float32(index) / step))
+        return float(np.round(np.float32(4 if mix else 8) - np.float32(index) / step))
     if name == "Solarize":
         return spaced(1.0, 0.0, index, count)
     end = ends.get(name.rstrip("XY"), 0.99 if wide else 0.9)
@@ -177,7 +178,8 @@ def apply(image, name, value, resample, fill):
         return enhance(image).enhance(1.0 + value)
     functions = {
         "Identity": lambda: image,
-        "Posterize": lambda: ImageOps.posterize(image, int(value)),
+        # 0 bits are black, as in Pillow before 13.
+        "Posterize": lambda: image.point([i & -(2 ** (8 - int(value))) for i in range(256)] * 3),
         "Solarize": lambda: ImageOps.solarize(image, 255.0 * value),
         "AutoContrast": lambda: ImageOps.autocontrast(image),
         "Equalize": lambda: ImageOps.equalize(image),
@@ -280,6 +282,80 @@ def three_augment(image, draws):
     return image.filter(ImageFilter.GaussianBlur(draws.uniform_in(0.1, 2.0)))
 
 
+def gamma(shape, draws):
+    """Marsaglia's and Tsang's gamma numbers."""
+    if shape < 1:
+        number = gamma(shape + 1.0, draws)
+        return number * draws.uniform() ** (1.0 / shape)
+    d = shape - 1.0 / 3.0
+    c = 1.0 / math.sqrt(9.0 * d)
+    while True:
+        x, u = normal(draws.word()), draws.uniform()
+        side = 1.0 + c * x
+        v = side * side * side
+        if v > 0 and math.log(u) < x * x / 2.0 + d - d * v + d * math.log(v):
+            return d * v
+
+
+def dirichlet(alpha, count, draws):
+    numbers = [gamma(alpha, draws) for _ in range(count)]
+    return [number / sum(numbers) for number in numbers]
+
+
+MIXED = STEPS[1:6] + STEPS[10:14] + STEPS[6:10]
+
+
+def aug_mix(image, draws, severity, width, depth, alpha, all_ops, resample, fill):
+    """torchvision's AugMix with the operations of Pillow."""
+    shares = dirichlet(alpha, 2, draws)
+    weights = [weight * shares[1] for weight in dirichlet(alpha, width, draws)]
+    mixed = np.float32(shares[0]) * np.asarray(image).astype(np.float32)
+    for weight in weights:
+        made = image
+        for _ in range(depth or 1 + draws.up_to(2)):
+            name = MIXED[draws.up_to(12 if all_ops else 8)]
+            index = 0 if name in PLAIN else draws.up_to(severity - 1)
+            value = magnitude(name, False, index, 10, image, mix=True)
+            value = signed(draws, value) if name in SIGNED else value
+            made = apply(made, name, value, resample, fill)
+        mixed = mixed + np.float32(weight) * np.asarray(made).astype(np.float32)
+    return mixed.astype(np.uint8)
+
+
+def sensor_noise(image, draws, strengths, p):
+    values = np.asarray(image).astype(np.int64)
+    height, width, _ = values.shape
+    if draws.uniform() >= p:
+        return values
+    strength = draws.uniform_in(*strengths)
+    key = [draws.word(), draws.word()]
+
+    def numbers(channel, strength, rows, columns):
+        low, high = int(-256 * strength), int(255 * strength)
+        made = np.empty((rows, columns))
+        for y, block in np.ndindex(rows, (columns + 3) // 4):
+            words = philox([block, y, channel, 0], key)[: columns - 4 * block]
+            made[y, 4 * block : 4 * block + 4] = [low + (w * (high - low) >> 32) for w in words]
+        return made
+
+    def weights(length, coarse):
+        at = (np.arange(length) + 0.5) * (coarse / length) - 0.5
+        at = np.clip(at, 0, coarse - 1)
+        first = np.floor(at).astype(int)
+        return first, np.minimum(first + 1, coarse - 1), at - first
+
+    half = max(1, height // 2), max(1, width // 2)
+    parts = [(strength, *half), (strength * 0.5, height, width), (strength, *half)]
+    for channel, (share, rows, columns) in enumerate(parts):
+        made = numbers(channel, share, rows, columns)
+        left, right, behind = weights(width, columns)
+        made = made[:, left] * (1 - behind) + made[:, right] * behind
+        above, under, below = weights(height, rows)
+        made = made[above] * (1 - below)[:, None] + made[under] * below[:, None]
+        values[..., channel] += np.round(made).astype(np.int64)
+    return np.clip(values, 0, 255)
+
+
 def noise(image, draws, mean, sigma, clip):
     values = np.asarray(image).astype(np.int64)
     height, width, channels = values.shape
@@ -324,7 +400,8 @@ def blur(image, size, sigma):
 
 
 def lines():
-    for kind, seed, width, height in [("noise", 1, 61, 43), ("wave", 2, 90, 57), ("wave", 5, 40, 40)]:
+    large = [("noise", 1, 61, 43), ("wave", 2, 90, 57), ("wave", 5, 40, 40)]
+    for kind, seed, width, height in large:
         image = PATTERNS[kind](seed, width, height)
         words = f"{kind} {seed} {width} {height}"
         for sample in range(40):
@@ -353,8 +430,15 @@ def lines():
             yield f"{words} recipe timm_plain {sample}", made
             made = timm_augment(image, draws(), 3, 10.0, 0.0, 10.0, 1.0, True, grey_fill)
             yield f"{words} recipe timm_full {sample}", made
+            made = aug_mix(image, draws(), 3, 3, 0, 1.0, True, BILINEAR, black)
+            yield f"{words} recipe mix {sample}", made
+            made = aug_mix(image, draws(), 10, 2, 2, 0.5, False, NEAREST, colour)
+            yield f"{words} recipe mix_some {sample}", made
             yield f"{words} recipe three {sample}", three_augment(image, draws())
         for sample in range(3):
+            stream = Draws(7, 2, sample, 1)
+            made = sensor_noise(image, stream, (0.1, 0.6), 0.75)
+            yield f"{words} recipe sensor {sample}", made
             stream = Draws(7, 2, sample, 1)
             yield f"{words} recipe noise {sample}", noise(image, stream, 0.0, 0.1, True)
             stream = Draws(7, 2, sample, 1)

@@ -80,6 +80,21 @@ class GaussianNoise(Transform):
         super().__init__(mean=float(mean), sigma=float(sigma), clip=bool(clip))
 
 
+class RandomSensorNoise(Transform):
+    """The noise of a sensor, as in crumpets: half as strong in green, coarse in red and blue.
+
+    :param strength: bounds of the largest noise, as a share of 256, from 0 to 1.
+    :param p: the probability.
+    """
+
+    _name = "random_sensor_noise"
+
+    def __init__(
+        self, strength: Union[float, Sequence[float]] = (0.0, 0.05), p: float = 0.5
+    ) -> None:
+        super().__init__(strength=_ends(strength), p=float(p))
+
+
 class AutoAugment(Transform):
     """As ``v2.AutoAugment`` on PIL images.
 
@@ -116,6 +131,41 @@ class TrivialAugmentWide(Transform):
     ) -> None:
         super().__init__(
             num_magnitude_bins=int(num_magnitude_bins),
+            interpolation=_word(interpolation),
+            fill=_colour(fill),
+        )
+
+
+class AugMix(Transform):
+    """As ``v2.AugMix``, with the operations of Pillow instead of those on tensors.
+
+    :param severity: the magnitudes that are drawn from, 1 to 10.
+    :param mixture_width: the chains, 1 to 16.
+    :param chain_depth: the operations of a chain, up to 16; 0 or -1: 1 to 3, at random.
+    :param alpha: the parameter of the distribution of weights, 0.01 to 1000.
+    :param all_ops: whether brightness, colour, contrast and sharpness change too.
+    :param interpolation: of warps: ``"nearest"``, ``"bilinear"`` or ``"bicubic"``.
+    :param fill: the colour outside the picture, 0 to 255, or one for each channel.
+    """
+
+    _name = "aug_mix"
+
+    def __init__(
+        self,
+        severity: int = 3,
+        mixture_width: int = 3,
+        chain_depth: int = 0,
+        alpha: float = 1.0,
+        all_ops: bool = True,
+        interpolation: object = None,
+        fill: Optional[Colour] = None,
+    ) -> None:
+        super().__init__(
+            severity=int(severity),
+            mixture_width=int(mixture_width),
+            chain_depth=0 if chain_depth == -1 else int(chain_depth),
+            alpha=float(alpha),
+            all_ops=bool(all_ops),
             interpolation=_word(interpolation),
             fill=_colour(fill),
         )

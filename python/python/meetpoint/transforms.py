@@ -43,11 +43,13 @@ from ._colours import (
     SigmoidContrast,
 )
 from ._policies import (
+    AugMix,
     AutoAugment,
     GaussianBlur,
     GaussianNoise,
     PillowGaussianBlur,
     RandAugment,
+    RandomSensorNoise,
     ThreeAugment,
     TimmRandAugment,
     TrivialAugmentWide,
@@ -58,6 +60,7 @@ from .errors import RecipeError
 
 __all__ = [
     "AdjustGamma",
+    "AugMix",
     "AutoAugment",
     "CenterCrop",
     "ColorJitter",
@@ -87,6 +90,7 @@ __all__ = [
     "RandomPosterize",
     "RandomResizedCrop",
     "RandomRotation",
+    "RandomSensorNoise",
     "RandomSolarize",
     "RandomVerticalFlip",
     "Resize",
@@ -475,11 +479,13 @@ _CLASSES: Dict[str, Type[Transform]] = {
         GaussianBlur,
         PillowGaussianBlur,
         GaussianNoise,
+        RandomSensorNoise,
         AutoAugment,
         RandAugment,
         TimmRandAugment,
         TrivialAugmentWide,
         ThreeAugment,
+        AugMix,
         RandomApply,
         RandomChoice,
         RandomOrder,

@@ -11,11 +11,11 @@ use crate::recipe::value::{Value, Values};
 /// `torchvision.transforms.v2.GaussianBlur`, within 1 of its uint8 kernel, with sigma drawn from
 /// `uniform_in(sigma.0, sigma.1)`.
 ///
-/// The weight at a distance of d is exp(-d * d / (2 * sigma * sigma)), `exp` as in musl's libm, divided by
-/// the sum of all, in float64, and rounded to float32. Rows are blurred first: the products of weights
-/// and values are summed from left to right in float32; then columns, from top to bottom, and the sum is
-/// rounded to the nearest whole number, halves to even. Beyond the border the picture is mirrored at
-/// its first and last pixel, as often as it takes.
+/// The weight at a distance of d is exp(-d * d / (2 * sigma * sigma)), `exp` as in musl's libm,
+/// divided by the sum of all, in float64, and rounded to float32. Rows are blurred first: the
+/// products of weights and values are summed from left to right in float32; then columns, from top
+/// to bottom, and the sum is rounded to the nearest whole number, halves to even. Beyond the border
+/// the picture is mirrored at its first and last pixel, as often as it takes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct GaussianBlur {
     /// Height and width of the kernel in pixels, both odd.

@@ -4,6 +4,7 @@
 //! execution in the crate `meetpoint-kernels`. Everything else follows from its declaration.
 
 mod adjust_gamma;
+mod aug_mix;
 mod auto_augment;
 mod center_crop;
 mod color_jitter;
@@ -32,6 +33,7 @@ mod random_photometric_distort;
 mod random_posterize;
 mod random_resized_crop;
 mod random_rotation;
+mod random_sensor_noise;
 mod random_solarize;
 mod random_vertical_flip;
 mod resize;
@@ -48,6 +50,7 @@ use super::sample_type::SampleType;
 use super::value::{Described, Value, Values};
 
 pub use adjust_gamma::AdjustGamma;
+pub use aug_mix::AugMix;
 pub use auto_augment::AutoAugment;
 pub use center_crop::CenterCrop;
 pub use color_jitter::ColorJitter;
@@ -74,6 +77,7 @@ pub use random_photometric_distort::RandomPhotometricDistort;
 pub use random_posterize::RandomPosterize;
 pub use random_resized_crop::RandomResizedCrop;
 pub use random_rotation::RandomRotation;
+pub use random_sensor_noise::RandomSensorNoise;
 pub use random_solarize::RandomSolarize;
 pub use random_vertical_flip::RandomVerticalFlip;
 pub use resize::Resize;
@@ -205,11 +209,13 @@ operations! {
     GaussianBlur,
     PillowGaussianBlur,
     GaussianNoise,
+    RandomSensorNoise,
     AutoAugment,
     RandAugment,
     TimmRandAugment,
     TrivialAugmentWide,
     ThreeAugment,
+    AugMix,
     RandomApply,
     RandomChoice,
     RandomOrder,

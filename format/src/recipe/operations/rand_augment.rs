@@ -8,9 +8,9 @@ use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
 use crate::recipe::{Fill, SampleType, WarpInterpolation};
 
-/// `torchvision.transforms.v2.RandAugment` on PIL images. For each of `num_ops` operations are drawn,
-/// in this order: the operation, `up_to(13)`; its sign, negative if `uniform() < 0.5`, if it has one.
-/// docs/formats.md has the operations and their magnitudes.
+/// `torchvision.transforms.v2.RandAugment` on PIL images. For each of `num_ops` operations are
+/// drawn, in this order: the operation, `up_to(13)`; its sign, negative if `uniform() < 0.5`, if it
+/// has one. docs/formats.md has the operations and their magnitudes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RandAugment {
     /// Operations that are applied.

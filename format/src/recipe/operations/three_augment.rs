@@ -4,9 +4,9 @@ use super::Data;
 use crate::recipe::declaration::{Declaration, Gives, Needs, Place, RandomParameter, Takes};
 use crate::recipe::value::{Value, Values};
 
-/// The choice of DeiT III's 3-Augment: `up_to(2)` is drawn; 0 makes all channels grey, 1 inverts the
-/// values from 128 on, 2 blurs as [`super::PillowGaussianBlur`] with a radius that is drawn from
-/// `uniform_in(0.1, 2)`.
+/// The choice of DeiT III's 3-Augment: `up_to(2)` is drawn; 0 makes all channels grey, 1 inverts
+/// the values from 128 on, 2 blurs as [`super::PillowGaussianBlur`] with a radius that is drawn
+/// from `uniform_in(0.1, 2)`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ThreeAugment;
 

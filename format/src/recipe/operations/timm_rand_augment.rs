@@ -12,8 +12,8 @@ use crate::recipe::{Fill, SampleType, TimmInterpolation};
 /// operations are drawn, in this order: the operation, `up_to(14)`; whether it is applied,
 /// `uniform() < p`; and if it is:
 ///
-/// 1. its magnitude, if `magnitude_std` is not 0: `magnitude` + `magnitude_std` * a normal number (one
-///    word), or above a `magnitude_std` of 100 `uniform_in(0, magnitude)`; clipped to
+/// 1. its magnitude, if `magnitude_std` is not 0: `magnitude` + `magnitude_std` * a normal number
+///    (one word), or above a `magnitude_std` of 100 `uniform_in(0, magnitude)`; clipped to
 ///    0..=`magnitude_max`;
 /// 2. its sign, negative if `uniform() < 0.5`, if it has one;
 /// 3. the interpolation, bilinear at 0 and bicubic at 1 of `up_to(1)`, if it is a warp and

@@ -58,7 +58,7 @@ fn an_operation_needs_a_known_name() {
         (1, 8),
         &["operation 2 (RandomResizedCrop)", "did you mean \"random_resized_crop\"?"],
     );
-    operation_refused("name = 'gaussian_blur'", (1, 8), &["unknown operation", "known are decode"]);
+    operation_refused("name = 'vignette'", (1, 8), &["unknown operation", "known are decode"]);
 }
 
 #[test]

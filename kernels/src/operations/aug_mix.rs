@@ -1,0 +1,108 @@
+//! Executes `aug_mix`.
+
+use super::PixelOperation;
+use super::policy::{Space, Step, Style, is_negative};
+use crate::Error;
+use crate::pixels::Pixels;
+use crate::random::gamma;
+use meetpoint_format::random::Draws;
+use meetpoint_format::recipe::AugMix;
+
+/// Magnitudes that there are.
+const BINS: u32 = 10;
+
+/// The operations in the order of their numbers; the last four are those of `all_ops`.
+const STEPS: [Step; 13] = [
+    Step::ShearX,
+    Step::ShearY,
+    Step::TranslateX,
+    Step::TranslateY,
+    Step::Rotate,
+    Step::Posterize,
+    Step::Solarize,
+    Step::AutoContrast,
+    Step::Equalize,
+    Step::Brightness,
+    Step::Color,
+    Step::Contrast,
+    Step::Sharpness,
+];
+
+/// Number of the last operation without `all_ops`.
+const LAST_OF_SOME: u32 = 8;
+
+/// Number of the last operation.
+const LAST: u32 = 12;
+
+/// Numbers whose sum is 1, by a Dirichlet distribution.
+fn dirichlet(alpha: f64, count: u32, draws: &mut Draws) -> Vec<f64> {
+    let numbers: Vec<f64> = (0..count).map(|_| gamma(alpha, draws)).collect();
+    let sum: f64 = numbers.iter().sum();
+    numbers.into_iter().map(|number| number / sum).collect()
+}
+
+impl PixelOperation for AugMix {
+    fn is_applied(&self, _draws: &mut Draws) -> bool {
+        true
+    }
+
+    /// The picture as it was, one that replaces it, and the sum in float32.
+    fn copies(&self) -> u64 {
+        1 + 1 + 4
+    }
+
+    fn apply(&self, draws: &mut Draws, pixels: &mut Pixels<'_>) -> Result<(), Error> {
+        let shares = dirichlet(self.alpha, 2, draws);
+        let weights = dirichlet(self.alpha, self.mixture_width, draws);
+        let original = copied(pixels)?;
+        let share = shares[0] as f32;
+        let mut sum: Vec<f32> = original.iter().map(|value| share * f32::from(*value)).collect();
+        for weight in weights {
+            let weight = (weight * shares[1]) as f32;
+            restore(&original, pixels)?;
+            chain(self, draws, pixels)?;
+            let mut sums = sum.iter_mut();
+            each_value(pixels, |value| {
+                let sum = sums.next().expect("there is a sum for each value");
+                *sum += weight * f32::from(*value);
+            })?;
+        }
+        let mut sums = sum.iter();
+        // The cast truncates.
+        each_value(pixels, |value| {
+            *value = *sums.next().expect("there is a sum for each value") as u8;
+        })
+    }
+}
+
+/// Changes a picture by the operations of one chain.
+fn chain(mix: &AugMix, draws: &mut Draws, pixels: &mut Pixels<'_>) -> Result<(), Error> {
+    let style = Style { interpolation: mix.interpolation, fill: mix.fill };
+    let depth = if mix.chain_depth == 0 { 1 + draws.up_to(2) } else { mix.chain_depth };
+    for _ in 0..depth {
+        let step = STEPS[draws.up_to(if mix.all_ops { LAST } else { LAST_OF_SOME }) as usize];
+        let index = if step.has_magnitude() { draws.up_to(mix.severity - 1) } else { 0 };
+        let magnitude = step.magnitude(Space::Mix, index, BINS, pixels.size());
+        let is_negative = step.is_signed() && is_negative(draws);
+        step.apply(if is_negative { -magnitude } else { magnitude }, style, pixels)?;
+    }
+    Ok(())
+}
+
+/// Passes each value to a function, row by row, the channels of a row one after another.
+fn each_value(pixels: &mut Pixels<'_>, mut each: impl FnMut(&mut u8)) -> Result<(), Error> {
+    pixels.each_row(|planes| planes.into_iter().flatten().for_each(&mut each))
+}
+
+/// The values of a picture.
+fn copied(pixels: &mut Pixels<'_>) -> Result<Vec<u8>, Error> {
+    let mut values = Vec::with_capacity(3 * pixels.count() as usize);
+    each_value(pixels, |value| values.push(*value))?;
+    Ok(values)
+}
+
+/// Gives a picture the values that it had.
+fn restore(original: &[u8], pixels: &mut Pixels<'_>) -> Result<(), Error> {
+    let mut values = original.iter();
+    each_value(pixels, |value| *value = *values.next().expect("there is each value"))
+}

@@ -1,0 +1,104 @@
+//! Executes `random_sensor_noise`.
+
+use super::PixelOperation;
+use crate::Error;
+use crate::pixels::Pixels;
+use crate::random::Field;
+use meetpoint_format::random::Draws;
+use meetpoint_format::recipe::RandomSensorNoise;
+
+/// Whole numbers for some rows and columns, resized to those of a picture.
+struct Noise {
+    field: Field,
+    channel: usize,
+    /// Least number, and how many there are.
+    low: i64,
+    count: u64,
+    /// Rows and columns that have numbers, and those of the picture.
+    coarse: (usize, usize),
+    size: (usize, usize),
+    words: Vec<u32>,
+    /// The numbers of two rows.
+    rows: [Vec<f64>; 2],
+    /// The noise of a row of the picture.
+    row: Vec<i64>,
+}
+
+/// Where a position of a picture lies among coarser ones: the one before it and how far behind.
+fn position(at: usize, length: usize, coarse: usize) -> (usize, f64) {
+    let position = (at as f64 + 0.5) * (coarse as f64 / length as f64) - 0.5;
+    let position = position.clamp(0.0, (coarse - 1) as f64);
+    (position as usize, position - position.floor())
+}
+
+impl Noise {
+    fn new(
+        field: Field,
+        channel: usize,
+        strength: f64,
+        coarse: (usize, usize),
+        size: (usize, usize),
+    ) -> Self {
+        // The casts truncate.
+        let (low, high) = ((-256.0 * strength) as i64, (255.0 * strength) as i64);
+        let count = u64::try_from(high - low).expect("the strength is not negative");
+        let rows = [vec![0.0; coarse.1], vec![0.0; coarse.1]];
+        let (words, row) = (vec![0; coarse.1], vec![0; size.1]);
+        Self { field, channel, low, count, coarse, size, words, rows, row }
+    }
+
+    /// The noise of a row of the picture.
+    fn row(&mut self, y: usize) -> &[i64] {
+        let (first, below) = position(y, self.size.0, self.coarse.0);
+        for (index, row) in self.rows.iter_mut().enumerate() {
+            let source = (first + index).min(self.coarse.0 - 1);
+            self.field.row(self.channel, source, &mut self.words);
+            for (number, word) in row.iter_mut().zip(&self.words) {
+                let drawn = (u64::from(*word) * self.count) >> 32;
+                *number = self.low as f64 + drawn as f64;
+            }
+        }
+        for (x, out) in self.row.iter_mut().enumerate() {
+            let (left, behind) = position(x, self.size.1, self.coarse.1);
+            let right = (left + 1).min(self.coarse.1 - 1);
+            let [above, under] = [0, 1]
+                .map(|at| self.rows[at][left] * (1.0 - behind) + self.rows[at][right] * behind);
+            *out = (above * (1.0 - below) + under * below).round_ties_even() as i64;
+        }
+        &self.row
+    }
+}
+
+impl PixelOperation for RandomSensorNoise {
+    fn is_applied(&self, draws: &mut Draws) -> bool {
+        draws.chance(self.p)
+    }
+
+    fn apply(&self, draws: &mut Draws, pixels: &mut Pixels<'_>) -> Result<(), Error> {
+        draws.chance(self.p);
+        let strength = draws.uniform_in(self.strength.0, self.strength.1);
+        let field = Field::drawn(draws);
+        let (width, height) = pixels.size();
+        let size = (height as usize, width as usize);
+        let half = ((size.0 / 2).max(1), (size.1 / 2).max(1));
+        let is_grey = pixels.is_grey();
+        let mut noise = [0, 1, 2].map(|channel| {
+            let (strength, coarse) = match channel {
+                _ if is_grey => (strength, size),
+                1 => (strength * 0.5, size),
+                _ => (strength, half),
+            };
+            // A grey picture has the words of its first channel.
+            Noise::new(field, if is_grey { 0 } else { channel }, strength, coarse, size)
+        });
+        let mut y = 0;
+        pixels.each_row(|planes| {
+            for (plane, noise) in planes.into_iter().zip(&mut noise) {
+                for (value, noise) in plane.iter_mut().zip(noise.row(y)) {
+                    *value = (i64::from(*value) + noise).clamp(0, 255) as u8;
+                }
+            }
+            y += 1;
+        })
+    }
+}
