@@ -1,9 +1,10 @@
 //! A recipe applied to a sample.
 //!
 //! In reading order: [`SamplePreparer`], `plan` (which operations share a stage), `turn` (Exif
-//! orientation).
+//! orientation), `resume` (a recipe from an operation in the middle on).
 
 mod plan;
+mod resume;
 #[cfg(test)]
 mod tests;
 mod turn;
@@ -211,7 +212,7 @@ impl SamplePreparer {
         expected.map_or(Ok(()), |spec| checked(spec, out))?;
         let spec = self.plan(encoded, id)?;
         checked(spec, out)?;
-        self.run(encoded, id, out, after_stage)?;
+        self.run(Some(encoded), id, out, after_stage)?;
         self.finish(spec, id, out, after_stage)
     }
 
@@ -219,7 +220,7 @@ impl SamplePreparer {
     pub fn prepare_tensor(&mut self, encoded: Encoded<'_>, id: SampleId) -> Result<Tensor, Error> {
         let spec = self.plan(encoded, id)?;
         let mut data = vec![0; spec.bytes()];
-        self.run(encoded, id, &mut data, &mut || ())?;
+        self.run(Some(encoded), id, &mut data, &mut || ())?;
         self.finish(spec, id, &mut data, &mut || ())?;
         Ok(Tensor { spec, data })
     }
@@ -262,15 +263,15 @@ impl SamplePreparer {
         Ok(self.result.tensor((picture.height, picture.width)))
     }
 
-    /// Runs the stages that have been found.
+    /// Runs the stages that have been found; without an encoded picture, on the one in memory.
     fn run(
         &mut self,
-        encoded: Encoded<'_>,
+        encoded: Option<Encoded<'_>>,
         id: SampleId,
         out: &mut [u8],
         after_stage: &mut dyn FnMut(),
     ) -> Result<(), Error> {
-        if let Some((turn, info)) = self.turn {
+        if let (Some(encoded), Some((turn, info))) = (encoded, self.turn) {
             self.decode_turned(encoded, turn, info, after_stage)?;
         }
         for index in 0..self.stages.len() {
@@ -288,7 +289,10 @@ impl SamplePreparer {
                 resizer.feed(stripe, after_stage, &mut |y, row| canvas.put(y, row));
                 after_stage();
             };
-            if index == 0 && self.turn.is_none() {
+            if let Some(encoded) = encoded
+                && index == 0
+                && self.turn.is_none()
+            {
                 self.decoder.decode_opened(encoded, region, &self.options, &mut take)?;
             } else {
                 let (x, y) = (region.x as usize, region.y as usize);

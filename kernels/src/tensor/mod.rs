@@ -17,6 +17,7 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx2_floats;
+mod elements;
 mod portable;
 mod table;
 #[cfg(test)]
@@ -27,6 +28,7 @@ use crate::planes::Row;
 use half::f16;
 use meetpoint_format::recipe::{Dtype, Layout};
 
+pub(crate) use elements::convert_elements;
 pub use table::ElementTable;
 
 /// Values of a byte.

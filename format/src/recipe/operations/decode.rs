@@ -81,4 +81,9 @@ impl Data for Decode {
     fn size(&self, _input: Option<(u32, u32)>) -> Option<(u32, u32)> {
         None
     }
+
+    /// The resolution is chosen by the first resize.
+    fn looks_ahead(&self) -> bool {
+        self.scaled
+    }
 }

@@ -107,6 +107,11 @@ trait Data: Sized {
         &[]
     }
 
+    /// Whether the result depends on the operations after it, so that it is another without them.
+    fn looks_ahead(&self) -> bool {
+        false
+    }
+
     /// Checks what the declaration cannot say, and changes what its [`super::Gives`] declares to
     /// follow from a key: element type, channels and layout.
     fn follow(&self, _sample: &mut SampleType) -> Result<(), Fault> {
@@ -157,6 +162,14 @@ macro_rules! operations {
             pub fn content(&self) -> &[Operation] {
                 match self {
                     $(Self::$type(it) => it.content()),+
+                }
+            }
+
+            /// Whether the result depends on the operations on the geometry after it, so that a
+            /// recipe that ends before them gives something else.
+            pub fn looks_ahead(&self) -> bool {
+                match self {
+                    $(Self::$type(it) => it.looks_ahead()),+
                 }
             }
 

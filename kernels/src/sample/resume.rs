@@ -1,0 +1,196 @@
+//! A recipe resumed in the middle, on what its first operations gave.
+
+use super::plan::{choose, for_each_stage};
+use super::{SampleId, SamplePreparer, Tensor};
+use crate::Error;
+use crate::operations::Step;
+use crate::stage::Geometry;
+use crate::tensor::convert_elements;
+use meetpoint_format::recipe::{Dtype, Layout, TensorSpec};
+
+impl SamplePreparer {
+    /// Applies the operations of the recipe from the number `first` on to what those before it
+    /// gave: the tensor that a preparer of a recipe of only those prepares. Numbers count
+    /// operations from 0, each before those that it contains. The result has the same bits
+    /// as that of the whole recipe, random parameters included.
+    ///
+    /// Two things can make it differ. Operations before `first` that look ahead
+    /// ([`meetpoint_format::recipe::Operation::looks_ahead`]) give something else without those
+    /// after them. A picture that was stored with losses is another picture.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OutputSize`] where `data` does not have the bytes of `spec`.
+    ///
+    /// # Panics
+    ///
+    /// Where `first` is 0 or past the end, or `spec` is not of the type that the operation there
+    /// takes: a picture is uint8, NHWC, with 1 or 3 channels.
+    pub fn resume(
+        &mut self,
+        first: usize,
+        (spec, data): (&TensorSpec, &[u8]),
+        id: SampleId,
+    ) -> Result<Tensor, Error> {
+        assert!((1..=self.steps.len()).contains(&first), "operation {first} of the recipe");
+        if data.len() != spec.bytes() {
+            return Err(Error::OutputSize { got: data.len(), expected: spec.bytes() });
+        }
+        let is_on_tensor = |step: &Step| matches!(step, Step::Elements(_) | Step::Tensor(_));
+        self.chosen.clear();
+        choose(&self.steps, first, self.steps.len(), id, &mut self.chosen);
+        let mut tensor = if self.steps[first..].iter().all(is_on_tensor) {
+            self.resume_tensor(first, (spec, data))
+        } else {
+            self.resume_picture((spec, data), id)?
+        };
+        self.finish(tensor.spec, id, &mut tensor.data, &mut || ())?;
+        Ok(tensor)
+    }
+
+    /// The rest of the recipe, which changes elements only, on a tensor.
+    fn resume_tensor(&self, first: usize, (spec, data): (&TensorSpec, &[u8])) -> Tensor {
+        let result = self.result.tensor((spec.height, spec.width));
+        let mut out = vec![0; result.bytes()];
+        convert_elements((spec, data), (&result, &mut out), &|table| {
+            for step in &self.steps[first..] {
+                if let Step::Elements(operation) = step {
+                    operation.fold(table);
+                }
+            }
+        });
+        Tensor { spec: result, data: out }
+    }
+
+    /// The chosen operations, some of which change pictures, on a picture.
+    fn resume_picture(
+        &mut self,
+        (spec, data): (&TensorSpec, &[u8]),
+        id: SampleId,
+    ) -> Result<Tensor, Error> {
+        assert_eq!((spec.dtype, spec.layout), (Dtype::Uint8, Layout::Nhwc), "a picture");
+        self.take_picture(spec, data);
+        self.turn = None;
+        self.stages.clear();
+        let stages = &mut self.stages;
+        let picture = Geometry::upright(spec.width, spec.height);
+        let found = &mut |stage| stages.push(stage);
+        let picture = for_each_stage(&self.steps, &self.chosen, picture, id, found)?;
+        let spec = self.result.tensor((picture.height, picture.width));
+        let mut data = vec![0; spec.bytes()];
+        self.run(None, id, &mut data, &mut || ())?;
+        Ok(Tensor { spec, data })
+    }
+
+    /// Copies a picture into the memory of the picture between two stages. One channel becomes
+    /// three that are equal, as operations that make a picture grey leave it.
+    fn take_picture(&mut self, spec: &TensorSpec, data: &[u8]) {
+        let (width, height) = (spec.width as usize, spec.height as usize);
+        let channels = spec.channels as usize;
+        self.picture.set_size(width, height);
+        for (y, row) in data.chunks_exact((width * channels).max(1)).enumerate() {
+            for plane in 0..3 {
+                let channel = if channels == 1 { 0 } else { plane };
+                let pixels = row.chunks_exact(channels);
+                for (out, pixel) in self.picture.row_mut(plane, y).iter_mut().zip(pixels) {
+                    *out = pixel[channel];
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{SampleId, SamplePreparer};
+    use crate::Cpu;
+    use meetpoint_format::recipe::{Recipe, RecipeError};
+
+    const ID: SampleId = SampleId { seed: 7, epoch: 3, sample: 41 };
+
+    fn recipe(operations: &[&str]) -> Result<Recipe, RecipeError> {
+        let tables = operations.iter().map(|keys| {
+            let (name, rest) = keys.split_once(' ').unwrap_or((keys, ""));
+            format!("[[operation]]\nname = \"{name}\"\n{}\n", rest.replace(';', "\n"))
+        });
+        Recipe::from_toml(&tables.collect::<String>())
+    }
+
+    /// A BMP of a picture without regularities.
+    fn bmp(width: u32, height: u32) -> Vec<u8> {
+        let mut state = 1u32;
+        let mut file = Vec::new();
+        let picture = image::RgbImage::from_fn(width, height, |_, _| {
+            image::Rgb([0; 3].map(|_: u8| {
+                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                (state >> 24) as u8
+            }))
+        });
+        let to = &mut std::io::Cursor::new(&mut file);
+        picture.write_to(to, image::ImageFormat::Bmp).unwrap();
+        file
+    }
+
+    /// Compares the whole recipe with each of its ends, resumed on what the beginning gave.
+    fn check_every_split(operations: &[&str], from: usize) {
+        let file = bmp(67, 45);
+        let whole_recipe = recipe(operations).unwrap();
+        let mut whole = SamplePreparer::new(&whole_recipe, Cpu::detect());
+        let expected = whole.prepare_tensor((&file[..]).into(), ID).unwrap();
+        for first in from..=operations.len() {
+            let beginning = recipe(&operations[..first]).unwrap();
+            let mut beginning = SamplePreparer::new(&beginning, Cpu::detect());
+            let stored = beginning.prepare_tensor((&file[..]).into(), ID).unwrap();
+            let got = whole.resume(first, (&stored.spec, &stored.data), ID).unwrap();
+            assert!(got == expected, "{operations:?} resumed at {first}");
+        }
+    }
+
+    #[test]
+    fn a_resumed_recipe_has_the_bits_of_the_whole() {
+        let normalize = "normalize mean = [0.4, 0.5, 0.6];std = [0.2, 0.3, 0.25]";
+        for dtype in ["float32", "float16"] {
+            let to_dtype = format!("to_dtype dtype = \"{dtype}\";scale = true");
+            check_every_split(
+                &[
+                    "decode",
+                    "resize size = 40",
+                    "random_horizontal_flip p = 1.0",
+                    "resize size = [31, 33]",
+                    "random_grayscale p = 1.0",
+                    "center_crop size = 48",
+                    "color_jitter brightness = 0.4",
+                    "random_rotation degrees = 30.0",
+                    "random_resized_crop size = 24",
+                    &to_dtype,
+                    normalize,
+                    "random_erasing p = 1.0",
+                ],
+                1,
+            );
+        }
+    }
+
+    #[test]
+    fn a_grey_picture_of_one_channel_is_resumed() {
+        check_every_split(
+            &[
+                "decode",
+                "grayscale",
+                "resize size = 20",
+                "random_vertical_flip p = 1.0",
+                "to_dtype dtype = \"float32\"",
+                "normalize mean = [3.0];std = [7.0]",
+            ],
+            1,
+        );
+    }
+
+    #[test]
+    fn a_tensor_that_does_not_have_its_bytes_is_refused() {
+        let mut preparer = SamplePreparer::new(&recipe(&["decode"]).unwrap(), Cpu::detect());
+        let stored = preparer.prepare_tensor((&bmp(5, 4)[..]).into(), ID).unwrap();
+        let short = preparer.resume(1, (&stored.spec, &stored.data[1..]), ID);
+        assert_eq!(short, Err(crate::Error::OutputSize { got: 59, expected: 60 }));
+    }
+}
