@@ -1,0 +1,138 @@
+//! Every legal materialisation point of a recipe, and every strategy. It reads no file.
+
+use crate::vocabulary::{Cache, Codec, Form, Point};
+use meetpoint_format::recipe::{Operation, Place, Recipe, ValueKind};
+use serde::Serialize;
+
+/// What is stored, in which codec, and how it is read.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+pub struct Strategy {
+    /// What is stored.
+    pub point: Point,
+    /// Compression of each stored sample.
+    pub codec: Codec,
+    /// Threads that prepare samples.
+    pub threads: usize,
+    /// Where epochs after the first find stored samples.
+    pub cache: Cache,
+}
+
+/// The values that strategies are combined from, besides points and caches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// Codecs of stored samples.
+    pub codecs: Vec<Codec>,
+    /// Numbers of threads.
+    pub threads: Vec<usize>,
+}
+
+/// Why a recipe cannot be cut after an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(tag = "reason", rename_all = "snake_case")]
+pub enum RefusedBecause {
+    /// An operation up to here has random parameters, which differ in each epoch.
+    Random {
+        /// Its name.
+        by: &'static str,
+        /// Its position in the recipe, counted from 1.
+        position: usize,
+    },
+    /// The result of an operation up to here depends on the operations after the cut.
+    LooksAhead {
+        /// Its name.
+        by: &'static str,
+        /// Its position in the recipe, counted from 1.
+        position: usize,
+    },
+}
+
+/// A cut that is not legal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RefusedPoint {
+    /// Operations before the cut.
+    pub operations: usize,
+    /// The last of them.
+    pub operation: &'static str,
+    /// Why.
+    #[serde(flatten)]
+    pub because: RefusedBecause,
+}
+
+/// The materialisation points of a recipe.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Points {
+    /// In the order of the recipe, "nothing offline" first.
+    pub legal: Vec<Point>,
+    /// In the order of the recipe.
+    pub refused: Vec<RefusedPoint>,
+}
+
+/// The materialisation points of a recipe. `has_jpegs`: whether the dataset has JPEGs, which can be
+/// stored in a coefficient form.
+///
+/// All facts come from the declarations of the operations.
+pub fn materialization_points(recipe: &Recipe, has_jpegs: bool) -> Points {
+    let mut legal = vec![Point::encoded(Form::Files), Point::encoded(Form::Packed)];
+    if has_jpegs {
+        legal.push(Point::encoded(Form::CoefficientsFast));
+        legal.push(Point::encoded(Form::CoefficientsCompact));
+    }
+    let mut refused = Vec::new();
+    let operations = recipe.operations();
+    for count in 1..=operations.len() {
+        let operation = operations[count - 1].name();
+        if let Some(because) = refusal(operations, count) {
+            refused.push(RefusedPoint { operations: count, operation, because });
+            continue;
+        }
+        let name = operation.to_owned();
+        let prepared = Point { form: Form::Prepared, operations: count, operation: name };
+        if gives_picture(operations, count) {
+            legal.push(prepared.clone());
+            legal.push(Point { form: Form::Jpeg, ..prepared });
+        } else {
+            legal.push(prepared);
+        }
+    }
+    Points { legal, refused }
+}
+
+/// Why a recipe cannot be cut after `count` operations; `None` where it can.
+fn refusal(operations: &[Operation], count: usize) -> Option<RefusedBecause> {
+    let before = &operations[..count];
+    if let Some(index) = before.iter().position(Operation::is_random) {
+        let by = before[index].name();
+        return Some(RefusedBecause::Random { by, position: index + 1 });
+    }
+    let index = before.iter().position(Operation::looks_ahead)?;
+    // It looks at the operations on the geometry that follow it without a gap. They are one pass.
+    let is_geometry = |operation: &Operation| operation.declaration().place == Place::Geometry;
+    let seen = operations[index + 1..].iter().take_while(|it| is_geometry(it)).count();
+    let by = before[index].name();
+    (count <= index + seen).then_some(RefusedBecause::LooksAhead { by, position: index + 1 })
+}
+
+/// Whether the first `count` operations give a uint8 picture, which a JPEG can hold.
+fn gives_picture(operations: &[Operation], count: usize) -> bool {
+    operations[count - 1].declaration().gives.kind == ValueKind::Image
+}
+
+/// The strategies of these points: each with every codec, number of threads and cache. Files stay as
+/// they came, so they have no codec.
+pub fn enumerate(points: &[Point], settings: &Settings) -> Vec<Strategy> {
+    let mut strategies = Vec::new();
+    for point in points {
+        let codecs = match point.is_nothing_offline() {
+            true => &[Codec::None][..],
+            false => &settings.codecs,
+        };
+        for &codec in codecs {
+            for &threads in &settings.threads {
+                for &cache in Cache::ALL {
+                    strategies.push(Strategy { point: point.clone(), codec, threads, cache });
+                }
+            }
+        }
+    }
+    strategies
+}

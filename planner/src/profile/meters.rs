@@ -1,0 +1,88 @@
+//! What a run used: processor time, context switches, memory, bytes from the drive.
+
+use rustix::time::{ClockId, clock_gettime};
+use std::time::Instant;
+
+/// What a run used.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Usage {
+    pub(super) seconds: f64,
+    pub(super) cpu_seconds: f64,
+    /// Of the threads that reported them.
+    pub(super) context_switches: u64,
+    /// Most resident bytes of the process during the run.
+    pub(super) peak_memory_bytes: u64,
+    /// `None` where the system does not say.
+    pub(super) disk_bytes: Option<u64>,
+}
+
+/// A run that is being measured.
+#[derive(Debug)]
+pub(super) struct Metering {
+    begun: Instant,
+    cpu_seconds: f64,
+    disk_bytes: Option<u64>,
+}
+
+impl Metering {
+    pub(super) fn begin() -> Self {
+        // Resets VmHWM (proc(5)); where that is refused, the peak is that of the process so far.
+        let _ = std::fs::write("/proc/self/clear_refs", "5");
+        Self { disk_bytes: disk_bytes(), cpu_seconds: cpu_seconds(), begun: Instant::now() }
+    }
+
+    pub(super) fn end(self, context_switches: u64) -> Usage {
+        let seconds = self.begun.elapsed().as_secs_f64();
+        let disk = disk_bytes().zip(self.disk_bytes);
+        Usage {
+            seconds,
+            cpu_seconds: cpu_seconds() - self.cpu_seconds,
+            context_switches,
+            peak_memory_bytes: field("/proc/self/status", "VmHWM:").unwrap_or(0) * 1024,
+            disk_bytes: disk.map(|(now, before)| now.saturating_sub(before)),
+        }
+    }
+}
+
+/// Processor time of all threads of the process.
+fn cpu_seconds() -> f64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+}
+
+/// Bytes that the process has caused to be read from drives.
+fn disk_bytes() -> Option<u64> {
+    field("/proc/self/io", "read_bytes:")
+}
+
+/// Context switches of this thread so far.
+pub(super) fn context_switches() -> u64 {
+    let status = "/proc/thread-self/status";
+    let names = ["voluntary_ctxt_switches:", "nonvoluntary_ctxt_switches:"];
+    names.iter().filter_map(|name| field(status, name)).sum()
+}
+
+/// The number of a line that begins with `name`.
+fn field(path: &str, name: &str) -> Option<u64> {
+    let text = std::fs::read_to_string(path).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_computes_has_used_the_processor_and_memory() {
+        let metering = Metering::begin();
+        let mut sum = 0u64;
+        while cpu_seconds() - metering.cpu_seconds < 0.002 {
+            sum = (0..10_000).fold(sum, |sum, number| std::hint::black_box(sum ^ number));
+        }
+        let usage = metering.end(3);
+        assert!(usage.cpu_seconds >= 0.002 && usage.seconds > 0.0, "{usage:?} {sum}");
+        assert!(usage.peak_memory_bytes > 1 << 16, "{usage:?}");
+        assert_eq!(usage.context_switches, 3);
+    }
+}

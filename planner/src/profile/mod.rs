@@ -1,0 +1,408 @@
+//! Measures strategies on a sample of a dataset.
+//!
+//! Each point is stored in a temporary file and removed before the next. Prefixes and the rest of
+//! the recipe are executed by the kernels that every loader uses, and each strategy without loss is
+//! checked: its samples must have the bits of those prepared from the files.
+//!
+//! In reading order: [`Options`], [`profile`], `choice` (which samples), `space` (what fits),
+//! `offline` (before the cut), `store` and `codec` (between), `online` (after the cut), `workers`,
+//! `meters`.
+
+mod choice;
+mod codec;
+mod meters;
+mod offline;
+mod online;
+mod space;
+mod store;
+mod workers;
+
+use crate::Error;
+use crate::decide::{Decision, Goal, decide};
+use crate::enumerate::{Points, Settings, materialization_points};
+use crate::results::{CacheDrop, Measured};
+use crate::statistics::{Moments, extrapolate};
+use crate::vocabulary::{Cache, Codec, Point};
+use choice::Choice;
+use meetpoint_format::recipe::Recipe;
+use meetpoint_kernels::ImageFormat;
+use meetpoint_prepare::Dataset;
+use offline::Offline;
+use online::{Expected, Run, Work};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use store::Store;
+
+pub use choice::SAMPLES_MIN;
+pub use offline::JPEG_QUALITY;
+
+/// Samples with which a widening profile begins.
+const SAMPLES_FIRST: u64 = 32;
+/// Samples at which a widening profile ends, certain or not.
+pub const SAMPLES_MOST: u64 = 4096;
+/// Most threads of a strategy.
+pub const THREADS_MOST: usize = 1024;
+/// Most runs.
+pub const RUNS_MOST: u32 = 1000;
+
+/// How many samples are measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Samples {
+    /// So many.
+    Exactly(u64),
+    /// More and more, until the best is certain, all are measured, or [`SAMPLES_MOST`] are.
+    Widening,
+}
+
+/// What is measured, and how.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Codecs and numbers of threads.
+    pub settings: Settings,
+    /// Runs of each strategy.
+    pub runs: u32,
+    /// How many samples are measured.
+    pub samples: Samples,
+    /// Seed of the choice of samples, and of random parameters.
+    pub seed: u64,
+    /// Folder for temporary files.
+    pub folder: PathBuf,
+    /// What the best is chosen by.
+    pub goal: Goal,
+}
+
+/// What was measured, and what follows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Profile {
+    /// Every strategy, in the order of [`crate::enumerate()`].
+    pub results: Vec<Measured>,
+    /// The choice among them.
+    pub decision: Decision,
+    /// The points of the recipe.
+    pub points: Points,
+    /// Samples of the widest round.
+    pub samples: u64,
+    /// Rounds, each with more samples than the one before.
+    pub rounds: u32,
+}
+
+/// How far a profile is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// Stored forms that were measured in this round.
+    pub done: u64,
+    /// Stored forms of this round.
+    pub total: u64,
+}
+
+/// Measures every strategy of a recipe on a dataset, and chooses.
+///
+/// `stop` ends it with [`Error::Stopped`]. Temporary files are removed in any case.
+pub fn profile(
+    dataset: &Arc<Dataset>,
+    recipe: &Recipe,
+    options: &Options,
+    stop: &AtomicBool,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Profile, Error> {
+    check(dataset, options)?;
+    let mut count = match options.samples {
+        Samples::Exactly(count) => count,
+        Samples::Widening => SAMPLES_FIRST.min(dataset.len()),
+    };
+    let most = dataset.len().min(SAMPLES_MOST);
+    let points = points(&Choice::new(dataset, count, options.seed)?, recipe)?;
+    let mut open = stored_forms(&points.legal, &options.settings);
+    let mut results: Vec<Measured> = Vec::new();
+    for rounds in 1.. {
+        let choice = Choice::new(dataset, count, options.seed)?;
+        let round = Round { choice: &choice, recipe, options, stop };
+        let measured = round.measure(&open, progress)?;
+        replace(&mut results, measured);
+        let decision = decide(&results, &options.goal)?;
+        let is_last = match options.samples {
+            Samples::Exactly(_) => true,
+            Samples::Widening => decision.is_certain || count >= most,
+        };
+        if is_last {
+            return Ok(Profile { results, decision, points, samples: count, rounds });
+        }
+        // Only what may still be the best is measured again, beside nothing offline.
+        let contenders: Vec<_> =
+            decision.contenders().into_iter().map(|index| results[index].strategy()).collect();
+        open.retain(|(point, codec)| {
+            let is_same = |it: &crate::Strategy| (&it.point, it.codec) == (point, *codec);
+            point.is_nothing_offline() || contenders.iter().any(is_same)
+        });
+        count = (2 * count).min(most);
+    }
+    unreachable!("rounds end at {most} samples");
+}
+
+/// Refuses options outside of their ranges.
+fn check(dataset: &Dataset, options: &Options) -> Result<(), Error> {
+    let number = |name, value, most| match (1..=most).contains(&value) {
+        true => Ok(()),
+        false => Err(Error::Number { name, value, least: 1, most }),
+    };
+    number("the number of runs", u64::from(options.runs), u64::from(RUNS_MOST))?;
+    for &threads in &options.settings.threads {
+        number("the number of threads", threads as u64, THREADS_MOST as u64)?;
+    }
+    if options.settings.threads.is_empty() {
+        return Err(Error::NoSettings { name: "numbers of threads" });
+    }
+    if options.settings.codecs.is_empty() {
+        return Err(Error::NoSettings { name: "codecs" });
+    }
+    let (samples, least) = (dataset.len(), SAMPLES_MIN);
+    if samples < least {
+        return Err(Error::SmallDataset { samples, least });
+    }
+    match options.samples {
+        Samples::Exactly(asked) if !(least..=samples).contains(&asked) => {
+            Err(Error::Samples { asked, least, most: samples })
+        }
+        Samples::Exactly(_) | Samples::Widening => Ok(()),
+    }
+}
+
+/// The points of the recipe on these samples.
+fn points(choice: &Choice, recipe: &Recipe) -> Result<Points, Error> {
+    let mut has_jpegs = false;
+    for index in 0..choice.len() {
+        let file = choice.file(index)?;
+        has_jpegs |= ImageFormat::of(&file) == Some(ImageFormat::Jpeg);
+    }
+    Ok(materialization_points(recipe, has_jpegs))
+}
+
+/// What is stored once and measured with every number of threads and every cache.
+fn stored_forms(points: &[Point], settings: &Settings) -> Vec<(Point, Codec)> {
+    let mut forms: Vec<(Point, Codec)> = Vec::new();
+    for strategy in crate::enumerate(points, settings) {
+        let form = (strategy.point, strategy.codec);
+        if forms.last() != Some(&form) {
+            forms.push(form);
+        }
+    }
+    forms
+}
+
+/// Puts newer measurements of strategies where older ones are.
+fn replace(results: &mut Vec<Measured>, newer: Vec<Measured>) {
+    for measured in newer {
+        let strategy = measured.strategy();
+        match results.iter_mut().find(|it| it.strategy() == strategy) {
+            Some(older) => *older = measured,
+            None => results.push(measured),
+        }
+    }
+}
+
+/// Measurements on one choice of samples.
+struct Round<'a> {
+    choice: &'a Choice,
+    recipe: &'a Recipe,
+    options: &'a Options,
+    stop: &'a AtomicBool,
+}
+
+/// What several runs of one strategy gave.
+#[derive(Debug, Default)]
+struct Runs {
+    per_second: Moments,
+    per_sample: Moments,
+    cpu_seconds: f64,
+    context_switches: u64,
+    peak_memory_bytes: u64,
+    seconds: f64,
+    /// `None` once a run did not say.
+    disk_bytes: Option<u64>,
+}
+
+impl Runs {
+    fn of(samples: usize, runs: &[Run]) -> Self {
+        let mut all = Self { disk_bytes: Some(0), ..Self::default() };
+        for Run { usage, per_sample } in runs {
+            all.per_second.add(samples as f64 / usage.seconds);
+            all.per_sample.merge(*per_sample);
+            all.cpu_seconds += usage.cpu_seconds;
+            all.context_switches += usage.context_switches;
+            all.peak_memory_bytes = all.peak_memory_bytes.max(usage.peak_memory_bytes);
+            all.seconds += usage.seconds;
+            all.disk_bytes = all.disk_bytes.zip(usage.disk_bytes).map(|(sum, it)| sum + it);
+        }
+        all
+    }
+
+    /// Relative standard error by the choice of samples, of which each was prepared in every run.
+    fn sampling_error(&self, runs: u32, population: u64) -> f64 {
+        let samples = self.per_sample.count() / u64::from(runs);
+        if samples >= population || self.per_sample.mean() == 0.0 {
+            return 0.0;
+        }
+        let left_out = 1.0 - samples as f64 / population as f64;
+        let relative = self.per_sample.deviation() / self.per_sample.mean();
+        relative * (left_out / samples as f64).sqrt()
+    }
+}
+
+impl Round<'_> {
+    /// Measures stored forms with every number of threads and every cache.
+    fn measure(
+        &self,
+        forms: &[(Point, Codec)],
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Vec<Measured>, Error> {
+        let Options { settings, folder, .. } = self.options;
+        let points: Vec<Point> = forms.iter().map(|(point, _)| point.clone()).collect();
+        let sizes = space::file_sizes(self.choice)?;
+        space::check(self.recipe, &points, &settings.codecs, &sizes, folder)?;
+        let work = self.work();
+        let threads = self.threads_most();
+        let expected = online::expected(work, threads)?;
+        let total = forms.len() as u64;
+        let mut results = Vec::new();
+        for (done, (point, codec)) in (0..).zip(forms) {
+            progress(Progress { done, total });
+            results.extend(self.measure_form(point, *codec, &expected)?);
+        }
+        progress(Progress { done: total, total });
+        Ok(results)
+    }
+
+    fn work(&self) -> Work<'_> {
+        let Self { recipe, choice, stop, .. } = *self;
+        Work { recipe, choice, seed: self.options.seed, stop }
+    }
+
+    fn threads_most(&self) -> usize {
+        self.options.settings.threads.iter().copied().max().unwrap_or(1)
+    }
+
+    /// Stores a form, and measures it.
+    fn measure_form(
+        &self,
+        point: &Point,
+        codec: Codec,
+        expected: &[Expected],
+    ) -> Result<Vec<Measured>, Error> {
+        let threads = self.threads_most();
+        // Removed when it is dropped, whatever happens.
+        let folder = temporary(&self.options.folder)?;
+        let path = folder.path();
+        let (recipe, choice, stop) = (self.recipe, self.choice, self.stop);
+        let offline = offline::materialize(recipe, choice, (point, codec), threads, path, stop)?;
+        online::check(self.work(), &offline.store, threads, expected)?;
+        let mut results = Vec::new();
+        for &threads in &self.options.settings.threads {
+            results.extend(self.measure_threads(&offline, threads)?);
+        }
+        drop(offline);
+        folder.close().map_err(|source| Error::Io {
+            action: "remove",
+            path: self.options.folder.clone(),
+            source,
+        })?;
+        Ok(results)
+    }
+
+    /// Measures a stored form with one number of threads: the strategies of every cache.
+    fn measure_threads(&self, offline: &Offline, threads: usize) -> Result<Vec<Measured>, Error> {
+        let (store, work) = (&offline.store, self.work());
+        let (mut cold, mut page, mut application) = (Vec::new(), Vec::new(), Vec::new());
+        let mut cache_drop = CacheDrop::Dropped;
+        for _ in 0..self.options.runs {
+            let dropped = store.drop_cache()?;
+            if dropped != CacheDrop::Dropped {
+                cache_drop = dropped;
+            }
+            cold.push(online::run(work, store, threads, None)?);
+            page.push(online::run(work, store, threads, None)?);
+        }
+        let cached = online::cached(work, store)?;
+        for _ in 0..self.options.runs {
+            application.push(online::run(work, store, threads, Some(&cached))?);
+        }
+        let samples = self.choice.len();
+        let cold = Runs::of(samples, &cold);
+        let of = |cache| match cache {
+            Cache::Cold => None,
+            Cache::Page => Some(Runs::of(samples, &page)),
+            Cache::Application => Some(Runs::of(samples, &application)),
+        };
+        let measured = Cache::ALL.iter().map(|&cache| {
+            let own = of(cache);
+            let runs = own.as_ref().unwrap_or(&cold);
+            self.row(offline, (threads, cache), &cold, runs, cache_drop)
+        });
+        Ok(measured.collect())
+    }
+
+    /// The measured strategy, extrapolated to the whole dataset.
+    fn row(
+        &self,
+        offline: &Offline,
+        (threads, cache): (usize, Cache),
+        cold: &Runs,
+        runs: &Runs,
+        cache_drop: CacheDrop,
+    ) -> Measured {
+        let manifest = self.choice.dataset.manifest();
+        let (population, dataset_bytes) = (manifest.samples, manifest.image_bytes);
+        let Store { point, codec, records, .. } = &offline.store;
+        let total = |bytes: &dyn Fn(usize) -> u64| {
+            let source = &self.choice.source_bytes;
+            let pairs = source.iter().enumerate().map(|(at, of)| (bytes(at) as f64, *of as f64));
+            extrapolate(&pairs.collect::<Vec<_>>(), population, dataset_bytes as f64)
+        };
+        let stored = total(&|at| records[at].bytes);
+        let samples = records.len() as f64;
+        // Files stay as they came.
+        let is_free = point.is_nothing_offline();
+        let offline_seconds =
+            if is_free { 0.0 } else { offline.seconds / samples * population as f64 };
+        let prepared = samples * f64::from(self.options.runs);
+        Measured {
+            form: point.form,
+            operations: point.operations,
+            operation: point.operation.clone(),
+            codec: *codec,
+            threads,
+            cache,
+            dataset_samples: population,
+            dataset_bytes,
+            samples: records.len() as u64,
+            runs: self.options.runs,
+            offline_seconds,
+            offline_error: offline_seconds * offline.per_sample.relative_error(population),
+            process_seconds: offline_seconds * (1.0 - offline.save_share),
+            save_seconds: offline_seconds * offline.save_share,
+            stored_bytes: stored.value,
+            stored_error: stored.error,
+            cached_bytes: total(&|at| records[at].raw_bytes).value,
+            cold_per_second: cold.per_second.mean(),
+            cold_deviation: cold.per_second.deviation(),
+            per_second: runs.per_second.mean(),
+            per_second_deviation: runs.per_second.deviation(),
+            sampling_error: runs.sampling_error(self.options.runs, population),
+            cpu_seconds: runs.cpu_seconds / prepared,
+            context_switches: runs.context_switches as f64 / prepared,
+            peak_memory_bytes: runs.peak_memory_bytes,
+            disk_bytes_per_second: runs.disk_bytes.map(|bytes| bytes as f64 / runs.seconds),
+            cache_drop,
+        }
+    }
+}
+
+/// An empty folder below another.
+fn temporary(folder: &Path) -> Result<tempfile::TempDir, Error> {
+    let made = tempfile::Builder::new().prefix("meetpoint-profile-").tempdir_in(folder);
+    made.map_err(|source| Error::Io {
+        action: "create a folder in",
+        path: folder.to_path_buf(),
+        source,
+    })
+}

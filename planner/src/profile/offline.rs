@@ -1,0 +1,144 @@
+//! Executes the operations before a cut once, and stores what they give.
+
+use super::choice::Choice;
+use super::codec::compress;
+use super::store::{Store, Writer};
+use super::workers::each;
+use crate::Error;
+use crate::statistics::Moments;
+use crate::vocabulary::{Codec, Form, Point};
+use jpeg_encoder::{ColorType, Encoder};
+use meetpoint_format::recipe::{Recipe, TensorSpec};
+use meetpoint_kernels::jpeg::{self, to_form};
+use meetpoint_kernels::{Cpu, ImageFormat, SampleId, SamplePreparer, Tensor};
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+/// Quality of pictures that are encoded as JPEG again, 1 to 100; without chroma subsampling.
+pub const JPEG_QUALITY: u8 = 95;
+
+/// What storing the chosen samples took.
+#[derive(Debug)]
+pub(super) struct Offline {
+    pub(super) store: Store,
+    /// From the first read to the last byte on the drive.
+    pub(super) seconds: f64,
+    /// Seconds of a thread for each sample, writing included.
+    pub(super) per_sample: Moments,
+    /// Share of the threads' time in which samples were written.
+    pub(super) save_share: f64,
+}
+
+/// The recipe up to a point, which only its prepared forms have.
+pub(super) fn beginning(recipe: &Recipe, point: &Point) -> Option<Recipe> {
+    match point.form {
+        Form::Files | Form::Packed | Form::CoefficientsFast | Form::CoefficientsCompact => None,
+        Form::Prepared | Form::Jpeg => {
+            let operations = recipe.operations()[..point.operations].to_vec();
+            Some(Recipe::new(operations).expect("the beginning of a recipe is one"))
+        }
+    }
+}
+
+/// What one thread needs.
+struct Maker<'a> {
+    choice: &'a Choice,
+    point: &'a Point,
+    preparer: Option<SamplePreparer>,
+}
+
+impl Maker<'_> {
+    /// What is stored of a sample, before compression.
+    fn make(&mut self, index: usize) -> Result<(Vec<u8>, Option<TensorSpec>), Error> {
+        let file = self.choice.file(index)?;
+        let form = match self.point.form {
+            Form::Files | Form::Packed => return Ok((file, None)),
+            Form::CoefficientsFast => jpeg::Form::Fast,
+            Form::CoefficientsCompact => jpeg::Form::Compact,
+            Form::Prepared => return self.prepare(index, &file).map(|it| (it.data, Some(it.spec))),
+            Form::Jpeg => {
+                let tensor = self.prepare(index, &file)?;
+                return Ok((self.encode(index, &tensor)?, Some(tensor.spec)));
+            }
+        };
+        // As in packing, other formats and JPEGs whose file would not come back stay files.
+        let stored = match ImageFormat::of(&file) {
+            Some(ImageFormat::Jpeg) => to_form(&file, form).unwrap_or(file),
+            _ => file,
+        };
+        Ok((stored, None))
+    }
+
+    fn prepare(&mut self, index: usize, file: &[u8]) -> Result<Tensor, Error> {
+        let preparer = self.preparer.as_mut().expect("a prepared form has a beginning");
+        // Deterministic: no random parameter depends on the id.
+        let id = SampleId { seed: 0, epoch: 0, sample: self.choice.samples[index] };
+        preparer.prepare_tensor(file.into(), id).map_err(|source| Error::Sample {
+            strategy: self.point.to_string(),
+            key: self.choice.key(index),
+            source,
+        })
+    }
+
+    fn encode(&self, index: usize, tensor: &Tensor) -> Result<Vec<u8>, Error> {
+        let TensorSpec { width, height, channels, .. } = tensor.spec;
+        let side = || Error::JpegSide {
+            strategy: self.point.to_string(),
+            key: self.choice.key(index),
+            width,
+            height,
+        };
+        let sides = [width, height].map(u16::try_from);
+        let [Ok(columns), Ok(rows)] = sides else { return Err(side()) };
+        let colours = if channels == 1 { ColorType::Luma } else { ColorType::Rgb };
+        let mut encoded = Vec::new();
+        let encoder = Encoder::new(&mut encoded, JPEG_QUALITY);
+        encoder.encode(&tensor.data, columns, rows, colours).map_err(|_| side())?;
+        Ok(encoded)
+    }
+}
+
+/// Stores the chosen samples at a point, with so many threads.
+pub(super) fn materialize(
+    recipe: &Recipe,
+    choice: &Choice,
+    (point, codec): (&Point, Codec),
+    threads: usize,
+    folder: &Path,
+    stop: &AtomicBool,
+) -> Result<Offline, Error> {
+    let begun = Instant::now();
+    let writer = Writer::create(folder, point, codec, choice.len())?;
+    let beginning = beginning(recipe, point);
+    let begin = || {
+        let preparer = beginning.as_ref().map(|it| SamplePreparer::new(it, Cpu::detect()));
+        (Maker { choice, point, preparer }, Moments::default(), 0.0)
+    };
+    let make = |(maker, per_sample, saving): &mut (Maker<'_>, Moments, f64), index| {
+        let begun = Instant::now();
+        let (raw, spec) = maker.make(index)?;
+        let raw_bytes = raw.len() as u64;
+        let stored = compress(codec, raw);
+        let processed = begun.elapsed();
+        writer.put(index, &stored, raw_bytes, spec)?;
+        let seconds = begun.elapsed();
+        per_sample.add(seconds.as_secs_f64());
+        *saving += (seconds - processed).as_secs_f64();
+        Ok(())
+    };
+    let end = |(_, per_sample, saving)| (per_sample, saving);
+    let totals = each(threads, choice.len(), stop, begin, make, end)?;
+    let syncing = Instant::now();
+    let store = writer.finish()?;
+    let synced = syncing.elapsed().as_secs_f64();
+    let seconds = begun.elapsed().as_secs_f64();
+    let (mut per_sample, mut saving) = (Moments::default(), synced * threads as f64);
+    for (of_thread, saving_of_thread) in totals {
+        per_sample.merge(of_thread);
+        saving += saving_of_thread;
+    }
+    let busy = per_sample.mean() * per_sample.count() as f64 + synced * threads as f64;
+    let save_share = if busy > 0.0 { (saving / busy).min(1.0) } else { 0.0 };
+    Ok(Offline { store, seconds, per_sample, save_share })
+}

@@ -1,0 +1,198 @@
+//! Executes the operations after a cut, as each epoch does.
+
+use super::choice::Choice;
+use super::codec::decompress;
+use super::meters::{Metering, Usage, context_switches};
+use super::store::{Record, Store};
+use super::workers::each;
+use crate::Error;
+use crate::statistics::Moments;
+use crate::vocabulary::Form;
+use meetpoint_format::recipe::{Recipe, TensorSpec};
+use meetpoint_kernels::decode::Decoder;
+use meetpoint_kernels::{Cpu, Picture, SampleId, SamplePreparer, Tensor};
+use sha2::{Digest, Sha256};
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+/// What a sample must be: type and SHA-256 of its tensor.
+pub(super) type Expected = (TensorSpec, [u8; 32]);
+
+/// Samples in memory, decompressed.
+pub(super) type Cached = Vec<Vec<u8>>;
+
+/// A run over all chosen samples.
+#[derive(Debug)]
+pub(super) struct Run {
+    pub(super) usage: Usage,
+    /// Seconds of a thread for each sample.
+    pub(super) per_sample: Moments,
+}
+
+/// The recipe and samples of all runs.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Work<'a> {
+    pub(super) recipe: &'a Recipe,
+    pub(super) choice: &'a Choice,
+    pub(super) seed: u64,
+    pub(super) stop: &'a AtomicBool,
+}
+
+/// One thread's means of preparing samples from a store.
+struct Resumer<'a> {
+    work: Work<'a>,
+    store: &'a Store,
+    preparer: SamplePreparer,
+    decoder: Decoder,
+    picture: Picture,
+    stored: Vec<u8>,
+    raw: Vec<u8>,
+}
+
+impl<'a> Resumer<'a> {
+    fn new(work: Work<'a>, store: &'a Store) -> Self {
+        let cpu = Cpu::detect();
+        Self {
+            work,
+            store,
+            preparer: SamplePreparer::new(work.recipe, cpu),
+            decoder: Decoder::new(cpu),
+            picture: Picture::default(),
+            stored: Vec::new(),
+            raw: Vec::new(),
+        }
+    }
+
+    /// Reads, checks and decompresses a sample into `self.raw`.
+    fn load(&mut self, index: usize) -> Result<(), Error> {
+        let is_whole = self.store.read(index, &mut self.stored)?;
+        let raw_bytes = usize::try_from(self.store.records[index].raw_bytes);
+        self.raw.resize(raw_bytes.expect("it was in memory"), 0);
+        let decompressed = decompress(self.store.codec, &self.stored, &mut self.raw);
+        decompressed.filter(|()| is_whole).ok_or_else(|| Error::Stored {
+            path: self.store.path(index).to_path_buf(),
+            key: self.work.choice.key(index),
+        })
+    }
+
+    /// Prepares a sample from its decompressed bytes.
+    fn prepare(&mut self, index: usize, raw: &[u8]) -> Result<Tensor, Error> {
+        let Work { choice, seed, .. } = self.work;
+        let id = SampleId { seed, epoch: 0, sample: choice.samples[index] };
+        let point = &self.store.point;
+        let Record { spec, .. } = self.store.records[index];
+        let prepared = match (point.form, spec) {
+            (Form::Jpeg, Some(spec)) => {
+                let picture = &mut self.picture;
+                self.decoder.decode_into(raw.into(), None, picture).and_then(|()| {
+                    if spec.channels == 1 {
+                        // One channel is decoded to three that are equal.
+                        picture.pixels = picture.pixels.iter().step_by(3).copied().collect();
+                    }
+                    self.preparer.resume(point.operations, (&spec, &picture.pixels), id)
+                })
+            }
+            (_, Some(spec)) => self.preparer.resume(point.operations, (&spec, raw), id),
+            (_, None) => self.preparer.prepare_tensor(raw.into(), id),
+        };
+        prepared.map_err(|source| Error::Sample {
+            strategy: self.store.name(),
+            key: choice.key(index),
+            source,
+        })
+    }
+}
+
+/// What the whole recipe gives for each chosen sample, from its file.
+pub(super) fn expected(work: Work<'_>, threads: usize) -> Result<Vec<Expected>, Error> {
+    let Work { recipe, choice, seed, stop } = work;
+    let begin = || (SamplePreparer::new(recipe, Cpu::detect()), Vec::new());
+    let prepare = |(preparer, list): &mut (SamplePreparer, Vec<_>), index| {
+        let file = choice.file(index)?;
+        let id = SampleId { seed, epoch: 0, sample: choice.samples[index] };
+        let tensor = preparer.prepare_tensor((&file[..]).into(), id).map_err(|source| {
+            Error::Sample { strategy: "the whole recipe".into(), key: choice.key(index), source }
+        })?;
+        list.push((index, (tensor.spec, digest(&tensor))));
+        Ok(())
+    };
+    let lists = each(threads, choice.len(), stop, begin, prepare, |(_, list)| list)?;
+    let mut all: Vec<(usize, Expected)> = lists.concat();
+    all.sort_by_key(|(index, _)| *index);
+    Ok(all.into_iter().map(|(_, expected)| expected).collect())
+}
+
+fn digest(tensor: &Tensor) -> [u8; 32] {
+    Sha256::digest(&tensor.data).into()
+}
+
+/// Checks that every sample of an exact store is prepared to the expected bits.
+pub(super) fn check(
+    work: Work<'_>,
+    store: &Store,
+    threads: usize,
+    expected: &[Expected],
+) -> Result<(), Error> {
+    let begin = || Resumer::new(work, store);
+    let compare = |resumer: &mut Resumer<'_>, index| {
+        resumer.load(index)?;
+        let raw = std::mem::take(&mut resumer.raw);
+        let tensor = resumer.prepare(index, &raw)?;
+        resumer.raw = raw;
+        if store.point.form.is_exact() && (tensor.spec, digest(&tensor)) != expected[index] {
+            let (strategy, key) = (store.name(), work.choice.key(index));
+            return Err(Error::NotIdentical { strategy, key });
+        }
+        Ok(())
+    };
+    each(threads, store.records.len(), work.stop, begin, compare, drop)?;
+    Ok(())
+}
+
+/// All samples of a store, decompressed, for an application cache.
+pub(super) fn cached(work: Work<'_>, store: &Store) -> Result<Cached, Error> {
+    let begin = || (Resumer::new(work, store), Cached::new());
+    let load = |(resumer, list): &mut (Resumer<'_>, Cached), index| {
+        resumer.load(index)?;
+        list.push(std::mem::take(&mut resumer.raw));
+        Ok(())
+    };
+    // One thread, so that they are in order.
+    let lists = each(1, store.records.len(), work.stop, begin, load, |(_, list)| list)?;
+    Ok(lists.concat())
+}
+
+/// Prepares every sample once, from the drive or from memory, and measures it.
+pub(super) fn run(
+    work: Work<'_>,
+    store: &Store,
+    threads: usize,
+    cached: Option<&Cached>,
+) -> Result<Run, Error> {
+    let metering = Metering::begin();
+    let begin = || (Resumer::new(work, store), Moments::default(), context_switches());
+    let prepare = |(resumer, per_sample, _): &mut (Resumer<'_>, Moments, u64), index: usize| {
+        let begun = Instant::now();
+        let tensor = match cached {
+            Some(cached) => resumer.prepare(index, &cached[index])?,
+            None => {
+                resumer.load(index)?;
+                let raw = std::mem::take(&mut resumer.raw);
+                let prepared = resumer.prepare(index, &raw);
+                resumer.raw = raw;
+                prepared?
+            }
+        };
+        std::hint::black_box(&tensor.data);
+        per_sample.add(begun.elapsed().as_secs_f64());
+        Ok(())
+    };
+    let end = |(_, per_sample, before): (Resumer<'_>, Moments, u64)| {
+        (per_sample, context_switches().saturating_sub(before))
+    };
+    let threads = each(threads, store.records.len(), work.stop, begin, prepare, end)?;
+    let usage = metering.end(threads.iter().map(|(_, switches)| switches).sum());
+    let mut per_sample = Moments::default();
+    threads.iter().for_each(|(of_thread, _)| per_sample.merge(*of_thread));
+    Ok(Run { usage, per_sample })
+}

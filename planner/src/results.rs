@@ -1,0 +1,246 @@
+//! A measured strategy, and the CSV file that results are saved to and loaded from without loss.
+
+use crate::enumerate::Strategy;
+use crate::statistics::{normal_quantile, student_quantile};
+use crate::vocabulary::{Cache, Codec, Form, Point};
+use serde::{Deserialize, Serialize};
+
+/// How the page cache was emptied before a cold run, and whether that had an effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CacheDrop {
+    /// `posix_fadvise(DONTNEED)`; probed pages were gone afterwards.
+    Dropped,
+    /// `posix_fadvise(DONTNEED)`; pages were still in memory afterwards, as on tmpfs. Cold figures
+    /// are figures of the page cache.
+    Ineffective,
+    /// `posix_fadvise(DONTNEED)`; the file system does not say whether pages are in memory.
+    Unverified,
+}
+
+impl CacheDrop {
+    /// The name in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Dropped => "dropped",
+            Self::Ineffective => "ineffective",
+            Self::Unverified => "unverified",
+        }
+    }
+}
+
+/// A strategy, and what was measured of it. Figures of the whole dataset are extrapolated from
+/// `samples` of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Measured {
+    /// What is stored.
+    pub form: Form,
+    /// Operations that are executed offline.
+    pub operations: usize,
+    /// Name of the last of them; empty where there is none.
+    pub operation: String,
+    /// Compression of each stored sample.
+    pub codec: Codec,
+    /// Threads that prepare samples.
+    pub threads: usize,
+    /// Where epochs after the first find stored samples.
+    pub cache: Cache,
+    /// Samples of the dataset.
+    pub dataset_samples: u64,
+    /// Bytes of the dataset's content as it is stored.
+    pub dataset_bytes: u64,
+    /// Samples that were measured.
+    pub samples: u64,
+    /// Measured runs, each over all of these samples.
+    pub runs: u32,
+    /// Offline seconds for the whole dataset.
+    pub offline_seconds: f64,
+    /// Standard error of `offline_seconds` by the choice of samples.
+    pub offline_error: f64,
+    /// Seconds of `offline_seconds` in which samples were read, prepared and compressed.
+    pub process_seconds: f64,
+    /// Seconds of `offline_seconds` in which they were written.
+    pub save_seconds: f64,
+    /// Bytes stored for the whole dataset.
+    pub stored_bytes: f64,
+    /// Standard error of `stored_bytes`.
+    pub stored_error: f64,
+    /// Bytes of the whole dataset in an application cache.
+    pub cached_bytes: f64,
+    /// Samples per second, cold: mean of the runs.
+    pub cold_per_second: f64,
+    /// Standard deviation of the cold runs.
+    pub cold_deviation: f64,
+    /// Samples per second from the strategy's cache: mean of the runs.
+    pub per_second: f64,
+    /// Standard deviation of these runs.
+    pub per_second_deviation: f64,
+    /// Relative standard error of both by the choice of samples.
+    pub sampling_error: f64,
+    /// Processor seconds for a sample.
+    pub cpu_seconds: f64,
+    /// Context switches for a sample.
+    pub context_switches: f64,
+    /// Most resident memory of the process in bytes during a run.
+    pub peak_memory_bytes: u64,
+    /// Bytes per second that the drive delivered in the runs; `None` where the system does not say.
+    pub disk_bytes_per_second: Option<f64>,
+    /// How the page cache was emptied before cold runs.
+    pub cache_drop: CacheDrop,
+}
+
+impl Measured {
+    /// The strategy.
+    pub fn strategy(&self) -> Strategy {
+        let Self { codec, threads, cache, .. } = *self;
+        Strategy { point: self.point(), codec, threads, cache }
+    }
+
+    /// What is stored.
+    pub fn point(&self) -> Point {
+        let Self { form, operations, .. } = *self;
+        Point { form, operations, operation: self.operation.clone() }
+    }
+
+    /// Seconds of the first epoch, in which nothing is cached.
+    pub fn first_epoch_seconds(&self) -> f64 {
+        self.dataset_samples as f64 / self.cold_per_second
+    }
+
+    /// Seconds of each later epoch.
+    pub fn epoch_seconds(&self) -> f64 {
+        self.dataset_samples as f64 / self.per_second
+    }
+
+    /// Offline seconds and those of `epochs` epochs.
+    pub fn seconds(&self, epochs: u32) -> f64 {
+        let later = f64::from(epochs.saturating_sub(1));
+        self.offline_seconds + self.first_epoch_seconds() + later * self.epoch_seconds()
+    }
+
+    /// How far [`Self::seconds`] may be off at a confidence in 0..1; infinite where there was one
+    /// run only, which says nothing of the spread.
+    pub fn seconds_off(&self, epochs: u32, confidence: f64) -> f64 {
+        let later = f64::from(epochs.saturating_sub(1));
+        let sampled = normal_quantile(0.5 + confidence / 2.0);
+        let cold = self.relative_off(self.cold_deviation / self.cold_per_second, confidence);
+        let warm = self.relative_off(self.per_second_deviation / self.per_second, confidence);
+        let terms = [
+            sampled * self.offline_error,
+            self.first_epoch_seconds() * cold,
+            if later > 0.0 { later * self.epoch_seconds() * warm } else { 0.0 },
+        ];
+        terms.iter().map(|term| term * term).sum::<f64>().sqrt()
+    }
+
+    /// Relative half-width of the confidence interval of a rate with this relative deviation
+    /// between runs.
+    fn relative_off(&self, deviation: f64, confidence: f64) -> f64 {
+        let p = 0.5 + confidence / 2.0;
+        if self.runs < 2 {
+            return f64::INFINITY;
+        }
+        let of_runs = student_quantile(p, self.runs - 1) * deviation / f64::from(self.runs).sqrt();
+        of_runs.hypot(normal_quantile(p) * self.sampling_error)
+    }
+
+    /// What is wrong with a row that was read: the column and its permitted range.
+    fn problem(&self) -> Option<(&'static str, f64, &'static str)> {
+        let positive = [
+            ("cold_per_second", self.cold_per_second),
+            ("per_second", self.per_second),
+            ("threads", self.threads as f64),
+            ("dataset_samples", self.dataset_samples as f64),
+            ("samples", self.samples as f64),
+            ("runs", f64::from(self.runs)),
+        ];
+        let not_negative = [
+            ("offline_seconds", self.offline_seconds),
+            ("offline_error", self.offline_error),
+            ("process_seconds", self.process_seconds),
+            ("save_seconds", self.save_seconds),
+            ("stored_bytes", self.stored_bytes),
+            ("stored_error", self.stored_error),
+            ("cached_bytes", self.cached_bytes),
+            ("cold_deviation", self.cold_deviation),
+            ("per_second_deviation", self.per_second_deviation),
+            ("sampling_error", self.sampling_error),
+            ("cpu_seconds", self.cpu_seconds),
+            ("context_switches", self.context_switches),
+            ("disk_bytes_per_second", self.disk_bytes_per_second.unwrap_or_default()),
+        ];
+        let is_bad = |value: f64| !value.is_finite() || value < 0.0;
+        let zero = positive.into_iter().find(|(_, value)| is_bad(*value) || *value == 0.0);
+        let zero = zero.map(|(name, value)| (name, value, "finite and above 0"));
+        let negative = not_negative.into_iter().find(|(_, value)| is_bad(*value));
+        zero.or(negative.map(|(name, value)| (name, value, "finite and at least 0")))
+    }
+}
+
+/// Why a file of results does not read.
+#[derive(Debug, thiserror::Error)]
+pub enum CsvError {
+    /// It is not CSV with the columns of [`Measured`], or a value is not of its column's type.
+    #[error("not a file of results: {source}; write one with `meetpoint profile --csv`")]
+    Csv {
+        /// What the reader says, with the line.
+        #[from]
+        source: csv::Error,
+    },
+    /// It has no rows.
+    #[error("no results: the file has a heading only; write one with `meetpoint profile --csv`")]
+    Empty,
+    /// A value is outside of its range.
+    #[error("row {row}: `{column}` is {value}, permitted is a number that is {range}")]
+    Range {
+        /// Counted from 1, without the heading.
+        row: usize,
+        /// Column.
+        column: &'static str,
+        /// Its value.
+        value: f64,
+        /// The permitted range in words.
+        range: &'static str,
+    },
+    /// Rows are of different datasets.
+    #[error(
+        "row {row}: of a dataset of {got} samples, row 1 of one of {expected}; strategies compare \
+         on one dataset only"
+    )]
+    Dataset {
+        /// Counted from 1, without the heading.
+        row: usize,
+        /// Samples of its dataset.
+        got: u64,
+        /// Samples of the first row's.
+        expected: u64,
+    },
+}
+
+/// Results as CSV with a heading. Numbers have the fewest digits that read back to them.
+pub fn write_csv(results: &[Measured]) -> Result<String, CsvError> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    for row in results {
+        writer.serialize(row)?;
+    }
+    let bytes = writer.into_inner().map_err(|error| csv::Error::from(error.into_error()))?;
+    Ok(String::from_utf8(bytes).expect("names and numbers are UTF-8"))
+}
+
+/// Results from [`write_csv`].
+pub fn read_csv(text: &str) -> Result<Vec<Measured>, CsvError> {
+    let mut reader = csv::Reader::from_reader(text.as_bytes());
+    let results: Vec<Measured> = reader.deserialize().collect::<Result<_, csv::Error>>()?;
+    let expected = results.first().ok_or(CsvError::Empty)?.dataset_samples;
+    for (row, result) in (1..).zip(&results) {
+        if let Some((column, value, range)) = result.problem() {
+            return Err(CsvError::Range { row, column, value, range });
+        }
+        let got = result.dataset_samples;
+        if got != expected {
+            return Err(CsvError::Dataset { row, got, expected });
+        }
+    }
+    Ok(results)
+}

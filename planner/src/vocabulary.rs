@@ -1,0 +1,146 @@
+//! The closed sets that strategies consist of: forms of stored samples, codecs, caches.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Compression of each stored sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Codec {
+    /// As it is.
+    None,
+    /// An LZ4 block.
+    Lz4,
+    /// A Zstandard frame, at about the reference implementation's level 1.
+    Zstd,
+}
+
+impl Codec {
+    /// Every codec.
+    pub const ALL: &'static [Self] = &[Self::None, Self::Lz4, Self::Zstd];
+
+    /// The name in options and results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Lz4 => "lz4",
+            Self::Zstd => "zstd",
+        }
+    }
+}
+
+/// Where an epoch after the first finds stored samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Cache {
+    /// On the drive: nothing is cached.
+    Cold,
+    /// In the page cache of the operating system.
+    Page,
+    /// In this process's memory, decompressed.
+    Application,
+}
+
+impl Cache {
+    /// Every cache.
+    pub const ALL: &'static [Self] = &[Self::Cold, Self::Page, Self::Application];
+
+    /// The name in options and results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cold => "cold",
+            Self::Page => "page",
+            Self::Application => "application",
+        }
+    }
+}
+
+/// What is stored of a sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Form {
+    /// Each sample in a file of its own, as it came: nothing is done offline.
+    Files,
+    /// All samples in one file, each as it came.
+    Packed,
+    /// One file; JPEGs in the larger coefficient form, which decodes fastest.
+    CoefficientsFast,
+    /// One file; JPEGs in the smaller coefficient form.
+    CoefficientsCompact,
+    /// One file; what the first operations of the recipe give.
+    Prepared,
+    /// One file; the picture that the first operations give, encoded as JPEG again. Loses detail.
+    Jpeg,
+}
+
+impl Form {
+    /// Every form.
+    pub const ALL: &'static [Self] = &[
+        Self::Files,
+        Self::Packed,
+        Self::CoefficientsFast,
+        Self::CoefficientsCompact,
+        Self::Prepared,
+        Self::Jpeg,
+    ];
+
+    /// The name in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Files => "files",
+            Self::Packed => "packed",
+            Self::CoefficientsFast => "coefficients-fast",
+            Self::CoefficientsCompact => "coefficients-compact",
+            Self::Prepared => "prepared",
+            Self::Jpeg => "jpeg",
+        }
+    }
+
+    /// Whether samples prepared from it have the same bits as those prepared from the files.
+    pub fn is_exact(self) -> bool {
+        match self {
+            Self::Files
+            | Self::Packed
+            | Self::CoefficientsFast
+            | Self::CoefficientsCompact
+            | Self::Prepared => true,
+            Self::Jpeg => false,
+        }
+    }
+}
+
+/// A materialisation point: what is stored, after how many operations of the recipe.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Point {
+    /// What is stored.
+    pub form: Form,
+    /// Operations that are executed offline, counted from the first.
+    pub operations: usize,
+    /// Name of the last of them; empty where there is none.
+    pub operation: String,
+}
+
+impl Point {
+    /// A point at which no operation has been executed.
+    pub fn encoded(form: Form) -> Self {
+        Self { form, operations: 0, operation: String::new() }
+    }
+
+    /// Whether nothing is done offline.
+    pub fn is_nothing_offline(&self) -> bool {
+        self.form == Form::Files
+    }
+}
+
+impl fmt::Display for Point {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { form, operations, operation } = self;
+        match form {
+            Form::Files | Form::Packed | Form::CoefficientsFast | Form::CoefficientsCompact => {
+                f.write_str(form.name())
+            }
+            Form::Prepared => write!(f, "{operations}-{operation}"),
+            Form::Jpeg => write!(f, "{operations}-{operation}-jpeg"),
+        }
+    }
+}
