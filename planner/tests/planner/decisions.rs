@@ -130,7 +130,7 @@ fn the_best_is_certain_only_beyond_the_spread() {
         assert_eq!(decision.is_certain, is_certain, "{deviation}");
     }
     results[2].per_second_deviation = 0.0;
-    results[2].sampling_error = 0.5;
+    results[2].sampling_error = 3.0;
     assert!(!decide(&results, &GOAL).unwrap().is_certain);
     // One run says nothing of the spread.
     results[2].sampling_error = 0.0;

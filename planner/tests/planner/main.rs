@@ -1,5 +1,7 @@
 //! What is enumerated, decided, saved and measured.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod decisions;
 mod enumeration;
 mod files;
