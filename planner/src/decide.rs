@@ -1,4 +1,4 @@
-//! Chooses the strategy that finishes a number of epochs first, within limits of storage and memory.
+//! Chooses the strategy that finishes some epochs first, within limits of storage and memory.
 //!
 //! Its results are facts; the command line turns them into sentences.
 

@@ -34,7 +34,10 @@ pub enum Error {
         key: String,
     },
     /// What was stored for a measurement does not read back.
-    #[error("{}: sample {key} does not read back as it was written; check the drive", path.display())]
+    #[error(
+        "{}: sample {key} does not read back as it was written; check the drive",
+        path.display()
+    )]
     Stored {
         /// The temporary file.
         path: PathBuf,
@@ -132,7 +135,10 @@ pub enum Error {
         file: Option<PathBuf>,
     },
     /// A temporary file or its folder.
-    #[error("failed to {action} {}: {source}; name another folder for temporary files", path.display())]
+    #[error(
+        "failed to {action} {}: {source}; name another folder for temporary files",
+        path.display()
+    )]
     Io {
         /// What failed.
         action: &'static str,

@@ -10,6 +10,7 @@ mod doctor;
 mod index;
 mod inspect;
 pub(crate) mod pack;
+mod profile;
 mod recipe;
 mod reproduce;
 mod run;
@@ -68,6 +69,7 @@ enum Command {
     Show(show::Arguments),
     Recipe(recipe::Arguments),
     Run(run::Arguments),
+    Profile(profile::Arguments),
     Demo(demo::Arguments),
     Device(device::Arguments),
     Simulate(simulate::Arguments),
@@ -91,6 +93,7 @@ pub(crate) fn dispatch(arguments: Arguments) -> anyhow::Result<()> {
         Command::Show(arguments) => show::run(&arguments, output),
         Command::Recipe(arguments) => recipe::run(&arguments, output),
         Command::Run(arguments) => run::run(&arguments, output),
+        Command::Profile(arguments) => profile::run(&arguments, output),
         Command::Demo(arguments) => demo::run(&arguments, output),
         Command::Device(arguments) => device::run(arguments, output),
         Command::Validate(arguments) => validate::run(&arguments, output),

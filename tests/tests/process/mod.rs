@@ -9,6 +9,7 @@ mod jobs;
 mod leftovers;
 mod operations;
 mod output;
+mod profile;
 mod reproduce;
 mod simulate;
 mod strategies;

@@ -1,0 +1,306 @@
+//! `meetpoint profile`: what of a recipe is worth preparing once, measured on part of a dataset.
+//!
+//! In reading order: this file (arguments and the call), [`words`] (tables and sentences),
+//! [`picture`] (throughput against storage).
+
+mod picture;
+mod words;
+
+use crate::surface::chart_files::{Kind, check_file, file, kind};
+use crate::surface::failure::{Interrupted, WrongUsage};
+use crate::surface::progress::Progress;
+use crate::surface::{Output, Stop, cores_allowed, units};
+use anyhow::Context;
+use clap::ValueEnum;
+use meetpoint_planner::decide::DecideError;
+use meetpoint_planner::enumerate::RefusedPoint;
+use meetpoint_planner::profile::{Options, Samples};
+use meetpoint_planner::score::{Costs, Scored};
+use meetpoint_planner::{
+    Codec, Decision, Error, Goal, Measured, Settings, StorageMeaning, Weights, decide, profile,
+    read_csv, score, write_csv,
+};
+use meetpoint_prepare::Dataset;
+use meetpoint_storage::MemoryLimit;
+use meetpoint_storage::files::read_regular;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Longest file of results.
+const RESULTS_BYTES_MAX: u64 = 64 << 20;
+
+/// Measure what of a recipe is worth preparing once, and choose.
+///
+/// Every cut of the recipe that gives the same in each epoch is stored, with each codec, and
+/// measured with each number of threads and each cache, on a sample of the dataset. The best is
+/// what finishes the epochs first within the limits, the offline part included.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  meetpoint profile train.toml photos.set --epochs 90 --csv results.csv
+  meetpoint profile train.toml photos.set --storage-limit 200GB --plot profile.html
+  meetpoint profile --from results.csv --epochs 5 --weights 1,0,1")]
+pub(crate) struct Arguments {
+    /// Recipe in TOML.
+    #[arg(required_unless_present = "from")]
+    recipe: Option<PathBuf>,
+    /// Folder of the dataset.
+    #[arg(required_unless_present = "from")]
+    dataset: Option<PathBuf>,
+    /// Epochs to finish.
+    #[arg(long, default_value_t = 10, value_name = "E",
+          value_parser = clap::value_parser!(u32).range(1..))]
+    epochs: u32,
+    /// Order by PRESTO's score instead, with these weights of preprocessing seconds, storage and
+    /// throughput.
+    #[arg(long, value_name = "P,S,T", value_parser = weights)]
+    weights: Option<Weights>,
+    /// Which storage the score counts for files that stay as they came.
+    #[arg(long, value_enum, default_value_t = Storage::Extra, value_name = "MEANING")]
+    storage: Storage,
+    /// Runs of each strategy; the decision is certain after two at the earliest.
+    #[arg(long, default_value_t = 3, value_name = "N",
+          value_parser = clap::value_parser!(u32).range(1..=1000))]
+    runs: u32,
+    /// Samples to measure, or `auto`: more and more until the best is certain.
+    #[arg(long, default_value = "auto", value_name = "N", value_parser = samples)]
+    samples: Samples,
+    /// Numbers of threads; 0 for one per core.
+    #[arg(long, value_delimiter = ',', default_values_t = [0], value_name = "N,…")]
+    threads: Vec<usize>,
+    /// Codecs of stored samples.
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_value = "none,lz4,zstd",
+        value_enum,
+        value_name = "CODEC,…"
+    )]
+    codecs: Vec<CodecName>,
+    /// Most bytes that may be stored besides the dataset.
+    #[arg(long, value_name = "SIZE", value_parser = units::parse_bytes)]
+    storage_limit: Option<u64>,
+    /// Most memory for caches; without it, what this process can still allocate.
+    #[arg(long, value_name = "SIZE", value_parser = units::parse_bytes)]
+    memory_limit: Option<u64>,
+    /// Confidence at which the best is called certain.
+    #[arg(long, default_value_t = 0.95, value_name = "SHARE", value_parser = confidence)]
+    confidence: f64,
+    /// Let forms win that lose detail: pictures encoded as JPEG again.
+    #[arg(long)]
+    allow_loss: bool,
+    /// Seed of the choice of samples and of random parameters.
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    seed: u64,
+    /// Folder for temporary files; without it, the one that contains the dataset.
+    #[arg(long, value_name = "FOLDER")]
+    temporary: Option<PathBuf>,
+    /// Save all results to this file.
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+    /// Draw throughput against storage: .svg, or .html with the tables.
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
+    /// Decide again with the results of this file, without measuring.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["recipe", "dataset", "csv"])]
+    from: Option<PathBuf>,
+}
+
+/// A codec as it is typed.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum CodecName {
+    /// No compression.
+    None,
+    /// LZ4 blocks.
+    Lz4,
+    /// Zstandard, about level 1.
+    Zstd,
+}
+
+impl From<CodecName> for Codec {
+    fn from(name: CodecName) -> Self {
+        match name {
+            CodecName::None => Self::None,
+            CodecName::Lz4 => Self::Lz4,
+            CodecName::Zstd => Self::Zstd,
+        }
+    }
+}
+
+/// A meaning of storage as it is typed.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Storage {
+    /// Bytes stored besides the files.
+    Extra,
+    /// Bytes that the strategy reads.
+    Total,
+}
+
+impl From<Storage> for StorageMeaning {
+    fn from(storage: Storage) -> Self {
+        match storage {
+            Storage::Extra => Self::Extra,
+            Storage::Total => Self::Total,
+        }
+    }
+}
+
+fn weights(text: &str) -> Result<Weights, String> {
+    let wrong = || format!("\"{text}\" is not three numbers; write 0,0,1 or the like");
+    let numbers: Vec<f64> = text
+        .split(',')
+        .map(|it| it.trim().parse().map_err(|_| wrong()))
+        .collect::<Result<_, _>>()?;
+    let [preprocessing, storage, throughput] = numbers[..] else { return Err(wrong()) };
+    Weights::new(preprocessing, storage, throughput).map_err(|error| error.to_string())
+}
+
+fn samples(text: &str) -> Result<Samples, String> {
+    if text == "auto" {
+        return Ok(Samples::Widening);
+    }
+    let count = text.parse().ok().filter(|count| *count > 1);
+    let wrong = || format!("\"{text}\" is neither \"auto\" nor a number of 2 or more");
+    count.map(Samples::Exactly).ok_or_else(wrong)
+}
+
+fn confidence(text: &str) -> Result<f64, String> {
+    let share = text.parse().ok().filter(|share| *share > 0.0 && *share < 1.0);
+    share.ok_or_else(|| format!("\"{text}\" is not a number above 0 and below 1, such as 0.95"))
+}
+
+/// What is printed under `--json`.
+#[derive(Debug, Serialize)]
+struct Document {
+    results: Vec<Measured>,
+    decision: Decision,
+    /// PRESTO's score, best first.
+    scores: Vec<Scored>,
+    weights: Weights,
+    score_storage: StorageMeaning,
+    /// Whether the order of the table is that of the scores.
+    #[serde(skip)]
+    is_by_score: bool,
+    /// Cuts that are not legal; empty with `--from`.
+    refused_points: Vec<RefusedPoint>,
+}
+
+pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
+    let plot = arguments.plot.as_deref().map(|path| Ok::<_, anyhow::Error>((path, kind(path)?)));
+    let plot = plot.transpose()?;
+    for path in arguments.plot.iter().chain(&arguments.csv) {
+        check_file(path)?;
+    }
+    let (results, decision, refused_points) = match (&arguments.from, paths(arguments)) {
+        (Some(from), _) => {
+            let results = load(from)?;
+            let decision = decide(&results, &goal(arguments)).map_err(usage)?;
+            (results, decision, Vec::new())
+        }
+        (None, Some((recipe, dataset))) => measure(arguments, recipe, dataset)?,
+        (None, None) => unreachable!("the parser asks for both"),
+    };
+    if let Some(path) = &arguments.csv {
+        file(path, &write_csv(&results)?)?;
+    }
+    let meaning = StorageMeaning::from(arguments.storage);
+    let costs: Vec<Costs> = results.iter().map(|it| Costs::of(it, meaning)).collect();
+    let weights = arguments.weights.unwrap_or(Weights::THROUGHPUT);
+    let document = Document {
+        scores: score(&costs, weights),
+        weights,
+        score_storage: meaning,
+        is_by_score: arguments.weights.is_some(),
+        refused_points,
+        results,
+        decision,
+    };
+    if let Some((path, kind)) = plot {
+        let svg = picture::of(&document)?;
+        match kind {
+            Kind::Svg => file(path, &svg)?,
+            Kind::Html => file(path, &words::page(&document, &svg))?,
+        }
+    }
+    output.result(&document, || words::text(&document))
+}
+
+fn paths(arguments: &Arguments) -> Option<(&Path, &Path)> {
+    Some((arguments.recipe.as_deref()?, arguments.dataset.as_deref()?))
+}
+
+fn load(path: &Path) -> anyhow::Result<Vec<Measured>> {
+    let bytes = read_regular(path, RESULTS_BYTES_MAX);
+    let bytes = bytes.with_context(|| {
+        format!(
+            "failed to read {}; name a file that `meetpoint profile --csv` wrote",
+            path.display()
+        )
+    })?;
+    let text = String::from_utf8_lossy(&bytes);
+    read_csv(&text).with_context(|| path.display().to_string())
+}
+
+fn goal(arguments: &Arguments) -> Goal {
+    // What is decided again may be for another machine: its memory is not known.
+    let available = || {
+        let is_measured = arguments.from.is_none();
+        is_measured.then(|| MemoryLimit::of_this_process().available_bytes)
+    };
+    Goal {
+        epochs: arguments.epochs,
+        storage_limit: arguments.storage_limit,
+        memory_limit: arguments.memory_limit.or_else(available),
+        confidence: arguments.confidence,
+        allows_loss: arguments.allow_loss,
+    }
+}
+
+/// A goal that was typed and cannot be is wrong usage.
+fn usage(error: DecideError) -> anyhow::Error {
+    match error {
+        DecideError::NoEpochs | DecideError::Confidence(_) => WrongUsage(error.to_string()).into(),
+        DecideError::NoResults | DecideError::NothingFits { .. } => error.into(),
+    }
+}
+
+fn measure(
+    arguments: &Arguments,
+    recipe: &Path,
+    dataset: &Path,
+) -> anyhow::Result<(Vec<Measured>, Decision, Vec<RefusedPoint>)> {
+    let recipe = super::recipe::read(recipe)?;
+    let opened = Arc::new(Dataset::open(dataset)?);
+    let threads = |&threads: &usize| if threads == 0 { cores_allowed() } else { threads };
+    let mut threads: Vec<usize> = arguments.threads.iter().map(threads).collect();
+    threads.sort_unstable();
+    threads.dedup();
+    let mut codecs: Vec<Codec> = arguments.codecs.iter().map(|&it| it.into()).collect();
+    codecs.sort_unstable();
+    codecs.dedup();
+    let beside = || {
+        let path = std::path::absolute(dataset).unwrap_or_else(|_| dataset.to_path_buf());
+        path.parent().map_or_else(|| PathBuf::from("."), Path::to_path_buf)
+    };
+    let options = Options {
+        settings: Settings { codecs, threads },
+        runs: arguments.runs,
+        samples: arguments.samples,
+        seed: arguments.seed,
+        folder: arguments.temporary.clone().unwrap_or_else(beside),
+        goal: goal(arguments),
+    };
+    let stop = Stop::install()?;
+    let mut bar = Progress::new("measuring", "stored forms", 0);
+    let found = profile(&opened, &recipe, &options, &stop.flag(), &mut |progress| {
+        bar.set(progress.done, progress.total);
+    });
+    drop(bar);
+    let found = found.map_err(|error| match error {
+        Error::Stopped => Interrupted.into(),
+        Error::Decide(error) => usage(error),
+        Error::Samples { .. } | Error::Number { .. } => WrongUsage(error.to_string()).into(),
+        error => anyhow::Error::from(error),
+    })?;
+    Ok((found.results, found.decision, found.points.refused))
+}

@@ -1,0 +1,247 @@
+//! A profile in words: the table, the decision in sentences, the page.
+
+use super::Document;
+use crate::surface::output::table_style;
+use crate::surface::units;
+use meetpoint_planner::decide::{Change, Ranked, RefusedBecause, extra_storage};
+use meetpoint_planner::enumerate;
+use meetpoint_planner::results::CacheDrop;
+use meetpoint_planner::vocabulary::Cache;
+use meetpoint_planner::{Codec, Measured, StorageMeaning};
+use meetpoint_report::grid::Grid;
+use meetpoint_report::html::{figure, grid, page as whole_page, section};
+
+/// Strategies that the table of a terminal lists.
+const LISTED_MAX: usize = 20;
+
+fn bytes(value: f64) -> String {
+    units::bytes(value.max(0.0).round() as u64)
+}
+
+/// A strategy as people name it.
+pub(super) fn name(measured: &Measured) -> String {
+    let codec = match measured.codec {
+        Codec::None => String::new(),
+        Codec::Lz4 | Codec::Zstd => format!(", {}", measured.codec.name()),
+    };
+    let cache = match measured.cache {
+        Cache::Cold => "no cache",
+        Cache::Page => "page cache",
+        Cache::Application => "application cache",
+    };
+    let threads = units::count(measured.threads as u64, "thread");
+    format!("{}{codec}, {threads}, {cache}", measured.point())
+}
+
+/// Text for a terminal.
+pub(super) fn text(document: &Document) -> String {
+    let whole = table(document);
+    let more = whole.rows.len().saturating_sub(LISTED_MAX);
+    let mut listed = whole;
+    listed.rows.truncate(LISTED_MAX);
+    let mut text = listed.text(table_style());
+    if more > 0 {
+        let strategies =
+            units::count(more as u64, "more strategy").replace("strategys", "strategies");
+        text.push_str(&format!("and {strategies}; --csv saves and --json prints all\n"));
+    }
+    text.push('\n');
+    for sentence in sentences(document) {
+        text.push_str(&sentence);
+        text.push('\n');
+    }
+    text
+}
+
+/// A page of its own.
+pub(super) fn page(document: &Document, svg: &str) -> String {
+    let lead = sentences(document).join(" ");
+    let drawn = section("Throughput against storage", "", &figure("Throughput", svg));
+    let table = section("Strategies", "Best first.", &grid(&table(document)));
+    whole_page("Meetpoint profile", &lead, &(drawn + &table))
+}
+
+/// Every strategy, best first.
+fn table(document: &Document) -> Grid {
+    let head = [
+        "stored",
+        "codec",
+        "threads",
+        "cache",
+        "offline",
+        "storage",
+        "cold/s",
+        "later/s",
+        "±",
+        "in all",
+        "±",
+        "pays from",
+        "score",
+        "",
+    ];
+    let mut grid = Grid::new(&head, 2..13);
+    let goal = &document.decision.goal;
+    for index in order(document) {
+        let measured = &document.results[index];
+        let ranked = document.decision.ranked.iter().find(|it| it.index == index);
+        let scored = document.scores.iter().find(|it| it.index == index);
+        let off = measured.seconds_off(goal.epochs, goal.confidence);
+        let off = if off.is_finite() { units::seconds(off) } else { "–".to_owned() };
+        let epochs = ranked.and_then(|it| it.amortized_after);
+        grid.rows.push(vec![
+            measured.point().to_string(),
+            measured.codec.name().to_owned(),
+            measured.threads.to_string(),
+            measured.cache.name().to_owned(),
+            units::seconds(measured.offline_seconds),
+            bytes(extra_storage(measured)),
+            units::significant(measured.cold_per_second),
+            units::significant(measured.per_second),
+            units::significant(measured.per_second_deviation),
+            units::seconds(measured.seconds(goal.epochs)),
+            off,
+            epochs.map_or_else(|| "–".to_owned(), |it| units::count(u64::from(it), "epoch")),
+            scored.map_or_else(String::new, |it| format!("{:.4}", it.score)),
+            remark(document, index).to_owned(),
+        ]);
+    }
+    grid
+}
+
+/// The strategies in the order of the table: those that are refused are last.
+fn order(document: &Document) -> Vec<usize> {
+    if document.is_by_score {
+        return document.scores.iter().map(|it| it.index).collect();
+    }
+    let refused = document.decision.refused.iter().map(|it| it.index);
+    document.decision.ranked.iter().map(|it| it.index).chain(refused).collect()
+}
+
+fn remark(document: &Document, index: usize) -> &'static str {
+    let refused = document.decision.refused.iter().find(|it| it.index == index);
+    match refused.map(|it| it.because) {
+        None if document.decision.best().index == index => "best",
+        None => "",
+        Some(RefusedBecause::Storage { .. }) => "over the storage limit",
+        Some(RefusedBecause::Memory { .. }) => "over the memory limit",
+        Some(RefusedBecause::Lossy) => "loses detail",
+    }
+}
+
+/// The decision, and what is to be known of it.
+fn sentences(document: &Document) -> Vec<String> {
+    let mut said = vec![winner(document), lead(document)];
+    said.extend(change_sentence(document));
+    said.extend(score_sentence(document));
+    said.extend(refused_sentences(document));
+    let is_ineffective = |it: &Measured| it.cache_drop == CacheDrop::Ineffective;
+    if document.results.iter().any(is_ineffective) {
+        said.push(
+            "The page cache of the temporary files could not be emptied (as on tmpfs), so cold \
+             figures are figures of the page cache; --temporary names a folder on the drive."
+                .to_owned(),
+        );
+    }
+    said
+}
+
+fn winner(document: &Document) -> String {
+    let Ranked { index, seconds, seconds_off, amortized_after } = document.decision.best();
+    let best = &document.results[index];
+    let epochs = units::count(u64::from(document.decision.goal.epochs), "epoch");
+    let off = seconds_off.map_or_else(String::new, |off| format!(" ± {}", units::seconds(off)));
+    let offline = match best.point().is_nothing_offline() {
+        true => "nothing is prepared offline".to_owned(),
+        false => format!(
+            "{} of it offline, storing {}",
+            units::seconds(best.offline_seconds),
+            bytes(extra_storage(best))
+        ),
+    };
+    let pays = match amortized_after {
+        Some(epochs) => format!(
+            ", and faster than nothing offline from {} on",
+            units::count(u64::from(epochs), "epoch")
+        ),
+        None => String::new(),
+    };
+    format!("Best for {epochs}: {}: {}{off}, {offline}{pays}.", name(best), units::seconds(seconds))
+}
+
+fn lead(document: &Document) -> String {
+    let decision = &document.decision;
+    let percent = 100.0 * decision.goal.confidence;
+    let (Some(next), Some(margin)) = (decision.ranked.get(1), decision.margin_seconds) else {
+        return "No other strategy fits.".to_owned();
+    };
+    let certainty = if decision.is_certain {
+        format!("it is the best at {percent} % confidence")
+    } else {
+        let open = units::count(decision.contenders().len() as u64 - 1, "other");
+        format!(
+            "at {percent} % confidence {open} may be as good; measure more --samples or --runs to \
+             tell them apart"
+        )
+    };
+    let runner_up = name(&document.results[next.index]);
+    format!("Next is {runner_up}, {} later; {certainty}.", units::seconds(margin))
+}
+
+fn change_sentence(document: &Document) -> Option<String> {
+    let of = |index: usize| name(&document.results[index]);
+    let parts = document.decision.changes.iter().map(|change| match *change {
+        Change::EpochsAtLeast { epochs, index } => {
+            format!("from {} on, {}", units::count(u64::from(epochs), "epoch"), of(index))
+        }
+        Change::EpochsAtMost { epochs, index } => {
+            format!("up to {}, {}", units::count(u64::from(epochs), "epoch"), of(index))
+        }
+        Change::StorageAtLeast { bytes: limit, index } => {
+            format!("with a storage limit of {} or more, {}", bytes(limit), of(index))
+        }
+        Change::StorageBelow { bytes: limit, index } => {
+            format!("with a storage limit below {}, {}", bytes(limit), of(index))
+        }
+        Change::MemoryAtLeast { bytes: limit, index } => {
+            format!("with a memory limit of {} or more, {}", bytes(limit), of(index))
+        }
+    });
+    let parts: Vec<String> = parts.collect();
+    (!parts.is_empty()).then(|| format!("Another would be the best: {}.", parts.join("; ")))
+}
+
+fn score_sentence(document: &Document) -> Option<String> {
+    let first = document.scores.first().filter(|_| document.is_by_score)?;
+    let storage = match document.score_storage {
+        StorageMeaning::Extra => "extra storage",
+        StorageMeaning::Total => "total storage",
+    };
+    let ties = document.scores.iter().filter(|it| it.rank == 1).count() - 1;
+    let tied = match ties {
+        0 => String::new(),
+        _ => format!(", with {} of the same score", units::count(ties as u64, "other")),
+    };
+    let best = name(&document.results[first.index]);
+    Some(format!("By PRESTO's score with {storage}: {best}, {:.4}{tied}.", first.score))
+}
+
+/// Where the recipe cannot be cut, by reason.
+fn refused_sentences(document: &Document) -> Vec<String> {
+    let mut said: Vec<String> = Vec::new();
+    for point in &document.refused_points {
+        let sentence = match point.because {
+            enumerate::RefusedBecause::Random { by, position } => format!(
+                "Operation {position}, {by}, has random parameters, so that nothing from there on \
+                 is prepared offline."
+            ),
+            enumerate::RefusedBecause::LooksAhead { by, position } => format!(
+                "Operation {position}, {by}, depends on the operations on the geometry after it, \
+                 so that the recipe is not cut before they end."
+            ),
+        };
+        if !said.contains(&sentence) {
+            said.push(sentence);
+        }
+    }
+    said
+}
