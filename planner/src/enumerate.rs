@@ -1,7 +1,7 @@
 //! Every legal materialisation point of a recipe, and every strategy. It reads no file.
 
 use crate::vocabulary::{Cache, Codec, Form, Point};
-use meetpoint_format::recipe::{Operation, Place, Recipe, ValueKind};
+use meetpoint_format::recipe::{Declaration, Needs, Operation, Place, Property, Recipe, ValueKind};
 use serde::Serialize;
 
 /// What is stored, in which codec, and how it is read.
@@ -37,7 +37,7 @@ pub enum RefusedBecause {
         /// Its position in the recipe, counted from 1.
         position: usize,
     },
-    /// The result of an operation up to here depends on the operations after the cut.
+    /// The result of an operation up to here depends on a crop or resize after the cut.
     LooksAhead {
         /// Its name.
         by: &'static str,
@@ -105,11 +105,27 @@ fn refusal(operations: &[Operation], count: usize) -> Option<RefusedBecause> {
         return Some(RefusedBecause::Random { by, position: index + 1 });
     }
     let index = before.iter().position(Operation::looks_ahead)?;
-    // It looks at the operations on the geometry that follow it without a gap. They are one pass.
-    let is_geometry = |operation: &Operation| operation.declaration().place == Place::Geometry;
-    let seen = operations[index + 1..].iter().take_while(|it| is_geometry(it)).count();
     let by = before[index].name();
-    (count <= index + seen).then_some(RefusedBecause::LooksAhead { by, position: index + 1 })
+    let is_between = count <= seen_to(operations, index)?;
+    is_between.then_some(RefusedBecause::LooksAhead { by, position: index + 1 })
+}
+
+/// How far an operation that looks ahead sees: to the first that always resizes, else to the last
+/// that may crop or resize.
+fn seen_to(operations: &[Operation], from: usize) -> Option<usize> {
+    let resizes = |operation: &Operation| {
+        let Declaration { place, needs, gives, .. } = operation.declaration();
+        let is_resize = *needs == Needs::All && gives.size != Property::Same;
+        *place == Place::Geometry && is_resize && !operation.is_random()
+    };
+    let may_crop = |operation: &Operation| match operation.declaration().place {
+        Place::Geometry | Place::Picture | Place::Choice => true,
+        Place::Decode | Place::Pixels | Place::Elements | Place::Tensor | Place::Batch => false,
+    };
+    let after = || operations.iter().enumerate().skip(from + 1);
+    let first = after().find(|(_, operation)| resizes(operation));
+    let last = || after().filter(|(_, operation)| may_crop(operation)).last();
+    first.or_else(last).map(|(index, _)| index)
 }
 
 /// Whether the first `count` operations give a uint8 picture, which a JPEG can hold.

@@ -164,6 +164,7 @@ mod tests {
                     "random_resized_crop size = 24",
                     &to_dtype,
                     normalize,
+                    "layout layout = \"NCHW\"",
                     "random_erasing p = 1.0",
                 ],
                 1,

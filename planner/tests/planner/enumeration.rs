@@ -46,7 +46,7 @@ fn a_cut_after_a_random_operation_is_refused_and_names_it() {
 }
 
 #[test]
-fn a_decode_that_looks_at_the_resize_is_not_cut_off_from_it() {
+fn a_decode_that_looks_at_the_first_resize_is_not_cut_off_from_it() {
     let operations =
         ["decode scaled = true", "center_crop size = 9", "resize size = 8", "grayscale"];
     let points = materialization_points(&recipe(&operations), false);
@@ -57,6 +57,12 @@ fn a_decode_that_looks_at_the_resize_is_not_cut_off_from_it() {
         names(&operations, false),
         ["files", "packed", "3-resize", "3-resize-jpeg", "4-grayscale", "4-grayscale-jpeg"]
     );
+    // Neither a later resize nor a random crop matters, and what may be a crop does.
+    let operations = ["decode scaled = true", "resize size = 9", "random_resized_crop size = 8"];
+    assert_eq!(names(&operations, false)[2..], ["2-resize", "2-resize-jpeg"]);
+    let operations = ["decode scaled = true", "random_grayscale", "random_resized_crop size = 8"];
+    assert_eq!(names(&operations, false), ["files", "packed"]);
+    assert_eq!(names(&["decode scaled = true"], false)[2..], ["1-decode", "1-decode-jpeg"]);
 }
 
 proptest! {

@@ -235,8 +235,8 @@ fn refused_sentences(document: &Document) -> Vec<String> {
                  is prepared offline."
             ),
             enumerate::RefusedBecause::LooksAhead { by, position } => format!(
-                "Operation {position}, {by}, depends on the operations on the geometry after it, \
-                 so that the recipe is not cut before they end."
+                "Operation {position}, {by}, depends on the crop or resize after it, so that the \
+                 recipe is not cut between them."
             ),
         };
         if !said.contains(&sentence) {
