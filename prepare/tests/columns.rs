@@ -358,7 +358,7 @@ fn columns_that_cannot_be_are_refused_by_name() {
         other => panic!("{other:?}"),
     };
     assert!(matches!(
-        refused(&["image", "capton"]),
+        refused(&["image", "capption"]),
         ColumnError::Unknown { nearest: Some(nearest), .. } if nearest == "caption"
     ));
     assert!(matches!(refused(&["image", "image"]), ColumnError::Twice { .. }));

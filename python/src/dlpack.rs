@@ -25,6 +25,7 @@ pub(crate) enum TypeCode {
     Int = 0,
     Uint = 1,
     Float = 2,
+    Bool = 6,
 }
 
 /// Row-major elements in memory of the CPU, and what keeps the memory alive.

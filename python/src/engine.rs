@@ -266,7 +266,7 @@ fn opened(loader: &Loader) -> Opened {
         devices: loader.devices().map(Option::<&_>::cloned).collect(),
         notices: loader.notices(),
         workers: loader.config().workers,
-        batch_bytes: u64::from(job.batching.batch_size()) * loader.spec().bytes() as u64,
+        batch_bytes: loader.batch_bytes_max(),
         has_host_order: loader.config().strategy.levels().contains(&Level::C4),
         spool_on_flash: matches!(loader.config().spool.kind, SpoolKind::File { .. }),
     }

@@ -68,8 +68,11 @@ pub(crate) fn of_prepare(py: Python<'_>, error: &PrepareError) -> PyErr {
         PrepareError::ReadTimeout { path, .. }
         | PrepareError::NoRoot { root: path, .. }
         | PrepareError::NotMapped { root: path } => raise(py, "DatasetError", &message, at(path)),
+        PrepareError::Columns { .. } => plain(py, "SettingError", message),
         PrepareError::ChecksumMismatch { .. }
         | PrepareError::Sample { .. }
+        | PrepareError::Column { .. }
+        | PrepareError::NullValue { .. }
         | PrepareError::Read { .. }
         | PrepareError::InPlace { .. }
         | PrepareError::Content { .. }
@@ -98,6 +101,8 @@ fn place_of(error: &PrepareError) -> Place {
         PrepareError::ChecksumMismatch { part, row, key, .. }
         | PrepareError::DecodeMemory { part, row, key, .. }
         | PrepareError::Defect { part, row, key, .. }
+        | PrepareError::Column { part, row, key, .. }
+        | PrepareError::NullValue { part, row, key, .. }
         | PrepareError::Sample { part, row, key, .. } => {
             Place { file: Some(part.clone()), row: Some(*row), key: Some(key.clone()) }
         }

@@ -23,6 +23,8 @@ pub(crate) struct Settings {
     dataset: PathBuf,
     /// In TOML.
     recipe: String,
+    /// Columns of a batch, in order.
+    columns: Vec<String>,
     batch_size: u32,
     drop_last: bool,
     sampler: sampler::Given,
@@ -112,6 +114,7 @@ impl Settings {
         let is_apart = self.ranks > 1 && meeting.is_none();
         let collective = is_apart.then(|| Arc::new(Apart) as Arc<dyn Collective>);
         let config = LoaderConfig {
+            columns: self.columns.into(),
             collective,
             rank_timeout,
             drop_last: self.drop_last,

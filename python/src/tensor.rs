@@ -2,69 +2,52 @@
 
 use crate::dlpack::{self, TypeCode, View};
 use crate::{damage, guarded};
-use meetpoint_format::recipe::Dtype;
+use meetpoint_format::column::{Column, ColumnBytes, ColumnKind, ElementType, Extent};
 use meetpoint_host::{Batch as HostBatch, Mended};
 use meetpoint_scheduler::Source;
-use pyo3::exceptions::PyBufferError;
+use pyo3::IntoPyObjectExt;
+use pyo3::exceptions::{PyBufferError, PyKeyError};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyBytes, PyDict, PyList};
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
 /// DLPack's number of the CPU, and that of the only one.
 const CPU: (i32, i32) = (1, 0);
 
-/// Element type of a tensor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Element {
-    Uint8,
-    Float16,
-    Float32,
-    Int32,
-    Int64,
-}
-
-impl From<Dtype> for Element {
-    fn from(dtype: Dtype) -> Self {
-        match dtype {
-            Dtype::Uint8 => Self::Uint8,
-            Dtype::Float16 => Self::Float16,
-            Dtype::Float32 => Self::Float32,
-        }
+/// An element type as NumPy's array interface writes it.
+fn array_code(element: ElementType) -> &'static str {
+    match element {
+        ElementType::Bool => "|b1",
+        ElementType::Uint8 => "|u1",
+        ElementType::Int8 => "|i1",
+        ElementType::Uint16 => "<u2",
+        ElementType::Int16 => "<i2",
+        ElementType::Uint32 => "<u4",
+        ElementType::Int32 => "<i4",
+        ElementType::Uint64 => "<u8",
+        ElementType::Int64 => "<i8",
+        ElementType::Float16 => "<f2",
+        ElementType::Float32 => "<f4",
+        ElementType::Float64 => "<f8",
     }
 }
 
-impl Element {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Uint8 => "uint8",
-            Self::Float16 => "float16",
-            Self::Float32 => "float32",
-            Self::Int32 => "int32",
-            Self::Int64 => "int64",
-        }
-    }
-
-    /// As NumPy's array interface writes it.
-    fn code(self) -> &'static str {
-        match self {
-            Self::Uint8 => "|u1",
-            Self::Float16 => "<f2",
-            Self::Float32 => "<f4",
-            Self::Int32 => "<i4",
-            Self::Int64 => "<i8",
-        }
-    }
-
-    /// As DLPack has it: the type's code, and the bits of an element.
-    fn dlpack_type(self) -> (TypeCode, u8) {
-        match self {
-            Self::Uint8 => (TypeCode::Uint, 8),
-            Self::Float16 => (TypeCode::Float, 16),
-            Self::Float32 => (TypeCode::Float, 32),
-            Self::Int32 => (TypeCode::Int, 32),
-            Self::Int64 => (TypeCode::Int, 64),
-        }
+/// An element type as DLPack has it: the type's code, and the bits of an element.
+fn dlpack_type(element: ElementType) -> (TypeCode, u8) {
+    match element {
+        ElementType::Bool => (TypeCode::Bool, 8),
+        ElementType::Uint8 => (TypeCode::Uint, 8),
+        ElementType::Int8 => (TypeCode::Int, 8),
+        ElementType::Uint16 => (TypeCode::Uint, 16),
+        ElementType::Int16 => (TypeCode::Int, 16),
+        ElementType::Uint32 => (TypeCode::Uint, 32),
+        ElementType::Int32 => (TypeCode::Int, 32),
+        ElementType::Uint64 => (TypeCode::Uint, 64),
+        ElementType::Int64 => (TypeCode::Int, 64),
+        ElementType::Float16 => (TypeCode::Float, 16),
+        ElementType::Float32 => (TypeCode::Float, 32),
+        ElementType::Float64 => (TypeCode::Float, 64),
     }
 }
 
@@ -88,7 +71,7 @@ pub(crate) struct Memory {
 impl Memory {
     fn new(mut elements: Elements) -> Arc<Self> {
         let start: *mut u8 = match &mut elements {
-            Elements::Batch(batch) => batch.bytes_mut().as_mut_ptr(),
+            Elements::Batch(batch) => batch.payload_mut().as_mut_ptr(),
             Elements::Int32(elements) => elements.as_mut_ptr().cast(),
             Elements::Int64(elements) => elements.as_mut_ptr().cast(),
         };
@@ -116,9 +99,18 @@ impl Drop for Memory {
 #[pyclass(frozen, module = "meetpoint._native")]
 #[derive(Debug)]
 pub(crate) struct Tensor {
-    pub(crate) memory: Arc<Memory>,
-    pub(crate) axes: Vec<i64>,
-    pub(crate) element: Element,
+    memory: Arc<Memory>,
+    /// First byte, relative to the memory's.
+    offset: usize,
+    axes: Vec<i64>,
+    element: ElementType,
+}
+
+impl Tensor {
+    /// The first byte; see [`Memory::address`].
+    fn address(&self) -> *mut u8 {
+        self.memory.address().wrapping_add(self.offset)
+    }
 }
 
 #[guarded]
@@ -139,8 +131,8 @@ impl Tensor {
         let interface = PyDict::new(py);
         let shape = pyo3::types::PyTuple::new(py, &self.axes)?;
         interface.set_item("shape", shape)?;
-        interface.set_item("typestr", self.element.code())?;
-        interface.set_item("data", (self.memory.address().addr(), false))?;
+        interface.set_item("typestr", array_code(self.element))?;
+        interface.set_item("data", (self.address().addr(), false))?;
         interface.set_item("version", 3)?;
         Ok(interface)
     }
@@ -164,10 +156,9 @@ impl Tensor {
         if copy == Some(true) {
             return refuse("a tensor is handed over without a copy; copy it after it was taken");
         }
-        let Self { memory, axes, element } = self;
-        let (code, bits) = element.dlpack_type();
-        let (owner, address) = (Arc::clone(memory), memory.address());
-        let view = View { owner, address, shape: axes.clone(), code, bits };
+        let (code, bits) = dlpack_type(self.element);
+        let owner = Arc::clone(&self.memory);
+        let view = View { owner, address: self.address(), shape: self.axes.clone(), code, bits };
         dlpack::capsule(py, view, max_version.is_some_and(|(major, _)| major >= 1))
     }
 
@@ -180,27 +171,88 @@ impl Tensor {
     }
 }
 
+/// The values of a column.
+#[derive(Debug)]
+enum Values {
+    Tensor(Place),
+    /// Values of all samples, and the offsets between samples.
+    Ragged(Place, Place),
+    /// Read before libraries may write to the memory.
+    Bytes(Vec<Vec<u8>>),
+    Text(Vec<String>),
+}
+
+/// Where a tensor lies in the memory of a batch.
+#[derive(Debug, Clone)]
+struct Place {
+    offset: usize,
+    axes: Vec<i64>,
+    element: ElementType,
+}
+
+impl Values {
+    /// The values of a column that begins at a byte of the payload.
+    fn of(column: &ColumnBytes<'_>, offset: usize) -> Self {
+        let axis = |length: usize| i64::try_from(length).expect("a batch fits memory");
+        let kind = &column.column().kind;
+        let (samples, element) = (column.samples(), kind.element());
+        let place = |offset: usize, rows: usize| {
+            let axes = kind.axes().iter().map(|length| i64::from(*length));
+            Place { offset, axes: std::iter::once(axis(rows)).chain(axes).collect(), element }
+        };
+        let values = || (0..samples).map(|sample| column.value(sample).unwrap_or_default());
+        match kind {
+            ColumnKind::Tensor { .. } => Self::Tensor(place(offset, samples)),
+            ColumnKind::Ragged { .. } => {
+                let offsets = Place { offset, axes: vec![axis(samples + 1)], element: OFFSETS };
+                Self::Ragged(place(offset + 8 * (samples + 1), column.rows()), offsets)
+            }
+            ColumnKind::Bytes => Self::Bytes(values().map(<[u8]>::to_vec).collect()),
+            ColumnKind::Text => {
+                // It was checked to be UTF-8, but a device that lies may have written to it since.
+                let text = |value| String::from_utf8_lossy(value).into_owned();
+                Self::Text(values().map(text).collect())
+            }
+        }
+    }
+}
+
+/// Element type of offsets.
+const OFFSETS: ElementType = ElementType::Int64;
+
 /// A prepared batch. See `_native.pyi`.
 #[pyclass(frozen, module = "meetpoint._native")]
 #[derive(Debug)]
 pub(crate) struct Batch {
     memory: Arc<Memory>,
-    axes: Vec<i64>,
-    element: Element,
+    /// In the order in which they were named.
+    columns: Vec<(String, Values)>,
     index: u32,
     epoch: u32,
     device: Option<u16>,
     samples: Vec<u64>,
-    /// `None` where the dataset has none.
+    /// `None` where the dataset has none, or where batches have no column with labels.
     labels: Option<Vec<i32>>,
     mended: Vec<Mended>,
 }
 
+impl Batch {
+    fn tensor(&self, place: &Place) -> Tensor {
+        let Place { offset, axes, element } = place.clone();
+        Tensor { memory: Arc::clone(&self.memory), offset, axes, element }
+    }
+}
+
 impl From<HostBatch> for Batch {
     fn from(batch: HostBatch) -> Self {
+        let values = |(column, extent): (&Column, &Extent)| {
+            let offset = usize::try_from(extent.offset).expect("it lies in memory");
+            let bytes = batch.column(&column.name).expect("it is a column of the batch");
+            (column.name.clone(), Values::of(&bytes, offset))
+        };
+        let has_labels = batch.labels().len() == batch.samples().len();
         Self {
-            axes: batch.shape().map(i64::from).to_vec(),
-            element: batch.dtype().into(),
+            columns: batch.columns().iter().zip(batch.layout().extents()).map(values).collect(),
             index: batch.index(),
             epoch: batch.epoch(),
             device: match batch.source() {
@@ -208,7 +260,7 @@ impl From<HostBatch> for Batch {
                 Source::Device(device) => Some(device.0),
             },
             samples: batch.samples().to_vec(),
-            labels: batch.labels().iter().copied().collect(),
+            labels: has_labels.then(|| batch.labels().iter().copied().collect()).flatten(),
             mended: batch.mended().to_vec(),
             memory: Memory::new(Elements::Batch(Box::new(batch))),
         }
@@ -219,9 +271,24 @@ impl From<HostBatch> for Batch {
 #[pymethods]
 impl Batch {
     #[getter]
-    fn images(&self) -> Tensor {
-        let Self { memory, axes, element, .. } = self;
-        Tensor { memory: Arc::clone(memory), axes: axes.clone(), element: *element }
+    fn columns(&self) -> Vec<&str> {
+        self.columns.iter().map(|(name, _)| name.as_str()).collect()
+    }
+
+    fn column<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        let found = self.columns.iter().find(|(own, _)| own == name);
+        let (_, values) = found.ok_or_else(|| PyKeyError::new_err(name.to_owned()))?;
+        match values {
+            Values::Tensor(place) => self.tensor(place).into_bound_py_any(py),
+            Values::Ragged(values, offsets) => {
+                (self.tensor(values), self.tensor(offsets)).into_bound_py_any(py)
+            }
+            Values::Bytes(values) => {
+                let values = values.iter().map(|value| PyBytes::new(py, value));
+                Ok(PyList::new(py, values)?.into_any())
+            }
+            Values::Text(values) => Ok(PyList::new(py, values)?.into_any()),
+        }
     }
 
     #[getter]
@@ -234,13 +301,13 @@ impl Batch {
         let labels = self.labels.as_ref()?;
         let axes = vec![i64::try_from(labels.len()).expect("a batch fits memory")];
         let (elements, element) = match narrow {
-            true => (Elements::Int32(labels.clone()), Element::Int32),
+            true => (Elements::Int32(labels.clone()), ElementType::Int32),
             false => {
                 let wide = labels.iter().copied().map(i64::from).collect();
-                (Elements::Int64(wide), Element::Int64)
+                (Elements::Int64(wide), ElementType::Int64)
             }
         };
-        Some(Tensor { memory: Memory::new(elements), axes, element })
+        Some(Tensor { memory: Memory::new(elements), offset: 0, axes, element })
     }
 
     #[getter]
@@ -275,7 +342,11 @@ impl Batch {
     fn __repr__(&self) -> String {
         let source =
             self.device.map_or_else(|| "host".to_owned(), |number| format!("device {number}"));
-        let Self { epoch, index, axes, .. } = self;
-        format!("Batch(epoch={epoch}, index={index}, shape={axes:?}, source={source:?})")
+        let (Self { epoch, index, samples, .. }, columns) = (self, self.columns());
+        let samples = samples.len();
+        format!(
+            "Batch(epoch={epoch}, index={index}, samples={samples}, columns={columns:?}, \
+             source={source:?})"
+        )
     }
 }

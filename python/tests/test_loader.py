@@ -308,7 +308,7 @@ def test_a_loader_that_is_pickled_is_made_again_where_it_was(dataset: str) -> No
         ({"strategy": "wrr"}, ValueError, "needs a device"),
         ({"device": "usb"}, ValueError, "emulated"),
         ({"output": "cupy"}, ValueError, "one of numpy"),
-        ({"columns": ["picture"]}, ValueError, "'picture'"),
+        ({"columns": ["picture"]}, ValueError, '"picture"'),
         ({"on_error": "ignore"}, ValueError, 'it takes "raise", "skip", "replace"'),
         ({"on_error": 3}, ValueError, "on_error is 3"),
         ({"batch_size": 0}, ValueError, "at least 1"),

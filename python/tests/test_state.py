@@ -28,7 +28,7 @@ def make(dataset: str, strategy: str, **more: Any) -> meetpoint.Loader:
         strategy=strategy,
         device=None if strategy == "host-only" else meetpoint.Emulated(allow_shared=True),
         workers=1,
-        columns=["sample"],
+        columns=["sample", "image"],
     )
     return meetpoint.Loader(dataset, **{**settings, **more})
 

@@ -102,6 +102,8 @@ pub struct Job {
     pub recipe_toml: String,
     /// SHA-256 of the canonical form.
     pub recipe_sha256: String,
+    /// The columns of a batch, in order.
+    pub columns: Vec<Column>,
     /// Samples in a batch.
     pub batch_size: u32,
     /// Batches in an epoch.
@@ -140,6 +142,19 @@ pub struct Job {
     pub reuse: bool,
     /// Which samples are given to the device, as a sentence.
     pub choice: String,
+}
+
+/// A column of a batch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Column {
+    /// Its name.
+    pub name: String,
+    /// `tensor`, `ragged`, `bytes` or `text`.
+    pub kind: String,
+    /// NumPy's name of the type of its elements; uint8 for bytes and texts.
+    pub dtype: String,
+    /// Axes of one sample whose length is the same for all samples, outermost first.
+    pub shape: Vec<u32>,
 }
 
 /// The job under one strategy.

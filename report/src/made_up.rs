@@ -31,6 +31,12 @@ pub fn report(count: u32) -> Report {
             samples: u64::from(count) * 32,
             recipe_toml: "[[operation]]\nname = \"decode\"\n".into(),
             recipe_sha256: "ab".repeat(32),
+            columns: vec![Column {
+                name: "image".into(),
+                kind: "tensor".into(),
+                dtype: "uint8".into(),
+                shape: vec![224, 224, 3],
+            }],
             batch_size: 32,
             batches: count,
             epochs: 1,

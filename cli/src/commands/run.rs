@@ -35,6 +35,10 @@ pub(crate) struct Arguments {
     /// Power model of the modelled energy: the name of a preset, or a TOML file.
     #[arg(long, value_name = "PRESET|FILE")]
     power: Option<String>,
+    /// Columns of a batch instead of the job's, separated by commas and in this order: `image`,
+    /// `label`, `key`, `sample`, or further columns of the dataset.
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    columns: Vec<String>,
     /// Epochs to run instead of the job's.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     epochs: Option<u32>,
@@ -84,6 +88,9 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     let stop = Stop::install()?;
     let mut job = JobFile::load(&arguments.job)?;
     job.epochs = arguments.epochs.unwrap_or(job.epochs);
+    if !arguments.columns.is_empty() {
+        job.columns = arguments.columns.clone().into();
+    }
     job.verify = job.verify && !arguments.no_verify;
     let recorded = match &arguments.replay {
         Some(replay) => Some(set_replay(&mut job, replay, arguments)?),

@@ -1,6 +1,7 @@
 //! A job in words and numbers, every default filled in.
 
 use crate::surface::units;
+use meetpoint_format::column::Column;
 use meetpoint_host::job::Choice;
 use meetpoint_host::stats::EpochStats;
 use meetpoint_host::{AcceleratorJob, DeviceJob, DeviceKind, JobFile, ServeCommand, SpoolKind};
@@ -9,12 +10,17 @@ use meetpoint_prepare::Job;
 use meetpoint_report as report;
 
 /// The job as a report holds it.
-pub(super) fn job(file: &JobFile, epoch: Option<&EpochStats>, job: &Job) -> report::Job {
-    report::Job {
+pub(super) fn job(
+    file: &JobFile,
+    epoch: Option<&EpochStats>,
+    job: &Job,
+) -> anyhow::Result<report::Job> {
+    Ok(report::Job {
         dataset: file.dataset.display().to_string(),
         samples: job.batching.samples(),
         recipe_toml: file.recipe.to_toml(),
         recipe_sha256: file.recipe.hash().to_string(),
+        columns: job.batch_columns()?.as_slice().iter().map(column).collect(),
         batch_size: file.batch_size,
         batches: epoch.map_or(0, |epoch| epoch.batches),
         epochs: file.epochs,
@@ -42,6 +48,15 @@ pub(super) fn job(file: &JobFile, epoch: Option<&EpochStats>, job: &Job) -> repo
             Choice::Tail => "the end of the order".to_owned(),
             Choice::Saving => "where it saves most host time for its own".to_owned(),
         },
+    })
+}
+
+fn column(column: &Column) -> report::Column {
+    report::Column {
+        name: column.name.clone(),
+        kind: column.kind.name().to_owned(),
+        dtype: column.kind.element().name().to_owned(),
+        shape: column.kind.axes().to_vec(),
     }
 }
 

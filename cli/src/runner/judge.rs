@@ -1,6 +1,7 @@
 //! What a report says of a run: sums, the closed form beside the clock, levels, energy.
 
 use super::{Measured, ranks};
+use meetpoint_format::column::BatchLayout;
 use meetpoint_host::explain::{Explanation, Surroundings, explain};
 use meetpoint_host::group::RankOutcome;
 use meetpoint_host::stats::EpochStats;
@@ -132,13 +133,15 @@ pub(super) fn with_energy(
         AcceleratorJob::Null => 0.0,
         AcceleratorJob::Emulated { step } => step.as_secs_f64(),
     };
-    let sample_bytes = measured.ranks[0].job.recipe.output().map_or(0, |spec| spec.bytes() as u64);
+    // Values of variable length aside.
+    let columns = measured.ranks[0].job.batch_columns().ok();
+    let layout = columns.and_then(|columns| BatchLayout::new(&columns, job.batch_size, |_| 0));
     let setting = energy::model::Setting {
         cores,
         devices: job.devices.len(),
         accelerators: job.ranks,
         step_seconds,
-        batch_bytes: sample_bytes.saturating_mul(job.batch_size.into()),
+        batch_bytes: layout.map_or(0, |layout| layout.bytes()),
         spool_on_flash: matches!(job.spool.kind, SpoolKind::File { .. }),
     };
     let (modelled, consumption) = energy::model::model(power, &run, &setting);

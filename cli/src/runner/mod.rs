@@ -133,7 +133,7 @@ pub(crate) fn run(
             Err("verification failed")
         }
     };
-    let description = describe::job(job, first.epochs.first(), &first.ranks[0].job);
+    let description = describe::job(job, first.epochs.first(), &first.ranks[0].job)?;
     let runs = measured
         .iter()
         .map(|run| {

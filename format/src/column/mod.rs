@@ -5,9 +5,9 @@
 //!
 //! In reading order: [`ElementType`], `limits`, [`ColumnNames`], [`Column`] and [`BatchColumns`]
 //! (declarations), [`ColumnError`] (columns that cannot be selected), `select` (from names and the
-//! schema of a dataset), [`BatchLayout`] (where each column lies in a payload), [`ColumnBytes`] (the
-//! values of a column, and the checks of bytes that another process wrote), `encode` (from Arrow
-//! arrays).
+//! schema of a dataset), [`BatchLayout`] (where each column lies in a payload), [`ColumnBytes`]
+//! (the values of a column, and the checks of bytes that another process wrote), `encode` (from
+//! Arrow arrays).
 
 mod declaration;
 mod element;

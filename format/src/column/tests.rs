@@ -166,7 +166,7 @@ mod of_datasets {
             nearest: nearest.map(str::to_owned),
             available: known.clone(),
         };
-        assert_eq!(select(&["boxs"], &dataset), Err(unknown("boxs", Some("boxes"))));
+        assert_eq!(select(&["boxess"], &dataset), Err(unknown("boxess", Some("boxes"))));
         assert_eq!(select(&["zzzzzzzz"], &dataset), Err(unknown("zzzzzzzz", None)));
         assert_eq!(select(&[], &dataset), Err(ColumnError::Empty { available: known.clone() }));
         let twice = Err(ColumnError::Twice { name: "boxes".to_owned() });

@@ -80,6 +80,11 @@ impl<'a> ColumnBytes<'a> {
         self.samples
     }
 
+    /// Rows of all samples together.
+    pub fn rows(&self) -> usize {
+        self.values.len() / self.row_bytes.max(1)
+    }
+
     /// The values of all samples, one after another.
     pub fn values(&self) -> &'a [u8] {
         self.values
@@ -124,8 +129,7 @@ impl<'a> ColumnBytes<'a> {
 
     /// Offsets begin at 0, never decrease and end at the number of rows.
     fn check_offsets(&self) -> Result<(), ContentError> {
-        let rows = self.values.len() / self.row_bytes.max(1);
-        let rows = i64::try_from(rows).unwrap_or(i64::MAX);
+        let rows = i64::try_from(self.rows()).unwrap_or(i64::MAX);
         let mut before = 0;
         for index in 0..=self.samples {
             let least = if index == self.samples { rows } else { before };

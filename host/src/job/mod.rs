@@ -21,6 +21,7 @@ pub use error::JobError;
 
 use crate::config::{DeviceSource, LoaderConfig, SpoolConfig};
 use crate::{Error, StopHandle};
+use meetpoint_format::column::ColumnNames;
 use meetpoint_format::recipe::Recipe;
 use meetpoint_format::sampler::Sampler;
 use meetpoint_prepare::{Action, OnError};
@@ -42,6 +43,8 @@ pub struct JobFile {
     pub dataset: PathBuf,
     /// What is done to every sample.
     pub recipe: Arc<Recipe>,
+    /// The columns of a batch, in order. Default: `image` and `label`.
+    pub columns: ColumnNames,
     /// Samples in a batch.
     pub batch_size: u32,
     /// Epochs to run. Default: 1.
@@ -157,6 +160,7 @@ impl JobFile {
         stop: StopHandle,
     ) -> LoaderConfig {
         LoaderConfig {
+            columns: self.columns.clone(),
             drop_last: self.drop_last,
             sampler: self.sampler.clone(),
             seed: self.seed,

@@ -5,6 +5,7 @@ use super::table::{Source, Table};
 use super::values::{BYTES, TIME, positive_time, required};
 use super::{AcceleratorJob, Choice, JobError, JobFile, devices, recipe, sampler, strategy};
 use crate::config::{LoaderConfig, SpoolConfig, SpoolKind};
+use meetpoint_format::column::ColumnNames;
 use meetpoint_format::units::{parse_bytes, parse_duration};
 use meetpoint_prepare::Action;
 use meetpoint_storage::EngineKind;
@@ -19,9 +20,10 @@ const BATCH_SIZE_MAX: u32 = 1 << 24;
 const RANKS_MAX: u32 = 1024;
 
 /// Keys of the file itself, beside the tables of strategies.
-const KEYS: [&str; 31] = [
+const KEYS: [&str; 32] = [
     "dataset",
     "recipe",
+    "columns",
     "batch_size",
     "epochs",
     "seed",
@@ -78,6 +80,7 @@ pub(super) fn read(text: &str, path: &Path) -> Result<JobFile, JobError> {
         path: path.to_path_buf(),
         dataset: folder.join(dataset),
         recipe: recipe::read(&table, folder)?,
+        columns: columns(&table)?,
         batch_size: u32::try_from(batch_size).expect("at most BATCH_SIZE_MAX"),
         epochs: table.small("epochs", 1..=u32::MAX, 1)?,
         seed: table.whole("seed", 0..=u64::MAX)?.unwrap_or(0),
@@ -112,6 +115,27 @@ pub(super) fn read(text: &str, path: &Path) -> Result<JobFile, JobError> {
         accelerator: accelerator(&table)?,
         marks: Marks::of(source, document.get_ref()),
     })
+}
+
+fn columns(table: &Table<'_>) -> Result<ColumnNames, JobError> {
+    let what = "a list of names of columns, such as [\"image\", \"label\"]";
+    match table.texts("columns", what)? {
+        None => Ok(ColumnNames::default()),
+        Some(names) if names.is_empty() => Err(table.fault_at(
+            "columns",
+            "`columns` is an empty list, and a batch needs a column",
+            "name one or more, or leave the key out for [\"image\", \"label\"]",
+        )),
+        Some(names) => match (1..names.len()).find(|at| names[..*at].contains(&names[*at])) {
+            None => Ok(names.into()),
+            Some(at) => Err(table.fault_in(
+                "columns",
+                at,
+                format!("`columns` names {:?} twice", names[at]),
+                "name each column once",
+            )),
+        },
+    }
 }
 
 fn quarantine(table: &Table<'_>, folder: &Path) -> Result<Option<PathBuf>, JobError> {

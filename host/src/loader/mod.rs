@@ -48,6 +48,7 @@ pub struct Loader {
     job: Job,
     spec: TensorSpec,
     columns: Arc<BatchColumns>,
+    batch_bytes_max: u64,
     batches: u32,
     /// Batches that each device which is used can prepare.
     held: Vec<u32>,
@@ -101,6 +102,7 @@ impl Loader {
             job,
             spec,
             columns,
+            batch_bytes_max: batch_bytes,
             batches,
             held,
             ring,
@@ -236,6 +238,11 @@ impl Loader {
     /// The columns of a batch, in order.
     pub fn columns(&self) -> &BatchColumns {
         &self.columns
+    }
+
+    /// Most bytes of a batch, all columns together.
+    pub fn batch_bytes_max(&self) -> u64 {
+        self.batch_bytes_max
     }
 
     /// Shape, type and layout of the image of one sample.

@@ -268,7 +268,7 @@ fn columns_that_cannot_be_are_refused_before_anything_starts() {
         other => panic!("{other:?}"),
     };
     assert!(matches!(
-        refused(&["image", "boxs"]),
+        refused(&["image", "boxess"]),
         ColumnError::Unknown { nearest: Some(nearest), .. } if nearest == "boxes"
     ));
     assert!(matches!(refused(&["label", "label"]), ColumnError::Twice { .. }));

@@ -24,6 +24,7 @@ from ._devices import Emulated
 from ._loader import Loader
 from ._native import Batch, Tensor
 from ._native import version as _version
+from ._ragged import Ragged
 from ._results import (
     Converted,
     Copied,
@@ -88,6 +89,7 @@ __all__ = [
     "MetricsWarning",
     "PackError",
     "Packed",
+    "Ragged",
     "RankError",
     "RecipeError",
     "Repaired",

@@ -15,7 +15,6 @@ Recipe = Union[Compose, Sequence[Transform], str, "os.PathLike[str]", Any]
 
 U32 = 2**32 - 1
 U64 = 2**64 - 1
-_COLUMNS = ("image", "label", "sample", "key")
 
 _REFUSED = {
     "batch_sampler": "batches follow from seed, epoch and batch_size, so that both ends know them",
@@ -210,13 +209,11 @@ def compose(recipe: Recipe) -> Compose:
 
 
 def column_names(columns: Optional[Sequence[str]]) -> Optional[List[str]]:
-    """The columns that were asked for, which there are."""
+    """The columns that were asked for; whether the dataset has them is checked when it is open."""
     if columns is None:
         return None
     names = [columns] if isinstance(columns, str) else items("columns", columns, "names")
-    for name in names:
-        if name not in _COLUMNS:
-            raise SettingError(f"columns holds {name!r}; there are {', '.join(_COLUMNS)}")
+    names = [text("columns", name) for name in names]
     if not names:
-        raise SettingError(f"columns is empty; give some of {', '.join(_COLUMNS)}")
+        raise SettingError("columns is empty; give at least one name, such as 'image'")
     return names

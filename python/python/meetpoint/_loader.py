@@ -37,6 +37,7 @@ from ._damage import DamagedSample, OnError
 from ._devices import Devices
 from ._iterator import EpochIterator
 from ._measured import Measured
+from ._ragged import Ragged
 from ._loader_types import Columns, Path
 from ._state import Position, States, position_of
 from ._world import World
@@ -105,8 +106,12 @@ class Loader(Measured, Closing, Generic[BatchT]):
     :param output: ``"numpy"``, ``"torch"``, ``"jax"``, or ``"dlpack"``: tensors that any library
         takes with its ``from_dlpack``. Nothing is copied, but with torch's ``pin_memory=True``
         where torch finds CUDA: then every batch is copied into pinned memory.
-    :param columns: some of ``"image"``, ``"label"``, ``"sample"`` (number in the dataset) and
-        ``"key"``; iterating then gives dictionaries of these.
+    :param columns: names of the columns of a batch: ``"image"``, ``"label"``, ``"key"``,
+        ``"sample"`` (number in the dataset) and further columns of the dataset. Iterating then
+        gives dictionaries of these, in this order: arrays [batch, ...] of numbers, a
+        :class:`Ragged` where samples have lists of different lengths, lists of ``str`` and of
+        ``bytes``. Columns of variable length are read once when the loader opens, for the memory
+        that a batch needs. Content is decoded only where ``"image"`` is among them.
     :param on_error: what is done about a sample that does not read or decode: ``"raise"``,
         ``"skip"`` (its batch is shorter, and left out where nothing is left of it; an epoch of
         which nothing is left is a :class:`DamageWarning`), ``"replace"``
@@ -275,6 +280,7 @@ class Loader(Measured, Closing, Generic[BatchT]):
         self._settings: _native.Settings = {
             "dataset": self._dataset,
             "recipe": recipe_toml,
+            "columns": ["image", "label"] if self._columns is None else self._columns,
             "batch_size": batch_size,
             "drop_last": drop_last,
             "sampler": self._sampler._native(),
@@ -326,7 +332,6 @@ class Loader(Measured, Closing, Generic[BatchT]):
         self._is_used = False
         # Who leaves a loop drops it, and with it what goes on for it.
         self._iterator: Optional["weakref.ref[EpochIterator[BatchT]]"] = None
-        self._keys: Optional[_native.Dataset] = None
         self._view: Optional["LoaderDataset"] = None
         _open_loaders.add(self)
 
@@ -610,18 +615,21 @@ class Loader(Measured, Closing, Generic[BatchT]):
             return self._deliver(batch)
 
     def _deliver(self, batch: _native.Batch) -> Any:
-        images = self._convert(batch.images)
-        # Without leave to use 64 bits, which is its default, JAX has integers of 32.
-        tensor = batch.labels(narrow=_output.has_narrow_integers(self._convert))
-        labels = None if tensor is None else self._convert(tensor)
         if self._columns is None:
-            return images, labels
-        columns: Dict[str, Any] = {"image": images, "label": labels, "sample": batch.samples}
-        if "key" in self._columns:
-            if self._keys is None:
-                self._keys = _native.Dataset(self._dataset)
-            columns["key"] = [self._keys.key(sample) for sample in batch.samples]
-        return {name: columns[name] for name in self._columns}
+            return self._column(batch, "image"), self._column(batch, "label")
+        return {name: self._column(batch, name) for name in self._columns}
+
+    def _column(self, batch: _native.Batch, name: str) -> Any:
+        if name == "label":
+            # Without leave to use 64 bits, which is its default, JAX has integers of 32.
+            labels = batch.labels(narrow=_output.has_narrow_integers(self._convert))
+            return None if labels is None else self._convert(labels)
+        if name == "sample":
+            return batch.samples
+        values = batch.column(name)
+        if isinstance(values, tuple):
+            return Ragged(*(self._convert(part) for part in values))
+        return values if isinstance(values, list) else self._convert(values)
 
     def _warn_of_losses(self, warned: bool) -> bool:
         """Warns of a device that was lost or fell silent, once per epoch."""

@@ -62,6 +62,7 @@ class Settings(TypedDict):
     dataset: str
     recipe: str
     """TOML."""
+    columns: List[str]
     batch_size: int
     drop_last: bool
     sampler: Tuple[str, List[Tuple[str, Union[bool, int, str, Tuple[str, bytes]]]]]
@@ -104,7 +105,7 @@ class Tensor:
         """Its axes, outermost first."""
     @property
     def dtype(self) -> str:
-        """NumPy's name: uint8, float16, float32, int32 or int64."""
+        """NumPy's name: bool, uint8 to uint64, int8 to int64, or float16 to float64."""
     @property
     def __array_interface__(self) -> Dict[str, Any]:
         """NumPy's array interface, version 3."""
@@ -128,11 +129,17 @@ class Batch:
     """A prepared batch."""
 
     @property
-    def images(self) -> Tensor:
-        """[batch, height, width, 3] or [batch, 3, height, width], of the recipe's dtype."""
+    def columns(self) -> List[str]:
+        """Names of its columns, in the order in which they were named."""
+    def column(self, name: str) -> Union[Tensor, Tuple[Tensor, Tensor], List[str], List[bytes]]:
+        """The values of a column, by its kind: a tensor [batch, ...]; values [rows, ...] and
+        offsets [batch + 1] (int64, in rows) of a ragged tensor; a text or bytes per sample.
+
+        :raises KeyError: the batch has no such column.
+        """
     @property
     def has_labels(self) -> bool:
-        """Whether the dataset has labels."""
+        """Whether the dataset has labels, and batches a column with them."""
     def labels(self, *, narrow: bool = False) -> Optional[Tensor]:
         """[batch], int64, or int32 where ``narrow``; ``None`` where there are none."""
     @property
