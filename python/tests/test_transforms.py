@@ -243,6 +243,12 @@ def test_policies_of_torchvision_are_translated() -> None:
     assert meetpoint.from_torchvision(compose) == expected
 
 
+@pytest.mark.parametrize("name", ["GaussianBlur", "GaussianNoise", "AugMix"])
+def test_what_torchvision_computes_on_tensors_is_refused_with_what_is_like_it(name: str) -> None:
+    with pytest.raises(meetpoint.RecipeError, match=f"{name} .computed on tensors.*T.{name}"):
+        meetpoint.from_torchvision([imitation(name)])
+
+
 def test_configurations_of_timm_become_keys() -> None:
     usual = T.RandAugment.from_timm("rand-m9-mstd0.5-inc1")
     assert usual == T.TimmRandAugment(

@@ -15,6 +15,12 @@ if TYPE_CHECKING:
 _V2 = "torchvision.transforms.v2"
 _WITH_P = ("RandomGrayscale", "RandomAutocontrast", "RandomEqualize", "RandomInvert")
 _POLICIES = ("AutoAugment", "RandAugment", "TrivialAugmentWide")
+_ON_TENSORS = {
+    "GaussianBlur": "T.GaussianBlur is within 1 of it",
+    "GaussianNoise": "T.GaussianNoise draws other numbers from the same distribution",
+    "AugMix": "T.AugMix mixes results of Pillow",
+}
+"""Transforms that torchvision computes on tensors, also for PIL images, and what is like them."""
 _CHOICES = ("RandomApply", "RandomChoice", "RandomOrder")
 _ON_PICTURES = (
     "Resize",
@@ -178,6 +184,8 @@ class _Translation:
         """Why a transform has no exact translation at its position."""
         if name == "Identity":
             return None
+        if is_of_torchvision(it) and name in _ON_TENSORS:
+            return f"computed on tensors by torchvision; {_ON_TENSORS[name]}"
         if not is_of_torchvision(it) or name not in _KNOWN:
             return "not known"
         if name in _ON_PICTURES and self.is_tensor:
