@@ -8,6 +8,10 @@ fn weights(length: u32, sigma: f64) -> Vec<f32> {
     let middle = f64::from(length / 2);
     let weight = |at: u32| {
         let distance = f64::from(at) - middle;
+        // The square of a small deviation is 0.
+        if distance == 0.0 {
+            return 1.0;
+        }
         libm::exp(-distance * distance / (2.0 * sigma * sigma))
     };
     let all: Vec<f64> = (0..length).map(weight).collect();

@@ -200,3 +200,17 @@ fn noise_on_a_picture_of_one_channel_leaves_it_grey() {
         assert_eq!(tensor(name, "name = 'random_channel_permutation'"), plain, "{name}");
     }
 }
+
+#[test]
+fn a_blur_of_almost_no_deviation_changes_nothing() {
+    let picture = golden::picture("noise", 3, 20, 30);
+    for table in [
+        "name = 'gaussian_blur'\nkernel_size = 7\nsigma = [1e-200, 1e-200]",
+        "name = 'pillow_gaussian_blur'\nradius = [1e-30, 1e-30]",
+    ] {
+        let mut preparer = SamplePreparer::new(&recipe(&[table.to_owned()]), Cpu::detect());
+        let id = SampleId { seed: 3, epoch: 0, sample: 1 };
+        let tensor = preparer.prepare_tensor((&png(&picture)).into(), id).unwrap();
+        assert_eq!(tensor.data, picture.pixels, "{table}");
+    }
+}

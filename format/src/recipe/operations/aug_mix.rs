@@ -52,7 +52,7 @@ impl Data for AugMix {
         random: &[
             RandomParameter {
                 name: "weights",
-                distribution: "Dirichlet with `alpha`, of the picture and the mixture, and of the chains",
+                distribution: "Dirichlet with `alpha`, of picture and mixture, and of the chains",
             },
             RandomParameter {
                 name: "depth",
