@@ -1,7 +1,7 @@
 //! Makes an engine fail on purpose: short reads, EIO, EAGAIN, ENOSPC and delays, by a given plan.
 
 use crate::engine::{Completion, WAIT_MAX};
-use crate::random::Draws;
+use crate::random::SplitMix64;
 use crate::slots::Slots;
 use crate::transfer::action;
 use crate::{
@@ -85,14 +85,14 @@ impl FaultPlan {
             Plan::Listed(list) => return list.get(&(kind as u8, nth)).copied(),
             Plan::Seeded { seed, per_mille } => (*seed, u64::from(*per_mille)),
         };
-        let mut draws = Draws::new(seed ^ Draws::new(nth * 4 + kind as u64).next());
-        (draws.below(1000) < per_mille).then(|| match (draws.below(4), kind) {
+        let mut random = SplitMix64::new(seed ^ SplitMix64::new(nth * 4 + kind as u64).next_u64());
+        (random.below(1000) < per_mille).then(|| match (random.below(4), kind) {
             (0, RequestKind::Read) => {
-                Fault::ShortRead { bytes: draws.below(bytes.max(1) as u64) as usize }
+                Fault::ShortRead { bytes: random.below(bytes.max(1) as u64) as usize }
             }
             (0, RequestKind::Write) => Fault::NoSpace,
             (1, _) => Fault::Busy,
-            (2, _) => Fault::Slow(Duration::from_micros(draws.below(2000))),
+            (2, _) => Fault::Slow(Duration::from_micros(random.below(2000))),
             (_, _) => Fault::Broken,
         })
     }

@@ -23,7 +23,7 @@ mod memory_limit;
 mod open;
 mod own_limits;
 pub mod probe;
-mod random;
+pub mod random;
 mod slots;
 pub mod slow;
 pub mod threads;

@@ -2,7 +2,7 @@
 
 use crate::engine::clamp_depth;
 use crate::open::{FileTable, Opened};
-use crate::random::Draws;
+use crate::random::SplitMix64;
 use crate::transfer::{Step, Work};
 use crate::{
     Access, BLOCK_BYTES, Completion, Counters, Engine, Error, FileId, Limits, Refused, Request,
@@ -61,7 +61,7 @@ pub struct MemoryEngine {
     names: MemoryFiles,
     files: FileTable<Body>,
     waiting: Vec<Work<Body>>,
-    draws: Option<Draws>,
+    random: Option<SplitMix64>,
     books: Counters,
 }
 
@@ -76,9 +76,9 @@ impl MemoryEngine {
     /// An engine for `depth` requests in flight over `files`; with `direct`, they follow the rules
     /// of direct files.
     pub fn new(files: MemoryFiles, depth: usize, direct: bool, order: Order) -> Self {
-        let draws = match order {
+        let random = match order {
             Order::Submission => None,
-            Order::Shuffled(seed) => Some(Draws::new(seed)),
+            Order::Shuffled(seed) => Some(SplitMix64::new(seed)),
         };
         Self {
             depth: clamp_depth(depth),
@@ -86,17 +86,17 @@ impl MemoryEngine {
             names: files,
             files: FileTable::default(),
             waiting: Vec::new(),
-            draws,
+            random,
             books: Counters::default(),
         }
     }
 
     /// Takes the request whose turn it is.
     fn next(&mut self) -> Work<Body> {
-        match &mut self.draws {
+        match &mut self.random {
             None => self.waiting.remove(0),
-            Some(draws) => {
-                let place = draws.below(self.waiting.len() as u64) as usize;
+            Some(random) => {
+                let place = random.below(self.waiting.len() as u64) as usize;
                 self.waiting.remove(place)
             }
         }
@@ -201,8 +201,8 @@ impl Engine for MemoryEngine {
 
     fn wait(&mut self, _timeout: Duration, out: &mut Vec<Completion>) -> Result<usize, Error> {
         let waiting = self.waiting.len() as u64;
-        let count = match &mut self.draws {
-            Some(draws) if waiting > 0 => 1 + draws.below(waiting),
+        let count = match &mut self.random {
+            Some(random) if waiting > 0 => 1 + random.below(waiting),
             _ => waiting,
         };
         for _ in 0..count {

@@ -1,26 +1,22 @@
 //! Seeded chance and value noise in octaves, the texture of everything in a drawn picture.
 
-/// SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014).
+use meetpoint_storage::random::{SplitMix64, mix};
+
+/// The random numbers of one picture.
 #[derive(Debug, Clone)]
 pub(super) struct Chance {
-    state: u64,
-}
-
-fn mix(mut z: u64) -> u64 {
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+    random: SplitMix64,
 }
 
 impl Chance {
     /// The stream of one picture.
     pub(super) fn new(seed: u64, picture: u64) -> Self {
-        Self { state: mix(seed ^ mix(picture.wrapping_add(0x5851_f42d_4c95_7f2d))) }
+        let seed = mix(seed ^ mix(picture.wrapping_add(0x5851_f42d_4c95_7f2d)));
+        Self { random: SplitMix64::new(seed) }
     }
 
     fn next(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        mix(self.state)
+        self.random.next_u64()
     }
 
     /// Uniform in [0, 1).

@@ -9,6 +9,7 @@ use arrow_array::RecordBatch;
 use glob::Pattern;
 use meetpoint_format::dataset::{ContentKind, MANIFEST_NAME};
 use meetpoint_prepare::Dataset;
+use meetpoint_storage::random::SplitMix64;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -131,7 +132,7 @@ impl Picked {
     /// Chooses some of those that pass, each set of as many being as likely: a reservoir.
     fn choose(&mut self, count: u64, seed: u64) -> Result<(), Error> {
         let mut chosen: Vec<u64> = Vec::new();
-        let mut random = SplitMix(seed);
+        let mut random = SplitMix64::new(seed);
         let mut seen = 0u64;
         for batch in 0..self.dataset.record_batches() {
             let rows = self.dataset.keyed_rows(batch)?;
@@ -145,7 +146,7 @@ impl Picked {
                 if (chosen.len() as u64) < count {
                     chosen.push(sample);
                 } else {
-                    let place = random.below(seen);
+                    let place = below(&mut random, seen);
                     if place < count {
                         chosen[place as usize] = sample;
                     }
@@ -256,20 +257,7 @@ impl Source for Picked {
     }
 }
 
-/// SplitMix64 (Steele, Lea and Flood 2014).
-struct SplitMix(u64);
-
-impl SplitMix {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// A number below `bound`: the upper half of a product, whose bias is below 2⁻⁴⁰ here.
-    fn below(&mut self, bound: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
-    }
+/// A number below `bound`: the upper half of a product, whose bias is below 2⁻⁴⁰ here.
+fn below(random: &mut SplitMix64, bound: u64) -> u64 {
+    ((u128::from(random.next_u64()) * u128::from(bound)) >> 64) as u64
 }

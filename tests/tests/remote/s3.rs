@@ -95,7 +95,7 @@ fn what_is_held_makes_room_and_the_result_is_the_same() {
     server.pack(folder.path(), "s3://photos", "there.set", &["--cache-size", &size]).success();
     assert_same(folder.path(), "here.set", "there.set");
     let said = server.pack(folder.path(), "s3://photos", "no.set", &["--cache-size", "100B"]);
-    said.refused(&["s3://photos/", "100 bytes of objects may", "--cache-size"]);
+    said.refused(&["s3://photos/", "may hold 100 bytes of objects", "--cache-size"]);
     assert!(!folder.path().join("no.set").exists());
 }
 
