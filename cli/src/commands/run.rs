@@ -6,6 +6,7 @@ use crate::surface::report_files::ReportFiles;
 use crate::surface::{Output, Stop};
 use anyhow::{Context, bail};
 use clap::builder::PossibleValue;
+use meetpoint_format::sampler::Sampler;
 use meetpoint_host::{JobFile, StrategyName};
 use meetpoint_scheduler::Record;
 use std::path::PathBuf;
@@ -42,6 +43,10 @@ pub(crate) struct Arguments {
     /// Epochs to run instead of the job's.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     epochs: Option<u32>,
+    /// Sampler to use instead of the job's, with its default options: sequential, shuffled,
+    /// class_balanced or repeated. Those that need options are set in the job.
+    #[arg(long, value_name = "NAME")]
+    sampler: Option<String>,
     /// Do not prepare every sample again for comparison.
     #[arg(long)]
     no_verify: bool,
@@ -92,6 +97,10 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
         job.columns = arguments.columns.clone().into();
     }
     job.verify = job.verify && !arguments.no_verify;
+    if let Some(name) = &arguments.sampler {
+        job.sampler = Sampler::read(name, Vec::new())
+            .map_err(|error| anyhow::anyhow!("--sampler {name}: {error}"))?;
+    }
     let recorded = match &arguments.replay {
         Some(replay) => Some(set_replay(&mut job, replay, arguments)?),
         None => None,

@@ -23,13 +23,24 @@ async fn refusal(device: &Device, change: impl FnOnce(&mut LoadRequest)) -> Stat
 #[test]
 fn every_request_that_cannot_be_served_is_refused_with_a_sentence() {
     type Change = fn(&mut LoadRequest);
-    let cases: [(Change, Code, &str); 26] = [
+    let cases: [(Change, Code, &str); 29] = [
         (|load| load.protocol_version += 1, Code::FailedPrecondition, "same release of meetpoint"),
         (|load| load.manifest_sha256[0] ^= 1, Code::FailedPrecondition, "another version of this"),
         (|load| load.manifest_sha256.clear(), Code::FailedPrecondition, "another version of this"),
         (|load| load.recipe_hash[31] ^= 1, Code::FailedPrecondition, "recipe's hash"),
         (|load| load.recipe_toml.push_str("nonsense"), Code::FailedPrecondition, "does not parse"),
         (|load| load.recipe_toml = "x".repeat(300 << 10), Code::InvalidArgument, "long"),
+        (|load| load.sampler = None, Code::InvalidArgument, "names no sampler"),
+        (
+            |load| load.sampler.as_mut().unwrap().name = "shufled".to_owned(),
+            Code::InvalidArgument,
+            "did you mean \"shuffled\"?",
+        ),
+        (
+            |load| load.sampler.as_mut().unwrap().checksum[0] ^= 1,
+            Code::FailedPrecondition,
+            "gives other samples on the device",
+        ),
         (|load| load.batch_size = 0, Code::InvalidArgument, "at least one sample"),
         (|load| load.batch_size = u32::MAX, Code::ResourceExhausted, "bytes of memory"),
         (|load| load.batch_size = 5000, Code::InvalidArgument, "slots of"),
@@ -67,7 +78,7 @@ fn every_request_that_cannot_be_served_is_refused_with_a_sentence() {
         host.load(&device, &Spool::new(SpoolKind::Memory, 2, BATCH), |_| ()).await.unwrap();
     });
     let summary = device.stop();
-    assert_eq!((summary.jobs, summary.loads_refused), (1, 26));
+    assert_eq!((summary.jobs, summary.loads_refused), (1, 29));
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! `class_balanced`: every class of a column equally often, and every sample of a class too.
 
 use super::Data;
-use super::columns::{ColumnType, SampleColumns, column_type};
+use super::column_type::ColumnType;
+use super::columns::{SampleColumns, column_type};
 use super::declaration::{Declaration, OptionSpec, Takes, Value};
 use super::error::SamplerError;
 use super::rule::Rule;

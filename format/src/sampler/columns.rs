@@ -1,35 +1,8 @@
 //! What samplers read of a dataset: the values of its columns, and the samples that pass a filter.
 
+use super::column_type::ColumnType;
 use super::error::SamplerError;
 use super::expression::Expression;
-
-/// What the values of a column are to a sampler.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ColumnType {
-    /// Whole numbers of at most 64 bits with a sign.
-    Whole,
-    /// Other numbers.
-    Number,
-    /// Texts.
-    Text,
-    /// True or false.
-    Flag,
-    /// Nothing that a sampler can use; the type in words.
-    Other(String),
-}
-
-impl ColumnType {
-    /// The type in words.
-    pub fn words(&self) -> &str {
-        match self {
-            Self::Whole => "whole numbers",
-            Self::Number => "numbers",
-            Self::Text => "texts",
-            Self::Flag => "true and false",
-            Self::Other(words) => words,
-        }
-    }
-}
 
 /// The samples of a dataset, as samplers see them.
 pub trait SampleColumns {

@@ -6,11 +6,13 @@
 //! strategy, device and rank can start anywhere.
 //!
 //! In reading order: `declaration` (names, options, values), `values` (options as given), `error`,
-//! one file per sampler, `columns` (what samplers read of a dataset), `expression` (filters),
-//! `rule` ([`Sampling`]), `weights` (integers from weights), `cumulative` and `race` (draws with
-//! and without replacement), `shares` (positions per device), `positions` (random access).
+//! one file per sampler, `column_type` and `columns` (what samplers read of a dataset),
+//! `expression` (filters), `rule` and `sampling` (what a sampler amounts to), `weights` (integers
+//! from weights), `cumulative` and `race` (draws with and without replacement), `shares` (positions
+//! per device), `positions` (random access).
 
 mod class_balanced;
+mod column_type;
 mod columns;
 mod cumulative;
 mod declaration;
@@ -22,6 +24,7 @@ mod positions;
 mod race;
 mod repeated;
 mod rule;
+mod sampling;
 mod sequential;
 mod shares;
 mod shuffled;
@@ -30,7 +33,8 @@ mod weighted;
 mod weights;
 
 pub use class_balanced::ClassBalanced;
-pub use columns::{ColumnType, SampleColumns};
+pub use column_type::ColumnType;
+pub use columns::SampleColumns;
 pub use declaration::{Declaration, OptionSpec, Takes, Value};
 pub use error::{LengthLimit, SamplerError};
 pub use expression::{Arithmetic, Comparison, Expression, Node, Term};
@@ -38,7 +42,8 @@ pub use filter::Filter;
 pub use indices::Indices;
 pub use positions::{EpochOrder, Positions};
 pub use repeated::Repeated;
-pub use rule::{Rule, Sampling};
+pub use rule::Rule;
+pub use sampling::Sampling;
 pub use sequential::Sequential;
 pub use shuffled::Shuffled;
 pub use weighted::{Weighted, Weights};
@@ -156,3 +161,6 @@ impl fmt::Display for Sampler {
 pub fn declaration_of(name: &str) -> Option<&'static Declaration> {
     DECLARATIONS.iter().copied().find(|declaration| declaration.name == name)
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,7 +2,8 @@
 
 use super::cumulative::Cumulative;
 use super::race::race;
-use super::rule::{Rule, Sampling};
+use super::rule::Rule;
+use super::sampling::Sampling;
 use super::shares::divide;
 use crate::holders::{Held, Holders};
 use crate::order::Order;

@@ -1,7 +1,8 @@
 //! `weighted`: samples in proportion to weights, with or without replacement.
 
 use super::Data;
-use super::columns::{ColumnType, SampleColumns, column_type};
+use super::column_type::ColumnType;
+use super::columns::{SampleColumns, column_type};
 use super::declaration::{Declaration, OptionSpec, Takes, Value};
 use super::error::{LengthLimit, SamplerError};
 use super::rule::Rule;

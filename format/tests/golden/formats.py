@@ -13,6 +13,7 @@ import hashlib
 import json
 import math
 import struct
+from fractions import Fraction
 
 MASK = 0xFFFFFFFF
 
@@ -100,6 +101,52 @@ def order(length, seed, epoch, device=0):
         return value
 
     return sample_at
+
+
+def whole_weights(weights):
+    """Integers in proportion to weights, by exact fractions."""
+    bits = min(52, 62 - len(weights).bit_length())
+    greatest = max(weights)
+    # The quotient is rounded to a double, as the definition says; the rest is exact.
+    scaled = [Fraction(weight / greatest) * 2**bits for weight in weights]
+    return [max(1, math.ceil(it)) if weight > 0 else 0 for it, weight in zip(scaled, weights)]
+
+
+def weighted(seed, epoch, length, weights):
+    """The samples of an epoch with replacement."""
+    whole = whole_weights(weights)
+    for position in range(length):
+        counter = (position & MASK, position >> 32, epoch, (255 << 24) + (3 << 16))
+        low, high, _, _ = philox(counter, key_of(seed))
+        value = ((low + (high << 32)) * sum(whole)) >> 64
+        sample = 0
+        while value >= whole[sample]:
+            value -= whole[sample]
+            sample += 1
+        yield sample
+
+
+def unreplaced(seed, epoch, length, weights):
+    """The samples of an epoch without replacement, sorted by exact fractions."""
+
+    def time(sample, weight):
+        counter = (sample & MASK, sample >> 32, epoch, (255 << 24) + (4 << 16))
+        low, high, _, _ = philox(counter, key_of(seed))
+        value = low + (high << 32) + 1
+        if value == 2**64:
+            return Fraction(0)
+        exponent = value.bit_length() - 1
+        mantissa, log = value << (63 - exponent), exponent
+        for _ in range(48):
+            mantissa = mantissa * mantissa >> 63
+            digit = mantissa >> 64
+            mantissa >>= digit
+            log = 2 * log + digit
+        return Fraction(64 * 2**48 - log, weight)
+
+    whole = enumerate(whole_weights(weights))
+    times = [(time(sample, weight), sample) for sample, weight in whole if weight > 0]
+    return [sample for _, sample in sorted(times)[:length]]
 
 
 def interleave(counts, seed):
@@ -296,6 +343,16 @@ def main():
         sample_at = order(length, seed, epoch)
         positions = [0, 1, 2, length // 3, length - 1]
         print("order", length, seed, epoch, ":", *(f"{i}={sample_at(i)}" for i in positions))
+    for seed, epoch, length, weights in [
+        (42, 0, 20, [1.0, 2.0, 3.0, 4.0]),
+        (2**64 - 1, MASK, 30, [0.1, 0.0, 1e-300, 7.5, 1e9, 0.3, 2.0, 0.0]),
+        (7, 3, 40, [1 / (n % 5 + 1) for n in range(100)]),
+    ]:
+        words = " ".join(map(repr, weights))
+        print("weighted", seed, epoch, length, words, ":", *weighted(seed, epoch, length, weights))
+        length = min(length, sum(weight > 0 for weight in weights))
+        samples = unreplaced(seed, epoch, length, weights)
+        print("unreplaced", seed, epoch, length, words, ":", *samples)
     for seed, counts in [
         (0, (5, 5)),
         (7, (10, 0, 3, 10, 1)),

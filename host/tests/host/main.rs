@@ -12,5 +12,6 @@ mod host_alone;
 mod job_file;
 mod ranks;
 mod run_ahead;
+mod samplers;
 mod support;
 mod trace;

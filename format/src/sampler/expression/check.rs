@@ -1,6 +1,6 @@
 //! The types of an expression against the columns of a dataset.
 
-use super::super::columns::ColumnType;
+use super::super::column_type::ColumnType;
 use super::super::error::SamplerError;
 use super::{Arithmetic, Comparison, Expression, Node, Term};
 

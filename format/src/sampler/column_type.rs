@@ -1,0 +1,29 @@
+//! What the values of a column are to samplers and expressions.
+
+/// What the values of a column are to a sampler.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ColumnType {
+    /// Whole numbers of at most 64 bits with a sign.
+    Whole,
+    /// Other numbers.
+    Number,
+    /// Texts.
+    Text,
+    /// True or false.
+    Flag,
+    /// Nothing that a sampler can use; the type in words.
+    Other(String),
+}
+
+impl ColumnType {
+    /// The type in words.
+    pub fn words(&self) -> &str {
+        match self {
+            Self::Whole => "whole numbers",
+            Self::Number => "numbers",
+            Self::Text => "texts",
+            Self::Flag => "true and false",
+            Self::Other(words) => words,
+        }
+    }
+}

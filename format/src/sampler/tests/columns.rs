@@ -1,0 +1,53 @@
+//! Columns of a made-up dataset.
+
+use super::super::{ColumnType, Expression, SampleColumns, SamplerError};
+
+/// As many samples as there are labels; sample n has the weight n / 2 and the name `n`.
+pub(super) struct Made {
+    pub(super) labels: Vec<Option<i64>>,
+    /// The samples that every filter selects.
+    pub(super) selected: Vec<u64>,
+}
+
+impl Made {
+    pub(super) fn of(samples: u64) -> Self {
+        let labels = (0..samples).map(|n| Some(i64::try_from(n % 3).unwrap())).collect();
+        Self { labels, selected: (0..samples).filter(|n| n % 2 == 1).collect() }
+    }
+}
+
+impl SampleColumns for Made {
+    type Error = SamplerError;
+
+    fn samples(&self) -> u64 {
+        self.labels.len() as u64
+    }
+
+    fn columns(&self) -> Vec<(String, ColumnType)> {
+        let columns = [
+            ("label", ColumnType::Whole),
+            ("weight", ColumnType::Number),
+            ("name", ColumnType::Text),
+            ("is_sharp", ColumnType::Flag),
+            ("boxes", ColumnType::Other("lists".to_owned())),
+        ];
+        columns.map(|(name, found)| (name.to_owned(), found)).to_vec()
+    }
+
+    fn whole_numbers(&self, column: &str) -> Result<Vec<Option<i64>>, SamplerError> {
+        assert_eq!(column, "label");
+        Ok(self.labels.clone())
+    }
+
+    fn numbers(&self, column: &str) -> Result<Vec<Option<f64>>, SamplerError> {
+        Ok(match column {
+            "weight" => (0..self.labels.len()).map(|n| Some(n as f64 / 2.0)).collect(),
+            "label" => self.labels.iter().map(|label| label.map(|label| label as f64)).collect(),
+            _ => panic!("column {column}"),
+        })
+    }
+
+    fn select(&self, _: &Expression) -> Result<Vec<u64>, SamplerError> {
+        Ok(self.selected.clone())
+    }
+}
