@@ -176,14 +176,14 @@ def sampler(given: Any, shuffle: bool) -> Sampler:
         return Shuffled() if shuffle else Sequential()
     if not isinstance(given, Sampler):
         raise TypeError(
-            f"Loader does not take sampler={given!r}: samples follow from seed, epoch and position, "
-            "so that both ends know them; use one of meetpoint.samplers, and rank and world_size in "
-            "place of a DistributedSampler"
+            f"Loader does not take sampler={given!r}: samples follow from seed, epoch and "
+            "position, so that both ends know them; use one of meetpoint.samplers, and rank and "
+            "world_size in place of a DistributedSampler"
         )
     if shuffle:
         raise SettingError(
-            "shuffle and sampler both set the order; leave shuffle out, and set the shuffle of the "
-            "sampler where it has one"
+            "shuffle and sampler both set the order; leave shuffle out, and set the shuffle of "
+            "the sampler where it has one"
         )
     return given
 

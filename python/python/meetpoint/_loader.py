@@ -73,8 +73,8 @@ class Loader(Measured, Closing, Generic[BatchT]):
     :param recipe: a :class:`meetpoint.transforms.Compose`, a list of transforms, torchvision
         transforms, or the path of a recipe file.
     :param batch_size: samples in a batch.
-    :param shuffle: whether every epoch has an order of its own: short for the sampler ``Shuffled()``
-        or ``Sequential()``.
+    :param shuffle: whether every epoch has an order of its own: short for the sampler
+        ``Shuffled()`` or ``Sequential()``.
     :param sampler: which samples an epoch has, and in which order: one of
         :mod:`meetpoint.samplers`, such as ``Weighted("weight")``.
     :param drop_last: whether a last batch that is not full is left out.

@@ -173,7 +173,7 @@ proptest! {
         prop_assert_eq!(drawn, count(&mut indices.into_iter()));
     }
 
-    /// What takes the place of a damaged sample is one that the sampler draws.
+    /// A damaged sample is replaced by one that the sampler draws.
     #[test]
     fn replacements_are_samples_of_the_epoch(damaged in 0..30_u64) {
         let made = Made::of(30);
