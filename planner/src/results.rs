@@ -182,7 +182,7 @@ impl Measured {
 #[derive(Debug, thiserror::Error)]
 pub enum CsvError {
     /// It is not CSV with the columns of [`Measured`], or a value is not of its column's type.
-    #[error("not a file of results: {source}; write one with `meetpoint profile --csv`")]
+    #[error("not a file of results: {}; write one with `meetpoint profile --csv`", reason(source))]
     Csv {
         /// What the reader says, with the line.
         #[from]
@@ -216,6 +216,17 @@ pub enum CsvError {
         /// Samples of the first row's.
         expected: u64,
     },
+}
+
+/// What a reader says, with the line.
+fn reason(error: &csv::Error) -> String {
+    match error.kind() {
+        csv::ErrorKind::Deserialize { pos, err } => {
+            let line = pos.as_ref().map(|it| format!("line {}: ", it.line())).unwrap_or_default();
+            format!("{line}{err}")
+        }
+        _ => error.to_string(),
+    }
 }
 
 /// Results as CSV with a heading. Numbers have the fewest digits that read back to them.
