@@ -61,9 +61,9 @@ pub(crate) fn normal(word: u32) -> f64 {
 ///
 /// G. Marsaglia, W. W. Tsang, "A simple method for generating gamma variables", ACM Transactions on
 /// Mathematical Software 26 (2000). With d = shape - 1/3 and c = 1 / sqrt(9 d), a normal number x
-/// (one word) and a uniform number u are drawn until v = (1 + c x)^3 is above 0 and ln(u) < x x / 2
-/// + d - d v + d ln(v); the number is d v. For a shape below 1 it is that of shape + 1, times u^(1
-/// / shape) for a uniform number u that is drawn after it.
+/// (one word) and a uniform number u are drawn until v = (1 + c x)^3 is above 0 and ln(u) is below
+/// x x / 2 + d - d v + d ln(v); the number is d v. For a shape below 1, the number of the shape
+/// increased by 1 is multiplied by u^(1 / shape) for a uniform number u that is drawn after it.
 pub(crate) fn gamma(shape: f64, draws: &mut Draws) -> f64 {
     if shape < 1.0 {
         let number = gamma(shape + 1.0, draws);

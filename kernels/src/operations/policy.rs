@@ -89,8 +89,17 @@ impl Step {
     pub(super) fn has_magnitude(self) -> bool {
         match self {
             Self::Identity | Self::AutoContrast | Self::Equalize | Self::Invert => false,
-            Self::Posterize | Self::Solarize => true,
-            signed => signed.is_signed(),
+            Self::ShearX
+            | Self::ShearY
+            | Self::TranslateX
+            | Self::TranslateY
+            | Self::Rotate
+            | Self::Brightness
+            | Self::Color
+            | Self::Contrast
+            | Self::Sharpness
+            | Self::Posterize
+            | Self::Solarize => true,
         }
     }
 

@@ -16,9 +16,9 @@ use crate::recipe::{Fill, SampleType, WarpInterpolation};
 /// 2. the weights of the `mixture_width` chains: as many gamma numbers, each divided by their sum
 ///    and multiplied by the weight of the mixture;
 /// 3. for each chain: its depth, 1 + `up_to(2)`, if `chain_depth` is 0; then, for each of its
-/// operations, its number, `up_to(8)`, or with `all_ops` `up_to(12)`; the index of its magnitude,
-///    `up_to(severity - 1)`, if it has magnitudes; its sign, negative if `uniform() < 0.5`, if it
-///    has one.
+///    operations, its number, `up_to(8)`, or with `all_ops` `up_to(12)`; the index of its
+///    magnitude, `up_to(severity - 1)`, if it has magnitudes; its sign, negative if
+///    `uniform() < 0.5`, if it has one.
 ///
 /// Weights are rounded to float32. In float32, the weight of the picture times each value, and,
 /// chain after chain, the weight of the chain times the value after it are summed; the sum is

@@ -11,10 +11,16 @@ use crate::recipe::value::{Value, Values};
 ///
 /// It is three blurs by a box along each row, then three along each column, each rounded to 8 bits.
 /// In float32, with s = radius * radius / 3 and l = floor((sqrt(12 * s + 1) - 1) / 2), the root in
-/// float64, the radius of the box is R = l + (2 * l + 1) * (l * (l + 1) - 3 * s) / (6 * (s - (l +
-/// 1) * (l + 1))). With r = floor(R), w = floor(2^24 / (2 * R + 1)) and f = (2^24 - (2 * r + 1) *
-/// w) / 2, a value becomes (w * the sum of the values up to r away + f * the sum of the two values
-/// r + 1 away + 2^23) >> 24. Beyond the border, values repeat. A radius of 0 changes nothing.
+/// float64, the radius of the box is R:
+///
+/// R = l + (2 * l + 1) * (l * (l + 1) - 3 * s) / (6 * (s - (l + 1) * (l + 1)))
+///
+/// With r = floor(R), w = floor(2^24 / (2 * R + 1)) and f = (2^24 - (2 * r + 1) * w) / 2, a value
+/// becomes this, where N is the sum of the values up to r away and F that of the two r + 1 away:
+///
+/// (w * N + f * F + 2^23) >> 24
+///
+/// Beyond the border, values repeat. A radius of 0 changes nothing.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PillowGaussianBlur {
     /// Bounds of the radius in pixels.
