@@ -28,6 +28,26 @@ pub enum Error {
         /// Most pixels allowed.
         limit: u64,
     },
+    /// A result without pixels: the picture is too narrow for what it is resized to.
+    #[error("resized to {height} x {width} (height x width), which has no pixels")]
+    NoPixels {
+        /// Rows.
+        height: u32,
+        /// Columns.
+        width: u32,
+    },
+    /// A random crop larger than the picture with its padding; heights and widths.
+    #[error(
+        "random_crop of {} x {} from a picture of {} x {} with its padding (height x width); set \
+         `pad_if_needed`, or resize before",
+        .wanted.0, .wanted.1, .padded.0, .padded.1
+    )]
+    CropTooLarge {
+        /// As asked for.
+        wanted: (u32, u32),
+        /// The padded picture.
+        padded: (u32, u32),
+    },
     /// A region that is not inside the picture.
     #[error("region {region:?} is not inside a picture of {width}x{height}")]
     Region {

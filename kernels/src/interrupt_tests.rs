@@ -74,7 +74,8 @@ fn a_resize_to_many_rows_is_interrupted_between_its_rows() {
     let file = jpeg(false);
     for interpolation in [Interpolation::Bilinear, Interpolation::Nearest] {
         let size = Size::Exact { height: ROWS, width: 4 };
-        let resize = [Operation::Resize(Resize { size, interpolation, antialias: true })];
+        let resize =
+            [Operation::Resize(Resize { size, max_size: None, interpolation, antialias: true })];
         let (never, polled) = after(usize::MAX);
         prepared(&file, &resize, never).unwrap();
         let polls = polled.load(Ordering::Relaxed);
@@ -90,6 +91,7 @@ fn a_resize_to_many_rows_is_interrupted_between_its_rows() {
 fn a_recipe_is_interrupted_in_each_of_its_stages() {
     let exact = |side| {
         Operation::Resize(Resize {
+            max_size: None,
             size: Size::Exact { height: side, width: side },
             interpolation: Interpolation::Bilinear,
             antialias: true,

@@ -3,10 +3,10 @@
 //! It never sees files or threads. In reading order: [`Stripe`] (the form in which pixels go from
 //! stage to stage), [`decode`] (the seam of all decoders), [`resize`], [`crop`], [`tensor`] (type,
 //! normalisation, layout), `stage` (one pass of rows) with `canvas` (its target), `pixels` (a whole
-//! picture between two stages), `warp` (positions of any kind), `colour` (changes of its colours),
-//! `random` (random parameters and noise), `finished` (a whole tensor), `operations` (the execution
-//! of each operation), [`SamplePreparer`]
-//! (a recipe applied to a sample).
+//! picture between two stages), `frame` (pixels around a picture), `warp` (positions of any kind),
+//! `colour` (changes of its colours), `random` (random parameters and noise), `finished` (a whole
+//! tensor), `operations` (the execution of each operation), [`SamplePreparer`] (a recipe applied to
+//! a sample).
 
 mod canvas;
 mod colour;
@@ -15,6 +15,7 @@ pub mod crop;
 pub mod decode;
 mod error;
 mod finished;
+mod frame;
 /// The tests of both crates compare with lines of one format.
 #[cfg(test)]
 #[path = "../../jpeg/src/golden.rs"]

@@ -9,7 +9,7 @@ use crate::crop;
 use crate::decode::PIXELS_MAX;
 use crate::resize::{Filter, Resize, SourceBox};
 use crate::{Error, Region};
-use meetpoint_format::recipe::Interpolation;
+use meetpoint_format::recipe::{Interpolation, Padding};
 use meetpoint_jpeg::DecodeScale;
 use std::ops::Range;
 
@@ -143,6 +143,38 @@ impl Stage {
         Fit::Here
     }
 
+    /// Takes a padding of one colour, unless it needs another stage.
+    pub(crate) fn pad(&mut self, padding: Padding, fill: [u8; 3]) -> Fit {
+        let (height, width) = padding.around(self.size());
+        self.cut(padding, Region { x: 0, y: 0, width, height }, fill)
+    }
+
+    /// Takes a part of the padded picture, unless it needs another stage, or the whole picture
+    /// because nothing of that is in the part.
+    pub(crate) fn cut(&mut self, padding: Padding, part: Region, fill: [u8; 3]) -> Fit {
+        if self.is_padded() {
+            return Fit::Next;
+        }
+        // First position of the picture in the part, count, and position in the part.
+        let axis = |before: u32, length: u32, from: u32, wanted: u32| {
+            let (first, end) = (from.max(before), (from + wanted).min(before + length));
+            (first < end).then(|| (first - before, end - first, first - from))
+        };
+        let Geometry { width, height, mirrored, flipped } = self.canvas;
+        let across = axis(padding.left, width, part.x, part.width);
+        let down = axis(padding.top, height, part.y, part.height);
+        let (Some(across), Some(down)) = (across, down) else { return Fit::Whole };
+        let inside = Region { x: across.0, y: down.0, width: across.1, height: down.1 };
+        self.narrow(inside);
+        self.at = (
+            Self::turned(mirrored, part.width, across.2, across.1),
+            Self::turned(flipped, part.height, down.2, down.1),
+        );
+        self.canvas = Geometry { width: part.width, height: part.height, mirrored, flipped };
+        self.fill = fill;
+        Fit::Here
+    }
+
     /// Takes a mirror left to right.
     pub(crate) fn mirror(&mut self) {
         self.canvas.mirrored ^= true;
@@ -244,6 +276,9 @@ impl Stage {
 
     /// Resizes the canvas, which can be resized.
     fn resize_canvas(&mut self, (height, width): (u32, u32), filter: Filter) -> Result<(), Error> {
+        if height == 0 || width == 0 {
+            return Err(Error::NoPixels { height, width });
+        }
         // What lies between two passes has one side of the input and one of the output.
         let Region { width: from_width, height: from_height, .. } = self.window;
         for (width, height) in [(width, height), (width, from_height), (from_width, height)] {

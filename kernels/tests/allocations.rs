@@ -166,7 +166,12 @@ fn bmp(width: u32, height: u32) -> Vec<u8> {
 
 fn resize_to(side: u32) -> Operation {
     let size = Size::ShorterSide(side);
-    Operation::Resize(ResizeTo { size, interpolation: Interpolation::Bilinear, antialias: true })
+    Operation::Resize(ResizeTo {
+        size,
+        max_size: None,
+        interpolation: Interpolation::Bilinear,
+        antialias: true,
+    })
 }
 
 #[test]

@@ -16,7 +16,17 @@ from meetpoint import transforms as T
 EVERY = T.Compose(
     [
         T.Decode(orient=True, on_error="lenient"),
-        T.Resize(40, "bicubic", antialias=False),
+        T.RandomResize(64, 65),
+        T.RandomShortestSize((64, 65), 128),
+        T.ScaleJitter((80, 90), (1, 1.5)),
+        T.Resize(40, "bicubic", 80, antialias=False),
+        T.Pad((1, 2), padding_mode="reflect"),
+        T.RandomZoomOut((1, 2, 3)),
+        T.RandomRotation((-10, 20), "bicubic", True),
+        T.RandomAffine(5, (0.1, 0.2), (0.5, 1.5), (1, 2), size=(60, 50), supersampling="auto"),
+        T.RandomPerspective(),
+        T.ElasticTransform((30, 40), 3.5),
+        T.RandomCrop(48, 4, padding_mode="edge"),
         T.RandomResizedCrop((32, 30), scale=(0.25, 1), ratio=(1, 1.5)),
         T.CenterCrop([16]),
         T.RandomHorizontalFlip(0.25),
@@ -76,7 +86,23 @@ def test_equality_is_of_meaning() -> None:
         ([T.Resize(0)], "size"),
         ([T.RandomHorizontalFlip(float("nan"))], "random_horizontal_flip"),
         ([T.Normalize([0.5] * 3, [0.0] * 3)], "normalize"),
-        ([T.Resize(8, "lanczos")], "lanczos"),
+        ([T.Resize(8, "mitchell")], "mitchell"),
+        ([T.Resize(8, max_size=8)], "max_size"),
+        ([T.Resize((8, 9), max_size=20)], "max_size"),
+        ([T.RandomAffine(10, translate=(0.5, 1.5))], "translate"),
+        ([T.RandomAffine(10, scale=(0, 1))], "scale"),
+        ([T.RandomAffine(10, shear=(5, -5))], "shear"),
+        ([T.RandomAffine(10, supersampling=4)], "supersampling"),
+        ([T.ElasticTransform(sigma=(0, 1))], "sigma"),
+        ([T.ElasticTransform(interpolation="bicubic")], "bicubic"),
+        ([T.Pad(-1)], "padding"),
+        ([T.Pad((1, 2, 3))], "padding"),
+        ([T.Pad(1, padding_mode="circular")], "padding_mode"),
+        ([T.CenterCrop(8), T.RandomCrop(9)], "padded picture of 8 x 8"),
+        ([T.RandomZoomOut(side_range=(0.5, 2))], "side_range"),
+        ([T.RandomResize(9, 9)], "max_size"),
+        ([T.RandomShortestSize([])], "min_size"),
+        ([T.ScaleJitter((9,))], "target_size"),
         ([T.ToDtype("complex64")], "complex64"),
         ([T.ColorJitter(hue=0.6)], "hue"),
         ([T.ColorJitter(brightness=-1)], "brightness"),
@@ -300,6 +326,55 @@ def test_an_object_that_is_no_operation_is_refused_inside_of_another() -> None:
         T.RandomApply(["blur"])  # type: ignore[list-item]  # pyright: ignore
 
 
+def test_the_geometry_of_torchvision_is_translated() -> None:
+    made = [
+        imitation("Resize", size=[32], max_size=64, interpolation="lanczos"),
+        imitation("RandomResize", min_size=8, max_size=16, interpolation="bilinear"),
+        imitation("RandomShortestSize", min_size=[8, 9], max_size=None, interpolation="bicubic"),
+        imitation("ScaleJitter", target_size=(30, 20), scale_range=(0.5, 2), interpolation="box"),
+        imitation("Pad", padding=[1, 2, 3, 4], fill=5, padding_mode="constant"),
+        imitation("RandomZoomOut", fill=(1, 2, 3), side_range=(1, 2.5), p=0.25),
+        imitation(
+            "RandomAffine",
+            degrees=[-10.0, 10.0],
+            translate=(0.1, 0.2),
+            scale=None,
+            shear=[-5.0, 5.0],
+            interpolation="bilinear",
+            fill=0,
+            center=[3, 4],
+        ),
+        imitation(
+            "RandomCrop",
+            size=(8, 9),
+            padding=[1, 3, 2, 4],
+            pad_if_needed=True,
+            fill=0,
+            padding_mode="reflect",
+        ),
+    ]
+    expected = T.Compose(
+        [
+            T.Resize(32, "lanczos", 64),
+            T.RandomResize(8, 16),
+            T.RandomShortestSize([8, 9], interpolation="bicubic"),
+            T.ScaleJitter((30, 20), (0.5, 2), "box"),
+            T.Pad((1, 2, 3, 4), 5),
+            T.RandomZoomOut((1, 2, 3), (1, 2.5), 0.25),
+            T.RandomAffine(10, (0.1, 0.2), shear=5, interpolation="bilinear", center=(3, 4)),
+            T.RandomCrop((8, 9), (1, 2, 3, 4), True, padding_mode="reflect"),
+        ]
+    )
+    assert meetpoint.from_torchvision(made) == expected
+    with pytest.raises(meetpoint.RecipeError, match="FiveCrop .several views per sample"):
+        meetpoint.from_torchvision(imitation("FiveCrop", size=8))
+    with pytest.raises(meetpoint.RecipeError, match="T.ElasticTransform is within 1"):
+        meetpoint.from_torchvision(imitation("ElasticTransform", alpha=[9.0, 9.0], fill=0))
+    made[4].padding = [-1, 0, 0, 0]
+    with pytest.raises(meetpoint.RecipeError, match="Pad .with a negative padding"):
+        meetpoint.from_torchvision(made)
+
+
 def test_a_grey_picture_has_one_channel() -> None:
     grey = T.Compose([T.CenterCrop(8), T.Grayscale(), T.ToImage()])
     assert grey.output == {"shape": [1, 8, 8], "dtype": "uint8", "layout": "NCHW"}
@@ -400,9 +475,9 @@ def test_what_cannot_be_translated_is_named_all_at_once() -> None:
         "Compose",
         transforms=[
             imitation("GaussianBlur", kernel_size=(3, 3), sigma=(0.1, 2.0)),
-            imitation("Resize", size=32, max_size=64, interpolation="bilinear"),
+            imitation("Resize", size=None, max_size=64, interpolation="bilinear"),
             imitation("CenterCrop", size=8),
         ],
     )
-    with pytest.raises(meetpoint.RecipeError, match="GaussianBlur.*Resize .with max_size"):
+    with pytest.raises(meetpoint.RecipeError, match="GaussianBlur.*Resize .without a size"):
         meetpoint.from_torchvision(compose)

@@ -264,6 +264,24 @@ pub enum Kind {
         /// Largest number.
         most: u32,
     },
+    /// A whole number in a range, or one of some words.
+    WholeOrWord {
+        /// Least number.
+        least: u32,
+        /// Largest number.
+        most: u32,
+        /// The words.
+        choices: &'static [&'static str],
+    },
+    /// Whole numbers in a range, one or more; one may stand without an array.
+    WholeList {
+        /// Most numbers.
+        count_max: usize,
+        /// Least number.
+        least: u32,
+        /// Largest number.
+        most: u32,
+    },
     /// Whole numbers in a range; where one is enough, it may stand without an array.
     Wholes {
         /// Permitted counts.
@@ -315,6 +333,9 @@ impl Bounds {
     /// Any finite number.
     pub const FINITE: Self = Self { least: f64::NEG_INFINITY, is_least_excluded: true, most: None };
 
+    /// Any finite number above 0.
+    pub const POSITIVE: Self = Self { least: 0.0, is_least_excluded: true, most: None };
+
     /// An angle in degrees.
     pub const DEGREES: Self = Self { least: -360.0, is_least_excluded: false, most: Some(360.0) };
 
@@ -344,6 +365,8 @@ impl Kind {
             Self::Interval { middle: Some(_), .. } => "number, or [low, high]".to_owned(),
             Self::PerChannel => "one number per channel".to_owned(),
             Self::WholeIn { .. } => "integer".to_owned(),
+            Self::WholeOrWord { choices, .. } => format!("integer, or {}", quoted(choices)),
+            Self::WholeList { count_max, .. } => format!("integer, or up to {count_max} integers"),
             Self::Wholes { counts, .. } => counted(counts, "integer"),
             Self::Numbers { counts, .. } => counted(counts, "number"),
             Self::Weights => "one number per operation".to_owned(),
@@ -362,6 +385,8 @@ impl Kind {
             Self::Weights => "0 or more, not all 0".to_owned(),
             Self::Size { least, most, .. }
             | Self::WholeIn { least, most }
+            | Self::WholeOrWord { least, most, .. }
+            | Self::WholeList { least, most, .. }
             | Self::Wholes { least, most, .. } => format!("{least} to {most}"),
             Self::Whole { choices } => {
                 let choices: Vec<String> = choices.iter().map(u32::to_string).collect();
@@ -502,7 +527,10 @@ impl Key {
             }
             Kind::PerChannel => "one number per channel, such as [0.485, 0.456, 0.406]".to_owned(),
             Kind::WholeIn { .. } => format!("{about}, from {range}"),
-            Kind::Wholes { .. } | Kind::Numbers { .. } => {
+            Kind::WholeOrWord { .. }
+            | Kind::WholeList { .. }
+            | Kind::Wholes { .. }
+            | Kind::Numbers { .. } => {
                 format!("{about}: {}, {range}", self.kind.type_text())
             }
             Kind::Weights => format!("one number per operation, each {range}"),

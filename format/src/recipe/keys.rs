@@ -53,7 +53,11 @@ impl<'t> Keys<'t> {
             let known: Vec<&str> = DECLARATIONS.iter().map(|it| it.name).collect();
             let guess = nearest(self.name, &known).map(|near| format!("did you mean \"{near}\"? "));
             let remedy = format!("{}known are {}", guess.unwrap_or_default(), known.join(", "));
-            return Err(self.fault(self.offset_of("name"), "unknown operation", &remedy));
+            let problem = match self.name {
+                "five_crop" | "ten_crop" => "several views per sample are not supported yet",
+                _ => "unknown operation",
+            };
+            return Err(self.fault(self.offset_of("name"), problem, &remedy));
         };
         let keys = self.values(declaration.keys)?.into();
         Ok(Described { name: declaration.name, keys })
@@ -176,6 +180,21 @@ impl<'t> Keys<'t> {
             },
             Kind::WholeIn { least, most } => {
                 self.whole_in(key, value, (least, most)).map(Value::Whole)
+            }
+            Kind::WholeOrWord { least, most, choices } => match found {
+                DeValue::String(word) => self.word(key, value, word, choices),
+                _ => self.whole_in(key, value, (least, most)).map(Value::Whole),
+            },
+            Kind::WholeList { count_max, least, most } => {
+                let elements = match found {
+                    DeValue::Array(elements) => &elements[..],
+                    _ => std::slice::from_ref(value),
+                };
+                if elements.is_empty() || elements.len() > count_max {
+                    return Err(self.wrong_length(key, value, elements.len()));
+                }
+                let wholes = elements.iter().map(|it| self.whole_in(key, it, (least, most)));
+                Ok(Value::Wholes(wholes.collect::<Result<Vec<_>, _>>()?.into()))
             }
             Kind::Wholes { counts, least, most } => match found {
                 DeValue::Integer(_) if counts.contains(&1) => {

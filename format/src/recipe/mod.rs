@@ -59,8 +59,8 @@ pub use sample_type::{PIXELS_MAX, SampleType, TensorSpec};
 pub use schema::{Schema, TextTable, keys_table, operations_table, schema};
 pub use value::{Described, Value};
 pub use vocabulary::{
-    AugmentPolicy, Dtype, ErasingMode, Fill, Interpolation, Layout, OnError, PerChannel, Scale,
-    Size, TimmInterpolation, WarpInterpolation,
+    AugmentPolicy, Dtype, ErasingMode, Fill, Interpolation, Layout, OnError, Padding, PaddingMode,
+    PerChannel, Scale, Size, TimmInterpolation, WarpInterpolation,
 };
 
 /// SHA-256 of the canonical form of a recipe.

@@ -128,9 +128,14 @@ fn check_value(key: &Key, value: &Value) -> Result<(), Fault> {
         (Kind::Operations, Value::Operations(operations)) => !operations.is_empty(),
         (Kind::Switch | Kind::SwitchOrWord { .. }, Value::Switch(_)) => true,
         (Kind::WholeIn { least, most }, Value::Whole(number)) => (least..=most).contains(number),
-        (Kind::Wholes { least, most, .. }, Value::Wholes(numbers)) => {
-            numbers.iter().all(|number| (least..=most).contains(number))
+        (Kind::WholeOrWord { least, most, .. }, Value::Whole(number)) => {
+            (least..=most).contains(number)
         }
+        (Kind::WholeOrWord { choices, .. }, Value::Word(word)) => choices.contains(word),
+        (
+            Kind::Wholes { least, most, .. } | Kind::WholeList { least, most, .. },
+            Value::Wholes(numbers),
+        ) => numbers.iter().all(|number| (least..=most).contains(number)),
         (Kind::Numbers { bounds, .. }, Value::Numbers(numbers)) => {
             numbers.iter().all(|number| bounds.contains(*number))
         }

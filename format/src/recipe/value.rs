@@ -208,6 +208,25 @@ impl Values {
         numbers
     }
 
+    /// A number of a key that may be left out.
+    pub(super) fn optional_whole(&self, key: &str) -> Option<u32> {
+        (*self.get(key) != Value::Absent).then(|| self.whole(key))
+    }
+
+    /// Height and width of a key that may be left out.
+    pub(super) fn optional_sides(&self, key: &str) -> Option<(u32, u32)> {
+        (*self.get(key) != Value::Absent).then(|| self.sides(key))
+    }
+
+    /// A number, or `None` for a word.
+    pub(super) fn whole_or_word(&self, key: &str) -> Option<u32> {
+        match self.get(key) {
+            Value::Whole(number) => Some(*number),
+            Value::Word(_) => None,
+            other => panic!("`{key}` is {other:?}, neither a whole number nor a word"),
+        }
+    }
+
     /// Two numbers of a key that may be left out.
     pub(super) fn optional_pair(&self, key: &str) -> Option<(f64, f64)> {
         (*self.get(key) != Value::Absent).then(|| self.interval(key))

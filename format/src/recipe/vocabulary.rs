@@ -27,7 +27,20 @@ macro_rules! named {
 
 named!(Dtype { Uint8 = "uint8", Float16 = "float16", Float32 = "float32" });
 named!(Layout { Nhwc = "NHWC", Nchw = "NCHW" });
-named!(Interpolation { Bilinear = "bilinear", Bicubic = "bicubic", Nearest = "nearest" });
+named!(Interpolation {
+    Bilinear = "bilinear",
+    Bicubic = "bicubic",
+    Nearest = "nearest",
+    Box = "box",
+    Hamming = "hamming",
+    Lanczos = "lanczos",
+});
+named!(PaddingMode {
+    Constant = "constant",
+    Edge = "edge",
+    Reflect = "reflect",
+    Symmetric = "symmetric",
+});
 named!(WarpInterpolation { Nearest = "nearest", Bilinear = "bilinear", Bicubic = "bicubic" });
 named!(AugmentPolicy { Imagenet = "imagenet", Cifar10 = "cifar10", Svhn = "svhn" });
 named!(TimmInterpolation { Random = "random", Bilinear = "bilinear", Bicubic = "bicubic" });
@@ -94,6 +107,12 @@ pub enum Interpolation {
     /// The nearest pixel as it is; antialiasing means nothing for it. Positions are those of
     /// Pillow's `NEAREST`, which torchvision takes for its PIL images.
     Nearest,
+    /// The mean of equal weights, support 1/2.
+    Box,
+    /// Hamming-windowed sinc, support 1.
+    Hamming,
+    /// Lanczos-windowed sinc, support 3.
+    Lanczos,
 }
 
 /// How a warp computes a pixel from those around its position, with the definitions of Pillow's
@@ -106,6 +125,41 @@ pub enum WarpInterpolation {
     Bilinear,
     /// Cubic with a = -1 in 4 x 4 pixels.
     Bicubic,
+}
+
+/// What the pixels around a picture consist of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PaddingMode {
+    /// One colour.
+    Constant,
+    /// The pixels of the border, repeated.
+    Edge,
+    /// The picture mirrored, without its border; of a side of one pixel, that pixel.
+    Reflect,
+    /// The picture mirrored, with its border.
+    Symmetric,
+}
+
+/// Pixels on each side of a picture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Padding {
+    /// Columns before the picture.
+    pub left: u32,
+    /// Rows above it.
+    pub top: u32,
+    /// Columns behind it.
+    pub right: u32,
+    /// Rows below it.
+    pub bottom: u32,
+}
+
+impl Padding {
+    /// Height and width with the padding of a picture of this height and width. A side that 32 bits
+    /// cannot hold becomes `u32::MAX`.
+    pub fn around(self, (height, width): (u32, u32)) -> (u32, u32) {
+        let sum = |a: u32, b: u32, c: u32| a.saturating_add(b).saturating_add(c);
+        (sum(self.top, height, self.bottom), sum(self.left, width, self.right))
+    }
 }
 
 /// The colour of pixels outside the picture.

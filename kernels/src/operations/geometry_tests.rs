@@ -1,7 +1,7 @@
 //! Operations on the geometry of a picture against Pillow and NumPy.
 
 use super::random_perspective::coefficients;
-use crate::{Cpu, SampleId, SamplePreparer, Tensor, golden};
+use crate::{Cpu, Error, SampleId, SamplePreparer, Tensor, golden};
 use image::ImageEncoder;
 use image::codecs::png::{CompressionType, FilterType, PngEncoder};
 use meetpoint_format::recipe::Recipe;
@@ -24,16 +24,30 @@ fn recipe(operations: &[&str]) -> Recipe {
     Recipe::from_toml(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-fn prepare(recipe: &Recipe, file: &[u8], sample: u64) -> Tensor {
+fn try_prepare(recipe: &Recipe, file: &[u8], sample: u64) -> Result<Tensor, Error> {
     let id = SampleId { seed: 7, epoch: 2, sample };
-    SamplePreparer::new(recipe, Cpu::detect()).prepare_tensor(file.into(), id).unwrap()
+    SamplePreparer::new(recipe, Cpu::detect()).prepare_tensor(file.into(), id)
+}
+
+fn prepare(recipe: &Recipe, file: &[u8], sample: u64) -> Tensor {
+    try_prepare(recipe, file, sample).unwrap()
+}
+
+const LANCZOS: &str = "\ninterpolation = 'lanczos'";
+
+/// A key with two numbers, unless they are "none".
+fn optional(key: &str, words: &[&str; 2]) -> String {
+    match words {
+        ["none", "none"] => String::new(),
+        [first, second] => format!("{key} = [{first}, {second}]\n"),
+    }
 }
 
 /// The table of an operation, the pattern of its pictures and its sample, for the words of a line.
 fn operation(words: &[&str]) -> (String, &'static str, u64) {
     match words {
         ["rotate", _, _, _, angle, expand, x, y, interpolation] => {
-            let center = if *x == "none" { String::new() } else { format!("center = [{x}, {y}]") };
+            let center = optional("center", &[x, y]);
             let expand = expand.to_lowercase();
             let inside = format!(
                 "name = 'random_rotation'\ndegrees = [{angle}, {angle}]\nexpand = {expand}\n\
@@ -48,6 +62,66 @@ fn operation(words: &[&str]) -> (String, &'static str, u64) {
             );
             (inside, "wave", golden::number(sample))
         }
+        ["affine", _, _, _, sample, interpolation, samples, x, y, to_width, to_height] => {
+            let center = optional("center", &[x, y]);
+            let size = optional("size", &[to_height, to_width]);
+            let samples = if *samples == "auto" { "'auto'" } else { samples };
+            let inside = format!(
+                "name = 'random_affine'\ndegrees = [-40, 60]\ntranslate = [0.25, 0.5]\n\
+                 scale = [0.4, 1.75]\nshear = [-10, 20, -5, 5]\n\
+                 interpolation = '{interpolation}'\nfill = [9, 80, 200]\n\
+                 supersampling = {samples}\n{center}{size}"
+            );
+            (inside, "wave", golden::number(sample))
+        }
+        ["pad", _, _, _, mode, left, top, right, bottom] => {
+            let inside = format!(
+                "name = 'pad'\npadding = [{left}, {top}, {right}, {bottom}]\n\
+                 padding_mode = '{mode}'\nfill = [3, 2, 1]"
+            );
+            (inside, "noise", 0)
+        }
+        ["crop", _, _, _, sample, mode, left, top, right, bottom, to_width, to_height, needed] => {
+            let inside = format!(
+                "name = 'random_crop'\nsize = [{to_height}, {to_width}]\n\
+                 padding = [{left}, {top}, {right}, {bottom}]\npadding_mode = '{mode}'\n\
+                 pad_if_needed = {}\nfill = [3, 2, 1]",
+                needed.to_lowercase()
+            );
+            (inside, "noise", golden::number(sample))
+        }
+        ["zoom", _, _, _, sample] => {
+            let keys = "side_range = [1, 3]\np = 0.8\nfill = [3, 2, 1]";
+            (format!("name = 'random_zoom_out'\n{keys}"), "noise", golden::number(sample))
+        }
+        ["max_size", _, _, _, side, most] => {
+            (format!("name = 'resize'\nsize = {side}\nmax_size = {most}{LANCZOS}"), "wave", 0)
+        }
+        ["random_resize", _, _, _, sample] => {
+            let keys = "min_size = 5\nmax_size = 20";
+            (format!("name = 'random_resize'\n{keys}{LANCZOS}"), "wave", golden::number(sample))
+        }
+        ["shortest", _, _, _, sample] => {
+            let keys = "name = 'random_shortest_size'\nmin_size = [8, 16, 33]\nmax_size = 50";
+            (format!("{keys}{LANCZOS}"), "wave", golden::number(sample))
+        }
+        ["jitter", _, _, _, sample] => {
+            let keys = "name = 'scale_jitter'\ntarget_size = [40, 30]";
+            (format!("{keys}{LANCZOS}"), "wave", golden::number(sample))
+        }
+        ["elastic", seed, _, _, name, interpolation] => {
+            let keys = match *name {
+                "default" => "",
+                "rough" => "alpha = [9, 3]\nsigma = 0\n",
+                "uneven" => "alpha = [300, 40]\nsigma = [1, 3.3]\n",
+                other => panic!("no fields {other}"),
+            };
+            let inside = format!(
+                "name = 'elastic_transform'\n{keys}interpolation = '{interpolation}'\n\
+                 fill = [9, 200, 31]"
+            );
+            (inside, "wave", golden::number(seed))
+        }
         other => panic!("no operation {other:?}"),
     }
 }
@@ -58,12 +132,20 @@ fn operations_equal_pillow_bit_for_bit() {
     for (words, expected) in &lines {
         let [seed, width, height] = [1, 2, 3].map(|at| golden::number(words[at]));
         let (inside, kind, sample) = operation(words);
-        let tensor = prepare(&recipe(&[&inside]), &png(kind, seed, width, height), sample);
+        let file = png(kind, seed, width, height);
+        let tensor = match try_prepare(&recipe(&[&inside]), &file, sample) {
+            Ok(tensor) => tensor,
+            Err(Error::CropTooLarge { .. } | Error::NoPixels { .. }) => {
+                assert_eq!(expected[0], "small", "{words:?}");
+                continue;
+            }
+            Err(error) => panic!("{words:?}: {error}"),
+        };
         let size = [tensor.spec.width, tensor.spec.height].map(|side| side.to_string());
         assert_eq!(size, expected[..2], "{words:?}");
-        assert_eq!(golden::sha256(&tensor.data), expected[2], "{words:?}");
+        assert_eq!(golden::sha256(&tensor.data)[..16], *expected[2], "{words:?}");
     }
-    assert_eq!(lines.len(), 1182);
+    assert_eq!(lines.len(), 3487);
 }
 
 #[test]

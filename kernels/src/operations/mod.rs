@@ -27,6 +27,7 @@ mod blurs;
 mod center_crop;
 mod choice;
 mod color_jitter;
+mod elastic_transform;
 mod gaussian_noise;
 #[cfg(test)]
 mod geometry_tests;
@@ -34,18 +35,25 @@ mod geometry_tests;
 mod golden_tests;
 mod layout;
 mod normalize;
+mod pad;
 mod policy;
+mod random_affine;
 mod random_change;
 mod random_channel_permutation;
+mod random_crop;
 mod random_erasing;
 mod random_horizontal_flip;
 mod random_perspective;
 mod random_photometric_distort;
+mod random_resize;
 mod random_resized_crop;
 mod random_rotation;
 mod random_sensor_noise;
+mod random_shortest_size;
 mod random_vertical_flip;
+mod random_zoom_out;
 mod resize;
+mod scale_jitter;
 #[cfg(test)]
 mod tests;
 mod timm_rand_augment;
@@ -195,12 +203,20 @@ fn of(operation: &Operation) -> Step {
     match *operation {
         Operation::Decode(it) => Step::Decode(it),
         Operation::Resize(it) => Step::Geometry(Box::new(it)),
+        Operation::RandomResize(it) => Step::Geometry(Box::new(it)),
+        Operation::RandomShortestSize(it) => Step::Geometry(Box::new(it)),
+        Operation::ScaleJitter(it) => Step::Geometry(Box::new(it)),
         Operation::CenterCrop(it) => Step::Geometry(Box::new(it)),
+        Operation::RandomCrop(it) => Step::Geometry(Box::new(it)),
         Operation::RandomResizedCrop(it) => Step::Geometry(Box::new(it)),
+        Operation::Pad(it) => Step::Geometry(Box::new(it)),
+        Operation::RandomZoomOut(it) => Step::Geometry(Box::new(it)),
         Operation::RandomHorizontalFlip(it) => Step::Geometry(Box::new(it)),
         Operation::RandomVerticalFlip(it) => Step::Geometry(Box::new(it)),
         Operation::RandomRotation(it) => Step::Picture(Box::new(it)),
+        Operation::RandomAffine(it) => Step::Picture(Box::new(it)),
         Operation::RandomPerspective(it) => Step::Picture(Box::new(it)),
+        Operation::ElasticTransform(it) => Step::Picture(Box::new(it)),
         Operation::Grayscale(it) => Step::Pixels(Box::new(it)),
         Operation::RandomGrayscale(it) => Step::Pixels(Box::new(it)),
         Operation::ColorJitter(it) => Step::Pixels(Box::new(it)),

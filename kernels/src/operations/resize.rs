@@ -10,7 +10,7 @@ use meetpoint_format::recipe::Resize;
 impl Geometry for Resize {
     fn join(&self, stage: &mut Stage, _draws: &mut Draws) -> Result<Fit, Error> {
         let (height, width) = stage.size();
-        let Self { size, interpolation, antialias } = *self;
-        stage.resize(size.resolve(height, width), Filter { interpolation, antialias })
+        let Self { interpolation, antialias, .. } = *self;
+        stage.resize(self.resolve(height, width), Filter { interpolation, antialias })
     }
 }

@@ -29,6 +29,9 @@ impl Filter {
             Interpolation::Bilinear => 1.0,
             Interpolation::Bicubic => 2.0,
             Interpolation::Nearest => 0.0,
+            Interpolation::Box => 0.5,
+            Interpolation::Hamming => 1.0,
+            Interpolation::Lanczos => 3.0,
         }
     }
 }
@@ -55,6 +58,39 @@ fn cubic(distance: f64) -> f64 {
     } else {
         0.0
     }
+}
+
+/// The weight of the box at a distance: 1 up to half a pixel, of both ends the upper.
+#[inline(always)]
+fn flat(distance: f64) -> f64 {
+    if distance > -0.5 && distance <= 0.5 { 1.0 } else { 0.0 }
+}
+
+/// sin(pi x) / (pi x).
+fn sinc(x: f64) -> f64 {
+    if x == 0.0 {
+        return 1.0;
+    }
+    let x = x * std::f64::consts::PI;
+    libm::sin(x) / x
+}
+
+/// The weight of the Hamming window at a distance; its two numbers are float32.
+fn hamming(distance: f64) -> f64 {
+    let x = distance.abs();
+    if x == 0.0 {
+        return 1.0;
+    }
+    if x >= 1.0 {
+        return 0.0;
+    }
+    let x = x * std::f64::consts::PI;
+    libm::sin(x) / x * (f64::from(0.54f32) + f64::from(0.46f32) * libm::cos(x))
+}
+
+/// The weight of the Lanczos window at a distance.
+fn lanczos(distance: f64) -> f64 {
+    if (-3.0..3.0).contains(&distance) { sinc(distance) * sinc(distance / 3.0) } else { 0.0 }
 }
 
 /// Most taps of a short run, and output positions whose short runs are computed at once.
@@ -149,8 +185,12 @@ impl Coefficients {
         match (interpolation, self.places <= SHORT) {
             (Interpolation::Bicubic, true) => self.fill_short(cubic, whole, scales, window),
             (Interpolation::Bicubic, false) => self.fill(cubic, whole, scales, window),
-            (_, true) => self.fill_short(triangle, whole, scales, window),
-            (_, false) => self.fill(triangle, whole, scales, window),
+            (Interpolation::Bilinear, true) => self.fill_short(triangle, whole, scales, window),
+            (Interpolation::Bilinear, false) => self.fill(triangle, whole, scales, window),
+            (Interpolation::Box, _) => self.fill(flat, whole, scales, window),
+            (Interpolation::Hamming, _) => self.fill(hamming, whole, scales, window),
+            (Interpolation::Lanczos, _) => self.fill(lanczos, whole, scales, window),
+            (Interpolation::Nearest, _) => panic!("the nearest pixel has no weights"),
         }
     }
 

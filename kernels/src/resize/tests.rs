@@ -61,12 +61,7 @@ fn resized(cpu: Cpu, picture: &Picture, resize: &Resize) -> Picture {
 }
 
 fn interpolation(word: &str) -> Interpolation {
-    match word {
-        "bilinear" => Interpolation::Bilinear,
-        "bicubic" => Interpolation::Bicubic,
-        "nearest" => Interpolation::Nearest,
-        other => panic!("no filter {other}"),
-    }
+    Interpolation::from_name(word).unwrap_or_else(|| panic!("no filter {word}"))
 }
 
 /// Checks the lines of a golden file; returns how many there are.
@@ -112,9 +107,13 @@ fn boxes_and_nearest_pixels_equal_those_of_pillow() {
     assert!(check_golden(include_str!("../../tests/golden/boxes.txt")) > 150);
 }
 
+#[test]
+fn all_filters_equal_those_of_pillow() {
+    assert_eq!(check_golden(include_str!("../../tests/golden/filters.txt")), 144);
+}
+
 fn any_filter() -> impl Strategy<Value = Filter> {
-    use Interpolation::{Bicubic, Bilinear, Nearest};
-    (prop_oneof![4 => Just(Bilinear), 4 => Just(Bicubic), 1 => Just(Nearest)], any::<bool>())
+    (proptest::sample::select(Interpolation::ALL), any::<bool>())
         .prop_map(|(interpolation, antialias)| Filter { interpolation, antialias })
 }
 

@@ -29,7 +29,12 @@ fn recipe(operations: &[Operation]) -> Recipe {
 }
 
 fn shorter(side: u32, interpolation: Interpolation) -> Operation {
-    Operation::Resize(Resize { size: Size::ShorterSide(side), interpolation, antialias: true })
+    Operation::Resize(Resize {
+        size: Size::ShorterSide(side),
+        max_size: None,
+        interpolation,
+        antialias: true,
+    })
 }
 
 fn random_crop(height: u32, width: u32) -> Operation {
@@ -188,6 +193,7 @@ fn a_resize_beyond_the_limit_is_an_error_before_memory_is_taken() {
     let id = SampleId { seed: 1, epoch: 0, sample: 0 };
     let exact = |height, width| {
         Operation::Resize(Resize {
+            max_size: None,
             size: Size::Exact { height, width },
             interpolation: BILINEAR,
             antialias: true,
@@ -302,6 +308,7 @@ fn the_memory_of_a_picture_between_two_stages_is_announced() {
 fn a_chain_makes_what_its_operations_make_one_by_one() {
     let exact = |height, width| {
         Operation::Resize(Resize {
+            max_size: None,
             size: Size::Exact { height, width },
             interpolation: BICUBIC,
             antialias: true,

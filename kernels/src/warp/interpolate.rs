@@ -3,9 +3,7 @@
 //! A row is computed in blocks: first the positions, then the pixels around them, then the
 //! weights, so that the compiler makes vectors of the arithmetic.
 
-use super::{RowOfMap, Warp};
-use crate::Error;
-use crate::pixels::Pixels;
+use super::{RowOfMap, RowWriter, Warp};
 use crate::planes::Planes;
 
 /// Pixels of a block.
@@ -67,15 +65,14 @@ fn around<const N: usize>(first: i32, length: usize, step: usize) -> [usize; N] 
 
 /// Warps with pixels of N x N taps, of which `combine` makes the values of a block.
 #[inline(always)]
-fn interpolate<const N: usize>(
-    warp: &Warp,
-    pixels: &mut Pixels<'_>,
-    combine: impl Fn(&[[[u8; BLOCK]; N]; N], &Block, &mut [u8; BLOCK]),
-) -> Result<(), Error> {
+fn interpolate<'a, const N: usize>(
+    warp: &'a Warp,
+    combine: impl Fn(&[[[u8; BLOCK]; N]; N], &Block, &mut [u8; BLOCK]) + 'a,
+) -> RowWriter<'a> {
     let mut block = Block::EMPTY;
     let mut taps = [[[0; BLOCK]; N]; N];
     let mut values = [0; BLOCK];
-    pixels.replace(warp.size, |from: &Planes, y, mut out: [&mut [u8]; 3]| {
+    Box::new(move |from: &Planes, y, mut out: [&mut [u8]; 3]| {
         let (width, height) = from.size();
         let map = RowOfMap::new(warp.map, y);
         let columns = out[0].len();
@@ -106,8 +103,8 @@ fn interpolate<const N: usize>(
 }
 
 /// A warp, bilinear.
-pub(super) fn bilinear(warp: &Warp, pixels: &mut Pixels<'_>) -> Result<(), Error> {
-    interpolate::<2>(warp, pixels, |taps, block, values| {
+pub(super) fn bilinear(warp: &Warp) -> RowWriter<'_> {
+    interpolate::<2>(warp, |taps, block, values| {
         for (index, out) in values.iter_mut().enumerate() {
             let (across, down) = (block.across[index], block.down[index]);
             let line = |taps: &[[u8; BLOCK]; 2]| {
@@ -131,8 +128,8 @@ fn cubic([v1, v2, v3, v4]: [f64; 4], at: f64) -> f64 {
 }
 
 /// A warp, bicubic.
-pub(super) fn bicubic(warp: &Warp, pixels: &mut Pixels<'_>) -> Result<(), Error> {
-    interpolate::<4>(warp, pixels, |taps, block, values| {
+pub(super) fn bicubic(warp: &Warp) -> RowWriter<'_> {
+    interpolate::<4>(warp, |taps, block, values| {
         for (index, out) in values.iter_mut().enumerate() {
             let (across, down) = (block.across[index], block.down[index]);
             let lines = [0, 1, 2, 3].map(|row: usize| {

@@ -12,6 +12,7 @@ mod tests;
 
 use crate::Error;
 use crate::pixels::Pixels;
+use crate::planes::Planes;
 use meetpoint_format::recipe::WarpInterpolation;
 
 /// Where the centre of a pixel of the result, (x + 1/2, y + 1/2), lies in the source.
@@ -36,16 +37,75 @@ pub(crate) struct Warp {
     pub(crate) fill: [u8; 3],
 }
 
+/// Writes a row of a result: from the source, the row's index and its planes. Rows must come from
+/// top to bottom, all of them.
+type RowWriter<'a> = Box<dyn FnMut(&Planes, usize, [&mut [u8]; 3]) + 'a>;
+
 impl Warp {
     /// Replaces a picture by its warp. Fails when the sample is interrupted.
     pub(crate) fn apply(&self, pixels: &mut Pixels<'_>) -> Result<(), Error> {
-        match (self.interpolation, self.map) {
-            (WarpInterpolation::Nearest, Map::Affine(map)) => nearest::affine(self, map, pixels),
-            (WarpInterpolation::Nearest, Map::Perspective(map)) => {
-                nearest::perspective(self, map, pixels)
+        pixels.replace(self.size, self.rows())
+    }
+
+    /// As [`Warp::apply`], with the mean of `samples` x `samples` pixels of a warp that is larger
+    /// by as much, as by Pillow's `Image.reduce`: the sum and half the count, times 2^24 / count
+    /// rounded down, divided by 2^24 and rounded down.
+    pub(crate) fn apply_sampled(&self, samples: u32, pixels: &mut Pixels<'_>) -> Result<(), Error> {
+        if samples == 1 {
+            return self.apply(pixels);
+        }
+        let larger = self.times(samples);
+        let mut write = larger.rows();
+        let (samples, width) = (samples as usize, self.size.0 as usize);
+        let count = (samples * samples) as u32;
+        let share = (1 << 24) / count;
+        let mut row = vec![0; 3 * samples * width];
+        let mut sums = vec![0; 3 * width];
+        pixels.replace(self.size, |from, y, out| {
+            sums.fill(0);
+            for y in y * samples..(y + 1) * samples {
+                let (red, rest) = row.split_at_mut(samples * width);
+                let (green, blue) = rest.split_at_mut(samples * width);
+                write(from, y, [red, green, blue]);
+                for (sum, values) in sums.iter_mut().zip(row.chunks_exact(samples)) {
+                    *sum += values.iter().map(|value| u32::from(*value)).sum::<u32>();
+                }
             }
-            (WarpInterpolation::Bilinear, _) => interpolate::bilinear(self, pixels),
-            (WarpInterpolation::Bicubic, _) => interpolate::bicubic(self, pixels),
+            for (out, sums) in out.into_iter().zip(sums.chunks_exact(width)) {
+                for (out, sum) in out.iter_mut().zip(sums) {
+                    *out = (((sum + count / 2) * share) >> 24) as u8;
+                }
+            }
+        })
+    }
+
+    /// The warp to a result with more pixels along both sides.
+    fn times(&self, samples: u32) -> Self {
+        let share = f64::from(samples);
+        let map = match self.map {
+            Map::Affine([a0, a1, a2, a3, a4, a5]) => {
+                Map::Affine([a0 / share, a1 / share, a2, a3 / share, a4 / share, a5])
+            }
+            Map::Perspective([a0, a1, a2, a3, a4, a5, a6, a7]) => Map::Perspective([
+                a0 / share,
+                a1 / share,
+                a2,
+                a3 / share,
+                a4 / share,
+                a5,
+                a6 / share,
+                a7 / share,
+            ]),
+        };
+        Self { size: (self.size.0 * samples, self.size.1 * samples), map, ..*self }
+    }
+
+    fn rows(&self) -> RowWriter<'_> {
+        match (self.interpolation, self.map) {
+            (WarpInterpolation::Nearest, Map::Affine(map)) => nearest::affine(self, map),
+            (WarpInterpolation::Nearest, Map::Perspective(_)) => nearest::perspective(self),
+            (WarpInterpolation::Bilinear, _) => interpolate::bilinear(self),
+            (WarpInterpolation::Bicubic, _) => interpolate::bicubic(self),
         }
     }
 }

@@ -1,8 +1,6 @@
 //! The nearest pixel, by the three ways of Pillow to sum up positions, whose roundings differ.
 
-use super::{RowOfMap, Warp};
-use crate::Error;
-use crate::pixels::Pixels;
+use super::{RowOfMap, RowWriter, Warp};
 use crate::planes::Planes;
 
 /// Fraction bits of a position in fixed point.
@@ -43,10 +41,10 @@ fn put(
 }
 
 /// An affine map.
-pub(super) fn affine(warp: &Warp, map: [f64; 6], pixels: &mut Pixels<'_>) -> Result<(), Error> {
+pub(super) fn affine(warp: &Warp, map: [f64; 6]) -> RowWriter<'_> {
     let [_, a1, _, a3, ..] = map;
     if a1 == 0.0 && a3 == 0.0 {
-        return scale(warp, map, pixels);
+        return scale(warp, map);
     }
     let (width, height) = (f64::from(warp.size.0), f64::from(warp.size.1));
     let fits = |(x, y): (f64, f64)| {
@@ -54,18 +52,14 @@ pub(super) fn affine(warp: &Warp, map: [f64; 6], pixels: &mut Pixels<'_>) -> Res
         (x * a0 + y * a1 + a2).abs() < FIXED_END && (x * a3 + y * a4 + a5).abs() < FIXED_END
     };
     if [(0.0, 0.0), (width, height), (0.0, height), (width, 0.0)].into_iter().all(fits) {
-        fixed(warp, map, pixels)
+        fixed(warp, map)
     } else {
-        summed(warp, map, pixels)
+        summed(warp, map)
     }
 }
 
 /// A map of each axis by itself: the positions of the columns are the same in all rows.
-fn scale(
-    warp: &Warp,
-    [a0, _, a2, _, a4, a5]: [f64; 6],
-    pixels: &mut Pixels<'_>,
-) -> Result<(), Error> {
+fn scale(warp: &Warp, [a0, _, a2, _, a4, a5]: [f64; 6]) -> RowWriter<'_> {
     let mut position = a2 + a0 * 0.5;
     let columns: Vec<i32> = (0..warp.size.0)
         .map(|_| {
@@ -75,7 +69,7 @@ fn scale(
         })
         .collect();
     let mut row = a5 + a4 * 0.5;
-    pixels.replace(warp.size, |from, _, out| {
+    Box::new(move |from, _, out| {
         let y = whole(row);
         put(from, out, warp.fill, |x| (columns[x], y));
         row += a4;
@@ -83,15 +77,11 @@ fn scale(
 }
 
 /// 16.16 fixed point.
-fn fixed(
-    warp: &Warp,
-    [a0, a1, a2, a3, a4, a5]: [f64; 6],
-    pixels: &mut Pixels<'_>,
-) -> Result<(), Error> {
+fn fixed(warp: &Warp, [a0, a1, a2, a3, a4, a5]: [f64; 6]) -> RowWriter<'_> {
     let fix = |value: f64| (value * f64::from(1 << FRACTION_BITS) + 0.5).floor() as i32;
     let mut begin = (fix(a2 + a0 * 0.5 + a1 * 0.5), fix(a5 + a3 * 0.5 + a4 * 0.5));
     let (across, down) = ((fix(a0), fix(a3)), (fix(a1), fix(a4)));
-    pixels.replace(warp.size, |from, _, out| {
+    Box::new(move |from, _, out| {
         let (mut column, mut row) = begin;
         put(from, out, warp.fill, |_| {
             let position = (column >> FRACTION_BITS, row >> FRACTION_BITS);
@@ -104,13 +94,9 @@ fn fixed(
 }
 
 /// Float64, for positions that do not fit into fixed point.
-fn summed(
-    warp: &Warp,
-    [a0, a1, a2, a3, a4, a5]: [f64; 6],
-    pixels: &mut Pixels<'_>,
-) -> Result<(), Error> {
+fn summed(warp: &Warp, [a0, a1, a2, a3, a4, a5]: [f64; 6]) -> RowWriter<'_> {
     let mut begin = (a2 + a1 * 0.5 + a0 * 0.5, a5 + a4 * 0.5 + a3 * 0.5);
-    pixels.replace(warp.size, |from, _, out| {
+    Box::new(move |from, _, out| {
         let (mut column, mut row) = begin;
         put(from, out, warp.fill, |_| {
             let position = (whole(column), whole(row));
@@ -122,13 +108,9 @@ fn summed(
 }
 
 /// A perspective. A position that is no number is outside.
-pub(super) fn perspective(
-    warp: &Warp,
-    _map: [f64; 8],
-    pixels: &mut Pixels<'_>,
-) -> Result<(), Error> {
+pub(super) fn perspective(warp: &Warp) -> RowWriter<'_> {
     let outside = |position: f64| if position.is_nan() { -1 } else { whole(position) };
-    pixels.replace(warp.size, |from, y, out| {
+    Box::new(move |from, y, out| {
         let map = RowOfMap::new(warp.map, y);
         put(from, out, warp.fill, |x| {
             let (column, row) = map.at(x);

@@ -57,7 +57,7 @@ fn every_warp_equals_pillow_bit_for_bit() {
         let mut pixels = Pixels::new(&mut picture, &mut next, &interrupt, &mut pause);
         warp.apply(&mut pixels).unwrap();
         assert_eq!(pixels.size(), warp.size);
-        assert_eq!(golden::sha256(&interleaved(&mut picture)), expected[0], "{words:?}");
+        assert_eq!(golden::sha256(&interleaved(&mut picture))[..16], *expected[0], "{words:?}");
     }
     assert_eq!(lines.len(), 462);
 }

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Writes warps.txt and geometry.txt beside itself.
+"""Writes warps.txt, filters.txt and geometry.txt beside itself.
 
 What operations on the geometry of a picture must give, from Pillow and NumPy: warps by
 Image.transform and Image.rotate with parameters given here, and whole operations with random
-parameters drawn as docs/formats.md says. Hashes are SHA-256.
+parameters drawn as docs/formats.md says. Hashes are SHA-256; of those in warps.txt and geometry.txt, the first
+16 digits.
 
     pip install pillow==13.0.0 numpy==2.4.6
     python3 geometry.py
@@ -13,8 +14,13 @@ import math
 import random
 
 import numpy as np
-from make import PATTERNS, Draws, sha, write
-from PIL import Image
+from make import PATTERNS, Draws, philox, sha, write
+from PIL import Image, ImageOps
+
+def short(image):
+    """The first digits of the hash of an image's pixels."""
+    return sha(image.tobytes())[:16]
+
 
 WARPS = {
     "nearest": Image.Resampling.NEAREST,
@@ -67,7 +73,7 @@ def warps():
                 for interpolation, resample in WARPS.items():
                     made = image.transform(size, method, map, resample, fillcolor=fill)
                     before = words(kind, number, w, h, name, interpolation, *size, *fill, *map)
-                    lines.append(f"{before} : {sha(made.tobytes())}")
+                    lines.append(f"{before} : {short(made)}")
     write("warps.txt", lines)
 
 
@@ -82,7 +88,7 @@ def rotations():
                         made = image.rotate(angle, resample, expand, center, fillcolor=(9, 8, 7))
                         at = center or ("none", "none")
                         before = words("rotate", number, w, h, angle, expand, *at, interpolation)
-                        yield f"{before} : {made.width} {made.height} {sha(made.tobytes())}"
+                        yield f"{before} : {made.width} {made.height} {short(made)}"
 
 
 def solved(rows):
@@ -138,13 +144,286 @@ def perspectives():
                 draws = Draws(7, 2, sample, 1)
                 made = perspective(image, 0.6, 0.8, resample, (1, 200, 30), draws)
                 before = words("perspective", number, w, h, sample, interpolation)
-                yield f"{before} : {made.width} {made.height} {sha(made.tobytes())}"
+                yield f"{before} : {made.width} {made.height} {short(made)}"
+
+
+FILTERS = {
+    "box": Image.Resampling.BOX,
+    "hamming": Image.Resampling.HAMMING,
+    "lanczos": Image.Resampling.LANCZOS,
+}
+
+
+def filters():
+    """Resizes by the filters that make.py does not have, in the form of resize.txt."""
+    chance = random.Random(31)
+    sizes = [
+        (1, 1, 5, 3),
+        (7, 1, 3, 9),
+        (1, 13, 6, 4),
+        (2, 2, 64, 64),
+        (33, 65, 1, 1),
+        (64, 48, 29, 48),
+        (101, 77, 37, 53),
+        (37, 53, 101, 77),
+        (300, 200, 224, 224),
+        (250, 999, 11, 13),
+        (999, 40, 100, 7),
+        (48, 48, 48, 48),
+    ]
+    lines = []
+    for number, (w, h, to_w, to_h) in enumerate(sizes):
+        for kind in PATTERNS:
+            image = PATTERNS[kind](number, w, h)
+            ends = sorted(chance.uniform(0, w) for _ in range(2))
+            tops = sorted(chance.uniform(0, h) for _ in range(2))
+            box = [float(np.float32(v)) for v in (ends[0], tops[0], ends[1], tops[1])]
+            for name, resample in FILTERS.items():
+                for source in (None, box):
+                    made = image.resize((to_w, to_h), resample, box=source)
+                    before = [kind, number, w, h, name, "antialias", to_w, to_h]
+                    before += source or ["whole"]
+                    lines.append(f"{words(*before)} : {sha(made.tobytes())}")
+    write("filters.txt", lines)
+
+
+def inverse_affine(center, angle, shift, scale, shear, to):
+    """torchvision's _get_inverse_affine_matrix; the center of the result is that of the source
+    for a result of another size."""
+    turn, sx, sy = math.radians(angle), math.radians(shear[0]), math.radians(shear[1])
+    a = math.cos(turn - sy) / math.cos(sy)
+    b = -math.cos(turn - sy) * math.tan(sx) / math.cos(sy) - math.sin(turn)
+    c = math.sin(turn - sy) / math.cos(sy)
+    d = -math.sin(turn - sy) * math.tan(sx) / math.cos(sy) + math.cos(turn)
+    m = [value / scale for value in (d, -b, 0.0, -c, a, 0.0)]
+    m[2] += m[0] * (-to[0] - shift[0]) + m[1] * (-to[1] - shift[1])
+    m[5] += m[3] * (-to[0] - shift[0]) + m[4] * (-to[1] - shift[1])
+    return [m[0], m[1], m[2] + center[0], m[3], m[4], m[5] + center[1]]
+
+
+def affine(image, draws, resample, center, size, samples):
+    """random_affine with the keys of the test's recipe."""
+    w, h = image.size
+    to_w, to_h = size or (w, h)
+    angle = draws.uniform_in(-40.0, 60.0)
+    shift = tuple(round(draws.uniform_in(-most, most)) for most in (0.25 * to_w, 0.5 * to_h))
+    scale = draws.uniform_in(0.4, 1.75)
+    shear = draws.uniform_in(-10.0, 20.0), draws.uniform_in(-5.0, 5.0)
+    at = center or (w * 0.5, h * 0.5)
+    to, grow = at, 1.0
+    if size:
+        to, grow = (to_w * 0.5, to_h * 0.5), max(to_w / w, to_h / h)
+    scale *= grow
+    if samples == "auto":
+        samples = min(max(math.ceil(1 / scale), 1), 3)
+    map = inverse_affine(at, angle, shift, scale, shear, to)
+    map = [map[i] if i in (2, 5) else map[i] / samples for i in range(6)]
+    large = (to_w * samples, to_h * samples)
+    made = image.transform(large, Image.Transform.AFFINE, map, resample, fillcolor=(9, 80, 200))
+    return made.reduce(samples) if samples > 1 else made
+
+
+def affines():
+    for number, (w, h) in enumerate(SIZES):
+        image = PATTERNS["wave"](number, w, h)
+        for sample in range(3):
+            for interpolation, resample in WARPS.items():
+                for center in (None, (1.5, 20.0)):
+                    for size in (None, (31, 18)):
+                        for samples in (1, 2, 3, "auto"):
+                            draws = Draws(7, 2, sample, 1)
+                            made = affine(image, draws, resample, center, size, samples)
+                            before = ["affine", number, w, h, sample, interpolation, samples]
+                            before += [*(center or ("none", "none")), *(size or ("none", "none"))]
+                            yield f"{words(*before)} : {made.width} {made.height} {short(made)}"
+
+
+MODES = ("constant", "edge", "reflect", "symmetric")
+
+
+def padded(image, padding, mode, fill):
+    if mode == "constant":
+        return ImageOps.expand(image, border=tuple(padding), fill=fill)
+    left, top, right, bottom = padding
+    values = np.pad(np.asarray(image), ((top, bottom), (left, right), (0, 0)), mode)
+    return Image.fromarray(values)
+
+
+def pads():
+    for number, (w, h) in enumerate(SIZES):
+        image = PATTERNS["noise"](number, w, h)
+        for mode in MODES:
+            for padding in ((0, 0, 0, 0), (1, 2, 3, 4), (100, 0, 3, 77)):
+                made = padded(image, padding, mode, (3, 2, 1))
+                before = words("pad", number, w, h, mode, *padding)
+                yield f"{before} : {made.width} {made.height} {short(made)}"
+
+
+def crop_of(image, draws, size, padding, if_needed, mode):
+    """torchvision's RandomCrop; None where it raises."""
+    w, h = size
+    left, top, right, bottom = padding
+    if if_needed:
+        down = max(0, h - (image.height + top + bottom))
+        across = max(0, w - (image.width + left + right))
+        left, top, right, bottom = left + across, top + down, right + across, bottom + down
+    image = padded(image, (left, top, right, bottom), mode, (3, 2, 1))
+    if image.height < h or image.width < w:
+        return None
+    y = draws.up_to(image.height - h) if image.height > h else 0
+    x = draws.up_to(image.width - w) if image.width > w else 0
+    return image.crop((x, y, x + w, y + h))
+
+
+def crops():
+    for number, (w, h) in enumerate(SIZES):
+        image = PATTERNS["noise"](number, w, h)
+        for mode in MODES:
+            for padding in ((0, 0, 0, 0), (4, 4, 4, 4), (30, 0, 1, 25)):
+                for size in ((20, 16), (3, 2)):
+                    for if_needed in (False, True):
+                        for sample in range(3):
+                            draws = Draws(7, 2, sample, 1)
+                            made = crop_of(image, draws, size, padding, if_needed, mode)
+                            before = ["crop", number, w, h, sample, mode, *padding, *size, if_needed]
+                            after = ["small", "small", "small"]
+                            if made:
+                                after = [made.width, made.height, short(made)]
+                            yield f"{words(*before)} : {words(*after)}"
+
+
+def zooms():
+    for number, (w, h) in enumerate(SIZES):
+        image = PATTERNS["noise"](number, w, h)
+        for sample in range(4):
+            draws = Draws(7, 2, sample, 1)
+            made = image
+            if draws.uniform() < 0.8:
+                ratio = draws.uniform_in(1.0, 3.0)
+                wide, high = int(w * ratio), int(h * ratio)
+                left = int((wide - w) * draws.uniform())
+                top = int((high - h) * draws.uniform())
+                sides = (left, top, wide - w - left, high - h - top)
+                made = padded(image, sides, "constant", (3, 2, 1))
+            before = words("zoom", number, w, h, sample)
+            yield f"{before} : {made.width} {made.height} {short(made)}"
+
+
+def resized(image, width, height):
+    if width < 1 or height < 1:
+        return "small small small"
+    made = image.resize((width, height), Image.Resampling.LANCZOS)
+    return f"{made.width} {made.height} {short(made)}"
+
+
+def resizes():
+    for number, (w, h) in enumerate([*SIZES, (3, 200), (400, 3)]):
+        image = PATTERNS["wave"](number, w, h)
+        short, long = min(w, h), max(w, h)
+        for side, most in ((20, 21), (40, 60), (7, 100)):
+            to_short, to_long = side, int(side * long / short)
+            if to_long > most:
+                to_short, to_long = int(most * to_short / to_long), most
+            size = (to_short, to_long) if w <= h else (to_long, to_short)
+            yield f"{words('max_size', number, w, h, side, most)} : {resized(image, *size)}"
+        for sample in range(4):
+            side = 5 + Draws(7, 2, sample, 1).up_to(20 - 5 - 1)
+            long_side = int(side * long / short)
+            size = (side, long_side) if w <= h else (long_side, side)
+            yield f"{words('random_resize', number, w, h, sample)} : {resized(image, *size)}"
+            ratio = (8, 16, 33)[Draws(7, 2, sample, 1).up_to(2)] / short
+            ratio = min(ratio, 50 / long)
+            after = resized(image, int(w * ratio), int(h * ratio))
+            yield f"{words('shortest', number, w, h, sample)} : {after}"
+            scale = Draws(7, 2, sample, 1).uniform_in(0.1, 2.0)
+            ratio = min(30 / h, 40 / w) * scale
+            after = resized(image, int(w * ratio), int(h * ratio))
+            yield f"{words('jitter', number, w, h, sample)} : {after}"
+
+
+def smoothed(values, taps, sigmas):
+    """Both passes of a Gaussian over a field, in float32, sums from the first tap on."""
+    radius = taps // 2
+    for axis, sigma in ((1, sigmas[0]), (0, sigmas[1])):
+        exact = [math.exp(-((tap - radius) ** 2) / (2 * sigma * sigma)) for tap in range(taps)]
+        total = sum(exact)
+        pad = [(radius, radius) if at == axis else (0, 0) for at in range(2)]
+        wide = np.pad(values, pad, "reflect")
+        made = np.zeros_like(values)
+        for tap, weight in enumerate(exact):
+            part = np.take(wide, range(tap, tap + values.shape[axis]), axis)
+            made = made + np.float32(weight / total) * part
+        values = made
+    return values
+
+
+def elastic(image, draws, alpha, sigma, nearest, fill):
+    w, h = image.size
+    key = [draws.word(), draws.word()]
+    fields = []
+    for channel in range(2):
+        field = np.zeros((h, w), np.float32)
+        for y in range(h):
+            for block in range((w + 3) // 4):
+                for lane, word in enumerate(philox([block, y, channel, 0], key)):
+                    if block * 4 + lane < w:
+                        field[y, block * 4 + lane] = (word >> 8) * 2.0**-24 * 2 - 1
+        if sigma[channel] > 0:
+            taps = int(8 * sigma[channel] + 1)
+            field = smoothed(field, taps + (taps % 2 == 0), sigma)
+        fields.append(field.astype(np.float64))
+    ys, xs = np.mgrid[0:h, 0:w].astype(np.float64)
+    xs = xs + fields[0] * alpha[0] * w / (2.0 * h)
+    ys = ys + fields[1] * alpha[1] * h / (2.0 * w)
+    values = np.asarray(image).astype(np.float64)
+    fill = np.array(fill, np.float64)
+
+    def at(x, y):
+        inside = (x >= 0) & (x < w) & (y >= 0) & (y < h)
+        x, y = x.clip(0, w - 1).astype(int), y.clip(0, h - 1).astype(int)
+        return inside[..., None].astype(np.float64), values[y, x]
+
+    if nearest:
+        inside, found = at(np.round(xs), np.round(ys))
+        made = np.where(inside > 0, found, fill)
+    else:
+        left, above = np.floor(xs), np.floor(ys)
+        dx, dy = (xs - left)[..., None], (ys - above)[..., None]
+        total, share = np.zeros_like(values), np.zeros((h, w, 1))
+        for right, below, weight in (
+            (0, 0, (1 - dx) * (1 - dy)),
+            (1, 0, dx * (1 - dy)),
+            (0, 1, (1 - dx) * dy),
+            (1, 1, dx * dy),
+        ):
+            inside, found = at(left + right, above + below)
+            total += inside * weight * found
+            share += inside * weight
+        made = np.round((total - fill) * share + fill)
+    return Image.fromarray(made.clip(0, 255).astype(np.uint8))
+
+
+def elastics():
+    for number, (w, h) in enumerate(SIZES):
+        image = PATTERNS["wave"](number, w, h)
+        for name, alpha, sigma in (
+            ("default", (50.0, 50.0), (5.0, 5.0)),
+            ("rough", (9.0, 3.0), (0.0, 0.0)),
+            ("uneven", (300.0, 40.0), (1.0, 3.3)),
+        ):
+            for nearest in (False, True):
+                draws = Draws(7, 2, number, 1)
+                made = elastic(image, draws, alpha, sigma, nearest, (9, 200, 31))
+                before = words("elastic", number, w, h, name, "nearest" if nearest else "bilinear")
+                yield f"{before} : {made.width} {made.height} {short(made)}"
 
 
 def operations():
-    write("geometry.txt", [*rotations(), *perspectives()])
+    lines = [*rotations(), *perspectives(), *affines(), *pads(), *crops(), *zooms(), *resizes(), *elastics()]
+    write("geometry.txt", lines)
 
 
 if __name__ == "__main__":
     warps()
+    filters()
     operations()

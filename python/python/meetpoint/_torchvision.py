@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, List, Literal, Optional, Union
 
+from ._torchvision_geometry import GEOMETRY, SEVERAL_VIEWS, fill_of, refusal, translated
 from .errors import RecipeError
 
 if TYPE_CHECKING:
@@ -17,16 +18,14 @@ _WITH_P = ("RandomGrayscale", "RandomAutocontrast", "RandomEqualize", "RandomInv
 _POLICIES = ("AutoAugment", "RandAugment", "TrivialAugmentWide")
 _ON_TENSORS = {
     "GaussianBlur": "T.GaussianBlur is within 1 of it",
+    "ElasticTransform": "T.ElasticTransform is within 1 of it",
     "GaussianNoise": "T.GaussianNoise draws other numbers from the same distribution",
     "AugMix": "T.AugMix mixes results of Pillow",
 }
 """Transforms that torchvision computes on tensors, also for PIL images, and what is like them."""
 _CHOICES = ("RandomApply", "RandomChoice", "RandomOrder")
 _ON_PICTURES = (
-    "Resize",
-    "RandomResizedCrop",
-    "RandomRotation",
-    "RandomPerspective",
+    *GEOMETRY,
     "Grayscale",
     "ColorJitter",
     "RandomPhotometricDistort",
@@ -86,25 +85,12 @@ class _Translation:
         why = self._refusal(it, name)
         if why is not None:
             self.refused.append(f"{name} ({why})")
-        elif name in ("Resize", "RandomResizedCrop"):
-            # antialias is ignored: PIL images are always antialiased.
-            interpolation = getattr(it, "interpolation", "bilinear")
-            if name == "Resize":
-                self.made.append(ours.Resize(it.size, interpolation))
-            else:
-                crop = ours.RandomResizedCrop(it.size, it.scale, it.ratio, interpolation)
-                self.made.append(crop)
+        elif name in GEOMETRY:
+            self.made.append(translated(it, name))
         elif name == "CenterCrop":
             self.made.append(ours.CenterCrop(it.size))
         elif name in ("RandomHorizontalFlip", "RandomVerticalFlip", *_WITH_P):
             self.made.append(getattr(ours, name)(it.p))
-        elif name == "RandomRotation":
-            interpolation = getattr(it, "interpolation", "nearest")
-            fill, center = _fill(it), it.center
-            self.made.append(ours.RandomRotation(it.degrees, interpolation, it.expand, center, fill))
-        elif name == "RandomPerspective":
-            scale, interpolation = it.distortion_scale, getattr(it, "interpolation", "bilinear")
-            self.made.append(ours.RandomPerspective(scale, it.p, interpolation, _fill(it)))
         elif name == "Grayscale":
             self.made.append(ours.Grayscale(it.num_output_channels))
         elif name == "ColorJitter":
@@ -142,7 +128,7 @@ class _Translation:
     def _add_policy(self, it: Any, name: str) -> None:
         from . import transforms as ours
 
-        warps = {"interpolation": it.interpolation, "fill": _fill(it)}
+        warps = {"interpolation": it.interpolation, "fill": fill_of(it)}
         if name == "AutoAugment":
             self.made.append(ours.AutoAugment(it.policy, **warps))
         elif name == "TrivialAugmentWide":
@@ -186,6 +172,8 @@ class _Translation:
             return None
         if is_of_torchvision(it) and name in _ON_TENSORS:
             return f"computed on tensors by torchvision; {_ON_TENSORS[name]}"
+        if is_of_torchvision(it) and name in SEVERAL_VIEWS:
+            return refusal(it, name)
         if not is_of_torchvision(it) or name not in _KNOWN:
             return "not known"
         if name in _ON_PICTURES and self.is_tensor:
@@ -198,14 +186,7 @@ class _Translation:
             return "after a conversion to a tensor; leave it out"
         if name in _TO_DTYPE and isinstance(it.dtype, dict):
             return "with a dtype for each type"
-        if isinstance(getattr(it, "fill", None), dict):
-            return "with a fill for each type; give a number or a tuple"
-        if name == "Resize":
-            if getattr(it, "max_size", None) is not None:
-                return "with max_size"
-            if it.size is None:
-                return "without a size"
-        return None
+        return refusal(it, name)
 
 
 def from_torchvision(compose: object) -> List["Transform"]:
@@ -227,14 +208,6 @@ def _scale(it: Any, name: str) -> Union[bool, Literal["divide"]]:
         # The first version divides by 255; the second multiplies by 1/255.
         return "divide"
     return bool(getattr(it, "scale", name != "ToDtype"))
-
-
-def _fill(it: Any) -> Union[int, List[int]]:
-    """The colour outside a picture, rounded towards 0 as torchvision does for PIL images."""
-    fill = it.fill
-    if fill is None:
-        return 0
-    return [int(value) for value in fill] if isinstance(fill, (list, tuple)) else int(fill)
 
 
 def _floats(numbers: Any) -> List[float]:

@@ -42,6 +42,19 @@ from ._colours import (
     RandomSolarize,
     SigmoidContrast,
 )
+from ._geometry import (
+    ElasticTransform,
+    Pad,
+    RandomAffine,
+    RandomCrop,
+    RandomPerspective,
+    RandomResize,
+    RandomRotation,
+    RandomShortestSize,
+    RandomZoomOut,
+    ScaleJitter,
+    word as _word,
+)
 from ._policies import (
     AugMix,
     AutoAugment,
@@ -66,19 +79,23 @@ __all__ = [
     "ColorJitter",
     "Compose",
     "Decode",
+    "ElasticTransform",
     "GaussianBlur",
     "GaussianNoise",
     "Grayscale",
     "Layout",
     "Normalize",
     "PILToTensor",
+    "Pad",
     "PillowGaussianBlur",
     "RandAugment",
     "RandomAdjustSharpness",
+    "RandomAffine",
     "RandomApply",
     "RandomAutocontrast",
     "RandomChannelPermutation",
     "RandomChoice",
+    "RandomCrop",
     "RandomEqualize",
     "RandomErasing",
     "RandomGrayscale",
@@ -88,12 +105,16 @@ __all__ = [
     "RandomPerspective",
     "RandomPhotometricDistort",
     "RandomPosterize",
+    "RandomResize",
     "RandomResizedCrop",
     "RandomRotation",
     "RandomSensorNoise",
+    "RandomShortestSize",
     "RandomSolarize",
     "RandomVerticalFlip",
+    "RandomZoomOut",
     "Resize",
+    "ScaleJitter",
     "SigmoidContrast",
     "ThreeAugment",
     "TimmRandAugment",
@@ -140,19 +161,28 @@ class Resize(Transform):
     """As ``v2.Resize``.
 
     :param size: the shorter side in pixels, or (height, width).
-    :param interpolation: ``"bilinear"``, ``"bicubic"``, ``"nearest"`` or torchvision's enum.
+    :param interpolation: ``"bilinear"``, ``"bicubic"``, ``"nearest"``, ``"box"``, ``"hamming"``,
+        ``"lanczos"`` or torchvision's enum.
+    :param max_size: the largest longer side, where ``size`` is the shorter one; None: any.
     """
 
     _name = "resize"
 
     def __init__(
-        self, size: Size, interpolation: object = "bilinear", *, antialias: bool = True
+        self,
+        size: Size,
+        interpolation: object = "bilinear",
+        max_size: Optional[int] = None,
+        *,
+        antialias: bool = True,
     ) -> None:
         side = _size(size)
         if isinstance(side, list) and len(side) == 1:
             # Torchvision's [side] is the shorter side.
             side = side[0]
-        super().__init__(size=side, interpolation=_word(interpolation), antialias=antialias)
+        super().__init__(
+            size=side, interpolation=_word(interpolation), antialias=antialias, max_size=max_size
+        )
 
 
 class CenterCrop(Transform):
@@ -208,62 +238,6 @@ class RandomVerticalFlip(Transform):
 
     def __init__(self, p: float = 0.5) -> None:
         super().__init__(p=float(p))
-
-
-class RandomRotation(Transform):
-    """As ``v2.RandomRotation`` on PIL images: Pillow's ``Image.rotate``.
-
-    :param degrees: bounds of the angle in degrees, counterclockwise; x means (-x, x).
-    :param interpolation: ``"nearest"``, ``"bilinear"``, ``"bicubic"`` or torchvision's enum.
-    :param expand: whether the result has room for all of the turned picture. Its size then varies,
-        so a later operation has to set it.
-    :param center: column and row of the point that stays, in pixels; None: the centre.
-    :param fill: colour outside the picture, 0 to 255, for all channels or for each.
-    """
-
-    _name = "random_rotation"
-
-    def __init__(
-        self,
-        degrees: Factor,
-        interpolation: object = "nearest",
-        expand: bool = False,
-        center: Optional[Sequence[float]] = None,
-        fill: Size = 0,
-    ) -> None:
-        super().__init__(
-            degrees=_factor(degrees),
-            interpolation=_word(interpolation),
-            expand=expand,
-            center=None if center is None else _floats(center),
-            fill=_size(fill),
-        )
-
-
-class RandomPerspective(Transform):
-    """As ``v2.RandomPerspective`` on PIL images: Pillow's ``PERSPECTIVE``.
-
-    :param distortion_scale: how far a corner can move, as a share of half the side.
-    :param p: the probability.
-    :param interpolation: ``"nearest"``, ``"bilinear"``, ``"bicubic"`` or torchvision's enum.
-    :param fill: colour outside the picture, 0 to 255, for all channels or for each.
-    """
-
-    _name = "random_perspective"
-
-    def __init__(
-        self,
-        distortion_scale: float = 0.5,
-        p: float = 0.5,
-        interpolation: object = "bilinear",
-        fill: Size = 0,
-    ) -> None:
-        super().__init__(
-            distortion_scale=float(distortion_scale),
-            p=float(p),
-            interpolation=_word(interpolation),
-            fill=_size(fill),
-        )
 
 
 class Grayscale(Transform):
@@ -457,12 +431,20 @@ _CLASSES: Dict[str, Type[Transform]] = {
     for it in (
         Decode,
         Resize,
+        RandomResize,
+        RandomShortestSize,
+        ScaleJitter,
         CenterCrop,
+        RandomCrop,
         RandomResizedCrop,
+        Pad,
+        RandomZoomOut,
         RandomHorizontalFlip,
         RandomVerticalFlip,
         RandomRotation,
+        RandomAffine,
         RandomPerspective,
+        ElasticTransform,
         Grayscale,
         RandomGrayscale,
         ColorJitter,
@@ -594,13 +576,6 @@ def _both_sides(size: Size) -> Union[int, List[int]]:
     sides = _size(size)
     # Torchvision's [side] is a square here.
     return sides * 2 if isinstance(sides, list) and len(sides) == 1 else sides
-
-
-def _word(interpolation: object) -> str:
-    value = getattr(interpolation, "value", interpolation)
-    # Pillow's numbers, which torchvision takes too.
-    numbers = {0: "nearest", 2: "bilinear", 3: "bicubic"}
-    return numbers.get(value, str(value)) if isinstance(value, int) else str(value)
 
 
 def _dtype(dtype: object) -> str:

@@ -9,19 +9,24 @@ mod auto_augment;
 mod center_crop;
 mod color_jitter;
 mod decode;
+mod elastic_transform;
 mod fill;
 mod gaussian_blur;
 mod gaussian_noise;
 mod grayscale;
 mod layout;
 mod normalize;
+mod pad;
+mod padding;
 mod pillow_gaussian_blur;
 mod rand_augment;
 mod random_adjust_sharpness;
+mod random_affine;
 mod random_apply;
 mod random_autocontrast;
 mod random_channel_permutation;
 mod random_choice;
+mod random_crop;
 mod random_equalize;
 mod random_erasing;
 mod random_grayscale;
@@ -31,12 +36,16 @@ mod random_order;
 mod random_perspective;
 mod random_photometric_distort;
 mod random_posterize;
+mod random_resize;
 mod random_resized_crop;
 mod random_rotation;
 mod random_sensor_noise;
+mod random_shortest_size;
 mod random_solarize;
 mod random_vertical_flip;
+mod random_zoom_out;
 mod resize;
+mod scale_jitter;
 mod sigmoid_contrast;
 mod three_augment;
 mod timm_rand_augment;
@@ -55,17 +64,21 @@ pub use auto_augment::AutoAugment;
 pub use center_crop::CenterCrop;
 pub use color_jitter::ColorJitter;
 pub use decode::Decode;
+pub use elastic_transform::ElasticTransform;
 pub use gaussian_blur::GaussianBlur;
 pub use gaussian_noise::GaussianNoise;
 pub use grayscale::Grayscale;
 pub use normalize::Normalize;
+pub use pad::Pad;
 pub use pillow_gaussian_blur::PillowGaussianBlur;
 pub use rand_augment::RandAugment;
 pub use random_adjust_sharpness::RandomAdjustSharpness;
+pub use random_affine::RandomAffine;
 pub use random_apply::RandomApply;
 pub use random_autocontrast::RandomAutocontrast;
 pub use random_channel_permutation::RandomChannelPermutation;
 pub use random_choice::RandomChoice;
+pub use random_crop::RandomCrop;
 pub use random_equalize::RandomEqualize;
 pub use random_erasing::RandomErasing;
 pub use random_grayscale::RandomGrayscale;
@@ -75,12 +88,16 @@ pub use random_order::RandomOrder;
 pub use random_perspective::RandomPerspective;
 pub use random_photometric_distort::RandomPhotometricDistort;
 pub use random_posterize::RandomPosterize;
+pub use random_resize::RandomResize;
 pub use random_resized_crop::RandomResizedCrop;
 pub use random_rotation::RandomRotation;
 pub use random_sensor_noise::RandomSensorNoise;
+pub use random_shortest_size::{RandomShortestSize, Sides};
 pub use random_solarize::RandomSolarize;
 pub use random_vertical_flip::RandomVerticalFlip;
+pub use random_zoom_out::RandomZoomOut;
 pub use resize::Resize;
+pub use scale_jitter::ScaleJitter;
 pub use sigmoid_contrast::SigmoidContrast;
 pub use three_augment::ThreeAugment;
 pub use timm_rand_augment::TimmRandAugment;
@@ -200,12 +217,20 @@ macro_rules! operations {
 operations! {
     Decode,
     Resize,
+    RandomResize,
+    RandomShortestSize,
+    ScaleJitter,
     CenterCrop,
+    RandomCrop,
     RandomResizedCrop,
+    Pad,
+    RandomZoomOut,
     RandomHorizontalFlip,
     RandomVerticalFlip,
     RandomRotation,
+    RandomAffine,
     RandomPerspective,
+    ElasticTransform,
     Grayscale,
     RandomGrayscale,
     ColorJitter,

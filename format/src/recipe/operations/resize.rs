@@ -2,8 +2,10 @@
 
 use super::Data;
 use crate::recipe::declaration::{
-    Declaration, Gives, Key, Kind, Needs, Place, Property, Takes, WholeSize,
+    Declaration, Gives, Key, Kind, Needs, Place, Property, SIDE_MAX, Takes, WholeSize,
 };
+use crate::recipe::error::Fault;
+use crate::recipe::sample_type::SampleType;
 use crate::recipe::value::{Value, Values};
 use crate::recipe::{Interpolation, Size};
 
@@ -11,12 +13,30 @@ use crate::recipe::{Interpolation, Size};
 /// Pillow's `Image.resize` does on 8-bit channels, the result rounded to uint8.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Resize {
-    /// Target; [`Size::resolve`] gives height and width.
+    /// Target; [`Resize::resolve`] gives height and width.
     pub size: Size,
+    /// Largest length of the longer side, for [`Size::ShorterSide`].
+    pub max_size: Option<u32>,
     /// Filter.
     pub interpolation: Interpolation,
     /// Whether the filter widens when shrinking, as Pillow's always does.
     pub antialias: bool,
+}
+
+impl Resize {
+    /// Height and width that a picture of this height and width gets. A side can become 0.
+    pub fn resolve(&self, height: u32, width: u32) -> (u32, u32) {
+        let (high, wide) = self.size.resolve(height, width);
+        let (short, long) = (high.min(wide), high.max(wide));
+        match (self.size, self.max_size) {
+            (Size::ShorterSide(_), Some(most)) if long > most => {
+                // No more than the shorter side was.
+                let short = (u64::from(most) * u64::from(short) / u64::from(long)) as u32;
+                if width <= height { (most, short) } else { (short, most) }
+            }
+            (Size::ShorterSide(_) | Size::Exact { .. }, _) => (high, wide),
+        }
+    }
 }
 
 impl Data for Resize {
@@ -37,6 +57,11 @@ impl Data for Resize {
             ),
             Key::interpolation(),
             Key::antialias(),
+            Key::absent(
+                "max_size",
+                Kind::WholeIn { least: 2, most: SIDE_MAX },
+                "the largest longer side, where `size` is the shorter one; none: any",
+            ),
         ],
     };
 
@@ -46,22 +71,38 @@ impl Data for Resize {
             Err(side) => Size::ShorterSide(side),
         };
         let interpolation = values.named("interpolation", Interpolation::from_name);
-        Self { size, interpolation, antialias: values.switch("antialias") }
+        let max_size = values.optional_whole("max_size");
+        Self { size, max_size, interpolation, antialias: values.switch("antialias") }
     }
 
     fn values(&self) -> Vec<Value> {
-        let Self { size, interpolation, antialias } = *self;
+        let Self { size, max_size, interpolation, antialias } = *self;
         let size = match size {
             Size::ShorterSide(side) => Value::Whole(side),
             Size::Exact { height, width } => Value::Sides([height, width]),
         };
-        vec![size, Value::Word(interpolation.name()), Value::Switch(antialias)]
+        let max_size = max_size.map_or(Value::Absent, Value::Whole);
+        vec![size, Value::Word(interpolation.name()), Value::Switch(antialias), max_size]
     }
 
     fn size(&self, input: Option<(u32, u32)>) -> Option<(u32, u32)> {
         match self.size {
             Size::Exact { height, width } => Some((height, width)),
-            Size::ShorterSide(_) => input.map(|(height, width)| self.size.resolve(height, width)),
+            Size::ShorterSide(_) => input.map(|(height, width)| self.resolve(height, width)),
+        }
+    }
+
+    fn follow(&self, _sample: &mut SampleType) -> Result<(), Fault> {
+        match (self.max_size, self.size) {
+            (Some(most), Size::ShorterSide(side)) if most <= side => {
+                let problem = format!("is {most}, not above `size` = {side}");
+                Err(Fault::of_value("max_size", problem, "more than the shorter side"))
+            }
+            (Some(_), Size::Exact { .. }) => {
+                let problem = "is given with a height and a width";
+                Err(Fault::of_value("max_size", problem, "remove it, or make `size` one number"))
+            }
+            (None | Some(_), Size::ShorterSide(_)) | (None, Size::Exact { .. }) => Ok(()),
         }
     }
 }

@@ -86,8 +86,10 @@ fn the_declared_type_of_the_result_is_that_of_the_result() {
             Property::Key(key) => {
                 // A switch, where the size then depends on random parameters.
                 let is_size = |it: &Key| {
-                    let kinds =
-                        matches!(it.kind, Kind::Size { .. } | Kind::Switch | Kind::Operations);
+                    let kinds = matches!(
+                        it.kind,
+                        Kind::Size { .. } | Kind::Switch | Kind::Wholes { .. } | Kind::Operations
+                    );
                     it.name == key && kinds
                 };
                 assert!(declaration.keys.iter().any(is_size), "{name}");
@@ -130,7 +132,8 @@ fn a_value_outside_its_declared_range_is_refused_where_it_is() {
             let outside = match key.kind {
                 Kind::Switch | Kind::Word { .. } | Kind::SwitchOrWord { .. } => "\"nonsense\"",
                 Kind::Size { .. } | Kind::Whole { .. } => "0",
-                Kind::WholeIn { .. } | Kind::Wholes { .. } => "-1",
+                Kind::WholeIn { .. } | Kind::Wholes { .. } | Kind::WholeList { .. } => "-1",
+                Kind::WholeOrWord { .. } => "\"nonsense\"",
                 Kind::Number(_) | Kind::Numbers { .. } => "nan",
                 Kind::Interval { .. } => "[1.0, 0.0]",
                 Kind::PerChannel => "[1.0, 2.0]",

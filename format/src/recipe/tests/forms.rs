@@ -184,7 +184,7 @@ fn pixels() -> impl Strategy<Value = Operation> {
     ];
     prop_oneof![
         (size, interpolation(), any::<bool>()).prop_map(|(size, interpolation, antialias)| {
-            Operation::Resize(Resize { size, interpolation, antialias })
+            Operation::Resize(Resize { size, max_size: None, interpolation, antialias })
         }),
         sides
             .clone()

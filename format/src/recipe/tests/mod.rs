@@ -2,6 +2,7 @@
 
 mod declared;
 mod forms;
+mod geometry;
 mod nested;
 mod reading;
 mod refusals;

@@ -31,7 +31,12 @@ fn what_is_left_out_is_as_in_torchvision() {
         recipe.operations(),
         [
             Operation::Decode(Decode::EXACT),
-            Operation::Resize(Resize { size: Size::ShorterSide(256), interpolation, antialias }),
+            Operation::Resize(Resize {
+                size: Size::ShorterSide(256),
+                max_size: None,
+                interpolation,
+                antialias,
+            }),
             Operation::RandomResizedCrop(RandomResizedCrop {
                 height: 224,
                 width: 224,
@@ -70,7 +75,7 @@ fn every_key_is_read() {
         recipe.operations(),
         [
             Operation::Decode(Decode::EXACT),
-            Operation::Resize(Resize { size, interpolation, antialias }),
+            Operation::Resize(Resize { size, max_size: None, interpolation, antialias }),
             Operation::CenterCrop(CenterCrop { height: 200, width: 100 }),
             Operation::RandomResizedCrop(RandomResizedCrop {
                 height: 60,

@@ -69,7 +69,7 @@ fn an_unknown_key_is_named_with_its_nearest() {
         (2, 1),
         &["`prob`", "its keys are p"],
     );
-    operation_refused("name = 'resize'\nsize = 3\n  max_size = 3", (3, 3), &["`max_size`"]);
+    operation_refused("name = 'resize'\nsize = 3\n  largest = 3", (3, 3), &["`largest`"]);
     let keyed = "[[operation]]\nname = 'decode'\nmode = 'RGB'\n";
     refused(keyed, (3, 1), &["`mode`", "its keys are scaled"]);
 }

@@ -65,11 +65,8 @@ impl Server {
                 Ok(self.decoder.decode_into(encoded.as_slice().into(), region, &mut self.out)?)
             }
             ["resize", file, left, top, right, bottom, width, height, filter, antialias] => {
-                let interpolation = match *filter {
-                    "bilinear" => Interpolation::Bilinear,
-                    "bicubic" => Interpolation::Bicubic,
-                    "nearest" => Interpolation::Nearest,
-                    other => bail!("no filter {other}"),
+                let Some(interpolation) = Interpolation::from_name(filter) else {
+                    bail!("no filter {filter}")
                 };
                 let filter = Filter { interpolation, antialias: *antialias == "1" };
                 let corners = [left.parse()?, top.parse()?, right.parse()?, bottom.parse()?];

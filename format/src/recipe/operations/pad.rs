@@ -1,0 +1,53 @@
+//! `pad`: more pixels around a picture.
+
+use super::{Data, fill, padding};
+use crate::recipe::declaration::{Declaration, Gives, Needs, Place, Property, Takes};
+use crate::recipe::error::Fault;
+use crate::recipe::sample_type::SampleType;
+use crate::recipe::value::{Value, Values};
+use crate::recipe::{Fill, Padding, PaddingMode};
+
+/// `torchvision.transforms.v2.Pad`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Pad {
+    /// Pixels on each side.
+    pub padding: Padding,
+    /// The colour of the padding, for [`PaddingMode::Constant`].
+    pub fill: Fill,
+    /// What the padding consists of.
+    pub padding_mode: PaddingMode,
+}
+
+impl Data for Pad {
+    const DECLARATION: &'static Declaration = &Declaration {
+        name: "pad",
+        about: "adds pixels on each side",
+        place: Place::Geometry,
+        takes: &[Takes::IMAGE],
+        gives: Gives { size: Property::Key("padding"), ..Gives::IMAGE },
+        needs: Needs::AsNext,
+        random: &[],
+        keys: &[padding::required_key(), fill::key(), padding::mode_key()],
+    };
+
+    fn read(values: &Values) -> Self {
+        Self {
+            padding: padding::read(values),
+            fill: fill::read(values),
+            padding_mode: padding::read_mode(values),
+        }
+    }
+
+    fn values(&self) -> Vec<Value> {
+        let Self { padding, fill, padding_mode } = *self;
+        vec![padding::value(padding), fill::value(fill), Value::Word(padding_mode.name())]
+    }
+
+    fn size(&self, input: Option<(u32, u32)>) -> Option<(u32, u32)> {
+        input.map(|size| self.padding.around(size))
+    }
+
+    fn follow(&self, sample: &mut SampleType) -> Result<(), Fault> {
+        fill::follow(self.fill, sample)
+    }
+}

@@ -1,0 +1,103 @@
+//! `random_shortest_size`: resized to one of some shorter sides.
+
+use super::Data;
+use crate::recipe::Interpolation;
+use crate::recipe::declaration::{
+    Declaration, Gives, Key, Kind, Needs, Place, Property, RandomParameter, SIDE_MAX, Takes,
+};
+use crate::recipe::value::{Value, Values};
+use std::borrow::Cow;
+
+/// Some lengths of sides: at least one, at most [`Sides::COUNT_MAX`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sides {
+    sides: [u32; Self::COUNT_MAX],
+    count: usize,
+}
+
+impl Sides {
+    /// Most lengths.
+    pub const COUNT_MAX: usize = 32;
+
+    /// These lengths; `None` for none or too many.
+    pub fn new(sides: &[u32]) -> Option<Self> {
+        let mut all = [0; Self::COUNT_MAX];
+        let count = sides.len();
+        all.get_mut(..count).filter(|_| count > 0)?.copy_from_slice(sides);
+        Some(Self { sides: all, count })
+    }
+
+    /// The lengths.
+    pub fn as_slice(&self) -> &[u32] {
+        &self.sides[..self.count]
+    }
+}
+
+/// `torchvision.transforms.v2.RandomShortestSize`: the shorter side gets one of some lengths, the
+/// longer one at most `max_size`.
+///
+/// The length is that at `up_to(count - 1)` of `min_size`. For a picture of H rows and W columns,
+/// r = length / min(H, W), and with `max_size` no more than `max_size` / max(H, W); the result has
+/// trunc(W * r) columns and trunc(H * r) rows.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RandomShortestSize {
+    /// Lengths of the shorter side.
+    pub min_size: Sides,
+    /// Largest length of the longer side.
+    pub max_size: Option<u32>,
+    /// Filter.
+    pub interpolation: Interpolation,
+    /// Whether the filter widens when shrinking.
+    pub antialias: bool,
+}
+
+impl Data for RandomShortestSize {
+    const DECLARATION: &'static Declaration = &Declaration {
+        name: "random_shortest_size",
+        about: "resizes to one of some shorter sides",
+        place: Place::Geometry,
+        takes: &[Takes::IMAGE],
+        gives: Gives { size: Property::Variable, ..Gives::IMAGE },
+        needs: Needs::All,
+        random: &[RandomParameter { name: "side", distribution: "one of `min_size`, uniform" }],
+        keys: &[
+            Key::required(
+                "min_size",
+                Kind::WholeList { count_max: Sides::COUNT_MAX, least: 1, most: SIDE_MAX },
+                Value::Wholes(Cow::Borrowed(&[480, 512, 544])),
+                "the shorter sides in pixels",
+            ),
+            Key::absent(
+                "max_size",
+                Kind::WholeIn { least: 1, most: SIDE_MAX },
+                "the largest longer side; none: any",
+            ),
+            Key::interpolation(),
+            Key::antialias(),
+        ],
+    };
+
+    fn read(values: &Values) -> Self {
+        let sides = Sides::new(values.wholes("min_size"));
+        Self {
+            min_size: sides.expect("the number of sides was checked"),
+            max_size: values.optional_whole("max_size"),
+            interpolation: values.named("interpolation", Interpolation::from_name),
+            antialias: values.switch("antialias"),
+        }
+    }
+
+    fn values(&self) -> Vec<Value> {
+        let Self { min_size, max_size, interpolation, antialias } = *self;
+        vec![
+            Value::Wholes(min_size.as_slice().to_vec().into()),
+            max_size.map_or(Value::Absent, Value::Whole),
+            Value::Word(interpolation.name()),
+            Value::Switch(antialias),
+        ]
+    }
+
+    fn size(&self, _input: Option<(u32, u32)>) -> Option<(u32, u32)> {
+        None
+    }
+}

@@ -1,0 +1,198 @@
+//! Executes `elastic_transform`: positions moved by smooth random fields, as torchvision does on
+//! tensors.
+
+use super::PictureOperation;
+use crate::Error;
+use crate::frame::source;
+use crate::pixels::Pixels;
+use crate::planes::Planes;
+use crate::random::Field;
+use meetpoint_format::random::Draws;
+use meetpoint_format::recipe::{ElasticTransform, PaddingMode, WarpInterpolation};
+
+/// A random field, smoothed row by row. All of it is float32, and sums go from left to right and
+/// from top to bottom.
+struct Smoothed {
+    field: Field,
+    channel: usize,
+    width: usize,
+    height: usize,
+    /// Weights along rows and along columns, equally many; one of 1 where nothing is smoothed.
+    across: Vec<f32>,
+    down: Vec<f32>,
+    /// The last rows, each smoothed along itself; a row lies at its index modulo their number.
+    rows: Vec<Vec<f32>>,
+    /// Rows that have been smoothed along themselves.
+    made: usize,
+    words: Vec<u32>,
+    /// A row with its reflections on both sides.
+    line: Vec<f32>,
+    result: Vec<f32>,
+}
+
+/// Weights of a Gaussian, from the first of `2 * radius + 1` to the last.
+fn gaussian(sigma: f64, radius: usize) -> Vec<f32> {
+    let distances = (0..=2 * radius).map(|tap| tap as f64 - radius as f64);
+    let exact: Vec<f64> =
+        distances.map(|distance| libm::exp(-distance * distance / (2.0 * sigma * sigma))).collect();
+    let sum: f64 = exact.iter().sum();
+    exact.iter().map(|weight| (weight / sum) as f32).collect()
+}
+
+/// Adds a weighted row to another.
+fn add(sums: &mut [f32], weight: f32, values: &[f32]) {
+    for (sum, value) in sums.iter_mut().zip(values) {
+        *sum += weight * value;
+    }
+}
+
+impl Smoothed {
+    /// The field of a channel; `sigma` sets the number of weights, `sigmas` the weights.
+    fn new(
+        (field, channel): (Field, usize),
+        sigma: f64,
+        sigmas: (f64, f64),
+        (width, height): (usize, usize),
+    ) -> Self {
+        let (across, down) = if sigma > 0.0 {
+            // torchvision: int(8 * sigma + 1) taps, or one more where that is even.
+            let radius = (8.0 * sigma + 1.0) as usize / 2;
+            (gaussian(sigmas.0, radius), gaussian(sigmas.1, radius))
+        } else {
+            (vec![1.0], vec![1.0])
+        };
+        let kept = height.min(down.len());
+        Self {
+            field,
+            channel,
+            width,
+            height,
+            rows: vec![vec![0.0; width]; kept],
+            made: 0,
+            words: vec![0; width],
+            line: vec![0.0; width + across.len() - 1],
+            result: vec![0.0; width],
+            across,
+            down,
+        }
+    }
+
+    /// The position inside `length` of one that may lie outside.
+    fn reflected(position: usize, radius: usize, length: usize) -> usize {
+        let position = position as i64 - radius as i64;
+        source(PaddingMode::Reflect, position, length as u32).expect("every position has a mirror")
+    }
+
+    /// Draws the next row and smooths it along itself.
+    fn make(&mut self) {
+        self.field.row(self.channel, self.made, &mut self.words);
+        let radius = self.across.len() / 2;
+        for (at, value) in self.line.iter_mut().enumerate() {
+            let word = self.words[Self::reflected(at, radius, self.width)];
+            // 24 bits, so that nothing is rounded.
+            *value = (word >> 8) as f32 * (2.0 / 16_777_216.0) - 1.0;
+        }
+        let slot = self.made % self.rows.len();
+        let row = &mut self.rows[slot];
+        row.fill(0.0);
+        for (tap, weight) in self.across.iter().enumerate() {
+            add(row, *weight, &self.line[tap..][..self.width]);
+        }
+        self.made += 1;
+    }
+
+    /// A row of the field. Rows are asked for from top to bottom.
+    fn row(&mut self, y: usize) -> &[f32] {
+        let radius = self.down.len() / 2;
+        while self.made < self.height.min(y + radius + 1) {
+            self.make();
+        }
+        self.result.fill(0.0);
+        for (tap, weight) in self.down.iter().enumerate() {
+            let row = Self::reflected(y + tap, radius, self.height);
+            add(&mut self.result, *weight, &self.rows[row % self.rows.len()]);
+        }
+        &self.result
+    }
+}
+
+/// Red, green and blue at a position, as PyTorch's `grid_sample` with zeros outside, filled up as
+/// torchvision does: the pixels outside count as 0 both in the sum and in the share of the fill.
+fn bilinear(from: &Planes, (column, row): (f64, f64), fill: [u8; 3]) -> [u8; 3] {
+    let (width, height) = from.size();
+    let is_near = column > -1.0 && column < width as f64 && row > -1.0 && row < height as f64;
+    if !is_near {
+        return fill;
+    }
+    let (left, above) = (column.floor(), row.floor());
+    let (across, down) = (column - left, row - above);
+    let weights = [
+        (0, 0, (1.0 - across) * (1.0 - down)),
+        (1, 0, across * (1.0 - down)),
+        (0, 1, (1.0 - across) * down),
+        (1, 1, across * down),
+    ];
+    let planes = from.planes();
+    let mut sums = [0.0; 3];
+    let mut share = 0.0;
+    for (right, below, weight) in weights {
+        let (x, y) = (left as i64 + right, above as i64 + below);
+        if (0..width as i64).contains(&x) && (0..height as i64).contains(&y) {
+            let at = y as usize * from.stride() + x as usize;
+            for (sum, plane) in sums.iter_mut().zip(planes) {
+                *sum += weight * f64::from(plane[at]);
+            }
+            share += weight;
+        }
+    }
+    let mut result = fill;
+    for (result, sum) in result.iter_mut().zip(sums) {
+        let fill = f64::from(*result);
+        // The cast stops at 0 and 255.
+        *result = ((sum - fill) * share + fill).round_ties_even() as u8;
+    }
+    result
+}
+
+/// Red, green and blue of the nearest pixel, halves to the even one.
+fn nearest(from: &Planes, (column, row): (f64, f64), fill: [u8; 3]) -> [u8; 3] {
+    let (width, height) = from.size();
+    let (column, row) = (column.round_ties_even(), row.round_ties_even());
+    let is_inside = column >= 0.0 && column < width as f64 && row >= 0.0 && row < height as f64;
+    if !is_inside {
+        return fill;
+    }
+    let at = row as usize * from.stride() + column as usize;
+    from.planes().map(|plane| plane[at])
+}
+
+impl PictureOperation for ElasticTransform {
+    fn size(&self, size: (u32, u32), _draws: &mut Draws) -> Result<Option<(u32, u32)>, Error> {
+        Ok(Some(size))
+    }
+
+    fn apply(&self, draws: &mut Draws, pixels: &mut Pixels<'_>) -> Result<(), Error> {
+        let Self { alpha, sigma, interpolation, fill } = *self;
+        let (field, fill) = (Field::drawn(draws), fill.rgb());
+        let (columns, rows) = pixels.size();
+        let size = (columns as usize, rows as usize);
+        let mut across = Smoothed::new((field, 0), sigma.0, sigma, size);
+        let mut down = Smoothed::new((field, 1), sigma.1, sigma, size);
+        let (columns, rows) = (f64::from(columns), f64::from(rows));
+        pixels.replace(pixels.size(), |from, y, out| {
+            let moves = across.row(y).iter().zip(down.row(y));
+            let [red, green, blue] = out;
+            let out = red.iter_mut().zip(green).zip(blue);
+            for (x, (((red, green), blue), (across, down))) in out.zip(moves).enumerate() {
+                let column = x as f64 + f64::from(*across) * alpha.0 * columns / (2.0 * rows);
+                let row = y as f64 + f64::from(*down) * alpha.1 * rows / (2.0 * columns);
+                [*red, *green, *blue] = match interpolation {
+                    WarpInterpolation::Nearest => nearest(from, (column, row), fill),
+                    WarpInterpolation::Bilinear | WarpInterpolation::Bicubic => {
+                        bilinear(from, (column, row), fill)
+                    }
+                };
+            }
+        })
+    }
+}

@@ -1,0 +1,64 @@
+//! Executes `random_crop`.
+
+use super::{Geometry, PictureOperation};
+use crate::frame::Frame;
+use crate::pixels::Pixels;
+use crate::stage::{Fit, Stage};
+use crate::{Error, Region};
+use meetpoint_format::random::Draws;
+use meetpoint_format::recipe::{Padding, PaddingMode, RandomCrop};
+
+/// The padding of a picture of this height and width, and the part of the padded picture.
+fn drawn(
+    crop: &RandomCrop,
+    size: (u32, u32),
+    draws: &mut Draws,
+) -> Result<(Padding, Region), Error> {
+    let padding = crop.padding_of(size);
+    let (height, width) = padding.around(size);
+    if height < crop.height || width < crop.width {
+        let wanted = (crop.height, crop.width);
+        return Err(Error::CropTooLarge { wanted, padded: (height, width) });
+    }
+    let mut begin = |room: u32| if room > 0 { draws.up_to(room) } else { 0 };
+    let y = begin(height - crop.height);
+    let x = begin(width - crop.width);
+    Ok((padding, Region { x, y, width: crop.width, height: crop.height }))
+}
+
+impl Geometry for RandomCrop {
+    fn join(&self, stage: &mut Stage, draws: &mut Draws) -> Result<Fit, Error> {
+        let (height, width) = stage.size();
+        let (padding, part) = drawn(self, (height, width), draws)?;
+        let Padding { left, top, .. } = padding;
+        let is_inside = left <= part.x
+            && top <= part.y
+            && part.x - left + part.width <= width
+            && part.y - top + part.height <= height;
+        Ok(match self.padding_mode {
+            PaddingMode::Constant => stage.cut(padding, part, self.fill.rgb()),
+            PaddingMode::Edge | PaddingMode::Reflect | PaddingMode::Symmetric if is_inside => {
+                stage.cut(padding, part, [0; 3])
+            }
+            PaddingMode::Edge | PaddingMode::Reflect | PaddingMode::Symmetric => Fit::Whole,
+        })
+    }
+
+    fn whole(&self) -> Option<&dyn PictureOperation> {
+        Some(self)
+    }
+}
+
+impl PictureOperation for RandomCrop {
+    fn size(&self, _size: (u32, u32), _draws: &mut Draws) -> Result<Option<(u32, u32)>, Error> {
+        Ok(Some((self.width, self.height)))
+    }
+
+    fn apply(&self, draws: &mut Draws, pixels: &mut Pixels<'_>) -> Result<(), Error> {
+        let (width, height) = pixels.size();
+        let (padding, part) = drawn(self, (height, width), draws)?;
+        let Region { x, y, width, height } = part;
+        let (mode, fill) = (self.padding_mode, self.fill.rgb());
+        Frame { mode, fill, padding, at: (x, y), size: (width, height) }.apply(pixels)
+    }
+}

@@ -1,0 +1,25 @@
+//! Executes `random_shortest_size`.
+
+use super::Geometry;
+use crate::Error;
+use crate::resize::Filter;
+use crate::stage::{Fit, Stage};
+use meetpoint_format::random::Draws;
+use meetpoint_format::recipe::RandomShortestSize;
+
+impl Geometry for RandomShortestSize {
+    fn join(&self, stage: &mut Stage, draws: &mut Draws) -> Result<Fit, Error> {
+        let Self { min_size, max_size, interpolation, antialias } = *self;
+        let sides = min_size.as_slice();
+        let side = sides[draws.up_to(sides.len() as u32 - 1) as usize];
+        let (height, width) = stage.size();
+        let (short, long) = (height.min(width), height.max(width));
+        let mut ratio = f64::from(side) / f64::from(short);
+        if let Some(most) = max_size {
+            ratio = ratio.min(f64::from(most) / f64::from(long));
+        }
+        // The cast truncates, and stops at the ends of the range of u32.
+        let scaled = |length: u32| (f64::from(length) * ratio) as u32;
+        stage.resize((scaled(height), scaled(width)), Filter { interpolation, antialias })
+    }
+}

@@ -1,0 +1,303 @@
+"""Operations that move, pad, crop and resize, with the arithmetic of Pillow."""
+
+from __future__ import annotations
+
+from typing import List, Optional, Sequence, Union
+
+from ._transform import Transform
+
+Numbers = Union[float, Sequence[float]]
+Wholes = Union[int, Sequence[int]]
+
+
+class RandomRotation(Transform):
+    """As ``v2.RandomRotation`` on PIL images: Pillow's ``Image.rotate``.
+
+    :param degrees: bounds of the angle in degrees, counterclockwise; x means (-x, x).
+    :param interpolation: ``"nearest"``, ``"bilinear"``, ``"bicubic"`` or torchvision's enum.
+    :param expand: whether the result has room for all of the turned picture. Its size then varies,
+        so a later operation has to set it.
+    :param center: column and row of the point that stays, in pixels; None: the centre.
+    :param fill: colour outside the picture, 0 to 255, for all channels or for each.
+    """
+
+    _name = "random_rotation"
+
+    def __init__(
+        self,
+        degrees: Numbers,
+        interpolation: object = "nearest",
+        expand: bool = False,
+        center: Optional[Sequence[float]] = None,
+        fill: Wholes = 0,
+    ) -> None:
+        super().__init__(
+            degrees=_numbers(degrees),
+            interpolation=word(interpolation),
+            expand=expand,
+            center=None if center is None else _numbers(center),
+            fill=_wholes(fill),
+        )
+
+
+class RandomAffine(Transform):
+    """As ``v2.RandomAffine`` on PIL images: Pillow's ``AFFINE``. With ``size`` it also resizes.
+
+    :param degrees: bounds of the angle in degrees, clockwise; x means (-x, x).
+    :param translate: largest shifts as shares of width and height, 0 to 1; None: no shift.
+    :param scale: bounds of the scale, above 0; None: 1.
+    :param shear: shears in degrees: x, (low, high) along rows, or those and (low, high) along
+        columns; None: none.
+    :param interpolation: ``"nearest"``, ``"bilinear"``, ``"bicubic"`` or torchvision's enum.
+    :param fill: colour outside the picture, 0 to 255, for all channels or for each.
+    :param center: column and row of the point that stays, in pixels; None: the centre.
+    :param size: side of the result in pixels, or (height, width), which the picture covers at a
+        scale of 1; None: the size of the picture.
+    :param supersampling: samples along each side of a pixel, 1 to 3, whose mean it is, or
+        ``"auto"``: by the scale.
+    """
+
+    _name = "random_affine"
+
+    def __init__(
+        self,
+        degrees: Numbers,
+        translate: Optional[Sequence[float]] = None,
+        scale: Optional[Sequence[float]] = None,
+        shear: Optional[Numbers] = None,
+        interpolation: object = "nearest",
+        fill: Wholes = 0,
+        center: Optional[Sequence[float]] = None,
+        size: Optional[Wholes] = None,
+        supersampling: Union[int, str] = 1,
+    ) -> None:
+        super().__init__(
+            degrees=_numbers(degrees),
+            translate=None if translate is None else _numbers(translate),
+            scale=None if scale is None else _numbers(scale),
+            shear=None if shear is None else _numbers(shear),
+            interpolation=word(interpolation),
+            fill=_wholes(fill),
+            center=None if center is None else _numbers(center),
+            size=None if size is None else _sides(size),
+            supersampling=supersampling,
+        )
+
+
+class RandomPerspective(Transform):
+    """As ``v2.RandomPerspective`` on PIL images: Pillow's ``PERSPECTIVE``.
+
+    :param distortion_scale: how far a corner can move, as a share of half the side.
+    :param p: the probability.
+    :param interpolation: ``"nearest"``, ``"bilinear"``, ``"bicubic"`` or torchvision's enum.
+    :param fill: colour outside the picture, 0 to 255, for all channels or for each.
+    """
+
+    _name = "random_perspective"
+
+    def __init__(
+        self,
+        distortion_scale: float = 0.5,
+        p: float = 0.5,
+        interpolation: object = "bilinear",
+        fill: Wholes = 0,
+    ) -> None:
+        super().__init__(
+            distortion_scale=float(distortion_scale),
+            p=float(p),
+            interpolation=word(interpolation),
+            fill=_wholes(fill),
+        )
+
+
+class ElasticTransform(Transform):
+    """As ``v2.ElasticTransform``: pixels moved by smooth random fields; within 1 of torchvision.
+
+    :param alpha: strength of the moves; one number, or one along rows and one along columns;
+        None: 50.
+    :param sigma: standard deviations of the smoothing in pixels, likewise, 0 to 100; None: 5.
+    :param interpolation: ``"bilinear"``, ``"nearest"`` or torchvision's enum.
+    :param fill: colour outside the picture, 0 to 255, for all channels or for each.
+    """
+
+    _name = "elastic_transform"
+
+    def __init__(
+        self,
+        alpha: Optional[Numbers] = None,
+        sigma: Optional[Numbers] = None,
+        interpolation: object = "bilinear",
+        fill: Wholes = 0,
+    ) -> None:
+        super().__init__(
+            alpha=None if alpha is None else _numbers(alpha),
+            sigma=None if sigma is None else _numbers(sigma),
+            interpolation=word(interpolation),
+            fill=_wholes(fill),
+        )
+
+
+class Pad(Transform):
+    """As ``v2.Pad`` on PIL images.
+
+    :param padding: pixels on every side; (left and right, top and bottom); or (left, top, right,
+        bottom).
+    :param fill: colour of the padding, 0 to 255, for all channels or for each.
+    :param padding_mode: ``"constant"``, ``"edge"``, ``"reflect"`` or ``"symmetric"``.
+    """
+
+    _name = "pad"
+
+    def __init__(
+        self, padding: Wholes, fill: Wholes = 0, padding_mode: str = "constant"
+    ) -> None:
+        super().__init__(
+            padding=_wholes(padding), fill=_wholes(fill), padding_mode=padding_mode
+        )
+
+
+class RandomCrop(Transform):
+    """As ``v2.RandomCrop`` on PIL images.
+
+    :param size: side of the result in pixels, or (height, width).
+    :param padding: pixels that are added before, as of :class:`Pad`; None: none.
+    :param pad_if_needed: whether a side that is too short is padded on both ends.
+    :param fill: colour of the padding, 0 to 255, for all channels or for each.
+    :param padding_mode: ``"constant"``, ``"edge"``, ``"reflect"`` or ``"symmetric"``.
+    """
+
+    _name = "random_crop"
+
+    def __init__(
+        self,
+        size: Wholes,
+        padding: Optional[Wholes] = None,
+        pad_if_needed: bool = False,
+        fill: Wholes = 0,
+        padding_mode: str = "constant",
+    ) -> None:
+        super().__init__(
+            size=_sides(size),
+            padding=None if padding is None else _wholes(padding),
+            pad_if_needed=pad_if_needed,
+            fill=_wholes(fill),
+            padding_mode=padding_mode,
+        )
+
+
+class RandomZoomOut(Transform):
+    """As ``v2.RandomZoomOut`` of a picture: padded to a larger canvas.
+
+    :param fill: colour of the padding, 0 to 255, for all channels or for each.
+    :param side_range: bounds of a side of the canvas as a multiple of the picture's, from 1.
+    :param p: the probability.
+    """
+
+    _name = "random_zoom_out"
+
+    def __init__(
+        self, fill: Wholes = 0, side_range: Sequence[float] = (1.0, 4.0), p: float = 0.5
+    ) -> None:
+        super().__init__(fill=_wholes(fill), side_range=_numbers(side_range), p=float(p))
+
+
+class RandomResize(Transform):
+    """As ``v2.RandomResize``: a random shorter side.
+
+    :param min_size: least length of the shorter side in pixels.
+    :param max_size: 1 more than the largest.
+    :param interpolation: a filter of :class:`Resize`.
+    """
+
+    _name = "random_resize"
+
+    def __init__(
+        self,
+        min_size: int,
+        max_size: int,
+        interpolation: object = "bilinear",
+        *,
+        antialias: bool = True,
+    ) -> None:
+        super().__init__(
+            min_size=int(min_size),
+            max_size=int(max_size),
+            interpolation=word(interpolation),
+            antialias=antialias,
+        )
+
+
+class RandomShortestSize(Transform):
+    """As ``v2.RandomShortestSize``: one of some shorter sides.
+
+    :param min_size: lengths of the shorter side in pixels, at most 32.
+    :param max_size: largest length of the longer side; None: any.
+    :param interpolation: a filter of :class:`Resize`.
+    """
+
+    _name = "random_shortest_size"
+
+    def __init__(
+        self,
+        min_size: Wholes,
+        max_size: Optional[int] = None,
+        interpolation: object = "bilinear",
+        *,
+        antialias: bool = True,
+    ) -> None:
+        super().__init__(
+            min_size=_wholes(min_size),
+            max_size=None if max_size is None else int(max_size),
+            interpolation=word(interpolation),
+            antialias=antialias,
+        )
+
+
+class ScaleJitter(Transform):
+    """As ``v2.ScaleJitter``: a random factor.
+
+    :param target_size: (width, height) in pixels that the picture fits into at a factor of 1.
+        torchvision, too, takes the width first here.
+    :param scale_range: bounds of the factor, above 0.
+    :param interpolation: a filter of :class:`Resize`.
+    """
+
+    _name = "scale_jitter"
+
+    def __init__(
+        self,
+        target_size: Sequence[int],
+        scale_range: Sequence[float] = (0.1, 2.0),
+        interpolation: object = "bilinear",
+        *,
+        antialias: bool = True,
+    ) -> None:
+        super().__init__(
+            target_size=_wholes(target_size),
+            scale_range=_numbers(scale_range),
+            interpolation=word(interpolation),
+            antialias=antialias,
+        )
+
+
+def word(interpolation: object) -> str:
+    """The name of a filter, of torchvision's enum, or of one of Pillow's numbers."""
+    value = getattr(interpolation, "value", interpolation)
+    numbers = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic", 4: "box", 5: "hamming"}
+    return numbers.get(value, str(value)) if isinstance(value, int) else str(value)
+
+
+def _numbers(numbers: Numbers) -> Union[float, List[float]]:
+    if isinstance(numbers, (int, float)):
+        return float(numbers)
+    return [float(number) for number in numbers]
+
+
+def _wholes(numbers: Wholes) -> Union[int, List[int]]:
+    return int(numbers) if isinstance(numbers, int) else [int(number) for number in numbers]
+
+
+def _sides(size: Wholes) -> Union[int, List[int]]:
+    sides = _wholes(size)
+    # Torchvision's [side] is a square here.
+    return sides * 2 if isinstance(sides, list) and len(sides) == 1 else sides
