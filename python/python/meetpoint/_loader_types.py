@@ -63,7 +63,6 @@ class Options(TypedDict, total=False):
     timeout: float
     in_order: bool
     # What torch's users may pass on without a value.
-    sampler: None
     batch_sampler: None
     collate_fn: None
     worker_init_fn: None
