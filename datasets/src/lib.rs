@@ -7,6 +7,7 @@
 //! [`options`] (the words of their options), [`Error`].
 
 mod choice;
+mod diagnose;
 mod error;
 pub mod index;
 pub mod inspect;

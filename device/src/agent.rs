@@ -8,7 +8,7 @@ use meetpoint_format::wire::{
     DescribeReply, DescribeRequest, HostMessage, LoadPart, LoadReply, LoadRequest,
     device_server::Device, load_part::Part,
 };
-use meetpoint_link::DeviceInfo;
+use meetpoint_link::{DeviceInfo, refusal};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -187,5 +187,5 @@ fn status_of(denied: &Denied) -> Status {
         Denied::Taken(_) | Denied::Full(_) => tonic::Code::ResourceExhausted,
         Denied::NothingLoaded | Denied::Running | Denied::Ending => tonic::Code::FailedPrecondition,
     };
-    Status::new(code, denied.to_string())
+    refusal::status(code, denied.to_string(), denied.remedy().as_ref())
 }

@@ -1,5 +1,6 @@
 //! What can keep a device from starting or from being asked.
 
+use meetpoint_diagnose::{Change, Command, Diagnose, Remedy, Setting};
 use std::path::PathBuf;
 
 /// A device that cannot be served or reached.
@@ -10,19 +11,16 @@ pub enum Error {
     #[error(transparent)]
     Emulation(#[from] meetpoint_link::SettingError),
     /// No host, or too many.
-    #[error("the number of hosts is {given}; give 1 to {}", crate::ServeOptions::HOSTS_MAX)]
+    #[error("the number of hosts is {given}")]
     Hosts {
         /// As given.
         given: u32,
     },
     /// No folder was named.
-    #[error("no dataset root is given: name at least one folder whose datasets may be served")]
+    #[error("no dataset root is given")]
     NoRoots,
     /// A root that is not there, or is no folder.
-    #[error(
-        "dataset root {} cannot be served: {source}; name a folder that can be read with --root",
-        path.display()
-    )]
+    #[error("dataset root {} cannot be served: {source}", path.display())]
     Root {
         /// Folder.
         path: PathBuf,
@@ -30,17 +28,13 @@ pub enum Error {
         source: std::io::Error,
     },
     /// The only core would be shared with the host, and figures would mean nothing.
-    #[error(
-        "an emulated device needs a core of its own and this process has only core {core}: \
-         allow sharing (--allow-shared, in a job allow_shared = true), give more cores, or drop \
-         the emulation"
-    )]
+    #[error("an emulated device needs a core of its own, and this process has only core {core}")]
     OneCore {
         /// The core.
         core: usize,
     },
     /// A core that this process may not use.
-    #[error("core {core} is not among those this process may use ({usable}): name one of them")]
+    #[error("core {core} is not among those that this process may use ({usable})")]
     Core {
         /// As given.
         core: usize,
@@ -48,19 +42,19 @@ pub enum Error {
         usable: String,
     },
     /// Another device listens there.
-    #[error("a device already listens on {}: stop it, or choose another socket", path.display())]
+    #[error("a device already listens on {}", path.display())]
     SocketInUse {
         /// Socket.
         path: PathBuf,
     },
     /// Something that is no socket is there.
-    #[error("{} exists and is no socket: move it away, or choose another path", path.display())]
+    #[error("{} exists and is not a socket", path.display())]
     NotASocket {
         /// Path.
         path: PathBuf,
     },
     /// A path to probe that is no socket.
-    #[error("no device answers on {}: it is {what}, no socket; correct the path", path.display())]
+    #[error("no device answers on {}: it is {what}, not a socket", path.display())]
     ProbedNoSocket {
         /// Path.
         path: PathBuf,
@@ -69,7 +63,7 @@ pub enum Error {
     },
     /// A path that does not fit the address of a Unix socket.
     #[error(
-        "socket path {} has {} bytes, more than the {limit} of a Unix socket: choose a shorter one",
+        "socket path {} has {} bytes, more than the {limit} of a Unix socket",
         path.display(), path.as_os_str().len()
     )]
     SocketPathTooLong {
@@ -79,10 +73,7 @@ pub enum Error {
         limit: usize,
     },
     /// The socket cannot be made.
-    #[error(
-        "failed to {action} socket {}: {source}; name a path in a folder that is there and can \
-         be written", path.display()
-    )]
+    #[error("failed to {action} socket {}: {source}", path.display())]
     Socket {
         /// What was tried.
         action: &'static str,
@@ -106,10 +97,7 @@ pub enum Error {
     #[error(transparent)]
     Storage(#[from] meetpoint_storage::Error),
     /// Nobody answers on a socket.
-    #[error(
-        "no device answers on {}: {reason}; start one with `meetpoint device serve --socket {} \
-         --root FOLDER`, or correct the path", socket.display(), socket.display()
-    )]
+    #[error("no device answers on {}: {reason}", socket.display())]
     NoDevice {
         /// Socket.
         socket: PathBuf,
@@ -117,14 +105,63 @@ pub enum Error {
         reason: String,
     },
     /// Somebody answers, but not as a device does.
-    #[error(
-        "what listens on {} is no device, or hangs: {reason}; start a device on a socket of its \
-         own with `meetpoint device serve`, or correct the path", socket.display()
-    )]
+    #[error("what listens on {} is not a device, or hangs: {reason}", socket.display())]
     NotADevice {
         /// Socket.
         socket: PathBuf,
         /// Why.
         reason: String,
     },
+}
+
+impl Diagnose for Error {
+    fn cause(&self) -> &'static str {
+        match self {
+            Self::Emulation(source) => source.cause(),
+            Self::Hosts { .. } => "hosts_out_of_range",
+            Self::NoRoots => "no_roots",
+            Self::Root { .. } => "root_unreadable",
+            Self::OneCore { .. } => "one_core",
+            Self::Core { .. } => "core_not_permitted",
+            Self::SocketInUse { .. } => "socket_in_use",
+            Self::NotASocket { .. } | Self::ProbedNoSocket { .. } => "not_a_socket",
+            Self::SocketPathTooLong { .. } => "socket_path_too_long",
+            Self::Socket { .. } => "socket",
+            Self::Process { .. } => "process",
+            Self::Orphan => "orphan",
+            Self::Storage(source) => source.cause(),
+            Self::NoDevice { .. } => "device_unreachable",
+            Self::NotADevice { .. } => "not_a_device",
+        }
+    }
+
+    fn remedy(&self) -> Option<Remedy> {
+        let path = "correct the path of the socket";
+        Some(match self {
+            Self::Emulation(source) => return source.remedy(),
+            Self::Storage(source) => return source.remedy(),
+            Self::Hosts { .. } => {
+                let most = crate::ServeOptions::HOSTS_MAX;
+                Remedy::set(Setting::DeviceHosts, Change::To(format!("1 to {most}")))
+            }
+            Self::NoRoots | Self::Root { .. } => {
+                let folder = "a folder that can be read";
+                Remedy::set(Setting::DeviceRoot, Change::To(folder.to_owned()))
+            }
+            Self::OneCore { .. } => Remedy::set(Setting::AllowShared, Change::On)
+                .or("give this process more cores")
+                .or("leave the emulation out"),
+            Self::Core { usable, .. } => format!("name one of the cores {usable}").into(),
+            Self::SocketInUse { .. } => Remedy::advice("stop it").or("choose another socket"),
+            Self::NotASocket { .. } => Remedy::advice("move it away").or("choose another path"),
+            Self::ProbedNoSocket { .. } => path.into(),
+            Self::SocketPathTooLong { .. } => "choose a shorter path".into(),
+            Self::Socket { .. } => "name a path in a folder that can be written".into(),
+            Self::NoDevice { socket, .. } => {
+                Remedy::run(Command::ServeDevice { socket: Some(socket.clone()) }).or(path)
+            }
+            Self::NotADevice { .. } => Remedy::run(Command::ServeDevice { socket: None }).or(path),
+            Self::Process { .. } | Self::Orphan => return None,
+        })
+    }
 }

@@ -3,6 +3,7 @@
 
 use crate::queue::Queue;
 use crate::session::Job;
+use meetpoint_diagnose::{Change, Command, Remedy, Setting};
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -46,14 +47,10 @@ pub(crate) struct Peer {
 /// Why a job cannot be had.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Denied {
-    #[error(
-        "the device works for the host with process id {0} and takes one at a time: wait until \
-         that one has ended, end it, or start another device on a socket of its own"
-    )]
+    #[error("the device works for the host with process id {0} and takes one at a time")]
     Taken(u32),
     #[error(
-        "the device works for {} hosts (process ids {}) and takes no more at a time: wait until \
-         one of them has ended, end one, or start a device with a larger --hosts",
+        "the device works for {} hosts (process ids {}) and takes no more at a time",
         .0.len(), listed(.0)
     )]
     Full(Vec<u32>),
@@ -63,6 +60,26 @@ pub(crate) enum Denied {
     Running,
     #[error("the worker of the job before has not ended: it waits for its storage")]
     Ending,
+}
+
+impl Denied {
+    /// What helps at the host or the device.
+    pub(crate) fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Taken(_) => Some(
+                Remedy::advice("wait until that host has ended")
+                    .or("end it")
+                    .or_run(Command::ServeDevice { socket: None }),
+            ),
+            Self::Full(_) => Some(
+                Remedy::advice("wait until one of them has ended")
+                    .or("end one")
+                    .or_set(Setting::DeviceHosts, Change::Raise),
+            ),
+            // A host of this release makes no such calls; a worker ends by itself.
+            Self::NothingLoaded | Self::Running | Self::Ending => None,
+        }
+    }
 }
 
 fn listed(process_ids: &[u32]) -> String {

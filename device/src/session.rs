@@ -3,6 +3,7 @@
 use crate::spool::{Geometry, SLOTS_MAX, Spool, SpoolError, slowed};
 use crate::waits::{StorageWaits, WatchedEngine};
 use crate::{ServeOptions, memory};
+use meetpoint_diagnose::{Change, Diagnose, Remedy, Setting};
 use meetpoint_format::batching::{Batching, BatchingError, Cut, Rank};
 use meetpoint_format::column::{BatchColumns, BatchLayout, COLUMNS_MAX, ColumnNames};
 use meetpoint_format::holders::HoldersError;
@@ -11,7 +12,7 @@ use meetpoint_format::sampler::Sampling;
 use meetpoint_format::slot::{HEADER_BYTES, slot_bytes};
 use meetpoint_format::wire::{LoadRequest, PROTOCOL_VERSION, SamplerMessageError};
 use meetpoint_kernels::Cpu;
-use meetpoint_link::Emulation;
+use meetpoint_link::{Emulation, refusal};
 use meetpoint_prepare::{BatchPreparer, Dataset, OnError};
 use meetpoint_storage::slow::{Meter, Pace};
 use meetpoint_storage::{BLOCK_BYTES, EngineKind, MemoryLimit, open_engine};
@@ -48,36 +49,31 @@ pub(crate) struct Job {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refusal {
     #[error(
-        "the host speaks version {host} of the device link, this device ({}) version {}: \
-         run the same release of meetpoint on both ends",
+        "the host speaks version {host} of the device link, this device ({}) version {}",
         env!("CARGO_PKG_VERSION"), PROTOCOL_VERSION
     )]
     Version { host: u32 },
     #[error(
-        "{dataset:?} is not within the folders that this device serves ({roots}), or is not \
-         there: start the device with --root for it"
+        "{dataset:?} is not within the folders that this device serves ({roots}), or is missing"
     )]
     OutsideRoots { dataset: PathBuf, roots: String },
     #[error(
         "the content of {dataset:?} stays in {content}, which is not within the folders that \
-         this device serves ({roots}): start the device with --root {content} too"
+         this device serves ({roots})"
     )]
     ContentOutsideRoots { dataset: PathBuf, content: String, roots: String },
     #[error(transparent)]
     Dataset(#[from] meetpoint_prepare::Error),
     #[error(
         "the device serves another version of this dataset: its dataset.json has SHA-256 {own}, \
-         the host's {host}; give both the same folder, or copy it again"
+         the host's {host}"
     )]
     OtherDataset { own: String, host: String },
     #[error("the recipe does not parse on the device: {0}")]
     Recipe(#[from] meetpoint_format::recipe::RecipeError),
     #[error("the recipe is {bytes} bytes long, more than {RECIPE_BYTES_MAX}")]
     RecipeTooLong { bytes: usize },
-    #[error(
-        "the recipe's hash is {own} on the device and {host} on the host: \
-         run the same release of meetpoint on both ends"
-    )]
+    #[error("the recipe's hash is {own} on the device and {host} on the host")]
     OtherRecipe { own: RecipeHash, host: String },
     #[error("{count} columns are requested, the limit is {COLUMNS_MAX}")]
     TooManyColumns { count: usize },
@@ -93,7 +89,7 @@ pub(crate) enum Refusal {
     Sampler(#[from] SamplerMessageError),
     #[error(
         "sampler {sampler} gives other samples on the device: its tables have SHA-256 {own} here, \
-         {host} at the host; run the same release of meetpoint on both ends"
+         {host} at the host"
     )]
     OtherSampler { sampler: String, own: String, host: String },
     #[error("device index {device} out of range 0..{devices}")]
@@ -108,15 +104,48 @@ pub(crate) enum Refusal {
     Spool(#[from] SpoolError),
     #[error(transparent)]
     Storage(#[from] meetpoint_storage::Error),
-    #[error(
-        "the job takes the device to {needed} bytes of memory, more than its limit of {limit}: \
-         make batches smaller, use a sampler without long lists, or raise the limit (--memory-max, \
-         or that of the container)"
-    )]
+    #[error("the job takes the device to {needed} bytes of memory, more than its limit of {limit}")]
     Memory { needed: u64, limit: u64 },
 }
 
 impl Refusal {
+    /// What helps at either end.
+    fn remedy(&self) -> Option<Remedy> {
+        let same_release = || Some("run the same release of Meetpoint at both ends".into());
+        let root = |folder: String| Some(Remedy::set(Setting::DeviceRoot, Change::To(folder)));
+        match self {
+            Self::Version { .. } | Self::OtherRecipe { .. } | Self::OtherSampler { .. } => {
+                same_release()
+            }
+            Self::OutsideRoots { dataset, .. } => root(dataset.display().to_string()),
+            Self::ContentOutsideRoots { content, .. } => root(content.clone()),
+            Self::Dataset(source) => source.remedy(),
+            Self::Recipe(source) => source.remedy(),
+            Self::Storage(source) => source.remedy(),
+            Self::OtherDataset { .. } => {
+                Some(Remedy::advice("give both ends the same folder").or("copy it again"))
+            }
+            Self::Memory { .. } => Some(
+                Remedy::set(Setting::BatchSize, Change::Lower)
+                    .or_set(Setting::DeviceMemory, Change::Raise)
+                    .or("use a sampler without long lists")
+                    .or("raise the limit of the container"),
+            ),
+            Self::RecipeTooLong { .. }
+            | Self::TooManyColumns { .. }
+            | Self::Batches { .. }
+            | Self::Batching(_)
+            | Self::Holders(_)
+            | Self::NoSampler
+            | Self::Sampler(_)
+            | Self::Device { .. }
+            | Self::NoSpool { .. }
+            | Self::Slots { .. }
+            | Self::SlotBytes { .. }
+            | Self::Spool(_) => None,
+        }
+    }
+
     /// The status with the sentence.
     pub(crate) fn status(&self) -> tonic::Status {
         let code = match self {
@@ -136,7 +165,7 @@ impl Refusal {
             | Self::SlotBytes { .. } => tonic::Code::InvalidArgument,
             _ => tonic::Code::FailedPrecondition,
         };
-        tonic::Status::new(code, self.to_string())
+        refusal::status(code, self.to_string(), self.remedy().as_ref())
     }
 }
 

@@ -16,14 +16,13 @@
 //! keys may have the same.
 
 use crate::checksum::crc32c;
+use meetpoint_diagnose::{Command, Diagnose, Remedy};
 use sha2::{Digest, Sha256};
 use std::io::{self, Write};
 use std::ops::Range;
 
 /// File name in a dataset's folder.
 pub const KEY_INDEX_NAME: &str = "keys.idx";
-/// What to do about an index of keys that is damaged or of another dataset.
-pub const KEY_INDEX_REMEDY: &str = "recreate it with `meetpoint index --keys`";
 /// Version that is written and read.
 pub const KEY_INDEX_VERSION: u32 = 1;
 
@@ -45,20 +44,31 @@ const BITS_MAX: u32 = 28;
 #[non_exhaustive]
 pub enum KeyIndexError {
     /// It could not be read.
-    #[error("{KEY_INDEX_NAME}: {0}; {KEY_INDEX_REMEDY}")]
+    #[error("{KEY_INDEX_NAME}: {0}")]
     Io(#[from] io::Error),
     /// It is not what was written.
-    #[error("{KEY_INDEX_NAME}: {problem}; {KEY_INDEX_REMEDY}")]
+    #[error("{KEY_INDEX_NAME}: {problem}")]
     Damaged {
         /// What is wrong, with the place.
         problem: String,
     },
     /// It was made for another dataset.
-    #[error(
-        "{KEY_INDEX_NAME} was made for another dataset.json than the one beside it; \
-         {KEY_INDEX_REMEDY}"
-    )]
+    #[error("{KEY_INDEX_NAME} was made for another dataset.json than the one beside it")]
     OtherDataset,
+}
+
+impl Diagnose for KeyIndexError {
+    fn cause(&self) -> &'static str {
+        match self {
+            Self::Io(_) => "key_index_unreadable",
+            Self::Damaged { .. } => "key_index_damaged",
+            Self::OtherDataset => "key_index_of_other_dataset",
+        }
+    }
+
+    fn remedy(&self) -> Option<Remedy> {
+        Some(Remedy::run(Command::IndexKeys))
+    }
 }
 
 /// Random access to the bytes of the file: fills the buffer from an offset, whole or not at all.

@@ -1,12 +1,14 @@
-//! What can go wrong in the runtime, each with its remedy.
+//! What can go wrong in the runtime; `diagnose` has the remedies.
 
 use crate::collective::error::CollectiveError;
 use crate::job::JobError;
+use meetpoint_diagnose::Remedy;
 use meetpoint_format::batching::BatchingError;
 use meetpoint_format::holders::HoldersError;
-use meetpoint_format::units::{show_bytes, show_bytes_at_least};
+use meetpoint_format::units::show_bytes;
 use meetpoint_scheduler::StrategyName;
 use meetpoint_storage::MemoryLimit;
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -19,7 +21,94 @@ pub(crate) fn memory_of(limit: &MemoryLimit) -> String {
     }
 }
 
-/// A loader that cannot be opened, or an epoch that cannot go on.
+/// A device as it is known before it has a number.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DeviceName {
+    /// A process that this program starts.
+    Program(PathBuf),
+    /// A process that listens on a socket.
+    Socket(PathBuf),
+    /// The device that several ranks of this process share.
+    Shared,
+    /// A device that another rank of this process has lost.
+    OfRank,
+}
+
+impl fmt::Display for DeviceName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Program(program) => write!(f, "device program {}", program.display()),
+            Self::Socket(socket) => write!(f, "the device at {}", socket.display()),
+            Self::Shared => f.write_str("the shared device"),
+            Self::OfRank => f.write_str("the device"),
+        }
+    }
+}
+
+/// Why batches cannot be kept for the next epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReuseConflict {
+    /// Every epoch has other batches.
+    Shuffle,
+    /// The recipe has random parameters.
+    RandomRecipe,
+    /// Devices that run ahead need the slots.
+    RunAhead,
+}
+
+impl fmt::Display for ReuseConflict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Shuffle => "every epoch is shuffled",
+            Self::RandomRecipe => "the recipe has random parameters in every epoch",
+            Self::RunAhead => "devices that run ahead need the slots",
+        })
+    }
+}
+
+/// Why an epoch cannot resume.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ResumeConflict {
+    /// Its devices hold parts of their own.
+    PartsOfTheirOwn,
+    /// Its batches are chosen for the devices at its start.
+    ChosenAtStart,
+    /// It does not have the batches that were consumed.
+    OtherBatches,
+    /// Nothing of it is left.
+    AllConsumed,
+}
+
+impl fmt::Display for ResumeConflict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::PartsOfTheirOwn => "its devices hold parts of their own",
+            Self::ChosenAtStart => "its batches are chosen for the devices at its start",
+            Self::OtherBatches => "it does not have the batches that were consumed",
+            Self::AllConsumed => "all of its batches were consumed",
+        })
+    }
+}
+
+/// Why batches cannot be chosen for the devices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChoiceConflict {
+    /// Devices that run ahead begin before the choice is made.
+    RunAhead,
+    /// A record replays an order without a choice.
+    Replay,
+}
+
+impl fmt::Display for ChoiceConflict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::RunAhead => "devices that run ahead begin before the choice is made",
+            Self::Replay => "a record replays an order without a choice",
+        })
+    }
+}
+
+/// A loader that cannot be opened, or an epoch that cannot continue.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -47,8 +136,8 @@ pub enum Error {
     },
     /// Not one batch.
     #[error(
-        "a batch of {batch_size} does not fit an epoch of dataset {}, which has {samples} samples; \
-         set batch_size to {samples} or less", dataset.display()
+        "a batch of {batch_size} does not fit an epoch of dataset {}, which has {samples} samples",
+        dataset.display()
     )]
     BatchLargerThanDataset {
         /// Asked for.
@@ -65,7 +154,7 @@ pub enum Error {
         dataset: PathBuf,
     },
     /// More batches than an index holds.
-    #[error("{batches} batches are more than the {limit} that an epoch can have; use larger ones")]
+    #[error("{batches} batches are more than the {limit} that an epoch can have")]
     TooManyBatches {
         /// There would be.
         batches: u64,
@@ -73,16 +162,15 @@ pub enum Error {
         limit: u32,
     },
     /// A strategy that needs a device, without one.
-    #[error("strategy {strategy} needs a device; add one, or use host-only")]
+    #[error("strategy {strategy} needs a device")]
     NoDevice {
         /// Its name.
         strategy: StrategyName,
     },
     /// The ring cannot hold what is needed at the least.
     #[error(
-        "memory budget of {} is too small: a batch takes {} and {least} are needed at the least; \
-         set memory_budget to {} or more, or make batches smaller",
-        show_bytes(*budget_bytes), show_bytes(*place_bytes), show_bytes(least * place_bytes)
+        "memory budget of {} is too small: a batch takes {} and {least} are needed at the least",
+        show_bytes(*budget_bytes), show_bytes(*place_bytes)
     )]
     BudgetTooSmall {
         /// As given.
@@ -93,10 +181,7 @@ pub enum Error {
         least: u64,
     },
     /// The memory budget exceeds what this process may use.
-    #[error(
-        "memory budget of {} exceeds {}; set memory_budget to less than that",
-        show_bytes(*budget_bytes), memory_of(limit)
-    )]
+    #[error("memory budget of {} exceeds {}", show_bytes(*budget_bytes), memory_of(limit))]
     BudgetTooLarge {
         /// As given.
         budget_bytes: u64,
@@ -104,10 +189,7 @@ pub enum Error {
         limit: MemoryLimit,
     },
     /// The machine does not give the memory of the ring.
-    #[error(
-        "failed to reserve {} for batches: {source}; set memory_budget to less, or raise the \
-         limit of address space (ulimit -v)", show_bytes(*bytes)
-    )]
+    #[error("failed to reserve {} for batches: {source}", show_bytes(*bytes))]
     RingMemory {
         /// Asked for.
         bytes: u64,
@@ -117,7 +199,7 @@ pub enum Error {
     /// The consumer keeps every batch alive.
     #[error(
         "no memory for the next batch after waiting {waited:?}: the consumer keeps {kept} batches \
-         alive and the memory budget holds {places}; drop batches after use or raise memory_budget"
+         alive and the memory budget holds {places}"
     )]
     AllBatchesKept {
         /// Alive in the consumer's hands.
@@ -129,10 +211,8 @@ pub enum Error {
     },
     /// The spool cannot hold what is needed at the least.
     #[error(
-        "spool quota of {} is too small: a slot takes {} and {least} are needed at the least; \
-         set the quota to {} or more, or make batches smaller",
-        show_bytes(*quota_bytes), show_bytes(*slot_bytes),
-        show_bytes_at_least(least * slot_bytes)
+        "spool quota of {} is too small: a slot takes {} and {least} are needed at the least",
+        show_bytes(*quota_bytes), show_bytes(*slot_bytes)
     )]
     QuotaTooSmall {
         /// As given.
@@ -144,8 +224,7 @@ pub enum Error {
     },
     /// A spool in memory that does not fit what is left of it.
     #[error(
-        "a spool of {} does not fit in memory: {} are available of {}; set the spool's quota to \
-         less, or keep it in a file",
+        "a spool of {} does not fit in memory: {} are available of {}",
         show_bytes(*bytes), show_bytes(limit.available_bytes), memory_of(limit)
     )]
     SpoolTooLarge {
@@ -155,7 +234,7 @@ pub enum Error {
         limit: MemoryLimit,
     },
     /// The spool cannot be made.
-    #[error("failed to make a spool of {} in {place}: {source}; {remedy}", show_bytes(*bytes))]
+    #[error("failed to create a spool of {} in {place}: {source}", show_bytes(*bytes))]
     Spool {
         /// Its size.
         bytes: u64,
@@ -163,14 +242,11 @@ pub enum Error {
         place: String,
         /// Cause.
         source: std::io::Error,
-        /// What would be right.
-        remedy: String,
+        /// What helps.
+        remedy: Remedy,
     },
     /// Threads cannot be bound to these cores.
-    #[error(
-        "failed to bind threads to cores {cores:?}: {source}; name cores that this process may \
-         use, `meetpoint doctor` counts them"
-    )]
+    #[error("failed to bind threads to cores {cores:?}: {source}")]
     Cores {
         /// As given.
         cores: Vec<usize>,
@@ -178,18 +254,14 @@ pub enum Error {
         source: std::io::Error,
     },
     /// The system gives no thread.
-    #[error(
-        "failed to start a thread or what it waits with: {0}; raise the limits of threads, open \
-         files and memory (ulimit -u, -n, -v)"
-    )]
+    #[error("failed to start a thread or what it waits with: {0}")]
     Thread(std::io::Error),
     /// A thread of the loader panicked.
-    #[error("a preparing thread panicked; this is a defect of Meetpoint, please report it")]
+    #[error("a thread of the loader panicked, a defect of Meetpoint")]
     Panicked,
     /// There is no place for the socket of a device of our own.
     #[error(
-        "failed to make a folder for the device's socket in {}: {source}; set XDG_RUNTIME_DIR to \
-         a folder that can be written", parent.display()
+        "failed to create a folder for the device's socket in {}: {source}", parent.display()
     )]
     SocketFolder {
         /// Where it was tried last.
@@ -218,17 +290,13 @@ pub enum Error {
     /// A device that was lost before it had a job; the host continues without it.
     #[error("{device} was lost before it served: {why}")]
     DeviceLost {
-        /// Its program, or its socket.
-        device: String,
+        /// Which.
+        device: DeviceName,
         /// What happened.
         why: String,
     },
     /// Nobody answers at the socket.
-    #[error(
-        "no device answers at {}: {problem}; start one with \
-         `meetpoint device serve --socket {} --root …`, or correct the path",
-        socket.display(), socket.display()
-    )]
+    #[error("no device answers at {}: {problem}", socket.display())]
     DeviceUnreachable {
         /// Socket.
         socket: PathBuf,
@@ -236,7 +304,7 @@ pub enum Error {
         problem: String,
     },
     /// A path that is no socket.
-    #[error("no device answers at {}: it is {what}, no socket; correct the path", socket.display())]
+    #[error("no device answers at {}: it is {what}, not a socket", socket.display())]
     NotASocket {
         /// Path.
         socket: PathBuf,
@@ -245,9 +313,7 @@ pub enum Error {
     },
     /// Whoever listens does not answer as a device does.
     #[error(
-        "what listens at {} is no device, hangs or is full: {problem}; start a device on a socket \
-         of its own with `meetpoint device serve`, correct the path, or try again when its other \
-         hosts have ended", socket.display()
+        "what listens at {} is not a device, hangs or is full: {problem}", socket.display()
     )]
     NotADevice {
         /// Socket.
@@ -256,10 +322,7 @@ pub enum Error {
         problem: String,
     },
     /// The device took too long.
-    #[error(
-        "the device at {} did not finish `{step}` within {limit:?}; see what `meetpoint device \
-         probe --socket {}` says, or start it anew", socket.display(), socket.display()
-    )]
+    #[error("the device at {} did not finish `{step}` within {limit:?}", socket.display())]
     DeviceTimeout {
         /// Socket.
         socket: PathBuf,
@@ -271,7 +334,7 @@ pub enum Error {
     /// Another version of the protocol.
     #[error(
         "the device at {} speaks protocol version {got} (program {program_version}), this program \
-         version {expected}; run the same version of Meetpoint at both ends", socket.display()
+         version {expected}", socket.display()
     )]
     DeviceVersion {
         /// Socket.
@@ -292,12 +355,13 @@ pub enum Error {
         step: &'static str,
         /// Its own words.
         reason: String,
+        /// What helps, as the device says.
+        remedy: Option<Remedy>,
     },
     /// Fewer parts than devices, each of which is to hold parts of its own.
     #[error(
-        "dataset {} has {parts} parts, too few for {devices} devices that hold parts of their \
-         own: pack it again with smaller parts (meetpoint pack --part-size), use {parts} devices \
-         or fewer, or let every device hold all of it (shared = true)", dataset.display()
+        "dataset {} has {parts} parts, too few for {devices} devices that hold parts of their own",
+        dataset.display()
     )]
     TooFewParts {
         /// There are.
@@ -319,10 +383,7 @@ pub enum Error {
     #[error("failed to cut the epoch into batches: {0}")]
     Batching(#[from] BatchingError),
     /// A device whose parts do not make a batch for every rank.
-    #[error(
-        "device {device} of {devices} holds less than a batch for each of {ranks} ranks: give it \
-         other parts, make batches smaller, or leave it out"
-    )]
+    #[error("device {device} of {devices} holds less than a batch for each of {ranks} ranks")]
     NoBatchForDevice {
         /// Which.
         device: u16,
@@ -332,24 +393,24 @@ pub enum Error {
         ranks: u32,
     },
     /// Batches that cannot serve another epoch.
-    #[error("batches cannot be kept for the next epoch: {why}")]
+    #[error("batches cannot be kept for the next epoch: {conflict}")]
     Reuse {
         /// Why not.
-        why: &'static str,
+        conflict: ReuseConflict,
     },
-    /// An epoch that cannot be gone on with.
-    #[error("epoch {epoch} cannot be resumed: {why}")]
+    /// An epoch that cannot resume.
+    #[error("epoch {epoch} cannot be resumed: {conflict}")]
     Resume {
         /// Which.
         epoch: u32,
         /// Why not.
-        why: &'static str,
+        conflict: ResumeConflict,
     },
     /// Batches that cannot be chosen for the devices.
-    #[error("batches cannot be chosen by what they save: {why}")]
+    #[error("batches cannot be chosen by the time that they save: {conflict}")]
     Choice {
         /// Why not.
-        why: &'static str,
+        conflict: ChoiceConflict,
     },
     /// The ranks came to no decision.
     #[error("failed to decide with the other ranks: {0}")]
@@ -381,8 +442,7 @@ pub enum Error {
     /// More samples are damaged than may be.
     #[error(
         "{errors} samples of epoch {epoch} are damaged and max_errors is {limit}; the last is \
-         {key} in {file}: {what}; repair the dataset (`meetpoint verify` names what is damaged), \
-         or raise max_errors"
+         {key} in {file}: {what}"
     )]
     TooManyErrors {
         /// Which.
@@ -399,10 +459,7 @@ pub enum Error {
         what: String,
     },
     /// The file of damaged samples.
-    #[error(
-        "failed to keep damaged samples in {}: {source}; name a file that can be written",
-        path.display()
-    )]
+    #[error("failed to record damaged samples in {}: {source}", path.display())]
     Quarantine {
         /// File.
         path: PathBuf,
@@ -413,7 +470,7 @@ pub enum Error {
     #[error("interrupted")]
     Interrupted,
     /// The epoch ended with an error before.
-    #[error("the epoch ended with an error before; start another")]
+    #[error("the epoch ended with an error before")]
     EpochFailed,
 }
 

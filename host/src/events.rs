@@ -303,7 +303,7 @@ impl fmt::Display for EventKind {
                     None => f.write_str("it has finished none so far")?,
                     Some(each) => write!(f, "its batches take {each:.1?} each")?,
                 }
-                f.write_str("; the strategy `auto` does not wait for a device that is too slow")
+                Ok(())
             }
             Self::BatchFailed { device, batch, fault, reason } => {
                 match fault {
@@ -337,7 +337,7 @@ impl fmt::Display for EventKind {
                 write!(
                     f,
                     "{samples} damaged {noun} that the host prepared {were} filled in, as \
-                     on_error = \"lenient\" asks{others}; `meetpoint verify --deep` names them"
+                     on_error = \"lenient\" asks{others}"
                 )
             }
             Self::SamplesDamaged { replaced, left_out, key, file, reason } => {

@@ -13,6 +13,7 @@ use crate::config::{SpoolConfig, SpoolKind};
 use crate::job::free_bytes;
 use crate::places::SpoolLimits;
 use crate::{Error, clock};
+use meetpoint_diagnose::{Change, Remedy, Setting};
 use meetpoint_format::units::show_bytes;
 use meetpoint_storage::{MemoryLimit, open_files_limit};
 use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, memfd_create};
@@ -136,25 +137,20 @@ impl Drop for Mapping {
     }
 }
 
-/// What to do when a spool cannot be made.
-fn remedy(kind: &SpoolKind, source: &std::io::Error) -> String {
+/// What to do when a spool cannot be created.
+fn remedy(kind: &SpoolKind, source: &std::io::Error) -> Remedy {
     if let Some(limit) = open_files_limit(source) {
-        return limit.to_string();
+        return limit.into();
     }
-    let limit = match Errno::from_io_error(source) {
-        Some(Errno::FBIG) => Some("the limit of file size (ulimit -f)"),
-        Some(Errno::NOMEM) => Some("the limit of address space (ulimit -v)"),
-        _ => None,
-    };
-    if let Some(limit) = limit {
-        return format!("set the spool's quota to less, or raise {limit}");
-    }
-    match kind {
-        SpoolKind::Memory => "set the spool's quota to less, or keep it in a file".into(),
-        SpoolKind::File { directory } => {
+    let lower = Remedy::set(Setting::SpoolQuota, Change::Lower);
+    match (Errno::from_io_error(source), kind) {
+        (Some(Errno::FBIG), _) => lower.or("raise the limit of file size (ulimit -f)"),
+        (Some(Errno::NOMEM), _) => lower.or("raise the limit of address space (ulimit -v)"),
+        (_, SpoolKind::Memory) => lower.or("keep the spool in a file"),
+        (_, SpoolKind::File { directory }) => {
             let free = free_bytes(directory)
-                .map_or_else(String::new, |free| format!("{} are free there: ", show_bytes(free)));
-            format!("{free}set the spool's quota to less, or its directory to another folder")
+                .map_or_else(String::new, |free| format!(" ({} are free there)", show_bytes(free)));
+            lower.or(format!("keep the spool in another folder{free}"))
         }
     }
 }
@@ -246,15 +242,18 @@ mod tests {
 
     #[test]
     fn the_remedy_names_the_limit_that_was_met() {
+        let shown = |kind: &SpoolKind, error: &std::io::Error| {
+            remedy(kind, error).spelled(meetpoint_diagnose::Surface::CommandLine)
+        };
         for kind in [SpoolKind::Memory, SpoolKind::File { directory: "/".into() }] {
             for (error, limit) in [
                 (Errno::FBIG, "ulimit -f"),
                 (Errno::NOMEM, "ulimit -v"),
                 (Errno::MFILE, "ulimit -n"),
             ] {
-                assert!(remedy(&kind, &error.into()).contains(limit));
+                assert!(shown(&kind, &error.into()).contains(limit));
             }
-            assert!(!remedy(&kind, &Errno::NOSPC.into()).contains("ulimit"));
+            assert!(!shown(&kind, &Errno::NOSPC.into()).contains("ulimit"));
         }
     }
 

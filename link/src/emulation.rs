@@ -1,5 +1,6 @@
 //! How slow an emulated device is made.
 
+use meetpoint_diagnose::{Diagnose, Remedy};
 use meetpoint_format::wire;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -53,7 +54,7 @@ pub enum Setting {
 
 /// A setting outside its range.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[error("{setting} is {value}; {remedy}")]
+#[error("{setting} is {value}")]
 pub struct SettingError {
     /// Which.
     pub setting: Setting,
@@ -61,6 +62,16 @@ pub struct SettingError {
     pub value: String,
     /// What would be right.
     pub remedy: &'static str,
+}
+
+impl Diagnose for SettingError {
+    fn cause(&self) -> &'static str {
+        "emulation_setting"
+    }
+
+    fn remedy(&self) -> Option<Remedy> {
+        Some(self.remedy.into())
+    }
 }
 
 impl Setting {
@@ -181,7 +192,8 @@ mod tests {
         let write = Targets { write_bytes_per_second: Some(0), ..none };
         assert_eq!(refused(write), Setting::WriteBandwidth);
         let slow = with(Targets { latency_ns: Some(2_000_000_000), ..none });
-        assert_eq!(slow.check().unwrap_err().to_string(), "latency is 2s; give at most 1s");
+        let refused = slow.check().unwrap_err();
+        assert_eq!((refused.value.as_str(), refused.remedy), ("2s", "give at most 1s"));
         let memory = Emulation { memory_bytes_max: Some(0), ..Emulation::default() };
         assert_eq!(memory.check().unwrap_err().setting, Setting::MemoryMax);
         let latency_ns = Some(LATENCY_NS_MAX);

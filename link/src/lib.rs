@@ -3,7 +3,8 @@
 //!
 //! In reading order: `emulation` (how slow a device is made), `fault` (what it is made to do
 //! wrong), `command` (the arguments that start one so), `channel` (a connection), `info` (what a
-//! device says of itself), `fd_channel` (the spool's file descriptor).
+//! device says of itself), `refusal` (why it refuses a call), `fd_channel` (the spool's file
+//! descriptor).
 
 mod channel;
 mod command;
@@ -11,6 +12,7 @@ mod emulation;
 mod fault;
 pub mod fd_channel;
 mod info;
+pub mod refusal;
 
 pub use channel::{ConnectError, HUNG_UP, connect};
 pub use command::ServeCommand;

@@ -4,6 +4,7 @@
 //! which samples are damaged; never from who prepares the batch or when.
 
 use crate::{Dataset, Error};
+use meetpoint_diagnose::{Diagnose, Remedy};
 use meetpoint_format::dataset::SampleLocation;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -104,12 +105,12 @@ pub struct Damage {
     pub offset: u64,
     /// What is wrong with it.
     pub what: String,
-    /// What would be right.
-    pub remedy: String,
+    /// What helps against it.
+    pub remedy: Option<Remedy>,
 }
 
 impl Damage {
-    /// What is to be said of an error that is damage.
+    /// The facts of an error that is damage.
     pub(crate) fn of(
         dataset: &Dataset,
         epoch: u32,
@@ -117,7 +118,7 @@ impl Damage {
         error: &Error,
     ) -> Self {
         let (file, _, key) = dataset.place_in_words(sample, location);
-        let (what, remedy) = error.what_and_remedy();
+        let (what, remedy) = (error.what(), error.remedy());
         Self { epoch, sample, key, file, offset: location.offset, what, remedy }
     }
 }

@@ -1,11 +1,12 @@
 //! What can go wrong between a batch index and its tensor.
 
+use meetpoint_diagnose::Remedy;
 use meetpoint_format::column::ColumnError;
 use meetpoint_format::dataset::DatasetError;
 use meetpoint_format::sampler::SamplerError;
 use meetpoint_format::units::{show_bytes, show_bytes_at_least};
-use meetpoint_kernels::{Error as PictureError, jpeg::Error as JpegError};
-use meetpoint_storage::{Error as StorageError, is_of_the_file, open_files_limit};
+use meetpoint_kernels::Error as PictureError;
+use meetpoint_storage::{Error as StorageError, is_of_the_file};
 use std::path::PathBuf;
 
 /// A dataset or a sample that cannot be read. Every variant names the file or the sample.
@@ -14,7 +15,7 @@ use std::path::PathBuf;
 pub enum Error {
     /// The folder or its manifest does not read.
     #[error(
-        "failed to open dataset {}: {source}; {}", path.display(), open_remedy(source)
+        "failed to open dataset {}: {source}", path.display()
     )]
     Open {
         /// Dataset folder.
@@ -23,7 +24,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// The folder holds no dataset.
-    #[error("{} is not a dataset: {problem}; `meetpoint pack` makes one", path.display())]
+    #[error("{} is not a dataset: {problem}", path.display())]
     NotADataset {
         /// Folder.
         path: PathBuf,
@@ -31,7 +32,7 @@ pub enum Error {
         problem: &'static str,
     },
     /// The dataset is damaged.
-    #[error("dataset {}: {source}{}", path.display(), remedy(source))]
+    #[error("dataset {}: {source}", path.display())]
     Dataset {
         /// Dataset folder.
         path: PathBuf,
@@ -43,23 +44,22 @@ pub enum Error {
     KeyIndex {
         /// Dataset folder.
         path: PathBuf,
-        /// What is wrong with it, and what can be done.
+        /// What is wrong with it.
         problem: String,
+        /// What helps.
+        remedy: Remedy,
     },
     /// A dataset that cannot be mapped into memory.
     #[error(
-        "the content of this dataset stays in {}, where it may change while it is mapped; read it \
-         without a mapping, or pack it", root.display()
+        "the content of this dataset stays in {}, where it may change while it is mapped",
+        root.display()
     )]
     NotMapped {
         /// Folder that the content stays in.
         root: PathBuf,
     },
     /// The folder below which content stays is not there.
-    #[error(
-        "the content of this dataset stays in {}: {source}; bring it back there, or index it anew \
-         where it is", root.display()
-    )]
+    #[error("the content of this dataset stays in {}: {source}", root.display())]
     NoRoot {
         /// Folder.
         root: PathBuf,
@@ -67,7 +67,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// A file with content that stays in place does not read.
-    #[error("{}: {source}; {}", path.display(), content_remedy(source))]
+    #[error("{}: {source}", path.display())]
     Content {
         /// File.
         path: PathBuf,
@@ -75,10 +75,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// A file with content that stays in place is another than was indexed.
-    #[error(
-        "{} changed since it was indexed: {difference}; restore it, or index the source anew",
-        path.display()
-    )]
+    #[error("{} changed since it was indexed: {difference}", path.display())]
     ContentChanged {
         /// File.
         path: PathBuf,
@@ -88,7 +85,7 @@ pub enum Error {
     /// Content that stays in place is other than was indexed, in a file that looks as it did.
     #[error(
         "{}: checksum is {got:#010x}, expected {expected:#010x} for the {bytes} bytes at offset \
-         {offset}; restore it, or index the source anew", path.display()
+         {offset}", path.display()
     )]
     ContentChecksum {
         /// File.
@@ -116,7 +113,7 @@ pub enum Error {
     #[error(transparent)]
     Storage(#[from] meetpoint_storage::Error),
     /// A sample could not be read.
-    #[error("row {row}, key {key}: {source}; restore the file from its source, or pack again")]
+    #[error("row {row}, key {key}: {source}")]
     Read {
         /// Row in the part, which the cause names.
         row: u64,
@@ -126,7 +123,7 @@ pub enum Error {
         source: meetpoint_storage::Error,
     },
     /// Reads that do not come back.
-    #[error("no read of {} came back for {seconds} s; check the drive", path.display())]
+    #[error("no read of {} completed for {seconds} s", path.display())]
     ReadTimeout {
         /// Dataset folder.
         path: PathBuf,
@@ -135,10 +132,8 @@ pub enum Error {
     },
     /// Decoding a sample needs more memory than the budget allows.
     #[error(
-        "{part}, row {row}, key {key}: decoding it takes up to {}, but the memory budget allows \
-         {}; raise memory_budget to {} or more, or pack the set again, which makes progressive \
-         JPEGs baseline",
-        show_bytes_at_least(*needed), show_bytes(*limit), show_bytes_at_least(*needed)
+        "{part}, row {row}, key {key}: decoding it takes up to {}, but the memory budget allows {}",
+        show_bytes_at_least(*needed), show_bytes(*limit)
     )]
     DecodeMemory {
         /// Part file.
@@ -188,7 +183,7 @@ pub enum Error {
     /// A sample has no value in a column.
     #[error(
         "{part}, row {row}, key {key}: column {column:?} is null, or contains a null, and batches \
-         hold no nulls; leave the column out, or fill it in and pack again"
+         hold no nulls"
     )]
     NullValue {
         /// Part file.
@@ -209,10 +204,7 @@ pub enum Error {
         needed: usize,
     },
     /// The bytes of a sample are not those that were packed.
-    #[error(
-        "{part}, row {row}, key {key}: checksum is {got:#010x}, expected {expected:#010x}; \
-         restore the part from its source or pack again"
-    )]
+    #[error("{part}, row {row}, key {key}: checksum is {got:#010x}, expected {expected:#010x}")]
     ChecksumMismatch {
         /// Part file.
         part: String,
@@ -239,8 +231,7 @@ pub enum Error {
     },
     /// Preparing a sample panicked: a defect of the program, not of the sample.
     #[error(
-        "{part}, row {row}, key {key}: this is a defect in Meetpoint, please report it with this \
-         sample: {message} ({})",
+        "{part}, row {row}, key {key}: preparing it panicked, a defect of Meetpoint: {message} ({})",
         location.as_deref().unwrap_or("at an unknown line")
     )]
     Defect {
@@ -256,10 +247,7 @@ pub enum Error {
         location: Option<String>,
     },
     /// Nothing sound was found for the place of a damaged sample.
-    #[error(
-        "{source}; none of {tried} other samples that were tried in its place is sound either: \
-         `meetpoint verify` says how much of the dataset is damaged"
-    )]
+    #[error("{source}; none of {tried} other samples that were tried in its place is sound either")]
     NoReplacement {
         /// What is wrong with the sample.
         source: Box<Error>,
@@ -267,7 +255,7 @@ pub enum Error {
         tried: u32,
     },
     /// The recipe's output depends on the picture, so no batch can be made.
-    #[error("the recipe's result has no fixed shape; end it with a crop or an exact resize")]
+    #[error("the recipe's result has no fixed shape")]
     NoFixedShape,
     /// The options of the sampler are wrong, or do not fit the dataset.
     #[error("sampler: {0}")]
@@ -285,32 +273,6 @@ pub enum Error {
         /// What does not fit.
         problem: String,
     },
-}
-
-/// The remedy for a folder that does not open.
-fn open_remedy(source: &std::io::Error) -> String {
-    open_files_limit(source).map_or_else(
-        || "name a folder that `meetpoint pack` made and that can be read".to_owned(),
-        |limit| limit.to_string(),
-    )
-}
-
-/// The remedy for content that stays in place and does not open.
-fn content_remedy(source: &std::io::Error) -> String {
-    open_files_limit(source).map_or_else(
-        || "restore it, or index the source anew".to_owned(),
-        |limit| limit.to_string(),
-    )
-}
-
-/// The remedy for an unreadable manifest; other causes name their own.
-fn remedy(source: &DatasetError) -> &'static str {
-    match source {
-        DatasetError::Manifest { .. } => {
-            "; `meetpoint dataset repair` rebuilds the dataset from its parts"
-        }
-        _ => "",
-    }
 }
 
 impl Error {
@@ -341,41 +303,27 @@ impl Error {
         }
     }
 
-    /// What is wrong with a damaged sample, without saying which it is, and what would be right.
-    pub(crate) fn what_and_remedy(&self) -> (String, String) {
-        if let Self::InPlace { source, .. } = self {
-            return source.what_and_remedy();
-        }
-        let restore = "restore the part from its source, or pack again";
-        let index = "restore the file, or index the source anew";
-        let repair = "restore the file and pack again, or set on_error = \"lenient\" in the \
-                      recipe's decode";
-        let (what, remedy) = match self {
-            Self::ChecksumMismatch { got, expected, .. } => {
-                (format!("checksum is {got:#010x}, expected {expected:#010x}"), restore)
+    /// What is wrong with a damaged sample, without saying which it is.
+    pub(crate) fn what(&self) -> String {
+        match self {
+            Self::InPlace { source, .. } => source.what(),
+            Self::ChecksumMismatch { got, expected, .. }
+            | Self::ContentChecksum { got, expected, .. } => {
+                format!("checksum is {got:#010x}, expected {expected:#010x}")
             }
-            // Nothing fills in what a coefficient form lacks.
-            Self::Sample { source: source @ PictureError::Jpeg(JpegError::Form(_)), .. } => {
-                (source.to_string(), restore)
-            }
-            Self::Sample { source, .. } => (source.to_string(), repair),
-            Self::ContentChecksum { got, expected, .. } => {
-                (format!("checksum is {got:#010x}, expected {expected:#010x}"), index)
-            }
+            Self::Sample { source, .. } => source.to_string(),
             Self::ContentChanged { difference, .. } => {
-                (format!("the file changed since it was indexed: {difference}"), index)
+                format!("the file changed since it was indexed: {difference}")
             }
-            Self::Content { source, .. } => (format!("the file does not read: {source}"), index),
-            Self::Read { source, .. } => (source.to_string(), restore),
+            Self::Content { source, .. } => format!("the file does not read: {source}"),
+            Self::Read { source, .. } => source.to_string(),
             Self::Column { column, source, .. } => {
-                (format!("column {column:?} does not read: {source}"), restore)
+                format!("column {column:?} does not read: {source}")
             }
-            Self::NullValue { column, .. } => (
-                format!("column {column:?} is null, or contains a null"),
-                "leave the column out, or fill it in and pack again",
-            ),
-            other => (other.to_string(), "`meetpoint verify` says more"),
-        };
-        (what, remedy.to_owned())
+            Self::NullValue { column, .. } => {
+                format!("column {column:?} is null, or contains a null")
+            }
+            other => other.to_string(),
+        }
     }
 }

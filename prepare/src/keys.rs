@@ -1,6 +1,7 @@
 //! The index of keys of an open dataset, where it has one.
 
 use crate::Error;
+use meetpoint_diagnose::{Command, Remedy};
 use meetpoint_format::key_index::{KEY_INDEX_NAME, KeyIndex, KeyIndexError};
 use meetpoint_storage::files::open_regular;
 use meetpoint_storage::open_files_limit;
@@ -21,7 +22,7 @@ pub enum KeyLookup {
     },
     /// It has an index of keys that is not usable: finding a key is an error.
     Unusable {
-        /// Why, and what can be done.
+        /// Why.
         problem: String,
     },
 }
@@ -31,7 +32,7 @@ pub enum KeyLookup {
 pub(crate) enum Keys {
     Absent,
     Open { file: File, bytes: u64, index: KeyIndex },
-    Unusable(String),
+    Unusable { problem: String, remedy: Remedy },
 }
 
 impl Keys {
@@ -40,10 +41,8 @@ impl Keys {
         let file = match open_regular(&folder.join(KEY_INDEX_NAME)) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Self::Absent,
             Err(error) => {
-                return Self::Unusable(match open_files_limit(&error) {
-                    Some(limit) => format!("{KEY_INDEX_NAME}: {error}; {limit}"),
-                    None => KeyIndexError::Io(error).to_string(),
-                });
+                let (problem, remedy) = described(&KeyIndexError::Io(error));
+                return Self::Unusable { problem, remedy };
             }
             Ok(file) => file,
         };
@@ -54,20 +53,26 @@ impl Keys {
         });
         match opened {
             Ok((bytes, index)) => Self::Open { file, bytes, index },
-            Err(error) => Self::Unusable(error.to_string()),
+            Err(error) => {
+                let (problem, remedy) = described(&error);
+                Self::Unusable { problem, remedy }
+            }
         }
     }
 
     /// The samples of the dataset in a folder that may have a key; `None` where there is no index.
     pub(crate) fn candidates(&self, key: &str, folder: &Path) -> Result<Option<Vec<u64>>, Error> {
-        let unusable = |problem: String| Error::KeyIndex { path: folder.to_path_buf(), problem };
+        let unusable = |(problem, remedy)| {
+            let path = folder.to_path_buf();
+            Error::KeyIndex { path, problem, remedy }
+        };
         match self {
             Self::Absent => Ok(None),
-            Self::Unusable(problem) => Err(unusable(problem.clone())),
+            Self::Unusable { problem, remedy } => Err(unusable((problem.clone(), remedy.clone()))),
             Self::Open { file, index, .. } => {
                 let read = |offset: u64, into: &mut [u8]| file.read_exact_at(into, offset);
                 let found = index.candidates(key, &read);
-                found.map(Some).map_err(|error| unusable(error.to_string()))
+                found.map(Some).map_err(|error| unusable(described(&error)))
             }
         }
     }
@@ -77,7 +82,17 @@ impl Keys {
         match self {
             Self::Absent => KeyLookup::Scan,
             Self::Open { bytes, .. } => KeyLookup::Index { bytes: *bytes },
-            Self::Unusable(problem) => KeyLookup::Unusable { problem: problem.clone() },
+            Self::Unusable { problem, .. } => KeyLookup::Unusable { problem: problem.clone() },
         }
     }
+}
+
+/// What is wrong with an index of keys, and the remedy.
+fn described(error: &KeyIndexError) -> (String, Remedy) {
+    let limit = match error {
+        KeyIndexError::Io(source) => open_files_limit(source).map(Remedy::from),
+        _ => None,
+    };
+    let remedy = limit.unwrap_or_else(|| Remedy::run(Command::IndexKeys));
+    (error.to_string(), remedy)
 }

@@ -15,6 +15,7 @@ mod contents;
 mod damage;
 mod dataset;
 mod decode_memory;
+mod diagnose;
 mod encoded;
 mod error;
 mod filter;

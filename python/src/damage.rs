@@ -1,5 +1,6 @@
 //! What Python says of damaged samples, and what it is told of them.
 
+use meetpoint_diagnose::Surface;
 use meetpoint_host::{Action, Damage, Judge, Mended, OnError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
@@ -37,11 +38,10 @@ pub(crate) fn policy(py: Python<'_>, on_error: Py<PyAny>, raised: &Raised) -> Py
     })))
 }
 
-fn expected(got: &str) -> String {
-    format!(
-        "on_error is {got}; it takes \"raise\", \"skip\", \"replace\", or a function that is given \
-         a meetpoint.DamagedSample and gives one of these"
-    )
+fn expected(got: &str) -> (String, &'static str) {
+    let remedy = "it takes \"raise\", \"skip\", \"replace\", or a function from a \
+                  meetpoint.DamagedSample to one of these";
+    (format!("on_error is {got}"), remedy)
 }
 
 /// Asks a user's function.
@@ -53,11 +53,9 @@ fn ask(py: Python<'_>, function: &Py<PyAny>, damage: &Damage) -> PyResult<Action
         Some(action) => Ok(action),
         None => {
             let got = answer.repr()?.to_string();
-            let message = format!(
-                "the function given as on_error answered {got}; it is to give \"raise\", \
-                 \"skip\" or \"replace\""
-            );
-            Err(errors::plain(py, "SettingError", message))
+            let message = format!("the function given as on_error returned {got}");
+            let remedy = "return \"raise\", \"skip\" or \"replace\"";
+            Err(errors::plain(py, "SettingError", (message, remedy)))
         }
     }
 }
@@ -72,6 +70,7 @@ fn fields<'py>(py: Python<'py>, damage: &Damage) -> PyResult<Bound<'py, PyDict>>
     fields.set_item("file", file)?;
     fields.set_item("offset", offset)?;
     fields.set_item("what", what)?;
+    let remedy = remedy.as_ref().map(|remedy| remedy.spelled(Surface::Python));
     fields.set_item("remedy", remedy)?;
     Ok(fields)
 }

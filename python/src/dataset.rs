@@ -93,8 +93,8 @@ impl Dataset {
     ) -> PyResult<Bound<'py, PyCapsule>> {
         let stream = Stream::of(&self.dataset, &columns).map_err(|missing| {
             let there = table::names(&self.dataset).join(", ");
-            let message = format!("the dataset has no column {missing:?}; it has {there}");
-            errors::plain(py, "SettingError", message)
+            let message = format!("the dataset has no column {missing:?}");
+            errors::plain(py, "SettingError", (message, format!("it has {there}")))
         })?;
         stream.capsule(py)
     }

@@ -2,6 +2,7 @@
 //! watts makes of what the loader did. The two are never added up.
 
 use crate::errors;
+use crate::exceptions::Said;
 use meetpoint_format::slot::slot_bytes;
 use meetpoint_host::clock::{monotonic_ns, process_cpu_ns};
 use meetpoint_host::energy::{Machine, Meters, Recorder};
@@ -150,13 +151,14 @@ impl Energy {
 
 /// The model that a user names: a preset or a file; without a name the default preset.
 fn model(py: Python<'_>, power: Option<&str>) -> PyResult<PowerModel> {
-    let refused = |message: String| errors::plain(py, "SettingError", message);
+    let refused = |said: Said| errors::plain(py, "SettingError", said);
     let Some(power) = power else { return Ok(PowerModel::bundled()) };
     let is_preset = presets().iter().any(|preset| preset.name == power);
     if is_preset || !power.contains(['/', '.']) {
-        return PowerModel::preset(power).map_err(|error| refused(error.to_string()));
+        return PowerModel::preset(power).map_err(|error| refused(Said::of(&error)));
     }
-    let text = std::fs::read_to_string(power)
-        .map_err(|error| refused(format!("failed to read the power file {power}: {error}")))?;
-    PowerModel::parse(&text, power).map_err(|error| refused(error.to_string()))
+    let text = std::fs::read_to_string(power).map_err(|error| {
+        refused(format!("failed to read the power file {power}: {error}").into())
+    })?;
+    PowerModel::parse(&text, power).map_err(|error| refused(Said::of(&error)))
 }

@@ -2,7 +2,7 @@
 
 pub(crate) use crate::exceptions::plain;
 
-use crate::exceptions::{Place, at, raise};
+use crate::exceptions::{Place, Said, at, raise};
 use crate::panics;
 use meetpoint_datasets::operations::OperationError;
 use meetpoint_datasets::{Error as DatasetsError, Words};
@@ -14,16 +14,14 @@ use pyo3::prelude::*;
 
 /// An error of the runtime.
 pub(crate) fn of_host(py: Python<'_>, error: &HostError) -> PyErr {
-    let message = error.to_string();
+    let said = Said::of(error);
     match error {
         HostError::Prepare(error) => of_prepare(py, error),
         HostError::OfRank { source, .. } => of_host(py, source),
         HostError::Interrupted => plain(py, "ClosedError", "the loader was closed"),
-        HostError::Collective(_) | HostError::RankPanicked { .. } => {
-            plain(py, "RankError", message)
-        }
+        HostError::Collective(_) | HostError::RankPanicked { .. } => plain(py, "RankError", said),
         HostError::Storage(_) | HostError::RingMemory { .. } | HostError::Spool { .. } => {
-            plain(py, "StorageError", message)
+            plain(py, "StorageError", said)
         }
         HostError::SocketFolder { .. }
         | HostError::DeviceStart { .. }
@@ -35,40 +33,40 @@ pub(crate) fn of_host(py: Python<'_>, error: &HostError) -> PyErr {
         | HostError::DeviceTimeout { .. }
         | HostError::DeviceVersion { .. }
         | HostError::DeviceRefused { .. }
-        | HostError::OfDevice { .. } => plain(py, "DeviceError", message),
+        | HostError::OfDevice { .. } => plain(py, "DeviceError", said),
         HostError::EmptyDataset { dataset } | HostError::TooFewParts { dataset, .. } => {
-            raise(py, "DatasetError", &message, at(dataset))
+            raise(py, "DatasetError", said, at(dataset))
         }
         HostError::TooManyErrors { key, file, .. } => {
             let place = Place { file: Some(file.clone()), row: None, key: Some(key.clone()) };
-            raise(py, "DamageLimitError", &message, place)
+            raise(py, "DamageLimitError", said, place)
         }
-        HostError::Quarantine { .. } => plain(py, "StorageError", message),
+        HostError::Quarantine { .. } => plain(py, "StorageError", said),
         HostError::AllBatchesKept { .. }
         | HostError::BudgetTooLarge { .. }
-        | HostError::SpoolTooLarge { .. } => plain(py, "BudgetError", message),
+        | HostError::SpoolTooLarge { .. } => plain(py, "BudgetError", said),
         HostError::Panicked => panics::of_thread(py),
-        HostError::Thread(_) | HostError::EpochFailed => plain(py, "MeetpointError", message),
-        HostError::Resume { .. } => plain(py, "StateError", message),
-        _ => plain(py, "SettingError", message),
+        HostError::Thread(_) | HostError::EpochFailed => plain(py, "MeetpointError", said),
+        HostError::Resume { .. } => plain(py, "StateError", said),
+        _ => plain(py, "SettingError", said),
     }
 }
 
 /// A dataset or a sample that does not read.
 pub(crate) fn of_prepare(py: Python<'_>, error: &PrepareError) -> PyErr {
-    let message = error.to_string();
+    let said = Said::of(error);
     match error {
         PrepareError::Open { path, .. } | PrepareError::NotADataset { path, .. } => {
-            raise(py, "DatasetError", &message, at(path))
+            raise(py, "DatasetError", said, at(path))
         }
         PrepareError::Dataset { path, source } => {
             let part = source.part().map(|part| path.join(part));
-            raise(py, "DatasetError", &message, at(part.as_deref().unwrap_or(path)))
+            raise(py, "DatasetError", said, at(part.as_deref().unwrap_or(path)))
         }
         PrepareError::ReadTimeout { path, .. }
         | PrepareError::NoRoot { root: path, .. }
-        | PrepareError::NotMapped { root: path } => raise(py, "DatasetError", &message, at(path)),
-        PrepareError::Columns { .. } => plain(py, "SettingError", message),
+        | PrepareError::NotMapped { root: path } => raise(py, "DatasetError", said, at(path)),
+        PrepareError::Columns { .. } => plain(py, "SettingError", said),
         PrepareError::ChecksumMismatch { .. }
         | PrepareError::Sample { .. }
         | PrepareError::Column { .. }
@@ -77,21 +75,19 @@ pub(crate) fn of_prepare(py: Python<'_>, error: &PrepareError) -> PyErr {
         | PrepareError::InPlace { .. }
         | PrepareError::Content { .. }
         | PrepareError::ContentChanged { .. }
-        | PrepareError::ContentChecksum { .. } => {
-            raise(py, "SampleError", &message, place_of(error))
-        }
+        | PrepareError::ContentChecksum { .. } => raise(py, "SampleError", said, place_of(error)),
         PrepareError::NoReplacement { source, .. } => {
-            raise(py, "SampleError", &message, place_of(source))
+            raise(py, "SampleError", said, place_of(source))
         }
-        PrepareError::DecodeMemory { .. } => raise(py, "BudgetError", &message, place_of(error)),
-        PrepareError::Defect { .. } => raise(py, "InternalError", &message, place_of(error)),
+        PrepareError::DecodeMemory { .. } => raise(py, "BudgetError", said, place_of(error)),
+        PrepareError::Defect { .. } => raise(py, "InternalError", said, place_of(error)),
         PrepareError::Interrupted => plain(py, "ClosedError", "the loader was closed"),
         PrepareError::Sampler(_) | PrepareError::SamplerColumn { .. } => {
-            plain(py, "SettingError", message)
+            plain(py, "SettingError", said)
         }
-        PrepareError::NoFixedShape => plain(py, "RecipeError", message),
-        PrepareError::Storage(_) => plain(py, "StorageError", message),
-        _ => plain(py, "MeetpointError", message),
+        PrepareError::NoFixedShape => plain(py, "RecipeError", said),
+        PrepareError::Storage(_) => plain(py, "StorageError", said),
+        _ => plain(py, "MeetpointError", said),
     }
 }
 
@@ -122,7 +118,7 @@ fn place_of(error: &PrepareError) -> Place {
 
 /// A recipe that cannot be followed.
 pub(crate) fn of_recipe(py: Python<'_>, error: &RecipeError) -> PyErr {
-    plain(py, "RecipeError", error.to_string())
+    plain(py, "RecipeError", Said::of(error))
 }
 
 /// A dataset or a folder of files that cannot be written, or a dataset that cannot be read.
@@ -140,7 +136,7 @@ pub(crate) fn of_datasets(py: Python<'_>, error: &DatasetsError) -> PyErr {
         | DatasetsError::SampleLimit { .. } => plain(py, "SettingError", message()),
         DatasetsError::Operation(operation) => match operation {
             OperationError::Hopeless { path, .. } => {
-                raise(py, "DatasetError", &message(), at(path))
+                raise(py, "DatasetError", message().into(), at(path))
             }
             OperationError::TooMany { .. }
             | OperationError::Range { .. }
@@ -162,7 +158,10 @@ pub(crate) fn forked(py: Python<'_>) -> PyErr {
     plain(
         py,
         "ForkError",
-        "this loader was made before the process was forked, and its threads are not in this \
-         process; make the loader in the child, or start children with the method \"spawn\"",
+        (
+            "this loader was created before the process was forked, and its threads are not in \
+             this process",
+            "create the loader in the child, or start children with the method \"spawn\"",
+        ),
     )
 }

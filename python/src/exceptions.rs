@@ -1,5 +1,6 @@
 //! The exceptions of `meetpoint.errors`, raised by the name of their class.
 
+use meetpoint_diagnose::{Diagnose, Surface};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::path::Path;
@@ -15,25 +16,58 @@ pub(crate) struct Place {
     pub(crate) key: Option<String>,
 }
 
+/// What is wrong, apart from the remedy.
+#[derive(Debug)]
+pub(crate) struct Said {
+    message: String,
+    cause: Option<&'static str>,
+    remedy: Option<String>,
+}
+
+impl Said {
+    /// An error, its causes quoted, in the words of Python.
+    pub(crate) fn of<E: Diagnose + ?Sized>(error: &E) -> Self {
+        let remedy = error.remedy().map(|remedy| remedy.spelled(Surface::Python));
+        Self { message: error.to_string(), cause: Some(error.cause()), remedy }
+    }
+}
+
+impl From<&str> for Said {
+    fn from(message: &str) -> Self {
+        message.to_owned().into()
+    }
+}
+
+impl From<String> for Said {
+    fn from(message: String) -> Self {
+        Self { message, cause: None, remedy: None }
+    }
+}
+
+impl<M: Into<String>, R: Into<String>> From<(M, R)> for Said {
+    fn from((message, remedy): (M, R)) -> Self {
+        Self { message: message.into(), cause: None, remedy: Some(remedy.into()) }
+    }
+}
+
 /// An exception of `meetpoint.errors` by the name of its class.
-pub(crate) fn raise(py: Python<'_>, class: &str, message: &str, place: Place) -> PyErr {
+pub(crate) fn raise(py: Python<'_>, class: &str, said: Said, place: Place) -> PyErr {
     let made = || -> PyResult<PyErr> {
         let class = py.import("meetpoint.errors")?.getattr(class)?;
         let details = PyDict::new(py);
-        // Remedies stand after the last semicolon, by the convention of all our errors.
-        let remedy = message.rsplit_once("; ").map(|(_, remedy)| remedy.to_owned());
         details.set_item("file", place.file)?;
         details.set_item("row", place.row)?;
         details.set_item("key", place.key)?;
-        details.set_item("remedy", remedy)?;
-        Ok(PyErr::from_value(class.call((message,), Some(&details))?))
+        details.set_item("cause", said.cause)?;
+        details.set_item("remedy", said.remedy)?;
+        Ok(PyErr::from_value(class.call((said.message,), Some(&details))?))
     };
     made().unwrap_or_else(|error| error)
 }
 
-/// An exception without a place.
-pub(crate) fn plain(py: Python<'_>, class: &str, message: impl Into<String>) -> PyErr {
-    raise(py, class, &message.into(), Place::default())
+/// An exception without a place; a message alone, or one with its remedy.
+pub(crate) fn plain(py: Python<'_>, class: &str, said: impl Into<Said>) -> PyErr {
+    raise(py, class, said.into(), Place::default())
 }
 
 /// A file or folder as a place.

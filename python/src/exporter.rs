@@ -1,5 +1,6 @@
 //! Metrics that go to an OpenTelemetry collector, as Python sees their exporter.
 
+use crate::exceptions::Said;
 use crate::{errors, guarded};
 use meetpoint_metrics::{Error, Exporter, Settings};
 use pyo3::prelude::*;
@@ -46,7 +47,7 @@ impl From<Arc<Exporter>> for MetricsExporter {
 pub(crate) fn raised(py: Python<'_>, error: Error) -> PyErr {
     match error {
         Error::Thread(error) => error.into(),
-        error => errors::plain(py, "SettingError", error.to_string()),
+        error => errors::plain(py, "SettingError", Said::of(&error)),
     }
 }
 
@@ -77,8 +78,8 @@ impl MetricsExporter {
             return Err(errors::forked(py));
         }
         let refused = |_| {
-            let message = format!("timeout is {timeout}, which is no time in seconds");
-            errors::plain(py, "SettingError", message)
+            let said = (format!("timeout is {timeout}"), "it takes a number of seconds from 0");
+            errors::plain(py, "SettingError", said)
         };
         let limit = Duration::try_from_secs_f64(timeout).map_err(refused)?;
         let begun = Instant::now();

@@ -373,10 +373,8 @@ impl Loader {
             write(BufWriter::new(File::create(path)?), &[process], TRACE_BATCHES_MAX)
         });
         let written = written.map_err(|error| {
-            let message = format!(
-                "failed to write a trace to {shown}: {error}; name a file that can be written"
-            );
-            errors::plain(py, "StorageError", message)
+            let message = format!("failed to write a trace to {shown}: {error}");
+            errors::plain(py, "StorageError", (message, "name a file that can be written"))
         })?;
         Ok((written.events, written.batches_left_out))
     }
@@ -398,8 +396,8 @@ impl Loader {
             return Err(errors::plain(py, "ClosedError", "the loader was closed"));
         }
         if state.exporter.as_ref().is_some_and(|exporter| !exporter.is_closed()) {
-            let said = "metrics of this loader are exported already; close that exporter first";
-            return Err(errors::plain(py, "SettingError", said));
+            let said = "metrics of this loader are exported already";
+            return Err(errors::plain(py, "SettingError", (said, "close that exporter first")));
         }
         let started = Exporter::start(&settings.into());
         let exporter = Arc::new(started.map_err(|error| exporter::raised(py, error))?);

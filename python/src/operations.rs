@@ -45,7 +45,8 @@ fn run<T: Serialize + Send>(
 /// A share as it is typed.
 fn share(py: Python<'_>, option: &str, text: &str) -> PyResult<Share> {
     Share::parse(text).ok_or_else(|| {
-        refused(py, format!("{option} is {text}; it takes a number above 0, or one with a \"%\""))
+        let remedy = "it takes a number above 0, or one with a \"%\"";
+        refused(py, (format!("{option} is {text}"), remedy))
     })
 }
 
@@ -165,8 +166,10 @@ impl SplitArguments {
             }
             _ => Err(refused(
                 py,
-                "a split is by shares or by a column; give parts, with stratify and seed as you \
-                 like, or by and to",
+                (
+                    "a split is by shares or by a column",
+                    "give parts, with stratify and seed as needed, or by and to",
+                ),
             )),
         }
     }

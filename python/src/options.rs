@@ -2,6 +2,7 @@
 //! the command line.
 
 use crate::errors;
+use crate::exceptions::Said;
 use meetpoint_datasets::operations::{CopyOptions, Selection};
 use meetpoint_datasets::options::{
     Choice, parse_entry_points, parse_range, parse_restart_interval,
@@ -24,7 +25,8 @@ pub(crate) type Stop = Arc<AtomicBool>;
 pub(crate) fn choice<T: Choice>(py: Python<'_>, option: &str, name: &str) -> PyResult<T> {
     T::named(name).ok_or_else(|| {
         let names: Vec<String> = T::ALL.iter().map(|it| format!("{:?}", it.name())).collect();
-        refused(py, format!("{option} is {name:?}; it takes {}", names.join(", ")))
+        let remedy = format!("it takes {}", names.join(", "));
+        refused(py, (format!("{option} is {name:?}"), remedy))
     })
 }
 
@@ -34,8 +36,8 @@ fn parsed<T>(py: Python<'_>, option: &str, value: Result<T, String>) -> PyResult
 }
 
 /// An option that cannot be.
-pub(crate) fn refused(py: Python<'_>, message: impl Into<String>) -> PyErr {
-    errors::plain(py, "SettingError", message)
+pub(crate) fn refused(py: Python<'_>, said: impl Into<Said>) -> PyErr {
+    errors::plain(py, "SettingError", said)
 }
 
 /// What to do about samples that do not read, where Python says "raise" for "fail".
@@ -43,7 +45,10 @@ fn on_error(py: Python<'_>, word: &str) -> PyResult<OnError> {
     match word {
         "raise" => Ok(OnError::Fail),
         "skip" => Ok(OnError::Skip),
-        _ => Err(refused(py, format!("on_error is {word:?}; it takes \"raise\" or \"skip\""))),
+        _ => {
+            let remedy = "it takes \"raise\" or \"skip\"";
+            Err(refused(py, (format!("on_error is {word:?}"), remedy)))
+        }
     }
 }
 

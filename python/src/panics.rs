@@ -90,9 +90,6 @@ fn internal(py: Python<'_>, places: &[String]) -> PyErr {
         places => format!("panicked at {}", places.join(", then at ")),
     };
     let version = env!("CARGO_PKG_VERSION");
-    let message = format!(
-        "a defect of meetpoint {version}: {what}; please report it with this message and what you \
-         did"
-    );
-    exceptions::plain(py, "InternalError", message)
+    let message = format!("a defect of meetpoint {version}: {what}");
+    exceptions::plain(py, "InternalError", (message, "report it with this message and your code"))
 }

@@ -1,8 +1,10 @@
 //! The settings of a loader, as the package hands them over.
 
 use crate::damage::{self, Raised};
+use crate::exceptions::Said;
 use crate::ranks::MeetingSettings;
 use crate::{errors, recipe, sampler};
+use meetpoint_diagnose::known;
 use meetpoint_host::collective::{Collective, CollectiveError, Meeting, Turn};
 use meetpoint_host::{DeviceSource, LoaderConfig, SpawnDevice, SpoolConfig, SpoolKind};
 use meetpoint_scheduler::{
@@ -83,9 +85,9 @@ impl Settings {
         let strategy = self.strategy(py)?;
         let on_error = damage::policy(py, self.on_error, raised)?;
         let time = |name: &str, seconds: f64| {
-            let refused = |_| format!("{name} is {seconds}, which is no time in seconds");
-            let time = Duration::try_from_secs_f64(seconds).map_err(refused);
-            time.map_err(|message| errors::plain(py, "SettingError", message))
+            let said = (format!("{name} is {seconds}"), "it takes a number of seconds from 0");
+            let time = Duration::try_from_secs_f64(seconds);
+            time.map_err(|_| errors::plain(py, "SettingError", said))
         };
         let rank_timeout = time("rank_timeout", self.rank_timeout)?;
         let stall_timeout = time("stall_timeout", self.stall_timeout)?;
@@ -105,10 +107,10 @@ impl Settings {
         };
         if self.ranks > 1 && strategy.uses_devices() && meeting.is_none() {
             let message = format!(
-                "strategy {} with {} ranks needs ranks that agree on every step; give a rendezvous",
+                "strategy {} with {} ranks needs ranks that agree on every step",
                 self.strategy, self.ranks
             );
-            return Err(errors::plain(py, "SettingError", message));
+            return Err(errors::plain(py, "SettingError", (message, "give a rendezvous")));
         }
         // Ranks whose batches all come from their hosts have nothing to agree on.
         let is_apart = self.ranks > 1 && meeting.is_none();
@@ -139,11 +141,11 @@ impl Settings {
 
     /// The strategy, with every option of it that is an argument here.
     fn strategy(&self, py: Python<'_>) -> PyResult<AnyStrategy> {
-        let wrong = |message: String| errors::plain(py, "SettingError", message);
+        let wrong = |said: Said| errors::plain(py, "SettingError", said);
         let mut strategy = StrategyName::from_str(&self.strategy)
             .map_err(|_| {
-                let known = StrategyName::TEXTS.join(", ");
-                wrong(format!("strategy is {:?}; it takes one of {known}", self.strategy))
+                let remedy = known(&self.strategy, &StrategyName::TEXTS);
+                wrong((format!("strategy is {:?}", self.strategy), remedy).into())
             })?
             .with_defaults();
         // Every argument is checked, whichever strategy has it as an option.
@@ -155,10 +157,13 @@ impl Settings {
             let Some(given) = given else { continue };
             for (owner, spec) in options().filter(|(_, spec)| spec.name == argument) {
                 let value = given.value(&spec.takes).ok_or_else(|| {
-                    wrong(format!("{argument} is {given}; it takes {}", spec.takes))
+                    let remedy = format!("it takes {}", spec.takes);
+                    wrong((format!("{argument} is {given}"), remedy).into())
                 })?;
                 if owner == strategy.name() {
-                    strategy.set(argument, value).map_err(|error| wrong(error.to_string()))?;
+                    strategy
+                        .set(argument, value)
+                        .map_err(|error| wrong(error.to_string().into()))?;
                 }
             }
         }

@@ -45,8 +45,9 @@ impl Writer {
     ) -> PyResult<()> {
         self.with(py, |state| {
             if !state.keys.insert(key.clone()) {
-                let message = format!("key {key:?} is there already; give each sample its own");
-                return Err(errors::plain(py, "PackError", message));
+                let message = format!("key {key:?} is there already");
+                let said = (message, "give each sample a key of its own");
+                return Err(errors::plain(py, "PackError", said));
             }
             state.bytes += image.len() as u64;
             let row = Row { key, image, label, entry_points: None, extra: None };
@@ -90,5 +91,5 @@ impl Writer {
 }
 
 fn over(py: Python<'_>) -> PyErr {
-    errors::plain(py, "ClosedError", "the writer was finished or given up; make another")
+    errors::plain(py, "ClosedError", ("the writer was finished or abandoned", "create another"))
 }

@@ -325,7 +325,7 @@ fn options(strategy: &AnyStrategy) -> String {
 #[cfg(test)]
 mod tests {
     use super::of_report;
-    use crate::{Failure, Verdict, made_up};
+    use crate::{Verdict, made_up};
 
     /// Elements that stand open, in order; a page is well formed when none is left.
     fn unclosed(html: &str) -> Vec<String> {
@@ -378,7 +378,7 @@ mod tests {
     fn what_failed_is_said_at_the_top() {
         let mut report = made_up::report(8);
         report.runs[1].levels[0].verdict = Verdict::Failed;
-        report.failures.push(Failure { what: "wrr".into(), error: "<no device>".into() });
+        report.failures.push(made_up::failure("wrr", "<no device>"));
         let html = of_report(&report);
         let top = html.split("<section>").next().unwrap();
         assert!(top.contains("strategy wrr failed: &lt;no device&gt;"), "{top}");

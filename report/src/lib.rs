@@ -24,6 +24,7 @@ pub mod made_up;
 
 pub use energy::{Consumption, MeasuredEnergy, ModelledEnergy};
 
+use meetpoint_diagnose::{Diagnose, Remedy, Surface};
 use meetpoint_host::explain::Explanation;
 use meetpoint_host::stats::{DamageRecord, Event};
 use meetpoint_scheduler::StrategyOptions;
@@ -67,8 +68,12 @@ pub struct Report {
 pub struct Failure {
     /// Name of the strategy, or [`VERIFICATION`].
     pub what: String,
-    /// Why, with its causes.
+    /// Stable name of what is wrong.
+    pub cause: String,
+    /// The error and its causes, in the words of the party that reported it.
     pub error: String,
+    /// What helps; `None` where nothing is known to.
+    pub remedy: Option<Remedy>,
 }
 
 /// What a failure of the verification is entered under.
@@ -486,7 +491,8 @@ impl Run {
                 if has_epochs { format!("epoch {epoch}, at ") } else { "at ".to_owned() };
             let at = units::nanoseconds(event.at_ns);
             let of_rank = event.rank.map_or_else(String::new, |rank| format!("rank {rank}: "));
-            format!("{of_epoch}{at}: {of_rank}{}", event.kind)
+            let what = event.kind.in_full(Surface::CommandLine);
+            format!("{of_epoch}{at}: {of_rank}{what}")
         })
     }
 

@@ -288,3 +288,10 @@ pub(super) fn loss(reason: &str) -> RunEvent {
     };
     RunEvent { epoch: 0, event: Event { at_ns: 1_200_000_000, rank: None, kind } }
 }
+
+/// A strategy that failed.
+#[cfg(test)]
+pub(super) fn failure(what: &str, error: &str) -> Failure {
+    let cause = "device_unreachable".to_owned();
+    Failure { what: what.to_owned(), cause, error: error.to_owned(), remedy: None }
+}

@@ -3,6 +3,7 @@
 use super::{Device, Epoch, INVALID, Knob, Level, Report, Run, VERIFICATION, Verdict};
 use crate::grid::{Grid, Style, unknown};
 use crate::units::{self, bytes, rate, seconds, signed_percent, significant};
+use meetpoint_diagnose::Surface;
 
 /// What stands in place of a time or a verdict.
 const FAILED: &str = "FAILED";
@@ -328,6 +329,9 @@ pub fn text(report: &Report, style: Style) -> String {
     }
     for failure in &report.failures {
         text.push_str(&format!("{} FAILED: {}\n", failure.what, failure.error));
+        if let Some(remedy) = &failure.remedy {
+            text.push_str(&format!("  remedy: {}\n", remedy.spelled(Surface::CommandLine)));
+        }
     }
     text.push_str(&super::energy::tables::lines(report));
     text
@@ -357,7 +361,7 @@ fn epoch_lines(run: &Run, epoch: &Epoch) -> Vec<String> {
 mod tests {
     use super::{comparison, knobs, levels_in_a_line, text};
     use crate::grid::Style;
-    use crate::{Failure, made_up};
+    use crate::made_up;
 
     #[test]
     fn strategies_are_compared_with_host_only() {
@@ -383,8 +387,7 @@ mod tests {
     #[test]
     fn a_strategy_that_failed_has_a_row_and_its_reason() {
         let mut report = made_up::report(4);
-        let (what, error) = ("device-only".to_owned(), "the device is in use".to_owned());
-        report.failures.push(Failure { what, error });
+        report.failures.push(made_up::failure("device-only", "the device is in use"));
         let grid = comparison(&report);
         assert_eq!(grid.rows[3][..3], ["device-only", "FAILED", "–"]);
         assert_eq!(grid.rows[3].len(), grid.head.len());

@@ -2,6 +2,7 @@
 
 use crate::Report;
 use crate::render::Renderer;
+use meetpoint_diagnose::{Diagnose, Remedy};
 use std::fs::Permissions;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
@@ -33,8 +34,7 @@ pub enum WriteError {
         source: std::io::Error,
     },
     /// There is no folder for a file.
-    #[error("failed to write {}: there is no folder {}; make it first", path.display(),
-            folder.display())]
+    #[error("failed to write {}: there is no folder {}", path.display(), folder.display())]
     NoFolder {
         /// File.
         path: PathBuf,
@@ -49,6 +49,27 @@ pub enum WriteError {
         /// Cause.
         source: std::io::Error,
     },
+}
+
+impl Diagnose for WriteError {
+    fn cause(&self) -> &'static str {
+        match self {
+            Self::NotAFolder { .. } => "not_a_folder",
+            Self::NotWritable { .. } | Self::Folder { .. } => "folder_not_writable",
+            Self::NoFolder { .. } => "no_folder",
+            Self::File { .. } => "file_not_written",
+        }
+    }
+
+    fn remedy(&self) -> Option<Remedy> {
+        Some(match self {
+            Self::NotAFolder { .. } | Self::NotWritable { .. } | Self::Folder { .. } => {
+                "name a folder that can be written".into()
+            }
+            Self::NoFolder { folder, .. } => format!("create {}", folder.display()).into(),
+            Self::File { .. } => Remedy::advice("free space").or("name another folder"),
+        })
+    }
 }
 
 /// Writes the files of these renderers and returns their paths in the same order.
@@ -95,7 +116,8 @@ impl Drop for Made {
     }
 }
 
-/// Fails if a report could not be written, before the work that it is about; makes nothing.
+/// Fails if a report could not be written, before the work that it is about: creates the folder and
+/// a file in it, and removes both again.
 pub fn check_folder(folder: &Path) -> Result<(), WriteError> {
     let absolute = std::path::absolute(folder).unwrap_or_else(|_| folder.to_path_buf());
     let there = absolute.ancestors().find(|ancestor| ancestor.symlink_metadata().is_ok());
@@ -103,11 +125,10 @@ pub fn check_folder(folder: &Path) -> Result<(), WriteError> {
     if !above.is_dir() {
         return Err(WriteError::NotAFolder { file: above.to_path_buf() });
     }
-    let access = rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
-    rustix::fs::access(above, access).map_err(|error| {
-        let (folder, source) = (above.to_path_buf(), error.into());
-        WriteError::NotWritable { folder, source }
-    })
+    let not_writable = |source| WriteError::NotWritable { folder: above.to_path_buf(), source };
+    // Not every file system that grants access takes files: proc does not.
+    let _made = Made::folder(folder).map_err(not_writable)?;
+    tempfile::Builder::new().tempfile_in(folder).map(drop).map_err(not_writable)
 }
 
 /// Writes under a temporary name and renames, so that a reader never sees half a file.

@@ -1,11 +1,13 @@
 //! What cannot be simulated or modelled.
 
+use meetpoint_diagnose::{Diagnose, Remedy};
+
 /// A simulation or a power file that was refused.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The scheduler refused the configuration.
-    #[error("the scheduler refused the configuration")]
+    #[error("the scheduler refused the configuration: {0}")]
     Scheduler(#[from] meetpoint_scheduler::Error),
     /// A power file or preset that was refused.
     #[error(transparent)]
@@ -13,9 +15,8 @@ pub enum Error {
     /// A scenario that cannot be simulated.
     #[error(transparent)]
     Scenario(#[from] crate::scenario::ScenarioError),
-    /// Nothing goes on any more: events come, and no step ends. A defect of the scheduler or of the
-    /// simulator.
-    #[error("epoch {epoch} does not go on after step {step}: {events} events without another")]
+    /// No progress: events occur, and no step ends. A defect of the scheduler or of the simulator.
+    #[error("epoch {epoch} makes no progress after step {step}: {events} events without another")]
     NoProgress {
         /// Which, from 0.
         epoch: u32,
@@ -26,4 +27,24 @@ pub enum Error {
         /// Virtual time.
         at_ns: u64,
     },
+}
+
+impl Diagnose for Error {
+    fn cause(&self) -> &'static str {
+        match self {
+            Self::Scheduler(_) => "epoch_not_planned",
+            Self::Power(source) => source.cause(),
+            Self::Scenario(source) => source.cause(),
+            Self::NoProgress { .. } => "defect",
+        }
+    }
+
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Scheduler(_) => None,
+            Self::Power(source) => source.remedy(),
+            Self::Scenario(source) => source.remedy(),
+            Self::NoProgress { .. } => Some("report it with the scenario".into()),
+        }
+    }
 }

@@ -69,7 +69,8 @@ mod tests {
     use super::*;
 
     fn absent(_: usize) -> Result<Box<dyn Engine>, Error> {
-        Err(Error::Unavailable { engine: "io_uring", reason: "seccomp forbids it".to_owned() })
+        let reason = "seccomp forbids it".to_owned();
+        Err(Error::Unavailable { engine: "io_uring", reason, remedy: None })
     }
 
     #[test]

@@ -1,17 +1,18 @@
 //! What can go wrong with a file.
 
 use crate::own_limits::open_files_limit;
+use meetpoint_diagnose::{Diagnose, Remedy};
 use rustix::io::Errno;
 use std::path::{Path, PathBuf};
 
 /// The remedy for a file that does not open.
-fn remedy_of_open(source: &std::io::Error) -> String {
+fn remedy_of_open(source: &std::io::Error) -> Remedy {
     if let Some(limit) = open_files_limit(source) {
-        return limit.to_string();
+        return limit.into();
     }
     match Errno::from_io_error(source) {
-        Some(Errno::ACCESS | Errno::PERM) => "make it readable for this user".to_owned(),
-        _ => "restore it".to_owned(),
+        Some(Errno::ACCESS | Errno::PERM) => "make it readable for this user".into(),
+        _ => "restore it".into(),
     }
 }
 
@@ -20,7 +21,7 @@ fn remedy_of_open(source: &std::io::Error) -> String {
 #[non_exhaustive]
 pub enum Error {
     /// A file that does not open.
-    #[error("failed to open {}: {source}; {}", path.display(), remedy_of_open(source))]
+    #[error("failed to open {}: {source}", path.display())]
     Open {
         /// File.
         path: PathBuf,
@@ -95,6 +96,8 @@ pub enum Error {
         engine: &'static str,
         /// Why.
         reason: String,
+        /// What makes it available, where something does.
+        remedy: Option<Remedy>,
     },
 }
 
@@ -111,13 +114,46 @@ impl Error {
     }
 }
 
+impl Diagnose for Error {
+    fn cause(&self) -> &'static str {
+        match self {
+            Self::Open { .. } => "file_not_opened",
+            Self::Length { .. } => "file_length",
+            Self::Io { .. } => "input_output",
+            Self::ShortRead { .. } => "file_ends_early",
+            Self::QueueFull { .. } => "queue_full",
+            Self::NoSuchFile(_) => "no_such_file_id",
+            Self::BufferTooSmall { .. } => "buffer_too_small",
+            Self::Unaligned { .. } => "unaligned_write",
+            Self::Unavailable { .. } => "engine_unavailable",
+        }
+    }
+
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Open { source, .. } => Some(remedy_of_open(source)),
+            Self::Length { source, .. } | Self::Io { source, .. } => {
+                open_files_limit(source).map(Remedy::from)
+            }
+            Self::ShortRead { .. } => Some("restore the file from its source".into()),
+            Self::Unavailable { remedy, .. } => remedy.clone(),
+            // Requests that no caller makes.
+            Self::QueueFull { .. }
+            | Self::NoSuchFile(_)
+            | Self::BufferTooSmall { .. }
+            | Self::Unaligned { .. } => None,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_file_that_does_not_open_for_want_of_descriptors_names_their_limit() {
-        let remedy = |errno: Errno| remedy_of_open(&errno.into());
+        let shown = |remedy: Remedy| remedy.spelled(meetpoint_diagnose::Surface::CommandLine);
+        let remedy = |errno: Errno| shown(remedy_of_open(&errno.into()));
         assert!(remedy(Errno::MFILE).contains("ulimit -n"));
         assert_ne!(remedy(Errno::NOENT), remedy(Errno::MFILE));
     }

@@ -1,5 +1,6 @@
 //! Failures that come from the limits of this process or machine and say nothing about a file.
 
+use meetpoint_diagnose::Remedy;
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 use std::error::Error;
@@ -30,6 +31,12 @@ impl std::fmt::Display for OpenFilesLimit {
                 write!(to, "raise the machine's limit of open files (sysctl fs.file-max)")
             }
         }
+    }
+}
+
+impl From<OpenFilesLimit> for Remedy {
+    fn from(limit: OpenFilesLimit) -> Self {
+        limit.to_string().into()
     }
 }
 

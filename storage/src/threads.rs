@@ -58,7 +58,8 @@ impl ThreadsEngine {
                 Err(_) if index > 0 => break,
                 Err(source) => {
                     let reason = format!("no thread could be started: {source}");
-                    return Err(Error::Unavailable { engine: "threads", reason });
+                    let remedy = Some("raise the limit of threads (ulimit -u)".into());
+                    return Err(Error::Unavailable { engine: "threads", reason, remedy });
                 }
             }
         }
@@ -171,7 +172,7 @@ impl Engine for ThreadsEngine {
             Err(RecvTimeoutError::Timeout) => return Ok(0),
             Err(RecvTimeoutError::Disconnected) => {
                 let reason = "all of its threads have ended".to_owned();
-                return Err(Error::Unavailable { engine: "threads", reason });
+                return Err(Error::Unavailable { engine: "threads", reason, remedy: None });
             }
         };
         let mut next = Some(first);

@@ -1,6 +1,6 @@
 //! `meetpoint device`: the storage-side process, and asking one what it is.
 
-use crate::surface::failure::WrongUsage;
+use crate::surface::failure;
 use crate::surface::{Output, Stop, output, units};
 use clap::Subcommand;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -160,7 +160,7 @@ fn serve_device(arguments: Serve, output: Output) -> anyhow::Result<()> {
     let summary: ServeSummary = served.map_err(|error| match error {
         meetpoint_device::Error::Emulation(error) => {
             let option = error.setting.as_str().replace('_', "-");
-            WrongUsage(format!("--{option} is {}; {}", error.value, error.remedy)).into()
+            failure::Fault::usage(format!("--{option} is {}", error.value), error.remedy).into()
         }
         error => anyhow::Error::from(error),
     })?;

@@ -35,7 +35,7 @@ Start with `meetpoint demo`: it generates pictures, packs them, and compares the
 
 const AFTER_HELP: &str = "Exit codes: 0 success, 1 failure, 2 wrong usage. It is not a failure if a
 reader closes standard output early, as head does. With --json a failure is a document too:
-{\"error\": {\"message\", \"because\", \"remedy\", \"exit_code\"}}.
+{\"error\": {\"cause\", \"message\", \"because\", \"remedy\", \"steps\", \"exit_code\"}}.
 NO_COLOR=1 turns colours off.";
 
 /// What was typed.

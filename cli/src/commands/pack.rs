@@ -2,7 +2,7 @@
 
 use super::source_arguments::SourceArguments;
 use crate::surface::choice::choice;
-use crate::surface::failure::{Interrupted, WrongUsage};
+use crate::surface::failure::{Fault, Interrupted};
 use crate::surface::progress::Progress;
 use crate::surface::transfer::Transfer;
 use crate::surface::{Output, Stop, units};
@@ -167,7 +167,7 @@ pub(crate) fn pack_with_bar(
 pub(super) fn told(error: Error) -> anyhow::Error {
     match error {
         Error::Interrupted => Interrupted.into(),
-        Error::SampleLimit { .. } => WrongUsage(error.to_string()).into(),
+        Error::SampleLimit { .. } => Fault::usage(error.to_string(), "give a smaller limit").into(),
         error => error.into(),
     }
 }

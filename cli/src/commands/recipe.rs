@@ -1,8 +1,9 @@
 //! `meetpoint recipe`: checks a recipe, and describes the operations that recipes can hold.
 
 use crate::surface::Output;
+use crate::surface::failure::Fault;
 use crate::surface::output::table_style;
-use anyhow::{Context, anyhow, bail};
+use anyhow::Context;
 use meetpoint_format::recipe::{DECLARATIONS, Recipe, keys_table, operations_table, schema};
 use meetpoint_report::grid::Grid;
 use std::path::{Path, PathBuf};
@@ -48,11 +49,9 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
 fn print_schema(operation: Option<&str>, output: Output) -> anyhow::Result<()> {
     let Some(schema) = schema(operation) else {
         let known: Vec<&str> = DECLARATIONS.iter().map(|it| it.name).collect();
-        bail!(
-            "there is no operation {:?}; known are {}",
-            operation.unwrap_or_default(),
-            known.join(", ")
-        );
+        let name = operation.unwrap_or_default();
+        let message = format!("there is no operation {name:?}");
+        return Err(Fault::usage(message, meetpoint_diagnose::known(name, &known)).into());
     };
     output.result(&schema, || {
         let tables = [operations_table(&schema), keys_table(&schema)];
@@ -100,7 +99,8 @@ fn check(file: &Path, output: Output) -> anyhow::Result<()> {
 /// Reads and checks a recipe; the error names file, place and remedy.
 pub(crate) fn read(path: &Path) -> anyhow::Result<Recipe> {
     let text = meetpoint_storage::files::read_text(path).with_context(|| {
-        format!("failed to read recipe {}; name a TOML file that can be read", path.display())
+        let message = format!("failed to read recipe {}", path.display());
+        Fault::new("recipe_not_read", message, "name a TOML file that can be read")
     })?;
-    Recipe::from_toml(&text).map_err(|error| anyhow!("{}: {error}", path.display()))
+    Recipe::from_toml(&text).with_context(|| path.display().to_string())
 }

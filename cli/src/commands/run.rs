@@ -2,10 +2,12 @@
 
 use crate::runner::replay::Recorded;
 use crate::runner::{self, Plan};
+use crate::surface::failure::Fault;
 use crate::surface::report_files::ReportFiles;
 use crate::surface::{Output, Stop};
-use anyhow::{Context, bail};
+use anyhow::Context;
 use clap::builder::PossibleValue;
+use meetpoint_diagnose::Remedy;
 use meetpoint_format::sampler::Sampler;
 use meetpoint_host::{JobFile, StrategyName};
 use meetpoint_scheduler::Record;
@@ -107,11 +109,10 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     };
     let plan = plan(&job, &arguments.strategy).traced(arguments.trace_events.clone());
     if plan.needs_device() && job.devices.is_empty() {
-        bail!(
-            "{} has no device, so there is nothing to compare; add [device] with kind = \
-             \"emulated\", or run it with --strategy host-only",
-            job.path.display()
-        );
+        let message = format!("{} has no device for these strategies", job.path.display());
+        let remedy = Remedy::advice("add [device] with kind = \"emulated\"")
+            .or("run it with --strategy host-only");
+        return Err(Fault::new("no_device", message, remedy).into());
     }
     let mut report = runner::run(&job, &plan, &power, &stop, output)?;
     // A replay that went another way is told after the report, which shows how.
@@ -144,20 +145,23 @@ fn set_replay(job: &mut JobFile, replay: &str, arguments: &Arguments) -> anyhow:
     let wanted = match arguments.strategy[..] {
         [] => None,
         [Choice::One(name)] => Some(name),
-        _ => bail!("--replay replays one strategy; name one with --strategy, or leave it out"),
+        _ => {
+            let remedy = "name one with --strategy, or leave --strategy out";
+            return Err(Fault::usage("--replay replays one strategy", remedy).into());
+        }
     };
     let found = runner::replay::records(replay, wanted)?;
     found.check(job)?;
     let records = found.records.clone();
     let recorded = records.first().map(Record::strategy).context("a report has an epoch")?;
     if let Some(wanted) = wanted.filter(|&wanted| wanted != recorded) {
-        bail!(
-            "--replay is a record of {recorded}, and --strategy says {wanted}; leave --strategy out"
-        );
+        let message = format!("--replay is a record of {recorded}, and --strategy is {wanted}");
+        return Err(Fault::usage(message, "leave --strategy out").into());
     }
     match (arguments.epochs, records.len()) {
         (Some(epochs), there) if there > 1 && epochs as usize > there => {
-            bail!("{replay} has {there} epochs, and --epochs asks for {epochs}; ask for no more")
+            let message = format!("{replay} has {there} epochs, and --epochs is {epochs}");
+            return Err(Fault::usage(message, format!("give --epochs {there} or less")).into());
         }
         (None, there) if there > 1 => job.epochs = u32::try_from(there)?,
         _ => {}

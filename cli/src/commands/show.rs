@@ -2,9 +2,11 @@
 
 use crate::npy;
 use crate::surface::Output;
-use anyhow::{Context, bail};
+use crate::surface::failure::Fault;
+use anyhow::Context;
 use image::DynamicImage;
 use meetpoint_datasets::operations::row_values;
+use meetpoint_diagnose::Remedy;
 use meetpoint_format::dataset::ContentKind;
 use meetpoint_format::recipe::{Dtype, Layout, TensorSpec};
 use meetpoint_kernels::{Cpu, Picture, SampleId, SamplePreparer, Tensor, decode_into};
@@ -52,7 +54,8 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     let key = dataset.key(sample)?;
     if dataset.columns().kind != ContentKind::Image {
         let kind = dataset.columns().kind.name();
-        bail!("the content of {} is {kind}, no images", dataset.path().display());
+        let message = format!("the content of {} is {kind}, not images", dataset.path().display());
+        return Err(Fault::new("not_images", message, "name a dataset of images").into());
     }
     let encoded = dataset.read_file(sample)?;
     let tensor = match &arguments.recipe {
@@ -104,7 +107,10 @@ fn form_of(path: &Path) -> anyhow::Result<Form> {
     match path.extension().and_then(|extension| extension.to_str()) {
         Some("png") => Ok(Form::Png),
         Some("npy") => Ok(Form::Npy),
-        _ => bail!("{} should end in .png or .npy, which says what to write", path.display()),
+        _ => {
+            let message = format!("cannot determine the format of {}", path.display());
+            Err(Fault::usage(message, "end the name in .png or .npy").into())
+        }
     }
 }
 
@@ -123,19 +129,19 @@ fn find(dataset: &Dataset, wanted: &str) -> anyhow::Result<u64> {
     let samples = dataset.len();
     if let Ok(index) = wanted.parse::<u64>() {
         if index >= samples {
-            bail!(
-                "{} has {samples} samples, 0 to {}; there is no sample {index}",
-                dataset.path().display(),
-                samples.saturating_sub(1)
+            let message = format!(
+                "{} has {samples} samples; there is no sample {index}",
+                dataset.path().display()
             );
+            let remedy = format!("give an index from 0 to {}", samples.saturating_sub(1));
+            return Err(Fault::new("no_such_sample", message, remedy).into());
         }
         return Ok(index);
     }
     dataset.find(wanted)?.with_context(|| {
-        format!(
-            "{} has no sample with key {wanted}; keys are paths relative to what was packed",
-            dataset.path().display()
-        )
+        let message = format!("{} has no sample with key {wanted}", dataset.path().display());
+        let remedy = "give a key as it was packed: a path relative to the source";
+        Fault::new("no_such_sample", message, remedy)
     })
 }
 
@@ -162,11 +168,10 @@ fn shape_of(spec: &TensorSpec) -> [u32; 3] {
 fn png(tensor: &Tensor) -> anyhow::Result<Vec<u8>> {
     let spec = &tensor.spec;
     if spec.dtype != Dtype::Uint8 {
-        bail!(
-            "the recipe gives {}, which a PNG cannot hold; write x.npy, or leave to_dtype and \
-             normalize out of the recipe",
-            spec.dtype.name()
-        );
+        let message = format!("the recipe gives {}, which a PNG cannot hold", spec.dtype.name());
+        let remedy =
+            Remedy::advice("write x.npy").or("leave to_dtype and normalize out of the recipe");
+        return Err(Fault::new("not_a_picture", message, remedy).into());
     }
     let (width, height) = (spec.width, spec.height);
     let picture = match (spec.channels, spec.layout) {
@@ -233,7 +238,7 @@ mod tests {
     #[test]
     fn floats_do_not_become_a_png_and_the_error_says_what_to_do() {
         let error = png(&tensor(Dtype::Float32, Layout::Nhwc, vec![0; 24])).unwrap_err();
-        assert!(error.to_string().contains("write x.npy"), "{error}");
+        assert!(error.to_string().contains("a PNG cannot hold"), "{error}");
     }
 
     #[test]

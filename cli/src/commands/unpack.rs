@@ -2,7 +2,7 @@
 //! that other loaders read.
 
 use crate::surface::choice::choice;
-use crate::surface::failure::{Interrupted, WrongUsage};
+use crate::surface::failure::{Fault, Interrupted};
 use crate::surface::progress::Progress;
 use crate::surface::{Output, Stop, units};
 use meetpoint_datasets::{
@@ -94,7 +94,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
 pub(super) fn failure(error: Error) -> anyhow::Error {
     match error {
         Error::Interrupted => anyhow::Error::from(Interrupted),
-        Error::ShardsWithoutUse { .. } => WrongUsage(error.to_string()).into(),
+        Error::ShardsWithoutUse { .. } => Fault::usage(error.to_string(), "leave them out").into(),
         error => error.into(),
     }
 }

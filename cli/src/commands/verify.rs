@@ -3,7 +3,10 @@
 use crate::surface::failure::{Interrupted, Reported};
 use crate::surface::progress::Progress;
 use crate::surface::{Output, Stop, units};
-use meetpoint_datasets::{Error, VerifyOptions, VerifyReport, verify_deep, verify_with};
+use meetpoint_datasets::{Error, Problem, VerifyOptions, VerifyReport, verify_deep, verify_with};
+use meetpoint_diagnose::{Command, Remedy, Surface};
+use meetpoint_format::dataset::MANIFEST_NAME;
+use meetpoint_format::key_index::KEY_INDEX_NAME;
 use std::path::{Path, PathBuf};
 
 /// Check every bit of a dataset, and name part, row and key of damaged samples.
@@ -67,6 +70,9 @@ fn text(report: &VerifyReport, dataset: &Path) -> String {
     let mut text = String::new();
     for problem in &report.problems {
         text.push_str(&format!("{problem}\n"));
+        if let Some(remedy) = remedy(problem) {
+            text.push_str(&format!("  remedy: {}\n", remedy.spelled(Surface::CommandLine)));
+        }
     }
     let verdict = match report.problems.len() {
         0 => "sound".to_owned(),
@@ -89,4 +95,13 @@ fn text(report: &VerifyReport, dataset: &Path) -> String {
         ));
     }
     text
+}
+
+/// What helps against a damaged file that is no part.
+fn remedy(problem: &Problem) -> Option<Remedy> {
+    match problem.file.as_str() {
+        KEY_INDEX_NAME => Some(Remedy::run(Command::IndexKeys)),
+        MANIFEST_NAME => Some(Remedy::run(Command::Repair)),
+        _ => None,
+    }
 }

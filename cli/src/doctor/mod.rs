@@ -10,7 +10,7 @@ mod sensors;
 mod storage;
 mod system;
 
-pub(crate) use probes::{Probes, folder_of};
+pub(crate) use probes::{NoRing, Probes, folder_of};
 pub(crate) use processor::model as processor_model;
 pub(crate) use system::System;
 

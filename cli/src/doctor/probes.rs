@@ -1,5 +1,7 @@
 //! What only a system call can tell.
 
+use meetpoint_diagnose::{Diagnose, Remedy};
+use meetpoint_storage::Error as StorageError;
 use meetpoint_storage::probe::{
     DirectSupport, UringSupport, probe_direct, probe_memlock, probe_uring,
 };
@@ -9,7 +11,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone)]
 pub(crate) struct Probes {
     /// What io_uring can do, or why a ring cannot be made.
-    pub io_uring: Result<UringSupport, String>,
+    pub io_uring: Result<UringSupport, NoRing>,
     /// The folder in which direct access was tried.
     pub direct_path: PathBuf,
     /// Direct reads and writes there, or why nothing could be tried.
@@ -20,11 +22,26 @@ pub(crate) struct Probes {
     pub cores_allowed: usize,
 }
 
+/// Why there is no io_uring.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct NoRing {
+    /// What is wrong.
+    pub reason: String,
+    /// What helps.
+    pub remedy: Option<Remedy>,
+}
+
+impl NoRing {
+    fn of(error: &StorageError) -> Self {
+        Self { reason: error.to_string(), remedy: error.remedy() }
+    }
+}
+
 impl Probes {
     /// Asks the kernel; `path` is the folder in which direct access is tried.
     pub(crate) fn take(path: &Path) -> Self {
         Self {
-            io_uring: probe_uring().map_err(|error| error.to_string()),
+            io_uring: probe_uring().map_err(|error| NoRing::of(&error)),
             direct_path: path.to_path_buf(),
             direct: probe_direct(path).map_err(|error| error.to_string()),
             memlock_bytes: probe_memlock().current,

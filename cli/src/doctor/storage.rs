@@ -1,6 +1,7 @@
 //! How blocks can be read here: io_uring, O_DIRECT, NVMe drives, SPDK.
 
-use super::{Finding, Probes, System};
+use super::{Finding, NoRing, Probes, System};
+use meetpoint_diagnose::Surface;
 use meetpoint_storage::probe::{DirectSupport, UringSupport};
 
 /// io_uring, by making a ring.
@@ -10,12 +11,10 @@ pub(super) fn io_uring(system: &System, probes: &Probes) -> Finding {
         Ok(support) => return ring(topic, support),
         Err(reason) => reason,
     };
-    if let Some((reason, remedy)) = reason.split_once("; ")
-        && remedy.contains("locked memory")
-    {
-        // Nothing forbids a ring: the reason brings its own remedy.
+    let NoRing { reason, remedy } = reason;
+    if let Some(remedy) = remedy {
         let found = Finding::missing(topic, reason, "blocking reads on a few threads");
-        return found.remedy(remedy);
+        return found.remedy(remedy.spelled(Surface::CommandLine));
     }
     let remedy = match system.read("proc/sys/kernel/io_uring_disabled").as_deref() {
         Ok("2") => "sysctl kernel.io_uring_disabled=0 (it is disabled for everybody)",
@@ -33,7 +32,7 @@ fn ring(topic: &'static str, support: &UringSupport) -> Finding {
         Ok(()) => Finding::ready(topic, found, "with registered buffers, for samples and slots"),
         Err(reason) => Finding::limited(
             topic,
-            format!("{found}; {}", reason.split("; ").next().unwrap_or(reason)),
+            format!("{found}; {reason}"),
             "without registered buffers, for samples and slots",
         )
         .remedy("raise the limit of locked memory: ulimit -l unlimited"),
@@ -91,10 +90,11 @@ pub(super) fn spdk() -> Finding {
 mod tests {
     use super::{direct, io_uring, nvme};
     use crate::doctor::system::made_up;
-    use crate::doctor::{Probes, State};
+    use crate::doctor::{NoRing, Probes, State};
+    use meetpoint_diagnose::Remedy;
     use meetpoint_storage::probe::{DirectSupport, UringSupport};
 
-    fn probes(io_uring: Result<UringSupport, String>) -> Probes {
+    fn probes(io_uring: Result<UringSupport, NoRing>) -> Probes {
         Probes {
             io_uring,
             direct_path: "/data".into(),
@@ -110,17 +110,18 @@ mod tests {
 
     #[test]
     fn the_remedy_for_io_uring_follows_the_sysctl() {
-        let refused = probes(Err("Operation not permitted".to_owned()));
+        let no_ring = |reason: &str, remedy| NoRing { reason: reason.to_owned(), remedy };
+        let refused = probes(Err(no_ring("Operation not permitted", None)));
         for (sysctl, word) in [("2", "everybody"), ("1", "group"), ("0", "seccomp")] {
             let (_folder, system) = made_up(&[("proc/sys/kernel/io_uring_disabled", sysctl)]);
             let finding = io_uring(&system, &refused);
             assert_eq!(finding.state, State::Missing);
             assert!(finding.remedy.unwrap().contains(word), "{sysctl}");
         }
-        let reason = "io_uring is not available: no memory for the ring; raise the limit of locked \
-                      memory (ulimit -l)";
+        let remedy = Remedy::advice("raise the limit of locked memory (ulimit -l)");
+        let no_memory = no_ring("no memory for the ring", Some(remedy));
         let (_folder, system) = made_up(&[("proc/sys/kernel/io_uring_disabled", "0")]);
-        let finding = io_uring(&system, &probes(Err(reason.to_owned())));
+        let finding = io_uring(&system, &probes(Err(no_memory)));
         assert!(finding.found.ends_with("no memory for the ring"), "{finding:?}");
         assert!(finding.remedy.unwrap().starts_with("raise the limit of locked memory"));
         let (_folder, system) = made_up(&[]);

@@ -18,7 +18,7 @@ mod trace;
 pub use device::OwnCommand;
 pub(crate) use strategy::Plan;
 
-use crate::surface::failure::{Interrupted, told};
+use crate::surface::failure::{self, Fault, Interrupted};
 use crate::surface::output::table_style;
 use crate::surface::progress::Progress;
 use crate::surface::report_files::ReportFiles;
@@ -75,9 +75,10 @@ impl Told {
     }
 
     fn failure(&mut self, what: &str, error: &anyhow::Error) {
-        let (message, because) = told(error);
+        let failure::Told { cause, message, because, remedy } = failure::told(error);
         let error = std::iter::once(message).chain(because).collect::<Vec<_>>().join(": ");
-        self.failures.push(Failure { what: what.to_owned(), error });
+        let (what, cause) = (what.to_owned(), cause.to_owned());
+        self.failures.push(Failure { what, cause, error, remedy });
     }
 
     /// All failures in one sentence; what fails every strategy is said once.
@@ -120,7 +121,14 @@ pub(crate) fn run(
     let count = |things: usize| u32::try_from(things).unwrap_or(u32::MAX);
     let costs = power.costs(count(machine.cores), count(job.devices.len()), job.ranks);
     let measured = measure(job, plan, costs, meters, &switch, output, &mut told)?;
-    let Some(first) = measured.first() else { bail!("{}", told.every_failure()) };
+    let Some(first) = measured.first() else {
+        let remedy = told.failures.iter().find_map(|failure| failure.remedy.clone());
+        let message = told.every_failure();
+        return Err(match remedy {
+            Some(remedy) => Fault::new("every_strategy_failed", message, remedy).into(),
+            None => anyhow::anyhow!(message),
+        });
+    };
     if let Some(path) = &plan.trace {
         told.notice(trace::write(path, &measured)?);
     }

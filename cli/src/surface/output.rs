@@ -1,5 +1,7 @@
 //! Standard output: text for people or one JSON document, and a reader that may leave early.
 
+use super::failure::Fault;
+use meetpoint_diagnose::Remedy;
 use meetpoint_report::grid::Style;
 use serde::Serialize;
 use std::io::{IsTerminal, Write};
@@ -105,7 +107,10 @@ fn write_all(text: &str) -> anyhow::Result<()> {
     match written {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Err(Closed.into()),
-        Err(error) => Err(anyhow::Error::new(error)
-            .context("failed to write to standard output; free space, or send it somewhere else")),
+        Err(error) => Err(anyhow::Error::new(error).context(Fault::new(
+            "output_not_written",
+            "failed to write to standard output",
+            Remedy::advice("free space").or("redirect it elsewhere"),
+        ))),
     }
 }

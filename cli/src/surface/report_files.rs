@@ -1,7 +1,9 @@
 //! The options that say where a report is written and in which formats.
 
+use super::failure::Fault;
 use anyhow::Context;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use meetpoint_diagnose::Remedy;
 use meetpoint_report::Report;
 use meetpoint_report::render::{DEFAULT_NAMES, RENDERERS, Renderer, renderer};
 use meetpoint_report::write::{self, WriteError};
@@ -43,8 +45,8 @@ fn format_parser() -> impl TypedValueParser<Value = Format> {
 /// Fails if a report could not be written to the folder of `--report`.
 pub(crate) fn check_folder(folder: &Path) -> anyhow::Result<()> {
     write::check_folder(folder).with_context(|| {
-        let folder = folder.display();
-        format!("the report cannot be written to {folder}; name another folder with --report")
+        let message = format!("the report cannot be written to {}", folder.display());
+        Fault::new("report_not_written", message, "name another folder with --report")
     })
 }
 
@@ -65,11 +67,9 @@ impl ReportFiles {
         let written: Result<Vec<PathBuf>, WriteError> =
             write::write(report, &renderers, &self.report);
         written.with_context(|| {
-            format!(
-                "the report could not be written to {}; free space, or choose another folder with \
-                 --report",
-                self.report.display()
-            )
+            let message = format!("the report was not written to {}", self.report.display());
+            let remedy = Remedy::advice("free space").or("name another folder with --report");
+            Fault::new("report_not_written", message, remedy)
         })
     }
 }

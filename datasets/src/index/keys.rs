@@ -2,9 +2,7 @@
 
 use crate::Error;
 use crate::place::partial_keys;
-use meetpoint_format::key_index::{
-    KEY_INDEX_NAME, KEY_INDEX_REMEDY, KeyIndex, KeyIndexBuilder, key_hash,
-};
+use meetpoint_format::key_index::{KEY_INDEX_NAME, KeyIndex, KeyIndexBuilder, key_hash};
 use meetpoint_prepare::Dataset;
 use meetpoint_storage::is_of_the_file;
 use std::fs::File;
@@ -92,12 +90,11 @@ pub(crate) fn write_keys(
 /// and every key of the dataset looked up.
 pub fn check_keys(dataset: &Dataset) -> Result<Option<String>, Error> {
     let path = dataset.path().join(KEY_INDEX_NAME);
-    let remedy = KEY_INDEX_REMEDY;
     let file = match meetpoint_storage::files::open_regular(&path) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) if is_of_the_file(&error) => {
-            return Ok(Some(format!("does not open: {error}; {remedy}")));
+            return Ok(Some(format!("does not open: {error}")));
         }
         Err(source) => return Err(Error::Source { path, source }),
     };
@@ -119,13 +116,13 @@ pub fn check_keys(dataset: &Dataset) -> Result<Option<String>, Error> {
         return Ok(Some(error.to_string()));
     }
     if let Some(sample) = twice {
-        return Ok(Some(format!("it has sample {sample} twice; {remedy}")));
+        return Ok(Some(format!("it has sample {sample} twice")));
     }
     let mut sample = 0;
     for batch in 0..dataset.record_batches() {
         for key in dataset.keyed_rows(batch)?.keys {
             if hashes[sample] != Some(key_hash(&key)) {
-                let problem = format!("it does not lead to sample {sample}, key {key}; {remedy}");
+                let problem = format!("it does not lead to sample {sample}, key {key}");
                 return Ok(Some(problem));
             }
             sample += 1;

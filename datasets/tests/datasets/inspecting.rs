@@ -2,6 +2,7 @@
 
 use crate::support::{Bench, jpeg, picture};
 use meetpoint_datasets::{Check, Error, PackOptions, inspect, verify};
+use meetpoint_diagnose::{Command, Diagnose, Remedy};
 use meetpoint_format::dataset::{DatasetError, MANIFEST_NAME};
 
 #[test]
@@ -66,9 +67,9 @@ fn a_manifest_that_does_not_read_names_the_command_that_repairs_it() {
             other => panic!("{other:?}"),
         };
         assert!(matches!(source, DatasetError::Manifest { .. }), "{source:?}");
-        assert!(error.to_string().contains("meetpoint dataset repair"), "{error}");
+        assert_eq!(error.remedy(), Some(Remedy::run(Command::Repair)));
         let problems = verify(&bench.to(), &mut |_| ()).unwrap().problems;
-        assert!(problems[0].problem.contains("meetpoint dataset repair"), "{problems:?}");
+        assert_eq!(problems[0].file, MANIFEST_NAME, "{problems:?}");
     }
     let newer = String::from_utf8(sound).unwrap().replace("\"version\": 3", "\"version\": 99");
     std::fs::write(&path, newer).unwrap();

@@ -2,6 +2,7 @@
 
 use crate::support::{Device, Host, SAMPLE_BYTES, Spool, load_request, talk, write_dataset};
 use meetpoint_device::{Error, ServeOptions, probe, serve};
+use meetpoint_diagnose::{Command, Diagnose, Step};
 use meetpoint_format::wire::host_message::Message;
 use meetpoint_format::wire::{LoadPart, LoadRequest, Release, SpoolKind, StartEpoch, Work};
 use meetpoint_link::Setting;
@@ -119,7 +120,7 @@ fn a_second_host_is_told_who_has_the_device() {
         assert_eq!(status.code(), Code::ResourceExhausted);
         let own = format!("process id {}", std::process::id());
         assert!(status.message().contains(&own), "{status}");
-        assert!(status.message().contains("wait until that one has ended"), "{status}");
+        assert!(meetpoint_link::refusal::remedy(&status).is_some(), "{status}");
         // Whoever has it can still run.
         first.run().await.unwrap();
     });
@@ -217,9 +218,10 @@ fn a_socket_in_use_is_not_taken_over() {
 fn a_probe_of_nothing_or_of_something_else_is_an_error_with_the_remedy() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("socket");
-    let error = probe(&socket).unwrap_err().to_string();
-    assert!(error.contains("meetpoint device serve"), "{error}");
-    assert!(error.contains("--root") && error.contains("no such socket"), "{error}");
+    let error = probe(&socket).unwrap_err();
+    assert!(error.to_string().contains("no such socket"), "{error}");
+    let serve = Command::ServeDevice { socket: Some(socket.clone()) };
+    assert_eq!(error.remedy().unwrap().steps()[0], Step::Run(serve));
     for what in ["a folder", "a file"] {
         let path = folder.path().join(what);
         match what {

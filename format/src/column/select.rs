@@ -5,8 +5,9 @@ use super::{
     BatchColumns, COLUMNS_MAX, Column, ColumnError, ColumnKind, ColumnSource, ElementType,
 };
 use crate::dataset::Columns;
-use crate::recipe::{TensorSpec, nearest};
+use crate::recipe::TensorSpec;
 use arrow_schema::{DataType, Field};
+use meetpoint_diagnose::nearest;
 
 impl BatchColumns {
     /// The columns with these names, in this order: `image` (or the name that the dataset gives its

@@ -1,5 +1,7 @@
 //! What can be wrong with a dataset.
 
+use meetpoint_diagnose::{Command, Diagnose, Remedy};
+
 /// A dataset that does not read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -11,10 +13,7 @@ pub enum DatasetError {
         problem: String,
     },
     /// `dataset.json` is of a version that this program does not read.
-    #[error(
-        "manifest dataset.json: version is {version}, this program reads {read}; pack the source \
-         again with it or use the program that packed it"
-    )]
+    #[error("manifest dataset.json: version is {version}, this program reads {read}")]
     Version {
         /// What it says.
         version: u32,
@@ -30,7 +29,7 @@ pub enum DatasetError {
         problem: String,
     },
     /// Bytes of a part could not be read.
-    #[error("part {part}: {source}; restore it, or pack again")]
+    #[error("part {part}: {source}")]
     Io {
         /// File name.
         part: String,
@@ -84,6 +83,41 @@ impl DatasetError {
         match self {
             Self::Part { part, .. } | Self::Io { part, .. } => Some(part),
             _ => None,
+        }
+    }
+}
+
+impl Diagnose for DatasetError {
+    fn cause(&self) -> &'static str {
+        match self {
+            Self::Manifest { .. } => "manifest",
+            Self::Version { .. } => "dataset_version",
+            Self::Part { .. } => "part_damaged",
+            Self::Io { .. } => "part_unreadable",
+            Self::Write(_) => "part_unwritable",
+            Self::Row { .. } => "row",
+            Self::Columns { .. } => "columns",
+            Self::Extra { .. } => "column_damaged",
+            Self::OutOfRange { .. } => "sample_out_of_range",
+        }
+    }
+
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Manifest { .. } => Some(Remedy::run(Command::Repair)),
+            Self::Version { .. } => Some(
+                Remedy::advice("pack the source again with this program")
+                    .or("use the program that packed it"),
+            ),
+            Self::Part { .. } => {
+                Some(Remedy::run(Command::Verify).or("restore the part from its source"))
+            }
+            Self::Io { .. } => Some(Remedy::advice("restore the part").or("pack again")),
+            Self::OutOfRange { samples, .. } => samples
+                .checked_sub(1)
+                .map(|last| Remedy::advice(format!("give an index from 0 to {last}"))),
+            // These name the permitted values, or come from the system.
+            Self::Write(_) | Self::Row { .. } | Self::Columns { .. } | Self::Extra { .. } => None,
         }
     }
 }

@@ -443,7 +443,7 @@ impl Index {
         if got != expected {
             let problem = format!(
                 "keys, labels or offsets have checksum {got:#010x}, the footer says \
-                 {expected:#010x}; `meetpoint verify` tells where"
+                 {expected:#010x}"
             );
             return Err(self.broken(batch, &problem));
         }

@@ -1,10 +1,12 @@
 //! Why a recipe is refused, where, and what would be right.
 
+use meetpoint_diagnose::{Diagnose, Remedy};
+
 /// A recipe that cannot be executed. Line and column count from 1 and are absent for recipes that
 /// were not read from text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{}{problem} ({remedy})",
+    "{}{problem}",
     .place.map(|(line, column)| format!("line {line}, column {column}: ")).unwrap_or_default()
 )]
 pub struct RecipeError {
@@ -14,6 +16,16 @@ pub struct RecipeError {
     pub problem: String,
     /// What would be right.
     pub remedy: String,
+}
+
+impl Diagnose for RecipeError {
+    fn cause(&self) -> &'static str {
+        "recipe"
+    }
+
+    fn remedy(&self) -> Option<Remedy> {
+        Some(self.remedy.clone().into())
+    }
 }
 
 /// What is wrong with an operation, found by that operation itself.

@@ -3,8 +3,8 @@
 use super::DECLARATIONS;
 use super::declaration::{Key, Kind, Presence, WholeSize};
 use super::error::{Fault, RecipeError};
-use super::nearest::nearest;
 use super::value::{Described, Value};
+use meetpoint_diagnose::nearest;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 

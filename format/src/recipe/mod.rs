@@ -37,7 +37,6 @@ mod canonical;
 mod declaration;
 mod error;
 mod keys;
-mod nearest;
 mod operations;
 mod parse;
 mod sample_type;
@@ -53,7 +52,6 @@ pub use declaration::{
     Takes, ValueKind, WholeSize,
 };
 pub use error::RecipeError;
-pub(crate) use nearest::nearest;
 pub use operations::*;
 pub use sample_type::{PIXELS_MAX, SampleType, TensorSpec};
 pub use schema::{Schema, TextTable, keys_table, operations_table, schema};

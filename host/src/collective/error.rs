@@ -1,5 +1,6 @@
 //! Why ranks did not reach a decision.
 
+use meetpoint_diagnose::Remedy;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -8,12 +9,7 @@ use std::time::Duration;
 #[non_exhaustive]
 pub enum CollectiveError {
     /// Ranks did not come together at all.
-    #[error(
-        "{} did not come to {place} within {waited:?}: start all ranks with the same world size \
-         and the same place to meet, or raise the time that ranks wait for each other \
-         (rank_timeout)",
-        name(ranks)
-    )]
+    #[error("{} did not come to {place} within {waited:?}", name(ranks))]
     NotMet {
         /// Which.
         ranks: Vec<u32>,
@@ -23,10 +19,7 @@ pub enum CollectiveError {
         waited: Duration,
     },
     /// Ranks that are to do different things.
-    #[error(
-        "rank {rank} is to run {theirs}, rank 0 {ours}: make the loaders of all ranks with the \
-         same arguments"
-    )]
+    #[error("rank {rank} is to run {theirs}, rank 0 {ours}")]
     Differs {
         /// Which.
         rank: u32,
@@ -40,15 +33,13 @@ pub enum CollectiveError {
     Place {
         /// Where.
         place: String,
-        /// What happened, and what would be right.
+        /// What happened.
         problem: String,
+        /// What helps.
+        remedy: Option<Remedy>,
     },
     /// Some ranks did not come in time.
-    #[error(
-        "{} did not come to decision {number} of epoch {epoch} within {waited:?}: see why there, \
-         or raise the time that ranks wait for each other (rank_timeout)",
-        name(ranks)
-    )]
+    #[error("{} did not come to decision {number} of epoch {epoch} within {waited:?}", name(ranks))]
     Missing {
         /// Which.
         ranks: Vec<u32>,
@@ -80,10 +71,7 @@ pub enum CollectiveError {
         number: u64,
     },
     /// Ranks have consumed different numbers of batches.
-    #[error(
-        "rank {rank} is out of step with the others in decision {number} of epoch {epoch}: all \
-         ranks need the same dataset, batch size and strategy"
-    )]
+    #[error("rank {rank} is out of step with the others in decision {number} of epoch {epoch}")]
     OutOfStep {
         /// Which.
         rank: u32,

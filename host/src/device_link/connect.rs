@@ -95,6 +95,7 @@ impl<'a> Connection<'a> {
                      {batches} and {held}",
                     reply.batches, reply.batches_held
                 ),
+                remedy: Some("run the same version of Meetpoint at both ends".into()),
             });
         }
         Ok(())
@@ -160,7 +161,10 @@ impl Limits<'_> {
             | Code::PermissionDenied
             | Code::ResourceExhausted
             | Code::AlreadyExists
-            | Code::OutOfRange => Error::DeviceRefused { socket, step, reason },
+            | Code::OutOfRange => {
+                let remedy = meetpoint_link::refusal::remedy(status);
+                Error::DeviceRefused { socket, step, reason, remedy }
+            }
             Code::Unimplemented => self.not_a_device("it does not know what it is asked".into()),
             // What has a cause was not said by the other side: the connection failed.
             _ if status.source().is_some() && step == "describe" => {

@@ -11,6 +11,7 @@ use crate::driver::{Driver, FetchTask, Prepared};
 use crate::ring::Ring;
 use crate::worker::{Alarm, ContentsReader, grown};
 use crate::{Error, cores};
+use meetpoint_diagnose::Remedy;
 use meetpoint_format::column::{BatchColumns, BatchLayout};
 use meetpoint_format::recipe::RecipeHash;
 use meetpoint_format::slot::{HEADER_BYTES, SlotExpectation, SlotHeader};
@@ -210,7 +211,7 @@ impl SlotReader {
             bytes: session.spool().limits().bytes(),
             place: "a descriptor of its own".to_owned(),
             remedy: open_files_limit(&source)
-                .map_or_else(|| "restart the job".to_owned(), |limit| limit.to_string()),
+                .map_or_else(|| "restart the job".into(), Remedy::from),
             source,
         })?;
         let file = engine.adopt(file, "the spool")?;

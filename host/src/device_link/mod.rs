@@ -20,8 +20,9 @@ use crate::driver::Driver;
 use crate::places::SpoolLimits;
 use crate::spool::Spool;
 use crate::stop::WAIT_SLICE;
-use crate::{Error, StopHandle};
+use crate::{DeviceName, Error, StopHandle};
 use connect::{CALL_LIMIT, Connection};
+use meetpoint_diagnose::Remedy;
 use meetpoint_format::wire::{
     LoadRequest, PROTOCOL_VERSION, Sampler as SamplerMessage, SpoolKind, sampler_data,
 };
@@ -189,7 +190,7 @@ fn open(
     let socket = match &setup.source {
         DeviceSource::Connect { socket } => socket.clone(),
         DeviceSource::Lost { why } => {
-            return Err(Error::DeviceLost { device: "it".to_owned(), why: why.clone() });
+            return Err(Error::DeviceLost { device: DeviceName::OfRank, why: why.clone() });
         }
         DeviceSource::Spawn(spawn) => {
             process.insert(DeviceProcess::start(spawn, &dataset, 1)?).socket().to_path_buf()
@@ -231,13 +232,13 @@ fn open(
     if is_silent {
         let process_id = process.as_ref().map(DeviceProcess::id).or_else(|| listener(&socket));
         if let Some(why) = process_id.and_then(why_stopped) {
-            let device = format!("the device at {}", socket.display());
+            let device = DeviceName::Socket(socket.clone());
             return Err(Error::DeviceLost { device, why });
         }
     }
     match opened {
         Err(Error::DeviceUnreachable { socket, problem }) if has_answered => {
-            let device = format!("the device at {}", socket.display());
+            let device = DeviceName::Socket(socket.clone());
             Err(Error::DeviceLost { device, why: problem })
         }
         opened => opened,
@@ -311,9 +312,10 @@ fn not_handed_over(socket: &Path, error: &HandOverError) -> Error {
         HandOverError::Stopped => Error::Interrupted,
         HandOverError::TimedOut(limit) => Error::DeviceTimeout { socket, step, limit: *limit },
         HandOverError::Busy => {
-            let reason = "it holds as many spools as it can that no host has used yet, and drops \
-                          them after 10 s; try again then, or end the processes that offer them";
-            Error::DeviceRefused { socket, step, reason: reason.to_owned() }
+            let reason = "it holds as many unused spools as it can, and drops them after 10 s";
+            let remedy = Remedy::advice("try again then").or("end the processes that offer them");
+            let (reason, remedy) = (reason.to_owned(), Some(remedy));
+            Error::DeviceRefused { socket, step, reason, remedy }
         }
         HandOverError::Connection(_) | HandOverError::UnknownAnswer => {
             Error::DeviceUnreachable { socket, problem: error.to_string() }

@@ -4,7 +4,7 @@ use super::connect::CALL_LIMIT;
 use super::spawn::DeviceProcess;
 use super::{absolute, first_connection};
 use crate::config::DeviceSource;
-use crate::{Error, SpawnDevice, StopHandle};
+use crate::{DeviceName, Error, SpawnDevice, StopHandle};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
@@ -98,7 +98,7 @@ fn open(
             process.wait(super::ENDING_LIMIT);
             process.check_alive(false)?;
             match super::stopped::why_stopped(process.id()) {
-                Some(why) => Err(Error::DeviceLost { device: "it".to_owned(), why }),
+                Some(why) => Err(Error::DeviceLost { device: DeviceName::Shared, why }),
                 None => Err(error),
             }
         }

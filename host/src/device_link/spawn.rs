@@ -1,6 +1,6 @@
 //! A device process of our own: started with the link, gone with it, and nothing left.
 
-use crate::{Error, SpawnDevice, StopHandle};
+use crate::{DeviceName, Error, SpawnDevice, StopHandle};
 use std::collections::VecDeque;
 use std::io::Read;
 use std::os::unix::process::ExitStatusExt;
@@ -105,7 +105,7 @@ impl DeviceProcess {
                     || status.signal().is_some()
                     || status.code() == Some(PANIC_EXIT_CODE);
                 if is_lost {
-                    let device = format!("device program {}", self.program.display());
+                    let device = DeviceName::Program(self.program.clone());
                     return Err(Error::DeviceLost { device, why: format!("{status}{said}") });
                 }
                 let program = self.program.clone();

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use super::sysfs::{garbage, names, number, text};
-use super::{About, Listed, Meter, MeterError, Reading, Scope, Unusable};
+use super::{About, Listed, Meter, MeterError, Reading, Scope};
 
 const FOLDER: &str = "sys/class/power_supply";
 
@@ -33,7 +33,7 @@ impl Meter for Battery {
         let status = self.0.join("status");
         let text = text(&status)?;
         if text != "Discharging" {
-            return Err(garbage(status, &text, "Discharging: on mains it does not show the power"));
+            return Err(MeterError::OnMains { status: text });
         }
         Ok(Reading::Power { watts: self.watts()? })
     }
@@ -67,14 +67,7 @@ pub(super) fn list(root: &Path) -> Vec<Listed> {
 
 fn listed(folder: &Path, name: &str) -> Listed {
     let about = about(format!("battery:{name}"), format!("/{FOLDER}/{name}"));
-    let listed = Listed::probed(about, Box::new(Battery(folder.join(name))), PERMISSION);
-    match listed.meter {
-        Err(unusable) if unusable.remedy.is_none() && unusable.reason.contains("on mains") => {
-            let remedy = Some("unplug the power supply".to_owned());
-            Listed { meter: Err(Unusable { remedy, ..unusable }), ..listed }
-        }
-        _ => listed,
-    }
+    Listed::probed(about, Box::new(Battery(folder.join(name))), PERMISSION)
 }
 
 fn about(name: String, source: String) -> About {

@@ -62,6 +62,12 @@ pub enum MeterError {
         /// How often it was read.
         readings: u64,
     },
+    /// A battery that shows the machine's power only while it discharges.
+    #[error("the battery is {status:?}, and shows the power only while it is \"Discharging\"")]
+    OnMains {
+        /// As the kernel says.
+        status: String,
+    },
     /// Power that nothing draws.
     #[error("the sensor shows {watts} W")]
     Impossible {
@@ -71,13 +77,19 @@ pub enum MeterError {
 }
 
 impl MeterError {
-    /// Whether the user may not read it.
-    pub(super) fn lacks_permission(&self) -> bool {
+    /// What makes it work; `permission` where the user may not read it.
+    pub(super) fn remedy(&self, permission: &str) -> Option<String> {
         match self {
             Self::Read { error, .. } | Self::Open { error, .. } | Self::Counter { error, .. } => {
-                error.kind() == std::io::ErrorKind::PermissionDenied
+                (error.kind() == std::io::ErrorKind::PermissionDenied)
+                    .then(|| permission.to_owned())
             }
-            _ => false,
+            Self::OnMains { .. } => Some("unplug the power supply".to_owned()),
+            Self::Garbage { .. }
+            | Self::Gpu { .. }
+            | Self::WentBack { .. }
+            | Self::NeverAdvanced { .. }
+            | Self::Impossible { .. } => None,
         }
     }
 }

@@ -161,8 +161,7 @@ impl Listed {
 
     /// A meter that could not be read or made; `permission` is the remedy where that is missing.
     fn failed(about: About, error: &MeterError, permission: &str) -> Self {
-        let remedy = error.lacks_permission().then(|| permission.to_owned());
-        let unusable = Unusable { reason: error.to_string(), remedy };
+        let unusable = Unusable { reason: error.to_string(), remedy: error.remedy(permission) };
         Self { about, meter: Err(unusable), same_as: None }
     }
 

@@ -3,6 +3,7 @@
 use super::{Choice, DeviceKind, JobError, JobFile};
 use crate::error::memory_of;
 use crate::{Error, SpoolKind};
+use meetpoint_diagnose::{Change, Command, Diagnose, Remedy, Setting};
 use meetpoint_format::batching::{Batching, Cut, Rank};
 use meetpoint_format::holders::Holders;
 use meetpoint_format::sampler::Sampling;
@@ -15,7 +16,7 @@ use rustix::thread::{CpuSet, sched_getaffinity};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Most ranks that a device works for, as `meetpoint device serve --hosts` takes them.
+/// Most ranks that a device works for.
 const HOSTS_MAX: u32 = 64;
 
 impl JobFile {
@@ -24,7 +25,7 @@ impl JobFile {
         &self,
         key: &str,
         problem: impl Into<String>,
-        remedy: impl Into<String>,
+        remedy: impl Into<Remedy>,
     ) -> JobError {
         JobError {
             file: self.path.clone(),
@@ -69,9 +70,8 @@ impl JobFile {
             Error::BatchLargerThanDataset { .. } => "batch_size",
             _ => return error,
         };
-        let text = error.to_string();
-        match text.split_once("; ") {
-            Some((problem, remedy)) => self.fault(key, problem, remedy).into(),
+        match error.remedy() {
+            Some(remedy) => self.fault(key, error.to_string(), remedy).into(),
             None => error,
         }
     }
@@ -79,7 +79,7 @@ impl JobFile {
     /// Refuses keys that contradict each other, and those that this version reads and cannot obey.
     fn check_combination(&self) -> Result<(), JobError> {
         if self.reuse {
-            let refuse = |why: &str, remedy: &str| {
+            let refuse = |why: &str, remedy: &'static str| {
                 let problem = format!("`reuse` keeps batches for the next epoch, and {why}");
                 Err(self.fault("reuse", problem, remedy))
             };
@@ -120,7 +120,7 @@ impl JobFile {
             return Err(self.fault("replay", problem, "give one for each epoch, or one for all"));
         }
         if self.choice == Choice::Saving {
-            let refuse = |why: &str, remedy: &str| {
+            let refuse = |why: &str, remedy: &'static str| {
                 let problem = format!("`choice` moves batches by what was measured, and {why}");
                 Err(self.fault("choice", problem, remedy))
             };
@@ -141,16 +141,18 @@ impl JobFile {
     }
 
     fn check_dataset(&self) -> Result<(), Error> {
-        let remedy = "correct the path, which starts at the job file's folder, or make the dataset \
-                      with `meetpoint pack`";
+        let remedy = || {
+            Remedy::advice("correct the path, which starts at the job file's folder")
+                .or_run(Command::Pack)
+        };
         let dataset = Dataset::open(&self.dataset).map_err(|error| match error {
             PrepareError::Open { path, source } => {
                 let problem = format!("failed to open dataset {}: {source}", path.display());
-                self.fault("dataset", problem, remedy).into()
+                self.fault("dataset", problem, remedy()).into()
             }
             PrepareError::NotADataset { path, problem } => {
                 let problem = format!("{} is not a dataset: {problem}", path.display());
-                self.fault("dataset", problem, remedy).into()
+                self.fault("dataset", problem, remedy()).into()
             }
             error => Error::from(error),
         })?;
@@ -230,8 +232,9 @@ impl JobFile {
             let problem = format!(
                 "{devices} devices are to hold parts of their own, and the dataset has {parts}"
             );
-            let remedy = "pack the dataset into more parts (meetpoint pack --part-size), use fewer \
-                          devices, or say shared = true";
+            let remedy = Remedy::run(Command::PackSmallerParts)
+                .or("use fewer devices")
+                .or_set(Setting::Shared, Change::On);
             return Err(self.fault("device", problem, remedy));
         }
         Ok(())

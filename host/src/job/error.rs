@@ -1,11 +1,12 @@
 //! What is wrong with a job file, where, and what would be right.
 
+use meetpoint_diagnose::Remedy;
 use std::path::PathBuf;
 
 /// A job file that cannot be run. Line and column count from 1.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{}{}: {problem} ({remedy})", file.display(),
+    "{}{}: {problem}", file.display(),
     .place.map(|(line, column)| format!(":{line}:{column}")).unwrap_or_default()
 )]
 pub struct JobError {
@@ -15,6 +16,6 @@ pub struct JobError {
     pub place: Option<(usize, usize)>,
     /// What is wrong, naming the key.
     pub problem: String,
-    /// What would be right.
-    pub remedy: String,
+    /// What helps.
+    pub remedy: Remedy,
 }

@@ -22,6 +22,7 @@ pub use error::JobError;
 use crate::config::{DeviceSource, LoaderConfig, SpoolConfig};
 use crate::{Error, StopHandle};
 use meetpoint_format::column::ColumnNames;
+use meetpoint_diagnose::Remedy;
 use meetpoint_format::recipe::Recipe;
 use meetpoint_format::sampler::Sampler;
 use meetpoint_prepare::{Action, OnError};
@@ -133,10 +134,8 @@ impl JobFile {
             file: path.to_path_buf(),
             place: None,
             problem: format!("failed to read the job: {error}"),
-            remedy: open_files_limit(&error).map_or_else(
-                || "name a TOML file that can be read".to_owned(),
-                |limit| limit.to_string(),
-            ),
+            remedy: open_files_limit(&error)
+                .map_or_else(|| "name a TOML file that can be read".into(), Remedy::from),
         })?;
         Ok(Self::parse(&text, path)?)
     }

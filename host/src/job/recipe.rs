@@ -35,7 +35,7 @@ fn from_file(table: &Table<'_>, path: PathBuf) -> Result<Recipe, JobError> {
         file: path,
         place: error.place,
         problem: error.problem,
-        remedy: error.remedy,
+        remedy: error.remedy.into(),
     })
 }
 
@@ -127,6 +127,6 @@ fn put_back(source: &Source<'_>, lines: &[Line], error: RecipeError) -> JobError
         file: source.file.to_path_buf(),
         place: offset.map(|offset| source.place(offset)),
         problem,
-        remedy,
+        remedy: remedy.into(),
     }
 }

@@ -1,6 +1,7 @@
 //! Typed access to one table of a job file; every fault with its line and column.
 
 use super::JobError;
+use meetpoint_diagnose::Remedy;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -27,7 +28,7 @@ impl Source<'_> {
         &self,
         offset: usize,
         problem: impl Into<String>,
-        remedy: impl Into<String>,
+        remedy: impl Into<Remedy>,
     ) -> JobError {
         JobError {
             file: self.file.to_path_buf(),
@@ -105,7 +106,7 @@ impl<'t> Table<'t> {
         let problem = format!("unknown key `{}`", self.full_name(key.get_ref()));
         let remedy = match known {
             [] => "no keys are known here".to_owned(),
-            _ => format!("known here are {}", known.join(", ")),
+            _ => meetpoint_diagnose::known(key.get_ref(), known),
         };
         Err(self.source.fault(key.span().start, problem, remedy))
     }
@@ -259,7 +260,7 @@ impl<'t> Table<'t> {
     }
 
     /// A fault for a key that must be there.
-    pub(super) fn missing(&self, key: &str, remedy: impl Into<String>) -> JobError {
+    pub(super) fn missing(&self, key: &str, remedy: impl Into<Remedy>) -> JobError {
         let problem = format!("the key `{}` is missing", self.full_name(key));
         self.source.fault(self.start, problem, remedy)
     }
@@ -277,7 +278,7 @@ impl<'t> Table<'t> {
         &self,
         key: &str,
         problem: impl Into<String>,
-        remedy: impl Into<String>,
+        remedy: impl Into<Remedy>,
     ) -> JobError {
         let offset = self.value(key).map_or(self.start, |value| value.span().start);
         self.source.fault(offset, problem, remedy)
@@ -289,7 +290,7 @@ impl<'t> Table<'t> {
         key: &str,
         index: usize,
         problem: impl Into<String>,
-        remedy: impl Into<String>,
+        remedy: impl Into<Remedy>,
     ) -> JobError {
         let list = self.value(key).map(Spanned::get_ref);
         let value = match list {

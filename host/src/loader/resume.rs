@@ -4,8 +4,8 @@
 //! strategy works what is left from both ends.
 
 use super::{Epoch, Loader};
-use crate::Error;
 use crate::driver::Labels;
+use crate::{Error, ResumeConflict};
 use meetpoint_scheduler::Record;
 use std::ops::Range;
 
@@ -23,20 +23,20 @@ impl Loader {
         rest: Option<Record>,
     ) -> Result<Epoch<'_>, Error> {
         self.config.stop.check()?;
-        let refuse = |why| Err(Error::Resume { epoch, why });
+        let refuse = |conflict| Err(Error::Resume { epoch, conflict });
         if self.job.batching.devices() > 1 {
-            return refuse("its devices hold parts of their own; begin it anew, or use one device");
+            return refuse(ResumeConflict::PartsOfTheirOwn);
         }
         if self.config.choose_by_saving {
-            return refuse("its batches are chosen for the devices anew; begin it anew");
+            return refuse(ResumeConflict::ChosenAtStart);
         }
         let is_outside = |range: &Range<u32>| range.start >= range.end || range.end > self.batches;
         if consumed.iter().any(is_outside) {
-            return refuse("it has not the batches that were consumed; was it of this dataset?");
+            return refuse(ResumeConflict::OtherBatches);
         }
         let left = left(self.batches, consumed);
         if left.is_empty() {
-            return refuse("all of its batches were consumed; begin the next");
+            return refuse(ResumeConflict::AllConsumed);
         }
         let mut config = self.schedule_config();
         config.batches = u32::try_from(left.len()).expect("no more than there are batches");

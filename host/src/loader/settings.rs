@@ -1,7 +1,7 @@
 //! What is refused before anything is started, and the job that a configuration describes.
 
-use crate::Error;
 use crate::config::LoaderConfig;
+use crate::{ChoiceConflict, Error, ReuseConflict};
 use meetpoint_format::batching::{Batching, Cut, RANKS_MAX, Rank};
 use meetpoint_format::holders::Holders;
 use meetpoint_format::sampler::Sampling;
@@ -37,19 +37,19 @@ pub(super) fn check(config: &LoaderConfig) -> Result<(), Error> {
         return Err(Error::NoDevice { strategy: config.strategy.name() });
     }
     if config.reuse && !config.sampler.is_same_in_every_epoch() {
-        return Err(Error::Reuse { why: "the sampler gives every epoch an order of its own" });
+        return Err(Error::Reuse { conflict: ReuseConflict::Shuffle });
     }
     if config.reuse && !config.recipe.is_deterministic() {
-        return Err(Error::Reuse { why: "the recipe draws at random in every epoch" });
+        return Err(Error::Reuse { conflict: ReuseConflict::RandomRecipe });
     }
     if config.reuse && config.run_ahead > 0 {
-        return Err(Error::Reuse { why: "devices that run ahead need the slots" });
+        return Err(Error::Reuse { conflict: ReuseConflict::RunAhead });
     }
     if config.choose_by_saving && config.run_ahead > 0 {
-        return Err(Error::Choice { why: "devices that run ahead begin before it is made" });
+        return Err(Error::Choice { conflict: ChoiceConflict::RunAhead });
     }
     if config.choose_by_saving && config.replay.is_some() {
-        return Err(Error::Choice { why: "a record replays an order that knows no choice" });
+        return Err(Error::Choice { conflict: ChoiceConflict::Replay });
     }
     if config.ranks == 0 || config.ranks > RANKS_MAX {
         return refuse("ranks", config.ranks.into(), "from 1 to 65536");

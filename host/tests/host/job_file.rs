@@ -1,5 +1,6 @@
 //! Job files: what a full one says, and every fault with file, line, column, key and remedy.
 
+use meetpoint_diagnose::{Diagnose, Surface};
 use meetpoint_format::sampler::{Sampler, Sequential, Shuffled};
 use meetpoint_host::job::{Choice, JobError, JobFile};
 use meetpoint_host::{
@@ -35,7 +36,7 @@ fn fault(lines: &str) -> JobError {
 
 fn place_and_text(lines: &str) -> (Option<(usize, usize)>, String) {
     let error = fault(lines);
-    (error.place, error.to_string())
+    (error.place, error.in_full(Surface::CommandLine))
 }
 
 #[test]
@@ -194,7 +195,8 @@ fn a_record_brings_its_strategy_and_one_may_stand_for_each_epoch() {
     ] {
         let error = with(lines, "").unwrap_err();
         assert_eq!(error.place, Some(place), "{error}");
-        assert!(error.to_string().contains(words), "{words} in {error}");
+        let text = error.in_full(Surface::CommandLine);
+        assert!(text.contains(words), "{words} in {text}");
     }
 }
 
@@ -261,7 +263,7 @@ fn keys_that_do_not_go_together_are_refused_where_they_stand() {
     let lines = "dataset = \"s\"\nbatch_size = 1\n";
     let rest = "shared = true\n[[device]]\nparts = [0]";
     let job = parse(&format!("{lines}{rest}\n{RECIPE}")).unwrap();
-    let text = job.check().unwrap_err().to_string();
+    let text = job.check().unwrap_err().in_full(Surface::CommandLine);
     assert!(text.contains("every device has every part"), "{text}");
     assert!(text.contains(":5:9: "), "{text}");
 }
@@ -282,7 +284,8 @@ fn unknown_keys_are_refused_where_they_stand() {
 fn missing_keys_are_named_with_what_they_take() {
     assert!(fault("batch_size = 1").to_string().contains("the key `dataset` is missing"));
     assert!(fault("dataset = \"s\"").to_string().contains("the key `batch_size` is missing"));
-    let error = parse("dataset = \"s\"\nbatch_size = 1\n").unwrap_err().to_string();
+    let error =
+        parse("dataset = \"s\"\nbatch_size = 1\n").unwrap_err().in_full(Surface::CommandLine);
     assert!(error.contains("the key `recipe` is missing"), "{error}");
     let lines = "dataset=\"s\"\nbatch_size=1\n[spool]\nkind=\"file\"";
     let (place, text) = place_and_text(lines);
@@ -347,7 +350,7 @@ fn a_fault_in_the_jobs_own_recipe_is_placed_in_the_job() {
     let job = |recipe: &str| {
         let text = format!("dataset = \"s\"\nbatch_size = 1\n{recipe}");
         let error = parse(&text).unwrap_err();
-        (error.place, error.to_string())
+        (error.place, error.in_full(Surface::CommandLine))
     };
     let (place, text) = job("[[recipe.operation]]\nname = \"decode\"\n\n\
                              [[recipe.operation]]\nname = \"center_crop\"\n  sice = 3\n");
@@ -383,10 +386,10 @@ fn a_recipe_file_is_found_beside_the_job_and_its_faults_are_its_own() {
     let folder = tempfile::tempdir().unwrap();
     let job = folder.path().join("job.toml");
     std::fs::write(&job, "dataset = \"set\"\nbatch_size = 2\nrecipe = \"r.toml\"\n").unwrap();
-    let error = JobFile::load(&job).unwrap_err().to_string();
+    let error = JobFile::load(&job).unwrap_err().in_full(Surface::CommandLine);
     assert!(error.contains("job.toml:3:10") && error.contains("r.toml"), "{error}");
     std::fs::write(folder.path().join("r.toml"), "[[operation]]\nname = \"encode\"\n").unwrap();
-    let error = JobFile::load(&job).unwrap_err().to_string();
+    let error = JobFile::load(&job).unwrap_err().in_full(Surface::CommandLine);
     assert!(error.contains("r.toml:2:8"), "{error}");
     let good =
         "[[operation]]\nname = \"decode\"\n[[operation]]\nname = \"center_crop\"\nsize = 8\n";
@@ -397,7 +400,8 @@ fn a_recipe_file_is_found_beside_the_job_and_its_faults_are_its_own() {
 
 #[test]
 fn a_job_file_that_is_not_there_is_named() {
-    let error = JobFile::load(Path::new("/no/such/job.toml")).unwrap_err().to_string();
+    let error =
+        JobFile::load(Path::new("/no/such/job.toml")).unwrap_err().in_full(Surface::CommandLine);
     assert!(error.contains("/no/such/job.toml: failed to read"), "{error}");
 }
 
@@ -410,7 +414,8 @@ fn what_a_device_would_refuse_is_refused_with_its_place() {
         ("count = 2\ncpu_ratio = 1e-9", ["job.toml:5:13: ", "cpu_ratio", "0.001 to 1"]),
     ] {
         let text = format!("dataset = \"s\"\nbatch_size = 1\n[device]\n{lines}\n{RECIPE}");
-        let refusal = JobFile::parse(&text, Path::new("job.toml")).unwrap_err().to_string();
+        let refusal =
+            JobFile::parse(&text, Path::new("job.toml")).unwrap_err().in_full(Surface::CommandLine);
         for word in words {
             assert!(refusal.contains(word), "{word} in {refusal}");
         }

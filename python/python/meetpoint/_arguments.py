@@ -61,7 +61,7 @@ def either(**names: Optional[int]) -> Optional[int]:
     """
     (theirs, other), (ours, given) = names.items()
     if other is not None and given is not None:
-        raise SettingError(f"{theirs} and {ours} mean the same; give one of them")
+        raise SettingError(f"{theirs} and {ours} mean the same", remedy="give one of them")
     return given if other is None else other
 
 
@@ -86,7 +86,7 @@ def whole(name: str, value: Any, most: int = U32, least: int = 0) -> int:
         number = None
     if number is None or not least <= number <= most:
         raise SettingError(
-            f"{name} is {value!r}; it takes a whole number from {least} to {most}"
+            f"{name} is {value!r}", remedy=f"it takes a whole number from {least} to {most}"
         )
     return number
 
@@ -99,14 +99,16 @@ def whole_or_none(name: str, value: Any, most: int = U32, least: int = 0) -> Opt
 def number(name: str, value: Any, least: float, most: float) -> float:
     """A number in a range."""
     if isinstance(value, (str, bytes)) or not _is_number(value) or not least <= value <= most:
-        raise SettingError(f"{name} is {value!r}; it takes a number from {least} to {most}")
+        raise SettingError(
+            f"{name} is {value!r}", remedy=f"it takes a number from {least} to {most}"
+        )
     return float(value)
 
 
 def seconds(name: str, value: Any) -> float:
     """A number; whether it is a time that can be, those say who wait for it."""
     if isinstance(value, (str, bytes)) or not _is_number(value):
-        raise SettingError(f"{name} is {value!r}; it takes a number of seconds")
+        raise SettingError(f"{name} is {value!r}", remedy="it takes a number of seconds")
     return float(value)
 
 
@@ -125,7 +127,7 @@ def flag(name: str, value: Any) -> bool:
     except (AttributeError, TypeError, ValueError):
         number = None
     if number not in (0, 1):
-        raise SettingError(f"{name} is {value!r}; it takes True or False")
+        raise SettingError(f"{name} is {value!r}", remedy="it takes True or False")
     return bool(number)
 
 
@@ -134,13 +136,13 @@ def items(name: str, value: Any, what: str) -> List[Any]:
     try:
         return list(value)
     except TypeError:
-        raise SettingError(f"{name} is {value!r}; it takes a list of {what}") from None
+        raise SettingError(f"{name} is {value!r}", remedy=f"it takes a list of {what}") from None
 
 
 def text(name: str, value: Any) -> str:
     """A word or a sentence, of characters that there are."""
     if not isinstance(value, str) or any(0xD800 <= ord(letter) < 0xE000 for letter in value):
-        raise SettingError(f"{name} is {value!r}; it takes a text")
+        raise SettingError(f"{name} is {value!r}", remedy="it takes a text")
     return value
 
 
@@ -157,7 +159,7 @@ def path(name: str, value: Any) -> str:
     except (TypeError, UnicodeError):
         given = "\0"
     if not given or "\0" in given:
-        raise SettingError(f"{name} is {value!r}; it takes a path")
+        raise SettingError(f"{name} is {value!r}", remedy="it takes a path")
     return given
 
 
@@ -203,8 +205,11 @@ def compose(recipe: Recipe) -> Compose:
             return from_torchvision(parts)
         return Compose(parts)
     raise SettingError(
-        f"recipe is {recipe!r}; it takes a meetpoint.transforms.Compose, a list of transforms, "
-        "torchvision transforms, or the path of a recipe file"
+        f"recipe is {recipe!r}",
+        remedy=(
+            "it takes a meetpoint.transforms.Compose, a list of transforms, "
+            "torchvision transforms, or the path of a recipe file"
+        ),
     )
 
 
@@ -215,5 +220,5 @@ def column_names(columns: Optional[Sequence[str]]) -> Optional[List[str]]:
     names = [columns] if isinstance(columns, str) else items("columns", columns, "names")
     names = [text("columns", name) for name in names]
     if not names:
-        raise SettingError("columns is empty; give at least one name, such as 'image'")
+        raise SettingError("columns is empty", remedy="give at least one name, such as 'image'")
     return names

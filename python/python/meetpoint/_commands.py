@@ -181,11 +181,11 @@ def index(
         unused = {"destination": destination, "force": force, "resume": resume, "from_": from_}
         for name, value in unused.items():
             if value:
-                raise SettingError(f"{name} means nothing with keys=True; leave it out")
+                raise SettingError(f"{name} means nothing with keys=True", remedy="leave it out")
         with shown(progress, _name(of)) as report:
             return of_json(IndexedKeys, _native.index_keys(of, report))
     if destination is None:
-        raise SettingError("destination is None; it takes a path, unless keys=True")
+        raise SettingError("destination is None", remedy="it takes a path, unless keys=True")
     to = path("destination", destination)
     with shown(progress, _name(to)) as report:
         return of_json(Packed, _native.index(of, to, given, report))

@@ -55,9 +55,7 @@ class Dataset(Closing):
     such as polars would then read every element instead of the columns.
     """
 
-    def __init__(
-        self, path: Union[str, "os.PathLike[str]"], *, mapped: bool = False
-    ) -> None:
+    def __init__(self, path: Union[str, "os.PathLike[str]"], *, mapped: bool = False) -> None:
         self._mapped = flag("mapped", mapped)
         opened = _native.Dataset(given_path("path", path), mapped=self._mapped)
         self._opened: Optional[_native.Dataset] = opened
@@ -66,7 +64,7 @@ class Dataset(Closing):
     @property
     def _native(self) -> _native.Dataset:
         if self._opened is None:
-            raise ClosedError(f"the dataset {self._path!r} was closed; open it again")
+            raise ClosedError(f"the dataset {self._path!r} was closed", remedy="open it again")
         return self._opened
 
     def close(self) -> None:
@@ -235,7 +233,8 @@ def reopen(kind: Type[_DatasetT], path: str, mapped: bool, fingerprint: str) -> 
     dataset = kind(path, mapped=mapped)
     if dataset.fingerprint != fingerprint:
         raise DatasetError(
-            f"the dataset at {path!r} is not the one that was pickled; open it again",
+            f"the dataset at {path!r} is not the one that was pickled",
+            remedy="open it again",
             file=path,
         )
     return dataset

@@ -81,11 +81,15 @@ def sources(device: Devices) -> Tuple[List[str], List[List[str]]]:
         elif is_several:
             raise SettingError(
                 f'device holds {one!r}; a list of devices takes "emulated", '
-                'meetpoint.Emulated(...) and "unix:PATH"; for the host alone give device=None'
+                'meetpoint.Emulated(...) and "unix:PATH"',
+                remedy="for the host alone give device=None",
             )
         elif one is not None:
             raise SettingError(
-                f'device is {one!r}; it takes None, "emulated", meetpoint.Emulated(...), '
-                '"unix:PATH", or a list of devices'
+                f"device is {one!r}",
+                remedy=(
+                    'it takes None, "emulated", meetpoint.Emulated(...), '
+                    '"unix:PATH", or a list of devices'
+                ),
             )
     return sockets, commands

@@ -39,15 +39,18 @@ def meeting(
     distributed = process_group()
     if distributed is None:
         raise SettingError(
-            f"{world_size} ranks with devices agree on every step, so they have to meet: "
-            "initialise torch.distributed before the loader is made, or give all ranks the same "
-            f'rendezvous="unix:PATH" (one machine) or "tcp:HOST:PORT" of rank 0, or {PLACE}'
+            f"{world_size} ranks with devices agree on every step, so they have to meet",
+            remedy=(
+                "initialise torch.distributed before the loader is created, or give all ranks the "
+                'same rendezvous="unix:PATH" (one machine) or "tcp:HOST:PORT" of rank 0, or '
+                f"{PLACE}"
+            ),
         )
     if (distributed.get_rank(), distributed.get_world_size()) != (rank, world_size):
         raise SettingError(
             f"rank {rank} of {world_size} is another than torch.distributed says, which can only "
-            "introduce all of its ranks to each other; give the ranks of this loader a rendezvous "
-            "of their own"
+            "introduce all of its ranks to each other",
+            remedy="give the ranks of this loader a rendezvous of their own",
         )
     return _introduced(distributed, rank, world_size, job, timeout)
 
@@ -106,7 +109,7 @@ def _given_token(place: str) -> bytes:
         return hashlib.sha256(text.encode()).digest() if text else bytes(_TOKEN_BYTES)
     if len(text) < 16:
         raise SettingError(
-            f"ranks that meet at {place} need a secret, so that nobody else comes: set {TOKEN} to "
-            "the same 16 characters or more for all ranks"
+            f"ranks that meet at {place} need a secret, so that nobody else connects",
+            remedy=f"set {TOKEN} to the same 16 characters or more for all ranks",
         )
     return hashlib.sha256(text.encode()).digest()

@@ -68,9 +68,12 @@ class Pass:
             raise StateError(
                 f"batch {number} of the epoch was requested before batch {self._next}: a framework "
                 f"distributes batches among ranks again, but this loader ({loader._world}) already "
-                "does; use the loader unchanged, or prepare it for one process, as with "
-                "accelerate.data_loader.prepare_data_loader(loader, num_processes=1, "
-                "process_index=0)"
+                "does",
+                remedy=(
+                    "use the loader unchanged, or prepare it for one process, as with "
+                    "accelerate.data_loader.prepare_data_loader(loader, num_processes=1, "
+                    "process_index=0)"
+                ),
             )
         self._next += 1
         return next(self._batches)
@@ -153,7 +156,10 @@ def collate(fetched: Union[Taken, List[Sample]]) -> Any:
     if not isinstance(fetched, Taken):
         raise SettingError(
             "samples of a loader's dataset were fetched one by one, but the loader prepares whole "
-            "batches; build a DataLoader with batch_sampler=loader.batch_sampler and "
-            "num_workers=0, or call loader.as_torch()"
+            "batches",
+            remedy=(
+                "build a DataLoader with batch_sampler=loader.batch_sampler and "
+                "num_workers=0, or call loader.as_torch()"
+            ),
         )
     return fetched.batch

@@ -268,8 +268,8 @@ class Loader(Measured, Closing, Generic[BatchT]):
         self._world = _world.look(self._given, rendezvous)
         if rendezvous is not None and self._world.source == _world.ALONE:
             raise SettingError(
-                f"rendezvous is {rendezvous!r}, but there is only one rank; give rank and "
-                "world_size as well, or leave rendezvous out"
+                f"rendezvous is {rendezvous!r}, but there is only one rank",
+                remedy="give rank and world_size as well, or leave rendezvous out",
             )
         has_devices = bool(sockets or commands)
         if strategy == "auto" and not has_devices:
@@ -394,8 +394,11 @@ class Loader(Measured, Closing, Generic[BatchT]):
         if self._is_used and world.replaces(self._world) and world.place != self._world.place:
             raise RankError(
                 f"this loader has handed out batches as {self._world}, but this process is now "
-                f"{world}; initialise torch.distributed before making the loader or iterating over "
-                "it, or load its state_dict() into a new loader"
+                f"{world}",
+                remedy=(
+                    "initialise torch.distributed before making the loader or iterating over "
+                    "it, or load its state_dict() into a new loader"
+                ),
             )
         self._look()
         if self._opened_for == self._world.place or self._is_closed:
@@ -557,8 +560,8 @@ class Loader(Measured, Closing, Generic[BatchT]):
         if not self._native.has_host_order:
             raise StateError(
                 f"cannot skip the first {len(batches)} batches of epoch {epoch}: with strategy "
-                f"{self._strategy!r} the order of batches differs between runs; resume with "
-                "load_state_dict(), or make the loader with order=\"baseline\""
+                f"{self._strategy!r} the order of batches differs between runs",
+                remedy='resume with load_state_dict(), or make the loader with order="baseline"',
             )
         self._position = self._upcoming().without(batches)
 

@@ -62,8 +62,10 @@ def ranges(wanted: Optional[bool]) -> Optional[Ranges]:
         else:
             because = f"torch {torch.__version__} was built without CUDA"
         raise SettingError(
-            f"nvtx is True, but {because} and the package nvtx is not installed; "
-            "install it (pip install nvtx), import a torch with CUDA first, or leave nvtx out"
+            f"nvtx is True, but {because} and the package nvtx is not installed",
+            remedy=(
+                "install it (pip install nvtx), import a torch with CUDA first, or leave nvtx out"
+            ),
         )
     return None
 

@@ -85,7 +85,7 @@ class Replay:
 
     def __init__(self, batches: List[Any], steps: int, done: Callable[[float], None]) -> None:
         if not batches:
-            raise ClosedError("the epoch has no batch to be replayed; begin another")
+            raise ClosedError("the epoch has no batch to be replayed", remedy="begin another")
         self._batches = batches
         self._steps = steps
         self._done = done
@@ -148,7 +148,9 @@ class Energy:
 
     def __enter__(self) -> "Energy":
         if self._native is not None:
-            raise SettingError("this block was begun before; ask for another with energy()")
+            raise SettingError(
+                "this block was begun before", remedy="ask for another with energy()"
+            )
         self._native = self._loader().begin_energy(self._power)
         return self
 
@@ -222,8 +224,10 @@ class MetricsServer(Closing):
             self._server = ThreadingHTTPServer((host, port), Handler)
         except (OSError, UnicodeError) as error:
             raise SettingError(
-                f"metrics cannot be served at {host!r}, port {port} ({error}); give an address of "
-                "this machine, and another port, or 0 for any that is free"
+                f"metrics cannot be served at {host!r}, port {port} ({error})",
+                remedy=(
+                    "give an address of this machine, and another port, or 0 for any that is free"
+                ),
             ) from error
         self._server.daemon_threads = True
         thread = threading.Thread(
@@ -259,7 +263,9 @@ class MetricsExporter(Closing):
         ranks: int,
     ) -> None:
         if not isinstance(attributes, Mapping):
-            raise SettingError(f"attributes is {attributes!r}; it takes names and their values")
+            raise SettingError(
+                f"attributes is {attributes!r}", remedy="it takes names and their values"
+            )
         self._settings: _native.ExportSettings = {
             "endpoint": text_or_none("endpoint", endpoint),
             "interval": None if interval is None else seconds("interval", interval),

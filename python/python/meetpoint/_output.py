@@ -24,13 +24,17 @@ def converter(output: str, *, pin: bool = False) -> Converter:
         "jax": _as_jax,
     }
     if not isinstance(output, str) or output not in converters:
-        raise SettingError(f"output is {output!r}; it takes one of {', '.join(converters)}")
+        raise SettingError(
+            f"output is {output!r}", remedy=f"it takes one of {', '.join(converters)}"
+        )
     if pin:
         from ._pinned import converter as pinned
 
         return pinned()
     if output in ("torch", "jax") and importlib.util.find_spec(output) is None:
-        raise SettingError(f'output is "{output}", which is not installed; pip install {output}')
+        raise SettingError(
+            f'output is "{output}", which is not installed', remedy=f"pip install {output}"
+        )
     return converters[output]
 
 

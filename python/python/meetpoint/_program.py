@@ -21,7 +21,8 @@ def own_command() -> List[str]:
     if not sys.executable:
         raise DeviceError(
             "this Python does not say which program it is (sys.executable is empty), so no device "
-            'can be started; start one with `meetpoint device serve` and give device="unix:PATH"'
+            "can be started",
+            remedy='start one with `meetpoint device serve` and give device="unix:PATH"',
         )
     folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     # Without `site` it starts in a fraction of the time, and the package needs nothing of it.

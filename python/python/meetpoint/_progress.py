@@ -15,14 +15,16 @@ a count that a command does not keep stays 0."""
 
 
 @contextlib.contextmanager
-def shown(progress: Union[bool, Progress, None], title: str) -> Generator[Optional[Progress], None, None]:
+def shown(
+    progress: Union[bool, Progress, None], title: str
+) -> Generator[Optional[Progress], None, None]:
     """The function to call; if ``progress`` is ``True``, it shows a bar until the block ends."""
     if progress is None or progress is False:
         yield None
         return
     if progress is not True:
         if not callable(progress):
-            raise SettingError(f"progress is {progress!r}; it takes True or a function")
+            raise SettingError(f"progress is {progress!r}", remedy="it takes True or a function")
         yield progress
         return
     from tqdm.auto import tqdm  # type: ignore[import-untyped,unused-ignore]

@@ -53,13 +53,14 @@ def consumed_in_row(states: Sequence[Dict[str, Any]]) -> Set[int]:
         if len(own) > 1 or (own and own[0][0] != 0):
             raise StateError(
                 f"the state is of one of {before} ranks, and with strategy "
-                f"{states[0]['strategy']!r} it does not say what the others consumed; give "
-                "load_state_dict the states of all ranks as a list"
+                f"{states[0]['strategy']!r} it does not say what the others consumed",
+                remedy="give load_state_dict the states of all ranks as a list",
             )
         by_rank = {rank: own for rank in range(before)}
     if len(by_rank) != before or len(states) not in (1, before):
         raise StateError(
-            f"these are states of ranks {sorted(by_rank)} of {before}; give one of each rank"
+            f"these are states of ranks {sorted(by_rank)} of {before}",
+            remedy="give one of each rank",
         )
     return {
         batch * before + rank

@@ -43,9 +43,7 @@ class Position:
 
     def begun(self) -> "Position":
         """The same, of an iteration that has begun."""
-        copy = Position(
-            self.epoch, list(self.ranges), self.record, self.strategy, self.errors
-        )
+        copy = Position(self.epoch, list(self.ranges), self.record, self.strategy, self.errors)
         copy.is_begun = True
         return copy
 
@@ -96,11 +94,12 @@ def position_of(
         for it in given  # pyright: ignore[reportUnknownVariableType]
     ):
         raise StateError(
-            f"the state is {states!r}; give what state_dict() gave, or a list of those of all ranks"
+            f"the state is {states!r}",
+            remedy="give what state_dict() gave, or a list of those of all ranks",
         )
     several: List[State] = list(given)  # pyright: ignore[reportUnknownArgumentType]
     if not several:
-        raise StateError("there is no state in the list; give one of each rank")
+        raise StateError("there is no state in the list", remedy="give one of each rank")
     for state in several:
         _check_state(state, fixed, samples)
     first = several[0]
@@ -109,7 +108,8 @@ def position_of(
             if state.get(name) != first.get(name):
                 raise StateError(
                     f"the states are of different epochs or numbers of ranks: {name} is "
-                    f"{first.get(name)!r} and {state.get(name)!r}; give those of one checkpoint"
+                    f"{first.get(name)!r} and {state.get(name)!r}",
+                    remedy="give those of one checkpoint",
                 )
     rank, world_size = fixed["rank"], fixed["world_size"]
     if int(first["world_size"]) == world_size:
@@ -118,7 +118,8 @@ def position_of(
             if not own:
                 raise StateError(
                     f"the state is of rank {first['rank']}, this is rank {rank}: with strategy "
-                    f"{first['strategy']!r} ranks do not consume the same; load its own state"
+                    f"{first['strategy']!r} ranks do not consume the same",
+                    remedy="load its own state",
                 )
             first = own[0]
         return _as_it_was(first, batches), []
@@ -148,14 +149,15 @@ def _is_prefix(state: State) -> bool:
 def _check_state(state: State, fixed: State, samples: int) -> None:
     if state.get("version") != 2:
         raise StateError(
-            f"the state has version {state.get('version')!r}, this program reads version 2; "
-            "load it with the version of meetpoint that made it"
+            f"the state has version {state.get('version')!r}, this program reads version 2",
+            remedy="load it with the version of meetpoint that made it",
         )
     for name, word in _WORDS.items():
         if state.get(name) != fixed[name]:
             raise StateError(
                 f"the state is of another {word}: {state.get(name)!r}, this loader has "
-                f"{fixed[name]!r}; make the loader as the one that the state was taken from"
+                f"{fixed[name]!r}",
+                remedy="make the loader as the one that the state was taken from",
             )
     rank, world_size = state.get("rank"), state.get("world_size")
     if not isinstance(rank, int) or not isinstance(world_size, int) or not 0 <= rank < world_size:

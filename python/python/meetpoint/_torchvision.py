@@ -195,10 +195,11 @@ def from_torchvision(compose: object) -> List["Transform"]:
     translation.add(compose)
     if translation.refused:
         raise RecipeError(
-            "torchvision transforms that a recipe cannot hold: "
-            + ", ".join(translation.refused)
-            + f"; it can hold {', '.join(_KNOWN)} on PIL images. Do the others on the batch after "
-            "the loader"
+            "torchvision transforms that a recipe cannot hold: " + ", ".join(translation.refused),
+            remedy=(
+                f"use {', '.join(_KNOWN)} on PIL images, and apply the others to the batch after "
+                "the loader"
+            ),
         )
     return translation.made
 

@@ -50,7 +50,7 @@ def given(rank: Optional[int], world_size: Optional[int]) -> Optional[World]:
     :raises SettingError: one argument without the other.
     """
     if (rank is None) != (world_size is None):
-        raise SettingError("rank and world_size belong together; give both or neither")
+        raise SettingError("rank and world_size belong together", remedy="give both or neither")
     if rank is None or world_size is None:
         return None
     return World(whole("rank", rank), whole("world_size", world_size), ARGUMENTS)
@@ -77,9 +77,12 @@ def _check(arguments: World, group: Optional[World], rendezvous: Optional[str]) 
     if arguments.place != group.place:
         raise SettingError(
             f"rank {arguments.rank} of {arguments.size} was given, but torch.distributed has "
-            f"rank {group.rank} of {group.size}; leave rank and world_size out, give rank=0 and "
-            "world_size=1 to load everything in this process, or give the ranks of this loader a "
-            "rendezvous of their own"
+            f"rank {group.rank} of {group.size}",
+            remedy=(
+                "leave rank and world_size out, give rank=0 and "
+                "world_size=1 to load everything in this process, or give the ranks of this loader a "
+                "rendezvous of their own"
+            ),
         )
 
 
@@ -101,7 +104,8 @@ def _of_environment() -> Optional[World]:
     if not (rank.isdecimal() and size.isdecimal() and int(rank) < int(size)):
         raise SettingError(
             f"RANK is {rank!r} and WORLD_SIZE is {size!r} in the environment, which is not a valid "
-            "rank; correct or unset them, or give the arguments rank and world_size"
+            "rank",
+            remedy="correct or unset them, or give the arguments rank and world_size",
         )
     return World(int(rank), int(size), ENVIRONMENT)
 

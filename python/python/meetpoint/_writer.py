@@ -55,7 +55,9 @@ class Writer:
         if label not in self._places:
             if self._are_fixed:
                 known = ", ".join(self._labels)
-                raise PackError(f"label {label!r} is none of those given; they are {known}")
+                raise PackError(
+                    f"label {label!r} is none of those given", remedy=f"they are {known}"
+                )
             self._places[label] = len(self._labels)
             self._labels.append(label)
         return self._places[label]

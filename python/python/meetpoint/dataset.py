@@ -118,7 +118,9 @@ def _part(pair: Any) -> Tuple[str, str]:
     try:
         place, size = pair
     except (TypeError, ValueError):
-        raise SettingError(f"parts holds {pair!r}; it takes pairs of a path and a share") from None
+        raise SettingError(
+            f"parts holds {pair!r}", remedy="it takes pairs of a path and a share"
+        ) from None
     return path("parts", place), share("parts", size)
 
 
@@ -201,9 +203,7 @@ def select(
     given = options(locals(), label=names, key=names)
     to = path("destination", destination)
     with shown(progress, _name(to)) as report:
-        return of_json(
-            Copied, _native.select(path("dataset", dataset), to, given, given, report)
-        )
+        return of_json(Copied, _native.select(path("dataset", dataset), to, given, given, report))
 
 
 def head(

@@ -1,8 +1,8 @@
 """Exceptions and warnings of the package.
 
 Every exception says what is wrong and what would be right. Where they are known, ``file``, ``row``
-and ``key`` say which file and which sample it is about, and ``remedy`` is the last part of the
-message.
+and ``key`` say which file and which sample it is about. ``cause`` is a stable name of what is wrong,
+and ``remedy`` says what helps; the message ends with it.
 
 ::
 
@@ -68,19 +68,20 @@ class MeetpointError(Exception):
         file: Optional[str] = None,
         row: Optional[int] = None,
         key: Optional[str] = None,
+        cause: Optional[str] = None,
         remedy: Optional[str] = None,
     ) -> None:
-        super().__init__(message)
+        super().__init__(message if remedy is None else f"{message}; {remedy}")
         self.file = file
         """Dataset, part of it, or other file that it is about."""
         self.row = row
         """Row of the sample in that part, from 0."""
         self.key = key
         """Key of the sample."""
-        # Remedies stand after the last semicolon.
-        _, sign, last = message.rpartition("; ")
-        self.remedy = last if remedy is None and sign else remedy
-        """What would be right; part of the message."""
+        self.cause = cause
+        """Stable name of what is wrong, such as ``"device_unreachable"``, where it has one."""
+        self.remedy = remedy
+        """What helps; the end of the message. ``None`` where nothing is known to."""
 
 
 class DatasetError(MeetpointError):

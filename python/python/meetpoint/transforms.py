@@ -298,9 +298,7 @@ class ToDtype(Transform):
 
     _name = "to_dtype"
 
-    def __init__(
-        self, dtype: object, *, scale: Union[bool, Literal["divide"]] = False
-    ) -> None:
+    def __init__(self, dtype: object, *, scale: Union[bool, Literal["divide"]] = False) -> None:
         super().__init__(dtype=_dtype(dtype), scale=scale)
 
 
@@ -355,8 +353,8 @@ class Compose:
         for transform in transforms:
             if not isinstance(transform, Transform):
                 raise RecipeError(
-                    f"{transform!r} is not a transform of meetpoint.transforms; "
-                    "from_torchvision translates those of torchvision"
+                    f"{transform!r} is not a transform of meetpoint.transforms",
+                    remedy="from_torchvision translates those of torchvision",
                 )
         self._transforms = list(transforms)
         operations = [it for transform in transforms for it in transform._operations()]
@@ -382,8 +380,8 @@ class Compose:
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or str(error)
             raise RecipeError(
-                f"recipe {os.fspath(path)!r} cannot be read ({why}); give the path of a recipe "
-                "file, or transforms",
+                f"recipe {os.fspath(path)!r} cannot be read ({why})",
+                remedy="give the path of a recipe file, or transforms",
                 file=os.fsdecode(path),
             ) from error
         return cls.from_toml(text)
@@ -495,7 +493,9 @@ def _of_declaration(declaration: Dict[str, Any]) -> Type[Transform]:
     content: Dict[str, Any] = {
         "__init__": __init__,
         "__signature__": signature,
-        "__doc__": "\n".join([f"Operation ``{declaration['name']}``: {declaration['about']}.", *lines]),
+        "__doc__": "\n".join(
+            [f"Operation ``{declaration['name']}``: {declaration['about']}.", *lines]
+        ),
         "__module__": __name__,
         "_name": declaration["name"],
     }

@@ -1,5 +1,6 @@
 //! The model against sums done by hand, against published figures, and over random activities.
 
+use meetpoint_diagnose::{Diagnose, Surface};
 use proptest::prelude::*;
 
 use super::*;
@@ -176,8 +177,11 @@ fn every_preset_parses_under_its_own_name_and_every_number_has_a_source() {
         assert!(numbers.iter().all(|number| !number.source.is_empty()), "{}", preset.name);
     }
     assert_eq!(PowerModel::bundled().profile(), DEFAULT_PRESET);
-    let unknown = PowerModel::preset("sever").unwrap_err().to_string();
-    assert!(unknown.contains("no power preset sever; there are server, server-v100"), "{unknown}");
+    let unknown = PowerModel::preset("sever").unwrap_err().in_full(Surface::CommandLine);
+    assert!(
+        unknown.contains("no power preset sever; name one of server, server-v100"),
+        "{unknown}"
+    );
 }
 
 #[test]
@@ -207,26 +211,27 @@ fn another_file_has_another_hash() {
 fn a_file_that_cannot_be_meant_is_refused_by_name() {
     let refused = |from: &str, to: &str| {
         assert!(ROUND.contains(from), "the file has {from}");
-        PowerModel::parse(&ROUND.replace(from, to), "w.toml").unwrap_err().to_string()
+        let error = PowerModel::parse(&ROUND.replace(from, to), "w.toml").unwrap_err();
+        error.in_full(Surface::CommandLine)
     };
     assert_eq!(
         refused("idle_w = 1.0", "idle_w = -2.2"),
-        "power file w.toml: host_core.idle_w is -2.2, must be a number, 0 or more"
+        "power file w.toml: host_core.idle_w is -2.2; give a number, 0 or more"
     );
     assert!(refused("active_w = 5.0", "active_w = nan").contains("host_core.active_w is nan"));
-    assert!(refused("active_w = 5.0", "active_w = \"5\"").contains("must be a number"));
+    assert!(refused("active_w = 5.0", "active_w = \"5\"").contains("give a number"));
     assert!(refused("active_w = 7.0", "active_w = 1.0").contains("device.active_w is below"));
     assert!(refused("[\"idle_w\"]", "[\"idle\"]").contains("accelerator.unverified names idle,"));
     assert!(refused("example = [\"drive\"]", "example = [\"x\"]").contains("prices.example"));
-    assert!(refused("idle_w = 1.0, ", "").contains("host_core.idle_w is missing; give it, or say"));
-    assert!(refused("idle_w = 1.0", "idel_w = 1.0").contains("host_core.idel_w is not a key"));
-    assert!(refused("watts = 100.0", "currency = \"EUR\"").contains("base.currency is not a key"));
+    assert!(refused("idle_w = 1.0, ", "").contains("host_core.idle_w is missing; give"));
+    assert!(refused("idle_w = 1.0", "idel_w = 1.0").contains("unknown key host_core.idel_w"));
+    assert!(refused("watts = 100.0", "currency = \"EUR\"").contains("unknown key base.currency"));
     assert!(refused("currency = \"EUR\"", "").contains("prices.currency is missing"));
-    assert!(refused("capacity_tb = 2", "capacity_tb = 0").contains("must be a number above 0"));
+    assert!(refused("capacity_tb = 2", "capacity_tb = 0").contains("give a number above 0"));
     assert!(refused("base =", "bass =").contains("w.toml does not parse"));
     assert!(refused("watts = 100.0, source = \"made up\"", "watts = 1").contains("has no source"));
     let like = refused("idle_w = 6.0, active_w = 7.0, source = \"made up\"", "like = \"newprt\"");
-    assert!(like.contains("device.like names newprt; there are newport, none, smartssd, solana"));
+    assert!(like.contains("device.like names newprt, which does not exist; name one of newport, none, smartssd, solana"));
     let changed = "like = \"newport\", idle_w = 6.0";
     let error = refused("idle_w = 6.0, active_w = 7.0, source = \"made up\"", changed);
     assert!(error.contains("device has no source"), "{error}");

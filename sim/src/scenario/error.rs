@@ -1,9 +1,11 @@
 //! What is wrong with a scenario, where, and what would be right.
 
+use meetpoint_diagnose::{Diagnose, Remedy};
+
 /// A scenario that cannot be simulated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{}`{key}` {problem}; it takes {remedy}",
+    "{}`{key}` {problem}",
     .place.map(|(line, column)| format!("{line}:{column}: ")).unwrap_or_default()
 )]
 pub struct ScenarioError {
@@ -15,6 +17,16 @@ pub struct ScenarioError {
     pub problem: String,
     /// What would be right.
     pub remedy: String,
+}
+
+impl Diagnose for ScenarioError {
+    fn cause(&self) -> &'static str {
+        "scenario"
+    }
+
+    fn remedy(&self) -> Option<Remedy> {
+        Some(format!("`{}` takes {}", self.key, self.remedy).into())
+    }
 }
 
 impl ScenarioError {

@@ -223,12 +223,13 @@ impl Drop for UringEngine {
 
 fn not_registered(error: &io::Error) -> String {
     let why = match error.raw_os_error() {
-        Some(libc::ENOMEM) => "the limit of locked memory is reached; raise it with ulimit -l",
+        Some(libc::ENOMEM) => "the limit of locked memory (ulimit -l) is reached",
         _ => "the kernel refuses",
     };
     format!("io_uring works without registered buffers: {why} ({error})")
 }
 
 fn broken(error: &io::Error) -> Error {
-    Error::Unavailable { engine: "io_uring", reason: format!("io_uring_enter failed: {error}") }
+    let reason = format!("io_uring_enter failed: {error}");
+    Error::Unavailable { engine: "io_uring", reason, remedy: None }
 }

@@ -4,6 +4,7 @@
 use crate::transfer::{Piece, Work};
 use crate::{Error, RequestKind};
 use io_uring::{IoUring, opcode, squeue, types};
+use meetpoint_diagnose::Remedy;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -24,7 +25,8 @@ pub(super) struct Ring {
 impl Ring {
     pub(super) fn new(depth: usize) -> Result<Self, Error> {
         let entries = (depth + 1).next_power_of_two() as u32;
-        let unavailable = |reason| Error::Unavailable { engine: "io_uring", reason };
+        let unavailable =
+            |(reason, remedy)| Error::Unavailable { engine: "io_uring", reason, remedy };
         // Completions need not interrupt a thread that is decoding; Linux before 5.19 does not
         // know that wish.
         let ring = IoUring::builder()
@@ -37,7 +39,8 @@ impl Ring {
             })
             .map_err(|error| unavailable(why_not(&error, uring_disabled().as_deref())))?;
         if !ring.params().is_feature_ext_arg() {
-            return Err(unavailable("waiting with a time limit needs Linux 5.11".to_owned()));
+            let reason = "the kernel cannot wait with a time limit".to_owned();
+            return Err(unavailable((reason, Some("use Linux 5.11 or later".into()))));
         }
         Ok(Self { ring })
     }
@@ -164,29 +167,29 @@ fn uring_disabled() -> Option<String> {
 }
 
 /// Why there is no ring, and what would help.
-fn why_not(error: &io::Error, disabled: Option<&str>) -> String {
-    match (error.raw_os_error(), disabled) {
+fn why_not(error: &io::Error, disabled: Option<&str>) -> (String, Option<Remedy>) {
+    let (reason, remedy): (_, &'static str) = match (error.raw_os_error(), disabled) {
         (Some(libc::ENOSYS), _) => {
-            "this kernel has no io_uring, or a sandbox hides it; it needs Linux 5.11".to_owned()
+            ("this kernel has no io_uring, or a sandbox hides it", "use Linux 5.11 or later")
         }
         (Some(libc::EPERM | libc::EACCES), Some("2")) => {
-            "sysctl kernel.io_uring_disabled is 2; set it to 0 to allow it".to_owned()
+            ("sysctl kernel.io_uring_disabled is 2", "set it to 0 to allow io_uring")
         }
-        (Some(libc::EPERM | libc::EACCES), Some("1")) => {
-            "sysctl kernel.io_uring_disabled is 1; set it to 0, or join the group that \
-             kernel.io_uring_group names"
-                .to_owned()
-        }
-        (Some(libc::EPERM | libc::EACCES), _) => {
-            "the kernel does not permit it; in a container, its seccomp profile must allow \
-             io_uring_setup, io_uring_enter and io_uring_register"
-                .to_owned()
-        }
+        (Some(libc::EPERM | libc::EACCES), Some("1")) => (
+            "sysctl kernel.io_uring_disabled is 1",
+            "set it to 0, or join the group that kernel.io_uring_group names",
+        ),
+        (Some(libc::EPERM | libc::EACCES), _) => (
+            "the kernel does not permit it",
+            "allow io_uring_setup, io_uring_enter and io_uring_register in the seccomp profile of \
+             the container",
+        ),
         (Some(libc::ENOMEM), _) => {
-            "no memory for the ring; raise the limit of locked memory (ulimit -l)".to_owned()
+            ("no memory for the ring", "raise the limit of locked memory (ulimit -l)")
         }
-        _ => format!("io_uring_setup failed: {error}"),
-    }
+        _ => return (format!("io_uring_setup failed: {error}"), None),
+    };
+    (reason.to_owned(), Some(remedy.into()))
 }
 
 #[cfg(test)]
@@ -195,8 +198,10 @@ mod tests {
 
     #[test]
     fn each_reason_for_having_no_ring_names_its_remedy() {
-        let why =
-            |code, disabled: Option<&str>| why_not(&io::Error::from_raw_os_error(code), disabled);
+        let why = |code, disabled: Option<&str>| {
+            let (_, remedy) = why_not(&io::Error::from_raw_os_error(code), disabled);
+            remedy.unwrap().spelled(meetpoint_diagnose::Surface::CommandLine)
+        };
         assert!(why(libc::ENOSYS, None).contains("Linux 5.11"));
         assert!(why(libc::EPERM, Some("2")).contains("io_uring_disabled is 2"));
         assert!(why(libc::EPERM, Some("1")).contains("io_uring_group"));

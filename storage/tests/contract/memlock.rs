@@ -49,6 +49,6 @@ fn with_little_memory_to_lock(path: &std::path::Path) {
     let lent: Vec<_> = (0..4).map(|_| engine.buffer(1 << 20)).collect();
     assert!(lent.iter().all(|buffer| !buffer.is_registered()));
     assert_eq!(engine.notes().len(), 1, "{:?}", engine.notes());
-    assert!(engine.notes()[0].contains("ulimit -l"), "{:?}", engine.notes());
+    assert!(engine.notes()[0].contains("locked memory"), "{:?}", engine.notes());
     assert!(read(&mut engine, file, 77, 50_000).unwrap() == pattern(100_000)[77..50_077]);
 }

@@ -13,10 +13,11 @@ pub(in crate::commands) mod workplace;
 use super::pack::pack_with_bar;
 use crate::generate::{self, Generated};
 use crate::runner::{self, Plan};
+use crate::surface::failure::Fault;
 use crate::surface::progress::Progress;
 use crate::surface::report_files::ReportFiles;
 use crate::surface::{Output, Stop, cores, output, units};
-use anyhow::{Context, bail};
+use anyhow::Context;
 use calibrate::Calibration;
 use meetpoint_datasets::{Check, OnError, PackOptions};
 use meetpoint_format::batching::{Batching, Cut};
@@ -126,15 +127,20 @@ struct Kept {
 impl Kept {
     /// Makes an empty folder and those above it, or takes one that is there.
     fn make(folder: &Path) -> anyhow::Result<Self> {
-        let failed =
-            || format!("failed to make folder {}; name another with --keep", folder.display());
+        let failed = || {
+            let message = format!("failed to create folder {}", folder.display());
+            Fault::new("folder_not_created", message, "name another with --keep")
+        };
         let missing = folder.ancestors().take_while(|above| !above.as_os_str().is_empty());
         let made = missing.take_while(|above| !above.exists()).map(Path::to_path_buf).collect();
         // Dropped on the errors below, too.
         let kept = Self { made };
         std::fs::create_dir_all(folder).with_context(failed)?;
         if std::fs::read_dir(folder).with_context(failed)?.next().is_some() {
-            bail!("{} is not empty; name a new folder for --keep", folder.display());
+            let message = format!("{} is not empty", folder.display());
+            return Err(
+                Fault::new("folder_not_empty", message, "name a new one with --keep").into()
+            );
         }
         Ok(kept)
     }
@@ -190,7 +196,8 @@ fn make_dataset(
     }
     let dataset = Dataset::open(&packed)?;
     if dataset.len() < 2 {
-        bail!("one picture makes no two batches; the demo needs at least 2 pictures that decode");
+        let remedy = "name a folder with at least 2 pictures that decode";
+        return Err(Fault::new("too_few_pictures", "there are no two pictures", remedy).into());
     }
     let samples = units::count(dataset.len(), "sample");
     output.line(&format!("packed {samples} into {}", packed.display()));

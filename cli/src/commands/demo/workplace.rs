@@ -1,7 +1,9 @@
 //! The demo's temporary folder: locked while in use, so that the next demo can clear what a killed
 //! one left.
 
+use crate::surface::failure::Fault;
 use anyhow::Context;
+use meetpoint_diagnose::Remedy;
 use meetpoint_report::write::without_path;
 use rustix::fs::{FlockOperation, flock};
 use std::fs::File;
@@ -22,11 +24,10 @@ impl Workplace {
     /// cleared.
     pub(in crate::commands) fn new(parent: &Path) -> anyhow::Result<(Self, Vec<PathBuf>)> {
         let failed = || {
-            format!(
-                "failed to make a temporary folder in {}; set TMPDIR to a folder that can be \
-                 written, or name one with --keep",
-                parent.display()
-            )
+            let message = format!("failed to create a temporary folder in {}", parent.display());
+            let remedy = Remedy::advice("set TMPDIR to a folder that can be written")
+                .or("name one with --keep");
+            Fault::new("temporary_folder", message, remedy)
         };
         let cleared = clear_abandoned(parent);
         let folder = tempfile::Builder::new()
@@ -78,7 +79,7 @@ mod tests {
     #[test]
     fn a_parent_that_takes_no_folder_is_an_error_with_a_remedy() {
         let error = Workplace::new(std::path::Path::new("/nowhere/at/all")).unwrap_err();
-        let said = format!("{error:#}");
+        let said = crate::surface::failure::describe(&error, false);
         assert!(said.contains("/nowhere/at/all") && said.contains("TMPDIR"), "{said}");
         assert!(!said.contains("meetpoint-demo-"), "{said}");
     }

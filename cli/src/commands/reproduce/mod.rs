@@ -14,10 +14,12 @@ mod region;
 
 use crate::surface::Output;
 use crate::surface::chart_files as plots;
+use crate::surface::failure::Fault;
 use crate::surface::progress::Progress;
 use crate::surface::report_files::check_folder;
 use anyhow::Context;
 use document::Document;
+use meetpoint_diagnose::Remedy;
 use meetpoint_report::write::place;
 use std::path::{Path, PathBuf};
 
@@ -90,10 +92,8 @@ fn write(document: &Document, folder: &Path) -> anyhow::Result<(PathBuf, PathBuf
         Ok((json, place(folder, "reproduction.html", page.as_bytes())?))
     };
     both().with_context(|| {
-        format!(
-            "the report could not be written to {}; free space, or choose another folder with \
-             --report",
-            folder.display()
-        )
+        let message = format!("the report was not written to {}", folder.display());
+        let remedy = Remedy::advice("free space").or("name another folder with --report");
+        Fault::new("report_not_written", message, remedy)
     })
 }

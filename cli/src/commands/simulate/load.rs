@@ -1,6 +1,8 @@
 //! A scenario from its file: text, traces that it names, and every fault with its place.
 
+use crate::surface::failure::Fault;
 use anyhow::Context;
+use meetpoint_diagnose::{Diagnose, Remedy};
 use meetpoint_sim::scenario::{Scenario, ScenarioError, Span};
 use std::fmt::{self, Display, Formatter};
 use std::path::{Path, PathBuf};
@@ -16,9 +18,11 @@ pub(crate) struct ScenarioFault {
     pub place: Option<(usize, usize)>,
     /// The key.
     pub key: String,
+    /// The keys that a sweep has set, and to what.
+    pub swept: Option<String>,
     /// What is wrong.
     pub problem: String,
-    /// What would be right.
+    /// What it takes.
     pub remedy: String,
 }
 
@@ -28,11 +32,25 @@ impl Display for ScenarioFault {
         if let Some((line, column)) = self.place {
             write!(f, "{line}:{column}:")?;
         }
-        write!(f, " `{}` {}; it takes {}", self.key, self.problem, self.remedy)
+        write!(f, " `{}` {}", self.key, self.problem)?;
+        match &self.swept {
+            Some(swept) => write!(f, " (with {swept})"),
+            None => Ok(()),
+        }
     }
 }
 
 impl std::error::Error for ScenarioFault {}
+
+impl Diagnose for ScenarioFault {
+    fn cause(&self) -> &'static str {
+        "scenario"
+    }
+
+    fn remedy(&self) -> Option<Remedy> {
+        Some(format!("`{}` takes {}", self.key, self.remedy).into())
+    }
+}
 
 /// A file that cannot be read.
 #[derive(Debug)]
@@ -40,20 +58,30 @@ pub(crate) struct Unreadable {
     /// Which.
     pub file: PathBuf,
     /// What to do.
-    pub remedy: String,
+    pub remedy: &'static str,
     /// Why.
     pub source: std::io::Error,
 }
 
 impl Display for Unreadable {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "failed to read {}; {}", self.file.display(), self.remedy)
+        write!(f, "failed to read {}: {}", self.file.display(), self.source)
     }
 }
 
 impl std::error::Error for Unreadable {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         Some(&self.source)
+    }
+}
+
+impl Diagnose for Unreadable {
+    fn cause(&self) -> &'static str {
+        "file_not_read"
+    }
+
+    fn remedy(&self) -> Option<Remedy> {
+        Some(self.remedy.into())
     }
 }
 
@@ -75,7 +103,7 @@ impl Loaded {
     pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
         let text = std::fs::read_to_string(path).map_err(|source| Unreadable {
             file: path.to_path_buf(),
-            remedy: "name a scenario file (docs/simulation.md has one)".to_owned(),
+            remedy: "name a scenario file (docs/simulation.md has one)",
             source,
         })?;
         Self::parse(path, text)
@@ -116,14 +144,9 @@ fn fault(path: &Path, text: &str, swept: Option<&str>, error: ScenarioError) -> 
         Some(_) => None,
         None => error.place.or_else(|| place_of(text, &error.key)),
     };
-    let problem = match swept {
-        Some(swept) if !error.problem.contains("(with ") => {
-            format!("{} (with {swept})", error.problem)
-        }
-        _ => error.problem,
-    };
-    let ScenarioError { key, remedy, .. } = error;
-    ScenarioFault { file: path.to_path_buf(), place, key, problem, remedy }
+    let ScenarioError { key, problem, remedy, .. } = error;
+    let swept = swept.map(str::to_owned);
+    ScenarioFault { file: path.to_path_buf(), place, key, swept, problem, remedy }
 }
 
 /// Line and column of the value of a key such as `devices.0.preparation`; of the nearest table that
@@ -156,7 +179,7 @@ fn place_of(text: &str, key: &str) -> Option<(usize, usize)> {
 fn trace(path: &Path) -> anyhow::Result<Vec<Span>> {
     let text = std::fs::read_to_string(path).map_err(|source| Unreadable {
         file: path.to_path_buf(),
-        remedy: "a trace is a file with a time a line, such as 20ms".to_owned(),
+        remedy: "name a file with one time per line, such as 20ms",
         source,
     })?;
     let mut times = Vec::new();
@@ -167,7 +190,10 @@ fn trace(path: &Path) -> anyhow::Result<Vec<Span>> {
             times.push(line.parse::<Span>().with_context(place)?);
         }
     }
-    anyhow::ensure!(!times.is_empty(), "{} has no times; it takes one a line", path.display());
+    if times.is_empty() {
+        let message = format!("{} has no times", path.display());
+        return Err(Fault::new("empty_trace", message, "write one time per line").into());
+    }
     Ok(times)
 }
 
@@ -181,7 +207,8 @@ mod tests {
 
     fn refusal(from: &str, to: &str) -> String {
         let text = SMALL.replace(from, to);
-        Loaded::parse(Path::new("a.toml"), text).unwrap_err().to_string()
+        let error = Loaded::parse(Path::new("a.toml"), text).unwrap_err();
+        crate::surface::failure::describe(&error, false)
     }
 
     #[test]
@@ -193,7 +220,8 @@ mod tests {
             ("\"2s\"", "\"2s", "a.toml:5:"),
         ] {
             let said = refusal(from, to);
-            assert!(said.starts_with(wanted) && said.contains("; it takes "), "{said}");
+            let said = said.trim_start_matches("error: ");
+            assert!(said.starts_with(wanted) && said.contains("remedy: `"), "{said}");
         }
     }
 

@@ -3,7 +3,8 @@
 use super::engine;
 use super::load::Loaded;
 use super::sweep::Result;
-use anyhow::bail;
+use crate::surface::failure::Fault;
+use meetpoint_diagnose::Remedy;
 use meetpoint_report::charts::{Axis, Chart, Line, Map, lines, map};
 use meetpoint_scheduler::Source;
 use meetpoint_sim::scenario::{Bandwidth, Bytes, Span};
@@ -11,6 +12,8 @@ use meetpoint_sim::{Doing, Keep};
 
 /// Batches of an epoch that is drawn over time, at most: every step is kept for it.
 const DRAWN_BATCHES_MAX: u32 = 200_000;
+/// What can be done in place of a picture.
+const INSTEAD: &str = "leave out --plot: --csv takes everything";
 /// Points of a line at most.
 const POINTS_MAX: usize = 400;
 
@@ -24,14 +27,14 @@ pub(super) fn of(loaded: &Loaded, results: &[Result], seed: u64) -> anyhow::Resu
         [Some(across), Some(up)] => over_two(results, across, up),
         [Some(across), None] => over_one(results, across, Some(1)),
         [None, Some(across)] => over_one(results, across, Some(0)),
-        [None] | [None, None] => bail!(
-            "no picture of a sweep without numbers; sweep a number too, or leave out --plot (--csv \
-             takes everything)"
-        ),
-        _ => bail!(
-            "no picture of {swept} parameters at once; sweep one or two, or leave out --plot \
-             (--csv takes everything)"
-        ),
+        [None] | [None, None] => {
+            let remedy = Remedy::advice("sweep a number too").or(INSTEAD);
+            Err(Fault::usage("a sweep without numbers cannot be drawn", remedy).into())
+        }
+        _ => {
+            let message = format!("a sweep of {swept} parameters cannot be drawn");
+            Err(Fault::usage(message, Remedy::advice("sweep one or two").or(INSTEAD)).into())
+        }
     }
 }
 
@@ -141,11 +144,10 @@ fn cell_axis(title: &str, values: &[f64]) -> Axis {
 fn over_time(loaded: &Loaded, seed: u64) -> anyhow::Result<String> {
     let scenario = &loaded.scenario;
     if scenario.batches > DRAWN_BATCHES_MAX {
-        bail!(
-            "an epoch of {} batches is too long to be drawn; at most {DRAWN_BATCHES_MAX}, or leave \
-             out --plot",
-            scenario.batches
-        );
+        let message = format!("an epoch of {} batches is too long to draw", scenario.batches);
+        let remedy =
+            Remedy::advice(format!("set batches to {DRAWN_BATCHES_MAX} or less")).or(INSTEAD);
+        return Err(Fault::usage(message, remedy).into());
     }
     let keep = Keep { timeline: true, ..Keep::default() };
     let outcome = engine::run_keeping(scenario, seed, keep)?;

@@ -55,7 +55,7 @@ impl Row {
 pub(crate) fn file(path: &Path) -> anyhow::Result<Vec<Row>> {
     let text = std::fs::read(path).map_err(|source| Unreadable {
         file: path.to_path_buf(),
-        remedy: "name the report.json of a run".to_owned(),
+        remedy: "name the report.json of a run",
         source,
     })?;
     let report: Report = serde_json::from_slice(&text).with_context(|| {
@@ -119,7 +119,7 @@ fn scenario(report: &Report, run: &Run, epoch: &Epoch) -> anyhow::Result<Scenari
     }
     let job = &report.job;
     if job.ranks > 1 {
-        bail!("it has {} ranks; one can be replayed", job.ranks);
+        bail!("it has {} ranks, and only one can be replayed", job.ranks);
     }
     if epoch.ahead_batches > 0 || epoch.reused_batches > 0 {
         bail!("batches of it were prepared before it began");

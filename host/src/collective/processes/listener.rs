@@ -23,7 +23,7 @@ impl Listener {
     /// Begins to listen. TCP takes port 0 for any that is free.
     pub fn bind(place: &Place) -> Result<Self, CollectiveError> {
         let failed = |error: &dyn std::fmt::Display| {
-            place.problem(format_args!("rank 0 cannot listen there: {error}; give another place"))
+            place.problem(format_args!("rank 0 cannot listen there: {error}"))
         };
         let socket = match place {
             Place::Unix(path) => {
@@ -82,7 +82,7 @@ pub(super) fn connect(place: &Place) -> io::Result<Stream> {
                 Some(_) => Ok(Stream::Unix(stream)),
                 None => Err(io::Error::new(
                     io::ErrorKind::PermissionDenied,
-                    "a process of another user listens there; give another place",
+                    "a process of another user listens there",
                 )),
             }
         }

@@ -67,7 +67,7 @@ impl Member {
                 Err(_) if begun.elapsed() < limit => std::thread::sleep(CONNECT_PAUSE),
                 Err(error) => {
                     return Err(place.problem(format_args!(
-                        "rank 0 sends this rank away ({error}); give all ranks the same token"
+                        "rank 0 refuses this rank ({error}): the ranks need the same token"
                     )));
                 }
             }

@@ -74,12 +74,14 @@ impl Place {
         if let Some(address) = text.strip_prefix("tcp:").filter(|at| at.contains(':')) {
             return Ok(Self::Tcp(address.to_owned()));
         }
-        let problem = "it is no place; give unix:PATH or tcp:HOST:PORT".to_owned();
-        Err(CollectiveError::Place { place: text.to_owned(), problem })
+        let problem = "it is not an address".to_owned();
+        let remedy = Some("give unix:PATH or tcp:HOST:PORT".into());
+        Err(CollectiveError::Place { place: text.to_owned(), problem, remedy })
     }
 
     fn problem(&self, problem: impl fmt::Display) -> CollectiveError {
-        CollectiveError::Place { place: self.to_string(), problem: problem.to_string() }
+        let (place, problem) = (self.to_string(), problem.to_string());
+        CollectiveError::Place { place, problem, remedy: Some("give another place".into()) }
     }
 }
 

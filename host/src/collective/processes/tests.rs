@@ -221,7 +221,7 @@ fn strangers_and_wrong_tokens_are_sent_away() {
         stranger.write_all(&[0xff; 64]).unwrap();
         // Its own limit is over before rank 0's.
         let wrong = meet(meeting(&place, 1, 2, SHORT)).unwrap_err().to_string();
-        assert!(wrong.contains("give all ranks the same token"), "{wrong}");
+        assert!(wrong.contains("the ranks need the same token"), "{wrong}");
         meet(Meeting { token, ..meeting(&place, 1, 2, LONG) }).unwrap();
         hub.join().unwrap().unwrap();
     });

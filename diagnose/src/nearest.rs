@@ -3,7 +3,7 @@
 /// The known word nearest to `word`, if one is near enough to be a slip of the pen.
 ///
 /// Case and separators don't count, so `RandomResizedCrop` finds `random_resized_crop`.
-pub(crate) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
+pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     let plain = plain(word);
     // Nobody means a word of this length, and the distance takes the product of the lengths.
     if plain.len() > 64 {
@@ -15,6 +15,14 @@ pub(crate) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
         .min_by_key(|(distance, _)| *distance)?;
     // A third of the letters may be wrong, but never all of them.
     (distance <= plain.len().max(3) / 3 && distance < plain.len()).then_some(found)
+}
+
+/// What a message about an unknown word adds: the word that was probably meant, or all of them.
+pub fn known(word: &str, known: &[&str]) -> String {
+    match nearest(word, known) {
+        Some(near) => format!("did you mean `{near}`? known are {}", known.join(", ")),
+        None => format!("known are {}", known.join(", ")),
+    }
 }
 
 fn plain(word: &str) -> Vec<char> {

@@ -1,0 +1,82 @@
+//! Commands of the program that remedies name, and the functions that do the same in Python.
+
+use crate::Surface;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// What a user can run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "command", rename_all = "snake_case")]
+pub enum Command {
+    /// Packs a source into a dataset.
+    Pack,
+    /// Packs it into parts of fewer bytes.
+    PackSmallerParts,
+    /// Indexes a source whose content stays in place.
+    Index,
+    /// Recreates the index of keys of a dataset.
+    IndexKeys,
+    /// Checks every byte of a dataset.
+    Verify,
+    /// Checks that every sample decodes.
+    VerifyDeep,
+    /// Rebuilds a dataset from what is sound.
+    Repair,
+    /// Starts a device.
+    ServeDevice {
+        /// Where it listens; `None` for a path that the user chooses.
+        socket: Option<PathBuf>,
+    },
+    /// Asks a device for its state.
+    ProbeDevice {
+        /// Where it listens.
+        socket: PathBuf,
+    },
+    /// Reports what this machine permits.
+    Doctor,
+}
+
+impl Command {
+    /// The instruction, as `find the damage with "meetpoint verify"`.
+    pub(crate) fn spelled(&self, surface: Surface) -> String {
+        let purpose = match self {
+            Self::Pack => "make a dataset",
+            Self::PackSmallerParts => "pack the dataset into smaller parts",
+            Self::Index => "index the source again",
+            Self::IndexKeys => "recreate the index of keys",
+            Self::Verify => "find the damage",
+            Self::VerifyDeep => "list the damaged samples",
+            Self::Repair => "rebuild the dataset",
+            Self::ServeDevice { .. } => "start a device",
+            Self::ProbeDevice { .. } => "query the device",
+            Self::Doctor => "see what this machine permits",
+        };
+        format!("{purpose} with `{}`", self.call(surface))
+    }
+
+    fn call(&self, surface: Surface) -> String {
+        let (program, function) = match self {
+            Self::Pack => ("pack".to_owned(), Some("pack()")),
+            Self::PackSmallerParts => ("pack --part-size".to_owned(), Some("pack(part_size=…)")),
+            Self::Index => ("index".to_owned(), Some("index()")),
+            Self::IndexKeys => ("index --keys".to_owned(), Some("index(keys=True)")),
+            Self::Verify => ("verify".to_owned(), Some("verify()")),
+            Self::VerifyDeep => ("verify --deep".to_owned(), Some("verify(deep=True)")),
+            Self::Repair => ("dataset repair".to_owned(), Some("dataset.repair()")),
+            Self::ServeDevice { socket } => {
+                let socket = socket.as_ref().map(|path| format!(" --socket {}", path.display()));
+                let socket = socket.unwrap_or_else(|| " --socket SOCKET".to_owned());
+                (format!("device serve{socket} --root FOLDER"), None)
+            }
+            Self::ProbeDevice { socket } => {
+                (format!("device probe --socket {}", socket.display()), None)
+            }
+            Self::Doctor => ("doctor".to_owned(), None),
+        };
+        match (surface, function) {
+            (Surface::CommandLine, _) => format!("meetpoint {program}"),
+            (Surface::Python, Some(function)) => format!("meetpoint.{function}"),
+            (Surface::Python, None) => format!("python -m meetpoint {program}"),
+        }
+    }
+}

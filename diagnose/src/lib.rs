@@ -1,0 +1,50 @@
+//! Causes and remedies of errors as values, spelled for the surface that shows them.
+//!
+//! A library names neither an option nor a command in a message: it returns a [`Remedy`], which the
+//! command line spells with options and Python with arguments. In reading order: [`Diagnose`],
+//! [`Remedy`], [`Setting`], [`Command`].
+//!
+//! ```
+//! use meetpoint_diagnose::{Change, Remedy, Setting, Surface};
+//!
+//! let remedy = Remedy::set(Setting::SpoolQuota, Change::Lower).or("keep the spool in a file");
+//! let [shell, python] = [Surface::CommandLine, Surface::Python].map(|it| remedy.spelled(it));
+//! assert_eq!(shell, "lower spool.quota, or keep the spool in a file");
+//! assert_eq!(python, "lower spool_quota, or keep the spool in a file");
+//! ```
+
+mod command;
+mod nearest;
+mod remedy;
+mod setting;
+
+pub use command::Command;
+pub use nearest::{known, nearest};
+pub use remedy::{Change, Remedy, Step};
+pub use setting::Setting;
+
+/// Where a remedy is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Surface {
+    /// Options are `--force`, settings are keys of a job file, commands are `meetpoint verify`.
+    CommandLine,
+    /// Settings are arguments, commands are functions of the package `meetpoint`.
+    Python,
+}
+
+/// An error or event that a user can act on. Its `Display` says what is wrong, without the remedy.
+pub trait Diagnose: std::fmt::Display {
+    /// A stable name of what is wrong, for programs: `device_unreachable`.
+    fn cause(&self) -> &'static str;
+
+    /// What to do about it; `None` where the message leaves nothing to add.
+    fn remedy(&self) -> Option<Remedy>;
+
+    /// The message and the remedy in the words of a surface, as one line.
+    fn in_full(&self, surface: Surface) -> String {
+        match self.remedy() {
+            Some(remedy) => format!("{self}; {}", remedy.spelled(surface)),
+            None => self.to_string(),
+        }
+    }
+}

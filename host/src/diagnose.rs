@@ -1,0 +1,245 @@
+//! Causes and remedies of errors and events of the runtime.
+
+use crate::collective::error::CollectiveError;
+use crate::error::{ChoiceConflict, Error, ResumeConflict, ReuseConflict};
+use crate::events::EventKind;
+use crate::job::JobError;
+use meetpoint_diagnose::{Change, Command, Diagnose, Remedy, Setting};
+use meetpoint_format::units::{show_bytes, show_bytes_at_least};
+use meetpoint_storage::open_files_limit;
+
+impl Diagnose for Error {
+    fn cause(&self) -> &'static str {
+        match self {
+            Self::Prepare(source) => source.cause(),
+            Self::Storage(source) => source.cause(),
+            Self::Job(source) => source.cause(),
+            Self::Plan(_) => "epoch_not_planned",
+            Self::Setting { .. } => "setting_out_of_range",
+            Self::BatchLargerThanDataset { .. } => "batch_larger_than_dataset",
+            Self::EmptyDataset { .. } => "empty_dataset",
+            Self::TooManyBatches { .. } => "too_many_batches",
+            Self::NoDevice { .. } => "no_device",
+            Self::BudgetTooSmall { .. } => "memory_budget_too_small",
+            Self::BudgetTooLarge { .. } => "memory_budget_too_large",
+            Self::RingMemory { .. } => "ring_memory",
+            Self::AllBatchesKept { .. } => "all_batches_kept",
+            Self::QuotaTooSmall { .. } => "spool_quota_too_small",
+            Self::SpoolTooLarge { .. } => "spool_too_large",
+            Self::Spool { .. } => "spool",
+            Self::Cores { .. } => "cores",
+            Self::Thread(_) => "thread",
+            Self::Panicked => "defect",
+            Self::SocketFolder { .. } => "socket_folder",
+            Self::DeviceStart { .. } => "device_not_started",
+            Self::DeviceEnded { .. } => "device_ended",
+            Self::DeviceLost { .. } => "device_lost",
+            Self::DeviceUnreachable { .. } => "device_unreachable",
+            Self::NotASocket { .. } => "not_a_socket",
+            Self::NotADevice { .. } => "not_a_device",
+            Self::DeviceTimeout { .. } => "device_timeout",
+            Self::DeviceVersion { .. } => "device_version",
+            Self::DeviceRefused { .. } => "device_refused",
+            Self::TooFewParts { .. } => "too_few_parts",
+            Self::Holders { .. } => "holders",
+            Self::Batching(_) => "batching",
+            Self::NoBatchForDevice { .. } => "no_batch_for_device",
+            Self::Reuse { .. } => "reuse_conflict",
+            Self::Resume { .. } => "resume_conflict",
+            Self::Choice { .. } => "choice_conflict",
+            Self::Collective(source) => source.cause(),
+            Self::OfRank { source, .. } | Self::OfDevice { source, .. } => source.cause(),
+            Self::RankPanicked { .. } => "rank_panicked",
+            Self::TooManyErrors { .. } => "too_many_errors",
+            Self::Quarantine { .. } => "quarantine",
+            Self::Interrupted => "interrupted",
+            Self::EpochFailed => "epoch_failed",
+        }
+    }
+
+    fn remedy(&self) -> Option<Remedy> {
+        let smaller_batches = |remedy: Remedy| remedy.or_set(Setting::BatchSize, Change::Lower);
+        Some(match self {
+            Self::Prepare(source) => return source.remedy(),
+            Self::Storage(source) => return source.remedy(),
+            Self::Job(source) => return source.remedy(),
+            Self::Collective(source) => return source.remedy(),
+            Self::OfRank { source, .. } | Self::OfDevice { source, .. } => return source.remedy(),
+            Self::Setting { field, expected, .. } => format!("choose {field} {expected}").into(),
+            Self::BatchLargerThanDataset { samples, .. } => {
+                Remedy::set(Setting::BatchSize, Change::AtMost(samples.to_string()))
+            }
+            Self::EmptyDataset { .. } => Remedy::run(Command::Pack),
+            Self::TooManyBatches { .. } => Remedy::set(Setting::BatchSize, Change::Raise),
+            Self::NoDevice { .. } => Remedy::advice("add a device")
+                .or_set(Setting::Strategy, Change::To("host-only".to_owned())),
+            Self::BudgetTooSmall { place_bytes, least, .. } => smaller_batches(Remedy::set(
+                Setting::MemoryBudget,
+                Change::AtLeast(show_bytes(least * place_bytes)),
+            )),
+            Self::BudgetTooLarge { limit, .. } => {
+                Remedy::set(Setting::MemoryBudget, Change::AtMost(show_bytes(limit.bytes)))
+            }
+            Self::RingMemory { .. } => Remedy::set(Setting::MemoryBudget, Change::Lower)
+                .or("raise the limit of address space (ulimit -v)"),
+            Self::AllBatchesKept { .. } => Remedy::advice("drop batches after use")
+                .or_set(Setting::MemoryBudget, Change::Raise),
+            Self::QuotaTooSmall { slot_bytes, least, .. } => smaller_batches(Remedy::set(
+                Setting::SpoolQuota,
+                Change::AtLeast(show_bytes_at_least(least * slot_bytes)),
+            )),
+            Self::SpoolTooLarge { .. } => {
+                Remedy::set(Setting::SpoolQuota, Change::Lower).or("keep the spool in a file")
+            }
+            Self::Spool { remedy, .. } => remedy.clone(),
+            Self::Cores { .. } => {
+                Remedy::advice("name cores that this process may use").or_run(Command::Doctor)
+            }
+            Self::Thread(source) => open_files_limit(source).map_or_else(
+                || "raise the limits of threads, open files and memory (ulimit -u, -n, -v)".into(),
+                Remedy::from,
+            ),
+            Self::Panicked | Self::RankPanicked { .. } => "report it with the message".into(),
+            Self::SocketFolder { .. } => "set XDG_RUNTIME_DIR to a writable folder".into(),
+            Self::DeviceStart { .. } => "name a program that can be executed".into(),
+            Self::DeviceUnreachable { socket, .. } => {
+                let socket = Some(socket.clone());
+                Remedy::run(Command::ServeDevice { socket }).or("correct the path of the socket")
+            }
+            Self::NotASocket { .. } => "correct the path of the socket".into(),
+            Self::NotADevice { .. } => Remedy::run(Command::ServeDevice { socket: None })
+                .or("correct the path of the socket")
+                .or("try again when its other hosts have ended"),
+            Self::DeviceTimeout { socket, .. } => {
+                let socket = socket.clone();
+                Remedy::run(Command::ProbeDevice { socket }).or("restart the device")
+            }
+            Self::DeviceVersion { .. } => "run the same version of Meetpoint at both ends".into(),
+            Self::DeviceRefused { remedy, .. } => return remedy.clone(),
+            Self::TooFewParts { parts, .. } => Remedy::run(Command::PackSmallerParts)
+                .or(format!("use {parts} devices or fewer"))
+                .or_set(Setting::Shared, Change::On),
+            Self::NoBatchForDevice { .. } => {
+                smaller_batches("give the device other parts".into()).or("leave the device out")
+            }
+            Self::Reuse { conflict } => {
+                let change = match conflict {
+                    ReuseConflict::Shuffle => Remedy::set(Setting::Shuffle, Change::Off),
+                    ReuseConflict::RandomRecipe => "use deterministic operations".into(),
+                    ReuseConflict::RunAhead => Remedy::set(Setting::RunAhead, Change::Off),
+                };
+                change.or_set(Setting::Reuse, Change::Off)
+            }
+            Self::Resume { conflict, .. } => match conflict {
+                ResumeConflict::PartsOfTheirOwn => {
+                    Remedy::advice("start the epoch over").or("use one device")
+                }
+                ResumeConflict::ChosenAtStart => "start the epoch over".into(),
+                ResumeConflict::OtherBatches => "resume with the dataset of the state".into(),
+                ResumeConflict::AllConsumed => "begin the next epoch".into(),
+            },
+            Self::Choice { conflict } => match conflict {
+                ChoiceConflict::RunAhead => Remedy::set(Setting::RunAhead, Change::Off)
+                    .or("leave the choice of batches out"),
+                ChoiceConflict::Replay => "leave the choice of batches or the record out".into(),
+            },
+            Self::TooManyErrors { .. } => {
+                Remedy::run(Command::Verify).or_set(Setting::MaxErrors, Change::Raise)
+            }
+            Self::Quarantine { .. } => "name a file that can be written".into(),
+            Self::EpochFailed => "start another epoch".into(),
+            // The message has the reason of another party, or nothing is wrong.
+            Self::Plan(_)
+            | Self::Holders { .. }
+            | Self::Batching(_)
+            | Self::DeviceEnded { .. }
+            | Self::DeviceLost { .. }
+            | Self::Interrupted => return None,
+        })
+    }
+}
+
+impl Diagnose for JobError {
+    fn cause(&self) -> &'static str {
+        "job"
+    }
+
+    fn remedy(&self) -> Option<Remedy> {
+        Some(self.remedy.clone())
+    }
+}
+
+impl Diagnose for CollectiveError {
+    fn cause(&self) -> &'static str {
+        match self {
+            Self::NotMet { .. } => "ranks_did_not_meet",
+            Self::Differs { .. } => "ranks_differ",
+            Self::Place { .. } => "no_place_to_meet",
+            Self::Missing { .. } => "ranks_missing",
+            Self::Left { .. } => "rank_left",
+            Self::Late { .. } => "rank_late",
+            Self::OutOfStep { .. } => "ranks_out_of_step",
+            Self::NoTurn { .. } => "no_turn",
+            Self::Interrupted => "interrupted",
+        }
+    }
+
+    fn remedy(&self) -> Option<Remedy> {
+        Some(match self {
+            Self::NotMet { .. } => {
+                Remedy::advice("start all ranks with the same world size and place to meet")
+                    .or_set(Setting::RankTimeout, Change::Raise)
+            }
+            Self::Differs { .. } => {
+                "create the loaders of all ranks with the same arguments".into()
+            }
+            Self::Missing { .. } => Remedy::advice("find out there why the rank waits")
+                .or_set(Setting::RankTimeout, Change::Raise),
+            Self::Late { .. } => Remedy::set(Setting::RankTimeout, Change::Raise),
+            Self::OutOfStep { .. } => {
+                "give all ranks the same dataset, batch size and strategy".into()
+            }
+            Self::Place { remedy, .. } => return remedy.clone(),
+            Self::Left { .. } | Self::NoTurn { .. } | Self::Interrupted => return None,
+        })
+    }
+}
+
+impl Diagnose for EventKind {
+    fn cause(&self) -> &'static str {
+        match self {
+            Self::DeviceLost { .. } => "device_lost",
+            Self::DeviceReopened { .. } => "device_reopened",
+            Self::DeviceNotReopened { .. } => "device_not_reopened",
+            Self::DeviceGivenUp { .. } => "device_given_up",
+            Self::DeviceStalled { .. } => "device_stalled",
+            Self::BatchesReclaimed { .. } => "batches_reclaimed",
+            Self::DeviceAwaited { .. } => "device_awaited",
+            Self::BatchFailed { .. } => "batch_failed",
+            Self::BatchesFailed { .. } => "batches_failed",
+            Self::SamplesFilledIn { .. } => "samples_filled_in",
+            Self::SamplesDamaged { .. } => "samples_damaged",
+            Self::NotRecorded { .. } => "not_recorded",
+        }
+    }
+
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::DeviceAwaited { .. } => {
+                Some(Remedy::set(Setting::Strategy, Change::To("auto".to_owned())))
+            }
+            Self::SamplesFilledIn { .. } => Some(Remedy::run(Command::VerifyDeep)),
+            Self::SamplesDamaged { .. } => Some(Remedy::run(Command::Verify)),
+            // The runtime has acted already.
+            Self::DeviceLost { .. }
+            | Self::DeviceReopened { .. }
+            | Self::DeviceNotReopened { .. }
+            | Self::DeviceGivenUp { .. }
+            | Self::DeviceStalled { .. }
+            | Self::BatchesReclaimed { .. }
+            | Self::BatchFailed { .. }
+            | Self::BatchesFailed { .. }
+            | Self::NotRecorded { .. } => None,
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Causes and remedies of errors between a batch index and its tensor.
+
+use crate::Error;
+use meetpoint_diagnose::{Change, Command, Diagnose, Remedy, Setting};
+use meetpoint_format::units::show_bytes_at_least;
+use meetpoint_kernels::{Error as PictureError, jpeg::Error as JpegError};
+use meetpoint_storage::open_files_limit;
+
+impl Diagnose for Error {
+    fn cause(&self) -> &'static str {
+        match self {
+            Self::Open { .. } => "dataset_not_opened",
+            Self::NotADataset { .. } => "not_a_dataset",
+            Self::Dataset { source, .. } => source.cause(),
+            Self::KeyIndex { .. } => "key_index",
+            Self::NotMapped { .. } => "dataset_not_mapped",
+            Self::NoRoot { .. } => "content_folder_missing",
+            Self::Content { .. } => "content_unreadable",
+            Self::ContentChanged { .. } => "content_changed",
+            Self::ContentChecksum { .. } => "content_checksum",
+            Self::InPlace { source, .. } => source.cause(),
+            Self::Storage(source) => source.cause(),
+            Self::Read { .. } => "sample_unreadable",
+            Self::ReadTimeout { .. } => "read_timeout",
+            Self::DecodeMemory { .. } => "decode_memory",
+            Self::Interrupted => "interrupted",
+            Self::NoSuchBatch { .. } => "no_such_batch",
+            Self::OutputTooSmall { .. } => "output_too_small",
+            Self::Columns { .. } => "columns",
+            Self::Column { .. } => "column_unreadable",
+            Self::NullValue { .. } => "null_value",
+            Self::Sampler(_) => "sampler",
+            Self::SamplerColumn { .. } => "sampler_column",
+            Self::ChecksumMismatch { .. } => "sample_checksum",
+            Self::Sample { .. } => "sample_not_decoded",
+            Self::Defect { .. } => "defect",
+            Self::NoReplacement { .. } => "no_replacement",
+            Self::NoFixedShape => "no_fixed_shape",
+        }
+    }
+
+    fn remedy(&self) -> Option<Remedy> {
+        let restore = || Remedy::advice("restore the part from its source").or("pack again");
+        let index = || Remedy::advice("restore the file").or_run(Command::Index);
+        let limit_or = |source: &std::io::Error, other: Remedy| {
+            Some(open_files_limit(source).map_or(other, Remedy::from))
+        };
+        match self {
+            Self::Open { source, .. } => limit_or(
+                source,
+                Remedy::advice("name the readable folder of a dataset").or_run(Command::Pack),
+            ),
+            Self::NotADataset { .. } => Some(Remedy::run(Command::Pack)),
+            Self::Dataset { source, .. } => source.remedy(),
+            Self::KeyIndex { remedy, .. } => Some(remedy.clone()),
+            Self::NotMapped { .. } => {
+                Some(Remedy::advice("read it without a mapping").or_run(Command::Pack))
+            }
+            Self::NoRoot { .. } => {
+                Some(Remedy::advice("restore the folder").or_run(Command::Index))
+            }
+            Self::Content { source, .. } => limit_or(source, index()),
+            Self::ContentChanged { .. } | Self::ContentChecksum { .. } => Some(index()),
+            Self::InPlace { source, .. } => source.remedy(),
+            Self::Storage(source) => source.remedy(),
+            Self::Read { .. } | Self::ChecksumMismatch { .. } => Some(restore()),
+            Self::ReadTimeout { .. } => Some("check the drive".into()),
+            Self::DecodeMemory { needed, .. } => {
+                let least = Change::AtLeast(show_bytes_at_least(*needed));
+                let remedy = Remedy::set(Setting::MemoryBudget, least);
+                Some(remedy.or("pack the source again, which makes progressive JPEGs baseline"))
+            }
+            // No decoder fills in what a coefficient form lacks.
+            Self::Sample { source: PictureError::Jpeg(JpegError::Form(_)), .. } => Some(restore()),
+            Self::Sample { .. } => {
+                let remedy = Remedy::advice("restore the file and pack again");
+                Some(remedy.or_set(Setting::DecodeOnError, Change::To("\"lenient\"".to_owned())))
+            }
+            Self::Defect { .. } => Some("report it with this sample".into()),
+            Self::NoReplacement { .. } => Some(Remedy::run(Command::Verify)),
+            Self::NullValue { .. } => {
+                Some(Remedy::advice("leave the column out").or("fill it in and pack again"))
+            }
+            Self::Column { source, .. } => source.remedy(),
+            // The cause lists the columns that there are.
+            Self::Columns { .. } | Self::Sampler(_) | Self::SamplerColumn { .. } => None,
+            Self::NoFixedShape => Some("end the recipe with a crop or an exact resize".into()),
+            // Nothing is wrong, or no user's input leads here.
+            Self::Interrupted | Self::NoSuchBatch { .. } | Self::OutputTooSmall { .. } => None,
+        }
+    }
+}
