@@ -20,8 +20,8 @@ pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
 /// What a message about an unknown word adds: the word that was probably meant, or all of them.
 pub fn known(word: &str, known: &[&str]) -> String {
     match nearest(word, known) {
-        Some(near) => format!("did you mean `{near}`? known are {}", known.join(", ")),
-        None => format!("known are {}", known.join(", ")),
+        Some(near) => format!("did you mean `{near}`? it is one of {}", known.join(", ")),
+        None => format!("it is one of {}", known.join(", ")),
     }
 }
 

@@ -129,10 +129,10 @@ impl Step {
                 let name = setting.name(surface);
                 let is_option = name.starts_with("--");
                 let word = |on| match (surface, on) {
-                    (Surface::CommandLine, true) => "true",
-                    (Surface::CommandLine, false) => "false",
-                    (Surface::Python, true) => "True",
-                    (Surface::Python, false) => "False",
+                    (Surface::CommandLine, true) => " = true",
+                    (Surface::CommandLine, false) => " = false",
+                    (Surface::Python, true) => "=True",
+                    (Surface::Python, false) => "=False",
                 };
                 match change {
                     Change::To(value) if is_option => format!("give {name} {value}"),
@@ -143,8 +143,8 @@ impl Step {
                     Change::Lower => format!("lower {name}"),
                     Change::On if is_option => format!("give {name}"),
                     Change::Off if is_option => format!("leave {name} out"),
-                    Change::On => format!("set {name} to {}", word(true)),
-                    Change::Off => format!("set {name} to {}", word(false)),
+                    Change::On => format!("set {name}{}", word(true)),
+                    Change::Off => format!("set {name}{}", word(false)),
                 }
             }
         }
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn a_setting_is_an_option_a_key_or_an_argument() {
         let shared = Remedy::set(Setting::AllowShared, Change::On);
-        assert_eq!(both(&shared), ["give --allow-shared", "set allow_shared to True"]);
+        assert_eq!(both(&shared), ["give --allow-shared", "set allow_shared=True"]);
         let quota = Remedy::set(Setting::SpoolQuota, Change::AtLeast("1 GiB".into()));
         let [key, argument] = both(&quota);
         assert_eq!(key, "set spool.quota to 1 GiB or more");
@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn alternatives_are_joined_in_order() {
         let remedy = Remedy::advice("wait").or("retry").or_set(Setting::RunAhead, Change::Off);
-        assert_eq!(both(&remedy)[0], "wait, retry, or set run_ahead to false");
+        assert_eq!(both(&remedy)[0], "wait, retry, or set run_ahead = false");
         assert_eq!(remedy.steps().len(), 3);
     }
 

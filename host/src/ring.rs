@@ -226,6 +226,7 @@ pub(crate) fn place_bytes(batch_bytes: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use meetpoint_diagnose::{Change, Diagnose, Remedy, Setting};
 
     const MIB: u64 = 1 << 20;
 
@@ -241,11 +242,8 @@ mod tests {
     #[test]
     fn a_budget_that_is_too_small_names_what_is_needed() {
         let error = Ring::new(3 * MIB, 7 * MIB, 2).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "memory budget of 7 MiB is too small: a batch takes 4 MiB and 2 are needed at the \
-             least; set memory_budget to 8 MiB or more, or make batches smaller"
-        );
+        let least = Remedy::set(Setting::MemoryBudget, Change::AtLeast("8 MiB".to_owned()));
+        assert_eq!(error.remedy(), Some(least.or_set(Setting::BatchSize, Change::Lower)));
         assert!(matches!(Ring::new(u64::MAX, u64::MAX - 1, 1), Err(Error::BudgetTooSmall { .. })));
     }
 

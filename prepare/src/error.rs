@@ -231,7 +231,8 @@ pub enum Error {
     },
     /// Preparing a sample panicked: a defect of the program, not of the sample.
     #[error(
-        "{part}, row {row}, key {key}: preparing it panicked, a defect of Meetpoint: {message} ({})",
+        "{part}, row {row}, key {key}: a defect of Meetpoint: a panic in preparing it: {message} \
+         ({})",
         location.as_deref().unwrap_or("at an unknown line")
     )]
     Defect {
@@ -247,7 +248,7 @@ pub enum Error {
         location: Option<String>,
     },
     /// Nothing sound was found for the place of a damaged sample.
-    #[error("{source}; none of {tried} other samples that were tried in its place is sound either")]
+    #[error("{source}; none of {tried} other samples tried in its place is sound either")]
     NoReplacement {
         /// What is wrong with the sample.
         source: Box<Error>,

@@ -24,6 +24,8 @@ pub enum KeyLookup {
     Unusable {
         /// Why.
         problem: String,
+        /// What helps.
+        remedy: Remedy,
     },
 }
 
@@ -82,7 +84,9 @@ impl Keys {
         match self {
             Self::Absent => KeyLookup::Scan,
             Self::Open { bytes, .. } => KeyLookup::Index { bytes: *bytes },
-            Self::Unusable { problem, .. } => KeyLookup::Unusable { problem: problem.clone() },
+            Self::Unusable { problem, remedy } => {
+                KeyLookup::Unusable { problem: problem.clone(), remedy: remedy.clone() }
+            }
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Samples as they are stored: in order, shuffled, mapped, damaged.
 #![expect(clippy::unwrap_used, reason = "in a test, what fails panics")]
 
+use meetpoint_diagnose::Diagnose;
 use meetpoint_format::dataset::{
     Columns, MANIFEST_NAME, Manifest, PartEncoder, PartEntry, Provenance, Row, part_name,
 };
@@ -217,14 +218,7 @@ fn a_part_that_was_shortened_is_told_with_its_sample_and_remedy() {
         panic!("{error}");
     };
     assert_eq!((key.as_str(), *wanted as u64), ("299", last.bytes));
-    let said = error.to_string();
-    assert!(
-        said.contains("ends early")
-            && said.ends_with(
-                "; restore the file from its source, or \
-        pack again"
-            ),
-        "{said}"
-    );
+    assert!(error.to_string().contains("ends early"), "{error}");
+    assert!(error.remedy().is_some());
     assert!(error.is_damage());
 }

@@ -4,8 +4,8 @@
 //! nothing. What Python code can do as well (arguments, defaults, words) is in the package
 //! `meetpoint`, whose `_native.pyi` documents this module. Every function that Python calls is
 //! `guarded`, so that a panic is an exception. In reading order: `exceptions`, `panics`, `errors`,
-//! `recipe`, `dlpack` and `tensor` (memory of batches), `settings`, `ranks` (where they meet), `engine` (the
-//! thread that has the loader), `damage`, `devices` (that are emulated), `exporter`
+//! `recipe`, `dlpack` and `tensor` (memory of batches), `settings`, `ranks` (where they meet),
+//! `engine` (the thread that has the loader), `damage`, `devices` (that are emulated), `exporter`
 //! (of metrics), `energy`, `loader`, `dataset`,
 //! `table` (its columns), `options` and `work` (of commands), `commands`, `operations` (on
 //! datasets), `writer`, `program` (the command line).

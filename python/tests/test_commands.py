@@ -299,5 +299,5 @@ def test_a_panic_is_an_exception_of_the_package(on_thread: bool) -> None:
         _native.panic_for_tests(on_thread)
     assert isinstance(caught.value, meetpoint.InternalError)
     assert isinstance(caught.value, RuntimeError)
-    assert "panics.rs:" in str(caught.value) and "for a test" in str(caught.value)
+    assert "work.rs:" in str(caught.value) and "for a test" in str(caught.value)
     assert "report" in (caught.value.remedy or "")

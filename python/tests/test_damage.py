@@ -184,7 +184,7 @@ def test_a_quarantine_file_has_every_sample_once(damaged: str, tmp_path: Path) -
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     assert sorted(line["sample"] for line in lines) == list(DAMAGED)
     assert all(line["action"] == "replace" and line["key"] for line in lines)
-    with pytest.raises(meetpoint.StorageError, match="failed to keep damaged samples"):
+    with pytest.raises(meetpoint.StorageError, match="failed to record damaged samples"):
         loader_of(damaged, on_error="replace", quarantine=tmp_path)
 
 

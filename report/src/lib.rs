@@ -37,10 +37,10 @@ pub const VERSION: u32 = 3;
 pub const KNOB_OFF_MAX: f64 = 0.05;
 
 /// What it means that a knob is off its target, and what to do.
-pub const INVALID: &str = "the device was not as slow as it was to be, or slower, so its \
-    times do not count; every batch and level still does. Run a release build on an idle machine, \
-    give the device a core that the host does not use (core, host_cores), and more batches; a \
-    latency below what the machine's own timers and storage take cannot be met";
+pub const INVALID: &str = "the device was faster or slower than its settings, so its times do not \
+    count; every batch and level still does. Use an idle machine, a core for the device that the \
+    host does not use (core, host_cores), and more batches; a latency below that of the machine's \
+    own timers and storage cannot be emulated";
 
 /// One invocation of `run` or `demo`: a job, under one strategy or several.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -1,5 +1,6 @@
 //! Scenarios are read as job files are: every fault names its key and what would be right.
 
+use meetpoint_diagnose::{Diagnose, Surface};
 use meetpoint_scheduler::{AnyStrategy, Split};
 use meetpoint_sim::scenario::{Distribution, Scenario, ScenarioError, Span, StrategyName, points};
 
@@ -144,7 +145,8 @@ fn little_is_required() {
 
 #[test]
 fn a_fault_names_place_key_and_remedy() {
-    let with = |from: &str, to: &str| refused(&SMALL.replace(from, to)).to_string();
+    let with =
+        |from: &str, to: &str| refused(&SMALL.replace(from, to)).in_full(Surface::CommandLine);
     for (from, to, wanted) in [
         ("\"700ms\"", "0.7", &["4:15", "`host.preparation`", "a time such as"][..]),
         ("\"700ms\"", "\"0.7\"", &["4:15", "a time with a unit"]),

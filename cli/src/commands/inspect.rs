@@ -2,6 +2,7 @@
 
 use crate::surface::{Output, units};
 use meetpoint_datasets::Inspection;
+use meetpoint_diagnose::Surface;
 use meetpoint_format::dataset::{ContentKind, EntryPointSpacing, Form, Stored};
 use meetpoint_prepare::KeyLookup;
 use std::path::PathBuf;
@@ -77,7 +78,10 @@ fn text(inspection: &Inspection) -> String {
         KeyLookup::Scan => {
             "keys         found by a scan; `meetpoint index --keys` indexes them\n".to_owned()
         }
-        KeyLookup::Unusable { problem } => format!("keys         {problem}\n"),
+        KeyLookup::Unusable { problem, remedy } => {
+            let remedy = remedy.spelled(Surface::CommandLine);
+            format!("keys         {problem}\n             remedy: {remedy}\n")
+        }
     });
     text
 }

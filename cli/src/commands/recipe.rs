@@ -1,7 +1,7 @@
 //! `meetpoint recipe`: checks a recipe, and describes the operations that recipes can hold.
 
 use crate::surface::Output;
-use crate::surface::failure::Fault;
+use crate::surface::fault::Fault;
 use crate::surface::output::table_style;
 use anyhow::Context;
 use meetpoint_format::recipe::{DECLARATIONS, Recipe, keys_table, operations_table, schema};
@@ -51,7 +51,12 @@ fn print_schema(operation: Option<&str>, output: Output) -> anyhow::Result<()> {
         let known: Vec<&str> = DECLARATIONS.iter().map(|it| it.name).collect();
         let name = operation.unwrap_or_default();
         let message = format!("there is no operation {name:?}");
-        return Err(Fault::usage(message, meetpoint_diagnose::known(name, &known)).into());
+        return Err(Fault::new(
+            "no_such_operation",
+            message,
+            meetpoint_diagnose::known(name, &known),
+        )
+        .into());
     };
     output.result(&schema, || {
         let tables = [operations_table(&schema), keys_table(&schema)];

@@ -2,7 +2,7 @@
 
 use crate::runner::replay::Recorded;
 use crate::runner::{self, Plan};
-use crate::surface::failure::Fault;
+use crate::surface::fault::Fault;
 use crate::surface::report_files::ReportFiles;
 use crate::surface::{Output, Stop};
 use anyhow::Context;
@@ -147,7 +147,9 @@ fn set_replay(job: &mut JobFile, replay: &str, arguments: &Arguments) -> anyhow:
         [Choice::One(name)] => Some(name),
         _ => {
             let remedy = "name one with --strategy, or leave --strategy out";
-            return Err(Fault::usage("--replay replays one strategy", remedy).into());
+            return Err(
+                Fault::new("replay_conflict", "--replay replays one strategy", remedy).into()
+            );
         }
     };
     let found = runner::replay::records(replay, wanted)?;
@@ -156,12 +158,17 @@ fn set_replay(job: &mut JobFile, replay: &str, arguments: &Arguments) -> anyhow:
     let recorded = records.first().map(Record::strategy).context("a report has an epoch")?;
     if let Some(wanted) = wanted.filter(|&wanted| wanted != recorded) {
         let message = format!("--replay is a record of {recorded}, and --strategy is {wanted}");
-        return Err(Fault::usage(message, "leave --strategy out").into());
+        return Err(Fault::new("replay_conflict", message, "leave --strategy out").into());
     }
     match (arguments.epochs, records.len()) {
         (Some(epochs), there) if there > 1 && epochs as usize > there => {
             let message = format!("{replay} has {there} epochs, and --epochs is {epochs}");
-            return Err(Fault::usage(message, format!("give --epochs {there} or less")).into());
+            return Err(Fault::new(
+                "replay_conflict",
+                message,
+                format!("give --epochs {there} or less"),
+            )
+            .into());
         }
         (None, there) if there > 1 => job.epochs = u32::try_from(there)?,
         _ => {}

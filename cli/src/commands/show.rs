@@ -2,7 +2,7 @@
 
 use crate::npy;
 use crate::surface::Output;
-use crate::surface::failure::Fault;
+use crate::surface::fault::Fault;
 use anyhow::Context;
 use image::DynamicImage;
 use meetpoint_datasets::operations::row_values;
@@ -109,7 +109,7 @@ fn form_of(path: &Path) -> anyhow::Result<Form> {
         Some("npy") => Ok(Form::Npy),
         _ => {
             let message = format!("cannot determine the format of {}", path.display());
-            Err(Fault::usage(message, "end the name in .png or .npy").into())
+            Err(Fault::new("unknown_format", message, "end the name in .png or .npy").into())
         }
     }
 }

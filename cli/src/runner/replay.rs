@@ -1,6 +1,6 @@
 //! What `--replay` names: one record, or a report whose epochs are replayed one by one.
 
-use crate::surface::failure::Fault;
+use crate::surface::fault::Fault;
 use anyhow::Context;
 use meetpoint_host::{JobFile, StrategyName};
 use meetpoint_report::{self as report, Report};

@@ -1,7 +1,7 @@
 //! `--trace-events FILE`: everything that was run, for ui.perfetto.dev or Chrome.
 
 use super::Measured;
-use crate::surface::failure::Fault;
+use crate::surface::fault::Fault;
 use anyhow::Context;
 use meetpoint_host::trace::{Process, TRACE_BATCHES_MAX, write as write_events};
 use std::fs::File;

@@ -1,6 +1,6 @@
 //! Files of charts that the command line writes: one SVG, or a page that holds everything.
 
-use super::failure::Fault;
+use super::fault::Fault;
 use anyhow::Context;
 pub(crate) use meetpoint_report::html::{figure, page};
 use meetpoint_report::write::place;
@@ -22,7 +22,7 @@ pub(crate) fn kind(path: &Path) -> anyhow::Result<Kind> {
         Some("html" | "htm") => Ok(Kind::Html),
         _ => {
             let message = format!("cannot determine the format of {}", path.display());
-            Err(Fault::usage(message, "end the name in .svg or .html").into())
+            Err(Fault::new("unknown_format", message, "end the name in .svg or .html").into())
         }
     }
 }

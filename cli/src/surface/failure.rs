@@ -2,60 +2,24 @@
 //!
 //! A reader of standard output that leaves early, as `head` does, is no failure: exit code 0.
 
+pub(crate) use super::fault::{FAILED, Fault};
+
+use super::fault::WRONG_USAGE;
 use super::output::{self, Closed};
-use crate::commands::simulate::load::{ScenarioFault, Unreadable};
+use crate::commands::simulate::fault::{ScenarioFault, Unreadable};
 use meetpoint_diagnose::{Diagnose, Remedy, Step, Surface};
 use meetpoint_storage::open_files_limit;
 use serde::Serialize;
 use std::error::Error as StdError;
 use std::io::Write;
 
-/// Exit code of a command that failed.
-pub(crate) const FAILED: u8 = 1;
 /// Exit code of a command that was done.
 const DONE: u8 = 0;
-const WRONG_USAGE: u8 = 2;
 
 /// Stopped by a signal.
 #[derive(Debug, thiserror::Error)]
 #[error("interrupted")]
 pub(crate) struct Interrupted;
-
-/// Something that the command line itself refuses or cannot do.
-#[derive(Debug, Clone, thiserror::Error)]
-#[error("{message}")]
-pub(crate) struct Fault {
-    cause: &'static str,
-    message: String,
-    remedy: Remedy,
-    exit_code: u8,
-}
-
-impl Fault {
-    /// A failure: exit code 1.
-    pub(crate) fn new(
-        cause: &'static str,
-        message: impl Into<String>,
-        remedy: impl Into<Remedy>,
-    ) -> Self {
-        Self { cause, message: message.into(), remedy: remedy.into(), exit_code: FAILED }
-    }
-
-    /// Something that was typed is wrong, as is known only after it was parsed: exit code 2.
-    pub(crate) fn usage(message: impl Into<String>, remedy: impl Into<Remedy>) -> Self {
-        Self { exit_code: WRONG_USAGE, ..Self::new("usage", message, remedy) }
-    }
-}
-
-impl Diagnose for Fault {
-    fn cause(&self) -> &'static str {
-        self.cause
-    }
-
-    fn remedy(&self) -> Option<Remedy> {
-        Some(self.remedy.clone())
-    }
-}
 
 /// Something was found wrong that has been reported already: exit code 1 without another line.
 #[derive(Debug, thiserror::Error)]
@@ -106,7 +70,7 @@ pub(crate) fn exit_code(outcome: &anyhow::Result<()>, json: bool) -> u8 {
 
 /// The exit code of a command that ended with this error.
 fn code_of(error: &anyhow::Error) -> u8 {
-    error.downcast_ref::<Fault>().map_or(FAILED, |fault| fault.exit_code)
+    error.downcast_ref::<Fault>().map_or(FAILED, |fault| fault.exit_code())
 }
 
 /// Prints what was typed wrong, or the help that was asked for, and says which exit code that is.

@@ -7,6 +7,7 @@
 pub(crate) mod chart_files;
 pub(crate) mod choice;
 pub(crate) mod failure;
+pub(crate) mod fault;
 pub(crate) mod limits;
 pub(crate) mod output;
 pub(crate) mod progress;

@@ -1,6 +1,6 @@
 //! Standard output: text for people or one JSON document, and a reader that may leave early.
 
-use super::failure::Fault;
+use super::fault::Fault;
 use meetpoint_diagnose::Remedy;
 use meetpoint_report::grid::Style;
 use serde::Serialize;

@@ -1,6 +1,6 @@
 //! The options that say where a report is written and in which formats.
 
-use super::failure::Fault;
+use super::fault::Fault;
 use anyhow::Context;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use meetpoint_diagnose::Remedy;
@@ -67,7 +67,7 @@ impl ReportFiles {
         let written: Result<Vec<PathBuf>, WriteError> =
             write::write(report, &renderers, &self.report);
         written.with_context(|| {
-            let message = format!("the report was not written to {}", self.report.display());
+            let message = format!("the report could not be written to {}", self.report.display());
             let remedy = Remedy::advice("free space").or("name another folder with --report");
             Fault::new("report_not_written", message, remedy)
         })

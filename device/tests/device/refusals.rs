@@ -25,7 +25,7 @@ async fn refusal(device: &Device, change: impl FnOnce(&mut LoadRequest)) -> Stat
 fn every_request_that_cannot_be_served_is_refused_with_a_sentence() {
     type Change = fn(&mut LoadRequest);
     let cases: [(Change, Code, &str); 29] = [
-        (|load| load.protocol_version += 1, Code::FailedPrecondition, "same release of meetpoint"),
+        (|load| load.protocol_version += 1, Code::FailedPrecondition, "speaks version"),
         (|load| load.manifest_sha256[0] ^= 1, Code::FailedPrecondition, "another version of this"),
         (|load| load.manifest_sha256.clear(), Code::FailedPrecondition, "another version of this"),
         (|load| load.recipe_hash[31] ^= 1, Code::FailedPrecondition, "recipe's hash"),
@@ -229,7 +229,7 @@ fn a_probe_of_nothing_or_of_something_else_is_an_error_with_the_remedy() {
             _ => std::fs::write(&path, "").unwrap(),
         }
         let error = probe(&path).unwrap_err().to_string();
-        assert!(error.contains(&format!("it is {what}, no socket")), "{error}");
+        assert!(error.contains(&format!("it is {what}, not a socket")), "{error}");
     }
     // Somebody who accepts and says nothing.
     let silent = std::os::unix::net::UnixListener::bind(&socket).unwrap();

@@ -1,7 +1,7 @@
 //! Why a sampler cannot be used: a typed cause, with the option that it concerns and the remedy.
 
 use super::{DECLARATIONS, declaration_of};
-use crate::recipe::nearest;
+use meetpoint_diagnose::nearest;
 use std::fmt;
 
 /// A sampler whose options are wrong, or do not fit the dataset.

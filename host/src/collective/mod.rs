@@ -1,10 +1,10 @@
 //! How ranks come to one decision about each step (C5): every rank brings what it could do, all
 //! of it is combined, and every rank gets the same answer.
 //!
-//! In reading order: this file (what a carrier of proposals must do), `error`, `signs` (when a rank says
-//! that it is at work), `patience` (how long the others wait), [`Threads`] (the carrier for ranks
-//! that are threads of one process), [`Processes`] (the one for ranks that are processes, over a
-//! socket of rank 0).
+//! In reading order: this file (what a carrier of proposals must do), `error`, `signs` (when a
+//! rank says that it is at work), `patience` (how long the others wait), [`Threads`] (the carrier
+//! for ranks that are threads of one process), [`Processes`] (the one for ranks that are processes,
+//! over a socket of rank 0).
 
 pub(crate) mod error;
 mod patience;

@@ -2,6 +2,7 @@
 
 use crate::support::device::{Behaviour, FakeDevice, Fault};
 use crate::support::{Seen, config, consume, dataset_in_parts, events_of, pack, picture, sorted};
+use meetpoint_diagnose::{Diagnose, Surface};
 use meetpoint_host::stats::{Attempt, DeviceLabel, EpochStats, EventKind, Remaining};
 use meetpoint_host::verify::{Reference, Verdict, verify};
 use meetpoint_host::{DeviceSource, Loader, LoaderConfig, Notify, SpoolConfig, SpoolKind};
@@ -291,9 +292,9 @@ fn too_few_parts_are_an_error_with_the_remedy() {
     let devices = [good(), good(), good()];
     let devices: Vec<&FakeDevice> = devices.iter().collect();
     let mut config = with_devices(folder.path(), &devices, AnyStrategy::Wrr(Wrr));
-    let error = Loader::open(config.clone()).unwrap_err().to_string();
+    let error = Loader::open(config.clone()).unwrap_err().in_full(Surface::CommandLine);
     assert!(error.contains("2 parts, too few for 3 devices"), "{error}");
-    assert!(error.contains("pack") && error.contains("shared = true"), "{error}");
+    assert!(error.contains("pack") && error.contains("set shared = true"), "{error}");
     config.shared_dataset = true;
     run(config.clone(), 1);
     config.shared_dataset = false;

@@ -115,8 +115,8 @@ fn what_cannot_be_resumed_is_refused() {
     let mut loader = Loader::open(config(folder.path())).unwrap();
     for (consumed, words) in [
         (0..10, "all of its batches were consumed"),
-        (8..11, "has not the batches"),
-        (5..5, "has not the batches"),
+        (8..11, "not have the batches"),
+        (5..5, "not have the batches"),
     ] {
         let error = loader.resume_epoch(0, from_ref(&consumed), None).err().unwrap();
         let error = error.to_string();

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+import inspect
 import operator
 import os
 from typing import Any, Dict, List, Optional, Sequence, Union
@@ -65,6 +67,15 @@ def either(**names: Optional[int]) -> Optional[int]:
     return given if other is None else other
 
 
+def _suggestion(name: str) -> str:
+    """The argument of Loader that was probably meant, as the end of a sentence."""
+    from ._loader import Loader
+
+    known = [it for it in inspect.signature(Loader.__init__).parameters if it != "self"]
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
 def refuse_unknown(names: Dict[str, Any]) -> None:
     """Refuses arguments that are none, each with a sentence."""
     for name, value in names.items():
@@ -74,7 +85,7 @@ def refuse_unknown(names: Dict[str, Any]) -> None:
         if why is None and name in _AS_IT_IS:
             why = f"it takes {' or '.join(map(repr, _AS_IT_IS[name]))}"
         if why is None:
-            raise TypeError(f"Loader has no argument {name!r}")
+            raise TypeError(f"Loader has no argument {name!r}{_suggestion(name)}")
         raise TypeError(f"Loader does not take {name}={value!r}: {why}")
 
 

@@ -534,7 +534,10 @@ if not TYPE_CHECKING:
         """The class of an operation that has none here."""
         found = None if name.startswith("_") else _declared().get(name)
         if found is None:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            known = sorted({it.__name__ for it in _CLASSES.values()} | set(_declared()))
+            raise AttributeError(
+                f"module {__name__!r} has no attribute {name!r}; transforms are {', '.join(known)}"
+            )
         return found
 
 

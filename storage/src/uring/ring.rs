@@ -199,8 +199,10 @@ mod tests {
     #[test]
     fn each_reason_for_having_no_ring_names_its_remedy() {
         let why = |code, disabled: Option<&str>| {
-            let (_, remedy) = why_not(&io::Error::from_raw_os_error(code), disabled);
-            remedy.unwrap().spelled(meetpoint_diagnose::Surface::CommandLine)
+            let (reason, remedy) = why_not(&io::Error::from_raw_os_error(code), disabled);
+            let surface = meetpoint_diagnose::Surface::CommandLine;
+            let remedy = remedy.map(|remedy| remedy.spelled(surface));
+            format!("{reason}; {}", remedy.unwrap_or_default())
         };
         assert!(why(libc::ENOSYS, None).contains("Linux 5.11"));
         assert!(why(libc::EPERM, Some("2")).contains("io_uring_disabled is 2"));

@@ -219,8 +219,8 @@ fn what_is_no_device_at_a_socket_is_said_to_be_none() {
         std::fs::write(folder.path().join("job.toml"), text).unwrap();
         run(folder.path(), &["run", "job.toml"])
     };
-    connect("job.toml").refused(&["it is a file, no socket", "correct the path"]);
-    connect("small.set").refused(&["it is a folder, no socket", "correct the path"]);
+    connect("job.toml").refused(&["it is a file, not a socket", "correct the path"]);
+    connect("small.set").refused(&["it is a folder, not a socket", "correct the path"]);
     let probe = run(folder.path(), &["device", "probe", "--socket", "absent.sock"]);
     probe.refused(&["no such socket", "--socket absent.sock --root FOLDER"]);
     let silent = UnixListener::bind(folder.path().join("silent.sock")).unwrap();

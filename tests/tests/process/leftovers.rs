@@ -78,7 +78,7 @@ fn an_interrupted_pack_says_what_it_keeps_and_how_to_go_on() {
         assert_eq!(done.code(), Some(1), "{done:?}");
         assert!(done.stderr.starts_with("interrupted; "), "{done:?}");
         let words = "to.set.partial-0-0; the same command with --resume resumes from there\n";
-        assert!(done.stderr.contains(" whole part") && done.stderr.ends_with(words), "{done:?}");
+        assert!(done.stderr.contains(" complete part") && done.stderr.ends_with(words), "{done:?}");
         let done = super::support::run(folder.path(), &packing).success();
         assert!(done.stdout.contains("of the parts were there already"), "{done:?}");
     }

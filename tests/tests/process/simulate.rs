@@ -163,14 +163,14 @@ fn wrong_usage_and_places_that_cannot_be_written_are_told_before_the_work() {
         assert_eq!(done.code(), Some(2), "{typed:?}: {done:?}");
     }
     for (typed, words) in [
-        (["--csv", "no/x.csv"], ["no/x.csv", "make it first"]),
+        (["--csv", "no/x.csv"], ["no/x.csv", "create the folder"]),
         (["--plot", "x.png"], ["x.png", ".svg"]),
     ] {
         let all = [&["simulate", "a.toml"], &typed[..]].concat();
         run(folder.path(), &all).refused(&words);
     }
     let typed = ["simulate", "a.toml", "--sweep", "strategy=mte,wrr", "--plot", "x.svg"];
-    run(folder.path(), &typed).refused(&["no picture", "--csv"]);
+    run(folder.path(), &typed).refused(&["cannot be drawn", "--csv"]);
     assert!(!folder.path().join("x.svg").exists());
 }
 

@@ -13,7 +13,7 @@ pub(in crate::commands) mod workplace;
 use super::pack::pack_with_bar;
 use crate::generate::{self, Generated};
 use crate::runner::{self, Plan};
-use crate::surface::failure::Fault;
+use crate::surface::fault::Fault;
 use crate::surface::progress::Progress;
 use crate::surface::report_files::ReportFiles;
 use crate::surface::{Output, Stop, cores, output, units};

@@ -1,7 +1,7 @@
 //! The demo's temporary folder: locked while in use, so that the next demo can clear what a killed
 //! one left.
 
-use crate::surface::failure::Fault;
+use crate::surface::fault::Fault;
 use anyhow::Context;
 use meetpoint_diagnose::Remedy;
 use meetpoint_report::write::without_path;

@@ -7,7 +7,7 @@ mod picture;
 mod words;
 
 use crate::surface::chart_files::{Kind, check_file, file, kind};
-use crate::surface::failure::{Interrupted, WrongUsage};
+use crate::surface::failure::{Fault, Interrupted};
 use crate::surface::progress::Progress;
 use crate::surface::{Output, Stop, cores_allowed, units};
 use anyhow::Context;
@@ -26,6 +26,9 @@ use meetpoint_storage::files::read_regular;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// What helps against options out of range.
+const HELP: &str = "list the permitted values with `meetpoint profile --help`";
 
 /// Longest file of results.
 const RESULTS_BYTES_MAX: u64 = 64 << 20;
@@ -259,7 +262,7 @@ fn goal(arguments: &Arguments) -> Goal {
 /// A goal that was typed and cannot be is wrong usage.
 fn usage(error: DecideError) -> anyhow::Error {
     match error {
-        DecideError::NoEpochs | DecideError::Confidence(_) => WrongUsage(error.to_string()).into(),
+        DecideError::NoEpochs | DecideError::Confidence(_) => Fault::usage(error.to_string(), HELP).into(),
         DecideError::NoResults | DecideError::NothingFits { .. } => error.into(),
     }
 }
@@ -299,7 +302,7 @@ fn measure(
     let found = found.map_err(|error| match error {
         Error::Stopped => Interrupted.into(),
         Error::Decide(error) => usage(error),
-        Error::Samples { .. } | Error::Number { .. } => WrongUsage(error.to_string()).into(),
+        Error::Samples { .. } | Error::Number { .. } => Fault::usage(error.to_string(), HELP).into(),
         error => anyhow::Error::from(error),
     })?;
     Ok((found.results, found.decision, found.points.refused))

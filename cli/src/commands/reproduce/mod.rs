@@ -14,7 +14,7 @@ mod region;
 
 use crate::surface::Output;
 use crate::surface::chart_files as plots;
-use crate::surface::failure::Fault;
+use crate::surface::fault::Fault;
 use crate::surface::progress::Progress;
 use crate::surface::report_files::check_folder;
 use anyhow::Context;
@@ -92,7 +92,7 @@ fn write(document: &Document, folder: &Path) -> anyhow::Result<(PathBuf, PathBuf
         Ok((json, place(folder, "reproduction.html", page.as_bytes())?))
     };
     both().with_context(|| {
-        let message = format!("the report was not written to {}", folder.display());
+        let message = format!("the report could not be written to {}", folder.display());
         let remedy = Remedy::advice("free space").or("name another folder with --report");
         Fault::new("report_not_written", message, remedy)
     })

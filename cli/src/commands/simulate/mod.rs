@@ -7,6 +7,7 @@
 
 pub(crate) mod constants;
 pub(crate) mod engine;
+pub(crate) mod fault;
 pub(crate) mod load;
 pub(crate) mod notes;
 mod picture;

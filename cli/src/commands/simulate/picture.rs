@@ -3,7 +3,7 @@
 use super::engine;
 use super::load::Loaded;
 use super::sweep::Result;
-use crate::surface::failure::Fault;
+use crate::surface::fault::Fault;
 use meetpoint_diagnose::Remedy;
 use meetpoint_report::charts::{Axis, Chart, Line, Map, lines, map};
 use meetpoint_scheduler::Source;
@@ -29,11 +29,12 @@ pub(super) fn of(loaded: &Loaded, results: &[Result], seed: u64) -> anyhow::Resu
         [None, Some(across)] => over_one(results, across, Some(0)),
         [None] | [None, None] => {
             let remedy = Remedy::advice("sweep a number too").or(INSTEAD);
-            Err(Fault::usage("a sweep without numbers cannot be drawn", remedy).into())
+            Err(Fault::new("not_drawn", "a sweep without numbers cannot be drawn", remedy).into())
         }
         _ => {
             let message = format!("a sweep of {swept} parameters cannot be drawn");
-            Err(Fault::usage(message, Remedy::advice("sweep one or two").or(INSTEAD)).into())
+            Err(Fault::new("not_drawn", message, Remedy::advice("sweep one or two").or(INSTEAD))
+                .into())
         }
     }
 }
@@ -147,7 +148,7 @@ fn over_time(loaded: &Loaded, seed: u64) -> anyhow::Result<String> {
         let message = format!("an epoch of {} batches is too long to draw", scenario.batches);
         let remedy =
             Remedy::advice(format!("set batches to {DRAWN_BATCHES_MAX} or less")).or(INSTEAD);
-        return Err(Fault::usage(message, remedy).into());
+        return Err(Fault::new("not_drawn", message, remedy).into());
     }
     let keep = Keep { timeline: true, ..Keep::default() };
     let outcome = engine::run_keeping(scenario, seed, keep)?;

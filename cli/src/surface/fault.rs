@@ -1,0 +1,49 @@
+//! Errors of the command line itself, each with its cause, remedy and exit code.
+
+use meetpoint_diagnose::{Diagnose, Remedy};
+
+/// Exit code of a command that failed.
+pub(crate) const FAILED: u8 = 1;
+/// Exit code of a command that was typed wrong.
+pub(crate) const WRONG_USAGE: u8 = 2;
+
+/// Something that the command line itself refuses or cannot do.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{message}")]
+pub(crate) struct Fault {
+    cause: &'static str,
+    message: String,
+    remedy: Remedy,
+    exit_code: u8,
+}
+
+impl Fault {
+    /// A failure: exit code 1.
+    pub(crate) fn new(
+        cause: &'static str,
+        message: impl Into<String>,
+        remedy: impl Into<Remedy>,
+    ) -> Self {
+        Self { cause, message: message.into(), remedy: remedy.into(), exit_code: FAILED }
+    }
+
+    /// The exit code of a command that ends with it.
+    pub(crate) fn exit_code(&self) -> u8 {
+        self.exit_code
+    }
+
+    /// Something that was typed is wrong, as is known only after it was parsed: exit code 2.
+    pub(crate) fn usage(message: impl Into<String>, remedy: impl Into<Remedy>) -> Self {
+        Self { exit_code: WRONG_USAGE, ..Self::new("usage", message, remedy) }
+    }
+}
+
+impl Diagnose for Fault {
+    fn cause(&self) -> &'static str {
+        self.cause
+    }
+
+    fn remedy(&self) -> Option<Remedy> {
+        Some(self.remedy.clone())
+    }
+}
