@@ -21,8 +21,8 @@ pub use error::JobError;
 
 use crate::config::{DeviceSource, LoaderConfig, SpoolConfig};
 use crate::{Error, StopHandle};
-use meetpoint_format::column::ColumnNames;
 use meetpoint_diagnose::Remedy;
+use meetpoint_format::column::ColumnNames;
 use meetpoint_format::recipe::Recipe;
 use meetpoint_format::sampler::Sampler;
 use meetpoint_prepare::{Action, OnError};

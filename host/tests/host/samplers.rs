@@ -149,8 +149,16 @@ const JOB: &str = "dataset = \"d\"\nbatch_size = 1\n[[recipe.operation]]\nname =
 
 fn parse(text: &str) -> Result<JobFile, (Option<(usize, usize)>, String)> {
     let job = format!("{JOB}{text}");
-    JobFile::parse(&job, Path::new("job.toml"))
-        .map_err(|error| (error.place, format!("{} ({})", error.problem, error.remedy)))
+    JobFile::parse(&job, Path::new("job.toml")).map_err(|error| {
+        (
+            error.place,
+            format!(
+                "{} ({})",
+                error.problem,
+                error.remedy.spelled(meetpoint_diagnose::Surface::CommandLine)
+            ),
+        )
+    })
 }
 
 #[test]

@@ -262,7 +262,9 @@ fn goal(arguments: &Arguments) -> Goal {
 /// A goal that was typed and cannot be is wrong usage.
 fn usage(error: DecideError) -> anyhow::Error {
     match error {
-        DecideError::NoEpochs | DecideError::Confidence(_) => Fault::usage(error.to_string(), HELP).into(),
+        DecideError::NoEpochs | DecideError::Confidence(_) => {
+            Fault::usage(error.to_string(), HELP).into()
+        }
         DecideError::NoResults | DecideError::NothingFits { .. } => error.into(),
     }
 }
@@ -302,7 +304,9 @@ fn measure(
     let found = found.map_err(|error| match error {
         Error::Stopped => Interrupted.into(),
         Error::Decide(error) => usage(error),
-        Error::Samples { .. } | Error::Number { .. } => Fault::usage(error.to_string(), HELP).into(),
+        Error::Samples { .. } | Error::Number { .. } => {
+            Fault::usage(error.to_string(), HELP).into()
+        }
         error => anyhow::Error::from(error),
     })?;
     Ok((found.results, found.decision, found.points.refused))
