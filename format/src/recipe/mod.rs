@@ -24,7 +24,7 @@
 //! assert_eq!((sample.dtype, sample.layout), (Dtype::Uint8, Layout::Nhwc));
 //!
 //! let error = Recipe::from_toml("[[operation]]\nname = \"decoed\"").unwrap_err();
-//! assert!(error.to_string().contains("\"decode\""));
+//! assert!(error.remedy.contains("\"decode\""));
 //! # Ok::<(), meetpoint_format::recipe::RecipeError>(())
 //! ```
 //!

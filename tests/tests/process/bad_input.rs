@@ -224,7 +224,7 @@ fn what_is_no_device_at_a_socket_is_said_to_be_none() {
     let probe = run(folder.path(), &["device", "probe", "--socket", "absent.sock"]);
     probe.refused(&["no such socket", "--socket absent.sock --root FOLDER"]);
     let silent = UnixListener::bind(folder.path().join("silent.sock")).unwrap();
-    connect("silent.sock").refused(&["is no device, hangs or is full", "said nothing for 5s"]);
+    connect("silent.sock").refused(&["is not a device, hangs or is full", "said nothing for 5s"]);
     drop(silent);
     let web = UnixListener::bind(folder.path().join("web.sock")).unwrap();
     let server = std::thread::spawn(move || {
@@ -233,7 +233,7 @@ fn what_is_no_device_at_a_socket_is_said_to_be_none() {
         // Held open until the other side has gone.
         let _ = stream.read_to_end(&mut Vec::new());
     });
-    let refused = connect("web.sock").refused(&["is no device", "does not speak the device link"]);
+    let refused = connect("web.sock").refused(&["is not a device", "does not speak the device link"]);
     assert!(!refused.stderr.contains("h2"), "{refused:?}");
     server.join().unwrap();
 }

@@ -8,7 +8,7 @@ fn read(operations: &str) -> Result<Recipe, crate::recipe::RecipeError> {
 
 fn refused(operations: &str, words: &[&str]) {
     let error = read(operations).unwrap_err();
-    let text = error.to_string();
+    let text = format!("{error} ({})", error.remedy);
     assert!(words.iter().all(|word| text.contains(word)), "{operations}: {text}");
     assert!(error.place.is_some(), "{text}");
 }

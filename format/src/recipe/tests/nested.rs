@@ -140,7 +140,7 @@ const REFUSED: &[(&str, (usize, usize), &[&str])] = &[
 fn errors_name_the_path_and_the_position_of_a_nested_operation() {
     for (text, place, words) in REFUSED {
         let error = after_decode(text).expect_err(text);
-        let message = error.to_string();
+        let message = format!("{error} ({})", error.remedy);
         assert_eq!(error.place, Some(*place), "{message}\n{text}");
         for word in *words {
             assert!(message.contains(word), "{word:?} is missing in: {message}");

@@ -144,7 +144,7 @@ fn a_size_out_of_range_is_refused() {
             let text = format!("{DECODE}[[operation]]\nname = '{name}'\nsize = {size}\n");
             let error = Recipe::from_toml(&text).unwrap_err();
             assert_eq!(error.place.unwrap().0, 5, "{error}");
-            assert!(error.to_string().contains("pixels from 1 to 65535"), "{error}");
+            assert!(error.remedy.contains("pixels from 1 to 65535"), "{error}");
         }
     }
 }
