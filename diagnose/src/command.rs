@@ -32,6 +32,8 @@ pub enum Command {
         /// Where it listens.
         socket: PathBuf,
     },
+    /// Measures forms of a dataset and writes the results to a file.
+    ProfileResults,
     /// Reports what this machine permits.
     Doctor,
 }
@@ -49,6 +51,7 @@ impl Command {
             Self::Repair => "rebuild the dataset",
             Self::ServeDevice { .. } => "start a device",
             Self::ProbeDevice { .. } => "query the device",
+            Self::ProfileResults => "write a file of results",
             Self::Doctor => "see what this machine permits",
         };
         format!("{purpose} with `{}`", self.call(surface))
@@ -71,6 +74,7 @@ impl Command {
             Self::ProbeDevice { socket } => {
                 (format!("device probe --socket {}", socket.display()), None)
             }
+            Self::ProfileResults => ("profile --csv FILE".to_owned(), None),
             Self::Doctor => ("doctor".to_owned(), None),
         };
         match (surface, function) {

@@ -3,6 +3,7 @@
 use crate::enumerate::Strategy;
 use crate::statistics::{normal_quantile, student_quantile};
 use crate::vocabulary::{Cache, Codec, Form, Point};
+use meetpoint_diagnose::{Command, Diagnose, Remedy};
 use serde::{Deserialize, Serialize};
 
 /// How the page cache was emptied before a cold run, and whether that had an effect.
@@ -182,14 +183,14 @@ impl Measured {
 #[derive(Debug, thiserror::Error)]
 pub enum CsvError {
     /// It is not CSV with the columns of [`Measured`], or a value is not of its column's type.
-    #[error("not a file of results: {}; write one with `meetpoint profile --csv`", reason(source))]
+    #[error("not a file of results: {}", reason(source))]
     Csv {
         /// What the reader says, with the line.
         #[from]
         source: csv::Error,
     },
     /// It has no rows.
-    #[error("no results: the file has a heading only; write one with `meetpoint profile --csv`")]
+    #[error("no results: the file has a heading only")]
     Empty,
     /// A value is outside of its range.
     #[error("row {row}: `{column}` is {value}, permitted is a number that is {range}")]
@@ -216,6 +217,25 @@ pub enum CsvError {
         /// Samples of the first row's.
         expected: u64,
     },
+}
+
+impl Diagnose for CsvError {
+    fn cause(&self) -> &'static str {
+        match self {
+            Self::Csv { .. } => "results_csv",
+            Self::Empty => "results_empty",
+            Self::Range { .. } => "results_range",
+            Self::Dataset { .. } => "results_dataset",
+        }
+    }
+
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Csv { .. } | Self::Empty => Some(Remedy::run(Command::ProfileResults)),
+            // The message has the permitted range.
+            Self::Range { .. } | Self::Dataset { .. } => None,
+        }
+    }
 }
 
 /// What a reader says, with the line.

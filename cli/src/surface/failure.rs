@@ -139,6 +139,7 @@ fn diagnosed<'e>(error: &'e (dyn StdError + 'static)) -> Option<&'e dyn Diagnose
         meetpoint_storage::Error,
         meetpoint_format::recipe::RecipeError,
         meetpoint_format::dataset::DatasetError,
+        meetpoint_planner::results::CsvError,
         meetpoint_sim::Error,
         meetpoint_sim::power::PowerError,
         meetpoint_report::write::WriteError,

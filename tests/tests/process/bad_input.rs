@@ -233,7 +233,8 @@ fn what_is_no_device_at_a_socket_is_said_to_be_none() {
         // Held open until the other side has gone.
         let _ = stream.read_to_end(&mut Vec::new());
     });
-    let refused = connect("web.sock").refused(&["is not a device", "does not speak the device link"]);
+    let words = ["is not a device", "does not speak the device link"];
+    let refused = connect("web.sock").refused(&words);
     assert!(!refused.stderr.contains("h2"), "{refused:?}");
     server.join().unwrap();
 }
