@@ -307,8 +307,8 @@ impl Batching {
 
     /// Samples to take in place of a damaged one, in order; never the damaged one itself.
     ///
-    /// They are [`candidates`] of the whole dataset, or, where the sampler leaves samples out, those
-    /// at pseudo-random positions of the epoch.
+    /// They are [`candidates`] of the whole dataset, or, where the sampler leaves samples out,
+    /// those at pseudo-random positions of the epoch.
     pub fn replacements<'o>(
         &self,
         order: &'o EpochOrder,

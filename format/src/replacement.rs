@@ -34,8 +34,8 @@ pub fn candidates(
 }
 
 /// Positions of an epoch whose samples are tried in place of a damaged one, in order: candidate *n*
-/// is the upper word of b * positions, with b as in [`candidates`]. They may be those of the damaged
-/// sample itself.
+/// is the upper word of b * positions, with b as in [`candidates`]. They may be those of the
+/// damaged sample itself.
 pub fn candidates_among(
     seed: u64,
     epoch: u32,

@@ -10,15 +10,16 @@ use crate::tensor::{Place, TensorWriter};
 pub(crate) enum Target<'a> {
     /// The tensor, in which a mirrored canvas is mirrored.
     Tensor(&'a mut TensorWriter, &'a mut [u8]),
-    /// A picture, in which it is mirrored left to right only where operations on whole pictures follow:
-    /// otherwise [`Stage::result`] leaves that to the next stage.
+    /// A picture, in which it is mirrored left to right only where operations on whole pictures
+    /// follow: otherwise [`Stage::result`] leaves that to the next stage.
     Picture(&'a mut Planes),
 }
 
 /// Memory of a row, reused by the next sample.
 #[derive(Debug, Default)]
 pub(crate) struct Canvas {
-    /// A row of the colour around the window, and in the middle of it the row in hand; only for a canvas that is padded.
+    /// A row of the colour around the window, and in the middle of it the row in hand; only for a
+    /// canvas that is padded.
     padded: Vec<u8>,
 }
 

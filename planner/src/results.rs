@@ -183,11 +183,10 @@ impl Measured {
 #[derive(Debug, thiserror::Error)]
 pub enum CsvError {
     /// It is not CSV with the columns of [`Measured`], or a value is not of its column's type.
-    #[error("not a file of results: {}", reason(source))]
+    #[error("not a file of results: {reason}")]
     Csv {
         /// What the reader says, with the line.
-        #[from]
-        source: csv::Error,
+        reason: String,
     },
     /// It has no rows.
     #[error("no results: the file has a heading only")]
@@ -238,14 +237,16 @@ impl Diagnose for CsvError {
     }
 }
 
-/// What a reader says, with the line.
-fn reason(error: &csv::Error) -> String {
-    match error.kind() {
-        csv::ErrorKind::Deserialize { pos, err } => {
-            let line = pos.as_ref().map(|it| format!("line {}: ", it.line())).unwrap_or_default();
-            format!("{line}{err}")
-        }
-        _ => error.to_string(),
+impl From<csv::Error> for CsvError {
+    fn from(error: csv::Error) -> Self {
+        let reason = match error.kind() {
+            csv::ErrorKind::Deserialize { pos, err } => {
+                let line = pos.as_ref().map(|it| format!("line {}: ", it.line()));
+                format!("{}{err}", line.unwrap_or_default())
+            }
+            _ => error.to_string(),
+        };
+        Self::Csv { reason }
     }
 }
 

@@ -102,7 +102,7 @@ impl Batch<'_> {
             Arithmetic::Subtract => numeric::sub(&left, &right),
             Arithmetic::Multiply => numeric::mul(&left, &right),
             Arithmetic::Divide => {
-                (left, right) = (self.float(node, left)?, self.float(node, right)?);
+                (left, right) = (self.float(node, &left)?, self.float(node, &right)?);
                 numeric::div(&left, &right)
             }
             Arithmetic::Remainder => numeric::rem(&left, &right),
@@ -117,13 +117,13 @@ impl Batch<'_> {
         match a.array.data_type() == b.array.data_type() {
             true => Ok((a, b)),
             // The check of the expression leaves whole and other numbers only.
-            false => Ok((self.float(left, a)?, self.float(right, b)?)),
+            false => Ok((self.float(left, &a)?, self.float(right, &b)?)),
         }
     }
 
-    fn float(&self, node: &Node, value: Evaluated) -> Result<Evaluated, Error> {
+    fn float(&self, node: &Node, value: &Evaluated) -> Result<Evaluated, Error> {
         let array = cast(&value.array, &DataType::Float64);
-        Ok(Evaluated { array: array.map_err(|error| self.failed(node, &error))?, ..value })
+        Ok(Evaluated { array: array.map_err(|error| self.failed(node, &error))?, is_scalar: value.is_scalar })
     }
 
     fn compared(

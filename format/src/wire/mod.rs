@@ -5,7 +5,12 @@
 
 mod fd_channel;
 #[rustfmt::skip]
-#[expect(missing_docs, clippy::allow_attributes, reason = "generated; the .proto has the docs")]
+#[expect(
+    missing_docs,
+    clippy::allow_attributes,
+    clippy::large_enum_variant,
+    reason = "generated; the .proto has the docs"
+)]
 mod generated;
 mod sampler;
 

@@ -69,8 +69,8 @@ impl<'a> Connection<'a> {
         Ok(info)
     }
 
-    /// Gives it a job, and the lists of its sampler; `batches` and `held` are what the host computes
-    /// from the same numbers.
+    /// Gives it a job, and the lists of its sampler; `batches` and `held` are what the host
+    /// computes from the same numbers.
     pub(crate) async fn load(
         &mut self,
         request: LoadRequest,

@@ -47,7 +47,7 @@ impl Data for RandomRotation {
                 "expand",
                 Kind::Switch,
                 Value::Switch(false),
-                "whether the result has room for all of the turned picture, so that its size varies",
+                "whether the result has room for all of the turned picture; its size then varies",
             ),
             Key::absent(
                 "center",
