@@ -124,7 +124,7 @@ fn seen_to(operations: &[Operation], from: usize) -> Option<usize> {
     };
     let after = || operations.iter().enumerate().skip(from + 1);
     let first = after().find(|(_, operation)| resizes(operation));
-    let last = || after().filter(|(_, operation)| may_crop(operation)).last();
+    let last = || after().rfind(|(_, operation)| may_crop(operation));
     first.or_else(last).map(|(index, _)| index)
 }
 

@@ -123,7 +123,10 @@ impl Batch<'_> {
 
     fn float(&self, node: &Node, value: &Evaluated) -> Result<Evaluated, Error> {
         let array = cast(&value.array, &DataType::Float64);
-        Ok(Evaluated { array: array.map_err(|error| self.failed(node, &error))?, is_scalar: value.is_scalar })
+        Ok(Evaluated {
+            array: array.map_err(|error| self.failed(node, &error))?,
+            is_scalar: value.is_scalar,
+        })
     }
 
     fn compared(
