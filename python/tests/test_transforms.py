@@ -269,6 +269,17 @@ def test_policies_of_torchvision_are_translated() -> None:
     assert meetpoint.from_torchvision(compose) == expected
 
 
+@pytest.mark.parametrize("name", ["AutoAugment", "RandAugment", "TrivialAugmentWide"])
+def test_policies_of_the_first_version_are_refused_with_those_of_the_second(name: str) -> None:
+    policy = imitation(name, interpolation="nearest", fill=None, policy="imagenet")
+    vars(policy).update(num_ops=2, magnitude=9, num_magnitude_bins=31)
+    assert meetpoint.from_torchvision(policy) == T.Compose([getattr(T, name)()])
+    type(policy).__module__ = "torchvision.transforms.autoaugment"
+    remedy = f"{name} .of the first version.*use torchvision.transforms.v2.{name}"
+    with pytest.raises(meetpoint.RecipeError, match=remedy):
+        meetpoint.from_torchvision(policy)
+
+
 @pytest.mark.parametrize("name", ["GaussianBlur", "GaussianNoise", "AugMix"])
 def test_what_torchvision_computes_on_tensors_is_refused_with_what_is_like_it(name: str) -> None:
     with pytest.raises(meetpoint.RecipeError, match=f"{name} .computed on tensors.*T.{name}"):
@@ -290,6 +301,7 @@ def test_configurations_of_timm_become_keys() -> None:
         ("rand-q3", "'q3' is unknown"),
         ("rand-m2.5", "'m2.5' is unknown"),
         ("rand-mstd", "'mstd' is unknown"),
+        ("rand-m9-inc0", "'inc0' is increasing in timm.*use inc1.*leave it out"),
     ]:
         with pytest.raises(meetpoint.RecipeError, match=words):
             T.RandAugment.from_timm(config)
@@ -316,7 +328,7 @@ def test_erasing_of_torchvision_is_translated() -> None:
 def test_what_a_container_of_torchvision_cannot_hold_is_named_with_it() -> None:
     inner = [imitation("ElasticTransform"), imitation("ToImage")]
     apply = imitation("RandomApply", transforms=inner, p=0.5)
-    words = "ElasticTransform .not known. inside of RandomApply, a conversion to a tensor inside of"
+    words = "ElasticTransform .computed on.* inside of RandomApply, a conversion to a tensor inside"
     with pytest.raises(meetpoint.RecipeError, match=words):
         meetpoint.from_torchvision([apply])
 

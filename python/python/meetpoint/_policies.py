@@ -290,8 +290,11 @@ def _section(config: str, section: str) -> Tuple[str, Union[int, float, bool]]:
     if name not in _SECTIONS or (name in _WHOLE and "." in number):
         remedy = "sections are m, n, mmax and inc with a whole number, p and mstd with a number"
         raise _refused(config, f"the section {section!r} is unknown", remedy)
+    if name == "inc" and int(number) == 0:
+        problem = f"{section!r} is increasing in timm, where only the text is tested"
+        raise _refused(config, problem, "use inc1 for that, or leave it out for the plain operations")
     if name == "inc":
-        return "increasing", bool(int(number))
+        return "increasing", True
     return _SECTIONS[name], int(number) if name == "n" else float(number)
 
 

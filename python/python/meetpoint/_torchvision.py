@@ -184,6 +184,8 @@ class _Translation:
             return "before a conversion to a tensor; move it after ToImage"
         if name in _TO_TENSOR and self.is_tensor:
             return "after a conversion to a tensor; leave it out"
+        if name in _POLICIES and not type(it).__module__.startswith(_V2):
+            return f"of the first version, whose thresholds of Solarize differ; use {_V2}.{name}"
         if name in _TO_DTYPE and isinstance(it.dtype, dict):
             return "with a dtype for each type"
         return refusal(it, name)
