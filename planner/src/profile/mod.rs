@@ -4,7 +4,8 @@
 //! the recipe are executed by the kernels that every loader uses, and each strategy without loss is
 //! checked: its samples must have the bits of those prepared from the files.
 //!
-//! In reading order: [`Options`], [`profile`], `choice` (which samples), `space` (what fits),
+//! In reading order: [`Options`], [`profile`], `choice` (which samples), `rounds` (which stored
+//! forms), `space` (what fits),
 //! `offline` (before the cut), `store` and `codec` (between), `online` (after the cut), `workers`,
 //! `meters`.
 
@@ -13,6 +14,7 @@ mod codec;
 mod meters;
 mod offline;
 mod online;
+mod rounds;
 mod space;
 mod store;
 mod workers;
@@ -29,6 +31,7 @@ use meetpoint_kernels::ImageFormat;
 use meetpoint_prepare::Dataset;
 use offline::Offline;
 use online::{Expected, Run, Work};
+use rounds::{StoredForm, open_forms, outdated_forms};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -113,14 +116,20 @@ pub fn profile(
     };
     let most = dataset.len().min(SAMPLES_MOST);
     let points = points(&Choice::new(dataset, count, options.seed)?, recipe)?;
-    let mut open = stored_forms(&points.legal, &options.settings);
+    let legal = stored_forms(&points.legal, &options.settings);
+    let mut open = legal.clone();
     let mut results: Vec<Measured> = Vec::new();
     for rounds in 1.. {
         let choice = Choice::new(dataset, count, options.seed)?;
         let round = Round { choice: &choice, recipe, options, stop };
-        let measured = round.measure(&open, progress)?;
-        replace(&mut results, measured);
-        let decision = decide(&results, &options.goal)?;
+        let decision = loop {
+            replace(&mut results, round.measure(&open, progress)?);
+            let decision = decide(&results, &options.goal)?;
+            open = outdated_forms(&legal, &results, &decision, count);
+            if open.is_empty() {
+                break decision;
+            }
+        };
         let is_last = match options.samples {
             Samples::Exactly(_) => true,
             Samples::Widening => decision.is_certain || count >= most,
@@ -129,12 +138,7 @@ pub fn profile(
             return Ok(Profile { results, decision, points, samples: count, rounds });
         }
         // Only what may still be the best is measured again, beside nothing offline.
-        let contenders: Vec<_> =
-            decision.contenders().into_iter().map(|index| results[index].strategy()).collect();
-        open.retain(|(point, codec)| {
-            let is_same = |it: &crate::Strategy| (&it.point, it.codec) == (point, *codec);
-            point.is_nothing_offline() || contenders.iter().any(is_same)
-        });
+        open = open_forms(&legal, &results, &decision);
         count = (2 * count).min(most);
     }
     unreachable!("rounds end at {most} samples");
@@ -178,9 +182,9 @@ fn points(choice: &Choice, recipe: &Recipe) -> Result<Points, Error> {
     Ok(materialization_points(recipe, has_jpegs))
 }
 
-/// What is stored once and measured with every number of threads and every cache.
-fn stored_forms(points: &[Point], settings: &Settings) -> Vec<(Point, Codec)> {
-    let mut forms: Vec<(Point, Codec)> = Vec::new();
+/// The stored forms of strategies at these points.
+fn stored_forms(points: &[Point], settings: &Settings) -> Vec<StoredForm> {
+    let mut forms: Vec<StoredForm> = Vec::new();
     for strategy in crate::enumerate(points, settings) {
         let form = (strategy.point, strategy.codec);
         if forms.last() != Some(&form) {
@@ -253,7 +257,7 @@ impl Round<'_> {
     /// Measures stored forms with every number of threads and every cache.
     fn measure(
         &self,
-        forms: &[(Point, Codec)],
+        forms: &[StoredForm],
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Vec<Measured>, Error> {
         let Options { settings, folder, .. } = self.options;
