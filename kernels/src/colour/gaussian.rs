@@ -29,6 +29,13 @@ fn mirrored(position: i64, length: usize) -> usize {
     (if inside > last { 2 * last - inside } else { inside }) as usize
 }
 
+/// Bytes of the rows that [`blur`] holds besides two pictures: for each row of the kernel, or of
+/// the picture where it has fewer, three channels in float32.
+pub(crate) fn buffer_bytes(kernel: (u32, u32), (width, height): (u32, u32)) -> u64 {
+    let rows = u64::from(kernel.0.min(height));
+    rows * 3 * u64::from(width) * size_of::<f32>() as u64
+}
+
 /// Blurs a picture with a kernel of a height and width.
 pub(super) fn blur(
     (kernel_height, kernel_width): (u32, u32),

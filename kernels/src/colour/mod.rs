@@ -12,6 +12,8 @@ pub(crate) mod luma;
 mod smooth;
 mod tables;
 
+pub(crate) use gaussian::buffer_bytes as blur_buffer_bytes;
+
 use crate::Error;
 use crate::pixels::Pixels;
 

@@ -2,7 +2,7 @@
 
 use super::PixelOperation;
 use crate::Error;
-use crate::colour::Change;
+use crate::colour::{Change, blur_buffer_bytes};
 use crate::pixels::Pixels;
 use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::{GaussianBlur, PillowGaussianBlur, ThreeAugment};
@@ -14,6 +14,10 @@ impl PixelOperation for GaussianBlur {
 
     fn needs_copy(&self) -> bool {
         true
+    }
+
+    fn buffer_bytes(&self, size: (u32, u32)) -> u64 {
+        blur_buffer_bytes(self.kernel_size, size)
     }
 
     fn apply(&self, draws: &mut Draws, pixels: &mut Pixels<'_>) -> Result<(), Error> {

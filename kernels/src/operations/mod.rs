@@ -107,6 +107,17 @@ pub(crate) trait PixelOperation: Debug + Send + Sync {
         u64::from(self.needs_copy())
     }
 
+    /// Most bytes that it may hold besides these pictures, for a picture of so many columns and
+    /// rows, unless they are few rows of it.
+    fn buffer_bytes(&self, _size: (u32, u32)) -> u64 {
+        0
+    }
+
+    /// Most bytes that it may hold besides the picture, which has `bytes`, columns and rows.
+    fn extra_bytes(&self, bytes: u64, size: (u32, u32)) -> u64 {
+        self.copies() * bytes + self.buffer_bytes(size)
+    }
+
     /// Changes the picture. `draws` is at its beginning again: it gives the numbers that
     /// [`Self::is_applied`] got.
     fn apply(&self, draws: &mut Draws, pixels: &mut Pixels<'_>) -> Result<(), Error>;

@@ -115,8 +115,10 @@ fn follow(
     while let Some(number) = chosen.get(*next) {
         let operation = match &steps[*number] {
             Step::Pixels(operation) => {
-                if operation.copies() > 0 && operation.is_applied(&mut id.draws(*number)) {
-                    bytes_max = bytes_max.max((1 + operation.copies()) * picture.bytes());
+                let size = (picture.width, picture.height);
+                let extra = operation.extra_bytes(picture.bytes(), size);
+                if extra > 0 && operation.is_applied(&mut id.draws(*number)) {
+                    bytes_max = bytes_max.max(picture.bytes() + extra);
                 }
                 None
             }

@@ -5,9 +5,9 @@ use crate::{Cpu, Error, Picture, golden};
 use image::ImageEncoder;
 use image::codecs::png::PngEncoder;
 use meetpoint_format::recipe::{
-    CenterCrop, Decode, Dtype, Grayscale, Interpolation, Layout, Normalize, Operation, PerChannel,
-    RandomHorizontalFlip, RandomResizedCrop, RandomVerticalFlip, Recipe, Resize, Scale, Size,
-    ToDtype,
+    CenterCrop, Decode, Dtype, GaussianBlur, Grayscale, Interpolation, Layout, Normalize,
+    Operation, PerChannel, RandomHorizontalFlip, RandomResizedCrop, RandomVerticalFlip, Recipe,
+    Resize, Scale, Size, ToDtype,
 };
 
 const MEAN: PerChannel = PerChannel::Rgb([0.485, 0.456, 0.406]);
@@ -296,6 +296,13 @@ fn the_memory_of_a_picture_between_two_stages_is_announced() {
     assert_eq!(bytes(&[shorter(50, BILINEAR), GREY, center(40, 40)], id(0)), decoder + between);
     let two = [GREY, shorter(50, BILINEAR), GREY];
     assert_eq!(bytes(&two, id(0)), decoder + 3 * 300 * 200 + between);
+    // Besides a second picture, a blur holds a row of float32 for each row of its kernel, if the
+    // picture has as many.
+    for (kernel, rows) in [((5, 3), 5), ((301, 1), 200)] {
+        let blur = GaussianBlur { kernel_size: kernel, sigma: (1.0, 1.0) };
+        let held = 2 * 3 * 300 * 200 + rows * 3 * 300 * 4;
+        assert_eq!(bytes(&[blur.into()], id(0)), decoder + held);
+    }
     // Only some samples are turned upside down before they are resized.
     let flip = || Operation::RandomVerticalFlip(RandomVerticalFlip { p: 0.5 });
     let found: Vec<u64> =
