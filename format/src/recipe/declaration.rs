@@ -330,14 +330,16 @@ impl Bounds {
     /// A probability or a share.
     pub const UNIT: Self = Self { least: 0.0, is_least_excluded: false, most: Some(1.0) };
 
-    /// Any finite number.
-    pub const FINITE: Self = Self { least: f64::NEG_INFINITY, is_least_excluded: true, most: None };
-
     /// Any finite number above 0.
     pub const POSITIVE: Self = Self { least: 0.0, is_least_excluded: true, most: None };
 
     /// An angle in degrees.
     pub const DEGREES: Self = Self { least: -360.0, is_least_excluded: false, most: Some(360.0) };
+
+    /// A position in pixels, also outside of a picture, near enough that positions around it are
+    /// exact to a fraction of a pixel.
+    pub const POSITION: Self =
+        Self { least: -2_147_483_648.0, is_least_excluded: false, most: Some(2_147_483_648.0) };
 
     pub(super) fn contains(&self, number: f64) -> bool {
         let is_above =
@@ -396,7 +398,6 @@ impl Kind {
             | Self::Numbers { bounds: Bounds { least, is_least_excluded, most }, .. } => {
                 match (most, is_least_excluded) {
                     (Some(most), _) => format!("{least} to {most}"),
-                    (None, _) if least.is_infinite() => "finite".to_owned(),
                     (None, true) => format!("more than {least}"),
                     (None, false) => format!("{least} or more"),
                 }

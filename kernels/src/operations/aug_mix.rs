@@ -34,10 +34,14 @@ const LAST_OF_SOME: u32 = 8;
 /// Number of the last operation.
 const LAST: u32 = 12;
 
-/// Numbers whose sum is 1, by a Dirichlet distribution.
+/// Numbers whose sum is 1, by a Dirichlet distribution. They are equal where all gamma numbers are
+/// 0, as those of a small shape may be.
 fn dirichlet(alpha: f64, count: u32, draws: &mut Draws) -> Vec<f64> {
     let numbers: Vec<f64> = (0..count).map(|_| gamma(alpha, draws)).collect();
     let sum: f64 = numbers.iter().sum();
+    if sum == 0.0 {
+        return vec![1.0 / f64::from(count); numbers.len()];
+    }
     numbers.into_iter().map(|number| number / sum).collect()
 }
 
@@ -105,4 +109,25 @@ fn copied(pixels: &mut Pixels<'_>) -> Result<Vec<u8>, Error> {
 fn restore(original: &[u8], pixels: &mut Pixels<'_>) -> Result<(), Error> {
     let mut values = original.iter();
     each_value(pixels, |value| *value = *values.next().expect("there is each value"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{dirichlet, gamma};
+    use meetpoint_format::random::{DrawKey, Draws};
+
+    #[test]
+    fn weights_are_equal_where_all_gamma_numbers_are_0() {
+        let draws = |sample| Draws::new(DrawKey { seed: 5, epoch: 0, sample, operation: 1 });
+        let is_zero = |sample: &u64| gamma(0.01, &mut draws(*sample)) == 0.0;
+        let zeros: Vec<u64> = (0..20_000).filter(is_zero).collect();
+        assert!(!zeros.is_empty());
+        for sample in zeros {
+            assert_eq!(dirichlet(0.01, 1, &mut draws(sample)), [1.0], "{sample}");
+        }
+        for sample in 0..1000 {
+            let sum: f64 = dirichlet(0.01, 3, &mut draws(sample)).iter().sum();
+            assert!((sum - 1.0).abs() < 1e-12, "{sample} {sum}");
+        }
+    }
 }

@@ -201,3 +201,20 @@ fn corners_on_a_line_determine_no_perspective() {
     let same = coefficients([(0, 0), (8, 0), (8, 5), (0, 5)], (9, 6)).unwrap();
     assert_eq!(same, [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0]);
 }
+
+#[test]
+fn a_turn_about_a_point_as_far_as_a_recipe_allows_has_a_side_of_each() {
+    let far = 2_147_483_648_u64;
+    for degrees in [1e-9, 30.0, 45.0, 90.0, 271.5] {
+        for center in [[far, far], [far, 0], [0, far]] {
+            let [x, y] = center;
+            let turn = format!(
+                "name = 'random_rotation'\ndegrees = [{degrees}, {degrees}]\nexpand = true\n\
+                 center = [-{x}, {y}]"
+            );
+            let resize = "name = 'resize'\nsize = [3, 4]";
+            let made = prepare(&recipe(&[&turn, resize]), &png("noise", 3, 1, 1), 0);
+            assert_eq!(made.data.len(), 3 * 3 * 4, "{turn}");
+        }
+    }
+}

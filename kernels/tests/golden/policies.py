@@ -299,6 +299,8 @@ def gamma(shape, draws):
 
 def dirichlet(alpha, count, draws):
     numbers = [gamma(alpha, draws) for _ in range(count)]
+    if sum(numbers) == 0.0:
+        return [1.0 / count] * count
     return [number / sum(numbers) for number in numbers]
 
 

@@ -14,7 +14,7 @@ use crate::recipe::{Fill, SampleType, WarpInterpolation};
 /// 1. the weights of the picture and of the mixture: two gamma numbers of shape `alpha`, each
 ///    divided by their sum;
 /// 2. the weights of the `mixture_width` chains: as many gamma numbers, each divided by their sum
-///    and multiplied by the weight of the mixture;
+///    and multiplied by the weight of the mixture; numbers whose sum is 0 give equal weights;
 /// 3. for each chain: its depth, 1 + `up_to(2)`, if `chain_depth` is 0; then, for each of its
 ///    operations, its number, `up_to(8)`, or with `all_ops` `up_to(12)`; the index of its
 ///    magnitude, `up_to(severity - 1)`, if it has magnitudes; its sign, negative if

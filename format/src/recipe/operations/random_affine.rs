@@ -103,7 +103,7 @@ impl Data for RandomAffine {
             fill::key(),
             Key::absent(
                 "center",
-                Kind::Numbers { counts: &[2], bounds: Bounds::FINITE },
+                Kind::Numbers { counts: &[2], bounds: Bounds::POSITION },
                 "column and row of the point that stays; none: the centre",
             ),
             Key::absent(

@@ -51,7 +51,7 @@ impl Data for RandomRotation {
             ),
             Key::absent(
                 "center",
-                Kind::Numbers { counts: &[2], bounds: Bounds::FINITE },
+                Kind::Numbers { counts: &[2], bounds: Bounds::POSITION },
                 "column and row of the point that stays; none: the centre",
             ),
             fill::key(),

@@ -20,7 +20,15 @@ fn a_value_out_of_range_is_refused_with_the_range() {
         ("name = 'random_rotation'\ndegrees = [10, -10]", ["`degrees`", "-360 <= low <= high"]),
         ("name = 'random_rotation'\ndegrees = 1\nfill = 256", ["`fill` holds 256", "0 to 255"]),
         ("name = 'random_rotation'\ndegrees = 1\nfill = [1, 2]", ["array of 2", "3 integers"]),
-        ("name = 'random_rotation'\ndegrees = 1\ncenter = [1, inf]", ["`center`", "finite"]),
+        (
+            "name = 'random_rotation'\ndegrees = 1\ncenter = [1, inf]",
+            ["`center`", "-2147483648 to"],
+        ),
+        (
+            "name = 'random_rotation'\ndegrees = 1\ncenter = [1, 1e20]",
+            ["`center`", "to 2147483648"],
+        ),
+        ("name = 'random_affine'\ndegrees = 1\ncenter = [-3e9, 0]", ["`center`", "-2147483648 to"]),
         ("name = 'random_affine'\ndegrees = 1\nscale = [0, 1]", ["`scale`", "0 < low <= high"]),
         ("name = 'random_affine'\ndegrees = 1\nshear = [3, 2]", ["`shear`", "low and high"]),
         ("name = 'random_affine'\ndegrees = 1\nshear = [1, 2, 3]", ["array of 3", "2 or 4"]),
