@@ -40,13 +40,15 @@ impl Check<'_> {
             }
             Term::Negate(inside) => self.number(inside)?,
             Term::Compare(how, left, right) => {
-                self.same(node, left, right)?;
-                self.is_ordered(*how, left)?;
+                let (found, right) = (self.type_of(left)?, self.type_of(right)?);
+                self.same(node, &found, &right)?;
+                self.is_ordered(*how, left, &found)?;
                 ColumnType::Flag
             }
             Term::In(left, values) => {
+                let left = self.type_of(left)?;
                 for value in values {
-                    self.same(value, left, value)?;
+                    self.same(value, &left, &self.type_of(value)?)?;
                 }
                 ColumnType::Flag
             }
@@ -104,14 +106,13 @@ impl Check<'_> {
     }
 
     /// Both sides of a comparison are numbers, texts, or true and false.
-    fn same(&self, node: &Node, left: &Node, right: &Node) -> Result<(), SamplerError> {
+    fn same(&self, node: &Node, left: &ColumnType, right: &ColumnType) -> Result<(), SamplerError> {
         let is_number = |it: &ColumnType| matches!(it, ColumnType::Whole | ColumnType::Number);
-        let (left, right) = (self.type_of(left)?, self.type_of(right)?);
-        if left == right || (is_number(&left) && is_number(&right)) {
+        if left == right || (is_number(left) && is_number(right)) {
             return Ok(());
         }
         let problem = format!("this compares {} with {}", left.words(), right.words());
-        let remedy = match (&left, &right) {
+        let remedy = match (left, right) {
             (ColumnType::Text, _) | (_, ColumnType::Text) => {
                 "texts are in quotes, numbers are not".to_owned()
             }
@@ -121,7 +122,12 @@ impl Check<'_> {
     }
 
     /// True and false have no order.
-    fn is_ordered(&self, how: Comparison, left: &Node) -> Result<(), SamplerError> {
+    fn is_ordered(
+        &self,
+        how: Comparison,
+        left: &Node,
+        found: &ColumnType,
+    ) -> Result<(), SamplerError> {
         let needs_order = match how {
             Comparison::Equal | Comparison::NotEqual => false,
             Comparison::Less
@@ -129,11 +135,10 @@ impl Check<'_> {
             | Comparison::Greater
             | Comparison::GreaterOrEqual => true,
         };
-        match self.type_of(left)? {
-            found @ ColumnType::Flag if needs_order => {
-                Err(self.fault(left, &found, "numbers or texts; true and false have no order"))
-            }
-            _ => Ok(()),
+        if needs_order && *found == ColumnType::Flag {
+            let wanted = "numbers or texts; true and false have no order";
+            return Err(self.fault(left, found, wanted));
         }
+        Ok(())
     }
 }

@@ -118,3 +118,19 @@ fn types_that_do_not_match_are_located() {
     }
     assert_eq!(columns[4].1, ColumnType::Other("lists".to_owned()));
 }
+
+/// Types are found in one pass: with two at each level, 60 levels would take 2^60 steps.
+#[test]
+fn the_check_of_a_deep_expression_ends() {
+    let columns = Made::of(1).columns();
+    let nested = |inside: &str, step: &str| {
+        let text = format!("{}{inside}{}", "(".repeat(60), format!("){step}").repeat(60));
+        Expression::parse(&text).unwrap().check(&columns)
+    };
+    assert_eq!(nested("label == 1", " == true"), Ok(()));
+    assert_eq!(nested("label == 1", " in (true, false, is_sharp)"), Ok(()));
+    assert!(matches!(
+        nested("label == 'one'", " == true"),
+        Err(SamplerError::Expression { at: 60, .. })
+    ));
+}
