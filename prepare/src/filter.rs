@@ -1,12 +1,14 @@
 //! The expression of a filter on one record batch, with Arrow's kernels.
 //!
 //! Whole numbers have 64 bits with a sign, other numbers are float64, and a comparison of both is
-//! one of float64. Missing values propagate, and `and`, `or` and `not` treat them as unknown.
+//! one of float64. Missing values propagate, and `and`, `or` and `not` treat them as unknown. Numbers
+//! compare as IEEE 754 says: NaN differs from every number, itself included, and -0 equals 0.
 
 use crate::Error;
 use arrow_arith::boolean::{and_kleene, is_null, not, or_kleene};
 use arrow_arith::numeric;
 use arrow_array::cast::AsArray;
+use arrow_array::types::Float64Type;
 use arrow_array::{
     Array, ArrayRef, BooleanArray, Datum, Float64Array, Int64Array, LargeStringArray,
 };
@@ -14,17 +16,27 @@ use arrow_cast::cast;
 use arrow_ord::cmp;
 use arrow_schema::{ArrowError, DataType};
 use meetpoint_format::sampler::{Arithmetic, Comparison, Expression, Node, Term};
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// A record batch, and a checked expression over its columns.
 pub(crate) struct Batch<'b> {
     pub(crate) expression: &'b Expression,
     pub(crate) rows: usize,
-    /// Reads a column as int64, float64, large texts, or true and false.
+    /// Reads a column as int64, float64, large texts, or true and false. Called once for each
+    /// column that the expression names.
     pub(crate) read: &'b dyn Fn(&str) -> Result<ArrayRef, Error>,
 }
 
+/// A record batch with the columns that have been read.
+struct Evaluation<'b> {
+    batch: &'b Batch<'b>,
+    columns: RefCell<HashMap<&'b str, ArrayRef>>,
+}
+
 /// The value of a part of the expression.
+#[derive(Clone)]
 struct Evaluated {
     array: ArrayRef,
     /// One value for all rows.
@@ -39,14 +51,24 @@ impl Datum for Evaluated {
 
 /// For each row whether the expression is true; null where that is unknown.
 pub(crate) fn select(batch: &Batch<'_>) -> Result<BooleanArray, Error> {
-    batch.flags(batch.expression.root())
+    let evaluation = Evaluation { batch, columns: RefCell::default() };
+    evaluation.flags(batch.expression.root())
 }
 
-impl Batch<'_> {
-    fn evaluate(&self, node: &Node) -> Result<Evaluated, Error> {
+impl<'b> Evaluation<'b> {
+    fn column(&self, name: &'b str) -> Result<ArrayRef, Error> {
+        if let Some(column) = self.columns.borrow().get(name) {
+            return Ok(Arc::clone(column));
+        }
+        let column = (self.batch.read)(name)?;
+        self.columns.borrow_mut().insert(name, Arc::clone(&column));
+        Ok(column)
+    }
+
+    fn evaluate(&self, node: &'b Node) -> Result<Evaluated, Error> {
         let scalar = |array: ArrayRef| Ok(Evaluated { array, is_scalar: true });
         match &node.term {
-            Term::Column(name) => Ok(Evaluated { array: (self.read)(name)?, is_scalar: false }),
+            Term::Column(name) => Ok(Evaluated { array: self.column(name)?, is_scalar: false }),
             Term::Whole(number) => scalar(Arc::new(Int64Array::from(vec![*number]))),
             Term::Number(number) => scalar(Arc::new(Float64Array::from(vec![*number]))),
             Term::Text(text) => scalar(Arc::new(LargeStringArray::from(vec![text.as_str()]))),
@@ -65,13 +87,15 @@ impl Batch<'_> {
                 Ok(Evaluated { array: Arc::new(found), is_scalar })
             }
             Term::Compare(how, left, right) => {
-                let (left, right) = self.alike(left, right)?;
+                let (left, right) = self.both(left, right)?;
                 self.compared(node, *how, &left, &right)
             }
             Term::In(left, values) => {
-                let mut found = BooleanArray::from(vec![false; self.rows]);
+                let of_left = self.evaluate(left)?;
+                let mut found = BooleanArray::from(vec![false; self.batch.rows]);
                 for value in values {
-                    let (left, right) = self.alike(left, value)?;
+                    let of_value = self.evaluate(value)?;
+                    let (left, right) = self.alike(left, of_left.clone(), value, of_value)?;
                     let equal = self.compared(value, Comparison::Equal, &left, &right)?;
                     let either = or_kleene(&found, &self.expand(&equal));
                     found = either.map_err(|error| self.failed(value, &error))?;
@@ -92,10 +116,10 @@ impl Batch<'_> {
         &self,
         node: &Node,
         how: Arithmetic,
-        left: &Node,
-        right: &Node,
+        left: &'b Node,
+        right: &'b Node,
     ) -> Result<Evaluated, Error> {
-        let (mut left, mut right) = self.alike(left, right)?;
+        let (mut left, mut right) = self.both(left, right)?;
         let is_scalar = left.is_scalar && right.is_scalar;
         let array = match how {
             Arithmetic::Add => numeric::add(&left, &right),
@@ -111,9 +135,20 @@ impl Batch<'_> {
         Ok(Evaluated { array, is_scalar })
     }
 
-    /// Both sides in one type.
-    fn alike(&self, left: &Node, right: &Node) -> Result<(Evaluated, Evaluated), Error> {
+    /// The values of both sides, in one type.
+    fn both(&self, left: &'b Node, right: &'b Node) -> Result<(Evaluated, Evaluated), Error> {
         let (a, b) = (self.evaluate(left)?, self.evaluate(right)?);
+        self.alike(left, a, right, b)
+    }
+
+    /// Both sides in one type.
+    fn alike(
+        &self,
+        left: &Node,
+        a: Evaluated,
+        right: &Node,
+        b: Evaluated,
+    ) -> Result<(Evaluated, Evaluated), Error> {
         match a.array.data_type() == b.array.data_type() {
             true => Ok((a, b)),
             // The check of the expression leaves whole and other numbers only.
@@ -136,20 +171,27 @@ impl Batch<'_> {
         left: &Evaluated,
         right: &Evaluated,
     ) -> Result<Evaluated, Error> {
-        let found = match how {
-            Comparison::Equal => cmp::eq(left, right),
-            Comparison::NotEqual => cmp::neq(left, right),
-            Comparison::Less => cmp::lt(left, right),
-            Comparison::LessOrEqual => cmp::lt_eq(left, right),
-            Comparison::Greater => cmp::gt(left, right),
-            Comparison::GreaterOrEqual => cmp::gt_eq(left, right),
+        let is_scalar = left.is_scalar && right.is_scalar;
+        // Arrow's kernels order floats totally: NaN above all numbers, and -0 below 0.
+        let found = match left.array.data_type() {
+            DataType::Float64 => {
+                Ok(compare_floats(how, left, right, if is_scalar { 1 } else { self.batch.rows }))
+            }
+            _ => match how {
+                Comparison::Equal => cmp::eq(left, right),
+                Comparison::NotEqual => cmp::neq(left, right),
+                Comparison::Less => cmp::lt(left, right),
+                Comparison::LessOrEqual => cmp::lt_eq(left, right),
+                Comparison::Greater => cmp::gt(left, right),
+                Comparison::GreaterOrEqual => cmp::gt_eq(left, right),
+            },
         };
         let array = Arc::new(found.map_err(|error| self.failed(node, &error))?);
-        Ok(Evaluated { array, is_scalar: left.is_scalar && right.is_scalar })
+        Ok(Evaluated { array, is_scalar })
     }
 
     /// The value of a part that is true or false, for each row.
-    fn flags(&self, node: &Node) -> Result<BooleanArray, Error> {
+    fn flags(&self, node: &'b Node) -> Result<BooleanArray, Error> {
         Ok(self.expand(&self.evaluate(node)?))
     }
 
@@ -158,7 +200,7 @@ impl Batch<'_> {
         match value.is_scalar {
             true => {
                 let one = (!array.is_null(0)).then(|| array.value(0));
-                BooleanArray::from(vec![one; self.rows])
+                BooleanArray::from(vec![one; self.batch.rows])
             }
             false => array.clone(),
         }
@@ -177,6 +219,100 @@ impl Batch<'_> {
     fn failed(&self, node: &Node, error: &ArrowError) -> Error {
         let remedy =
             "change the expression so that every sample has a result of 64 bits".to_owned();
-        self.expression.fault(node.at, error.to_string(), remedy).into()
+        self.batch.expression.fault(node.at, error.to_string(), remedy).into()
+    }
+}
+
+/// Compares float64 row by row as IEEE 754 says: with NaN only `!=` is true, and -0 equals 0.
+fn compare_floats(
+    how: Comparison,
+    left: &Evaluated,
+    right: &Evaluated,
+    rows: usize,
+) -> BooleanArray {
+    fn at(value: &Evaluated) -> impl Fn(usize) -> Option<f64> {
+        let array = value.array.as_primitive::<Float64Type>();
+        let is_scalar = value.is_scalar;
+        move |row| {
+            let row = if is_scalar { 0 } else { row };
+            array.is_valid(row).then(|| array.value(row))
+        }
+    }
+    let compare = match how {
+        Comparison::Equal => |a: &f64, b: &f64| a == b,
+        Comparison::NotEqual => |a: &f64, b: &f64| a != b,
+        Comparison::Less => |a: &f64, b: &f64| a < b,
+        Comparison::LessOrEqual => |a: &f64, b: &f64| a <= b,
+        Comparison::Greater => |a: &f64, b: &f64| a > b,
+        Comparison::GreaterOrEqual => |a: &f64, b: &f64| a >= b,
+    };
+    let (left, right) = (at(left), at(right));
+    (0..rows).map(|row| Some(compare(&left(row)?, &right(row)?))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Batch, select};
+    use arrow_array::{ArrayRef, Float64Array, Int64Array};
+    use meetpoint_format::sampler::Expression;
+    use std::cell::RefCell;
+    use std::sync::Arc;
+
+    /// The result for each row of columns `x` (float64) and `n` (int64), and the columns read.
+    fn selected(text: &str) -> (Vec<Option<bool>>, Vec<String>) {
+        let expression = Expression::parse(text).unwrap();
+        let numbers = [Some(f64::NAN), Some(-f64::NAN), Some(-0.0), Some(0.0), Some(1.0), None];
+        let x: ArrayRef = Arc::new(Float64Array::from(numbers.to_vec()));
+        let n: ArrayRef = Arc::new(Int64Array::from(vec![0, 1, 0, 0, 2, 3]));
+        let reads = RefCell::new(Vec::new());
+        let read = |name: &str| {
+            reads.borrow_mut().push(name.to_owned());
+            Ok(Arc::clone(if name == "x" { &x } else { &n }))
+        };
+        let found = select(&Batch { expression: &expression, rows: 6, read: &read }).unwrap();
+        (found.iter().collect(), reads.into_inner())
+    }
+
+    fn rows(text: &str) -> Vec<usize> {
+        let (found, _) = selected(text);
+        assert_eq!(found.len(), 6, "{text}");
+        (0..6).filter(|row| found[*row] == Some(true)).collect()
+    }
+
+    #[test]
+    fn with_nan_only_a_comparison_for_inequality_is_true() {
+        assert_eq!(rows("x == x"), [2, 3, 4]);
+        assert_eq!(rows("x != x"), [0, 1]);
+        assert_eq!(rows("x > 0.5"), [4]);
+        assert_eq!(rows("0.5 < x"), [4]);
+        assert_eq!(rows("x >= x"), [2, 3, 4]);
+        assert_eq!(rows("x <= 1.0"), [2, 3, 4]);
+        assert_eq!(rows("x != 1.0"), [0, 1, 2, 3]);
+        assert_eq!(rows("not x <= 1.0"), [0, 1]);
+        assert_eq!(rows("x in (x)"), [2, 3, 4]);
+        assert_eq!(rows("x > n or x < n"), [4]);
+        assert_eq!(selected("x < 5.0").0[5], None);
+    }
+
+    #[test]
+    fn negative_zero_equals_zero() {
+        assert_eq!(rows("x == 0.0"), [2, 3]);
+        assert_eq!(rows("x == -0.0"), [2, 3]);
+        assert_eq!(rows("x < 0.0 or x > -0.0"), [4]);
+        assert_eq!(rows("x in (0.0, 7.0)"), [2, 3]);
+        assert_eq!(rows("x == 0"), [2, 3]);
+        assert_eq!(rows("x == n"), [2, 3]);
+        assert_eq!(rows("n == -0.0"), [0, 2, 3]);
+        assert_eq!(rows("0.0 == -0.0"), [0, 1, 2, 3, 4, 5]);
+    }
+
+    /// With the left side evaluated for each of two values, 60 levels would take 2^60 steps.
+    #[test]
+    fn a_column_is_read_once_and_the_left_side_of_in_is_evaluated_once() {
+        assert_eq!(selected("n in (0, 1, 2) and n + n > 0").1, ["n"]);
+        let nested = format!("{}n == 2{}", "(".repeat(60), ") in (true, true)".repeat(60));
+        let (found, reads) = selected(&nested);
+        assert_eq!(found[3..5], [Some(false), Some(true)]);
+        assert_eq!(reads, ["n"]);
     }
 }
