@@ -6,7 +6,7 @@ use crate::{Error, SpoolKind};
 use meetpoint_diagnose::{Change, Command, Diagnose, Remedy, Setting};
 use meetpoint_format::batching::{Batching, Cut, Rank};
 use meetpoint_format::holders::Holders;
-use meetpoint_format::sampler::Sampling;
+use meetpoint_format::sampler::{Sampling, Shuffled};
 use meetpoint_format::units::show_bytes;
 use meetpoint_prepare::{Dataset, Error as PrepareError};
 use meetpoint_scheduler::{AnyStrategy, OptionTooLarge, Order};
@@ -86,7 +86,7 @@ impl JobFile {
             if !self.sampler.is_same_in_every_epoch() {
                 let why =
                     format!("sampler {:?} gives every epoch other batches", self.sampler.name());
-                return refuse(&why, "set shuffle = false, or leave `reuse` out");
+                return refuse(&why, self.same_in_every_epoch());
             }
             if !self.recipe.is_deterministic() {
                 return refuse(
@@ -138,6 +138,21 @@ impl JobFile {
             }
         }
         Ok(())
+    }
+
+    /// How the job's sampler, or another one, gives every epoch the same batches.
+    fn same_in_every_epoch(&self) -> &'static str {
+        let options = self.sampler.declaration().options;
+        if options.iter().any(|option| option.name == "shuffle") {
+            return "set shuffle = false in [sampler], or leave `reuse` out";
+        }
+        match (self.sampler == Shuffled.into(), self.marks.of_key("sampler").is_some()) {
+            (true, false) => "set shuffle = false, or leave `reuse` out",
+            (true, true) => "set sampler = \"sequential\", or leave `reuse` out",
+            (false, _) => {
+                "leave `reuse` out, or use the sampler \"sequential\", \"indices\" or \"filter\""
+            }
+        }
     }
 
     fn check_dataset(&self) -> Result<(), Error> {

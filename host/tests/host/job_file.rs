@@ -421,3 +421,23 @@ fn what_a_device_would_refuse_is_refused_with_its_place() {
         }
     }
 }
+
+#[test]
+fn the_remedy_for_reuse_fits_the_sampler() {
+    let remedy = |keys: &str, tables: &str| {
+        let lines = format!("dataset = \"set\"\nbatch_size = 4\nreuse = true\n{keys}\n{tables}");
+        let error = parse(&format!("{lines}\n{RECIPE}")).unwrap().check().unwrap_err();
+        let text = error.in_full(Surface::CommandLine);
+        assert!(text.contains("keeps batches for the next epoch"), "{text}");
+        ["sampler = \"sequential\"", "shuffle = false in [sampler]", "shuffle = false"]
+            .into_iter()
+            .find(|setting| text.contains(setting))
+    };
+    let of_filter = "[sampler]\nname = \"filter\"\nwhere = \"label == 1\"";
+    let of_weighted = "[sampler]\nname = \"weighted\"\nweights = \"weight\"";
+    assert_eq!(remedy("", ""), Some("shuffle = false"));
+    assert_eq!(remedy("sampler = \"shuffled\"", ""), Some("sampler = \"sequential\""));
+    assert_eq!(remedy("", of_filter), Some("shuffle = false in [sampler]"));
+    assert_eq!(remedy("", of_weighted), None);
+    assert_eq!(remedy("sampler = \"repeated\"", ""), None);
+}
