@@ -13,6 +13,8 @@ pub enum SamplerError {
         /// As given.
         name: String,
     },
+    /// Several datasets in one loader.
+    Mixture,
     /// The sampler has no such option.
     UnknownOption {
         /// Name of the sampler.
@@ -133,10 +135,18 @@ pub enum LengthLimit {
 }
 
 impl SamplerError {
+    /// For a name that no sampler has.
+    pub fn unknown(name: &str) -> Self {
+        match name {
+            "mixture" => Self::Mixture,
+            name => Self::UnknownName { name: name.to_owned() },
+        }
+    }
+
     /// The option that it concerns; `None`: the name of the sampler.
     pub fn option(&self) -> Option<&str> {
         match self {
-            Self::UnknownName { .. } => None,
+            Self::UnknownName { .. } | Self::Mixture => None,
             Self::UnknownOption { option, .. } => Some(option),
             Self::Missing { option, .. }
             | Self::Value { option, .. }
@@ -154,6 +164,9 @@ impl SamplerError {
     pub fn problem(&self) -> String {
         match self {
             Self::UnknownName { name } => format!("there is no sampler {name:?}"),
+            Self::Mixture => {
+                "a \"mixture\" of several datasets in one loader is not supported yet".to_owned()
+            }
             Self::UnknownOption { sampler, option } => {
                 format!("sampler {sampler:?} has no option `{option}`")
             }
@@ -207,6 +220,7 @@ impl SamplerError {
                 let known: Vec<&str> = DECLARATIONS.iter().map(|it| it.name).collect();
                 one_of("known samplers are", name, &known)
             }
+            Self::Mixture => "merge them into one with `meetpoint dataset merge`".to_owned(),
             Self::UnknownOption { sampler, option } => {
                 let options = declaration_of(sampler).map_or(&[][..], |it| it.options);
                 match options {

@@ -107,7 +107,7 @@ macro_rules! samplers {
                     let values = Values::check($type::DECLARATION, options)?;
                     return Ok(Self::$type($type::read(&values)?));
                 })+
-                Err(SamplerError::UnknownName { name: name.to_owned() })
+                Err(SamplerError::unknown(name))
             }
 
             fn rule<C: SampleColumns>(&self, columns: &C) -> Result<Rule, C::Error> {

@@ -43,7 +43,7 @@ fn of_table(table: &Table<'_>) -> Result<Sampler, JobError> {
     let name = table.text("name", what)?;
     let name = name.ok_or_else(|| table.missing("name", format!("it takes {what}")))?;
     let Some(declaration) = declaration_of(name) else {
-        return Err(fault(SamplerError::UnknownName { name: name.to_owned() }));
+        return Err(fault(SamplerError::unknown(name)));
     };
     let mut options = Vec::new();
     for key in table.keys().filter(|key| *key != "name") {

@@ -2,8 +2,8 @@
 
 ``Loader(..., sampler=Weighted("weight"))``. A sampler is a description; what it draws follows from
 it, the dataset, the seed, the epoch and the position alone, so that every process can begin
-anywhere in an epoch. ``docs/formats.md`` has the exact definitions. ``mixture`` of several datasets
-is not supported: a loader reads one dataset.
+anywhere in an epoch. ``docs/formats.md`` has the exact definitions. A ``mixture`` of several datasets
+is not supported yet: merge them with ``meetpoint dataset merge``.
 """
 
 from __future__ import annotations

@@ -41,6 +41,8 @@ fn names_and_values_that_are_wrong_are_refused() {
     let error = read("wieghted", &[]).unwrap_err();
     assert_eq!(error, SamplerError::UnknownName { name: "wieghted".to_owned() });
     assert!(error.remedy().starts_with("did you mean \"weighted\"?"), "{error}");
+    assert_eq!(read("mixture", &[]), Err(SamplerError::Mixture));
+    assert!(SamplerError::Mixture.remedy().contains("meetpoint dataset merge"));
     let error = read("weighted", &[("weight", Value::Text("w".to_owned()))]).unwrap_err();
     assert!(matches!(error, SamplerError::UnknownOption { .. }));
     assert!(error.remedy().contains("\"weights\""), "{error}");
