@@ -29,43 +29,76 @@ const ALL: [&str; 12] = [
     "sample",
 ];
 
-/// Its further columns. The mask of sample `null_mask` is null.
-fn further(null_mask: Option<u32>) -> RecordBatch {
+/// What differs from the usual content of the columns.
+#[derive(Debug, Clone, Copy, Default)]
+struct Different {
+    /// A sample whose mask is null.
+    null_mask: Option<u32>,
+    /// A column that has another value in the sample [`ALTERED`].
+    column: Option<&'static str>,
+}
+
+/// The sample that differs in a column.
+const ALTERED: u32 = 17;
+
+/// Its further columns.
+fn further(different: Different) -> RecordBatch {
     let all = || 0..SAMPLES;
+    let is_altered = |column, it| different.column == Some(column) && it == ALTERED;
+    let more = |column, it| u32::from(is_altered(column, it));
     let count = |sample: u32| (sample % 4) as usize;
-    let row = |sample: u32| (0..count(sample)).map(move |at| [sample as f32, at as f32, 0.5, -1.5]);
+    let row = |sample: u32| {
+        let second = if is_altered("boxes", sample) { 0.25 } else { 0.5 };
+        (0..count(sample)).map(move |at| [sample as f32, at as f32, second, -1.5])
+    };
     let coordinates = all().flat_map(row).map(|it| Some(it.map(Some)));
     let coordinates = FixedSizeListArray::from_iter_primitive::<Float32Type, _, _>(coordinates, 4);
     let item = Arc::new(Field::new("item", coordinates.data_type().clone(), true));
     let lengths = arrow_buffer::OffsetBuffer::from_lengths(all().map(count));
     let boxes = ListArray::new(item, lengths, Arc::new(coordinates), None);
-    let ids = all().map(|it| Some((0..it % 3).map(move |at| Some(i64::from(it * 10 + at)))));
+    let ids = all().map(|it| {
+        let first = it * 10 + more("ids", it);
+        Some((0..it % 3).map(move |at| Some(i64::from(first + at))))
+    });
     let ids = ListArray::from_iter_primitive::<Int64Type, _, _>(ids);
-    let mask = |it| (Some(it) != null_mask).then(|| vec![it as u8; it as usize * 3]);
+    let area = all().map(|it| Some(f64::from(it + more("area", it)) / 7.0));
+    let caption = all().map(|it| {
+        let letter = if is_altered("caption", it) { "é" } else { "ß" };
+        letter.repeat(it as usize)
+    });
+    let mask = |it| {
+        let value = (it + more("mask", it)) as u8;
+        (Some(it) != different.null_mask).then(|| vec![value; it as usize * 3])
+    };
+    let hash = all().map(|it| [it as u8, it as u8, (it + more("hash", it)) as u8]);
+    let flag = all().map(|it| Some((it % 3 == 0) != is_altered("flag", it)));
+    let small = all().map(|it| Some((it + more("small", it)) as u16));
     let columns: Vec<(&str, ArrayRef)> = vec![
         ("boxes", Arc::new(boxes)),
-        ("area", Arc::new(all().map(|it| Some(f64::from(it) / 7.0)).collect::<Float64Array>())),
+        ("area", Arc::new(area.collect::<Float64Array>())),
         ("ids", Arc::new(ids)),
-        (
-            "caption",
-            Arc::new(StringArray::from_iter_values(all().map(|it| "ß".repeat(it as usize)))),
-        ),
+        ("caption", Arc::new(StringArray::from_iter_values(caption))),
         ("mask", Arc::new(all().map(mask).collect::<BinaryArray>())),
-        (
-            "hash",
-            Arc::new(FixedSizeBinaryArray::try_from_iter(all().map(|it| [it as u8; 3])).unwrap()),
-        ),
-        ("flag", Arc::new(all().map(|it| Some(it % 3 == 0)).collect::<BooleanArray>())),
-        ("small", Arc::new(all().map(|it| Some(it as u16)).collect::<UInt16Array>())),
+        ("hash", Arc::new(FixedSizeBinaryArray::try_from_iter(hash).unwrap())),
+        ("flag", Arc::new(flag.collect::<BooleanArray>())),
+        ("small", Arc::new(small.collect::<UInt16Array>())),
     ];
     let columns = columns.into_iter().map(|(name, column)| (name, column, true));
     RecordBatch::try_from_iter_with_nullable(columns).unwrap()
 }
 
 fn dataset(null_mask: Option<u32>) -> tempfile::TempDir {
+    different_dataset(Different { null_mask, ..Different::default() })
+}
+
+fn different_dataset(different: Different) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    let images = (0..SAMPLES).map(picture).collect();
-    pack_with(folder.path(), images, 2, Some(&Arc::new(further(null_mask))));
+    let of_sample = |it: u32| match different.column == Some("image") && it == ALTERED {
+        true => picture(it + 1),
+        false => picture(it),
+    };
+    let images = (0..SAMPLES).map(of_sample).collect();
+    pack_with(folder.path(), images, 2, Some(&Arc::new(further(different))));
     folder
 }
 
@@ -128,19 +161,26 @@ fn every_kind_of_column_is_equal_from_host_and_device_in_memory_and_in_a_file() 
 #[test]
 fn a_value_that_differs_in_any_column_is_found_by_verification() {
     let dataset = dataset(None);
-    let config = with_columns(dataset.path(), &ALL);
-    let mut loader = Loader::open(config).unwrap();
+    let mut loader = Loader::open(with_columns(dataset.path(), &ALL)).unwrap();
     let (_, stats) = consume(loader.start_epoch(0).unwrap());
-    let other = self::dataset(Some(31));
-    // The same samples with one column left out: every checksum differs.
-    let fewer = with_columns(other.path(), &ALL[1..]);
-    let mut fewer = Loader::open(fewer).unwrap();
-    let (_, fewer_stats) = consume(fewer.start_epoch(0).unwrap());
-    let reference = Reference::of_host_only(fewer.job(), std::slice::from_ref(&fewer_stats));
-    let strategy = AnyStrategy::HostOnly(HostOnly);
-    let levels = verify(strategy, loader.job(), std::slice::from_ref(&stats), &reference);
-    let of_samples = levels.iter().find(|level| level.level == Level::C2).unwrap();
-    assert!(matches!(of_samples.verdict, Verdict::Failed { .. }), "{:?}", of_samples.verdict);
+    let equality = |column: Option<&'static str>| {
+        let other = different_dataset(Different { column, ..Different::default() });
+        let mut other = Loader::open(with_columns(other.path(), &ALL)).unwrap();
+        let (_, of_other) = consume(other.start_epoch(0).unwrap());
+        let reference = Reference::of_host_only(other.job(), &[of_other]);
+        let strategy = AnyStrategy::HostOnly(HostOnly);
+        let levels = verify(strategy, loader.job(), std::slice::from_ref(&stats), &reference);
+        levels.into_iter().find(|level| level.level == Level::C2).unwrap().verdict
+    };
+    assert!(matches!(equality(None), Verdict::Verified { .. }));
+    let altered = ["image", "boxes", "area", "ids", "caption", "mask", "hash", "flag", "small"];
+    let named_by_the_dataset = ["key", "label", "sample"];
+    assert_eq!(altered.len() + named_by_the_dataset.len(), ALL.len());
+    for column in altered {
+        let verdict = equality(Some(column));
+        let Verdict::Failed { place } = verdict else { panic!("{column}: {verdict:?}") };
+        assert!(place.contains(&format!("sample {ALTERED}:")), "{column}: {place}");
+    }
 }
 
 type Lie = fn(&mut SlotHeader, &mut [u8]);
