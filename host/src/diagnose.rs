@@ -219,6 +219,7 @@ impl Diagnose for EventKind {
             Self::BatchesFailed { .. } => "batches_failed",
             Self::SamplesFilledIn { .. } => "samples_filled_in",
             Self::SamplesDamaged { .. } => "samples_damaged",
+            Self::ColumnsReadAgain { .. } => "columns_read_again",
             Self::NotRecorded { .. } => "not_recorded",
         }
     }
@@ -230,6 +231,11 @@ impl Diagnose for EventKind {
             }
             Self::SamplesFilledIn { .. } => Some(Remedy::run(Command::VerifyDeep)),
             Self::SamplesDamaged { .. } => Some(Remedy::run(Command::Verify)),
+            Self::ColumnsReadAgain { .. } => {
+                Some(Remedy::advice("ask for fewer or smaller columns").or(
+                    "use an order that reads neighbouring samples together, such as `sequential`",
+                ))
+            }
             // The runtime has acted already.
             Self::DeviceLost { .. }
             | Self::DeviceReopened { .. }

@@ -135,6 +135,18 @@ pub enum EventKind {
         /// What is wrong with the first.
         reason: String,
     },
+    /// Further columns were read again and again on the host, since the cache is too small for
+    /// those asked for.
+    ColumnsReadAgain {
+        /// How often a column of a record batch was read again.
+        reads: u64,
+        /// Bytes of all that was read again.
+        bytes: u64,
+        /// Bytes of all the columns that were asked for, each once.
+        needed_bytes: u64,
+        /// Most bytes in the cache.
+        cache_bytes: u64,
+    },
     /// Events beyond the most that an epoch records.
     NotRecorded {
         /// How many.
@@ -210,6 +222,7 @@ impl EventKind {
             | Self::BatchesFailed { .. }
             | Self::SamplesFilledIn { .. }
             | Self::SamplesDamaged { .. }
+            | Self::ColumnsReadAgain { .. }
             | Self::NotRecorded { .. } => false,
         }
     }
@@ -347,6 +360,15 @@ impl fmt::Display for EventKind {
                     f,
                     "{samples} damaged {noun} ({replaced} replaced, {left_out} left out); the \
                      first is {key} in {file}: {reason}"
+                )
+            }
+            Self::ColumnsReadAgain { reads, bytes, needed_bytes, cache_bytes } => {
+                let [bytes, needed, cache] =
+                    [*bytes, *needed_bytes, *cache_bytes].map(|it| it as f64 / f64::from(1 << 20));
+                write!(
+                    f,
+                    "columns of record batches were read again {reads} times, {bytes:.1} MiB, \
+                     since those asked for take {needed:.1} MiB and the cache holds {cache:.1} MiB"
                 )
             }
             Self::NotRecorded { events } => write!(f, "{events} more events were not recorded"),

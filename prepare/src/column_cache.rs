@@ -4,23 +4,44 @@
 //! batch come from many record batches: without a cache each sample would cost all of that.
 
 use arrow_array::{Array, ArrayRef};
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Most bytes of columns in the cache, for all preparers of a dataset together.
+/// Most bytes of columns in the cache, for all preparers of a dataset together, unless it is given
+/// another limit.
 const BYTES_MAX: usize = 128 << 20;
 
 /// Index of a record batch, and of a further column.
 type Place = (usize, usize);
 
+/// What was read again because the cache was too small for the columns asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ColumnsReadAgain {
+    /// How often a column of a record batch was read again.
+    pub reads: u64,
+    /// Bytes of all that was read again.
+    pub bytes: u64,
+    /// Bytes of all the columns that were asked for, each once.
+    pub needed_bytes: u64,
+    /// Most bytes in the cache.
+    pub cache_bytes: u64,
+}
+
 /// Columns by record batch. What was not used for longest is dropped first.
 #[derive(Debug, Default)]
 pub(crate) struct ColumnCache(Mutex<Cached>);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Cached {
     arrays: HashMap<Place, Entry>,
     bytes: usize,
+    bytes_max: usize,
+    /// What was read or in the cache since the reads are counted.
+    seen: HashSet<Place>,
+    seen_bytes: usize,
+    reads_again: u64,
+    read_again_bytes: usize,
+    is_reported: bool,
     /// Counts uses.
     now: u64,
 }
@@ -32,7 +53,55 @@ struct Entry {
     used: u64,
 }
 
+impl Default for Cached {
+    fn default() -> Self {
+        Self {
+            arrays: HashMap::new(),
+            bytes: 0,
+            bytes_max: BYTES_MAX,
+            seen: HashSet::new(),
+            seen_bytes: 0,
+            reads_again: 0,
+            read_again_bytes: 0,
+            is_reported: false,
+            now: 0,
+        }
+    }
+}
+
 impl ColumnCache {
+    fn lock(&self) -> MutexGuard<'_, Cached> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Caches at most so many bytes from now on.
+    pub(crate) fn set_bytes_max(&self, bytes_max: usize) {
+        let mut cached = self.lock();
+        cached.bytes_max = bytes_max;
+        cached.make_room(0);
+    }
+
+    /// Counts reads from 0.
+    pub(crate) fn count_anew(&self) {
+        self.lock().count_anew();
+    }
+
+    /// What was read again since reads are counted, if that is more than what was asked for, and
+    /// the first time only. Counts reads from 0.
+    pub(crate) fn take_read_again(&self) -> Option<ColumnsReadAgain> {
+        let mut cached = self.lock();
+        let again = ColumnsReadAgain {
+            reads: cached.reads_again,
+            bytes: cached.read_again_bytes as u64,
+            needed_bytes: cached.seen_bytes as u64,
+            cache_bytes: cached.bytes_max as u64,
+        };
+        cached.count_anew();
+        let is_first = again.bytes > again.needed_bytes && !cached.is_reported;
+        cached.is_reported |= is_first;
+        is_first.then_some(again)
+    }
+
     /// A column of a record batch, read by `read` where it is not in the cache.
     pub(crate) fn of<E>(
         &self,
@@ -40,7 +109,7 @@ impl ColumnCache {
         read: impl FnOnce() -> Result<ArrayRef, E>,
     ) -> Result<ArrayRef, E> {
         {
-            let mut cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut cached = self.lock();
             cached.now += 1;
             let now = cached.now;
             if let Some(entry) = cached.arrays.get_mut(&place) {
@@ -50,7 +119,7 @@ impl ColumnCache {
         }
         // Two threads may read the same; what they read is equal.
         let array = read()?;
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).add(place, &array);
+        self.lock().add(place, &array);
         Ok(array)
     }
 }
@@ -58,18 +127,38 @@ impl ColumnCache {
 impl Cached {
     fn add(&mut self, place: Place, array: &ArrayRef) {
         let bytes = array.get_array_memory_size();
-        if bytes > BYTES_MAX || self.arrays.contains_key(&place) {
+        if self.arrays.contains_key(&place) {
             return;
         }
-        while self.bytes + bytes > BYTES_MAX {
+        if self.seen.insert(place) {
+            self.seen_bytes += bytes;
+        } else {
+            self.reads_again += 1;
+            self.read_again_bytes += bytes;
+        }
+        if bytes > self.bytes_max {
+            return;
+        }
+        self.make_room(bytes);
+        self.bytes += bytes;
+        self.arrays.insert(place, Entry { array: Arc::clone(array), bytes, used: self.now });
+    }
+
+    /// Drops what was not used for longest, until so many bytes fit.
+    fn make_room(&mut self, bytes: usize) {
+        while self.bytes + bytes > self.bytes_max {
             let oldest = self.arrays.iter().min_by_key(|(_, entry)| entry.used);
             let Some(place) = oldest.map(|(place, _)| *place) else { break };
             if let Some(entry) = self.arrays.remove(&place) {
                 self.bytes -= entry.bytes;
             }
         }
-        self.bytes += bytes;
-        self.arrays.insert(place, Entry { array: Arc::clone(array), bytes, used: self.now });
+    }
+
+    fn count_anew(&mut self) {
+        self.seen = self.arrays.keys().copied().collect();
+        self.seen_bytes = self.bytes;
+        (self.reads_again, self.read_again_bytes) = (0, 0);
     }
 }
 
@@ -99,6 +188,32 @@ mod tests {
         assert!(ask(&cache, (2, 0), third), "the least recently used one is dropped");
         assert!(!ask(&cache, (0, 0), third));
         assert!(ask(&cache, (0, 1), third));
+    }
+
+    #[test]
+    fn columns_that_are_read_again_and_again_are_counted_and_reported_once() {
+        let cache = ColumnCache::default();
+        let read =
+            |places: &[usize]| places.iter().filter(|it| ask(&cache, (**it, 0), 4000)).count();
+        let array = UInt8Array::from(vec![7; 4000]);
+        let bytes = Array::get_array_memory_size(&array);
+        cache.set_bytes_max(2 * bytes);
+        // One after another, each is read once.
+        assert_eq!(read(&[0, 0, 0, 1, 1, 2, 2, 3, 3]), 4);
+        assert_eq!(cache.take_read_again(), None);
+        cache.count_anew();
+        let shuffled = [0, 1, 2, 0, 1, 2, 0, 1, 2, 0];
+        assert_eq!(read(&shuffled), 10);
+        // Column 2 was in the cache when counting began, and so was 3.
+        let expected = ColumnsReadAgain {
+            reads: 8,
+            bytes: 8 * bytes as u64,
+            needed_bytes: 4 * bytes as u64,
+            cache_bytes: 2 * bytes as u64,
+        };
+        assert_eq!(cache.take_read_again(), Some(expected));
+        read(&shuffled);
+        assert_eq!(cache.take_read_again(), None, "it was reported before");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! An open dataset: manifest, index and the files behind them. Shareable among threads.
 
-use crate::column_cache::ColumnCache;
+use crate::column_cache::{ColumnCache, ColumnsReadAgain};
 use crate::contents::Contents;
 use crate::keys::Keys;
 use crate::recent::RecentKeys;
@@ -126,6 +126,17 @@ impl Dataset {
         self.index.keep_entry_points(bytes_max);
     }
 
+    /// Caches further columns in at most so many bytes of memory from now on.
+    pub fn keep_columns(&self, bytes_max: usize) {
+        self.column_cache.set_bytes_max(bytes_max);
+    }
+
+    /// What was read again of further columns since the call before, if that is more than what was
+    /// asked for, because the cache is too small; the first time only.
+    pub fn take_columns_read_again(&self) -> Option<ColumnsReadAgain> {
+        self.column_cache.take_read_again()
+    }
+
     /// Bytes of memory that the entry points kept so far take.
     pub fn entry_points_bytes(&self) -> u64 {
         self.index.entry_points_bytes()
@@ -231,6 +242,7 @@ impl Dataset {
                 *longest = bytes.max(*longest);
             }
         }
+        self.column_cache.count_anew();
         Ok(longest)
     }
 

@@ -25,6 +25,7 @@ mod recent;
 mod samples;
 
 pub use batch::{BYTES_AHEAD_MAX, BatchPreparer, Job, PrepareStats, READ_TIMEOUT, READS_MAX};
+pub use column_cache::ColumnsReadAgain;
 pub use contents::modified_ns;
 pub use damage::{Action, Damage, Judge, Mended, OnError, samples_held};
 pub use dataset::Dataset;

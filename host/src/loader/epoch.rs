@@ -8,9 +8,9 @@ use crate::collective::{CollectiveError, Signs, Turn};
 use crate::config::LoaderConfig;
 use crate::cores::Bound;
 use crate::driver::{Driver, HostTask, Run, RunSetup, Step};
-use crate::stats::{self, DeviceStats, EpochStats, Event};
+use crate::stats::{self, DeviceStats, EpochStats, Event, EventKind};
 use crate::worker::Alarm;
-use meetpoint_prepare::{Damage, Mended};
+use meetpoint_prepare::{ColumnsReadAgain, Damage, Mended};
 use meetpoint_scheduler::{Proposal, Record};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -265,6 +265,10 @@ fn collect(mut run: Run, loader: &Loader, now_ns: u64) -> EpochStats {
         DeviceStats::since(&end.meters_before, &end.meters())
     });
     let devices = devices.collect();
+    if let Some(again) = loader.job.dataset.take_columns_read_again() {
+        let ColumnsReadAgain { reads, bytes, needed_bytes, cache_bytes } = again;
+        run.note(EventKind::ColumnsReadAgain { reads, bytes, needed_bytes, cache_bytes });
+    }
     let events = run.take_events();
     let schedule = run.schedule();
     let meters = &run.meters;

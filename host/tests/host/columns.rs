@@ -183,6 +183,27 @@ fn a_value_that_differs_in_any_column_is_found_by_verification() {
     }
 }
 
+#[test]
+fn columns_that_the_cache_is_too_small_for_are_reported_once() {
+    let dataset = dataset(None);
+    let config = with_columns(dataset.path(), &["image", "area", "caption"]);
+    let mut loader = Loader::open(config).unwrap();
+    let (_, stats) = consume(loader.start_epoch(0).unwrap());
+    assert_eq!(events_of(&stats), [], "they fit");
+    loader.job().dataset.keep_columns(1);
+    let (_, stats) = consume(loader.start_epoch(1).unwrap());
+    let events = events_of(&stats);
+    let [EventKind::ColumnsReadAgain { reads, bytes, needed_bytes, cache_bytes: 1 }] = events[..]
+    else {
+        panic!("{events:?}")
+    };
+    // Two columns for each sample; the epoch before had read them already.
+    assert_eq!(reads, 2 * u64::from(SAMPLES));
+    assert!(bytes > needed_bytes && needed_bytes > 1, "{bytes} {needed_bytes}");
+    let (_, stats) = consume(loader.start_epoch(2).unwrap());
+    assert_eq!(events_of(&stats), [], "it was reported before");
+}
+
 type Lie = fn(&mut SlotHeader, &mut [u8]);
 
 /// The table of a lying device has the columns key, label, image, boxes.

@@ -208,7 +208,7 @@ impl Run {
     }
 
     /// Notes that something happened, now.
-    fn note(&mut self, kind: EventKind) {
+    pub(crate) fn note(&mut self, kind: EventKind) {
         self.log.add(self.elapsed(), kind);
     }
 
