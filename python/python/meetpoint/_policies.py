@@ -292,7 +292,7 @@ def _section(config: str, section: str) -> Tuple[str, Union[int, float, bool]]:
         raise _refused(config, f"the section {section!r} is unknown", remedy)
     if name == "inc" and int(number) == 0:
         problem = f"{section!r} is increasing in timm, where only the text is tested"
-        raise _refused(config, problem, "use inc1 for that, or leave it out for the plain operations")
+        raise _refused(config, problem, "use inc1 for that, or leave it out if that is not meant")
     if name == "inc":
         return "increasing", True
     return _SECTIONS[name], int(number) if name == "n" else float(number)
