@@ -73,7 +73,7 @@ fn main() -> anyhow::Result<()> {
         drop(black_box(batching.order(0)));
         report.note(format!("{sampler}: an epoch begins in {:?}", started.elapsed()));
         let mut times: Vec<f64> = (0..rounds).map(|_| position_ns(&batching, batches)).collect();
-        let row = Row::alone(sampler.to_string(), median(&mut times), "ns/position");
+        let row = Row::alone(sampler.to_string(), median(&times), "ns/position");
         report.row(row.target(Target::ValueAtMost(POSITION_NS_MAX)));
     }
     report.finish(&options)

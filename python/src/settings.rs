@@ -144,7 +144,7 @@ impl Settings {
         let wrong = |said: Said| errors::plain(py, "SettingError", said);
         let mut strategy = StrategyName::from_str(&self.strategy)
             .map_err(|_| {
-                let remedy = known(&self.strategy, &StrategyName::TEXTS);
+                let remedy = known(&self.strategy, StrategyName::TEXTS);
                 wrong((format!("strategy is {:?}", self.strategy), remedy).into())
             })?
             .with_defaults();
