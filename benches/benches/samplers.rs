@@ -72,7 +72,7 @@ fn main() -> anyhow::Result<()> {
         let started = Instant::now();
         drop(black_box(batching.order(0)));
         report.note(format!("{sampler}: an epoch begins in {:?}", started.elapsed()));
-        let mut times: Vec<f64> = (0..rounds).map(|_| position_ns(&batching, batches)).collect();
+        let times: Vec<f64> = (0..rounds).map(|_| position_ns(&batching, batches)).collect();
         let row = Row::alone(sampler.to_string(), median(&times), "ns/position");
         report.row(row.target(Target::ValueAtMost(POSITION_NS_MAX)));
     }
