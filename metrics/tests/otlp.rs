@@ -1,6 +1,7 @@
 //! An exporter and a collector on loopback: the service that OpenTelemetry generates of its
 //! definition of the protocol, one that is not there, ones that fail or say nothing.
 
+use meetpoint_diagnose::{Diagnose, Surface};
 use meetpoint_metrics::{Ended, Exporter, Handed, Prometheus, Settings};
 use opentelemetry_proto::tonic::collector::metrics::v1::metrics_service_server::{
     MetricsService, MetricsServiceServer,
@@ -282,7 +283,9 @@ fn a_failed_export_costs_no_count() {
 fn endpoints_that_are_none_are_refused() {
     for endpoint in ["https://127.0.0.1:4317", "http://", "http://exa mple"] {
         let settings = Settings { endpoint: Some(endpoint.to_owned()), ..Settings::default() };
-        let refused = Exporter::start(&settings).map(|_| ()).unwrap_err().to_string();
-        assert!(refused.contains("an endpoint is a URL"), "{endpoint}: {refused}");
+        let refused = Exporter::start(&settings).map(|_| ()).unwrap_err();
+        assert_eq!(refused.cause(), "metrics_endpoint", "{endpoint}: {refused}");
+        let refused = refused.in_full(Surface::CommandLine);
+        assert!(refused.contains("http://127.0.0.1:4317"), "{endpoint}: {refused}");
     }
 }

@@ -5,6 +5,7 @@ use meetpoint_datasets::index::{check_contents, index};
 use meetpoint_datasets::{
     Error, PackOptions, PackSummary, VerifyOptions, unpack, verify, verify_with,
 };
+use meetpoint_diagnose::{Diagnose, Surface};
 use meetpoint_prepare::Dataset;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -117,8 +118,10 @@ fn a_source_that_is_gone_is_named_with_the_remedy() {
     let bench = bench();
     indexed(&bench).unwrap();
     std::fs::rename(bench.from(), bench.path().join("elsewhere")).unwrap();
-    let error = Dataset::open(&bench.to()).unwrap_err().to_string();
-    assert!(error.contains("bring it back") && error.contains("/in"), "{error}");
+    let error = Dataset::open(&bench.to()).unwrap_err();
+    assert_eq!(error.cause(), "content_folder_missing");
+    let error = error.in_full(Surface::CommandLine);
+    assert!(error.contains("restore the folder") && error.contains("/in"), "{error}");
 }
 
 #[test]
