@@ -25,6 +25,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 /// Reads that a worker keeps in flight.
 const READ_DEPTH: usize = 32;
 
+/// Times that the lists of a sampler are in memory while they are read: as they come, as they are
+/// decoded, and as the option. The tables made of them come after that.
+const COPIES_OF_LISTS: u64 = 3;
+
 /// Longest recipe, in bytes of TOML.
 const RECIPE_BYTES_MAX: usize = 256 << 10;
 
@@ -246,7 +250,7 @@ pub(crate) fn load(
     }
     let columns = ColumnNames::from(request.columns.clone());
     let selected = dataset.select(&columns, &recipe)?;
-    let (batching, device) = find_batching(request, sampler_data, &dataset)?;
+    let (batching, device) = find_batching(request, sampler_data, &dataset, means)?;
     let batches = batching.batches();
     let least = least_payload(&selected, request.batch_size);
     check_memory(least, means)?;
@@ -338,6 +342,7 @@ fn find_batching(
     request: &LoadRequest,
     sampler_data: &[u8],
     dataset: &Dataset,
+    means: &Means,
 ) -> Result<(Batching, u16), Refusal> {
     let LoadRequest { batch_size, drop_last, seed, .. } = *request;
     let LoadRequest { rank, ranks, device, devices, .. } = *request;
@@ -350,7 +355,7 @@ fn find_batching(
     let number = u16::try_from(device).ok().filter(|_| device < devices);
     let number = number.ok_or(Refusal::Device { device, devices })?;
     let cut = Cut { batch_size, drop_last, seed };
-    let sampling = Arc::new(find_sampling(request, sampler_data, dataset)?);
+    let sampling = Arc::new(find_sampling(request, sampler_data, dataset, means)?);
     let batching = Batching::new(cut, sampling, Rank { rank, ranks }, holders)?;
     match batching.batches() {
         0 => refuse("not even one is full"),
@@ -364,9 +369,11 @@ fn find_sampling(
     request: &LoadRequest,
     data: &[u8],
     dataset: &Dataset,
+    means: &Means,
 ) -> Result<Sampling, Refusal> {
     let message = request.sampler.as_ref().ok_or(Refusal::NoSampler)?;
     let sampler = message.read(data)?;
+    check_memory(sampler.memory_bytes(dataset.len()), means)?;
     let sampling = Sampling::of(&sampler, dataset)?;
     let own = sampling.checksum();
     if own[..] != message.checksum[..] {
@@ -376,12 +383,12 @@ fn find_sampling(
     Ok(sampling)
 }
 
-/// Bytes of the sampler's lists, which must fit the memory of this process twice: as they come, and
-/// as a table.
+/// Bytes of the sampler's lists, which must fit the memory of this process [`COPIES_OF_LISTS`]
+/// times.
 pub(crate) fn announced_bytes(request: &LoadRequest, means: &Means) -> Result<usize, Refusal> {
     let message = request.sampler.as_ref().ok_or(Refusal::NoSampler)?;
     let bytes = message.data_bytes()?;
-    check_memory(2 * bytes, means)?;
+    check_memory(COPIES_OF_LISTS * bytes, means)?;
     Ok(usize::try_from(bytes).expect("at most SAMPLER_BYTES_MAX"))
 }
 

@@ -4,7 +4,10 @@ use crate::support::{Device, Host, SAMPLE_BYTES, Spool, load_request, talk, writ
 use meetpoint_device::{Error, ServeOptions, probe, serve};
 use meetpoint_diagnose::{Command, Diagnose, Step};
 use meetpoint_format::wire::host_message::Message;
-use meetpoint_format::wire::{LoadPart, LoadRequest, Release, SpoolKind, StartEpoch, Work};
+use meetpoint_format::wire::sampler_option::Value as SamplerValue;
+use meetpoint_format::wire::{
+    LoadPart, LoadRequest, Release, SamplerOption, SpoolKind, StartEpoch, Work,
+};
 use meetpoint_link::Setting;
 use std::io::Write;
 use std::path::PathBuf;
@@ -180,6 +183,27 @@ fn a_batch_that_does_not_fit_the_devices_memory_is_refused() {
         let status = refusal(&device, |_| ()).await;
         assert_eq!(status.code(), Code::ResourceExhausted);
         assert!(status.message().contains("limit of 4096"), "{status}");
+    });
+}
+
+/// Lists are in memory three times while they are read; this limit has room for two and a half.
+#[test]
+fn lists_that_do_not_fit_the_devices_memory_are_refused_before_they_are_sent() {
+    let list_bytes = 512 << 20;
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let own = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
+    let own_kib: u64 = own.trim().trim_end_matches(" kB").parse().unwrap();
+    let limit = own_kib * 1024 + list_bytes * 5 / 2;
+    let device = Device::start(|options| options.emulation.memory_bytes_max = Some(limit));
+    talk(async {
+        let status = refusal(&device, |load| {
+            let sampler = load.sampler.as_mut().unwrap();
+            sampler.name = "indices".to_owned();
+            let value = Some(SamplerValue::Wholes(list_bytes / 8));
+            sampler.options = vec![SamplerOption { name: "indices".to_owned(), value }];
+        })
+        .await;
+        assert_eq!(status.code(), Code::ResourceExhausted, "{status}");
     });
 }
 

@@ -79,4 +79,10 @@ impl Data for ClassBalanced {
         let length = self.length.unwrap_or(columns.samples());
         Ok(Rule::WithReplacement { weights: whole_weights(&weights)?, length })
     }
+
+    fn memory_bytes(&self, samples: u64) -> u64 {
+        // The classes as they are read; their counts, where every sample has a class of its own, in
+        // a map that grows; weights and integer weights. Cumulative weights are fewer bytes.
+        samples.saturating_mul(16 + 64 + 8 + 8)
+    }
 }

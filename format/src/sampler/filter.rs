@@ -60,4 +60,9 @@ impl Data for Filter {
         }
         Ok(Rule::Listed { list: list.into(), shuffle: self.shuffle })
     }
+
+    fn memory_bytes(&self, samples: u64) -> u64 {
+        // At most every sample: as found, as a list, and as the devices' shares.
+        samples.saturating_mul(8 + 8 + 8)
+    }
 }

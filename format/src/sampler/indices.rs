@@ -62,4 +62,9 @@ impl Data for Indices {
         }
         Ok(Rule::Listed { list: Arc::clone(&self.indices), shuffle: self.shuffle })
     }
+
+    fn memory_bytes(&self, samples: u64) -> u64 {
+        // A bit for each sample, to find repeats; the devices' shares, as they grow and as lists.
+        (self.indices.len() as u64).saturating_mul(8 + 8).saturating_add(samples.div_ceil(8))
+    }
 }

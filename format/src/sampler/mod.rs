@@ -66,6 +66,9 @@ trait Data: Sized {
 
     /// What it amounts to on a dataset.
     fn rule<C: SampleColumns>(&self, columns: &C) -> Result<Rule, C::Error>;
+
+    /// See [`Sampler::memory_bytes`].
+    fn memory_bytes(&self, samples: u64) -> u64;
 }
 
 macro_rules! samplers {
@@ -98,6 +101,14 @@ macro_rules! samplers {
             pub fn is_same_in_every_epoch(&self) -> bool {
                 match self {
                     $(Self::$type(it) => it.is_same_in_every_epoch()),+
+                }
+            }
+
+            /// Most memory that [`Sampling::of`] and [`crate::batching::Batching`] take for it at a
+            /// time on a dataset of this size, besides the lists among its options.
+            pub fn memory_bytes(&self, samples: u64) -> u64 {
+                match self {
+                    $(Self::$type(it) => it.memory_bytes(samples)),+
                 }
             }
 

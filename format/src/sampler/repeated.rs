@@ -69,4 +69,8 @@ impl Data for Repeated {
         }
         Ok(Rule::Repeated { repeats: self.repeats, length })
     }
+
+    fn memory_bytes(&self, _: u64) -> u64 {
+        0
+    }
 }

@@ -4,7 +4,6 @@ use super::columns::SampleColumns;
 use super::rule::Rule;
 use super::{Sampler, Sequential, Shuffled};
 use sha2::{Digest, Sha256};
-use std::collections::HashSet;
 
 /// A sampler with everything that it takes from its dataset. Cheap to clone behind an [`Arc`].
 #[derive(Debug, Clone, PartialEq)]
@@ -37,10 +36,7 @@ impl Sampling {
     fn new(sampler: Sampler, samples: u64, rule: Rule) -> Self {
         let has_repeats = match &rule {
             Rule::Every { .. } | Rule::WithoutReplacement { .. } => false,
-            Rule::Listed { list, .. } => {
-                let mut seen = HashSet::with_capacity(list.len());
-                !list.iter().all(|sample| seen.insert(*sample))
-            }
+            Rule::Listed { list, .. } => is_repeated(list, samples),
             Rule::WithReplacement { .. } => true,
             Rule::Repeated { repeats, .. } => *repeats > 1,
         };
@@ -89,6 +85,22 @@ impl Sampling {
     pub fn checksum(&self) -> [u8; 32] {
         self.checksum
     }
+}
+
+/// Whether a sample occurs more than once in a list. Takes a bit for each of the dataset's samples,
+/// and nothing for an ascending list, such as that of a filter.
+fn is_repeated(list: &[u64], samples: u64) -> bool {
+    if list.is_sorted_by(|a, b| a < b) {
+        return false;
+    }
+    let words = usize::try_from(samples.div_ceil(64)).expect("fewer than the bytes of an index");
+    let mut seen = vec![0u64; words];
+    list.iter().any(|sample| {
+        let (word, bit) = ((sample / 64) as usize, 1 << (sample % 64));
+        let is_seen = seen[word] & bit != 0;
+        seen[word] |= bit;
+        is_seen
+    })
 }
 
 /// Numbers are hashed as 8 bytes each, low byte first.

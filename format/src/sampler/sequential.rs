@@ -33,4 +33,8 @@ impl Data for Sequential {
     fn rule<C: SampleColumns>(&self, _: &C) -> Result<Rule, C::Error> {
         Ok(Rule::Every { shuffle: false })
     }
+
+    fn memory_bytes(&self, _: u64) -> u64 {
+        0
+    }
 }

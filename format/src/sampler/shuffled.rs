@@ -33,4 +33,8 @@ impl Data for Shuffled {
     fn rule<C: SampleColumns>(&self, _: &C) -> Result<Rule, C::Error> {
         Ok(Rule::Every { shuffle: true })
     }
+
+    fn memory_bytes(&self, _: u64) -> u64 {
+        0
+    }
 }

@@ -103,6 +103,18 @@ impl Data for Weighted {
         }
         Ok(Rule::WithoutReplacement { weights, length })
     }
+
+    fn memory_bytes(&self, samples: u64) -> u64 {
+        let read = match &self.weights {
+            Weights::Numbers(_) => 0,
+            // The values as they are read, and without those that are missing.
+            Weights::Column(_) => 16 + 8,
+        };
+        // Integer weights; then cumulative weights with their guide, or pairs of a sample and its
+        // weight, those that are sorted, and the results of three epochs.
+        let tables = if self.replacement { 8 + 16 } else { 8 + 16 + 24 + 3 * 8 };
+        samples.saturating_mul(read + tables)
+    }
 }
 
 /// The weights in a column, one for each sample.

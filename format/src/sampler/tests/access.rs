@@ -92,6 +92,36 @@ fn lengths_follow_from_options_and_dataset() {
 }
 
 #[test]
+fn a_list_has_repeats_where_a_sample_occurs_twice() {
+    let has_repeats = |list: &[u64]| {
+        let sampler = Indices { indices: list.into(), shuffle: false }.into();
+        Sampling::of(&sampler, &Made::of(130)).unwrap().has_repeats()
+    };
+    assert!(!has_repeats(&[0, 1, 63, 64, 128, 129]));
+    assert!(!has_repeats(&[129, 64, 0, 128, 65, 1]));
+    assert!(has_repeats(&[3, 3]));
+    assert!(has_repeats(&[129, 0, 64, 129]));
+}
+
+#[test]
+fn the_memory_of_tables_is_counted_before_they_are_made() {
+    let bytes = |sampler: Sampler| sampler.memory_bytes(1 << 20) >> 20;
+    let indices = |count: u64| Indices { indices: (0..count).collect(), shuffle: true };
+    assert_eq!(Sampler::from(indices(100)).memory_bytes(800), 1600 + 100);
+    assert_eq!(bytes(Shuffled.into()), 0);
+    let weighted = |replacement, weights| Weighted { weights, replacement, length: None };
+    let column = || Weights::Column("weight".to_owned());
+    let numbers = || Weights::Numbers([1.0].into());
+    assert_eq!(bytes(weighted(true, numbers()).into()), 24);
+    assert_eq!(bytes(weighted(true, column()).into()), 48);
+    assert_eq!(bytes(weighted(false, numbers()).into()), 72);
+    assert_eq!(bytes(weighted(false, column()).into()), 96);
+    let balanced = ClassBalanced { column: "label".to_owned(), length: None };
+    assert_eq!(bytes(balanced.clone().into()), 96);
+    assert_eq!(Sampler::from(balanced).memory_bytes(u64::MAX), u64::MAX);
+}
+
+#[test]
 fn what_differs_has_another_checksum() {
     let made = Made::of(30);
     let samplers = every_sampler(30);
