@@ -136,7 +136,6 @@ def test_every_argument_is_known_to_completion_and_to_type_checkers() -> None:
     of_types = {"recipe", "output", "columns"}
     # Those of torch that may only be given without a value.
     refused = {
-        "sampler",
         "batch_sampler",
         "collate_fn",
         "worker_init_fn",
