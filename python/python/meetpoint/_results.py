@@ -13,7 +13,6 @@ __all__ = [
     "ColumnCount",
     "Converted",
     "Copied",
-    "Corrected",
     "DeepChecks",
     "Difference",
     "Distribution",

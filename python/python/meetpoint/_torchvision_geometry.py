@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, List, Optional, Union
+from typing import TYPE_CHECKING, Any, List, Optional, Sequence, Union, cast
 
 if TYPE_CHECKING:
     from .transforms import Transform
@@ -87,7 +87,9 @@ def translated(it: Any, name: str) -> "Transform":
 def _flat(numbers: Any) -> List[int]:
     if numbers is None:
         return []
-    return [int(it) for it in numbers] if isinstance(numbers, (list, tuple)) else [int(numbers)]
+    if isinstance(numbers, (list, tuple)):
+        return [int(it) for it in cast("Sequence[Any]", numbers)]
+    return [int(numbers)]
 
 
 def _four(padding: Any, is_by_axis: bool) -> Union[int, List[int]]:
