@@ -7,9 +7,9 @@
 //! sample with which draw), [`sampler`] (which samples an epoch has), [`holders`] and
 //! [`interleave`] (which device holds which samples and batches), [`batching`] (which samples make
 //! a batch), [`replacement`] (what takes the place of a damaged one), `dataset` (Arrow conventions
-//! on disk), [`key_index`] (from key to sample), [`column`] (what a batch consists of), [`slot`] (a
-//! prepared batch in the spool), `wire` (messages of the device link), [`checksum`], [`units`]
-//! (quantities as people write them).
+//! on disk), [`key_index`] (from key to sample), [`mod@column`] (what a batch consists of),
+//! [`slot`] (a prepared batch in the spool), `wire` (messages of the device link), [`checksum`],
+//! [`units`] (quantities as people write them).
 
 pub mod batching;
 pub mod checksum;

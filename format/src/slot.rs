@@ -105,7 +105,7 @@ pub struct SlotHeader {
     /// Bytes of the payload.
     pub payload_bytes: u64,
     /// The columns, in the order in which the job names them; at most
-    /// [`COLUMNS_MAX`](crate::column::COLUMNS_MAX).
+    /// [`COLUMNS_MAX`].
     pub columns: Vec<SlotColumn>,
 }
 
@@ -200,7 +200,7 @@ impl SlotHeader {
 
     /// The header's bytes.
     ///
-    /// Panics where there are more than [`COLUMNS_MAX`](crate::column::COLUMNS_MAX) columns.
+    /// Panics where there are more than [`COLUMNS_MAX`] columns.
     pub fn encode(&self) -> Box<[u8; HEADER_BYTES]> {
         let mut bytes = Box::new([0; HEADER_BYTES]);
         let mut put = |at: usize, field: &[u8]| {

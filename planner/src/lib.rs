@@ -1,7 +1,7 @@
 //! Finds what of a recipe is worth preparing once, offline, and storing.
 //!
 //! A recipe can be cut after each of its leading deterministic operations. What the operations
-//! before the cut give is stored once, and each epoch only applies the rest. [`enumerate`] lists
+//! before the cut give is stored once, and each epoch only applies the rest. [`enumerate()`] lists
 //! every such [`Strategy`], [`profile()`] measures them on a sample of a dataset, and [`decide()`]
 //! and [`score()`] choose among the measurements.
 //!

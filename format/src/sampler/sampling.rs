@@ -5,7 +5,7 @@ use super::rule::Rule;
 use super::{Sampler, Sequential, Shuffled};
 use sha2::{Digest, Sha256};
 
-/// A sampler with everything that it takes from its dataset. Cheap to clone behind an [`Arc`].
+/// A sampler with everything that it takes from its dataset. Cheap to clone behind an `Arc`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sampling {
     sampler: Sampler,
