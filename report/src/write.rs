@@ -3,7 +3,7 @@
 use crate::Report;
 use crate::render::Renderer;
 use meetpoint_diagnose::{Diagnose, Remedy};
-use std::fs::Permissions;
+use std::fs::{File, Permissions};
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -144,6 +144,18 @@ pub fn place(folder: &Path, name: &str, content: &[u8]) -> Result<PathBuf, Write
 }
 
 fn try_place(folder: &Path, path: &Path, content: &[u8]) -> std::io::Result<()> {
+    // A rename would replace a link, a device or a pipe by a file: the first is followed, the
+    // others are written to as they are.
+    if let Ok(target) = path.canonicalize() {
+        if !target.metadata()?.is_file() {
+            return File::options().write(true).open(path)?.write_all(content);
+        }
+        return replace(target.parent().unwrap_or(folder), &target, content);
+    }
+    replace(folder, path, content)
+}
+
+fn replace(folder: &Path, path: &Path, content: &[u8]) -> std::io::Result<()> {
     // Temporary files are private by default; results get what the user's umask leaves.
     let mut file = tempfile::Builder::new()
         .permissions(Permissions::from_mode(0o666))
@@ -206,5 +218,19 @@ mod tests {
         let fresh = folder.path().join("fresh/deep");
         check_folder(&fresh).unwrap();
         assert!(!fresh.exists());
+    }
+
+    #[test]
+    fn a_link_is_followed_and_a_device_is_not_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let [link, full] = ["link.csv", "full.csv"].map(|name| folder.path().join(name));
+        std::fs::write(folder.path().join("real.csv"), "old").unwrap();
+        std::os::unix::fs::symlink("real.csv", &link).unwrap();
+        std::os::unix::fs::symlink("/dev/full", &full).unwrap();
+        super::place(folder.path(), "link.csv", b"new").unwrap();
+        assert_eq!(std::fs::read(folder.path().join("real.csv")).unwrap(), b"new");
+        assert!(link.is_symlink());
+        assert!(super::place(folder.path(), "full.csv", b"new").is_err());
+        assert!(full.is_symlink());
     }
 }
