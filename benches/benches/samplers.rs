@@ -79,7 +79,7 @@ fn main() -> anyhow::Result<()> {
     report.finish(&options)
 }
 
-/// Mean time of a position over so many batches.
+/// Mean time per position, in nanoseconds, over the first `batches` batches.
 fn position_ns(batching: &Batching, batches: u64) -> f64 {
     let order = batching.order(0);
     let count = batching.batches();

@@ -24,7 +24,7 @@ pub enum ConnectError {
     #[error("there is no such socket")]
     Missing,
     /// No process listens.
-    #[error("nobody listens there")]
+    #[error("no device is listening there")]
     Refused,
     /// Anything else.
     #[error("{0}")]

@@ -110,14 +110,14 @@ pub enum Change {
         /// The strategy that is the best then.
         index: usize,
     },
-    /// A storage limit of at least so many bytes.
+    /// Storage limits of `bytes` or more.
     StorageAtLeast {
         /// Bytes.
         bytes: f64,
         /// The strategy that is the best then.
         index: usize,
     },
-    /// A storage limit below so many bytes.
+    /// Storage limits below `bytes`.
     StorageBelow {
         /// Bytes.
         bytes: f64,

@@ -242,7 +242,7 @@ mod tests {
     #[test]
     fn a_remedy_is_spelled_with_options_and_not_repeated_in_the_message() {
         let socket = Path::new("/run/d.sock").to_path_buf();
-        let problem = "nobody listens there".to_owned();
+        let problem = "no device is listening there".to_owned();
         let error = meetpoint_host::Error::DeviceUnreachable { socket, problem };
         let document = as_json(&anyhow::Error::from(error).context("strategy mte failed"));
         assert_eq!(document["cause"], "device_unreachable");

@@ -189,7 +189,7 @@ impl Error {
                 path.display()
             ),
             Self::NotReplaced { path, entry } => format!(
-                "{} is not replaced, since it is no dataset: it holds {entry}; choose another name",
+                "{} is not replaced: it is not a dataset, as it holds {entry}; choose another name",
                 path.display()
             ),
             Self::Foreign { path, entry } => format!(

@@ -411,7 +411,7 @@ impl Kind {
     }
 }
 
-/// So many things, without an array where there is one alone.
+/// The permitted counts of a thing in words: "number, or 2 or 4 numbers".
 fn counted(counts: &[usize], thing: &str) -> String {
     let (one, more): (Vec<usize>, Vec<usize>) = counts.iter().partition(|count| **count == 1);
     let more: Vec<String> = more.iter().map(usize::to_string).collect();

@@ -4,7 +4,7 @@ use meetpoint_diagnose::Remedy;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// Why ranks came to no decision.
+/// Why ranks did not reach a decision.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum CollectiveError {
@@ -80,7 +80,7 @@ pub enum CollectiveError {
         /// Decision of the epoch, from 0.
         number: u64,
     },
-    /// A rank that there is not, or one that takes a turn twice.
+    /// The rank is out of range, or voted twice on one decision.
     #[error("rank {rank} has no turn here: there are ranks 0 to {}, once each", ranks - 1)]
     NoTurn {
         /// Which.

@@ -107,13 +107,13 @@ pub(crate) trait PixelOperation: Debug + Send + Sync {
         u64::from(self.needs_copy())
     }
 
-    /// Most bytes that it may hold besides these pictures, for a picture of so many columns and
-    /// rows, unless they are few rows of it.
+    /// Upper bound of the bytes allocated besides these pictures, for a picture of `size` (columns,
+    /// rows). Buffers of a few rows are not counted.
     fn buffer_bytes(&self, _size: (u32, u32)) -> u64 {
         0
     }
 
-    /// Most bytes that it may hold besides the picture, which has `bytes`, columns and rows.
+    /// Upper bound of the bytes allocated besides the picture of `bytes` and `size`.
     fn extra_bytes(&self, bytes: u64, size: (u32, u32)) -> u64 {
         self.copies() * bytes + self.buffer_bytes(size)
     }

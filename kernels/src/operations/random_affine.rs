@@ -26,7 +26,7 @@ struct Parameters {
 }
 
 impl Parameters {
-    /// Those of a result of so many columns and rows.
+    /// The parameters of a map whose result has `columns` and `rows`.
     fn drawn(affine: &RandomAffine, (columns, rows): (u32, u32), draws: &mut Draws) -> Self {
         let angle = draws.uniform_in(affine.degrees.0, affine.degrees.1);
         let mut shift = (0.0, 0.0);

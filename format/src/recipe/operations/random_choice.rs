@@ -57,7 +57,7 @@ impl Data for RandomChoice {
         &self.operations
     }
 
-    /// Checks that there is a weight for each operation.
+    /// Checks that the number of weights is 0 or the number of operations.
     fn follow(&self, _sample: &mut SampleType) -> Result<(), Fault> {
         let (weights, operations) = (self.p.len(), self.operations.len());
         if weights == 0 || weights == operations {
