@@ -58,7 +58,7 @@ mod _native {
     #[pymodule_export]
     use super::ranks::RankListener;
     #[pymodule_export]
-    use super::recipe::{describe_recipe, recipe_schema};
+    use super::recipe::{describe_recipe, read_text, recipe_schema};
     #[pymodule_export]
     use super::tensor::{Batch, Tensor};
     #[cfg(debug_assertions)]

@@ -5,6 +5,7 @@ use meetpoint_format::recipe::{Recipe, TensorSpec, schema};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use std::path::PathBuf;
 
 /// Reads a recipe in TOML; returns its canonical TOML and JSON, its hash and what comes out.
 #[guarded]
@@ -18,6 +19,13 @@ pub(crate) fn describe_recipe<'py>(py: Python<'py>, toml: &str) -> PyResult<Boun
     described.set_item("is_deterministic", recipe.is_deterministic())?;
     described.set_item("output", recipe.output().map(|spec| output(py, spec)).transpose()?)?;
     Ok(described)
+}
+
+/// A text file, at most 1 MiB; a device, a pipe or a folder is an error.
+#[guarded]
+#[pyfunction]
+pub(crate) fn read_text(path: PathBuf) -> PyResult<String> {
+    Ok(meetpoint_storage::files::read_text(&path)?)
 }
 
 /// The declarations of all operations as JSON, as `meetpoint recipe schema --json` prints them.

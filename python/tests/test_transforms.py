@@ -7,6 +7,7 @@ import json
 import pickle
 from typing import Any, Dict, List
 
+import numpy as np
 import pytest
 
 import meetpoint
@@ -493,3 +494,35 @@ def test_what_cannot_be_translated_is_named_all_at_once() -> None:
     )
     with pytest.raises(meetpoint.RecipeError, match="GaussianBlur.*Resize .without a size"):
         meetpoint.from_torchvision(compose)
+
+
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        (lambda: T.Resize("64"), "size is '64', not a sequence of whole numbers; set size"),
+        (lambda: T.Pad("12"), "padding is '12', not"),
+        (lambda: T.RandomRotation("30"), "degrees is '30', not"),
+        (lambda: T.Normalize("123", "456"), "mean is '123', not"),
+        (lambda: T.RandomHorizontalFlip("0.3"), "p is '0.3', not a number"),
+        (lambda: T.CenterCrop(20.5), "size is 20.5, not a whole number"),
+        (lambda: T.RandomAffine([1, None]), "degrees is None, not a number"),
+        (lambda: T.ColorJitter({"low": 1}), "brightness is {'low': 1}, not"),
+    ],
+)
+def test_values_that_are_no_numbers_are_refused_by_name(make: Any, message: str) -> None:
+    with pytest.raises(meetpoint.RecipeError) as refused:
+        make()
+    assert message in str(refused.value)
+    assert refused.value.cause == "recipe_value"
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    assert T.RandomCrop(np.int64(5)) == T.RandomCrop(5)
+    assert T.CenterCrop(np.int32(3)) == T.CenterCrop(3)
+    assert T.RandomRotation(np.float32(5)) == T.RandomRotation(5)
+    assert T.Resize(np.array([6, 4])) == T.Resize([6, 4])
+
+
+def test_a_device_is_no_recipe() -> None:
+    with pytest.raises(meetpoint.RecipeError, match="/dev/zero.*not a regular file"):
+        T.Compose.load("/dev/zero")

@@ -185,6 +185,11 @@ pub struct RandomParameter {
 /// Whether a parameter of this name applies an operation with the probability of the key `p`.
 pub(super) const APPLIED: RandomParameter =
     RandomParameter { name: "applied", distribution: "true with probability `p`" };
+/// The sign of the magnitude with which a policy executes an operation.
+pub(super) const SIGN: RandomParameter = RandomParameter {
+    name: "sign",
+    distribution: "negative with probability 0.5, where the operation has a sign",
+};
 
 /// A key of an operation.
 #[derive(Debug, PartialEq, Serialize)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, List, Optional, Sequence, Union
 
 from ._transform import Transform
+from ._values import floats, number
 
 Contained = Union[Transform, Sequence[Transform]]
 """An operation inside of another; a list is a sequence of operations."""
@@ -24,7 +25,7 @@ class RandomApply(Transform):
     _name = "random_apply"
 
     def __init__(self, operations: Sequence[Contained], p: float = 0.5) -> None:
-        super().__init__(operations=_listed(operations), p=float(p))
+        super().__init__(operations=_listed(operations), p=number("p", p))
 
 
 class RandomChoice(Transform):
@@ -40,7 +41,7 @@ class RandomChoice(Transform):
     def __init__(
         self, operations: Sequence[Contained], p: Optional[Sequence[float]] = None
     ) -> None:
-        weights = None if p is None else [float(weight) for weight in p]
+        weights = None if p is None else floats("p", p)
         super().__init__(operations=_listed(operations), p=weights)
 
 

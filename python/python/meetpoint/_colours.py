@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import List, Optional, Sequence, Union
 
 from ._transform import Transform
+from ._values import floats, number, numbers, whole
 from .errors import RecipeError
 
 
@@ -29,11 +30,11 @@ class RandomPhotometricDistort(Transform):
         p: float = 0.5,
     ) -> None:
         super().__init__(
-            brightness=[float(factor) for factor in brightness],
-            contrast=[float(factor) for factor in contrast],
-            saturation=[float(factor) for factor in saturation],
-            hue=[float(shift) for shift in hue],
-            p=float(p),
+            brightness=floats("brightness", brightness),
+            contrast=floats("contrast", contrast),
+            saturation=floats("saturation", saturation),
+            hue=floats("hue", hue),
+            p=number("p", p),
         )
 
 
@@ -56,7 +57,9 @@ class RandomAdjustSharpness(Transform):
     _name = "random_adjust_sharpness"
 
     def __init__(self, sharpness_factor: float, p: float = 0.5) -> None:
-        super().__init__(sharpness_factor=float(sharpness_factor), p=float(p))
+        super().__init__(
+            sharpness_factor=number("sharpness_factor", sharpness_factor), p=number("p", p)
+        )
 
 
 class RandomAutocontrast(Transform):
@@ -65,7 +68,7 @@ class RandomAutocontrast(Transform):
     _name = "random_autocontrast"
 
     def __init__(self, p: float = 0.5) -> None:
-        super().__init__(p=float(p))
+        super().__init__(p=number("p", p))
 
 
 class RandomEqualize(Transform):
@@ -74,7 +77,7 @@ class RandomEqualize(Transform):
     _name = "random_equalize"
 
     def __init__(self, p: float = 0.5) -> None:
-        super().__init__(p=float(p))
+        super().__init__(p=number("p", p))
 
 
 class RandomInvert(Transform):
@@ -83,7 +86,7 @@ class RandomInvert(Transform):
     _name = "random_invert"
 
     def __init__(self, p: float = 0.5) -> None:
-        super().__init__(p=float(p))
+        super().__init__(p=number("p", p))
 
 
 class RandomPosterize(Transform):
@@ -96,7 +99,7 @@ class RandomPosterize(Transform):
     _name = "random_posterize"
 
     def __init__(self, bits: int, p: float = 0.5) -> None:
-        super().__init__(bits=int(bits), p=float(p))
+        super().__init__(bits=whole("bits", bits), p=number("p", p))
 
 
 class RandomSolarize(Transform):
@@ -109,7 +112,7 @@ class RandomSolarize(Transform):
     _name = "random_solarize"
 
     def __init__(self, threshold: float, p: float = 0.5) -> None:
-        super().__init__(threshold=float(threshold), p=float(p))
+        super().__init__(threshold=number("threshold", threshold), p=number("p", p))
 
 
 class AdjustGamma(Transform):
@@ -122,7 +125,7 @@ class AdjustGamma(Transform):
     _name = "adjust_gamma"
 
     def __init__(self, gamma: float, gain: float = 1.0) -> None:
-        super().__init__(gamma=float(gamma), gain=float(gain))
+        super().__init__(gamma=number("gamma", gamma), gain=number("gain", gain))
 
 
 class SigmoidContrast(Transform):
@@ -134,7 +137,7 @@ class SigmoidContrast(Transform):
     _name = "sigmoid_contrast"
 
     def __init__(self, contrast: float) -> None:
-        super().__init__(contrast=float(contrast))
+        super().__init__(contrast=number("contrast", contrast))
 
 
 class RandomErasing(Transform):
@@ -171,14 +174,13 @@ class RandomErasing(Transform):
                     'per channel, or value="random" alone'
                 )
             mode = "pixel"
-        elif isinstance(value, (int, float)):
-            values = [float(value)]
         elif value is not None:
-            values = [float(of_channel) for of_channel in value]
+            given = numbers("value", value)
+            values = given if isinstance(given, list) else [given]
         super().__init__(
-            p=float(p),
-            scale=[float(share) for share in scale],
-            ratio=[float(side) for side in ratio],
+            p=number("p", p),
+            scale=floats("scale", scale),
+            ratio=floats("ratio", ratio),
             mode=mode,
             value=values,
             min_count=min_count,

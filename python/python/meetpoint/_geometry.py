@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import List, Optional, Sequence, Union
+from typing import Optional, Sequence, Union
 
 from ._transform import Transform
-
-Numbers = Union[float, Sequence[float]]
-Wholes = Union[int, Sequence[int]]
+from ._values import Numbers, Wholes, both_sides, colour, number, numbers, whole, wholes, word
 
 
 class RandomRotation(Transform):
@@ -29,14 +27,14 @@ class RandomRotation(Transform):
         interpolation: object = "nearest",
         expand: bool = False,
         center: Optional[Sequence[float]] = None,
-        fill: Wholes = 0,
+        fill: Optional[Wholes] = 0,
     ) -> None:
         super().__init__(
-            degrees=_numbers(degrees),
+            degrees=numbers("degrees", degrees),
             interpolation=word(interpolation),
             expand=expand,
-            center=None if center is None else _numbers(center),
-            fill=_wholes(fill),
+            center=None if center is None else numbers("center", center),
+            fill=colour(fill),
         )
 
 
@@ -66,20 +64,20 @@ class RandomAffine(Transform):
         scale: Optional[Sequence[float]] = None,
         shear: Optional[Numbers] = None,
         interpolation: object = "nearest",
-        fill: Wholes = 0,
+        fill: Optional[Wholes] = 0,
         center: Optional[Sequence[float]] = None,
         size: Optional[Wholes] = None,
         supersampling: Union[int, str] = 1,
     ) -> None:
         super().__init__(
-            degrees=_numbers(degrees),
-            translate=None if translate is None else _numbers(translate),
-            scale=None if scale is None else _numbers(scale),
-            shear=None if shear is None else _numbers(shear),
+            degrees=numbers("degrees", degrees),
+            translate=None if translate is None else numbers("translate", translate),
+            scale=None if scale is None else numbers("scale", scale),
+            shear=None if shear is None else numbers("shear", shear),
             interpolation=word(interpolation),
-            fill=_wholes(fill),
-            center=None if center is None else _numbers(center),
-            size=None if size is None else _sides(size),
+            fill=colour(fill),
+            center=None if center is None else numbers("center", center),
+            size=None if size is None else both_sides("size", size),
             supersampling=supersampling,
         )
 
@@ -100,13 +98,13 @@ class RandomPerspective(Transform):
         distortion_scale: float = 0.5,
         p: float = 0.5,
         interpolation: object = "bilinear",
-        fill: Wholes = 0,
+        fill: Optional[Wholes] = 0,
     ) -> None:
         super().__init__(
-            distortion_scale=float(distortion_scale),
-            p=float(p),
+            distortion_scale=number("distortion_scale", distortion_scale),
+            p=number("p", p),
             interpolation=word(interpolation),
-            fill=_wholes(fill),
+            fill=colour(fill),
         )
 
 
@@ -127,13 +125,13 @@ class ElasticTransform(Transform):
         alpha: Optional[Numbers] = None,
         sigma: Optional[Numbers] = None,
         interpolation: object = "bilinear",
-        fill: Wholes = 0,
+        fill: Optional[Wholes] = 0,
     ) -> None:
         super().__init__(
-            alpha=None if alpha is None else _numbers(alpha),
-            sigma=None if sigma is None else _numbers(sigma),
+            alpha=None if alpha is None else numbers("alpha", alpha),
+            sigma=None if sigma is None else numbers("sigma", sigma),
             interpolation=word(interpolation),
-            fill=_wholes(fill),
+            fill=colour(fill),
         )
 
 
@@ -149,10 +147,10 @@ class Pad(Transform):
     _name = "pad"
 
     def __init__(
-        self, padding: Wholes, fill: Wholes = 0, padding_mode: str = "constant"
+        self, padding: Wholes, fill: Optional[Wholes] = 0, padding_mode: str = "constant"
     ) -> None:
         super().__init__(
-            padding=_wholes(padding), fill=_wholes(fill), padding_mode=padding_mode
+            padding=wholes("padding", padding), fill=colour(fill), padding_mode=padding_mode
         )
 
 
@@ -173,14 +171,14 @@ class RandomCrop(Transform):
         size: Wholes,
         padding: Optional[Wholes] = None,
         pad_if_needed: bool = False,
-        fill: Wholes = 0,
+        fill: Optional[Wholes] = 0,
         padding_mode: str = "constant",
     ) -> None:
         super().__init__(
-            size=_sides(size),
-            padding=None if padding is None else _wholes(padding),
+            size=both_sides("size", size),
+            padding=None if padding is None else wholes("padding", padding),
             pad_if_needed=pad_if_needed,
-            fill=_wholes(fill),
+            fill=colour(fill),
             padding_mode=padding_mode,
         )
 
@@ -196,9 +194,11 @@ class RandomZoomOut(Transform):
     _name = "random_zoom_out"
 
     def __init__(
-        self, fill: Wholes = 0, side_range: Sequence[float] = (1.0, 4.0), p: float = 0.5
+        self, fill: Optional[Wholes] = 0, side_range: Sequence[float] = (1.0, 4.0), p: float = 0.5
     ) -> None:
-        super().__init__(fill=_wholes(fill), side_range=_numbers(side_range), p=float(p))
+        super().__init__(
+            fill=colour(fill), side_range=numbers("side_range", side_range), p=number("p", p)
+        )
 
 
 class RandomResize(Transform):
@@ -220,8 +220,8 @@ class RandomResize(Transform):
         antialias: bool = True,
     ) -> None:
         super().__init__(
-            min_size=int(min_size),
-            max_size=int(max_size),
+            min_size=whole("min_size", min_size),
+            max_size=whole("max_size", max_size),
             interpolation=word(interpolation),
             antialias=antialias,
         )
@@ -246,8 +246,8 @@ class RandomShortestSize(Transform):
         antialias: bool = True,
     ) -> None:
         super().__init__(
-            min_size=_wholes(min_size),
-            max_size=None if max_size is None else int(max_size),
+            min_size=wholes("min_size", min_size),
+            max_size=None if max_size is None else whole("max_size", max_size),
             interpolation=word(interpolation),
             antialias=antialias,
         )
@@ -273,31 +273,8 @@ class ScaleJitter(Transform):
         antialias: bool = True,
     ) -> None:
         super().__init__(
-            target_size=_wholes(target_size),
-            scale_range=_numbers(scale_range),
+            target_size=wholes("target_size", target_size),
+            scale_range=numbers("scale_range", scale_range),
             interpolation=word(interpolation),
             antialias=antialias,
         )
-
-
-def word(interpolation: object) -> str:
-    """The name of a filter, of torchvision's enum, or of one of Pillow's numbers."""
-    value = getattr(interpolation, "value", interpolation)
-    numbers = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic", 4: "box", 5: "hamming"}
-    return numbers.get(value, str(value)) if isinstance(value, int) else str(value)
-
-
-def _numbers(numbers: Numbers) -> Union[float, List[float]]:
-    if isinstance(numbers, (int, float)):
-        return float(numbers)
-    return [float(number) for number in numbers]
-
-
-def _wholes(numbers: Wholes) -> Union[int, List[int]]:
-    return int(numbers) if isinstance(numbers, int) else [int(number) for number in numbers]
-
-
-def _sides(size: Wholes) -> Union[int, List[int]]:
-    sides = _wholes(size)
-    # Torchvision's [side] is a square here.
-    return sides * 2 if isinstance(sides, list) and len(sides) == 1 else sides

@@ -1,6 +1,7 @@
 """The runtime. Use the package ``meetpoint``, which wraps it; only tensors and batches are met
 by its users."""
 
+from os import PathLike
 from typing import (
     Any,
     Callable,
@@ -304,6 +305,9 @@ class Writer:
 
 def describe_recipe(toml: str) -> Described:
     """Reads and checks a recipe."""
+
+def read_text(path: Union[str, "PathLike[str]"]) -> str:
+    """A text file, at most 1 MiB; raises ``OSError`` for a device, a pipe or a folder."""
 
 def recipe_schema() -> str:
     """The declarations of all operations: JSON, as ``meetpoint recipe schema --json`` prints."""

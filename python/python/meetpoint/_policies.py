@@ -3,31 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Optional, Sequence, Tuple, Union
 
 from ._transform import Transform
+from ._values import Wholes, colour, ends, number, whole, wholes, word
 from .errors import RecipeError
-
-Colour = Union[int, Sequence[int]]
-
-
-def _word(value: object) -> Optional[str]:
-    """A name, or the value of torchvision's enum; Pillow's numbers by their names."""
-    if value is None:
-        return None
-    value = getattr(value, "value", value)
-    numbers = {0: "nearest", 2: "bilinear", 3: "bicubic"}
-    return numbers.get(value, str(value)) if isinstance(value, int) else str(value)
-
-
-def _colour(fill: Optional[Colour]) -> Union[None, int, List[int]]:
-    return fill if fill is None or isinstance(fill, int) else [int(value) for value in fill]
-
-
-def _ends(value: Union[float, Sequence[float]]) -> List[float]:
-    if isinstance(value, (int, float)):
-        return [float(value), float(value)]
-    return [float(end) for end in value]
 
 
 class GaussianBlur(Transform):
@@ -44,11 +24,7 @@ class GaussianBlur(Transform):
         kernel_size: Union[int, Sequence[int]],
         sigma: Union[float, Sequence[float]] = (0.1, 2.0),
     ) -> None:
-        if not isinstance(kernel_size, int):
-            sides = [int(side) for side in kernel_size]
-            super().__init__(kernel_size=sides, sigma=_ends(sigma))
-        else:
-            super().__init__(kernel_size=kernel_size, sigma=_ends(sigma))
+        super().__init__(kernel_size=wholes("kernel_size", kernel_size), sigma=ends("sigma", sigma))
 
 
 class PillowGaussianBlur(Transform):
@@ -60,10 +36,8 @@ class PillowGaussianBlur(Transform):
 
     _name = "pillow_gaussian_blur"
 
-    def __init__(
-        self, radius: Union[float, Sequence[float]] = (0.1, 2.0), p: float = 1.0
-    ) -> None:
-        super().__init__(radius=_ends(radius), p=float(p))
+    def __init__(self, radius: Union[float, Sequence[float]] = (0.1, 2.0), p: float = 1.0) -> None:
+        super().__init__(radius=ends("radius", radius), p=number("p", p))
 
 
 class GaussianNoise(Transform):
@@ -77,7 +51,7 @@ class GaussianNoise(Transform):
     _name = "gaussian_noise"
 
     def __init__(self, mean: float = 0.0, sigma: float = 0.1, *, clip: bool = True) -> None:
-        super().__init__(mean=float(mean), sigma=float(sigma), clip=bool(clip))
+        super().__init__(mean=number("mean", mean), sigma=number("sigma", sigma), clip=bool(clip))
 
 
 class RandomSensorNoise(Transform):
@@ -92,7 +66,7 @@ class RandomSensorNoise(Transform):
     def __init__(
         self, strength: Union[float, Sequence[float]] = (0.0, 0.05), p: float = 0.5
     ) -> None:
-        super().__init__(strength=_ends(strength), p=float(p))
+        super().__init__(strength=ends("strength", strength), p=number("p", p))
 
 
 class AutoAugment(Transform):
@@ -106,11 +80,12 @@ class AutoAugment(Transform):
     _name = "auto_augment"
 
     def __init__(
-        self, policy: object = "imagenet", interpolation: object = None, fill: Optional[Colour] = None
+        self,
+        policy: object = "imagenet",
+        interpolation: object = None,
+        fill: Optional[Wholes] = None,
     ) -> None:
-        super().__init__(
-            policy=_word(policy), interpolation=_word(interpolation), fill=_colour(fill)
-        )
+        super().__init__(policy=word(policy), interpolation=word(interpolation), fill=colour(fill))
 
 
 class TrivialAugmentWide(Transform):
@@ -127,12 +102,12 @@ class TrivialAugmentWide(Transform):
         self,
         num_magnitude_bins: int = 31,
         interpolation: object = None,
-        fill: Optional[Colour] = None,
+        fill: Optional[Wholes] = None,
     ) -> None:
         super().__init__(
-            num_magnitude_bins=int(num_magnitude_bins),
-            interpolation=_word(interpolation),
-            fill=_colour(fill),
+            num_magnitude_bins=whole("num_magnitude_bins", num_magnitude_bins),
+            interpolation=word(interpolation),
+            fill=colour(fill),
         )
 
 
@@ -158,16 +133,16 @@ class AugMix(Transform):
         alpha: float = 1.0,
         all_ops: bool = True,
         interpolation: object = None,
-        fill: Optional[Colour] = None,
+        fill: Optional[Wholes] = None,
     ) -> None:
         super().__init__(
-            severity=int(severity),
-            mixture_width=int(mixture_width),
-            chain_depth=0 if chain_depth == -1 else int(chain_depth),
-            alpha=float(alpha),
+            severity=whole("severity", severity),
+            mixture_width=whole("mixture_width", mixture_width),
+            chain_depth=0 if chain_depth == -1 else whole("chain_depth", chain_depth),
+            alpha=number("alpha", alpha),
             all_ops=bool(all_ops),
-            interpolation=_word(interpolation),
-            fill=_colour(fill),
+            interpolation=word(interpolation),
+            fill=colour(fill),
         )
 
 
@@ -189,7 +164,8 @@ class TimmRandAugment(Transform):
     :param magnitude_max: the largest magnitude, up to 30.
     :param p: the probability of each operation.
     :param increasing: whether every operation changes more at a larger magnitude.
-    :param interpolation: of warps: ``"random"`` (one of the others), ``"bilinear"`` or ``"bicubic"``.
+    :param interpolation: of warps: ``"random"`` (one of the others), ``"bilinear"`` or
+        ``"bicubic"``.
     :param fill: the colour outside the picture, 0 to 255, or one for each channel; left out, 128.
     """
 
@@ -205,17 +181,17 @@ class TimmRandAugment(Transform):
         *,
         increasing: bool = False,
         interpolation: object = None,
-        fill: Optional[Colour] = None,
+        fill: Optional[Wholes] = None,
     ) -> None:
         super().__init__(
-            num_ops=int(num_ops),
-            magnitude=float(magnitude),
-            magnitude_std=float(magnitude_std),
-            magnitude_max=float(magnitude_max),
-            p=float(p),
+            num_ops=whole("num_ops", num_ops),
+            magnitude=number("magnitude", magnitude),
+            magnitude_std=number("magnitude_std", magnitude_std),
+            magnitude_max=number("magnitude_max", magnitude_max),
+            p=number("p", p),
             increasing=bool(increasing),
-            interpolation=_word(interpolation),
-            fill=_colour(fill),
+            interpolation=word(interpolation),
+            fill=colour(fill),
         )
 
 
@@ -237,24 +213,24 @@ class RandAugment(Transform):
         magnitude: int = 9,
         num_magnitude_bins: int = 31,
         interpolation: object = None,
-        fill: Optional[Colour] = None,
+        fill: Optional[Wholes] = None,
     ) -> None:
         super().__init__(
-            num_ops=int(num_ops),
-            magnitude=int(magnitude),
-            num_magnitude_bins=int(num_magnitude_bins),
-            interpolation=_word(interpolation),
-            fill=_colour(fill),
+            num_ops=whole("num_ops", num_ops),
+            magnitude=whole("magnitude", magnitude),
+            num_magnitude_bins=whole("num_magnitude_bins", num_magnitude_bins),
+            interpolation=word(interpolation),
+            fill=colour(fill),
         )
 
     @staticmethod
     def from_timm(
-        config: str, *, interpolation: str = "random", fill: Optional[Colour] = None
+        config: str, *, interpolation: str = "random", fill: Optional[Wholes] = None
     ) -> TimmRandAugment:
         """Reads a configuration of timm, such as ``"rand-m9-mstd0.5-inc1"``.
 
-        :param config: ``rand`` and, separated by dashes: ``m`` (magnitude), ``n`` (operations), ``p``
-            (probability of each), ``mstd`` (deviation), ``mmax`` (largest magnitude), ``inc``.
+        :param config: ``rand`` and, separated by dashes: ``m`` (magnitude), ``n`` (operations),
+            ``p`` (probability of each), ``mstd`` (deviation), ``mmax`` (largest magnitude), ``inc``.
         :param interpolation: that of timm's ``hparams``; without one, timm draws it for each warp.
         :param fill: the mean colour of timm's ``hparams`` in 0..255; left out, 128.
         :raises RecipeError: a section that is unknown, or that a recipe cannot express.

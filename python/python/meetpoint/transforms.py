@@ -27,7 +27,7 @@ from typing import (
     cast,
 )
 
-from . import _native
+from . import _native, _values
 from ._choices import RandomApply, RandomChoice, RandomOrder
 from ._colours import (
     AdjustGamma,
@@ -53,7 +53,6 @@ from ._geometry import (
     RandomShortestSize,
     RandomZoomOut,
     ScaleJitter,
-    word as _word,
 )
 from ._policies import (
     AugMix,
@@ -176,12 +175,15 @@ class Resize(Transform):
         *,
         antialias: bool = True,
     ) -> None:
-        side = _size(size)
+        side = _values.wholes("size", size)
         if isinstance(side, list) and len(side) == 1:
             # Torchvision's [side] is the shorter side.
             side = side[0]
         super().__init__(
-            size=side, interpolation=_word(interpolation), antialias=antialias, max_size=max_size
+            size=side,
+            interpolation=_values.word(interpolation),
+            antialias=antialias,
+            max_size=max_size,
         )
 
 
@@ -191,7 +193,7 @@ class CenterCrop(Transform):
     _name = "center_crop"
 
     def __init__(self, size: Size) -> None:
-        super().__init__(size=_both_sides(size))
+        super().__init__(size=_values.both_sides("size", size))
 
 
 class RandomResizedCrop(Transform):
@@ -214,10 +216,10 @@ class RandomResizedCrop(Transform):
         antialias: bool = True,
     ) -> None:
         super().__init__(
-            size=_both_sides(size),
-            scale=_floats(scale),
-            ratio=_floats(ratio),
-            interpolation=_word(interpolation),
+            size=_values.both_sides("size", size),
+            scale=_values.floats("scale", scale),
+            ratio=_values.floats("ratio", ratio),
+            interpolation=_values.word(interpolation),
             antialias=antialias,
         )
 
@@ -228,7 +230,7 @@ class RandomHorizontalFlip(Transform):
     _name = "random_horizontal_flip"
 
     def __init__(self, p: float = 0.5) -> None:
-        super().__init__(p=float(p))
+        super().__init__(p=_values.number("p", p))
 
 
 class RandomVerticalFlip(Transform):
@@ -237,7 +239,7 @@ class RandomVerticalFlip(Transform):
     _name = "random_vertical_flip"
 
     def __init__(self, p: float = 0.5) -> None:
-        super().__init__(p=float(p))
+        super().__init__(p=_values.number("p", p))
 
 
 class Grayscale(Transform):
@@ -246,7 +248,9 @@ class Grayscale(Transform):
     _name = "grayscale"
 
     def __init__(self, num_output_channels: int = 1) -> None:
-        super().__init__(num_output_channels=int(num_output_channels))
+        super().__init__(
+            num_output_channels=_values.whole("num_output_channels", num_output_channels)
+        )
 
 
 class RandomGrayscale(Transform):
@@ -255,7 +259,7 @@ class RandomGrayscale(Transform):
     _name = "random_grayscale"
 
     def __init__(self, p: float = 0.1) -> None:
-        super().__init__(p=float(p))
+        super().__init__(p=_values.number("p", p))
 
 
 class ColorJitter(Transform):
@@ -280,10 +284,10 @@ class ColorJitter(Transform):
         hue: Optional[Factor] = None,
     ) -> None:
         super().__init__(
-            brightness=_factor(brightness),
-            contrast=_factor(contrast),
-            saturation=_factor(saturation),
-            hue=_factor(hue),
+            brightness=None if brightness is None else _values.numbers("brightness", brightness),
+            contrast=None if contrast is None else _values.numbers("contrast", contrast),
+            saturation=None if saturation is None else _values.numbers("saturation", saturation),
+            hue=None if hue is None else _values.numbers("hue", hue),
         )
 
 
@@ -308,7 +312,7 @@ class Normalize(Transform):
     _name = "normalize"
 
     def __init__(self, mean: Sequence[float], std: Sequence[float]) -> None:
-        super().__init__(mean=_floats(mean), std=_floats(std))
+        super().__init__(mean=_values.floats("mean", mean), std=_values.floats("std", std))
 
 
 class Layout(Transform):
@@ -375,8 +379,7 @@ class Compose:
         :raises RecipeError: there is none that can be read, or it is no recipe.
         """
         try:
-            with open(path, encoding="utf-8") as file:
-                text = file.read()
+            text = _native.read_text(path)
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or str(error)
             raise RecipeError(
@@ -559,26 +562,6 @@ def _to_toml(operations: List[Tuple[str, Dict[str, Any]]]) -> str:
         lines.append(f'[[operation]]\nname = "{name}"')
         lines.extend(f"{key} = {_spell(value)}" for key, value in keys.items())
     return "\n".join(lines) + "\n"
-
-
-def _floats(numbers: Sequence[float]) -> List[float]:
-    return [float(number) for number in numbers]
-
-
-def _factor(factor: Optional[Factor]) -> Union[None, float, List[float]]:
-    if factor is None or isinstance(factor, (int, float)):
-        return None if factor is None else float(factor)
-    return _floats(factor)
-
-
-def _size(size: Size) -> Union[int, List[int]]:
-    return int(size) if isinstance(size, int) else [int(side) for side in size]
-
-
-def _both_sides(size: Size) -> Union[int, List[int]]:
-    sides = _size(size)
-    # Torchvision's [side] is a square here.
-    return sides * 2 if isinstance(sides, list) and len(sides) == 1 else sides
 
 
 def _dtype(dtype: object) -> str:

@@ -2,7 +2,7 @@
 
 use super::{Data, fill};
 use crate::recipe::declaration::{
-    Bounds, Declaration, Gives, Key, Kind, Needs, Place, RandomParameter, Takes,
+    Bounds, Declaration, Gives, Key, Kind, Needs, Place, RandomParameter, SIGN, Takes,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
@@ -60,10 +60,7 @@ impl Data for AugMix {
             },
             RandomParameter { name: "operation", distribution: "uniform, for each of a chain" },
             RandomParameter { name: "magnitude", distribution: "one of `severity`, uniform" },
-            RandomParameter {
-                name: "sign",
-                distribution: "negative with probability 0.5, where the operation has a sign",
-            },
+            SIGN,
         ],
         keys: &[
             Key::optional(

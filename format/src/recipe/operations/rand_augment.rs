@@ -2,7 +2,7 @@
 
 use super::{Data, fill};
 use crate::recipe::declaration::{
-    Declaration, Gives, Key, Kind, Needs, Place, RandomParameter, Takes,
+    Declaration, Gives, Key, Kind, Needs, Place, RandomParameter, SIGN, Takes,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
@@ -38,10 +38,7 @@ impl Data for RandAugment {
                 name: "operation",
                 distribution: "one of 14, uniform, for each of `num_ops`",
             },
-            RandomParameter {
-                name: "sign",
-                distribution: "negative with probability 0.5, where the operation has a sign",
-            },
+            SIGN,
         ],
         keys: &[
             Key::optional(

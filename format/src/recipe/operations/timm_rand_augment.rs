@@ -2,7 +2,7 @@
 
 use super::{Data, fill};
 use crate::recipe::declaration::{
-    Bounds, Declaration, Gives, Key, Kind, Needs, Place, RandomParameter, Takes,
+    Bounds, Declaration, Gives, Key, Kind, Needs, Place, RandomParameter, SIGN, Takes,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
@@ -64,10 +64,7 @@ impl Data for TimmRandAugment {
                 name: "magnitude",
                 distribution: "normal with `magnitude` and `magnitude_std`, or uniform",
             },
-            RandomParameter {
-                name: "sign",
-                distribution: "negative with probability 0.5, where the operation has a sign",
-            },
+            SIGN,
             RandomParameter {
                 name: "filter",
                 distribution: "bilinear or bicubic, where `interpolation` says random",

@@ -2,7 +2,7 @@
 
 use super::{Data, fill};
 use crate::recipe::declaration::{
-    Declaration, Gives, Key, Kind, Needs, Place, RandomParameter, Takes,
+    Declaration, Gives, Key, Kind, Needs, Place, RandomParameter, SIGN, Takes,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
@@ -36,10 +36,7 @@ impl Data for TrivialAugmentWide {
                 name: "magnitude",
                 distribution: "one of `num_magnitude_bins`, uniform",
             },
-            RandomParameter {
-                name: "sign",
-                distribution: "negative with probability 0.5, where the operation has a sign",
-            },
+            SIGN,
         ],
         keys: &[
             Key::optional(
