@@ -13,7 +13,7 @@ use meetpoint_format::slot::{HEADER_BYTES, slot_bytes};
 use meetpoint_format::wire::{LoadRequest, PROTOCOL_VERSION, SamplerMessageError};
 use meetpoint_kernels::Cpu;
 use meetpoint_link::{Emulation, refusal};
-use meetpoint_prepare::{BatchPreparer, Dataset, OnError};
+use meetpoint_prepare::{CpuPreparer, Dataset, OnError, Preparer};
 use meetpoint_storage::slow::{Meter, Pace};
 use meetpoint_storage::{BLOCK_BYTES, EngineKind, MemoryLimit, open_engine};
 use std::ffi::OsStr;
@@ -42,7 +42,7 @@ pub(crate) struct Job {
     pub(crate) slots: u32,
     /// Bytes of a slot behind its header.
     pub(crate) payload_bytes_max: u64,
-    pub(crate) preparer: BatchPreparer,
+    pub(crate) preparer: Box<dyn Preparer>,
     pub(crate) read_meter: Option<Meter>,
     /// The worker's, in which reads are entered.
     pub(crate) waits: Arc<StorageWaits>,
@@ -272,7 +272,7 @@ pub(crate) fn load(
     };
     let engine = WatchedEngine::new(engine);
     let waits = engine.waits();
-    let preparer = BatchPreparer::new(job, Box::new(engine), Cpu::detect())?;
+    let preparer = CpuPreparer::new(job, Box::new(engine), Cpu::detect())?;
     let slots = geometry.slots;
     Ok(Job {
         batching,
@@ -281,7 +281,7 @@ pub(crate) fn load(
         recipe: hash,
         slots,
         payload_bytes_max,
-        preparer,
+        preparer: Box::new(preparer),
         read_meter,
         waits,
         spool,

@@ -14,11 +14,12 @@ use crate::queue::{Assignment, Next, Place, Queue};
 use crate::session::Job;
 use crate::spool::SpoolError;
 use crate::turns::{Line, Member, Turn, Turns};
+use meetpoint_format::column::BatchLayout;
 use meetpoint_format::slot::{HEADER_BYTES, SlotHeader};
 use meetpoint_format::wire::{DeviceMessage, Failed, Published, device_message::Message};
 use meetpoint_kernels::Interrupt;
 use meetpoint_link::{Emulation, Fault};
-use meetpoint_prepare::Error as PrepareError;
+use meetpoint_prepare::{Error as PrepareError, PreparedBatch};
 use meetpoint_storage::AlignedBuffer;
 use rustix::time::{ClockId, clock_gettime};
 use std::sync::Arc;
@@ -220,10 +221,10 @@ impl Worker {
         turn: Turn,
     ) -> Result<u32, Lost> {
         let samples = self.job.batching.batch_len(at.batch);
-        self.prepare(at, samples, plan, clock)?;
+        let layout = self.prepare(at, samples, plan, clock)?;
         self.check_memory()?;
-        let bytes = usize::try_from(self.job.preparer.layout().bytes()).expect("it was written");
-        let header = self.encode_header(at);
+        let bytes = usize::try_from(layout.bytes()).expect("it was written");
+        let header = self.encode_header(at, &layout);
         if plan.corrupt {
             self.payload.as_mut_slice()[bytes / 2] ^= 1;
         }
@@ -249,7 +250,7 @@ impl Worker {
         samples: u32,
         plan: &Plan,
         clock: &mut Clock,
-    ) -> Result<(), Lost> {
+    ) -> Result<BatchLayout, Lost> {
         self.fence.store(at.fence, Ordering::Relaxed);
         let Self { job, around, brake, payload, .. } = self;
         let (queue, signs) = (&around.queue, &around.signs);
@@ -275,22 +276,19 @@ impl Worker {
             };
             !queue.is_void(at.fence) && brake.pay(&mut go_on)
         };
-        let prepared = job.preparer.prepare(at.epoch, at.batch, payload.as_mut_slice(), &mut pace);
-        let stats = prepared.map_err(|error| match error {
+        let prepared = job.preparer.prepare(at.epoch, at.batch, payload, &mut pace);
+        let PreparedBatch { layout, .. } = prepared.map_err(|error| match error {
             PrepareError::Interrupted => Lost::Void,
             error if error.is_damage() => Lost::Damaged(error.to_string()),
             error => error.into(),
         })?;
-        if stats.samples == samples {
-            // A batch may end without a last question.
-            pace(samples);
-        }
-        if queue.is_void(at.fence) { Err(Lost::Void) } else { Ok(()) }
+        // A batch may end without a last question.
+        pace(samples);
+        if queue.is_void(at.fence) { Err(Lost::Void) } else { Ok(layout) }
     }
 
-    fn encode_header(&self, at: Assignment) -> Box<[u8; HEADER_BYTES]> {
-        let preparer = &self.job.preparer;
-        let (columns, layout) = (preparer.columns(), preparer.layout());
+    fn encode_header(&self, at: Assignment, layout: &BatchLayout) -> Box<[u8; HEADER_BYTES]> {
+        let columns = self.job.preparer.columns();
         SlotHeader {
             epoch: at.epoch,
             batch: at.batch,

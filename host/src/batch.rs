@@ -6,7 +6,7 @@ use meetpoint_format::checksum::crc32c_of;
 use meetpoint_format::column::{BatchColumns, BatchLayout, Column, ColumnBytes, ColumnSource};
 use meetpoint_format::recipe::Dtype;
 use meetpoint_format::slot::HEADER_BYTES;
-use meetpoint_prepare::Mended;
+use meetpoint_prepare::{BatchMemory, MemoryKind, Mended};
 use meetpoint_scheduler::Source;
 use meetpoint_storage::AlignedBuffer;
 use std::ops::Range;
@@ -35,8 +35,8 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    pub(crate) fn new(columns: &Arc<BatchColumns>, layout: &BatchLayout) -> Self {
-        Self { columns: Arc::clone(columns), layout: layout.clone() }
+    pub(crate) fn new(columns: &Arc<BatchColumns>, layout: BatchLayout) -> Self {
+        Self { columns: Arc::clone(columns), layout }
     }
 
     /// Bytes of the payload.
@@ -134,6 +134,14 @@ pub(crate) enum Memory {
 }
 
 impl Memory {
+    pub(crate) fn kind(&self) -> MemoryKind {
+        match self {
+            Self::Place(place) => place.kind(),
+            Self::Fetched { buffer, .. } => buffer.kind(),
+            Self::Slot(_) => MemoryKind::Shared,
+        }
+    }
+
     pub(crate) fn payload(&self, bytes: usize) -> &[u8] {
         match self {
             Self::Place(place) => &place[..bytes],
@@ -177,6 +185,11 @@ impl Batch {
     /// Who prepared it.
     pub fn source(&self) -> Source {
         self.source
+    }
+
+    /// Which kind of memory it lies in.
+    pub fn memory_kind(&self) -> MemoryKind {
+        self.memory.kind()
     }
 
     /// The columns, in the order in which they were named.

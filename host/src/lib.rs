@@ -46,7 +46,7 @@ pub use error::{ChoiceConflict, DeviceName, Error, ResumeConflict, ReuseConflict
 pub use job::{AcceleratorJob, DeviceJob, DeviceKind, JobFile};
 pub use loader::{Epoch, Loader};
 pub use meetpoint_link::{DeviceInfo, Emulation, ServeCommand, Targets};
-pub use meetpoint_prepare::{Action, Damage, Judge, Mended, OnError};
+pub use meetpoint_prepare::{Action, Damage, Judge, MemoryKind, Mended, OnError};
 pub use meetpoint_scheduler::{StrategyName, StrategyOptions};
 pub use notify::Notify;
 pub use ring::{Place, Ring};

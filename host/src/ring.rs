@@ -6,6 +6,7 @@
 #![expect(unsafe_code, reason = "maps memory and lends disjoint parts of it")]
 
 use crate::Error;
+use meetpoint_prepare::{BatchMemory, MemoryKind};
 use meetpoint_storage::AlignedBuffer;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use std::ops::{Deref, DerefMut};
@@ -208,6 +209,16 @@ impl DerefMut for Place {
     fn deref_mut(&mut self) -> &mut [u8] {
         // SAFETY: as in `deref`, and the exclusive borrow keeps everybody else out.
         unsafe { std::slice::from_raw_parts_mut(self.start().as_ptr(), self.memory.place_bytes) }
+    }
+}
+
+impl BatchMemory for Place {
+    fn kind(&self) -> MemoryKind {
+        MemoryKind::Host
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        self
     }
 }
 

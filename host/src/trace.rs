@@ -222,7 +222,7 @@ fn write_preparation<W: Write>(
     spans.sort_by_key(|(span, first, ..)| (*first, *span));
     for (span, first, name, record) in spans {
         let row = rows.entry(first).or_default().place(span).min(HAND_OVER - 1);
-        let args = json!({"batch": record.batch});
+        let args = json!({"batch": record.batch, "memory": record.memory.as_str()});
         events.span((process, first + row), name, span, &args)?;
     }
     Ok(())

@@ -8,7 +8,9 @@ use crate::ring::Ring;
 use crate::{Error, cores};
 use meetpoint_format::column::ColumnSource;
 use meetpoint_kernels::{Cpu, Interrupt};
-use meetpoint_prepare::{BatchPreparer, DecodeMemory, Error as PrepareError, Job, Mended};
+use meetpoint_prepare::{
+    CpuPreparer, DecodeMemory, Error as PrepareError, Job, Mended, PreparedBatch, Preparer,
+};
 use meetpoint_scheduler::BatchIndex;
 use meetpoint_storage::{Counters, open_engine};
 use std::sync::Arc;
@@ -17,7 +19,7 @@ use std::thread::JoinHandle;
 
 /// One thread's means of preparing batches into the ring.
 pub(crate) struct HostPreparer {
-    preparer: BatchPreparer,
+    preparer: Box<dyn Preparer>,
     contents: ContentsReader,
     ring: Ring,
     /// The run that a batch is being prepared for; its end interrupts decoding.
@@ -41,13 +43,13 @@ impl ContentsReader {
         table: &Table,
         payload: &[u8],
         samples: Vec<u64>,
-        mended: &[Mended],
+        mended: Vec<Mended>,
     ) -> Result<(Contents, u64), LabelError> {
         let labels = self.labels(table, payload)?;
         let start_ns = thread_cpu_ns();
         let crc32c = self.verifies.then(|| table.sample_checksums(payload));
         let verify_ns = thread_cpu_ns() - start_ns;
-        Ok((Contents { samples, labels, crc32c, mended: mended.to_vec() }, verify_ns))
+        Ok((Contents { samples, labels, crc32c, mended }, verify_ns))
     }
 
     /// Labels, where the batch has the column.
@@ -80,7 +82,7 @@ pub(crate) struct LabelError {
 
 impl std::fmt::Debug for HostPreparer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "HostPreparer({})", self.preparer.engine_name())
+        write!(f, "HostPreparer({})", self.preparer.name())
     }
 }
 
@@ -94,7 +96,7 @@ impl HostPreparer {
         let chosen = open_engine(config.engine, config.read_depth)?;
         let mut notes: Vec<String> = chosen.note.into_iter().collect();
         notes.extend_from_slice(chosen.engine.notes());
-        let mut preparer = BatchPreparer::new(job.clone(), chosen.engine, Cpu::detect())?;
+        let mut preparer = CpuPreparer::new(job.clone(), chosen.engine, Cpu::detect())?;
         preparer.set_decode_memory(Arc::clone(memory));
         let serial = Arc::new(AtomicU64::new(0));
         let (wanted, asked) = (Arc::clone(&serial), Arc::clone(driver));
@@ -103,6 +105,7 @@ impl HostPreparer {
         }));
         let contents = ContentsReader { job: job.clone(), verifies: config.verify_samples };
         let counted = Counters::default();
+        let preparer = Box::new(preparer);
         Ok((Self { preparer, contents, ring: ring.clone(), serial, counted }, notes))
     }
 
@@ -130,20 +133,16 @@ impl HostPreparer {
             driver.is_current(serial)
         };
         self.serial.store(serial, Ordering::Relaxed);
-        let stats = match self.preparer.prepare(epoch, batch, &mut place, &mut is_wanted) {
+        let prepared = self.preparer.prepare(epoch, batch, &mut place, &mut is_wanted);
+        let PreparedBatch { layout, samples, mended, stats } = match prepared {
             Err(PrepareError::Interrupted) => return Ok(None),
             prepared => prepared?,
         };
-        if stats.samples < self.contents.job.batching.batch_len(batch) {
-            return Ok(None);
-        }
         let end_ns = monotonic_ns();
-        let preparer = &self.preparer;
-        let table = Table::new(preparer.columns(), preparer.layout());
-        let samples = preparer.samples().to_vec();
+        let table = Table::new(self.preparer.columns(), layout);
         let (contents, verify_ns) = self
             .contents
-            .read(&table, &place[..table.bytes()], samples, preparer.mended())
+            .read(&table, &place[..table.bytes()], samples, mended)
             .expect("the dataset's index has checked its labels");
         let memory = Memory::Place(place);
         let stats = Some(stats);

@@ -15,7 +15,9 @@ use meetpoint_format::dataset::{
 use meetpoint_format::recipe::Recipe;
 use meetpoint_format::sampler::Sampling;
 use meetpoint_kernels::{Cpu, Interrupt};
-use meetpoint_prepare::{Action, BatchPreparer, Dataset, Error, Job, OnError};
+use meetpoint_prepare::{
+    Action, CpuPreparer, Dataset, Error, Job, OnError, PreparedBatch, Preparer,
+};
 use meetpoint_storage::{EngineKind, open_engine};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -151,9 +153,9 @@ fn job(dataset: &Arc<Dataset>, columns: &[&str]) -> Job {
     }
 }
 
-fn preparer(job: &Job) -> BatchPreparer {
+fn preparer(job: &Job) -> CpuPreparer {
     let engine = open_engine(EngineKind::Threads, 4).unwrap().engine;
-    BatchPreparer::new(job.clone(), engine, Cpu::detect()).unwrap()
+    CpuPreparer::new(job.clone(), engine, Cpu::detect()).unwrap()
 }
 
 /// Memory for any batch of a job.
@@ -194,10 +196,10 @@ const ALL: [&str; 13] = [
     "short", "sample",
 ];
 
-/// Compares every column but the image of the batch that was prepared last.
-fn assert_columns(preparer: &BatchPreparer, out: &[u8], samples: &[u64]) {
-    let (columns, layout) = (preparer.columns(), preparer.layout());
-    assert_eq!(preparer.samples(), samples);
+/// Compares every column but the image of a batch.
+fn assert_columns(preparer: &CpuPreparer, prepared: &PreparedBatch, out: &[u8], samples: &[u64]) {
+    let (columns, layout) = (preparer.columns(), &prepared.layout);
+    assert_eq!(prepared.samples, samples);
     for (index, column) in columns.as_slice().iter().enumerate() {
         let view = ColumnBytes::new(column, index, layout, out).unwrap();
         view.check().unwrap();
@@ -217,11 +219,11 @@ fn every_kind_of_column_holds_the_values_of_its_samples_in_batch_order() {
     let (mut preparer, mut alone) = (preparer(&whole), preparer(&images));
     for (epoch, batch) in (0..2).flat_map(|epoch| (0..5).map(move |batch| (epoch, batch))) {
         let mut out = memory(&whole);
-        let stats = preparer.prepare(epoch, batch, &mut out, &mut |_| true).unwrap();
-        assert_eq!(stats.samples, whole.batching.batch_len(batch));
+        let prepared = preparer.prepare(epoch, batch, &mut out, &mut |_| true).unwrap();
+        assert_eq!(prepared.stats.samples, whole.batching.batch_len(batch));
         let order = whole.batching.order(epoch);
         let samples: Vec<u64> = whole.batching.samples_of(&order, batch).collect();
-        assert_columns(&preparer, &out, &samples);
+        assert_columns(&preparer, &prepared, &out, &samples);
         let mut plain = memory(&images);
         alone.prepare(epoch, batch, &mut plain, &mut |_| true).unwrap();
         let images = samples.len() * preparer.spec().bytes();
@@ -252,10 +254,10 @@ fn batches_without_images_read_no_content() {
     let job = job(&dataset, &["key", "label"]);
     let mut preparer = preparer(&job);
     let mut out = memory(&job);
-    let stats = preparer.prepare(0, 1, &mut out, &mut |_| true).unwrap();
+    let prepared = preparer.prepare(0, 1, &mut out, &mut |_| true).unwrap();
     let samples: Vec<u64> = job.batching.samples_of(&job.batching.order(0), 1).collect();
-    assert_columns(&preparer, &out, &samples);
-    assert_eq!((stats.samples, stats.bytes_read), (BATCH, 0));
+    assert_columns(&preparer, &prepared, &out, &samples);
+    assert_eq!((prepared.stats.samples, prepared.stats.bytes_read), (BATCH, 0));
     assert_eq!(preparer.counters().bytes_read, 0);
 }
 
@@ -266,10 +268,10 @@ fn memory_that_is_too_small_is_refused_with_both_figures() {
     let job = job(&dataset, &ALL);
     let mut preparer = preparer(&job);
     let mut out = memory(&job);
-    preparer.prepare(0, 0, &mut out, &mut |_| true).unwrap();
-    let needed = usize::try_from(preparer.layout().bytes()).unwrap();
+    let whole = preparer.prepare(0, 0, &mut out, &mut |_| true).unwrap();
+    let needed = usize::try_from(whole.layout.bytes()).unwrap();
     for got in [0, 5 * 72, 5 * 72 + 1, needed - 1] {
-        let refused = preparer.prepare(0, 0, &mut out[..got], &mut |_| true);
+        let refused = preparer.prepare(0, 0, &mut vec![0; got], &mut |_| true);
         let is_it = |needed_by: usize, memory: usize| {
             memory == got && needed_by == if got < 5 * 72 { 5 * 72 } else { needed }
         };
@@ -278,7 +280,7 @@ fn memory_that_is_too_small_is_refused_with_both_figures() {
             "{refused:?}"
         );
     }
-    preparer.prepare(0, 0, &mut out[..needed], &mut |_| true).unwrap();
+    preparer.prepare(0, 0, &mut vec![0; needed], &mut |_| true).unwrap();
 }
 
 #[test]
@@ -305,24 +307,25 @@ fn a_null_is_damage_of_its_sample_and_removes_or_replaces_all_of_its_columns() {
 
     let skipping = Job { on_error: OnError::Always(Action::Skip), ..raising.clone() };
     let mut skipper = preparer(&skipping);
-    let stats = skipper.prepare(0, batch, &mut out, &mut |_| true).unwrap();
+    let prepared = skipper.prepare(0, batch, &mut out, &mut |_| true).unwrap();
+    let stats = prepared.stats;
     assert_eq!((stats.samples, stats.left_out), (samples.len() as u32, 1));
     let rest: Vec<u64> = samples.iter().copied().filter(|sample| *sample != 7).collect();
-    assert_columns(&skipper, &out, &rest);
+    assert_columns(&skipper, &prepared, &out, &rest);
 
     let replacing = Job { on_error: OnError::Always(Action::Replace), ..raising.clone() };
     let mut replacer = preparer(&replacing);
-    replacer.prepare(0, batch, &mut out, &mut |_| true).unwrap();
-    let by = replacer.mended()[0].replaced_by.unwrap();
+    let prepared = replacer.prepare(0, batch, &mut out, &mut |_| true).unwrap();
+    let by = prepared.mended[0].replaced_by.unwrap();
     let mut replaced = samples.clone();
     replaced[position] = by;
-    assert_columns(&replacer, &out, &replaced);
+    assert_columns(&replacer, &prepared, &out, &replaced);
 
     // Who does not ask for the column has no damage.
     let unaware = job(&dataset, &["image", "caption"]);
     let mut preparer = preparer(&unaware);
-    preparer.prepare(0, batch, &mut memory(&unaware), &mut |_| true).unwrap();
-    assert_eq!((preparer.mended(), preparer.samples()), (&[][..], &samples[..]));
+    let prepared = preparer.prepare(0, batch, &mut memory(&unaware), &mut |_| true).unwrap();
+    assert_eq!((&prepared.mended[..], &prepared.samples[..]), (&[][..], &samples[..]));
 }
 
 #[test]
@@ -342,8 +345,8 @@ fn a_column_that_is_corrupt_on_disk_is_damage_of_the_samples_of_its_record_batch
     let mut preparer = preparer(&job);
     let mut left_out = Vec::new();
     for batch in 0..5 {
-        preparer.prepare(0, batch, &mut vec![0; 4096], &mut |_| true).unwrap();
-        left_out.extend(preparer.mended().iter().map(|mended| mended.damage.sample));
+        let prepared = preparer.prepare(0, batch, &mut vec![0; 4096], &mut |_| true).unwrap();
+        left_out.extend(prepared.mended.iter().map(|mended| mended.damage.sample));
     }
     left_out.sort_unstable();
     assert_eq!(left_out, (0..9).collect::<Vec<_>>(), "the first part has one record batch");

@@ -4,6 +4,7 @@
 //! <https://dmlc.github.io/dlpack/latest/python_spec.html>.
 #![expect(unsafe_code, reason = "hands pointers to other libraries, as the protocol wants it")]
 
+use meetpoint_host::MemoryKind;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use std::any::Any;
@@ -15,8 +16,16 @@ use std::sync::Arc;
 const UNVERSIONED: &CStr = c"dltensor";
 const VERSIONED: &CStr = c"dltensor_versioned";
 
-/// kDLCPU.
-const CPU: c_int = 1;
+/// DLDevice: the number of its type, and its own.
+pub(crate) type Device = (c_int, i32);
+
+/// The device of a kind of memory: DLPack counts all of the host's as that of the CPU.
+pub(crate) fn device_of(kind: MemoryKind) -> Device {
+    const KDLCPU: c_int = 1;
+    match kind {
+        MemoryKind::Host | MemoryKind::Shared => (KDLCPU, 0),
+    }
+}
 
 /// DLDataTypeCode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,12 +37,14 @@ pub(crate) enum TypeCode {
     Bool = 6,
 }
 
-/// Row-major elements in memory of the CPU, and what keeps the memory alive.
+/// Row-major elements, and what keeps the memory alive.
 pub(crate) struct View {
     /// No part of it is Python's, so that any thread may drop it.
     pub(crate) owner: Arc<dyn Any + Send + Sync>,
     /// The first byte. The taker of the capsule may write to the memory while the owner lives.
     pub(crate) address: *mut u8,
+    /// That the memory belongs to.
+    pub(crate) device: Device,
     pub(crate) shape: Vec<i64>,
     pub(crate) code: TypeCode,
     /// Of an element.
@@ -82,7 +93,7 @@ struct Context {
 
 /// The context of a managed tensor, and the tensor whose pointers lead into it.
 fn managed_parts(view: View) -> (Box<Context>, DlTensor) {
-    let View { owner, address, shape, code, bits } = view;
+    let View { owner, address, device: (device_type, device_id), shape, code, bits } = view;
     let mut strides = vec![1; shape.len()];
     for axis in (1..shape.len()).rev() {
         strides[axis - 1] = strides[axis] * shape[axis];
@@ -90,8 +101,8 @@ fn managed_parts(view: View) -> (Box<Context>, DlTensor) {
     let mut context = Box::new(Context { _owner: owner, shape, strides });
     let tensor = DlTensor {
         data: address.cast(),
-        device_type: CPU,
-        device_id: 0,
+        device_type,
+        device_id,
         ndim: i32::try_from(context.shape.len()).expect("a tensor has few axes"),
         code: code as u8,
         bits,

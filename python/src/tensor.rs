@@ -3,7 +3,7 @@
 use crate::dlpack::{self, TypeCode, View};
 use crate::{damage, guarded};
 use meetpoint_format::column::{Column, ColumnBytes, ColumnKind, ElementType, Extent};
-use meetpoint_host::{Batch as HostBatch, Mended};
+use meetpoint_host::{Batch as HostBatch, MemoryKind, Mended};
 use meetpoint_scheduler::Source;
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyBufferError, PyKeyError};
@@ -11,9 +11,6 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
-
-/// DLPack's number of the CPU, and that of the only one.
-const CPU: (i32, i32) = (1, 0);
 
 /// An element type as NumPy's array interface writes it.
 fn array_code(element: ElementType) -> &'static str {
@@ -65,18 +62,19 @@ pub(crate) struct Memory {
     elements: ManuallyDrop<Elements>,
     /// Of the first byte, taken from a `*mut` whose provenance was exposed: libraries write there.
     address: usize,
+    kind: MemoryKind,
     process: u32,
 }
 
 impl Memory {
     fn new(mut elements: Elements) -> Arc<Self> {
-        let start: *mut u8 = match &mut elements {
-            Elements::Batch(batch) => batch.payload_mut().as_mut_ptr(),
-            Elements::Int32(elements) => elements.as_mut_ptr().cast(),
-            Elements::Int64(elements) => elements.as_mut_ptr().cast(),
+        let (start, kind): (*mut u8, _) = match &mut elements {
+            Elements::Batch(batch) => (batch.payload_mut().as_mut_ptr(), batch.memory_kind()),
+            Elements::Int32(elements) => (elements.as_mut_ptr().cast(), MemoryKind::Host),
+            Elements::Int64(elements) => (elements.as_mut_ptr().cast(), MemoryKind::Host),
         };
         let (elements, address) = (ManuallyDrop::new(elements), start.expose_provenance());
-        Arc::new(Self { elements, address, process: std::process::id() })
+        Arc::new(Self { elements, address, kind, process: std::process::id() })
     }
 
     /// The first byte. Whoever shows the tensor may write to it while this lives; nothing else
@@ -110,6 +108,10 @@ impl Tensor {
     /// The first byte; see [`Memory::address`].
     fn address(&self) -> *mut u8 {
         self.memory.address().wrapping_add(self.offset)
+    }
+
+    fn device(&self) -> dlpack::Device {
+        dlpack::device_of(self.memory.kind)
     }
 }
 
@@ -150,20 +152,21 @@ impl Tensor {
         if stream.is_some() {
             return refuse("the tensor is in memory of the CPU, which has no streams");
         }
-        if dl_device.is_some_and(|device| device != CPU) {
+        if dl_device.is_some_and(|device| device != self.device()) {
             return refuse("the tensor is in memory of the CPU; move it after it was taken");
         }
         if copy == Some(true) {
             return refuse("a tensor is handed over without a copy; copy it after it was taken");
         }
         let (code, bits) = dlpack_type(self.element);
-        let owner = Arc::clone(&self.memory);
-        let view = View { owner, address: self.address(), shape: self.axes.clone(), code, bits };
+        let (owner, address) = (Arc::clone(&self.memory), self.address());
+        let (device, shape) = (self.device(), self.axes.clone());
+        let view = View { owner, address, device, shape, code, bits };
         dlpack::capsule(py, view, max_version.is_some_and(|(major, _)| major >= 1))
     }
 
     fn __dlpack_device__(&self) -> (i32, i32) {
-        CPU
+        self.device()
     }
 
     fn __repr__(&self) -> String {

@@ -81,6 +81,7 @@ fn batch(record: &stats::BatchRecord, rank: u32) -> Batch {
         },
         device: record.device,
         rank,
+        memory: record.memory,
         prepare_start: seconds(record.prepare_start_ns),
         prepare_end: seconds(record.prepare_end_ns),
         ready: seconds(record.ready_ns),

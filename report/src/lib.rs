@@ -25,6 +25,7 @@ pub mod made_up;
 pub use energy::{Consumption, MeasuredEnergy, ModelledEnergy};
 
 use meetpoint_diagnose::{Diagnose, Remedy, Surface};
+use meetpoint_host::MemoryKind;
 use meetpoint_host::explain::Explanation;
 use meetpoint_host::stats::{DamageRecord, Event};
 use meetpoint_scheduler::StrategyOptions;
@@ -347,6 +348,8 @@ pub struct Batch {
     pub device: Option<u16>,
     /// Rank that consumed it.
     pub rank: u32,
+    /// Kind of memory that it lay in when it was ready.
+    pub memory: MemoryKind,
     /// Preparation began.
     pub prepare_start: f64,
     /// Preparation ended (device: its publish was seen).

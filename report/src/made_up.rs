@@ -1,6 +1,7 @@
 //! A report of an invented run, for the tests of tables, pages and plots.
 
 use super::*;
+use meetpoint_host::MemoryKind;
 use meetpoint_host::stats::{DeviceLabel, EventKind, Phase, Remaining};
 use meetpoint_scheduler::StrategyOptions;
 
@@ -214,6 +215,7 @@ fn epoch(count: u32, is_device: impl Fn(u32) -> bool) -> Epoch {
                 source: Source::Device,
                 device: Some(0),
                 rank: 0,
+                memory: MemoryKind::Shared,
                 prepare_start: start,
                 prepare_end: end,
                 ready: end,
@@ -230,6 +232,7 @@ fn epoch(count: u32, is_device: impl Fn(u32) -> bool) -> Epoch {
                 source: Source::Host,
                 device: None,
                 rank: 0,
+                memory: MemoryKind::Host,
                 prepare_start: start,
                 prepare_end: begin,
                 ready: begin,

@@ -57,6 +57,7 @@ fn mean(times_ns: impl Iterator<Item = u64>) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::{mean, prepare_ns, step_ns};
+    use meetpoint_host::MemoryKind;
     use meetpoint_host::stats::{BatchRecord, Preparer};
 
     #[test]
@@ -66,6 +67,7 @@ mod tests {
             batch: 9,
             source: Preparer::Device,
             device: Some(0),
+            memory: MemoryKind::Host,
             prepare_start_ns: 0,
             prepare_end_ns: 95,
             ready_ns: 100,
@@ -76,6 +78,7 @@ mod tests {
             batch: 1,
             source: Preparer::Host,
             device: None,
+            memory: MemoryKind::Host,
             prepare_start_ns: 80,
             prepare_end_ns: 140,
             ready_ns: 140,

@@ -7,7 +7,7 @@ use meetpoint_format::holders::Holders;
 use meetpoint_format::recipe::Recipe;
 use meetpoint_format::sampler::Sampling;
 use meetpoint_kernels::Cpu;
-use meetpoint_prepare::{BatchPreparer, Dataset, Job, OnError};
+use meetpoint_prepare::{CpuPreparer, Dataset, Job, OnError, Preparer};
 use meetpoint_storage::{EngineKind, open_engine};
 use std::sync::Arc;
 
@@ -54,9 +54,9 @@ pub(crate) fn prepared_columns(
         columns,
     };
     let engine = open_engine(EngineKind::Threads, 2).unwrap().engine;
-    let mut preparer = BatchPreparer::new(job, engine, Cpu::detect()).unwrap();
+    let mut preparer = CpuPreparer::new(job, engine, Cpu::detect()).unwrap();
     let mut out = vec![0; 1 << 20];
-    preparer.prepare(epoch, batch, &mut out, &mut |_| true).unwrap();
-    out.truncate(usize::try_from(preparer.layout().bytes()).unwrap());
+    let prepared = preparer.prepare(epoch, batch, &mut out, &mut |_| true).unwrap();
+    out.truncate(usize::try_from(prepared.layout.bytes()).unwrap());
     out
 }

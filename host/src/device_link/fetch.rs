@@ -131,7 +131,7 @@ impl Fetcher {
         };
         let expected = self.expectation(task, payload_bytes_max);
         let layout = check(&memory, &expected)?;
-        let table = Table::new(&self.columns, &layout);
+        let table = Table::new(&self.columns, layout);
         if let Memory::Slot(lease) = &mut memory {
             lease.retain(task.published.contents);
         }
@@ -142,7 +142,7 @@ impl Fetcher {
         let samples = batching.samples_of(&batching.order(task.epoch), batch).collect();
         let (contents, verify_ns) = self
             .contents
-            .read(&table, memory.payload(table.bytes()), samples, &[])
+            .read(&table, memory.payload(table.bytes()), samples, Vec::new())
             .map_err(|error| Refusal(error.to_string()))?;
         let SlotContents { start_ns, end_ns, .. } = task.published.contents;
         let (stats, bring_ns) = (None, monotonic_ns().saturating_sub(begun_ns));

@@ -10,6 +10,7 @@ pub use crate::events::{Attempt, BatchFault, DeviceLabel, Event, EventKind, Phas
 pub(crate) use meters::{Meter, peak_resident_bytes, reset_peak_resident};
 
 use meetpoint_format::wire;
+use meetpoint_prepare::MemoryKind;
 use meetpoint_scheduler::{DeviceId, Epoch as Scheduler, Learned, Picked, Record, Source};
 use serde::{Serialize, Serializer};
 use std::fmt::Display;
@@ -113,6 +114,8 @@ pub struct BatchRecord {
     pub source: Preparer,
     /// Number of the device, where a device did.
     pub device: Option<u16>,
+    /// Where it lay when it was ready.
+    pub memory: MemoryKind,
     /// Preparation began.
     pub prepare_start_ns: u64,
     /// Preparation ended; at a device: it was published.

@@ -17,7 +17,7 @@ use meetpoint_format::batching::{Batching, Entry};
 use meetpoint_format::column::BatchLayout;
 use meetpoint_format::sampler::EpochOrder;
 use meetpoint_kernels::{Cpu, Interrupt};
-use meetpoint_prepare::{BatchPreparer, Job};
+use meetpoint_prepare::{CpuPreparer, Job, Preparer as _};
 use meetpoint_scheduler::{AnyStrategy, Level, Order};
 use meetpoint_storage::{EngineKind, open_engine};
 use serde::Serialize;
@@ -78,7 +78,7 @@ impl Reference {
         stop: &StopHandle,
     ) -> Result<Self, Error> {
         let engine = open_engine(engine, READ_DEPTH)?.engine;
-        let mut preparer = BatchPreparer::new(job.clone(), engine, cpu)?;
+        let mut preparer = CpuPreparer::new(job.clone(), engine, cpu)?;
         let asked = stop.clone();
         preparer.set_interrupt(Interrupt::when(move || asked.is_stopped()));
         let batching = &job.batching;
@@ -96,11 +96,11 @@ impl Reference {
                 let mut is_wanted = |_| !stop.is_stopped();
                 let prepared = preparer.prepare(epoch, batch, &mut out, &mut is_wanted);
                 stop.check()?;
-                prepared?;
-                let table = Table::new(&columns, preparer.layout());
+                let prepared = prepared?;
+                let table = Table::new(&columns, prepared.layout);
                 let checksums = table.sample_checksums(&out[..table.bytes()]);
                 let left_out = |position: usize| {
-                    let mut mended = preparer.mended().iter();
+                    let mut mended = prepared.mended.iter();
                     mended.any(|it| it.position as usize == position && it.replaced_by.is_none())
                 };
                 let entries = batching.entries_of(&order, batch).enumerate();

@@ -1,9 +1,9 @@
 //! What an epoch's times are said to mean, on times that are made up.
 
 use crate::support::{config, consume, dataset};
-use meetpoint_host::Loader;
 use meetpoint_host::explain::{Ceiling, Explanation, Stage, Surroundings, explain};
 use meetpoint_host::stats::{BatchRecord, DeviceSchedule, EpochStats, Preparer, Quantiles};
+use meetpoint_host::{Loader, MemoryKind};
 
 const MS: u64 = 1_000_000;
 
@@ -22,6 +22,7 @@ fn epoch(batches: &[(u64, u64, Option<u64>)]) -> EpochStats {
             batch: number,
             source: if published.is_some() { Preparer::Device } else { Preparer::Host },
             device: published.map(|_| 0),
+            memory: MemoryKind::Host,
             prepare_start_ns: now,
             prepare_end_ns,
             ready_ns: consume_ns,

@@ -45,6 +45,10 @@ fn every_batch_is_prepared_and_trained_on_and_nothing_in_a_row_overlaps() {
     assert_eq!(named(&trace, "X", "step").len(), 20);
     let of_device: u32 = epochs.iter().map(|epoch| epoch.schedule.device_batches).sum();
     assert_eq!(named(&trace, "X", "hand-over").len(), of_device as usize);
+    let prepared = named(&trace, "X", "prepare");
+    let lies_in = |kind: &str| prepared.iter().filter(|it| it["args"]["memory"] == kind).count();
+    assert!(of_device > 0);
+    assert_eq!((lies_in("shared"), lies_in("host")), (of_device as usize, 20 - of_device as usize));
     assert_eq!(named(&trace, "X", "epoch 1").len(), 1);
     let ready = named(&trace, "C", "ready batches");
     let levels: Vec<i64> =

@@ -1,10 +1,10 @@
 //! What becomes of the damaged samples of a batch: an error, a gap that is closed, or another
 //! sample.
 
-use super::{BatchPreparer, InHand};
+use super::{CpuPreparer, InHand};
 use crate::{Action, Damage, Error, Mended};
 
-impl BatchPreparer {
+impl CpuPreparer {
     /// Does what is to be done about a sample that could not be prepared. What is no damage of the
     /// sample stays an error.
     pub(super) fn mend(
@@ -27,7 +27,7 @@ impl BatchPreparer {
                 None
             }
             Action::Replace => {
-                let Some(by) = self.replace(position, error, hand)? else { return Ok(()) };
+                let by = self.replace(position, error, hand)?;
                 hand.stats.replaced += 1;
                 Some(by)
             }
@@ -37,26 +37,23 @@ impl BatchPreparer {
         Ok(())
     }
 
-    /// Prepares the first sound candidate for the place of a damaged sample; returns which. `None`:
-    /// the batch was given up.
+    /// Prepares the first sound candidate for the place of a damaged sample; returns which.
     fn replace(
         &mut self,
         position: usize,
         error: Error,
         hand: &mut InHand<'_>,
-    ) -> Result<Option<u64>, Error> {
+    ) -> Result<u64, Error> {
         let sample = self.samples[position].0;
         let (_, order) = self.order.as_ref().expect("its samples were located");
         let order = order.clone();
         let mut tried = 0;
         for candidate in self.job.batching.replacements(&order, hand.epoch, sample) {
-            if !hand.ask() {
-                return Ok(None);
-            }
+            hand.ask()?;
             let location = self.job.dataset.locate(candidate)?;
             let outcome = self.read_and_decode_into(position, (candidate, &location), hand);
             match outcome {
-                Ok(()) => return Ok(Some(candidate)),
+                Ok(()) => return Ok(candidate),
                 Err(error) if error.is_damage() => tried += 1,
                 Err(error) => return Err(error),
             }

@@ -9,9 +9,10 @@ mod table;
 use crate::buffers::BufferPool;
 use crate::contents::OpenContents;
 use crate::encoded::decodes_regions;
-use crate::{Dataset, DecodeMemory, Error, Mended, NoMemory, OnError, Reserved};
+use crate::preparer::{Pace, PrepareStats, PreparedBatch, Preparer};
+use crate::{BatchMemory, Dataset, DecodeMemory, Error, Mended, NoMemory, OnError, Reserved};
 use meetpoint_format::batching::{Batching, Entry};
-use meetpoint_format::column::{BatchColumns, BatchLayout, ColumnNames};
+use meetpoint_format::column::{BatchColumns, ColumnNames};
 use meetpoint_format::dataset::{ENTRY_POINTS_KEPT_BYTES, SampleLocation};
 use meetpoint_format::recipe::{Recipe, TensorSpec};
 use meetpoint_format::sampler::EpochOrder;
@@ -60,27 +61,8 @@ impl Job {
     }
 }
 
-/// Times and bytes of one batch. Nanoseconds of wall time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct PrepareStats {
-    /// Samples prepared.
-    pub samples: u32,
-    /// Of those, damaged JPEGs that were filled in because the recipe is lenient.
-    pub filled_in: u32,
-    /// Of those, damaged ones that were left out: the batch is so much shorter.
-    pub left_out: u32,
-    /// Of those, damaged ones whose place another sample took.
-    pub replaced: u32,
-    /// Encoded bytes read.
-    pub bytes_read: u64,
-    /// Time waiting for reads.
-    pub read_wait_ns: u64,
-    /// Time in kernels and checks.
-    pub compute_ns: u64,
-}
-
-/// Prepares batches. Belongs to one thread.
-pub struct BatchPreparer {
+/// Prepares batches with the CPU. Belongs to one thread.
+pub struct CpuPreparer {
     job: Job,
     engine: Box<dyn Engine>,
     files: Vec<FileId>,
@@ -99,7 +81,7 @@ pub struct BatchPreparer {
     samples: Vec<(u64, SampleLocation)>,
     /// The key of the random parameters of each.
     keys: Vec<u64>,
-    /// What was damaged of the batch that was prepared last, by position.
+    /// What was damaged of the batch in hand, by position.
     mended: Vec<Mended>,
     pool: BufferPool,
     completions: Vec<Completion>,
@@ -111,7 +93,7 @@ pub struct BatchPreparer {
 struct InHand<'a> {
     epoch: u32,
     out: &'a mut [u8],
-    pace: &'a mut dyn FnMut(u32) -> bool,
+    pace: Pace<'a>,
     stats: PrepareStats,
     /// Next sample to be read.
     next: usize,
@@ -121,13 +103,14 @@ struct InHand<'a> {
 }
 
 impl InHand<'_> {
-    fn ask(&mut self) -> bool {
+    /// Asks whether to go on, which ends where the batch was ever given up.
+    fn ask(&mut self) -> Result<(), Error> {
         self.is_given_up |= !(self.pace)(self.stats.samples);
-        !self.is_given_up
+        if self.is_given_up { Err(Error::Interrupted) } else { Ok(()) }
     }
 }
 
-impl BatchPreparer {
+impl CpuPreparer {
     /// Opens the parts with `engine`. Reads are kept in flight up to the engine's depth.
     ///
     /// Where the recipe decodes regions, the dataset keeps entry points from now on, in at most
@@ -162,12 +145,6 @@ impl BatchPreparer {
         })
     }
 
-    /// Ends [`Self::prepare`] with [`Error::Interrupted`] when it is raised, also inside a sample.
-    pub fn set_interrupt(&mut self, interrupt: Interrupt) {
-        self.preparer.set_interrupt(interrupt.clone());
-        self.interrupt = interrupt;
-    }
-
     /// Shares memory for decoding large samples with others; without it there is no limit.
     pub fn set_decode_memory(&mut self, memory: Arc<DecodeMemory>) {
         self.memory = Some(memory);
@@ -176,89 +153,6 @@ impl BatchPreparer {
     /// Shape of one sample's image.
     pub fn spec(&self) -> TensorSpec {
         self.spec
-    }
-
-    /// The columns of its batches.
-    pub fn columns(&self) -> &Arc<BatchColumns> {
-        self.table.columns()
-    }
-
-    /// Where the columns lie in the batch that was prepared last.
-    pub fn layout(&self) -> &BatchLayout {
-        self.table.layout()
-    }
-
-    /// The samples of the batch that was prepared last, in batch order: replacements among them,
-    /// and without samples that were left out.
-    pub fn samples(&self) -> &[u64] {
-        self.table.samples()
-    }
-
-    /// Prepares a batch at the beginning of `out`; [`Self::layout`] is where its columns lie.
-    ///
-    /// `pace` is called between stages and samples, and while reads are waited for, with the number
-    /// of samples done; returning `false` gives the batch up ([`PrepareStats::samples`] then tells
-    /// how far it got). Samples are decoded as their reads arrive, each into its position in the
-    /// batch. When this returns, no read is in flight. A batch that was given up has no columns.
-    ///
-    /// Damaged samples are what [`Job::on_error`] makes of them: an error, or [`Self::mended`]
-    /// afterwards. Those that are left out count as prepared; the tensors behind them move up.
-    pub fn prepare(
-        &mut self,
-        epoch: u32,
-        batch: u32,
-        out: &mut [u8],
-        pace: &mut dyn FnMut(u32) -> bool,
-    ) -> Result<PrepareStats, Error> {
-        self.locate(epoch, batch)?;
-        let (got, needed) = (out.len(), self.samples.len() * self.image_bytes);
-        if got < needed {
-            return Err(Error::OutputTooSmall { got, needed });
-        }
-        self.table.begin(self.samples.len());
-        self.call = self.call.wrapping_add(1);
-        let mut hand = InHand {
-            epoch,
-            out,
-            pace,
-            stats: PrepareStats::default(),
-            next: 0,
-            bytes_ahead: 0,
-            is_given_up: false,
-        };
-        self.mended.clear();
-        let outcome = match self.run(&mut hand) {
-            // A batch that is given up while it waits for memory is no error either.
-            Err(Error::Interrupted) if hand.is_given_up => Ok(()),
-            outcome => outcome,
-        };
-        if outcome.is_ok() && !self.mended.is_empty() {
-            self.mended.sort_by_key(|mended| mended.position);
-            self.close_up(hand.out);
-        }
-        let stats = hand.stats;
-        let is_complete = stats.samples as usize == self.samples.len();
-        let outcome = match outcome {
-            Ok(()) if is_complete => self.table.finish(hand.out),
-            outcome => outcome,
-        };
-        self.drain();
-        outcome.map(|()| stats)
-    }
-
-    /// The damaged samples of the batch that was prepared last, by their positions.
-    pub fn mended(&self) -> &[Mended] {
-        &self.mended
-    }
-
-    /// What its engine has done.
-    pub fn counters(&self) -> Counters {
-        self.engine.counters()
-    }
-
-    /// Name of its engine.
-    pub fn engine_name(&self) -> &'static str {
-        self.engine.name()
     }
 
     /// Finds the samples of a batch and where they lie.
@@ -287,14 +181,9 @@ impl BatchPreparer {
         }
         let mut quiet_since = Instant::now();
         while (hand.stats.samples as usize) < self.samples.len() {
-            if !hand.ask() {
-                return Ok(());
-            }
+            hand.ask()?;
             self.interrupt.check().map_err(|_| Error::Interrupted)?;
             self.read_ahead(hand)?;
-            if hand.is_given_up {
-                return Ok(());
-            }
             if self.completions.is_empty() && self.engine.in_flight() > 0 {
                 let started = Instant::now();
                 self.engine.wait(WAIT_SLICE, &mut self.completions)?;
@@ -314,12 +203,21 @@ impl BatchPreparer {
         Ok(())
     }
 
+    /// Closes a batch up whose samples are all prepared, and writes its further columns.
+    fn finish(&mut self, hand: &mut InHand<'_>) -> Result<PreparedBatch, Error> {
+        if !self.mended.is_empty() {
+            self.mended.sort_by_key(|mended| mended.position);
+            self.close_up(hand.out);
+        }
+        let (layout, samples) = self.table.finish(hand.out)?;
+        let mended = std::mem::take(&mut self.mended);
+        Ok(PreparedBatch { layout, samples, mended, stats: hand.stats })
+    }
+
     /// Takes the columns of all samples, where nothing has to be decoded.
     fn run_without_images(&mut self, hand: &mut InHand<'_>) -> Result<(), Error> {
         for position in 0..self.samples.len() {
-            if !hand.ask() {
-                return Ok(());
-            }
+            hand.ask()?;
             self.interrupt.check().map_err(|_| Error::Interrupted)?;
             let (sample, location) = self.samples[position].clone();
             let outcome = self.take_columns(position, (sample, &location), hand);
@@ -527,15 +425,15 @@ impl BatchPreparer {
         let Some(memory) = &self.memory else { return Ok(None) };
         // Headers that do not read are the decoder's to refuse.
         let Ok(needed) = self.preparer.memory_bytes(stored, id) else { return Ok(None) };
-        memory.reserve(needed, &mut || hand.ask() && !self.interrupt.is_raised()).map_err(|why| {
-            match why {
+        memory.reserve(needed, &mut || hand.ask().is_ok() && !self.interrupt.is_raised()).map_err(
+            |why| match why {
                 NoMemory::GivenUp => Error::Interrupted,
                 NoMemory::Never { limit } => {
                     let (part, row, key) = self.job.dataset.place_in_words(sample, location);
                     Error::DecodeMemory { part, row, key, needed, limit }
                 }
-            }
-        })
+            },
+        )
     }
 
     fn read_failed(
@@ -561,6 +459,57 @@ impl BatchPreparer {
         for completion in self.completions.drain(..) {
             self.pool.give(completion.buffer);
         }
+    }
+}
+
+impl Preparer for CpuPreparer {
+    fn name(&self) -> &str {
+        self.engine.name()
+    }
+
+    fn columns(&self) -> &Arc<BatchColumns> {
+        self.table.columns()
+    }
+
+    fn set_interrupt(&mut self, interrupt: Interrupt) {
+        self.preparer.set_interrupt(interrupt.clone());
+        self.interrupt = interrupt;
+    }
+
+    /// Samples are decoded as their reads arrive, each into its position in the batch. When this
+    /// returns, no read is in flight.
+    fn prepare(
+        &mut self,
+        epoch: u32,
+        batch: u32,
+        memory: &mut dyn BatchMemory,
+        pace: Pace<'_>,
+    ) -> Result<PreparedBatch, Error> {
+        self.locate(epoch, batch)?;
+        let out = memory.bytes_mut();
+        let (got, needed) = (out.len(), self.samples.len() * self.image_bytes);
+        if got < needed {
+            return Err(Error::OutputTooSmall { got, needed });
+        }
+        self.table.begin(self.samples.len());
+        self.call = self.call.wrapping_add(1);
+        self.mended.clear();
+        let mut hand = InHand {
+            epoch,
+            out,
+            pace,
+            stats: PrepareStats::default(),
+            next: 0,
+            bytes_ahead: 0,
+            is_given_up: false,
+        };
+        let outcome = self.run(&mut hand).and_then(|()| self.finish(&mut hand));
+        self.drain();
+        outcome
+    }
+
+    fn counters(&self) -> Counters {
+        self.engine.counters()
     }
 }
 

@@ -19,9 +19,6 @@ pub(super) struct Table {
     staged: Vec<Staged>,
     /// The sample that each position holds; `None` for one that was left out.
     held_at: Vec<Option<Held>>,
-    /// The samples of the batch that was finished last.
-    samples: Vec<u64>,
-    layout: BatchLayout,
 }
 
 /// A sample that a batch holds.
@@ -43,8 +40,7 @@ impl Table {
     pub(super) fn new(columns: Arc<BatchColumns>) -> Self {
         let image = columns.position_of(ColumnSource::Image);
         let staged = columns.as_slice().iter().map(|_| Staged::default()).collect();
-        let (held_at, samples, layout) = Default::default();
-        Self { columns, image, staged, held_at, samples, layout }
+        Self { columns, image, staged, held_at: Vec::new() }
     }
 
     pub(super) fn columns(&self) -> &Arc<BatchColumns> {
@@ -54,16 +50,6 @@ impl Table {
     /// Whether batches have images.
     pub(super) fn has_images(&self) -> bool {
         self.image.is_some()
-    }
-
-    /// Where the columns of the batch lie that was finished last.
-    pub(super) fn layout(&self) -> &BatchLayout {
-        &self.layout
-    }
-
-    /// The samples of the batch that was finished last.
-    pub(super) fn samples(&self) -> &[u64] {
-        &self.samples
     }
 
     /// Begins a batch with so many positions.
@@ -108,12 +94,11 @@ impl Table {
         self.held_at[position] = None;
     }
 
-    /// Writes the columns beside the images, which lie closed up at the beginning of `out`.
-    pub(super) fn finish(&mut self, out: &mut [u8]) -> Result<(), Error> {
-        self.samples.clear();
-        self.samples.extend(self.held_at.iter().flatten().map(|held| held.sample));
-        let samples =
-            u32::try_from(self.samples.len()).expect("a batch has less than 2^32 samples");
+    /// Writes the columns beside the images, which lie closed up at the beginning of `out`. Returns
+    /// where they lie, and the samples that they are of.
+    pub(super) fn finish(&self, out: &mut [u8]) -> Result<(BatchLayout, Vec<u64>), Error> {
+        let samples: Vec<u64> = self.held_at.iter().flatten().map(|held| held.sample).collect();
+        let count = u32::try_from(samples.len()).expect("a batch has less than 2^32 samples");
         let (columns, staged, held_at) = (&self.columns, &self.staged, &self.held_at);
         let row_bytes = |index: usize| columns.as_slice()[index].kind.row_bytes();
         let rows = |index: usize| {
@@ -122,7 +107,7 @@ impl Table {
         };
         let got = out.len();
         let too_small = |needed| Error::OutputTooSmall { got, needed };
-        let layout = BatchLayout::new(columns, samples, rows);
+        let layout = BatchLayout::new(columns, count, rows);
         let layout = layout.ok_or(too_small(usize::MAX))?;
         let needed = usize::try_from(layout.bytes()).unwrap_or(usize::MAX);
         let out = out.get_mut(..needed).ok_or(too_small(needed))?;
@@ -148,8 +133,7 @@ impl Table {
                 }
             }
         }
-        self.layout = layout;
-        Ok(())
+        Ok((layout, samples))
     }
 }
 

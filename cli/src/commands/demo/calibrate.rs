@@ -4,7 +4,7 @@ use anyhow::Context;
 use meetpoint_format::batching::Batching;
 use meetpoint_format::recipe::Recipe;
 use meetpoint_kernels::Cpu;
-use meetpoint_prepare::{BatchPreparer, Dataset, Job, OnError};
+use meetpoint_prepare::{CpuPreparer, Dataset, Job, OnError, Preparer};
 use meetpoint_storage::{EngineKind, open_engine};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -56,7 +56,7 @@ pub(in crate::commands) fn measure(
         // What takes time; the memory holds nothing else.
         columns: vec!["image".to_owned()].into(),
     };
-    let mut preparer = BatchPreparer::new(job, engine, Cpu::detect())?;
+    let mut preparer = CpuPreparer::new(job, engine, Cpu::detect())?;
     let mut times = Vec::new();
     for round in 0..WARM_UP + TIMED {
         let begun = Instant::now();

@@ -294,6 +294,7 @@ pub(crate) fn text(rows: &[Row]) -> String {
 #[cfg(test)]
 mod tests {
     use super::Recorded;
+    use meetpoint_host::MemoryKind;
     use meetpoint_report::{Batch, made_up};
 
     #[test]
@@ -304,6 +305,7 @@ mod tests {
             source,
             device: (source == Device).then_some(0),
             rank: 0,
+            memory: MemoryKind::Host,
             prepare_start: times[0],
             prepare_end: times[1],
             ready: times[2],

@@ -343,6 +343,7 @@ impl Run {
             batch: batch.0,
             source,
             device,
+            memory: prepared.memory.kind(),
             prepare_start_ns: since(prepared.start_ns),
             prepare_end_ns: since(prepared.end_ns),
             ready_ns: ready.ready_ns,

@@ -14,7 +14,7 @@ use meetpoint_format::wire::{
     load_part::Part,
 };
 use meetpoint_kernels::Cpu;
-use meetpoint_prepare::{BatchPreparer, Dataset, Job, OnError};
+use meetpoint_prepare::{CpuPreparer, Dataset, Job, OnError, Preparer};
 use meetpoint_storage::{EngineKind, open_engine};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use std::collections::VecDeque;
@@ -280,7 +280,7 @@ impl Device for Agent {
         });
         let engine = open_engine(EngineKind::Threads, 4).unwrap().engine;
         let worker = Worker {
-            preparer: BatchPreparer::new(job.clone(), engine, Cpu::Portable).unwrap(),
+            preparer: CpuPreparer::new(job.clone(), engine, Cpu::Portable).unwrap(),
             job,
             spool,
             slot_bytes: request_loaded.spool_slot_bytes,
@@ -304,7 +304,7 @@ impl Device for Agent {
 }
 
 struct Worker {
-    preparer: BatchPreparer,
+    preparer: CpuPreparer,
     job: Job,
     spool: File,
     slot_bytes: u64,
@@ -404,13 +404,17 @@ impl Worker {
         assert!(is_own, "device {} was given batch {batch}, which it does not hold", self.device);
         let mut payload = vec![0; usize::try_from(self.slot_bytes).unwrap() - HEADER_BYTES];
         let (epoch, generation) = (self.epoch, self.generation);
-        if let Err(error) = self.preparer.prepare(epoch, batch, &mut payload, &mut |_| true) {
-            let (reason, is_damage) = (error.to_string(), error.is_damage());
-            let failed = Failed { epoch, batch, generation, reason, is_damage };
-            return self.say(Message::Failed(failed));
-        }
+        let prepared = self.preparer.prepare(epoch, batch, &mut payload, &mut |_| true);
+        let layout = match prepared {
+            Ok(prepared) => prepared.layout,
+            Err(error) => {
+                let (reason, is_damage) = (error.to_string(), error.is_damage());
+                let failed = Failed { epoch, batch, generation, reason, is_damage };
+                return self.say(Message::Failed(failed));
+            }
+        };
         std::thread::sleep(self.behaviour.pause);
-        let (columns, layout) = (self.preparer.columns(), self.preparer.layout());
+        let columns = self.preparer.columns();
         payload.truncate(usize::try_from(layout.bytes()).unwrap());
         let mut header = SlotHeader {
             epoch,
@@ -420,7 +424,7 @@ impl Worker {
             seed: batching.seed(),
             recipe: recipe.hash(),
             payload_bytes: layout.bytes(),
-            columns: SlotHeader::table(columns, layout, &payload),
+            columns: SlotHeader::table(columns, &layout, &payload),
         };
         if let Some(Fault::Lies(lie)) = fault {
             lie(&mut header, &mut payload);

@@ -1,0 +1,61 @@
+//! Memory that batches lie in, and which kind of memory it is.
+
+use meetpoint_storage::AlignedBuffer;
+use serde::{Deserialize, Serialize};
+
+/// A kind of memory that batches lie in. One on an accelerator would say on which.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MemoryKind {
+    /// Host memory of this process.
+    Host,
+    /// Host memory that this process shares with a device.
+    Shared,
+}
+
+impl MemoryKind {
+    /// Its name in reports and traces.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Host => "host",
+            Self::Shared => "shared",
+        }
+    }
+}
+
+/// Memory that a batch is prepared into, and lies in afterwards.
+///
+/// ```
+/// use meetpoint_prepare::{BatchMemory, MemoryKind};
+///
+/// let mut memory = vec![0_u8; 16];
+/// assert_eq!(memory.kind(), MemoryKind::Host);
+/// assert_eq!(memory.bytes_mut().len(), 16);
+/// ```
+pub trait BatchMemory: Send {
+    /// Which kind of memory it is.
+    fn kind(&self) -> MemoryKind;
+
+    /// All of its bytes.
+    fn bytes_mut(&mut self) -> &mut [u8];
+}
+
+impl BatchMemory for Vec<u8> {
+    fn kind(&self) -> MemoryKind {
+        MemoryKind::Host
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        self
+    }
+}
+
+impl BatchMemory for AlignedBuffer {
+    fn kind(&self) -> MemoryKind {
+        MemoryKind::Host
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        self.as_mut_slice()
+    }
+}

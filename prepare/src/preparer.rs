@@ -1,0 +1,75 @@
+//! The seam between who wants a batch and who makes it.
+
+use crate::{BatchMemory, Error, Mended};
+use meetpoint_format::column::{BatchColumns, BatchLayout};
+use meetpoint_kernels::Interrupt;
+use meetpoint_storage::Counters;
+use std::sync::Arc;
+
+/// Called between stages and samples, and while reads are waited for, with the number of samples
+/// done; returning `false` gives the batch up.
+pub type Pace<'a> = &'a mut dyn FnMut(u32) -> bool;
+
+/// One thread's means of preparing batches of a [`Job`](crate::Job).
+///
+/// A batch is a function of the job, the epoch and the index alone: every implementation writes
+/// the same bytes, whatever it prepared before, however that ended, and into whichever kind of
+/// memory.
+pub trait Preparer: Send {
+    /// What it prepares with, such as the name of a storage engine.
+    fn name(&self) -> &str;
+
+    /// The columns of its batches.
+    fn columns(&self) -> &Arc<BatchColumns>;
+
+    /// Ends [`Self::prepare`] with [`Error::Interrupted`] when it is raised, also inside a sample.
+    fn set_interrupt(&mut self, interrupt: Interrupt);
+
+    /// Prepares a batch at the beginning of `memory`. When this returns, nothing writes to it
+    /// any more; a batch that was given up ends with [`Error::Interrupted`].
+    ///
+    /// Damaged samples are what [`Job::on_error`](crate::Job::on_error) makes of them: an error, or
+    /// [`PreparedBatch::mended`]. The rows behind one that is left out move up.
+    fn prepare(
+        &mut self,
+        epoch: u32,
+        batch: u32,
+        memory: &mut dyn BatchMemory,
+        pace: Pace<'_>,
+    ) -> Result<PreparedBatch, Error>;
+
+    /// What its storage engine has done.
+    fn counters(&self) -> Counters;
+}
+
+/// A batch that lies in memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PreparedBatch {
+    /// Where its columns lie.
+    pub layout: BatchLayout,
+    /// Its samples in batch order: replacements among them, and without those left out.
+    pub samples: Vec<u64>,
+    /// Damaged samples, by their positions.
+    pub mended: Vec<Mended>,
+    /// What preparing it took.
+    pub stats: PrepareStats,
+}
+
+/// Times and bytes of one batch. Nanoseconds of wall time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PrepareStats {
+    /// Samples prepared.
+    pub samples: u32,
+    /// Of those, damaged JPEGs that were filled in because the recipe is lenient.
+    pub filled_in: u32,
+    /// Of those, damaged ones that were left out: the batch is so much shorter.
+    pub left_out: u32,
+    /// Of those, damaged ones whose place another sample took.
+    pub replaced: u32,
+    /// Encoded bytes read.
+    pub bytes_read: u64,
+    /// Time waiting for reads.
+    pub read_wait_ns: u64,
+    /// Time in kernels and checks.
+    pub compute_ns: u64,
+}

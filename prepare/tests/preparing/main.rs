@@ -1,0 +1,10 @@
+//! Batches of a dataset: their content, damaged samples, limits, and what every preparer keeps to.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod batches;
+mod contract;
+mod damage;
+mod faulty;
+mod limits;
+mod support;
