@@ -22,6 +22,8 @@ pub enum Command {
     VerifyDeep,
     /// Rebuilds a dataset from what is sound.
     Repair,
+    /// Merges several datasets into one.
+    Merge,
     /// Starts a device.
     ServeDevice {
         /// Where it listens; `None` for a path that the user chooses.
@@ -49,6 +51,7 @@ impl Command {
             Self::Verify => "find the damage",
             Self::VerifyDeep => "list the damaged samples",
             Self::Repair => "rebuild the dataset",
+            Self::Merge => "merge the datasets into one",
             Self::ServeDevice { .. } => "start a device",
             Self::ProbeDevice { .. } => "query the device",
             Self::ProfileResults => "write a file of results",
@@ -66,6 +69,7 @@ impl Command {
             Self::Verify => ("verify".to_owned(), Some("verify()")),
             Self::VerifyDeep => ("verify --deep".to_owned(), Some("verify(deep=True)")),
             Self::Repair => ("dataset repair".to_owned(), Some("dataset.repair()")),
+            Self::Merge => ("dataset merge".to_owned(), Some("dataset.merge()")),
             Self::ServeDevice { socket } => {
                 let socket = socket.as_ref().map(|path| format!(" --socket {}", path.display()));
                 let socket = socket.unwrap_or_else(|| " --socket SOCKET".to_owned());

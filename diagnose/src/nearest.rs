@@ -17,11 +17,11 @@ pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     (distance <= plain.len().max(3) / 3 && distance < plain.len()).then_some(found)
 }
 
-/// What a message about an unknown word adds: the word that was probably meant, or all of them.
+/// The remedy for an unknown word: the word that was probably meant, or any of them.
 pub fn known(word: &str, known: &[&str]) -> String {
     match nearest(word, known) {
-        Some(near) => format!("did you mean `{near}`? it is one of {}", known.join(", ")),
-        None => format!("it is one of {}", known.join(", ")),
+        Some(near) => format!("did you mean `{near}`? choose one of {}", known.join(", ")),
+        None => format!("choose one of {}", known.join(", ")),
     }
 }
 

@@ -22,6 +22,9 @@ pub enum Step {
         /// How.
         #[serde(flatten)]
         change: Change,
+        /// What the change does, as `replace it`; `None` where its name says it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        purpose: Option<Cow<'static, str>>,
     },
     /// Run a command, or call the function that does the same.
     Run(Command),
@@ -50,6 +53,8 @@ pub enum Change {
     On,
     /// Off: the setting is true or false.
     Off,
+    /// To a value that the user chooses.
+    Other,
 }
 
 impl Remedy {
@@ -60,7 +65,12 @@ impl Remedy {
 
     /// A change of a setting.
     pub fn set(setting: Setting, change: Change) -> Self {
-        Self { steps: vec![Step::Set { setting, change }] }
+        Self { steps: vec![Step::Set { setting, change, purpose: None }] }
+    }
+
+    /// What the change of a setting does, and that change: `replace it with --force`.
+    pub fn by(purpose: impl Into<Cow<'static, str>>, setting: Setting, change: Change) -> Self {
+        Self { steps: vec![Step::Set { setting, change, purpose: Some(purpose.into()) }] }
     }
 
     /// A command.
@@ -77,7 +87,18 @@ impl Remedy {
     /// Adds the change of a setting as an alternative.
     #[must_use]
     pub fn or_set(self, setting: Setting, change: Change) -> Self {
-        self.or_step(Step::Set { setting, change })
+        self.or_step(Step::Set { setting, change, purpose: None })
+    }
+
+    /// Adds what the change of a setting does as an alternative.
+    #[must_use]
+    pub fn or_by(
+        self,
+        purpose: impl Into<Cow<'static, str>>,
+        setting: Setting,
+        change: Change,
+    ) -> Self {
+        self.or_step(Step::Set { setting, change, purpose: Some(purpose.into()) })
     }
 
     /// Adds a command as an alternative.
@@ -125,7 +146,19 @@ impl Step {
         match self {
             Self::Advice { text } => text.clone().into_owned(),
             Self::Run(command) => command.spelled(surface),
-            Self::Set { setting, change } => {
+            Self::Set { setting, change, purpose: Some(purpose) } => {
+                let change = match change {
+                    Change::To(value) => setting.set_to(value, surface),
+                    Change::On | Change::Other => setting.spelled(surface),
+                    Change::AtLeast(_)
+                    | Change::AtMost(_)
+                    | Change::Raise
+                    | Change::Lower
+                    | Change::Off => setting.name(surface).to_owned(),
+                };
+                format!("{purpose} with {change}")
+            }
+            Self::Set { setting, change, purpose: None } => {
                 let name = setting.name(surface);
                 let is_option = name.starts_with("--");
                 let word = |on| match (surface, on) {
@@ -143,6 +176,7 @@ impl Step {
                     Change::Lower => format!("lower {name}"),
                     Change::On if is_option => format!("give {name}"),
                     Change::Off if is_option => format!("leave {name} out"),
+                    Change::Other => format!("change {name}"),
                     Change::On => format!("set {name}{}", word(true)),
                     Change::Off => format!("set {name}{}", word(false)),
                 }
@@ -180,6 +214,17 @@ mod tests {
     }
 
     #[test]
+    fn a_purpose_is_followed_by_the_setting_that_serves_it() {
+        let with = |setting, change| both(&Remedy::by("choose one", setting, change));
+        let force = with(Setting::Force, Change::On);
+        assert_eq!(force, ["choose one with --force", "choose one with force=True"]);
+        let kind = with(Setting::From, Change::Other);
+        assert_eq!(kind, ["choose one with --from", "choose one with from_="]);
+        let skip = with(Setting::OnError, Change::To("skip".into()));
+        assert_eq!(skip, ["choose one with --on-error skip", "choose one with on_error=\"skip\""]);
+    }
+
+    #[test]
     fn alternatives_are_joined_in_order() {
         let remedy = Remedy::advice("wait").or("retry").or_set(Setting::RunAhead, Change::Off);
         assert_eq!(both(&remedy)[0], "wait, retry, or set run_ahead = false");
@@ -191,12 +236,14 @@ mod tests {
         let remedy = Remedy::set(Setting::MaxErrors, Change::To("7".into()))
             .or_set(Setting::BatchSize, Change::Lower)
             .or_run(Command::ServeDevice { socket: None })
-            .or("restore the file");
+            .or("restore the file")
+            .or_by("replace it", Setting::Force, Change::On);
         let json = serde_json::to_value(&remedy).unwrap();
         assert_eq!(json[0]["action"], "set");
         assert_eq!(json[0]["setting"], "max_errors");
         assert_eq!([&json[0]["change"], &json[0]["value"]], ["to", "7"]);
         assert_eq!(json[2]["command"], "serve_device");
+        assert_eq!([&json[4]["setting"], &json[4]["purpose"]], ["force", "replace it"]);
         assert_eq!(serde_json::from_value::<Remedy>(json).unwrap(), remedy);
     }
 }

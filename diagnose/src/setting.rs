@@ -37,6 +37,88 @@ pub enum Setting {
     DeviceMemory,
     /// `on_error` of the operation that decodes.
     DecodeOnError,
+    /// Samples that a profile measures.
+    Samples,
+    /// Runs of each strategy of a profile.
+    Runs,
+    /// Codecs of a profile.
+    Codecs,
+    /// Folder for temporary files.
+    Temporary,
+    /// Most bytes that a profile may store.
+    StorageLimit,
+    /// Most memory for caches of a profile.
+    MemoryLimit,
+    /// Confidence of a profile.
+    Confidence,
+    /// Epochs to finish or to run.
+    Epochs,
+    /// Threads that read, check or write.
+    Threads,
+    /// Send requests without credentials.
+    Anonymous,
+    /// The folder in which objects are cached.
+    Cache,
+    /// Maximum size of that cache.
+    CacheSize,
+    /// How far a sample is checked.
+    Check,
+    /// The further columns to include.
+    Columns,
+    /// The column with the content.
+    Content,
+    /// Spacing of entry points.
+    EntryPoints,
+    /// Whether links that lead out of a source are followed.
+    FollowLinks,
+    /// Replace what the destination holds.
+    Force,
+    /// The kind of source.
+    From,
+    /// The form in which JPEGs are stored.
+    Form,
+    /// The column with the key.
+    Key,
+    /// The kind of the content.
+    Kind,
+    /// The column with the label.
+    Label,
+    /// What happens to samples that do not read.
+    OnError,
+    /// Whether Huffman tables are optimised.
+    OptimizeHuffman,
+    /// Bytes after which the next part begins.
+    PartSize,
+    /// Sample each class.
+    PerClass,
+    /// Prefixes of keys, one for each dataset.
+    Prefix,
+    /// How progressive JPEGs are stored.
+    Progressive,
+    /// Spacing of restart markers.
+    RestartInterval,
+    /// Resume an interrupted command.
+    Resume,
+    /// The folder that names in a table are relative to.
+    Root,
+    /// Longest content of a sample.
+    SampleBytesMax,
+    /// Samples after which the next shard begins.
+    ShardSamples,
+    /// Bytes after which the next shard begins.
+    ShardSize,
+    /// Memory for decompressed data and lists of values.
+    SourceMemory,
+    /// One of several sets of a source.
+    Split,
+    /// Split each class in the same shares.
+    Stratify,
+    /// The table that describes the samples.
+    Table,
+    /// The kind of sink.
+    To,
+    /// Further columns to leave out.
+    Without,
 }
 
 impl Setting {
@@ -58,10 +140,152 @@ impl Setting {
             Self::DeviceHosts => ("--hosts", "--hosts"),
             Self::DeviceMemory => ("--memory-max", "--memory-max"),
             Self::DecodeOnError => ("on_error of the recipe's decode", "Decode(on_error=…)"),
+            Self::Samples => ("--samples", "--samples"),
+            Self::Runs => ("--runs", "--runs"),
+            Self::Codecs => ("--codecs", "--codecs"),
+            Self::Temporary => ("--temporary", "--temporary"),
+            Self::StorageLimit => ("--storage-limit", "--storage-limit"),
+            Self::MemoryLimit => ("--memory-limit", "--memory-limit"),
+            Self::Confidence => ("--confidence", "--confidence"),
+            Self::Epochs => ("--epochs", "--epochs"),
+            Self::Threads => ("--threads", "threads"),
+            Self::Anonymous => ("--anonymous", "anonymous"),
+            Self::Cache => ("--cache", "cache"),
+            Self::CacheSize => ("--cache-size", "cache_size"),
+            Self::Check => ("--check", "check"),
+            Self::Columns => ("--columns", "columns"),
+            Self::Content => ("--content", "content"),
+            Self::EntryPoints => ("--entry-points", "entry_points"),
+            Self::FollowLinks => ("--follow-links", "follow_links"),
+            Self::Force => ("--force", "force"),
+            // `from` is a keyword.
+            Self::From => ("--from", "from_"),
+            Self::Form => ("--form", "form"),
+            Self::Key => ("--key", "key"),
+            Self::Kind => ("--kind", "kind"),
+            Self::Label => ("--label", "label"),
+            Self::OnError => ("--on-error", "on_error"),
+            Self::OptimizeHuffman => ("--optimize-huffman", "optimize_huffman"),
+            Self::PartSize => ("--part-size", "part_size"),
+            Self::PerClass => ("--per-class", "per_class"),
+            Self::Prefix => ("--prefix", "prefix"),
+            Self::Progressive => ("--progressive", "progressive"),
+            Self::RestartInterval => ("--restart-interval", "restart_interval"),
+            Self::Resume => ("--resume", "resume"),
+            Self::Root => ("--root", "root"),
+            Self::SampleBytesMax => ("--sample-bytes-max", "sample_bytes_max"),
+            Self::ShardSamples => ("--shard-samples", "shard_samples"),
+            Self::ShardSize => ("--shard-size", "shard_size"),
+            Self::SourceMemory => ("--source-memory", "source_memory"),
+            Self::Split => ("--split", "split"),
+            Self::Stratify => ("--stratify", "stratify"),
+            Self::Table => ("--table", "table"),
+            Self::To => ("--to", "to"),
+            Self::Without => ("--without", "without"),
         };
         match surface {
             Surface::CommandLine => command_line,
             Surface::Python => python,
         }
+    }
+
+    /// Whether it is true or false.
+    fn is_flag(self) -> bool {
+        match self {
+            Self::Shared
+            | Self::Reuse
+            | Self::RunAhead
+            | Self::Shuffle
+            | Self::AllowShared
+            | Self::Anonymous
+            | Self::FollowLinks
+            | Self::Force
+            | Self::OptimizeHuffman
+            | Self::PerClass
+            | Self::Resume
+            | Self::Stratify => true,
+            Self::BatchSize
+            | Self::MemoryBudget
+            | Self::SpoolQuota
+            | Self::Strategy
+            | Self::MaxErrors
+            | Self::RankTimeout
+            | Self::DeviceRoot
+            | Self::DeviceHosts
+            | Self::DeviceMemory
+            | Self::DecodeOnError
+            | Self::Samples
+            | Self::Runs
+            | Self::Codecs
+            | Self::Temporary
+            | Self::StorageLimit
+            | Self::MemoryLimit
+            | Self::Confidence
+            | Self::Epochs
+            | Self::Threads
+            | Self::Cache
+            | Self::CacheSize
+            | Self::Check
+            | Self::Columns
+            | Self::Content
+            | Self::EntryPoints
+            | Self::From
+            | Self::Form
+            | Self::Key
+            | Self::Kind
+            | Self::Label
+            | Self::OnError
+            | Self::PartSize
+            | Self::Prefix
+            | Self::Progressive
+            | Self::RestartInterval
+            | Self::Root
+            | Self::SampleBytesMax
+            | Self::ShardSamples
+            | Self::ShardSize
+            | Self::SourceMemory
+            | Self::Split
+            | Self::Table
+            | Self::To
+            | Self::Without => false,
+        }
+    }
+
+    /// How it is set: `--force` or `--label`, `force=True` or `label=`.
+    pub fn spelled(self, surface: Surface) -> String {
+        let name = self.name(surface);
+        match (surface, self.is_flag()) {
+            (Surface::CommandLine, _) => name.to_owned(),
+            (Surface::Python, true) => format!("{name}=True"),
+            (Surface::Python, false) => format!("{name}="),
+        }
+    }
+
+    /// How it is set to a value: `--from folder`, `from_="folder"`.
+    pub fn set_to(self, value: &str, surface: Surface) -> String {
+        let name = self.name(surface);
+        match surface {
+            Surface::CommandLine => format!("{name} {value}"),
+            Surface::Python => format!("{name}={value:?}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Setting;
+    use crate::Surface;
+
+    #[test]
+    fn flags_and_values_are_spelled_as_they_are_written() {
+        let both = |setting: Setting| {
+            [Surface::CommandLine, Surface::Python].map(|surface| setting.spelled(surface))
+        };
+        assert_eq!(both(Setting::Label), ["--label", "label="]);
+        assert_eq!(both(Setting::Resume), ["--resume", "resume=True"]);
+        assert_eq!(both(Setting::From), ["--from", "from_="]);
+        assert_eq!(Setting::From.set_to("folder", Surface::CommandLine), "--from folder");
+        assert_eq!(Setting::From.set_to("folder", Surface::Python), "from_=\"folder\"");
+        assert_eq!(Setting::ShardSize.name(Surface::Python), "shard_size");
     }
 }

@@ -3,7 +3,6 @@
 use crate::collective::error::CollectiveError;
 use crate::error::{ChoiceConflict, Error, ResumeConflict, ReuseConflict};
 use crate::events::EventKind;
-use crate::job::JobError;
 use meetpoint_diagnose::{Change, Command, Diagnose, Remedy, Setting};
 use meetpoint_format::units::{show_bytes, show_bytes_at_least};
 use meetpoint_storage::open_files_limit;
@@ -156,16 +155,6 @@ impl Diagnose for Error {
             | Self::DeviceLost { .. }
             | Self::Interrupted => return None,
         })
-    }
-}
-
-impl Diagnose for JobError {
-    fn cause(&self) -> &'static str {
-        "job"
-    }
-
-    fn remedy(&self) -> Option<Remedy> {
-        Some(self.remedy.clone())
     }
 }
 

@@ -4,6 +4,8 @@
 
 use crate::results::Measured;
 use crate::vocabulary::Cache;
+use meetpoint_diagnose::{Change as Fix, Command, Diagnose, Remedy, Setting};
+use meetpoint_format::units::show_bytes_at_least;
 use serde::Serialize;
 use std::cmp::Ordering;
 
@@ -26,18 +28,18 @@ pub struct Goal {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum DecideError {
     /// No epochs.
-    #[error("0 epochs: there is nothing to finish; ask for at least 1")]
+    #[error("0 epochs: there is nothing to finish")]
     NoEpochs,
     /// A confidence outside of its range.
-    #[error("the confidence is {0}; permitted is a number above 0 and below 1, such as 0.95")]
+    #[error("the confidence is {0}, which is not above 0 and below 1")]
     Confidence(f64),
     /// Nothing was measured.
-    #[error("no measured strategies; profile at least one")]
+    #[error("there are no measured strategies")]
     NoResults,
     /// Every strategy is outside of the limits.
     #[error(
         "no strategy fits the limits: the smallest needs {storage_bytes:.0} bytes of storage and \
-         {memory_bytes:.0} bytes of memory; raise the limits"
+         {memory_bytes:.0} bytes of memory"
     )]
     NothingFits {
         /// Least bytes of storage that a strategy needs.
@@ -45,6 +47,31 @@ pub enum DecideError {
         /// Bytes of memory that it needs.
         memory_bytes: f64,
     },
+}
+
+impl Diagnose for DecideError {
+    fn cause(&self) -> &'static str {
+        match self {
+            Self::NoEpochs => "no_epochs",
+            Self::Confidence(_) => "confidence",
+            Self::NoResults => "no_results",
+            Self::NothingFits { .. } => "nothing_fits",
+        }
+    }
+
+    fn remedy(&self) -> Option<Remedy> {
+        Some(match self {
+            Self::NoEpochs => Remedy::set(Setting::Epochs, Fix::AtLeast("1".to_owned())),
+            Self::Confidence(_) => Remedy::set(Setting::Confidence, Fix::To("0.95".to_owned()))
+                .or("choose another number above 0 and below 1"),
+            Self::NoResults => Remedy::run(Command::ProfileResults),
+            Self::NothingFits { storage_bytes, memory_bytes } => {
+                let least = |bytes: f64| Fix::AtLeast(show_bytes_at_least(bytes.ceil() as u64));
+                Remedy::set(Setting::StorageLimit, least(*storage_bytes))
+                    .or_set(Setting::MemoryLimit, least(*memory_bytes))
+            }
+        })
+    }
 }
 
 /// Why a strategy is not considered.

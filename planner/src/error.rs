@@ -1,6 +1,7 @@
 //! Why a dataset is not profiled.
 
 use crate::decide::DecideError;
+use meetpoint_diagnose::{Change, Command, Diagnose, Remedy, Setting};
 use std::path::PathBuf;
 
 /// Why a dataset is not profiled.
@@ -13,7 +14,7 @@ pub enum Error {
     #[error(transparent)]
     Dataset(#[from] meetpoint_prepare::Error),
     /// A sample does not prepare.
-    #[error("{strategy}: sample {key}: {source}; run \"meetpoint verify --deep\" on the dataset")]
+    #[error("{strategy}: sample {key}: {source}")]
     Sample {
         /// What was being measured.
         strategy: String,
@@ -25,7 +26,7 @@ pub enum Error {
     /// A strategy without loss prepares a sample to other bits than the recipe does on the file.
     #[error(
         "{strategy}: sample {key} differs from the sample that the whole recipe prepares from its \
-         file; this is a defect, please report it with the recipe and the sample"
+         file"
     )]
     NotIdentical {
         /// Which.
@@ -34,10 +35,7 @@ pub enum Error {
         key: String,
     },
     /// What was stored for a measurement does not read back.
-    #[error(
-        "{}: sample {key} does not read back as it was written; check the drive",
-        path.display()
-    )]
+    #[error("{}: sample {key} does not read back as it was written", path.display())]
     Stored {
         /// The temporary file.
         path: PathBuf,
@@ -46,8 +44,7 @@ pub enum Error {
     },
     /// The picture is larger than a JPEG can be.
     #[error(
-        "{strategy}: sample {key} has {width}x{height} pixels, a JPEG has at most 65535 on a side; \
-         profile without loss"
+        "{strategy}: sample {key} has {width}x{height} pixels, a JPEG has at most 65535 on a side"
     )]
     JpegSide {
         /// What was being measured.
@@ -61,8 +58,8 @@ pub enum Error {
     },
     /// Too few or too many samples.
     #[error(
-        "{asked} samples: permitted are {least} to {most}, the size of the dataset; fewer than \
-         {least} say nothing of the spread"
+        "{asked} samples cannot be measured: the dataset has {most}, and fewer than {least} say \
+         nothing of the spread"
     )]
     Samples {
         /// Asked for.
@@ -73,7 +70,7 @@ pub enum Error {
         most: u64,
     },
     /// A dataset that is too small to measure.
-    #[error("the dataset has {samples} samples; profiling takes at least {least}")]
+    #[error("the dataset has {samples} samples, and profiling takes at least {least}")]
     SmallDataset {
         /// Its samples.
         samples: u64,
@@ -81,10 +78,12 @@ pub enum Error {
         least: u64,
     },
     /// A number outside of its range.
-    #[error("{name} is {value}; permitted are {least} to {most}")]
+    #[error("the number of {name} is {value}")]
     Number {
-        /// Which.
+        /// Which, in the plural.
         name: &'static str,
+        /// The setting.
+        setting: Setting,
         /// Its value.
         value: u64,
         /// Least.
@@ -93,15 +92,16 @@ pub enum Error {
         most: u64,
     },
     /// A list of settings is empty.
-    #[error("no {name} to profile; name at least one")]
+    #[error("no {name} to profile")]
     NoSettings {
         /// Which.
         name: &'static str,
+        /// The setting.
+        setting: Setting,
     },
     /// What would be written exceeds the free space.
     #[error(
-        "{}: storing {samples} samples as {point} takes up to {needed} bytes, {free} are free; use \
-         fewer samples or another folder",
+        "{}: storing {samples} samples as {point} takes up to {needed} bytes, {free} are free",
         folder.display()
     )]
     Space {
@@ -119,7 +119,7 @@ pub enum Error {
     /// What would be in memory exceeds what is available.
     #[error(
         "caching {samples} samples as {point} takes up to {needed} bytes of memory, {available} \
-         are available{}; use fewer samples",
+         are available{}",
         limited_by(file.as_ref())
     )]
     Memory {
@@ -135,10 +135,7 @@ pub enum Error {
         file: Option<PathBuf>,
     },
     /// A temporary file or its folder.
-    #[error(
-        "failed to {action} {}: {source}; name another folder for temporary files",
-        path.display()
-    )]
+    #[error("failed to {action} {}: {source}", path.display())]
     Io {
         /// What failed.
         action: &'static str,
@@ -150,6 +147,69 @@ pub enum Error {
     /// The goal makes no decision possible.
     #[error(transparent)]
     Decide(#[from] DecideError),
+}
+
+impl Diagnose for Error {
+    fn cause(&self) -> &'static str {
+        match self {
+            Self::Stopped => "interrupted",
+            Self::Dataset(source) => source.cause(),
+            Self::Sample { .. } => "sample_not_decoded",
+            Self::NotIdentical { .. } => "defect",
+            Self::Stored { .. } => "not_read_back",
+            Self::JpegSide { .. } => "too_large_for_jpeg",
+            Self::Samples { .. } => "samples_out_of_range",
+            Self::SmallDataset { .. } => "small_dataset",
+            Self::Number { .. } => "setting_out_of_range",
+            Self::NoSettings { .. } => "setting_empty",
+            Self::Space { .. } => "no_space",
+            Self::Memory { .. } => "no_memory",
+            Self::Io { .. } => "temporary_file",
+            Self::Decide(source) => source.cause(),
+        }
+    }
+
+    fn remedy(&self) -> Option<Remedy> {
+        let temporary =
+            |purpose: &'static str| Remedy::by(purpose, Setting::Temporary, Change::Other);
+        Some(match self {
+            Self::Stopped => return None,
+            Self::Dataset(source) => return source.remedy(),
+            Self::Sample { .. } => Remedy::run(Command::VerifyDeep),
+            Self::NotIdentical { .. } => "report it with the recipe and the sample".into(),
+            Self::Stored { .. } => temporary("check the drive, or name a folder on another"),
+            Self::JpegSide { .. } => "leave the sample out of the dataset".into(),
+            Self::Samples { asked, most, least } => {
+                let change = match asked > most {
+                    true => Change::AtMost(most.to_string()),
+                    false => Change::AtLeast(least.to_string()),
+                };
+                Remedy::set(Setting::Samples, change)
+                    .or_set(Setting::Samples, Change::To("auto".to_owned()))
+            }
+            Self::SmallDataset { least, .. } => {
+                format!("name a dataset of at least {least} samples").into()
+            }
+            Self::Number { setting, least, most, value, .. } => {
+                let change = match value > most {
+                    true => Change::AtMost(most.to_string()),
+                    false => Change::AtLeast(least.to_string()),
+                };
+                Remedy::set(*setting, change)
+            }
+            Self::NoSettings { setting, .. } => {
+                Remedy::by("name at least one", *setting, Change::Other)
+            }
+            Self::Space { .. } => Remedy::set(Setting::Samples, Change::Lower).or_by(
+                "name another folder",
+                Setting::Temporary,
+                Change::Other,
+            ),
+            Self::Memory { .. } => Remedy::set(Setting::Samples, Change::Lower),
+            Self::Io { .. } => temporary("name another folder for temporary files"),
+            Self::Decide(source) => return source.remedy(),
+        })
+    }
 }
 
 fn limited_by(file: Option<&PathBuf>) -> String {

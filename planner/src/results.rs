@@ -192,7 +192,7 @@ pub enum CsvError {
     #[error("no results: the file has a heading only")]
     Empty,
     /// A value is outside of its range.
-    #[error("row {row}: `{column}` is {value}, permitted is a number that is {range}")]
+    #[error("row {row}: `{column}` is {value}, which is not {range}")]
     Range {
         /// Counted from 1, without the heading.
         row: usize,
@@ -204,10 +204,7 @@ pub enum CsvError {
         range: &'static str,
     },
     /// Rows are of different datasets.
-    #[error(
-        "row {row}: of a dataset of {got} samples, row 1 of one of {expected}; strategies compare \
-         on one dataset only"
-    )]
+    #[error("row {row} is of a dataset of {got} samples, and row 1 of one of {expected}")]
     Dataset {
         /// Counted from 1, without the heading.
         row: usize,
@@ -229,11 +226,11 @@ impl Diagnose for CsvError {
     }
 
     fn remedy(&self) -> Option<Remedy> {
-        match self {
-            Self::Csv { .. } | Self::Empty => Some(Remedy::run(Command::ProfileResults)),
-            // The message has the permitted range.
-            Self::Range { .. } | Self::Dataset { .. } => None,
-        }
+        Some(match self {
+            Self::Csv { .. } | Self::Empty => Remedy::run(Command::ProfileResults),
+            Self::Range { range, .. } => format!("set it to a number that is {range}").into(),
+            Self::Dataset { .. } => "compare strategies on one dataset only".into(),
+        })
     }
 }
 

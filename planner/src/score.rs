@@ -5,6 +5,7 @@
 
 use crate::results::Measured;
 use crate::vocabulary::Cache;
+use meetpoint_diagnose::{Diagnose, Remedy};
 use serde::Serialize;
 use std::cmp::Ordering;
 
@@ -57,7 +58,7 @@ pub struct Weights {
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum WeightsError {
     /// One is negative, infinite or not a number.
-    #[error("the weight of {name} is {value}; permitted is a finite number of 0 or more")]
+    #[error("the weight of {name} is {value}")]
     Value {
         /// Which.
         name: &'static str,
@@ -65,8 +66,21 @@ pub enum WeightsError {
         value: f64,
     },
     /// All are 0.
-    #[error("all weights are 0, so that every score is 0; give at least one a value above 0")]
+    #[error("all weights are 0, so that every score is 0")]
     AllZero,
+}
+
+impl Diagnose for WeightsError {
+    fn cause(&self) -> &'static str {
+        "weights"
+    }
+
+    fn remedy(&self) -> Option<Remedy> {
+        Some(match self {
+            Self::Value { .. } => "give it a finite number of 0 or more".into(),
+            Self::AllZero => "give at least one a value above 0".into(),
+        })
+    }
 }
 
 impl Weights {

@@ -26,10 +26,10 @@ impl Diagnose for Error {
             Self::Interrupted => "interrupted",
             Self::NoSuchBatch { .. } => "no_such_batch",
             Self::OutputTooSmall { .. } => "output_too_small",
-            Self::Columns { .. } => "columns",
+            Self::Columns { source, .. } => source.cause(),
             Self::Column { .. } => "column_unreadable",
             Self::NullValue { .. } => "null_value",
-            Self::Sampler(_) => "sampler",
+            Self::Sampler(source) => source.cause(),
             Self::SamplerColumn { .. } => "sampler_column",
             Self::ChecksumMismatch { .. } => "sample_checksum",
             Self::Sample { .. } => "sample_not_decoded",
@@ -82,8 +82,11 @@ impl Diagnose for Error {
                 Some(Remedy::advice("leave the column out").or("fill it in and pack again"))
             }
             Self::Column { source, .. } => source.remedy(),
-            // The cause lists the columns that there are.
-            Self::Columns { .. } | Self::Sampler(_) | Self::SamplerColumn { .. } => None,
+            Self::Columns { source, .. } => source.remedy(),
+            Self::Sampler(source) => source.remedy(),
+            Self::SamplerColumn { .. } => {
+                Some("use whole numbers of at most 64 bits with a sign".into())
+            }
             Self::NoFixedShape => Some("end the recipe with a crop or an exact resize".into()),
             // Nothing is wrong, or no user's input leads here.
             Self::Interrupted | Self::NoSuchBatch { .. } | Self::OutputTooSmall { .. } => None,

@@ -263,8 +263,7 @@ pub enum Error {
     Sampler(#[from] SamplerError),
     /// The values of a column do not fit what a sampler needs of them.
     #[error(
-        "dataset {}, column {column:?}: {problem}; use whole numbers of at most 64 bits with a \
-         sign",
+        "dataset {}, column {column:?}: {problem}",
         path.display()
     )]
     SamplerColumn {

@@ -218,9 +218,7 @@ impl<'b> Evaluation<'b> {
 
     /// What a kernel refuses: an overflow, or a division by zero.
     fn failed(&self, node: &Node, error: &ArrowError) -> Error {
-        let remedy =
-            "change the expression so that every sample has a result of 64 bits".to_owned();
-        self.batch.expression.fault(node.at, error.to_string(), remedy).into()
+        self.batch.expression.overflow(node.at, error.to_string()).into()
     }
 }
 

@@ -7,8 +7,8 @@ use crate::surface::report_files::ReportFiles;
 use crate::surface::{Output, Stop};
 use anyhow::Context;
 use clap::builder::PossibleValue;
-use meetpoint_diagnose::Remedy;
-use meetpoint_format::sampler::Sampler;
+use meetpoint_diagnose::{Diagnose, Remedy};
+use meetpoint_format::sampler::{Sampler, SamplerError};
 use meetpoint_host::{JobFile, StrategyName};
 use meetpoint_scheduler::Record;
 use std::path::PathBuf;
@@ -96,12 +96,12 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     let mut job = JobFile::load(&arguments.job)?;
     job.epochs = arguments.epochs.unwrap_or(job.epochs);
     if !arguments.columns.is_empty() {
-        job.columns = arguments.columns.clone().into();
+        let names = arguments.columns.iter().map(|name| name.trim().to_owned());
+        job.replace_columns(names.collect::<Vec<_>>().into());
     }
     job.verify = job.verify && !arguments.no_verify;
     if let Some(name) = &arguments.sampler {
-        job.sampler = Sampler::read(name, Vec::new())
-            .map_err(|error| anyhow::anyhow!("--sampler {name}: {error}"))?;
+        job.replace_sampler(sampler(name)?);
     }
     let recorded = match &arguments.replay {
         Some(replay) => Some(set_replay(&mut job, replay, arguments)?),
@@ -123,6 +123,21 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     }
     runner::finish(&report, &arguments.report, output)?;
     compared.map(|_| ())
+}
+
+/// The sampler of `--sampler`, which has no options.
+fn sampler(name: &str) -> anyhow::Result<Sampler> {
+    let read = Sampler::read(name, Vec::new());
+    read.map_err(|error| match error {
+        SamplerError::Missing { option, .. } => {
+            let remedy = format!(
+                "leave --sampler out, and write [sampler] into the job with name = {name:?} and \
+                 {option} = …"
+            );
+            Fault::new(error.cause(), format!("--sampler {name}: {error}"), remedy).into()
+        }
+        error => anyhow::Error::from(error).context(format!("--sampler {name} is refused")),
+    })
 }
 
 /// What the job is to be run under.

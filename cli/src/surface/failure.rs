@@ -138,7 +138,10 @@ fn diagnosed<'e>(error: &'e (dyn StdError + 'static)) -> Option<&'e dyn Diagnose
         meetpoint_link::SettingError,
         meetpoint_storage::Error,
         meetpoint_format::recipe::RecipeError,
+        meetpoint_format::sampler::SamplerError,
         meetpoint_format::dataset::DatasetError,
+        meetpoint_planner::Error,
+        meetpoint_planner::decide::DecideError,
         meetpoint_planner::results::CsvError,
         meetpoint_sim::Error,
         meetpoint_sim::power::PowerError,
@@ -235,7 +238,7 @@ mod tests {
         assert_eq!(document["exit_code"], 1);
         assert_eq!(document["cause"], "job");
         assert!(document["message"].as_str().unwrap().starts_with("job.toml:1:"));
-        assert!(document["remedy"].as_str().unwrap().starts_with("it takes"));
+        assert!(document["remedy"].as_str().unwrap().starts_with("set `seed` to"));
         assert_eq!(document["steps"][0]["action"], "advice");
     }
 

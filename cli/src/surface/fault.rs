@@ -32,6 +32,14 @@ impl Fault {
         self.exit_code
     }
 
+    /// An error of a library about something that was typed.
+    pub(crate) fn usage_of<E: Diagnose>(error: &E) -> Self {
+        let help = || "list what is permitted with `--help`".into();
+        let fault =
+            Self::new(error.cause(), error.to_string(), error.remedy().unwrap_or_else(help));
+        Self { exit_code: WRONG_USAGE, ..fault }
+    }
+
     /// Something that was typed is wrong, as is known only after it was parsed: exit code 2.
     pub(crate) fn usage(message: impl Into<String>, remedy: impl Into<Remedy>) -> Self {
         Self { exit_code: WRONG_USAGE, ..Self::new("usage", message, remedy) }

@@ -44,6 +44,9 @@ fn column(name: &str, dataset: &Columns, spec: &TensorSpec) -> Result<Column, Co
         Column::IMAGE => return Ok(Column::image(spec)),
         Column::LABEL => return Ok(Column::label()),
         Column::KEY => return Ok(Column::key()),
+        Column::SAMPLE if fields.iter().any(|field| field.name() == name) => {
+            return Err(ColumnError::Ambiguous { name: name.to_owned() });
+        }
         Column::SAMPLE => return Ok(Column::sample()),
         content if content == dataset.content_name() => {
             return Ok(with_name(Column::image(spec)));

@@ -1,7 +1,7 @@
 //! Why a sampler cannot be used: a typed cause, with the option that it concerns and the remedy.
 
 use super::{DECLARATIONS, declaration_of};
-use meetpoint_diagnose::nearest;
+use meetpoint_diagnose::{Command, Diagnose, Remedy, nearest};
 use std::fmt;
 
 /// A sampler whose options are wrong, or do not fit the dataset.
@@ -82,8 +82,17 @@ pub enum SamplerError {
         at: usize,
         /// What is wrong there.
         problem: String,
-        /// What would be right.
+        /// What to write instead.
         remedy: String,
+    },
+    /// A filter whose result overflows for a sample.
+    Overflow {
+        /// The expression.
+        text: String,
+        /// The character, counted from 1.
+        at: usize,
+        /// What the calculation refused.
+        problem: String,
     },
     /// The dataset has no such column.
     UnknownColumn {
@@ -156,30 +165,97 @@ impl SamplerError {
             Self::Weight { .. } | Self::NoWeight | Self::WeightsLength { .. } => Some("weights"),
             Self::Length { .. } => Some("length"),
             Self::Index { .. } | Self::NoIndices => Some("indices"),
-            Self::Expression { .. } | Self::NothingSelected { .. } => Some("where"),
+            Self::Expression { .. } | Self::Overflow { .. } | Self::NothingSelected { .. } => {
+                Some("where")
+            }
         }
     }
 
-    /// What is wrong, with the value.
-    pub fn problem(&self) -> String {
+    /// The instruction that every one of them has.
+    pub fn instruction(&self) -> Remedy {
+        let text = match self {
+            Self::UnknownName { name } => {
+                let known: Vec<&str> = DECLARATIONS.iter().map(|it| it.name).collect();
+                one_of("sampler", name, &known)
+            }
+            Self::Mixture => return Remedy::run(Command::Merge),
+            Self::UnknownOption { sampler, option } => {
+                let options = declaration_of(sampler).map_or(&[][..], |it| it.options);
+                match options {
+                    [] => format!("leave it out: {sampler:?} has no options"),
+                    _ => {
+                        let known: Vec<&str> = options.iter().map(|it| it.name).collect();
+                        one_of("option", option, &known)
+                    }
+                }
+            }
+            Self::Missing { sampler, option } | Self::Value { sampler, option, .. } => {
+                let options = declaration_of(sampler).map_or(&[][..], |it| it.options);
+                let takes = options.iter().find(|spec| spec.name == *option).map(|it| it.takes);
+                let takes = takes.map_or_else(|| "another value".to_owned(), |it| it.to_string());
+                format!("set `{option}` to {takes}")
+            }
+            Self::Weight { .. } => "set it to a finite number of at least 0".to_owned(),
+            Self::NoWeight => "give a weight above 0 to at least one sample".to_owned(),
+            Self::WeightsLength { samples, .. } => format!("give {samples}, one per sample"),
+            Self::Length { most, .. } => {
+                format!("set `length` to a whole number from 1 to {most}")
+            }
+            Self::Index { samples: 0, .. } => "name a dataset that has samples".to_owned(),
+            Self::Index { samples, .. } => {
+                format!("use sample numbers from 0 to {}", samples - 1)
+            }
+            Self::NoIndices => "name at least one sample".to_owned(),
+            Self::Expression { remedy, .. } => remedy.clone(),
+            Self::Overflow { .. } => {
+                "change the expression so that every sample has a result of 64 bits".to_owned()
+            }
+            Self::UnknownColumn { column, known, .. } => {
+                let known: Vec<&str> = known.iter().map(String::as_str).collect();
+                one_of("column", column, &known)
+            }
+            Self::ColumnType { wanted, .. } => format!("name a column of {wanted}"),
+            Self::NoValue { .. } => {
+                "give every sample a value, or exclude such samples from the dataset".to_owned()
+            }
+            Self::NothingSelected { .. } => "widen the expression".to_owned(),
+        };
+        text.into()
+    }
+}
+
+/// A choice from the known words, and the nearest of them where the given one looks like a slip.
+fn one_of(what: &str, given: &str, known: &[&str]) -> String {
+    let all = format!("choose a {what} of {}", known.join(", "));
+    match nearest(given, known) {
+        Some(meant) => format!("did you mean {meant:?}? {all}"),
+        None => all,
+    }
+}
+
+/// What is wrong, with the value.
+impl fmt::Display for SamplerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::UnknownName { name } => format!("there is no sampler {name:?}"),
+            Self::UnknownName { name } => write!(f, "there is no sampler {name:?}"),
             Self::Mixture => {
-                "a \"mixture\" of several datasets in one loader is not supported yet".to_owned()
+                write!(f, "a \"mixture\" of several datasets in one loader is not supported yet")
             }
             Self::UnknownOption { sampler, option } => {
-                format!("sampler {sampler:?} has no option `{option}`")
+                write!(f, "sampler {sampler:?} has no option `{option}`")
             }
             Self::Missing { sampler, option } => {
-                format!("sampler {sampler:?} needs the option `{option}`")
+                write!(f, "sampler {sampler:?} needs the option `{option}`")
             }
             Self::Value { sampler, option, given } => {
-                format!("option `{option}` of sampler {sampler:?} is {given}")
+                write!(f, "option `{option}` of sampler {sampler:?} is {given}")
             }
-            Self::Weight { sample, value } => format!("the weight of sample {sample} is {value}"),
-            Self::NoWeight => "every weight is 0".to_owned(),
+            Self::Weight { sample, value } => {
+                write!(f, "the weight of sample {sample} is {value}")
+            }
+            Self::NoWeight => write!(f, "every weight is 0"),
             Self::WeightsLength { weights, samples } => {
-                format!("there are {weights} weights for {samples} samples")
+                write!(f, "there are {weights} weights for {samples} samples")
             }
             Self::Length { length, limit, .. } => {
                 let limit = match limit {
@@ -188,86 +264,58 @@ impl SamplerError {
                     }
                     LengthLimit::Repeats => "a sample occurs at most `repeats` times",
                 };
-                format!("`length` is {length}, and {limit}")
+                write!(f, "`length` is {length}, and {limit}")
             }
-            Self::Index { position, index, .. } => {
-                format!("entry {position} of `indices` is sample {index}")
-            }
-            Self::NoIndices => "`indices` is empty".to_owned(),
-            Self::Expression { text, at, problem, .. } => {
-                format!("{text:?}, character {at}: {problem}")
+            Self::Index { position, index, samples } => write!(
+                f,
+                "`indices` has sample {index} at position {position}, but the dataset has \
+                 {samples} samples, counted from 0"
+            ),
+            Self::NoIndices => write!(f, "`indices` is empty"),
+            Self::Expression { text, at, problem, .. } | Self::Overflow { text, at, problem } => {
+                write!(f, "{text:?}, character {at}: {problem}")
             }
             Self::UnknownColumn { column, at: None, .. } => {
-                format!("there is no column {column:?}")
+                write!(f, "there is no column {column:?}")
             }
             Self::UnknownColumn { column, at: Some(at), .. } => {
-                format!("character {at} of the expression: there is no column {column:?}")
+                write!(f, "character {at} of the expression: there is no column {column:?}")
             }
-            Self::ColumnType { column, found, .. } => format!("column {column:?} holds {found}"),
+            Self::ColumnType { column, found, .. } => {
+                write!(f, "column {column:?} holds {found}")
+            }
             Self::NoValue { column, sample, .. } => {
-                format!("column {column:?} has no value for sample {sample}")
+                write!(f, "column {column:?} has no value for sample {sample}")
             }
             Self::NothingSelected { text, samples } => {
-                format!("none of the {samples} samples passes {text:?}")
+                write!(f, "none of the {samples} samples passes {text:?}")
             }
         }
     }
+}
 
-    /// What would be right.
-    pub fn remedy(&self) -> String {
+impl Diagnose for SamplerError {
+    fn cause(&self) -> &'static str {
         match self {
-            Self::UnknownName { name } => {
-                let known: Vec<&str> = DECLARATIONS.iter().map(|it| it.name).collect();
-                one_of("known samplers are", name, &known)
-            }
-            Self::Mixture => "merge them into one with `meetpoint dataset merge`".to_owned(),
-            Self::UnknownOption { sampler, option } => {
-                let options = declaration_of(sampler).map_or(&[][..], |it| it.options);
-                match options {
-                    [] => "it has no options".to_owned(),
-                    _ => {
-                        let known: Vec<&str> = options.iter().map(|it| it.name).collect();
-                        one_of("its options are", option, &known)
-                    }
-                }
-            }
-            Self::Missing { sampler, option } | Self::Value { sampler, option, .. } => {
-                let options = declaration_of(sampler).map_or(&[][..], |it| it.options);
-                let spec = options.iter().find(|spec| spec.name == *option);
-                spec.map_or_else(String::new, |spec| format!("it takes {}", spec.takes))
-            }
-            Self::Weight { .. } => "weights are finite and at least 0".to_owned(),
-            Self::NoWeight => "give a weight above 0 to at least one sample".to_owned(),
-            Self::WeightsLength { samples, .. } => format!("give {samples}, one per sample"),
-            Self::Length { most, .. } => format!("it takes a whole number from 1 to {most}"),
-            Self::Index { samples, .. } => format!("samples are 0..{samples}"),
-            Self::NoIndices => "name at least one sample".to_owned(),
-            Self::Expression { remedy, .. } => remedy.clone(),
-            Self::UnknownColumn { column, known, .. } => {
-                let known: Vec<&str> = known.iter().map(String::as_str).collect();
-                one_of("columns are", column, &known)
-            }
-            Self::ColumnType { wanted, .. } => format!("name a column of {wanted}"),
-            Self::NoValue { .. } => {
-                "give every sample a value, or exclude such samples from the dataset".to_owned()
-            }
-            Self::NothingSelected { .. } => "widen the expression".to_owned(),
+            Self::UnknownName { .. } => "unknown_sampler",
+            Self::Mixture => "mixture",
+            Self::UnknownOption { .. } => "unknown_sampler_option",
+            Self::Missing { .. } => "sampler_option_missing",
+            Self::Value { .. } => "sampler_option",
+            Self::Weight { .. } | Self::NoWeight | Self::WeightsLength { .. } => "sampler_weights",
+            Self::Length { .. } => "sampler_length",
+            Self::Index { .. } | Self::NoIndices => "sampler_indices",
+            Self::Expression { .. } => "filter_expression",
+            Self::Overflow { .. } => "filter_overflow",
+            Self::UnknownColumn { .. } => "unknown_column",
+            Self::ColumnType { .. } => "column_type",
+            Self::NoValue { .. } => "column_value_missing",
+            Self::NothingSelected { .. } => "nothing_selected",
         }
     }
-}
 
-/// The known words, and the nearest of them where the given one looks like a slip.
-fn one_of(what: &str, given: &str, known: &[&str]) -> String {
-    let all = format!("{what} {}", known.join(", "));
-    match nearest(given, known) {
-        Some(meant) => format!("did you mean {meant:?}? {all}"),
-        None => all,
-    }
-}
-
-impl fmt::Display for SamplerError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}; {}", self.problem(), self.remedy())
+    fn remedy(&self) -> Option<Remedy> {
+        Some(self.instruction())
     }
 }
 

@@ -1,6 +1,7 @@
 //! What only shows when a job meets its dataset and this machine, still with file, line and column.
 
-use super::{Choice, DeviceKind, JobError, JobFile};
+use super::error::{CAUSE, JobError};
+use super::{Choice, DeviceKind, JobFile};
 use crate::error::memory_of;
 use crate::{Error, SpoolKind};
 use meetpoint_diagnose::{Change, Command, Diagnose, Remedy, Setting};
@@ -30,6 +31,7 @@ impl JobFile {
         JobError {
             file: self.path.clone(),
             place: self.marks.of_key(key),
+            cause: CAUSE,
             problem: problem.into(),
             remedy: remedy.into(),
         }
@@ -48,14 +50,19 @@ impl JobFile {
     /// An error of the loader, put to the key that it is about.
     pub fn locate(&self, error: Error) -> Error {
         if let Error::Prepare(PrepareError::Sampler(error)) = &error {
+            if self.marks.of_key("sampler").is_none() {
+                return PrepareError::Sampler(error.clone()).into();
+            }
             let key = error.option().map(|option| format!("sampler.{option}"));
             let key = key.as_deref().unwrap_or("sampler");
-            return self.fault(key, error.problem(), error.remedy()).into();
+            let fault = self.fault(key, error.to_string(), error.instruction());
+            return JobError { cause: error.cause(), ..fault }.into();
         }
         let cause = match &error {
             Error::OfDevice { source, .. } => source.as_ref(),
             error => error,
         };
+        let of_column;
         let key = match cause {
             Error::BudgetTooSmall { .. }
             | Error::BudgetTooLarge { .. }
@@ -68,10 +75,21 @@ impl JobFile {
             Error::Cores { .. } => "host_cores",
             Error::TooFewParts { .. } | Error::NoBatchForDevice { .. } => "device",
             Error::BatchLargerThanDataset { .. } => "batch_size",
+            Error::Prepare(PrepareError::Columns { source, .. }) => {
+                if self.marks.of_key("columns").is_none() {
+                    return error;
+                }
+                let at = self.columns.iter().rposition(|name| source.column() == Some(name));
+                of_column = at.map_or_else(|| "columns".to_owned(), |at| format!("columns[{at}]"));
+                &of_column
+            }
             _ => return error,
         };
         match error.remedy() {
-            Some(remedy) => self.fault(key, error.to_string(), remedy).into(),
+            Some(remedy) => {
+                let fault = self.fault(key, error.to_string(), remedy);
+                JobError { cause: error.cause(), ..fault }.into()
+            }
             None => error,
         }
     }
@@ -185,8 +203,11 @@ impl JobFile {
                 self.dataset.display(),
                 self.sampler.name()
             );
-            return Err(self.fault("batch_size", problem, format!("at most {samples}")).into());
+            return Err(self
+                .fault("batch_size", problem, format!("set `batch_size` to at most {samples}"))
+                .into());
         }
+        dataset.select(&self.columns, &self.recipe).map_err(|error| self.locate(error.into()))?;
         self.check_parts(dataset.manifest().parts.len())?;
         let (drop_last, seed) = (self.drop_last, self.seed);
         let cut = Cut { batch_size, drop_last, seed };
@@ -201,7 +222,7 @@ impl JobFile {
                 let words = options.filter(|(spec, _)| spec.name == option);
                 let words = words.flat_map(|(spec, _)| spec.takes.words);
                 let words: String = words.map(|word| format!(", or {word:?}")).collect();
-                let remedy = format!("it takes at most {batches}{words}");
+                let remedy = format!("set `{key}` to at most {batches}{words}");
                 return Err(self.fault(&key, problem, remedy).into());
             }
         }
@@ -229,7 +250,7 @@ impl JobFile {
                 let Some(place) = at_device.get_mut(part as usize) else {
                     let key = format!("{}.parts[{index}]", device.table);
                     let problem = format!("`{key}` is part {part} of a dataset of {parts}");
-                    return Err(self.fault(&key, problem, format!("the last one is {last}")));
+                    return Err(self.fault(&key, problem, format!("name parts from 0 to {last}")));
                 };
                 *place = true;
             }
@@ -265,7 +286,7 @@ impl JobFile {
             }
             let listed: Vec<String> = usable.iter().map(usize::to_string).collect();
             let problem = format!("`{key}` is core {core}, which this process may not use");
-            Err(self.fault(key, problem, format!("it may use {}", listed.join(", "))))
+            Err(self.fault(key, problem, format!("name one of the cores {}", listed.join(", "))))
         };
         for (index, &core) in self.host_cores.iter().flatten().enumerate() {
             check(&format!("host_cores[{index}]"), core)?;

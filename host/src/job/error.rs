@@ -1,6 +1,6 @@
 //! What is wrong with a job file, where, and what would be right.
 
-use meetpoint_diagnose::Remedy;
+use meetpoint_diagnose::{Diagnose, Remedy};
 use std::path::PathBuf;
 
 /// A job file that cannot be run. Line and column count from 1.
@@ -14,8 +14,23 @@ pub struct JobError {
     pub file: PathBuf,
     /// Line and column of the offending key or value; `None` for the file as a whole.
     pub place: Option<(usize, usize)>,
+    /// Stable name of what is wrong.
+    pub cause: &'static str,
     /// What is wrong, naming the key.
     pub problem: String,
     /// What helps.
     pub remedy: Remedy,
+}
+
+/// The cause of an error of a job file that no other error is behind.
+pub(super) const CAUSE: &str = "job";
+
+impl Diagnose for JobError {
+    fn cause(&self) -> &'static str {
+        self.cause
+    }
+
+    fn remedy(&self) -> Option<Remedy> {
+        Some(self.remedy.clone())
+    }
 }

@@ -22,6 +22,16 @@ impl Marks {
         self.0.get(name).copied()
     }
 
+    /// Forgets a key and what is below it, whose value comes from elsewhere.
+    pub(super) fn forget(&mut self, name: &str) {
+        let below = |other: &str| {
+            other
+                .strip_prefix(name)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+        };
+        self.0.retain(|other, _| !below(other));
+    }
+
     fn enter_table(&mut self, source: Source<'_>, before: &str, table: &DeTable<'_>) {
         for (key, value) in table {
             self.enter(source, format!("{before}{}", key.get_ref()), value);

@@ -133,6 +133,7 @@ impl JobFile {
         let text = read_text(path).map_err(|error| JobError {
             file: path.to_path_buf(),
             place: None,
+            cause: error::CAUSE,
             problem: format!("failed to read the job: {error}"),
             remedy: open_files_limit(&error)
                 .map_or_else(|| "name a TOML file that can be read".into(), Remedy::from),
@@ -148,6 +149,18 @@ impl JobFile {
     /// A strategy with the job's options for it.
     pub fn strategy(&self, name: StrategyName) -> AnyStrategy {
         self.options.strategy(name)
+    }
+
+    /// Replaces the columns of a batch; errors about them then name no place in the file.
+    pub fn replace_columns(&mut self, columns: ColumnNames) {
+        self.columns = columns;
+        self.marks.forget("columns");
+    }
+
+    /// Replaces the sampler; errors about it then name no place in the file.
+    pub fn replace_sampler(&mut self, sampler: Sampler) {
+        self.sampler = sampler;
+        self.marks.forget("sampler");
     }
 
     /// A loader's configuration for one strategy of this job; `devices` is where the job's devices

@@ -69,7 +69,7 @@ pub(super) fn read(text: &str, path: &Path) -> Result<JobFile, JobError> {
     let folder = path.parent().unwrap_or(Path::new(""));
     let dataset = required(&table, "dataset", "the path of a packed dataset")?;
     let batch_size = table.whole("batch_size", 1..=u64::from(BATCH_SIZE_MAX))?;
-    let missing = || table.missing("batch_size", "it takes the number of samples in a batch");
+    let missing = || table.missing("batch_size", "the number of samples in a batch");
     let batch_size = batch_size.ok_or_else(missing)?;
     let devices = devices::read(&table, folder)?;
     let options = strategy::options(&table)?;
@@ -182,6 +182,6 @@ fn accelerator(table: &Table<'_>) -> Result<AcceleratorJob, JobError> {
     }
     accelerator.allow(&["kind", "step"])?;
     let step = accelerator.quantity("step", parse_duration, TIME)?;
-    let step = step.ok_or_else(|| accelerator.missing("step", format!("it takes {TIME}")))?;
+    let step = step.ok_or_else(|| accelerator.missing("step", TIME))?;
     Ok(AcceleratorJob::Emulated { step })
 }

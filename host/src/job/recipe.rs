@@ -2,6 +2,7 @@
 
 use super::JobError;
 use super::table::{Source, Table};
+use meetpoint_diagnose::Diagnose;
 use meetpoint_format::recipe::{Recipe, RecipeError};
 use meetpoint_storage::files::read_text;
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ const REMEDY: &str = "the path of a recipe file, or [[recipe.operation]] tables"
 /// Reads the recipe of a job file; relative paths start at `folder`.
 pub(super) fn read(table: &Table<'_>, folder: &Path) -> Result<Arc<Recipe>, JobError> {
     let Some(value) = table.value("recipe") else {
-        return Err(table.missing("recipe", format!("it takes {REMEDY}")));
+        return Err(table.missing("recipe", REMEDY));
     };
     match value.get_ref() {
         DeValue::String(path) => from_file(table, folder.join(path.as_ref())),
@@ -34,6 +35,7 @@ fn from_file(table: &Table<'_>, path: PathBuf) -> Result<Recipe, JobError> {
     Recipe::from_toml(&text).map_err(|error| JobError {
         file: path,
         place: error.place,
+        cause: error.cause(),
         problem: error.problem,
         remedy: error.remedy.into(),
     })
@@ -117,6 +119,7 @@ fn quoted(text: &str) -> String {
 }
 
 fn put_back(source: &Source<'_>, lines: &[Line], error: RecipeError) -> JobError {
+    let cause = error.cause();
     let RecipeError { place, problem, remedy } = error;
     let found = place.and_then(|(line, column)| Some((lines.get(line.checked_sub(1)?)?, column)));
     let offset = found.map(|(line, column)| match column > line.value_column {
@@ -126,6 +129,7 @@ fn put_back(source: &Source<'_>, lines: &[Line], error: RecipeError) -> JobError
     JobError {
         file: source.file.to_path_buf(),
         place: offset.map(|offset| source.place(offset)),
+        cause,
         problem,
         remedy: remedy.into(),
     }

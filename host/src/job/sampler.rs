@@ -24,7 +24,7 @@ pub(super) fn read(table: &Table<'_>) -> Result<Sampler, JobError> {
     }
     match value.get_ref() {
         DeValue::String(name) => Sampler::read(name, Vec::new())
-            .map_err(|error| table.fault_at("sampler", error.problem(), error.remedy())),
+            .map_err(|error| table.fault_at("sampler", error.to_string(), error.instruction())),
         DeValue::Table(_) => of_table(&table.table("sampler")?.expect("it is a table")),
         DeValue::Integer(_)
         | DeValue::Float(_)
@@ -37,11 +37,11 @@ pub(super) fn read(table: &Table<'_>) -> Result<Sampler, JobError> {
 fn of_table(table: &Table<'_>) -> Result<Sampler, JobError> {
     let fault = |error: SamplerError| {
         let key = error.option().unwrap_or("name");
-        table.fault_at(key, error.problem(), error.remedy())
+        table.fault_at(key, error.to_string(), error.instruction())
     };
     let what = "the name of a sampler, such as \"weighted\"";
     let name = table.text("name", what)?;
-    let name = name.ok_or_else(|| table.missing("name", format!("it takes {what}")))?;
+    let name = name.ok_or_else(|| table.missing("name", what))?;
     let Some(declaration) = declaration_of(name) else {
         return Err(fault(SamplerError::unknown(name)));
     };

@@ -65,7 +65,7 @@ fn value(table: &Table<'_>, spec: &OptionSpec) -> Result<Option<Value>, JobError
 fn part(table: &Table<'_>, name: &str, takes: &Takes, key: &str) -> Result<Value, JobError> {
     let mix = table.table(name)?.expect("it is a table");
     mix.allow(&[key])?;
-    let missing = || mix.missing(key, "it takes a number from 0 to 1");
+    let missing = || mix.missing(key, "a number from 0 to 1");
     let share = mix.number(key, 0.0..=1.0)?.ok_or_else(missing)?;
     takes.part(share).ok_or_else(|| table.wrong_at(name, takes))
 }
@@ -122,7 +122,7 @@ fn replay(table: &Table<'_>) -> Result<Vec<Record>, JobError> {
 fn record(table: &Table<'_>, text: &str, remedy: &str) -> Result<Record, JobError> {
     text.parse().map_err(|NoRecord { .. }| {
         let problem = format!("`replay` holds {text:?}, which is not a record");
-        table.fault_at("replay", problem, format!("it takes {remedy}"))
+        table.fault_at("replay", problem, format!("set `replay` to {remedy}"))
     })
 }
 

@@ -1,6 +1,6 @@
 //! Typed access to one table of a job file; every fault with its line and column.
 
-use super::JobError;
+use super::error::{CAUSE, JobError};
 use meetpoint_diagnose::Remedy;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -33,6 +33,7 @@ impl Source<'_> {
         JobError {
             file: self.file.to_path_buf(),
             place: Some(self.place(offset)),
+            cause: CAUSE,
             problem: problem.into(),
             remedy: remedy.into(),
         }
@@ -105,7 +106,7 @@ impl<'t> Table<'t> {
         let Some(key) = stranger else { return Ok(()) };
         let problem = format!("unknown key `{}`", self.full_name(key.get_ref()));
         let remedy = match known {
-            [] => "no keys are known here".to_owned(),
+            [] => "leave it out: no keys are known here".to_owned(),
             _ => meetpoint_diagnose::known(key.get_ref(), known),
         };
         Err(self.source.fault(key.span().start, problem, remedy))
@@ -260,16 +261,17 @@ impl<'t> Table<'t> {
     }
 
     /// A fault for a key that must be there.
-    pub(super) fn missing(&self, key: &str, remedy: impl Into<Remedy>) -> JobError {
-        let problem = format!("the key `{}` is missing", self.full_name(key));
-        self.source.fault(self.start, problem, remedy)
+    pub(super) fn missing(&self, key: &str, takes: impl Display) -> JobError {
+        let name = self.full_name(key);
+        let problem = format!("the key `{name}` is missing");
+        self.source.fault(self.start, problem, format!("set `{name}` to {takes}"))
     }
 
     /// A fault for a key that is there and says something wrong.
-    pub(super) fn wrong_at(&self, key: &str, remedy: impl Display) -> JobError {
+    pub(super) fn wrong_at(&self, key: &str, takes: impl Display) -> JobError {
         match self.entries.get(key) {
-            Some(value) => self.wrong(key, value, remedy),
-            None => self.missing(key, remedy.to_string()),
+            Some(value) => self.wrong(key, value, takes),
+            None => self.missing(key, takes),
         }
     }
 
@@ -301,9 +303,10 @@ impl<'t> Table<'t> {
         self.source.fault(offset, problem, remedy)
     }
 
-    fn wrong(&self, key: &str, value: &Spanned<DeValue<'_>>, remedy: impl Display) -> JobError {
-        let problem = format!("`{}` holds {}", self.full_name(key), kind(value.get_ref()));
-        self.source.fault(value.span().start, problem, format!("it takes {remedy}"))
+    fn wrong(&self, key: &str, value: &Spanned<DeValue<'_>>, takes: impl Display) -> JobError {
+        let name = self.full_name(key);
+        let problem = format!("`{name}` holds {}", kind(value.get_ref()));
+        self.source.fault(value.span().start, problem, format!("set `{name}` to {takes}"))
     }
 
     fn full_name(&self, key: &str) -> String {

@@ -15,7 +15,7 @@ pub(super) const TIME: &str = "a time with a unit, such as \"100us\", \"20ms\" o
 /// The text that a key must have.
 pub(super) fn required<'t>(table: &Table<'t>, key: &str, what: &str) -> Result<&'t str, JobError> {
     let text = table.text(key, what)?;
-    let text = text.ok_or_else(|| table.missing(key, format!("it takes {what}")))?;
+    let text = text.ok_or_else(|| table.missing(key, what))?;
     if text.is_empty() { Err(table.wrong_at(key, what)) } else { Ok(text) }
 }
 

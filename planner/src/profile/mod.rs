@@ -26,6 +26,7 @@ use crate::results::{CacheDrop, Measured};
 use crate::statistics::{Moments, extrapolate};
 use crate::vocabulary::{Cache, Codec, Point};
 use choice::Choice;
+use meetpoint_diagnose::Setting;
 use meetpoint_format::recipe::Recipe;
 use meetpoint_kernels::ImageFormat;
 use meetpoint_prepare::Dataset;
@@ -146,19 +147,19 @@ pub fn profile(
 
 /// Refuses options outside of their ranges.
 fn check(dataset: &Dataset, options: &Options) -> Result<(), Error> {
-    let number = |name, value, most| match (1..=most).contains(&value) {
+    let number = |name, setting, value, most| match (1..=most).contains(&value) {
         true => Ok(()),
-        false => Err(Error::Number { name, value, least: 1, most }),
+        false => Err(Error::Number { name, setting, value, least: 1, most }),
     };
-    number("the number of runs", u64::from(options.runs), u64::from(RUNS_MOST))?;
+    number("runs", Setting::Runs, u64::from(options.runs), u64::from(RUNS_MOST))?;
     for &threads in &options.settings.threads {
-        number("the number of threads", threads as u64, THREADS_MOST as u64)?;
+        number("threads", Setting::Threads, threads as u64, THREADS_MOST as u64)?;
     }
     if options.settings.threads.is_empty() {
-        return Err(Error::NoSettings { name: "numbers of threads" });
+        return Err(Error::NoSettings { name: "numbers of threads", setting: Setting::Threads });
     }
     if options.settings.codecs.is_empty() {
-        return Err(Error::NoSettings { name: "codecs" });
+        return Err(Error::NoSettings { name: "codecs", setting: Setting::Codecs });
     }
     let (samples, least) = (dataset.len(), SAMPLES_MIN);
     if samples < least {

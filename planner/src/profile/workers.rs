@@ -64,11 +64,14 @@ mod tests {
         assert_eq!(indices, (0..100).collect::<Vec<_>>());
 
         let fail = |(): &mut (), index| match index {
-            5 => Err(Error::NoSettings { name: "codecs" }),
+            5 => Err(Error::NoSettings {
+                name: "codecs",
+                setting: meetpoint_diagnose::Setting::Codecs,
+            }),
             _ => Ok(()),
         };
         let failed = each(2, 100, &stop, || (), fail, |()| ());
-        assert!(matches!(failed, Err(Error::NoSettings { name: "codecs" })));
+        assert!(matches!(failed, Err(Error::NoSettings { name: "codecs", .. })));
 
         stop.store(true, std::sync::atomic::Ordering::Relaxed);
         let never = |(): &mut (), _| panic!("it was stopped before");

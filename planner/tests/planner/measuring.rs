@@ -157,7 +157,7 @@ fn options_outside_of_their_ranges_are_refused_before_anything_is_written() {
         assert!(matches!(error, Error::Samples { least: 2, most: 6, .. }), "{error}");
     }
     let error = refused(&Options { runs: 0, ..good.clone() });
-    assert!(matches!(error, Error::Number { name: "the number of runs", value: 0, .. }), "{error}");
+    assert!(matches!(error, Error::Number { name: "runs", value: 0, .. }), "{error}");
     for (codecs, threads) in [(vec![], vec![1]), (vec![Codec::None], vec![])] {
         let settings = Settings { codecs, threads };
         let error = refused(&Options { settings, ..good.clone() });

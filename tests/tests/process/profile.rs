@@ -72,6 +72,17 @@ fn a_profile_is_printed_saved_drawn_and_decided_again() {
     let first = document["scores"][0]["index"].as_u64().unwrap() as usize;
     assert_eq!(document["results"][first]["form"], "files", "nothing offline costs nothing");
     assert_eq!(document["scores"][0]["score"], 1.0);
+
+    let read =
+        |further: &[&str]| run(folder, &[&["profile", "--from", "results.csv"], further].concat());
+    assert!(!read(&[]).success().stdout.contains("score"), "no score that nobody asked for");
+    let weighed = read(&["--weights", "0,0,1", "--storage-limit", "0B"]).success();
+    let first = weighed.stdout.lines().nth(1).expect("a strategy");
+    assert!(first.starts_with("files") && first.contains("best"), "{weighed:?}");
+    assert!(
+        weighed.stdout.contains("Best by PRESTO's score with extra storage: files"),
+        "{weighed:?}"
+    );
 }
 
 #[test]
@@ -103,7 +114,7 @@ fn what_cannot_be_profiled_is_refused_with_the_remedy() {
         (&["--weights", "1,1"], "three numbers"),
         (&["--epochs", "0"], "1.."),
         (&["--samples", "1"], "2 or more"),
-        (&["--samples", "4"], "permitted are 2 to 3"),
+        (&["--samples", "4"], "set --samples to 3 or less"),
         (&["--confidence", "1"], "below 1"),
     ];
     for (arguments, word) in wrong {
@@ -120,6 +131,12 @@ fn what_cannot_be_profiled_is_refused_with_the_remedy() {
     let few = ["recipe.toml", "small.set", "--samples", "2", "--runs", "1"];
     refused(&[&few[..], &["--temporary", "absent"]].concat(), &["absent", "another folder"]);
     refused(&[&few[..], &["--plot", "a.png"]].concat(), &["a.png", ".svg"]);
+    let measured: [&[&str]; 2] = [&["--samples", "2"], &["--temporary", "."]];
+    for option in measured {
+        let done = run(folder, &[&["profile", "--from", "none.csv"], option].concat());
+        assert_eq!(done.code(), Some(2), "{done:?}");
+        assert!(done.stderr.contains("cannot be used with"), "{done:?}");
+    }
     std::fs::write(folder.join("none.csv"), "a,b\n1,2\n").unwrap();
     refused(&["--from", "none.csv"], &["none.csv", "not a file of results"]);
 }

@@ -12,6 +12,7 @@ use crate::surface::progress::Progress;
 use crate::surface::{Output, Stop, cores_allowed, units};
 use anyhow::Context;
 use clap::ValueEnum;
+use meetpoint_diagnose::{Command, Diagnose, Remedy, Surface};
 use meetpoint_planner::decide::DecideError;
 use meetpoint_planner::enumerate::RefusedPoint;
 use meetpoint_planner::profile::{Options, Samples};
@@ -26,9 +27,6 @@ use meetpoint_storage::files::read_regular;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// What helps against options out of range.
-const HELP: &str = "list the permitted values with `meetpoint profile --help`";
 
 /// Longest file of results.
 const RESULTS_BYTES_MAX: u64 = 64 << 20;
@@ -81,10 +79,10 @@ pub(crate) struct Arguments {
     )]
     codecs: Vec<CodecName>,
     /// Most bytes that may be stored besides the dataset.
-    #[arg(long, value_name = "SIZE", value_parser = units::parse_bytes)]
+    #[arg(long, value_name = "SIZE", value_parser = limit)]
     storage_limit: Option<u64>,
     /// Most memory for caches; without it, what this process can still allocate.
-    #[arg(long, value_name = "SIZE", value_parser = units::parse_bytes)]
+    #[arg(long, value_name = "SIZE", value_parser = limit)]
     memory_limit: Option<u64>,
     /// Confidence at which the best is called certain.
     #[arg(long, default_value_t = 0.95, value_name = "SHARE", value_parser = confidence)]
@@ -105,7 +103,9 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
     /// Decide again with the results of this file, without measuring.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["recipe", "dataset", "csv"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = [
+        "recipe", "dataset", "csv", "runs", "samples", "threads", "codecs", "seed", "temporary",
+    ])]
     from: Option<PathBuf>,
 }
 
@@ -155,7 +155,8 @@ fn weights(text: &str) -> Result<Weights, String> {
         .map(|it| it.trim().parse().map_err(|_| wrong()))
         .collect::<Result<_, _>>()?;
     let [preprocessing, storage, throughput] = numbers[..] else { return Err(wrong()) };
-    Weights::new(preprocessing, storage, throughput).map_err(|error| error.to_string())
+    let weights = Weights::new(preprocessing, storage, throughput);
+    weights.map_err(|error| error.in_full(Surface::CommandLine))
 }
 
 fn samples(text: &str) -> Result<Samples, String> {
@@ -165,6 +166,14 @@ fn samples(text: &str) -> Result<Samples, String> {
     let count = text.parse().ok().filter(|count| *count > 1);
     let wrong = || format!("\"{text}\" is neither \"auto\" nor a number of 2 or more");
     count.map(Samples::Exactly).ok_or_else(wrong)
+}
+
+/// A size that may be nothing at all.
+fn limit(text: &str) -> Result<u64, String> {
+    match text.trim() {
+        "0" | "0B" => Ok(0),
+        text => units::parse_bytes(text),
+    }
 }
 
 fn confidence(text: &str) -> Result<f64, String> {
@@ -235,10 +244,8 @@ fn paths(arguments: &Arguments) -> Option<(&Path, &Path)> {
 fn load(path: &Path) -> anyhow::Result<Vec<Measured>> {
     let bytes = read_regular(path, RESULTS_BYTES_MAX);
     let bytes = bytes.with_context(|| {
-        format!(
-            "failed to read {}; name a file that `meetpoint profile --csv` wrote",
-            path.display()
-        )
+        let message = format!("failed to read {}", path.display());
+        Fault::new("results_unreadable", message, Remedy::run(Command::ProfileResults))
     })?;
     let text = String::from_utf8_lossy(&bytes);
     read_csv(&text).with_context(|| path.display().to_string())
@@ -262,9 +269,7 @@ fn goal(arguments: &Arguments) -> Goal {
 /// A goal that was typed and cannot be is wrong usage.
 fn usage(error: DecideError) -> anyhow::Error {
     match error {
-        DecideError::NoEpochs | DecideError::Confidence(_) => {
-            Fault::usage(error.to_string(), HELP).into()
-        }
+        DecideError::NoEpochs | DecideError::Confidence(_) => Fault::usage_of(&error).into(),
         DecideError::NoResults | DecideError::NothingFits { .. } => error.into(),
     }
 }
@@ -304,9 +309,7 @@ fn measure(
     let found = found.map_err(|error| match error {
         Error::Stopped => Interrupted.into(),
         Error::Decide(error) => usage(error),
-        Error::Samples { .. } | Error::Number { .. } => {
-            Fault::usage(error.to_string(), HELP).into()
-        }
+        error @ (Error::Samples { .. } | Error::Number { .. }) => Fault::usage_of(&error).into(),
         error => anyhow::Error::from(error),
     })?;
     Ok((found.results, found.decision, found.points.refused))

@@ -6,6 +6,7 @@ use crate::surface::units;
 use meetpoint_planner::decide::{Change, Ranked, RefusedBecause, extra_storage};
 use meetpoint_planner::enumerate;
 use meetpoint_planner::results::CacheDrop;
+use meetpoint_planner::score::Scored;
 use meetpoint_planner::vocabulary::Cache;
 use meetpoint_planner::{Codec, Measured, StorageMeaning};
 use meetpoint_report::grid::Grid;
@@ -63,7 +64,7 @@ pub(super) fn page(document: &Document, svg: &str) -> String {
 
 /// Every strategy, best first.
 fn table(document: &Document) -> Grid {
-    let head = [
+    let mut head = vec![
         "stored",
         "codec",
         "threads",
@@ -76,10 +77,13 @@ fn table(document: &Document) -> Grid {
         "in all",
         "±",
         "pays from",
-        "score",
-        "",
     ];
-    let mut grid = Grid::new(&head, 2..13);
+    if document.is_by_score {
+        head.push("score");
+    }
+    let numbers = 2..head.len();
+    head.push("");
+    let mut grid = Grid::new(&head, numbers);
     let goal = &document.decision.goal;
     for index in order(document) {
         let measured = &document.results[index];
@@ -88,7 +92,7 @@ fn table(document: &Document) -> Grid {
         let off = measured.seconds_off(goal.epochs, goal.confidence);
         let off = if off.is_finite() { units::seconds(off) } else { "–".to_owned() };
         let epochs = ranked.and_then(|it| it.amortized_after);
-        grid.rows.push(vec![
+        let mut row = vec![
             measured.point().to_string(),
             measured.codec.name().to_owned(),
             measured.threads.to_string(),
@@ -101,25 +105,44 @@ fn table(document: &Document) -> Grid {
             units::seconds(measured.seconds(goal.epochs)),
             off,
             epochs.map_or_else(|| "–".to_owned(), |it| units::count(u64::from(it), "epoch")),
-            scored.map_or_else(String::new, |it| format!("{:.4}", it.score)),
-            remark(document, index).to_owned(),
-        ]);
+        ];
+        if document.is_by_score {
+            row.push(scored.map_or_else(String::new, |it| format!("{:.4}", it.score)));
+        }
+        row.push(remark(document, index).to_owned());
+        grid.rows.push(row);
     }
     grid
 }
 
 /// The strategies in the order of the table: those that are refused are last.
 fn order(document: &Document) -> Vec<usize> {
-    if document.is_by_score {
-        return document.scores.iter().map(|it| it.index).collect();
-    }
     let refused = document.decision.refused.iter().map(|it| it.index);
+    if document.is_by_score {
+        return scored(document).map(|it| it.index).chain(refused).collect();
+    }
     document.decision.ranked.iter().map(|it| it.index).chain(refused).collect()
+}
+
+/// The scores of the strategies that fit the limits, best first.
+fn scored(document: &Document) -> impl Iterator<Item = &Scored> {
+    let refused = &document.decision.refused;
+    document.scores.iter().filter(|it| refused.iter().all(|refused| refused.index != it.index))
 }
 
 fn remark(document: &Document, index: usize) -> &'static str {
     let refused = document.decision.refused.iter().find(|it| it.index == index);
     match refused.map(|it| it.because) {
+        None if document.is_by_score => {
+            let is_fastest = document.decision.best().index == index;
+            let is_best = scored(document).next().is_some_and(|it| it.index == index);
+            match (is_best, is_fastest) {
+                (true, true) => "best, and first to finish",
+                (true, false) => "best",
+                (false, true) => "first to finish",
+                (false, false) => "",
+            }
+        }
         None if document.decision.best().index == index => "best",
         None => "",
         Some(RefusedBecause::Storage { .. }) => "over the storage limit",
@@ -130,9 +153,9 @@ fn remark(document: &Document, index: usize) -> &'static str {
 
 /// The decision, and what is to be known of it.
 fn sentences(document: &Document) -> Vec<String> {
-    let mut said = vec![winner(document), lead(document)];
+    let mut said: Vec<String> = score_sentence(document).into_iter().collect();
+    said.extend([winner(document), lead(document)]);
     said.extend(change_sentence(document));
-    said.extend(score_sentence(document));
     said.extend(refused_sentences(document));
     let is_ineffective = |it: &Measured| it.cache_drop == CacheDrop::Ineffective;
     if document.results.iter().any(is_ineffective) {
@@ -165,7 +188,8 @@ fn winner(document: &Document) -> String {
         ),
         None => String::new(),
     };
-    format!("Best for {epochs}: {}: {}{off}, {offline}{pays}.", name(best), units::seconds(seconds))
+    let what = if document.is_by_score { "First to finish" } else { "Best for" };
+    format!("{what} {epochs}: {}: {}{off}, {offline}{pays}.", name(best), units::seconds(seconds))
 }
 
 fn lead(document: &Document) -> String {
@@ -211,18 +235,19 @@ fn change_sentence(document: &Document) -> Option<String> {
 }
 
 fn score_sentence(document: &Document) -> Option<String> {
-    let first = document.scores.first().filter(|_| document.is_by_score)?;
+    let mut fitting = scored(document).filter(|_| document.is_by_score);
+    let first = fitting.next()?;
     let storage = match document.score_storage {
         StorageMeaning::Extra => "extra storage",
         StorageMeaning::Total => "total storage",
     };
-    let ties = document.scores.iter().filter(|it| it.rank == 1).count() - 1;
+    let ties = fitting.filter(|it| it.rank == first.rank).count();
     let tied = match ties {
         0 => String::new(),
         _ => format!(", with {} of the same score", units::count(ties as u64, "other")),
     };
     let best = name(&document.results[first.index]);
-    Some(format!("By PRESTO's score with {storage}: {best}, {:.4}{tied}.", first.score))
+    Some(format!("Best by PRESTO's score with {storage}: {best}, {:.4}{tied}.", first.score))
 }
 
 /// Where the recipe cannot be cut, by reason.

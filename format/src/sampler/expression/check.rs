@@ -23,7 +23,7 @@ struct Check<'e> {
 impl Check<'_> {
     fn fault(&self, node: &Node, found: &ColumnType, wanted: &str) -> SamplerError {
         let problem = format!("this gives {}", found.words());
-        self.expression.fault(node.at, problem, format!("expected {wanted}"))
+        self.expression.fault(node.at, problem, format!("write {wanted} there"))
     }
 
     fn type_of(&self, node: &Node) -> Result<ColumnType, SamplerError> {
@@ -40,15 +40,15 @@ impl Check<'_> {
             }
             Term::Negate(inside) => self.number(inside)?,
             Term::Compare(how, left, right) => {
-                let (found, right) = (self.type_of(left)?, self.type_of(right)?);
-                self.same(node, &found, &right)?;
+                let (found, right_type) = (self.type_of(left)?, self.type_of(right)?);
+                self.same(node, [left, right], [&found, &right_type])?;
                 self.is_ordered(*how, left, &found)?;
                 ColumnType::Flag
             }
             Term::In(left, values) => {
-                let left = self.type_of(left)?;
+                let found = self.type_of(left)?;
                 for value in values {
-                    self.same(value, &left, &self.type_of(value)?)?;
+                    self.same(value, [left, value], [&found, &self.type_of(value)?])?;
                 }
                 ColumnType::Flag
             }
@@ -106,19 +106,37 @@ impl Check<'_> {
     }
 
     /// Both sides of a comparison are numbers, texts, or true and false.
-    fn same(&self, node: &Node, left: &ColumnType, right: &ColumnType) -> Result<(), SamplerError> {
+    fn same(
+        &self,
+        node: &Node,
+        sides: [&Node; 2],
+        [left, right]: [&ColumnType; 2],
+    ) -> Result<(), SamplerError> {
         let is_number = |it: &ColumnType| matches!(it, ColumnType::Whole | ColumnType::Number);
         if left == right || (is_number(left) && is_number(right)) {
             return Ok(());
         }
         let problem = format!("this compares {} with {}", left.words(), right.words());
-        let remedy = match (left, right) {
-            (ColumnType::Text, _) | (_, ColumnType::Text) => {
-                "texts are in quotes, numbers are not".to_owned()
+        let names = sides.into_iter().find_map(|side| self.names_of(side));
+        let remedy = match names {
+            Some(names) if [left, right].contains(&&ColumnType::Text) => {
+                format!("compare `{names}`, which holds texts, or a number without quotes")
+            }
+            _ if [left, right].contains(&&ColumnType::Text) => {
+                "write texts in quotes, and numbers without".to_owned()
             }
             _ => "compare values of one type".to_owned(),
         };
         Err(self.expression.fault(node.at, problem, remedy))
+    }
+
+    /// The column with the names of what a column numbers: `label_name` for `label`.
+    fn names_of(&self, node: &Node) -> Option<&str> {
+        let Term::Column(column) = &node.term else { return None };
+        let is_names = |(name, found): &&(String, ColumnType)| {
+            *found == ColumnType::Text && name.strip_suffix("_name") == Some(column)
+        };
+        self.columns.iter().find(is_names).map(|(name, _)| name.as_str())
     }
 
     /// True and false have no order.

@@ -11,6 +11,9 @@ use super::error::SamplerError;
 
 /// Longest expression, in bytes.
 const TEXT_BYTES_MAX: usize = 64 << 10;
+/// How numbers are written.
+const WHOLE: &str =
+    "write a whole number of at most 64 bits with a sign, or one such as 0.5 or 1e-3";
 
 /// An expression that is true or false for each sample.
 ///
@@ -124,8 +127,13 @@ impl Expression {
         &self.root
     }
 
+    /// A calculation at a character of it that has no result for some sample.
+    pub fn overflow(&self, at: usize, problem: String) -> SamplerError {
+        SamplerError::Overflow { text: self.text.clone(), at, problem }
+    }
+
     /// A fault at a character of it.
-    pub fn fault(&self, at: usize, problem: String, remedy: String) -> SamplerError {
+    fn fault(&self, at: usize, problem: String, remedy: String) -> SamplerError {
         SamplerError::Expression { text: self.text.clone(), at, problem, remedy }
     }
 }

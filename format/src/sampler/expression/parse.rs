@@ -195,11 +195,20 @@ impl<'t> Parser<'t> {
         let token = self.peek();
         let at = token.at;
         if self.take_sign(&["-"]).is_some() {
+            if let Token { is: Is::Whole(number), .. } = self.peek() {
+                let least = 0_i64.checked_sub_unsigned(*number);
+                let term = Term::Whole(least.ok_or_else(|| too_long(token, *number))?);
+                self.next += 1;
+                return Ok(Node { at, term });
+            }
             let inside = self.nested(Self::unary)?;
+            let negated = |term| Term::Negate(Box::new(Node { at: inside.at, term }));
             let term = match inside.term {
-                Term::Whole(number) => Term::Whole(-number),
+                Term::Whole(number) => {
+                    number.checked_neg().map_or_else(|| negated(Term::Whole(number)), Term::Whole)
+                }
                 Term::Number(number) => Term::Number(-number),
-                term => Term::Negate(Box::new(Node { at: inside.at, term })),
+                term => negated(term),
             };
             return Ok(Node { at, term });
         }
@@ -210,7 +219,9 @@ impl<'t> Parser<'t> {
         }
         let value = "a column, a number, a text in quotes, or \"(\"";
         let term = match &token.is {
-            Is::Whole(number) => Term::Whole(*number),
+            Is::Whole(number) => {
+                Term::Whole(i64::try_from(*number).map_err(|_| too_long(token, *number))?)
+            }
             Is::Number(number) => Term::Number(*number),
             Is::Text(text) => Term::Text(text.clone()),
             Is::Name(name) => Term::Column(name.clone()),
@@ -249,6 +260,11 @@ fn negated(node: Node, is_not: bool) -> Node {
     }
 }
 
+fn too_long(token: &Token, number: u64) -> Fault {
+    let problem = format!("{number} has more than 64 bits with a sign");
+    Fault { at: token.at, problem, remedy: super::WHOLE.to_owned() }
+}
+
 fn unexpected(token: &Token, expected: &str) -> Fault {
     let found = match &token.is {
         Is::Word(word) => format!("unexpected `{word}`"),
@@ -259,5 +275,5 @@ fn unexpected(token: &Token, expected: &str) -> Fault {
         Is::Sign(sign) => format!("unexpected {sign:?}"),
         Is::End => "the expression ends too early".to_owned(),
     };
-    Fault { at: token.at, problem: found, remedy: format!("expected {expected}") }
+    Fault { at: token.at, problem: found, remedy: format!("write {expected} there") }
 }

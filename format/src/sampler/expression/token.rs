@@ -17,7 +17,8 @@ pub(super) enum Is {
     /// A name in backquotes.
     Name(String),
     Text(String),
-    Whole(i64),
+    /// Without its sign, so that the least of 64 bits can be written.
+    Whole(u64),
     Number(f64),
     /// An operator, a parenthesis or a comma.
     Sign(&'static str),
@@ -122,8 +123,7 @@ fn number(chars: &[char], next: &mut usize) -> Result<Is, Fault> {
     read.ok_or_else(|| Fault {
         at: start + 1,
         problem: format!("{text} is no number"),
-        remedy: "whole numbers have at most 64 bits with a sign, others look like 0.5 or 1e-3"
-            .to_owned(),
+        remedy: super::WHOLE.to_owned(),
     })
 }
 
@@ -138,7 +138,8 @@ fn sign(chars: &[char], next: &mut usize) -> Result<Is, Fault> {
         None => Err(Fault {
             at,
             problem: format!("unexpected character {:?}", chars[*next]),
-            remedy: "operators are == != < <= > >= + - * / %, and, or, not, in, is null".to_owned(),
+            remedy: "use the operators == != < <= > >= + - * / %, and, or, not, in, is null"
+                .to_owned(),
         }),
     }
 }

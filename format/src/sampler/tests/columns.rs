@@ -30,6 +30,7 @@ impl SampleColumns for Made {
             ("name", ColumnType::Text),
             ("is_sharp", ColumnType::Flag),
             ("boxes", ColumnType::Other("lists".to_owned())),
+            ("label_name", ColumnType::Text),
         ];
         columns.map(|(name, found)| (name.to_owned(), found)).to_vec()
     }

@@ -67,6 +67,30 @@ fn operators_bind_as_in_sql() {
 }
 
 #[test]
+fn whole_numbers_reach_both_ends_of_64_bits() {
+    assert_eq!(tree("a > -9223372036854775808"), "(> a -9223372036854775808)");
+    assert_eq!(tree("a < 9223372036854775807"), "(< a 9223372036854775807)");
+    assert_eq!(tree("a < -(-9223372036854775808)"), "(< a (- -9223372036854775808))");
+    for (text, at) in [("a < 9223372036854775808", 5), ("a > -9223372036854775809", 5)] {
+        let refused = Expression::parse(text).unwrap_err();
+        assert!(matches!(refused, SamplerError::Expression { at: found, .. } if found == at));
+    }
+}
+
+#[test]
+fn a_text_beside_a_number_suggests_the_column_of_its_names() {
+    let columns = Made::of(1).columns();
+    let advice = |text: &str| {
+        let refused = Expression::parse(text).unwrap().check(&columns).unwrap_err();
+        refused.instruction().spelled(meetpoint_diagnose::Surface::CommandLine)
+    };
+    for text in ["label == 'cat'", "'cat' == label", "label in (1, 'cat')"] {
+        assert!(advice(text).contains("`label_name`"), "{text}: {}", advice(text));
+    }
+    assert!(!advice("weight == 'heavy'").contains("`"), "{}", advice("weight == 'heavy'"));
+}
+
+#[test]
 fn what_does_not_parse_is_located() {
     let at = |text: &str| match Expression::parse(text).unwrap_err() {
         SamplerError::Expression { at, .. } => at,

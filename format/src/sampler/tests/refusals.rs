@@ -5,6 +5,12 @@ use super::super::{
     SamplerError, Sampling, Value, Weighted, Weights,
 };
 use super::columns::Made;
+use meetpoint_diagnose::{Command, Remedy, Surface};
+
+/// What the command line advises.
+fn remedy(error: &SamplerError) -> String {
+    error.instruction().spelled(Surface::CommandLine)
+}
 
 fn read(name: &str, options: &[(&str, Value)]) -> Result<Sampler, SamplerError> {
     let options = options.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
@@ -40,17 +46,17 @@ fn samplers_are_read_by_name_and_options_and_written_so() {
 fn names_and_values_that_are_wrong_are_refused() {
     let error = read("wieghted", &[]).unwrap_err();
     assert_eq!(error, SamplerError::UnknownName { name: "wieghted".to_owned() });
-    assert!(error.remedy().starts_with("did you mean \"weighted\"?"), "{error}");
+    assert!(remedy(&error).starts_with("did you mean \"weighted\"?"), "{error}");
     assert_eq!(read("mixture", &[]), Err(SamplerError::Mixture));
-    assert!(SamplerError::Mixture.remedy().contains("meetpoint dataset merge"));
+    assert_eq!(SamplerError::Mixture.instruction(), Remedy::run(Command::Merge));
     let error = read("weighted", &[("weight", Value::Text("w".to_owned()))]).unwrap_err();
     assert!(matches!(error, SamplerError::UnknownOption { .. }));
-    assert!(error.remedy().contains("\"weights\""), "{error}");
+    assert!(remedy(&error).contains("\"weights\""), "{error}");
     let missing = SamplerError::Missing { sampler: "filter", option: "where" };
     assert_eq!(read("filter", &[]), Err(missing));
     let repeats = read("repeated", &[("repeats", Value::Whole(0))]).unwrap_err();
     assert!(matches!(repeats, SamplerError::Value { option: "repeats", .. }), "{repeats}");
-    assert!(repeats.remedy().contains("from 1 to 65536"), "{repeats}");
+    assert!(remedy(&repeats).contains("from 1 to 65536"), "{repeats}");
     let empty = read("indices", &[("indices", Value::Wholes([].into()))]);
     assert_eq!(empty, Err(SamplerError::NoIndices));
 }
@@ -75,7 +81,7 @@ fn weights_that_are_no_weights_are_refused() {
     };
     let error = refusal(column("wieght"), &made);
     assert!(matches!(error, SamplerError::UnknownColumn { option: "weights", .. }));
-    assert!(error.remedy().starts_with("did you mean \"weight\"?"), "{error}");
+    assert!(remedy(&error).starts_with("did you mean \"weight\"?"), "{error}");
     let error = refusal(column("name"), &made);
     assert!(matches!(error, SamplerError::ColumnType { option: "weights", .. }), "{error}");
 }
