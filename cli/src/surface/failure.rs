@@ -238,7 +238,7 @@ mod tests {
         assert_eq!(document["exit_code"], 1);
         assert_eq!(document["cause"], "job");
         assert!(document["message"].as_str().unwrap().starts_with("job.toml:1:"));
-        assert!(document["remedy"].as_str().unwrap().starts_with("set `seed` to"));
+        assert!(document["remedy"].as_str().unwrap().starts_with("set `"));
         assert_eq!(document["steps"][0]["action"], "advice");
     }
 

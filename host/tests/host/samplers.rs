@@ -141,7 +141,7 @@ fn samplers_that_do_not_fit_the_dataset_are_errors_of_the_loader() {
     assert!(matches!(filter("label == 9"), SamplerError::NothingSelected { samples: 41, .. }));
     assert!(matches!(filter("lable == 1"), SamplerError::UnknownColumn { at: Some(1), .. }));
     assert!(matches!(filter("key == 1"), SamplerError::Expression { at: 1, .. }));
-    assert!(matches!(filter("label % 0 == 1"), SamplerError::Expression { .. }));
+    assert!(matches!(filter("label % 0 == 1"), SamplerError::Overflow { .. }));
 }
 
 const JOB: &str = "dataset = \"d\"\nbatch_size = 1\n[[recipe.operation]]\nname = \"decode\"\n\

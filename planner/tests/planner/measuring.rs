@@ -165,7 +165,7 @@ fn options_outside_of_their_ranges_are_refused_before_anything_is_written() {
     }
     let settings = Settings { codecs: vec![Codec::None], threads: vec![0] };
     let error = refused(&Options { settings, ..good.clone() });
-    assert!(matches!(error, Error::Number { name: "the number of threads", .. }), "{error}");
+    assert!(matches!(error, Error::Number { name: "threads", .. }), "{error}");
     let error = refused(&Options { folder: temporary.path().join("absent"), ..good });
     assert!(matches!(error, Error::Io { .. }), "{error}");
     assert!(is_empty(temporary.path()));

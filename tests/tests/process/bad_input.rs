@@ -163,11 +163,11 @@ fn values_that_dataset_or_machine_do_not_allow_are_refused_with_place_and_remedy
     change("\"small.set\"", "\"absent.set\"", &["job.toml:1:11: ", "absent.set", "meetpoint pack"]);
     change("\"small.set\"", "\".\"", &["job.toml:1:11: ", "dataset.json", "meetpoint pack"]);
     change("batch_size = 4", "batch_size = 64", &["job.toml:2:14: ", "64", "at most 48"]);
-    change("seed = 7", "seed = 7\nhost_cores = [0, 1000]", &["job.toml:4:18: ", "it may use 0"]);
+    change("seed = 7", "seed = 7\nhost_cores = [0, 1000]", &["job.toml:4:18: ", "name one of the cores 0"]);
     let device = |line: &str, words: &[&str]| {
         change("allow_shared = true", &format!("allow_shared = true\n{line}"), words);
     };
-    device("core = 1000", &["job.toml:19:8: ", "`device.core`", "it may use 0"]);
+    device("core = 1000", &["job.toml:19:8: ", "`device.core`", "name one of the cores 0"]);
     device("faults = [\"die@3\", \"melt@2\"]", &["job.toml:19:20: ", "melt@2", "die@N"]);
     device("cpu_ratio = 1e-12", &["job.toml:19:13: ", "`device.cpu_ratio`", "0.001 to 1"]);
     device("latency = \"90s\"", &["job.toml:19:11: ", "`device.latency`", "at most 1s"]);
