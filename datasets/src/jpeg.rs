@@ -2,7 +2,7 @@
 //! it.
 
 use crate::choice::Choice;
-use crate::words::Setting;
+use meetpoint_diagnose::{Setting, Surface};
 use meetpoint_format::dataset::schema::{ENTRY_POINTS_BYTES_MAX, IMAGE_BYTES_MAX};
 use meetpoint_format::dataset::{EntryPointSpacing, Form, Kept};
 use meetpoint_kernels::decode::Decoder;
@@ -62,8 +62,15 @@ impl Default for JpegOptions {
 }
 
 impl JpegOptions {
-    /// The options by name, as on the command line, for a dataset's provenance.
+    /// The options by name, for a dataset's provenance.
     pub(crate) fn by_name(&self) -> BTreeMap<String, String> {
+        let name = |setting: Setting| setting.name(Surface::CommandLine).trim_start_matches('-');
+        let values = self.values().into_iter();
+        values.map(|(setting, value)| (name(setting).to_owned(), value)).collect()
+    }
+
+    /// The value of each option.
+    pub(crate) fn values(&self) -> [(Setting, String); 5] {
         let entry_points = match self.entry_points {
             None => "none".to_owned(),
             Some(EntryPointSpacing::McuRow) => "row".to_owned(),
@@ -75,14 +82,13 @@ impl JpegOptions {
             RestartMarkers::EveryMcuRow => "row".to_owned(),
             RestartMarkers::EveryMcus(count) => count.to_string(),
         };
-        let pairs = [
-            ("form", self.form.name().to_owned()),
-            ("entry-points", entry_points),
-            ("progressive", self.progressive.name().to_owned()),
-            ("restart-interval", restarts),
-            ("optimize-huffman", self.optimise_huffman.to_string()),
-        ];
-        pairs.map(|(name, value)| (name.to_owned(), value)).into()
+        [
+            (Setting::Form, self.form.name().to_owned()),
+            (Setting::EntryPoints, entry_points),
+            (Setting::Progressive, self.progressive.name().to_owned()),
+            (Setting::RestartInterval, restarts),
+            (Setting::OptimizeHuffman, self.optimise_huffman.to_string()),
+        ]
     }
 
     /// The first option that differs from its default.

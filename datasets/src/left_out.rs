@@ -2,7 +2,7 @@
 
 use crate::message::Message;
 use crate::printable::printable;
-use crate::words::Words;
+use meetpoint_diagnose::Surface;
 
 /// Something of a source that is not in the dataset.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -15,14 +15,14 @@ pub struct LeftOut {
 
 impl LeftOut {
     /// One line for a message, spelled for its reader.
-    pub fn in_words(&self, words: Words) -> String {
-        format!("{}: {}", printable(&self.path), printable(&self.reason.in_words(words)))
+    pub fn in_words(&self, surface: Surface) -> String {
+        format!("{}: {}", printable(&self.path), printable(&self.reason.in_full(surface)))
     }
 
     /// Replaces the options in the reasons by how they are spelled, so that they are serialised so.
-    pub fn spell(all: &mut [Self], words: Words) {
+    pub fn spell(all: &mut [Self], surface: Surface) {
         for left_out in all {
-            left_out.reason = left_out.reason.in_words(words).into();
+            left_out.reason = left_out.reason.in_full(surface).into();
         }
     }
 }
@@ -30,6 +30,6 @@ impl LeftOut {
 /// As on the command line.
 impl std::fmt::Display for LeftOut {
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        to.write_str(&self.in_words(Words::CommandLine))
+        to.write_str(&self.in_words(Surface::CommandLine))
     }
 }

@@ -28,7 +28,6 @@ pub mod unpack;
 pub mod verify;
 mod walk;
 mod whence;
-mod words;
 pub mod writer;
 
 pub use error::Error;
@@ -47,5 +46,4 @@ pub use verify::{
     DeepReport, Place, Problem, VerifyOptions, VerifyProgress, VerifyReport, verify, verify_deep,
     verify_with,
 };
-pub use words::{Setting, Words};
 pub use writer::{Writer, WriterOptions, Written};

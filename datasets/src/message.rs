@@ -1,21 +1,25 @@
-//! Text that names options, which the command line and Python spell in their own way.
+//! Text that names options, which the command line and Python spell in their own way, and what
+//! helps.
 
-use crate::words::{Setting, Words};
+use meetpoint_diagnose::{Remedy, Setting, Surface};
 use std::fmt;
 use std::ops::Add;
 
-/// Text, and the options that it names, in order.
+/// Text, the options that it names, in order, and a remedy.
 ///
 /// ```
-/// use meetpoint_datasets::{Message, Setting, Words};
+/// use meetpoint_datasets::Message;
+/// use meetpoint_diagnose::{Setting, Surface};
 ///
 /// let message = Message::from("no column `age` (") + Setting::Columns + ")";
 /// assert_eq!(message.to_string(), "no column `age` (--columns)");
-/// assert_eq!(message.in_words(Words::Python), "no column `age` (columns=)");
+/// assert_eq!(message.in_words(Surface::Python), "no column `age` (columns=)");
+/// assert_eq!(message.remedy("leave it out").to_string(), "no column `age` (--columns); leave it out");
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Message {
     pieces: Vec<Piece>,
+    remedy: Option<Remedy>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,27 +31,39 @@ enum Piece {
     Setting(Setting),
     /// How it is set to a value.
     SetTo(Setting, String),
-    /// What has another name in each.
-    Either {
-        command_line: &'static str,
-        python: &'static str,
-    },
 }
 
 impl Message {
-    /// The text as the command line or Python spells it.
-    pub fn in_words(&self, words: Words) -> String {
+    /// The text as the command line or Python spells it, without the remedy.
+    pub fn in_words(&self, surface: Surface) -> String {
         let spelled = self.pieces.iter().map(|piece| match piece {
             Piece::Text(text) => text.clone(),
-            Piece::Name(setting) => setting.named(words),
-            Piece::Setting(setting) => setting.spelled(words),
-            Piece::SetTo(setting, value) => setting.set_to(value, words),
-            Piece::Either { command_line, python } => match words {
-                Words::CommandLine => (*command_line).to_owned(),
-                Words::Python => (*python).to_owned(),
-            },
+            Piece::Name(setting) => setting.name(surface).to_owned(),
+            Piece::Setting(setting) => setting.spelled(surface),
+            Piece::SetTo(setting, value) => setting.set_to(value, surface),
         });
         spelled.collect()
+    }
+
+    /// The text and the remedy as the command line or Python spells them.
+    pub fn in_full(&self, surface: Surface) -> String {
+        let text = self.in_words(surface);
+        match &self.remedy {
+            Some(remedy) => format!("{text}; {}", remedy.spelled(surface)),
+            None => text,
+        }
+    }
+
+    /// What helps.
+    pub fn advice(&self) -> Option<&Remedy> {
+        self.remedy.as_ref()
+    }
+
+    /// Adds what helps.
+    #[must_use]
+    pub fn remedy(mut self, remedy: impl Into<Remedy>) -> Self {
+        self.remedy = Some(remedy.into());
+        self
     }
 
     /// Appends the bare name of a setting.
@@ -63,25 +79,18 @@ impl Message {
         self.pieces.push(Piece::SetTo(setting, value.into()));
         self
     }
-
-    /// Appends what the command line and Python call by different names.
-    #[must_use]
-    pub(crate) fn either(mut self, command_line: &'static str, python: &'static str) -> Self {
-        self.pieces.push(Piece::Either { command_line, python });
-        self
-    }
 }
 
-/// As on the command line.
+/// As on the command line, with the remedy.
 impl fmt::Display for Message {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        to.write_str(&self.in_words(Words::CommandLine))
+        to.write_str(&self.in_full(Surface::CommandLine))
     }
 }
 
 impl From<String> for Message {
     fn from(text: String) -> Self {
-        Self { pieces: vec![Piece::Text(text)] }
+        Self { pieces: vec![Piece::Text(text)], remedy: None }
     }
 }
 
@@ -93,16 +102,18 @@ impl From<&str> for Message {
 
 impl From<Setting> for Message {
     fn from(setting: Setting) -> Self {
-        Self { pieces: vec![Piece::Setting(setting)] }
+        Self { pieces: vec![Piece::Setting(setting)], remedy: None }
     }
 }
 
-/// Appends text, a setting or another message.
+/// Appends text, a setting or another message, whose remedy comes with it.
 impl<T: Into<Self>> Add<T> for Message {
     type Output = Self;
 
     fn add(mut self, next: T) -> Self {
-        self.pieces.extend(next.into().pieces);
+        let next = next.into();
+        self.pieces.extend(next.pieces);
+        self.remedy = next.remedy.or(self.remedy);
         self
     }
 }
@@ -122,24 +133,21 @@ impl<'de> serde::Deserialize<'de> for Message {
 
 #[cfg(test)]
 mod tests {
-    use super::{Message, Setting, Words};
+    use super::Message;
+    use meetpoint_diagnose::{Change, Remedy, Setting, Surface};
 
     #[test]
     fn a_message_is_spelled_for_its_reader() {
-        let message = Message::from("leave it out with ").set_to(Setting::Without, "a")
-            + format!(" or {}, ", 7)
-            + Setting::FollowLinks
-            + "; "
-            + Message::default().name(Setting::Split).either(" command", " call");
+        let remedy = Remedy::by("leave the links out", Setting::FollowLinks, Change::On);
+        let message = Message::from("without ").set_to(Setting::Without, "a")
+            + format!(" or {}", 7)
+            + Message::from(": no ").name(Setting::Split).remedy(remedy);
+        assert_eq!(message.in_words(Surface::CommandLine), "without --without a or 7: no --split");
         assert_eq!(
-            message.in_words(Words::CommandLine),
-            "leave it out with --without a or 7, --follow-links; --split command"
+            message.in_full(Surface::Python),
+            "without without=\"a\" or 7: no split; leave the links out with follow_links=True"
         );
-        assert_eq!(
-            message.in_words(Words::Python),
-            "leave it out with without=\"a\" or 7, follow_links=True; split call"
-        );
-        assert_eq!(message.to_string(), message.in_words(Words::CommandLine));
+        assert_eq!(message.to_string(), message.in_full(Surface::CommandLine));
         let stored = serde_json::to_string(&message).unwrap();
         let read: Message = serde_json::from_str(&stored).unwrap();
         assert_eq!(read.to_string(), message.to_string());

@@ -1,7 +1,7 @@
 //! The error of a source that needs more memory than its limit.
 
 use crate::message::Message;
-use crate::words::Setting;
+use meetpoint_diagnose::{Change, Remedy, Setting};
 use meetpoint_format::units::show_bytes;
 use std::{fmt, io};
 
@@ -34,16 +34,17 @@ impl OverBudget {
         match self {
             Self::Memory { wanted, limit } => {
                 let (wanted, limit) = (show_bytes(*wanted), show_bytes(*limit));
+                let purpose = "raise it, if the file is sound,";
                 Message::from(format!(
-                    "needs {wanted} of memory, the limit for a source is {limit}; raise it with "
-                )) + Setting::SourceMemory
-                    + " if the file is sound"
+                    "needs {wanted} of memory, the limit for a source is {limit}"
+                ))
+                .remedy(Remedy::by(purpose, Setting::SourceMemory, Change::Other))
             }
             Self::Ratio { compressed, bytes: _ } => Message::from(format!(
-                "{} decompress to more than {RATIO_MAX} times as much; if the file is sound, \
-                 decompress it before",
+                "{} decompress to more than {RATIO_MAX} times as much",
                 show_bytes(*compressed)
-            )),
+            ))
+            .remedy("decompress it before, if the file is sound"),
         }
     }
 }

@@ -10,6 +10,8 @@ use std::path::PathBuf;
 pub enum Command {
     /// Packs a source into a dataset.
     Pack,
+    /// Packs a source with the content that its links lead to.
+    PackFollowingLinks,
     /// Packs it into parts of fewer bytes.
     PackSmallerParts,
     /// Indexes a source whose content stays in place.
@@ -22,8 +24,16 @@ pub enum Command {
     VerifyDeep,
     /// Rebuilds a dataset from what is sound.
     Repair,
+    /// Copies samples of a dataset to another.
+    Select,
     /// Merges several datasets into one.
     Merge,
+    /// Writes a source in another format.
+    Convert,
+    /// Shows what a dataset holds.
+    Inspect,
+    /// Lists the samples of a dataset.
+    Cat,
     /// Starts a device.
     ServeDevice {
         /// Where it listens; `None` for a path that the user chooses.
@@ -45,13 +55,18 @@ impl Command {
     pub(crate) fn spelled(&self, surface: Surface) -> String {
         let purpose = match self {
             Self::Pack => "make a dataset",
+            Self::PackFollowingLinks => "copy its content",
             Self::PackSmallerParts => "pack the dataset into smaller parts",
             Self::Index => "index the source again",
             Self::IndexKeys => "recreate the index of keys",
             Self::Verify => "find the damage",
             Self::VerifyDeep => "list the damaged samples",
             Self::Repair => "rebuild the dataset",
+            Self::Select => "select samples",
             Self::Merge => "merge the datasets into one",
+            Self::Convert => "convert the source",
+            Self::Inspect => "see its labels",
+            Self::Cat => "list its keys and labels",
             Self::ServeDevice { .. } => "start a device",
             Self::ProbeDevice { .. } => "query the device",
             Self::ProfileResults => "write a file of results",
@@ -63,13 +78,20 @@ impl Command {
     fn call(&self, surface: Surface) -> String {
         let (program, function) = match self {
             Self::Pack => ("pack".to_owned(), Some("pack()")),
+            Self::PackFollowingLinks => {
+                ("pack --follow-links".to_owned(), Some("pack(follow_links=True)"))
+            }
             Self::PackSmallerParts => ("pack --part-size".to_owned(), Some("pack(part_size=…)")),
             Self::Index => ("index".to_owned(), Some("index()")),
             Self::IndexKeys => ("index --keys".to_owned(), Some("index(keys=True)")),
             Self::Verify => ("verify".to_owned(), Some("verify()")),
             Self::VerifyDeep => ("verify --deep".to_owned(), Some("verify(deep=True)")),
             Self::Repair => ("dataset repair".to_owned(), Some("dataset.repair()")),
+            Self::Select => ("dataset select".to_owned(), Some("dataset.select()")),
             Self::Merge => ("dataset merge".to_owned(), Some("dataset.merge()")),
+            Self::Convert => ("convert".to_owned(), Some("convert()")),
+            Self::Inspect => ("inspect".to_owned(), None),
+            Self::Cat => ("dataset cat".to_owned(), Some("dataset.cat()")),
             Self::ServeDevice { socket } => {
                 let socket = socket.as_ref().map(|path| format!(" --socket {}", path.display()));
                 let socket = socket.unwrap_or_else(|| " --socket SOCKET".to_owned());

@@ -40,11 +40,18 @@ pub trait Diagnose: std::fmt::Display {
     /// What to do about it; `None` where the message leaves nothing to add.
     fn remedy(&self) -> Option<Remedy>;
 
+    /// The message in the words of a surface; only messages that name settings differ.
+    fn message(&self, surface: Surface) -> String {
+        let _ = surface;
+        self.to_string()
+    }
+
     /// The message and the remedy in the words of a surface, as one line.
     fn in_full(&self, surface: Surface) -> String {
+        let message = self.message(surface);
         match self.remedy() {
-            Some(remedy) => format!("{self}; {}", remedy.spelled(surface)),
-            None => self.to_string(),
+            Some(remedy) => format!("{message}; {}", remedy.spelled(surface)),
+            None => message,
         }
     }
 }

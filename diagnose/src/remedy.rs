@@ -107,6 +107,13 @@ impl Remedy {
         self.or_step(Step::Run(command))
     }
 
+    /// Adds the steps of another remedy as alternatives.
+    #[must_use]
+    pub fn or_all(mut self, other: Self) -> Self {
+        self.steps.extend(other.steps);
+        self
+    }
+
     fn or_step(mut self, step: Step) -> Self {
         self.steps.push(step);
         self
@@ -146,6 +153,9 @@ impl Step {
         match self {
             Self::Advice { text } => text.clone().into_owned(),
             Self::Run(command) => command.spelled(surface),
+            Self::Set { setting, change: Change::Off, purpose: Some(purpose) } => {
+                format!("{purpose} without {}", setting.spelled(surface))
+            }
             Self::Set { setting, change, purpose: Some(purpose) } => {
                 let change = match change {
                     Change::To(value) => setting.set_to(value, surface),
@@ -175,7 +185,7 @@ impl Step {
                     Change::Raise => format!("raise {name}"),
                     Change::Lower => format!("lower {name}"),
                     Change::On if is_option => format!("give {name}"),
-                    Change::Off if is_option => format!("leave {name} out"),
+                    Change::Off if is_option || !setting.is_flag() => format!("leave {name} out"),
                     Change::Other => format!("change {name}"),
                     Change::On => format!("set {name}{}", word(true)),
                     Change::Off => format!("set {name}{}", word(false)),
@@ -220,6 +230,8 @@ mod tests {
         assert_eq!(force, ["choose one with --force", "choose one with force=True"]);
         let kind = with(Setting::From, Change::Other);
         assert_eq!(kind, ["choose one with --from", "choose one with from_="]);
+        let anew = with(Setting::Resume, Change::Off);
+        assert_eq!(anew, ["choose one without --resume", "choose one without resume=True"]);
         let skip = with(Setting::OnError, Change::To("skip".into()));
         assert_eq!(skip, ["choose one with --on-error skip", "choose one with on_error=\"skip\""]);
     }

@@ -190,7 +190,7 @@ impl Setting {
     }
 
     /// Whether it is true or false.
-    fn is_flag(self) -> bool {
+    pub(crate) fn is_flag(self) -> bool {
         match self {
             Self::Shared
             | Self::Reuse

@@ -4,9 +4,8 @@ use crate::guarded;
 use crate::options::{Packing, SinkArguments, SourceArguments, Stop, Storing};
 use crate::work::{self, Step};
 use meetpoint_datasets::index::{index as index_source, index_keys as index_keys_of};
-use meetpoint_datasets::{
-    LeftOut, PackProgress, VerifyOptions, Words, source, verify_deep, verify_with,
-};
+use meetpoint_datasets::{LeftOut, PackProgress, VerifyOptions, source, verify_deep, verify_with};
+use meetpoint_diagnose::Surface;
 use pyo3::prelude::*;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -36,8 +35,8 @@ pub(crate) fn pack(
     let mut summary = work::run(py, &stop, progress.as_ref(), |report| {
         meetpoint_datasets::pack(&source, &destination, &with, &mut |step| report(step.into()))
     })?;
-    LeftOut::spell(&mut summary.unreadable, Words::Python);
-    LeftOut::spell(&mut summary.not_samples, Words::Python);
+    LeftOut::spell(&mut summary.unreadable, Surface::Python);
+    LeftOut::spell(&mut summary.not_samples, Surface::Python);
     Ok(work::json(&summary))
 }
 
@@ -57,8 +56,8 @@ pub(crate) fn index(
     let mut summary = work::run(py, &stop, progress.as_ref(), |report| {
         index_source(&source, &destination, &with, &mut |step| report(step.into()))
     })?;
-    LeftOut::spell(&mut summary.unreadable, Words::Python);
-    LeftOut::spell(&mut summary.not_samples, Words::Python);
+    LeftOut::spell(&mut summary.unreadable, Surface::Python);
+    LeftOut::spell(&mut summary.not_samples, Surface::Python);
     Ok(work::json(&summary))
 }
 
@@ -98,7 +97,7 @@ pub(crate) fn unpack(
             report(Step { samples_done: step.samples_done, samples, ..Step::default() });
         })
     })?;
-    LeftOut::spell(&mut summary.damaged, Words::Python);
+    LeftOut::spell(&mut summary.damaged, Surface::Python);
     Ok(work::json(&summary))
 }
 
@@ -125,8 +124,8 @@ pub(crate) fn convert(
             report(Step { samples_done, samples, bytes_done, bytes });
         })
     })?;
-    LeftOut::spell(&mut summary.damaged, Words::Python);
-    LeftOut::spell(&mut summary.not_samples, Words::Python);
+    LeftOut::spell(&mut summary.damaged, Surface::Python);
+    LeftOut::spell(&mut summary.not_samples, Surface::Python);
     Ok(work::json(&summary))
 }
 

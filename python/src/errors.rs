@@ -4,8 +4,9 @@ pub(crate) use crate::exceptions::plain;
 
 use crate::exceptions::{Place, Said, at, raise};
 use crate::panics;
+use meetpoint_datasets::Error as DatasetsError;
 use meetpoint_datasets::operations::OperationError;
-use meetpoint_datasets::{Error as DatasetsError, Words};
+use meetpoint_diagnose::{Diagnose, Surface};
 use meetpoint_format::recipe::RecipeError;
 use meetpoint_host::Error as HostError;
 use meetpoint_prepare::Error as PrepareError;
@@ -123,21 +124,21 @@ pub(crate) fn of_recipe(py: Python<'_>, error: &RecipeError) -> PyErr {
 
 /// A dataset or a folder of files that cannot be written, or a dataset that cannot be read.
 pub(crate) fn of_datasets(py: Python<'_>, error: &DatasetsError) -> PyErr {
-    let message = || error.in_words(Words::Python);
+    let said = || Said::of(error);
     match error {
         DatasetsError::Interrupted => PyKeyboardInterrupt::new_err(()),
-        DatasetsError::Stopped { .. } => PyKeyboardInterrupt::new_err(message()),
+        DatasetsError::Stopped { .. } => {
+            PyKeyboardInterrupt::new_err(error.in_full(Surface::Python))
+        }
         DatasetsError::Dataset(error) => of_prepare(py, error),
-        DatasetsError::Damaged { .. } => plain(py, "DatasetError", message()),
+        DatasetsError::Damaged { .. } => plain(py, "DatasetError", said()),
         DatasetsError::NoSuchKind { .. }
         | DatasetsError::OptionWithoutUse { .. }
         | DatasetsError::NoColumn { .. }
         | DatasetsError::ShardsWithoutUse { .. }
-        | DatasetsError::SampleLimit { .. } => plain(py, "SettingError", message()),
+        | DatasetsError::SampleLimit { .. } => plain(py, "SettingError", said()),
         DatasetsError::Operation(operation) => match operation {
-            OperationError::Hopeless { path, .. } => {
-                raise(py, "DatasetError", message().into(), at(path))
-            }
+            OperationError::Hopeless { path, .. } => raise(py, "DatasetError", said(), at(path)),
             OperationError::TooMany { .. }
             | OperationError::Range { .. }
             | OperationError::Fraction { .. }
@@ -146,10 +147,10 @@ pub(crate) fn of_datasets(py: Python<'_>, error: &DatasetsError) -> PyErr {
             | OperationError::Prefixes { .. }
             | OperationError::Pattern { .. }
             | OperationError::NoLabel { .. }
-            | OperationError::NoLabels { .. } => plain(py, "SettingError", message()),
-            _ => plain(py, "PackError", message()),
+            | OperationError::NoLabels { .. } => plain(py, "SettingError", said()),
+            _ => plain(py, "PackError", said()),
         },
-        _ => plain(py, "PackError", message()),
+        _ => plain(py, "PackError", said()),
     }
 }
 

@@ -28,7 +28,7 @@ impl Said {
     /// An error, its causes quoted, in the words of Python.
     pub(crate) fn of<E: Diagnose + ?Sized>(error: &E) -> Self {
         let remedy = error.remedy().map(|remedy| remedy.spelled(Surface::Python));
-        Self { message: error.to_string(), cause: Some(error.cause()), remedy }
+        Self { message: error.message(Surface::Python), cause: Some(error.cause()), remedy }
     }
 }
 

@@ -56,11 +56,12 @@ pub(crate) fn exit_code(outcome: &anyhow::Result<()>, json: bool) -> u8 {
         if json {
             output::failure_document(&document(error));
         }
-        let is_stop = error.is::<Interrupted>()
-            || matches!(error.downcast_ref(), Some(meetpoint_datasets::Error::Stopped { .. }));
-        let text = match is_stop {
-            true => format!("{}\n", error.root_cause()),
-            false => describe(error, output::colour_on_stderr()),
+        let text = match error.downcast_ref() {
+            Some(stopped @ meetpoint_datasets::Error::Stopped { .. }) => {
+                format!("{}\n", stopped.in_full(Surface::CommandLine))
+            }
+            _ if error.is::<Interrupted>() => format!("{}\n", error.root_cause()),
+            _ => describe(error, output::colour_on_stderr()),
         };
         // A closed standard error leaves nobody to tell.
         let _ = std::io::stderr().lock().write_all(text.as_bytes());

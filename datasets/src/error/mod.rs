@@ -13,7 +13,8 @@ use crate::over_budget::OverBudget;
 use crate::sink::SinkKind;
 use crate::source::RemoteError;
 use crate::whence::Whence;
-use crate::words::Setting;
+use crate::writer::Difference;
+use meetpoint_diagnose::{Remedy, Setting};
 use meetpoint_format::dataset::ContentKind;
 use std::path::PathBuf;
 
@@ -91,7 +92,7 @@ pub enum Error {
         /// What was left.
         path: PathBuf,
         /// What differs.
-        difference: String,
+        difference: Box<Difference>,
     },
     /// Another process writes to the destination.
     InUse {
@@ -112,8 +113,7 @@ pub enum Error {
     Malformed {
         /// Where.
         whence: Box<Whence>,
-        /// What is wrong with it, and what to do about it: "checksum is 00000001, its data give
-        /// 00000002; the file is damaged, fetch it again".
+        /// What is wrong with it, and what to do about it.
         problem: Message,
     },
     /// A source that needs more memory than its limit.
@@ -207,7 +207,7 @@ pub enum Error {
         /// Samples looked at.
         checked: u64,
         /// What to do about them.
-        remedy: Message,
+        remedy: Remedy,
     },
     /// Samples that cannot be converted, under [`OnError::Fail`](crate::OnError::Fail).
     Unconverted {
@@ -216,7 +216,7 @@ pub enum Error {
         /// Samples looked at.
         checked: u64,
         /// What to do about them.
-        remedy: Message,
+        remedy: Remedy,
     },
     /// A column that a sink cannot store.
     Unheld {

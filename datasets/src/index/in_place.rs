@@ -4,10 +4,10 @@
 use crate::message::Message;
 use crate::printable::printable;
 use crate::source::{Content, Entry, Finished, Item, Size, Source, SourceSchema};
-use crate::words::Setting;
 use crate::{Error, LeftOut};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
+use meetpoint_diagnose::{Command, Remedy};
 use meetpoint_format::dataset::{ContentFile, ContentPlace};
 use meetpoint_prepare::modified_ns;
 use std::fs::Metadata;
@@ -85,16 +85,13 @@ impl InPlace {
             let to = resolved.display();
             not_in_place(
                 item,
-                Message::from(format!(
-                    "it is a link to {to}, outside of the source; copy its content with "
-                ))
-                .either("`meetpoint pack` and ", "meetpoint.pack and ")
-                    + Setting::FollowLinks,
+                Message::from(format!("it is a link to {to}, outside of the source"))
+                    .remedy(Remedy::run(Command::PackFollowingLinks)),
             )
         })?;
-        let relative = relative
-            .to_str()
-            .ok_or_else(|| not_in_place(item, "its path is not UTF-8; rename it"))?;
+        let relative = relative.to_str().ok_or_else(|| {
+            not_in_place(item, Message::from("its path is not UTF-8").remedy("rename it"))
+        })?;
         Ok(ContentFile {
             path: relative.to_owned(),
             bytes: metadata.len(),

@@ -1,10 +1,12 @@
 //! The values of one column, sample by sample: what a dataset can be split and shown by.
 
 use super::error::OperationError;
+use crate::message::Message;
 use crate::{Error, natural_order};
 use arrow_array::Array;
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_schema::DataType;
+use meetpoint_diagnose::{Command, Remedy};
 use meetpoint_format::dataset::schema::LABEL;
 use meetpoint_prepare::Dataset;
 use std::collections::HashMap;
@@ -40,8 +42,8 @@ impl<'a> Values<'a> {
         let has_names = data_type.is_integer()
             || matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Boolean);
         if !has_names {
-            let problem =
-                format!("is of type {data_type}; name one of text, integers or truth values");
+            let problem = Message::from(format!("is of type {data_type}"))
+                .remedy("name one of text, integers or truth values");
             return Err(OperationError::Column { column: name.to_owned(), problem });
         }
         Ok(Self { dataset, name: name.to_owned(), column: Some(column) })
@@ -53,7 +55,8 @@ impl<'a> Values<'a> {
         for value in self.each() {
             *counts.entry(value?.1).or_default() += 1;
             if counts.len() > VALUES_MAX {
-                let problem = format!("has more than {VALUES_MAX} values; name one with fewer");
+                let problem = Message::from(format!("has more than {VALUES_MAX} values"))
+                    .remedy("name one with fewer");
                 let column = self.name.clone();
                 return Err(OperationError::Column { column, problem }.into());
             }
@@ -138,9 +141,7 @@ pub(super) fn name_of_value(column: &str, value: Option<&str>) -> Result<String,
     if is_plain {
         return Ok(value.to_owned());
     }
-    let problem = format!(
-        "has the value {value:?}, which is no name of a folder; split by another column, or use \
-         `meetpoint dataset select`"
-    );
+    let problem = Message::from(format!("has the value {value:?}, which is no name of a folder"))
+        .remedy(Remedy::advice("split by another column").or_run(Command::Select));
     Err(OperationError::Column { column: column.to_owned(), problem })
 }

@@ -7,7 +7,8 @@ use super::copy_options::{CopyOptions, Progress};
 use super::gather::{Input, Picks, each_row};
 use crate::Error;
 use crate::jpeg::form_of;
-use crate::writer::{Recipe, TOOL, Writer, WriterOptions, Written, utc_time};
+use crate::writer::{Decider, Difference, Recipe, TOOL, Writer, WriterOptions, Written, utc_time};
+use meetpoint_diagnose::Setting;
 use meetpoint_format::dataset::{ContentKind, Form, Kept, Provenance, Row, Stored};
 use meetpoint_kernels::ImageFormat;
 use meetpoint_prepare::Dataset;
@@ -93,7 +94,7 @@ impl Deed<'_> {
         let mut tally = match writer.states().last() {
             Some(state) => Tally::from_state(state).ok_or_else(|| Error::ResumeDiffers {
                 path: writer.place().to_path_buf(),
-                difference: "its journal does not read".to_owned(),
+                difference: Box::new(Difference::Journal { problem: state.clone() }),
             })?,
             None => Tally::default(),
         };
@@ -122,9 +123,10 @@ impl Deed<'_> {
 
     fn writer_options(&self, options: &CopyOptions) -> WriterOptions {
         let sources = self.inputs.iter().map(|input| input.dataset.path().to_path_buf());
-        let mut recipe: Recipe =
-            [("operation".to_owned(), self.step()), ("parents".to_owned(), self.parents())].into();
-        recipe.insert("part-size".to_owned(), options.part_bytes_target.to_string());
+        let recipe = Recipe::default()
+            .with(Decider::Operation, self.step())
+            .with(Decider::Parents, self.parents())
+            .option(Setting::PartSize, Some(options.part_bytes_target));
         WriterOptions {
             force: options.force,
             part_bytes_target: options.part_bytes_target,

@@ -7,7 +7,7 @@
 use super::error::OperationError;
 use super::share::Share;
 use crate::Error;
-use crate::words::Setting;
+use meetpoint_diagnose::Setting;
 use meetpoint_format::order::Order;
 use meetpoint_prepare::Dataset;
 

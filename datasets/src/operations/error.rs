@@ -2,7 +2,7 @@
 
 use super::share::Share;
 use crate::message::Message;
-use crate::words::{Setting, Words};
+use meetpoint_diagnose::{Change, Command, Diagnose, Remedy, Setting, Surface};
 use std::fmt;
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ pub enum OperationError {
         /// Which result.
         what: String,
         /// What to do.
-        remedy: &'static str,
+        remedy: Remedy,
     },
     /// More samples than there are.
     TooMany {
@@ -57,7 +57,7 @@ pub enum OperationError {
         /// Which.
         column: String,
         /// What is wrong, and what to do.
-        problem: String,
+        problem: Message,
     },
     /// Datasets with other columns.
     Columns {
@@ -122,79 +122,116 @@ pub enum OperationError {
     Hopeless {
         /// Dataset.
         path: PathBuf,
-        /// Why.
-        problem: String,
+        /// Why, and what to do.
+        problem: Message,
     },
 }
 
 impl OperationError {
-    /// What is refused, and what to do.
+    /// What is refused.
     pub fn message(&self) -> Message {
         let text = match self {
-            Self::DuplicateKey { key, first, first_sample, second, second_sample } => {
-                return Message::from(format!(
-                    "key {key:?} is in {} (sample {first_sample}) and in {} (sample \
-                     {second_sample}); give each dataset a prefix with ",
-                    first.display(),
-                    second.display()
-                )) + Setting::Prefix;
-            }
+            Self::DuplicateKey { key, first, first_sample, second, second_sample } => format!(
+                "key {key:?} is in {} (sample {first_sample}) and in {} (sample {second_sample})",
+                first.display(),
+                second.display()
+            ),
             Self::NoLabels { path, option } => {
                 return Message::from(format!("no sample of {} has a label, so ", path.display()))
                     .name(*option)
-                    + " has no effect; leave it out, or pack the dataset again with labels (class \
-                       folders, "
-                    + Setting::Label
-                    + ")";
+                    + " has no effect";
             }
-            Self::Empty { what, remedy } => format!("{what} has no samples; {remedy}"),
-            Self::TooMany { asked, available } => {
-                format!("{asked} samples of {available}; ask for fewer")
+            Self::Empty { what, .. } => format!("{what} has no samples"),
+            Self::TooMany { asked, available } => format!("{asked} samples of {available}"),
+            Self::Range { path, asked, samples } => {
+                format!("no samples {asked} in {}: it has {samples}", path.display())
             }
-            Self::Range { path, asked, samples } => format!(
-                "no samples {asked} in {}: it has {samples}; write a range within 0..{samples}",
-                path.display()
-            ),
-            Self::Fraction { asked } => format!("a fraction of {asked}; a fraction is at most 1"),
-            Self::Shares { problem } => {
-                format!("{problem}; write PATH=SHARE, for example train.set=0.8 val.set=0.2")
+            Self::Fraction { asked } => format!("a fraction of {asked}, which is more than 1"),
+            Self::Shares { problem } => problem.clone(),
+            Self::NoColumn { path, column, .. } => {
+                format!("no column `{column}` in {}", path.display())
             }
-            Self::NoColumn { path, column, available } => {
-                format!("no column `{column}` in {}; there are {available}", path.display())
+            Self::Column { column, problem } => {
+                return Message::from(format!("column `{column}` ")) + problem.clone();
             }
-            Self::Column { column, problem } => format!("column `{column}` {problem}"),
-            Self::Columns { left, right, difference } => format!(
-                "{} and {} do not fit: {difference}; make the columns the same first",
-                left.display(),
-                right.display()
-            ),
-            Self::Forms { left, right, difference } => format!(
-                "{} and {} do not fit: {difference}; pack one of them again as the other",
-                left.display(),
-                right.display()
-            ),
-            Self::Prefixes { given, datasets } => format!(
-                "{given} prefixes for {datasets} datasets; give one for each, in their order"
-            ),
-            Self::Pattern { pattern, problem } => format!(
-                "pattern {pattern:?}: {problem}; * is any text without /, ** any folders, ? one \
-                 character"
-            ),
-            Self::NoLabel { path, label } => {
-                format!("no label {label:?} in {}; `meetpoint inspect` lists them", path.display())
+            Self::Columns { left, right, difference } | Self::Forms { left, right, difference } => {
+                format!("{} and {} do not fit: {difference}", left.display(), right.display())
             }
+            Self::Prefixes { given, datasets } => {
+                format!("{given} prefixes for {datasets} datasets")
+            }
+            Self::Pattern { pattern, problem } => format!("pattern {pattern:?}: {problem}"),
+            Self::NoLabel { path, label } => format!("no label {label:?} in {}", path.display()),
             Self::Hopeless { path, problem } => {
-                format!("{} cannot be repaired: {problem}", path.display())
+                return Message::from(format!("{} cannot be repaired: ", path.display()))
+                    + problem.clone();
             }
         };
         text.into()
     }
 }
 
+impl Diagnose for OperationError {
+    fn cause(&self) -> &'static str {
+        match self {
+            Self::Empty { .. } => "empty_result",
+            Self::TooMany { .. } => "too_many_samples",
+            Self::Range { .. } => "range_out_of_dataset",
+            Self::Fraction { .. } => "fraction",
+            Self::Shares { .. } => "shares",
+            Self::NoColumn { .. } => "no_column",
+            Self::Column { .. } => "column_not_usable",
+            Self::Columns { .. } => "columns_differ",
+            Self::Forms { .. } => "forms_differ",
+            Self::DuplicateKey { .. } => "duplicate_key",
+            Self::Prefixes { .. } => "prefixes",
+            Self::Pattern { .. } => "pattern",
+            Self::NoLabel { .. } => "no_label",
+            Self::NoLabels { .. } => "no_labels",
+            Self::Hopeless { .. } => "not_repairable",
+        }
+    }
+
+    fn message(&self, surface: Surface) -> String {
+        self.message().in_words(surface)
+    }
+
+    fn remedy(&self) -> Option<Remedy> {
+        Some(match self {
+            Self::DuplicateKey { .. } => {
+                Remedy::by("give each dataset a prefix", Setting::Prefix, Change::Other)
+            }
+            Self::NoLabels { option, .. } => Remedy::set(*option, Change::Off).or_by(
+                "pack the dataset again with labels, from class folders or",
+                Setting::Label,
+                Change::Other,
+            ),
+            Self::Empty { remedy, .. } => remedy.clone(),
+            Self::TooMany { available, .. } => format!("ask for at most {available}").into(),
+            Self::Range { samples, .. } => format!("write a range within 0..{samples}").into(),
+            Self::Fraction { .. } => "write a fraction of at most 1".into(),
+            Self::Shares { .. } => "write PATH=SHARE, for example train.set=0.8 val.set=0.2".into(),
+            Self::NoColumn { available, .. } => format!("choose one of {available}").into(),
+            Self::Column { problem, .. } | Self::Hopeless { problem, .. } => {
+                return problem.advice().cloned();
+            }
+            Self::Columns { .. } => "make the columns the same first".into(),
+            Self::Forms { .. } => "pack one of them again as the other".into(),
+            Self::Prefixes { datasets, .. } => {
+                format!("give {datasets}, one for each dataset in their order").into()
+            }
+            Self::Pattern { .. } => {
+                "write * for any text without /, ** for any folders, ? for one character".into()
+            }
+            Self::NoLabel { .. } => Remedy::run(Command::Inspect),
+        })
+    }
+}
+
 /// As on the command line.
 impl fmt::Display for OperationError {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        to.write_str(&self.message().in_words(Words::CommandLine))
+        to.write_str(&self.message().in_words(Surface::CommandLine))
     }
 }
 

@@ -61,7 +61,7 @@ pub fn merge(
     let samples = inputs.iter().map(|input| input.dataset.len()).sum();
     if samples == 0 {
         let what = "all datasets together".to_owned();
-        return Err(OperationError::Empty { what, remedy: "name some that have" }.into());
+        return Err(OperationError::Empty { what, remedy: "name some that have".into() }.into());
     }
     let mut said = vec![("order", order.name().to_owned())];
     if !prefixes.is_empty() {

@@ -7,7 +7,7 @@ use super::error::OperationError;
 use super::gather::{Input, Pick};
 use super::share::Share;
 use crate::Error;
-use crate::words::Setting;
+use meetpoint_diagnose::Setting;
 use meetpoint_prepare::Dataset;
 use std::path::Path;
 
@@ -42,7 +42,7 @@ pub fn sample(
     let samples: u64 = sizes.iter().sum();
     if samples == 0 {
         let what = "the sample that was asked for".to_owned();
-        return Err(OperationError::Empty { what, remedy: "ask for more" }.into());
+        return Err(OperationError::Empty { what, remedy: "ask for more".into() }.into());
     }
     let inputs = [Input::plain(dataset)];
     let dataset = &inputs[0].dataset;

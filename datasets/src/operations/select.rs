@@ -6,6 +6,7 @@ use super::error::OperationError;
 use super::gather::{Input, Pick};
 use crate::Error;
 use glob::{MatchOptions, Pattern};
+use meetpoint_diagnose::{Command, Remedy};
 use meetpoint_prepare::Dataset;
 use std::ops::Range;
 use std::path::Path;
@@ -43,7 +44,7 @@ pub fn select(
     let fitting = Fitting::of(dataset, selection)?;
     if fitting.samples == 0 {
         let what = "the selection".to_owned();
-        let remedy = "`meetpoint dataset cat` lists keys and labels";
+        let remedy = Remedy::run(Command::Cat);
         return Err(OperationError::Empty { what, remedy }.into());
     }
     let mut picks = fitting.samples().map(|sample| Ok::<_, Error>(Pick { input: 0, sample }));

@@ -8,7 +8,7 @@ use super::error::OperationError;
 use super::gather::{Input, Pick};
 use super::share::Share;
 use crate::Error;
-use crate::words::Setting;
+use meetpoint_diagnose::{Remedy, Setting};
 use meetpoint_prepare::Dataset;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -151,7 +151,7 @@ fn write<'a>(
 ) -> Result<Vec<CopySummary>, Error> {
     if let Some(part) = planned.iter().find(|part| part.samples == 0) {
         let what = part.to.display().to_string();
-        let remedy = "give it a larger share, or leave it out";
+        let remedy = Remedy::advice("give it a larger share").or("leave it out");
         return Err(OperationError::Empty { what, remedy }.into());
     }
     // Nothing is written while one of the parts would be refused in the end.

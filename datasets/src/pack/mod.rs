@@ -9,21 +9,24 @@ pub(crate) mod keys;
 mod pipeline;
 mod rows;
 
+use crate::choice::Choice;
 use crate::index::InPlace;
 use crate::jpeg::{JpegOptions, Progressive};
+use crate::message::Message;
 use crate::operations::is_place;
 use crate::source::{
-    ContentKind, Finished, Location, RemoteError, RemoteOptions, Source, SourceOptions,
-    SourceStamp, UnusedLabel, is_url,
+    ContentKind, Finished, Location, RemoteError, Source, SourceOptions, SourceStamp, UnusedLabel,
+    is_url,
 };
-use crate::words::Setting;
-use crate::writer::{PART_BYTES_TARGET, Recipe, TOOL};
+use crate::writer::{Decider, PART_BYTES_TARGET, Recipe, TOOL, Value};
 use crate::{Error, LeftOut, Writer, WriterOptions};
 use check::How;
 use keys::first_place;
+use meetpoint_diagnose::{Remedy, Setting};
 use meetpoint_format::dataset::schema::IMAGE_BYTES_MAX;
 use meetpoint_format::dataset::{Provenance, Stored};
 use pipeline::Passage;
+pub(crate) use rows::DIGIT_LABELS_MAX;
 use rows::Rows;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -172,7 +175,7 @@ pub fn pack(
         part_bytes_target: options.part_bytes_target,
         // A pattern is no path; what it names is never replaced, since it is no dataset.
         sources: from.exists().then(|| from.to_path_buf()).into_iter().collect(),
-        recipe: Recipe::new(),
+        recipe: Recipe::default(),
         resume: options.resume,
     };
     Writer::may_write(to, &writer_options)?;
@@ -322,8 +325,8 @@ fn refuse_in_place_elsewhere(from: &Path, options: &PackOptions) -> Result<(), E
     }
     Err(Error::NotInPlace {
         whence: from.display().to_string(),
-        problem: "what is indexed must lie on this machine; pack it instead, or fetch it first"
-            .into(),
+        problem: Message::from("what is indexed must lie on this machine")
+            .remedy(Remedy::advice("pack it instead").or("fetch it first")),
     })
 }
 
@@ -341,21 +344,41 @@ fn refuse_longer_samples(options: &PackOptions) -> Result<(), Error> {
 fn recipe(from: &Path, stamp: SourceStamp, options: &PackOptions) -> Recipe {
     let from = from.canonicalize().unwrap_or_else(|_| from.to_path_buf());
     // Where objects are held, how many, and how much memory there is decide on nothing.
-    let remote = RemoteOptions::default();
-    let said = SourceOptions { remote, memory_bytes_max: None, ..options.source.clone() };
-    let mut recipe = options.jpeg.by_name();
-    let further = [
-        ("source", from.display().to_string()),
-        ("from", options.from.clone().unwrap_or_default()),
-        ("source options", format!("{said:?}")),
-        ("files of the source", stamp.to_string()),
-        ("on-error", format!("{:?}", options.on_error)),
-        ("check", format!("{:?}", options.check)),
-        ("in place", options.in_place.to_string()),
-        ("part-size", options.part_bytes_target.to_string()),
-    ];
-    recipe.extend(further.map(|(name, value)| (name.to_owned(), value)));
-    recipe
+    let SourceOptions {
+        content,
+        kind,
+        label,
+        key,
+        columns,
+        split,
+        table,
+        root,
+        follow_links,
+        sample_bytes_max,
+        memory_bytes_max: _,
+        remote: _,
+    } = options.source.clone();
+    let path = |path: Option<PathBuf>| path.map(|path| path.display().to_string());
+    let recipe = Recipe::default()
+        .with(Decider::Source, from.display().to_string())
+        .with(Decider::SourceFiles, stamp.to_string())
+        .with(Decider::InPlace, options.in_place)
+        .option(Setting::From, options.from.clone())
+        .option(Setting::Content, content)
+        .option(Setting::Kind, kind.map(ContentKind::name))
+        .option(Setting::Label, label)
+        .option(Setting::Key, key)
+        .option(Setting::Columns, columns.map(Value::List))
+        .option(Setting::Split, split)
+        .option(Setting::Table, path(table))
+        .option(Setting::Root, path(root))
+        .option(Setting::FollowLinks, Some(follow_links))
+        .option(Setting::SampleBytesMax, sample_bytes_max)
+        .option(Setting::OnError, Some(options.on_error.name()))
+        .option(Setting::Check, Some(options.check.name()))
+        .option(Setting::PartSize, Some(options.part_bytes_target));
+    let jpeg = options.jpeg.values().into_iter();
+    jpeg.fold(recipe, |recipe, (setting, value)| recipe.option(setting, Some(value)))
 }
 
 /// The options, but for re-writing images whose content stays in place.

@@ -7,6 +7,7 @@ use super::{OnError, PackOptions, PackProgress};
 use crate::LeftOut;
 use crate::jpeg::{Converted, Fate};
 use crate::source::{Item, Size};
+use crate::writer::Difference;
 use crate::{Error, Writer};
 use meetpoint_format::dataset::{Row, Stored};
 use serde::{Deserialize, Serialize};
@@ -14,7 +15,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 
 /// Labels that may be numbers without names, so many from 0 on.
-const DIGIT_LABELS_MAX: i32 = 1 << 20;
+pub(crate) const DIGIT_LABELS_MAX: i32 = 1 << 20;
 
 /// Where a pack is when a part ends, for one that goes on behind it.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -69,7 +70,7 @@ impl<'a> Rows<'a> {
         for text in writer.states() {
             last = serde_json::from_str(text).map_err(|error| Error::ResumeDiffers {
                 path: writer.place().to_path_buf(),
-                difference: format!("its journal does not read: {error}"),
+                difference: Box::new(Difference::Journal { problem: error.to_string() }),
             })?;
             found.append(&mut last.unreadable);
         }

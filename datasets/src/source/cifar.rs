@@ -13,9 +13,10 @@ use super::tar::members::{Kind, Member, Members};
 use super::{
     Content, ContentKind, Entry, Finished, Item, Size, Source, SourceOptions, SourceSchema, Whence,
 };
-use crate::words::Setting;
+use crate::message::Message;
 use crate::{Error, LeftOut, natural_order};
 use image::ExtendedColorType;
+use meetpoint_diagnose::Setting;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -125,9 +126,9 @@ fn folder_of(path: &Path) -> PathBuf {
 /// CIFAR-100 the fine label is the label, the coarse one a column.
 pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Error> {
     options.allow_only(WORDS, &[Setting::Split])?;
-    let wrong = |problem: String| {
+    let wrong = |problem: Message| {
         let whence = Whence { file: path.display().to_string(), ..Whence::default() };
-        Error::Malformed { whence: Box::new(whence), problem: problem.into() }
+        Error::Malformed { whence: Box::new(whence), problem }
     };
     let budget = MemoryBudget::of(options);
     let mut found = Found::in_path(path, &budget)?;
@@ -135,25 +136,30 @@ pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Err
     found.files.retain(|file| split.is_none_or(|split| file.split == split));
     let Some(first) = found.files.first() else {
         return Err(wrong(match split {
-            Some(split) => format!("no files of the set {split}; there are train and test"),
-            None => "no files such as data_batch_1.bin or train.bin in it; of the versions to \
-                     download, take the binary one"
-                .to_owned(),
+            Some(split) => Message::from(format!("no files of the set {split}"))
+                .remedy("choose one of train and test"),
+            None => Message::from("no files such as data_batch_1.bin or train.bin in it")
+                .remedy("of the versions to download, take the binary one"),
         }));
     };
     let variant = first.variant;
     if let Some(other) = found.files.iter().find(|file| file.variant != variant) {
-        return Err(wrong(format!("{} and {} are of two datasets", first.name, other.name)));
+        return Err(wrong(
+            Message::from(format!("{} and {} are of two datasets", first.name, other.name))
+                .remedy("move one of them away"),
+        ));
     }
     let mut bytes = 0;
     for file in &found.files {
         let record = variant.record_bytes() as u64;
         if !file.bytes.is_multiple_of(record) || file.bytes == 0 {
-            return Err(wrong(format!(
-                "{} has {} bytes, which is not a number of records of {record}; it is cut short, \
-                 fetch it again",
-                file.name, file.bytes
-            )));
+            return Err(wrong(
+                Message::from(format!(
+                    "{} has {} bytes, which is not a number of records of {record}: it is cut short",
+                    file.name, file.bytes
+                ))
+                .remedy("fetch it again"),
+            ));
         }
         bytes += file.bytes;
     }
@@ -278,7 +284,8 @@ impl Found {
                 let file = BatchFile::of(&name, None, member.bytes);
                 if let Some(file) = file {
                     if found.files.iter().any(|known| known.name == name) {
-                        let problem = "it is there twice; remove one of them";
+                        let problem =
+                            Message::from("it is there twice").remedy("remove one of them");
                         let place = Some(member.shown());
                         return Err(members.input().malformed(place, member.offset, problem));
                     }

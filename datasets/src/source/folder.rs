@@ -9,9 +9,10 @@ use super::{
     Content, ContentKind, Entry, Finished, Item, Size, Source, SourceOptions, SourceSchema, Whence,
 };
 use crate::error::link_leads_out;
+use crate::message::Message;
 use crate::source::files::open_regular;
-use crate::words::Setting;
 use crate::{Error, LeftOut, natural_order};
+use meetpoint_diagnose::{Remedy, Setting};
 use meetpoint_kernels::decode::TIFF_MAGIC;
 use meetpoint_storage::is_of_the_file;
 use std::collections::BTreeSet;
@@ -419,12 +420,11 @@ fn note_unlisted(error: walkdir::Error, from: &Path, found: &mut Found) -> Resul
     if error.io_error().is_some_and(is_too_long) && path != from {
         let bytes = path.as_os_str().len();
         let (Ok(path) | Err(path)) = key_of(&path, from);
-        let reason = format!(
-            "its path has {bytes} bytes and does not open; shorten the names of its folders, or \
-             name {} by a shorter path",
-            from.display()
+        let reason = Message::from(format!("its path has {bytes} bytes and does not open")).remedy(
+            Remedy::advice("shorten the names of its folders")
+                .or(format!("name {} by a shorter path", from.display())),
         );
-        found.unreadable.push(LeftOut { path, reason: reason.into() });
+        found.unreadable.push(LeftOut { path, reason });
         return Ok(());
     }
     let is_link = path.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink());

@@ -16,9 +16,9 @@ use super::{
     Content, ContentKind, Finished, Item, Size, Source, SourceOptions, SourceSchema, Whence,
 };
 use crate::message::Message;
-use crate::words::Setting;
 use crate::{Error, natural_order};
 use image::ExtendedColorType;
+use meetpoint_diagnose::Setting;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -44,17 +44,19 @@ impl IdxFile {
         let got = read_up_to(&mut input, &mut head);
         let got = got.map_err(|error| input.unreadable(None, &error))?;
         let problem = match head {
-            _ if got < 4 => Some("the file ends within its header; fetch it again".to_owned()),
+            _ if got < 4 => {
+                Some(Message::from("the file ends within its header").remedy("fetch it again"))
+            }
             [0, 0, 0x08, count] if usize::from(count) == dimensions => None,
-            [0, 0, 0x08, count] => Some(format!(
-                "{count} dimensions, where {dimensions} are expected; only grey pictures and their \
-                 labels are read"
-            )),
-            [0, 0, kind, _] => Some(format!(
-                "its values are {}; only bytes are read: convert it with NumPy",
-                type_name(kind)
-            )),
-            _ => Some("it does not begin as an IDX file does".to_owned()),
+            [0, 0, 0x08, count] => Some(
+                Message::from(format!("{count} dimensions, where {dimensions} are expected"))
+                    .remedy("name grey pictures and their labels"),
+            ),
+            [0, 0, kind, _] => Some(
+                Message::from(format!("its values are {}, not bytes", type_name(kind)))
+                    .remedy("convert it with NumPy"),
+            ),
+            _ => Some("it does not begin as an IDX file does".into()),
         };
         if let Some(problem) = problem {
             return Err(input.malformed(None, 0, problem));

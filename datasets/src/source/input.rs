@@ -213,13 +213,13 @@ impl Input {
         if let Some(over) = over_budget(error) {
             return self.over_budget(member, self.position, over);
         }
-        let remedy = "the file is damaged or cut short; fetch or make it again";
         let what = match self.compression {
             Compression::None => "",
             Compression::Gzip => "gzip: ",
             Compression::Zstd => "zstd: ",
         };
-        self.malformed(member, self.position, format!("{what}{error}; {remedy}"))
+        let problem = Message::from(format!("{what}{error}")).remedy("fetch or make it again");
+        self.malformed(member, self.position, problem)
     }
 }
 

@@ -3,8 +3,8 @@
 use super::{Entry, Finished, Size, Source, SourceSchema};
 use crate::error::size_and_limit;
 use crate::message::Message;
-use crate::words::Setting;
 use crate::{Error, LeftOut};
+use meetpoint_diagnose::Setting;
 use meetpoint_format::dataset::schema::IMAGE_BYTES_MAX;
 
 /// A source whose samples have at most so many bytes of content; those that a dataset may have

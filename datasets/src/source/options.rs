@@ -2,7 +2,7 @@
 
 use super::{ContentKind, RemoteOptions};
 use crate::Error;
-use crate::words::Setting;
+use meetpoint_diagnose::Setting;
 use std::path::PathBuf;
 
 /// What a user says about a source. Nothing needs to be said where the source itself says it, or

@@ -1,7 +1,7 @@
 //! Columns whose name says that they are the label, but that did not become the class label.
 
 use crate::printable::printable;
-use crate::words::{Setting, Words};
+use meetpoint_diagnose::{Setting, Surface};
 use serde::Serialize;
 
 /// The name that a column of labels has.
@@ -32,7 +32,7 @@ impl UnusedLabel {
     }
 
     /// What it is and what to do, in these words.
-    pub fn in_words(&self, words: Words) -> String {
+    pub fn in_words(&self, surface: Surface) -> String {
         let (column, data_type) = (printable(&self.column), printable(&self.data_type));
         match &self.class_label {
             Some(label) => {
@@ -42,7 +42,7 @@ impl UnusedLabel {
             None => format!(
                 "column `{column}` is {data_type}, not a class label: class labels are integers \
                  or texts; if another column has them, name it with {}",
-                Setting::Label.spelled(words)
+                Setting::Label.spelled(surface)
             ),
         }
     }
@@ -50,6 +50,6 @@ impl UnusedLabel {
 
 impl std::fmt::Display for UnusedLabel {
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        to.write_str(&self.in_words(Words::CommandLine))
+        to.write_str(&self.in_words(Surface::CommandLine))
     }
 }

@@ -13,9 +13,9 @@ use super::{
 };
 use crate::message::Message;
 use crate::source::files::open_regular;
-use crate::words::Setting;
 use crate::{Error, LeftOut, natural_order};
 use flate2::bufread::DeflateDecoder;
+use meetpoint_diagnose::Setting;
 use meetpoint_format::dataset::schema::IMAGE_BYTES_MAX;
 use rawzip::{
     CompressionMethod, RECOMMENDED_BUFFER_SIZE, ZipArchive, ZipArchiveEntryWayfinder,

@@ -1,6 +1,5 @@
 //! Samples into a sink: read by many threads, put in order, the damaged ones by what was asked.
 
-use crate::message::Message;
 use crate::sink::feed::{Next, in_order};
 use crate::sink::tree::{Root, Tree};
 use crate::sink::{
@@ -8,9 +7,9 @@ use crate::sink::{
 };
 use crate::source::ContentKind;
 use crate::threads::threads;
-use crate::words::Setting;
 use crate::{Error, LeftOut, OnError, UnpackOptions};
 use arrow_array::RecordBatch;
+use meetpoint_diagnose::{Change, Remedy, Setting};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -82,24 +81,26 @@ pub(super) struct Troubles {
 
 impl Troubles {
     /// What to do; `repair` is for those that do not read.
-    pub(super) fn remedy(&self, sink: SinkKind, repair: &str) -> Message {
-        let mut remedies: Vec<Message> = Vec::new();
-        if self.has_damaged {
-            remedies.push(repair.into());
-        }
+    pub(super) fn remedy(&self, sink: SinkKind, repair: &'static str) -> Remedy {
+        let mut remedy: Option<Remedy> = self.has_damaged.then(|| repair.into());
+        let mut add = |purpose: String, setting: Setting, change: Change| {
+            remedy = Some(match remedy.take() {
+                Some(before) => before.or_by(purpose, setting, change),
+                None => Remedy::by(purpose, setting, change),
+            });
+        };
         if self.has_refused {
-            let words = sink.words();
-            let another = Message::from("choose another sink with ") + Setting::To;
-            remedies.push(another + format!(", since {words} does not hold all of them"));
+            let purpose = format!("choose a sink that holds all of them, unlike {},", sink.words());
+            add(purpose, Setting::To, Change::Other);
         }
         if !self.columns.is_empty() {
             let names = self.columns.iter().map(String::as_str).collect::<Vec<_>>().join(",");
             let what = if self.columns.len() == 1 { "that column" } else { "those columns" };
-            let leave = Message::from(format!("leave {what} out with "));
-            remedies.push(leave.set_to(Setting::Without, names));
+            add(format!("leave {what} out"), Setting::Without, Change::To(names));
         }
-        let skip = Message::from("leave these samples out with ").set_to(Setting::OnError, "skip");
-        remedies.into_iter().rev().fold(skip, |rest, remedy| remedy + ", or " + rest)
+        let skip = Change::To("skip".to_owned());
+        add("leave these samples out".to_owned(), Setting::OnError, skip);
+        remedy.expect("samples can be left out")
     }
 }
 

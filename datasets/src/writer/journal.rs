@@ -5,11 +5,11 @@
 //! further one is added and synced after the part that it names was synced. A last line without an
 //! end was being written when the process was killed and does not count.
 
+use super::recipe::{Difference, Recipe};
 use super::written::{RowCounts, WrittenParts, sha256_of};
 use crate::Error;
 use meetpoint_format::dataset::{PartEntry, part_name};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -18,9 +18,6 @@ use std::path::{Path, PathBuf};
 pub(crate) const JOURNAL_NAME: &str = "journal.jsonl";
 /// Longest journal that is read, in bytes.
 const JOURNAL_BYTES_MAX: u64 = 1 << 30;
-
-/// What is written, by name: a writer goes on only where all of it is the same.
-pub type Recipe = BTreeMap<String, String>;
 
 /// The first line.
 #[derive(Debug, Serialize, Deserialize)]
@@ -169,37 +166,28 @@ fn again(path: &Path, problem: &str) -> String {
     format!("{}: {problem}; that part and those behind it were written again", path.display())
 }
 
-/// Whether the journal in `folder` is of the same recipe; words for the first difference if not,
-/// `None` where nothing was written that could be gone on with.
-pub(crate) fn compare(folder: &Path, recipe: &Recipe) -> Option<Result<(), String>> {
+/// Whether the journal in `folder` is of the same recipe, or the first difference; `None` where
+/// nothing was written that could be gone on with.
+pub(crate) fn compare(folder: &Path, recipe: &Recipe) -> Option<Result<(), Difference>> {
+    let unreadable = |problem: String| Some(Err(Difference::Journal { problem }));
     let text = match read(&folder.join(JOURNAL_NAME)) {
         // It was killed before its first line was there, or is a place for files.
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
-        Err(error) => return Some(Err(format!("its {JOURNAL_NAME} does not read: {error}"))),
+        Err(error) => return unreadable(error.to_string()),
         Ok(text) => text,
     };
     let Some((first, _)) = text.split_once('\n') else {
         let has_part = folder.join(part_name(0)).exists();
-        return has_part.then(|| Err(format!("its {JOURNAL_NAME} is empty")));
+        return if has_part { unreadable("it is empty".to_owned()) } else { None };
     };
     let head: Head = match serde_json::from_str(first) {
-        Err(error) => return Some(Err(format!("its {JOURNAL_NAME} does not read: {error}"))),
+        Err(error) => return unreadable(error.to_string()),
         Ok(head) => head,
     };
     if head.tool != super::TOOL {
-        return Some(Err(format!("it was begun by {}, this is {}", head.tool, super::TOOL)));
+        return Some(Err(Difference::Tool { before: head.tool, now: super::TOOL.to_owned() }));
     }
-    let names = head.recipe.keys().chain(recipe.keys());
-    for name in names {
-        let [before, now] = [head.recipe.get(name), recipe.get(name)];
-        if before != now {
-            let words = |value: Option<&String>| {
-                value.map_or("not given".to_owned(), |value| format!("{value:?}"))
-            };
-            return Some(Err(format!("{name} was {}, is {} now", words(before), words(now))));
-        }
-    }
-    Some(Ok(()))
+    Some(head.recipe.difference(recipe).map_or(Ok(()), Err))
 }
 
 /// The whole lines of a journal.

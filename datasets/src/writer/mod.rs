@@ -2,23 +2,24 @@
 //!
 //! Rows are stored as they come: in which form an image is, and which entry points it has, is
 //! decided before. In reading order: [`Writer`], [`WriterOptions`] and [`Written`], then `parts`
-//! (rows into part files), `part_file` and `part_drain` (their bytes to the drive) and `journal`
-//! (what another process needs to go on).
+//! (rows into part files), `part_file` and `part_drain` (their bytes to the drive), `recipe` (what
+//! decides on the bytes) and `journal` (what another process needs to go on).
 
 mod journal;
 mod part_drain;
 mod part_file;
 mod parts;
+mod recipe;
 mod written;
 
 use crate::Error;
 use crate::index::index_keys;
 use crate::place::{Destination, Remains, Replace, Staging};
 pub(crate) use journal::JOURNAL_NAME;
-pub use journal::Recipe;
 use journal::{Found, Journal};
 use meetpoint_format::dataset::{Columns, EntryPointsStored, Manifest, Provenance, Row, Stored};
 use parts::Parts;
+pub use recipe::{Decider, Difference, Recipe, Value};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -75,7 +76,7 @@ impl Default for WriterOptions {
             force: false,
             part_bytes_target: PART_BYTES_TARGET,
             sources: Vec::new(),
-            recipe: Recipe::new(),
+            recipe: Recipe::default(),
             resume: false,
         }
     }
@@ -298,7 +299,9 @@ fn find(destination: &Destination, recipe: &Recipe) -> Result<Option<Remains>, E
         remains.path().join(JOURNAL_NAME).metadata().map_or(0, |metadata| metadata.len())
     };
     match (same.into_iter().max_by_key(journal_bytes), other) {
-        (None, Some((path, difference))) => Err(Error::ResumeDiffers { path, difference }),
+        (None, Some((path, difference))) => {
+            Err(Error::ResumeDiffers { path, difference: Box::new(difference) })
+        }
         (best, _) => Ok(best),
     }
 }

@@ -6,6 +6,7 @@ use super::golden::{bytes_of, golden, hex};
 use meetpoint_datasets::source::{
     Entry, Item, OpenSource as Open, SourceOptions, cifar, idx, open, table, tar, zip,
 };
+use meetpoint_diagnose::{Diagnose, Surface};
 use proptest::prelude::*;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -35,7 +36,7 @@ fn read_all(path: &Path, open: Open) -> Outcome {
     let mut source = match open(path, &SourceOptions::default()) {
         Ok(source) => source,
         Err(error) => {
-            outcome.error = Some(error.to_string());
+            outcome.error = Some(error.in_full(Surface::CommandLine));
             return outcome;
         }
     };
@@ -51,7 +52,7 @@ fn read_all(path: &Path, open: Open) -> Outcome {
             Ok(Some(Entry::Ignored)) => {}
             Ok(None) => return outcome,
             Err(error) => {
-                outcome.error = Some(error.to_string());
+                outcome.error = Some(error.in_full(Surface::CommandLine));
                 return outcome;
             }
         }

@@ -9,6 +9,7 @@ use arrow_schema::DataType;
 use meetpoint_datasets::source::{
     Content, ContentKind, Entry, Item, Source, SourceOptions, SourceSchema, detect, open,
 };
+use meetpoint_diagnose::{Diagnose, Surface};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use std::os::unix::fs::FileExt;
@@ -191,7 +192,10 @@ fn what_is_content_label_and_column_can_be_said() {
     }
     assert_eq!((samples, unreadable), (1, 5));
     let refused = SourceOptions { content: Some("webp".to_owned()), ..SourceOptions::default() };
-    let error = open(&golden("wds-000.tar"), None, &refused).map(|_| ()).unwrap_err().to_string();
+    let error = open(&golden("wds-000.tar"), None, &refused)
+        .map(|_| ())
+        .unwrap_err()
+        .in_full(Surface::CommandLine);
     assert!(error.contains("webp") && error.contains("seg.png"), "{error}");
 }
 

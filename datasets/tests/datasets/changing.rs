@@ -3,6 +3,7 @@
 use crate::support::{Bench, jpeg, names};
 use meetpoint_datasets::source::{ContentKind, SourceOptions};
 use meetpoint_datasets::{Check, Error, OnError, PackOptions, pack};
+use meetpoint_diagnose::{Diagnose, Surface};
 
 fn of_kind(kind: ContentKind) -> PackOptions {
     let source = SourceOptions { kind: Some(kind), ..SourceOptions::default() };
@@ -32,7 +33,8 @@ fn a_text_that_is_not_utf_8_is_unreadable() {
     let bench = Bench::new();
     bench.put("a.txt", b"caf\xe9");
     bench.put("b.txt", b"fine");
-    let error = bench.pack_with(&of_kind(ContentKind::Text)).unwrap_err().to_string();
+    let error =
+        bench.pack_with(&of_kind(ContentKind::Text)).unwrap_err().in_full(Surface::CommandLine);
     assert!(error.contains("a.txt: no text: not UTF-8 from byte 3"), "{error}");
     let skip = PackOptions { on_error: OnError::Skip, ..of_kind(ContentKind::Text) };
     assert_eq!(bench.pack_with(&skip).unwrap().samples, 1);
@@ -43,11 +45,11 @@ fn options_about_images_are_refused_for_anything_else() {
     let bench = Bench::new();
     bench.put("a.txt", b"text");
     let options = PackOptions { check: Check::Header, ..of_kind(ContentKind::Text) };
-    let error = bench.pack_with(&options).unwrap_err().to_string();
+    let error = bench.pack_with(&options).unwrap_err().in_full(Surface::CommandLine);
     assert!(error.contains("--check means nothing for samples that are no images"), "{error}");
     let mut options = of_kind(ContentKind::Text);
     options.jpeg.entry_points = None;
-    let error = bench.pack_with(&options).unwrap_err().to_string();
+    let error = bench.pack_with(&options).unwrap_err().in_full(Surface::CommandLine);
     assert!(error.contains("--entry-points means nothing"), "{error}");
     assert_eq!(bench.names(), ["in"]);
 }
@@ -117,7 +119,7 @@ fn what_is_two_kinds_of_source_at_once_is_refused_with_what_each_is_known_by() {
     bench.put("shard.tar", &[0; 1024]);
     let error = bench.pack().unwrap_err();
     assert!(matches!(error, Error::AmbiguousSource { .. }), "{error}");
-    let words = error.to_string();
+    let words = error.in_full(Surface::CommandLine);
     for word in ["a.jpg", "shard.tar", "--from"] {
         assert!(words.contains(word), "{words}");
     }
@@ -129,7 +131,7 @@ fn what_is_two_kinds_of_source_at_once_is_refused_with_what_each_is_known_by() {
 fn a_kind_of_source_that_is_not_there_is_refused_with_all_that_are() {
     let bench = Bench::with_images(&["a.jpg"]);
     let options = PackOptions { from: Some("lmdb".to_owned()), ..PackOptions::default() };
-    let words = bench.pack_with(&options).unwrap_err().to_string();
+    let words = bench.pack_with(&options).unwrap_err().in_full(Surface::CommandLine);
     for kind in &meetpoint_datasets::source::KINDS {
         assert!(words.contains(kind.name), "{words}");
     }

@@ -2,6 +2,7 @@
 
 use crate::support::{Bench, files, golden};
 use meetpoint_datasets::{PackOptions, Place, Problem, verify};
+use meetpoint_diagnose::{Diagnose, Surface};
 use meetpoint_format::dataset::{PartBytes, PartLayout, RecordBatchMetadata};
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
@@ -160,9 +161,11 @@ fn missing_short_and_foreign_parts_are_found() {
 #[test]
 fn what_is_no_dataset_is_an_error() {
     let bench = packed();
-    let error = verify(&bench.from(), &mut |_| ()).unwrap_err().to_string();
+    let error = verify(&bench.from(), &mut |_| ()).unwrap_err().in_full(Surface::CommandLine);
     assert!(error.contains("holds no dataset.json"), "{error}");
-    let error = verify(&bench.path().join("nothing"), &mut |_| ()).unwrap_err().to_string();
+    let error = verify(&bench.path().join("nothing"), &mut |_| ())
+        .unwrap_err()
+        .in_full(Surface::CommandLine);
     assert!(error.contains("No such file"), "{error}");
 }
 

@@ -10,6 +10,7 @@ use arrow_schema::{DataType, Field, Schema};
 use meetpoint_datasets::{
     JpegOptions, PackOptions, Progressive, UnpackOptions, inspect, pack, unpack, verify,
 };
+use meetpoint_diagnose::{Diagnose, Surface};
 use meetpoint_format::dataset::{
     Columns, MANIFEST_NAME, Manifest, PartEncoder, PartEntry, Provenance, Row, part_name, schema,
 };
@@ -195,6 +196,6 @@ fn a_later_version_is_refused_by_its_number() {
     let path = bench.to().join("dataset.json");
     let text = std::fs::read_to_string(&path).unwrap();
     std::fs::write(&path, text.replacen("\"version\": 3", "\"version\": 4", 1)).unwrap();
-    let error = Dataset::open(&bench.to()).unwrap_err().to_string();
+    let error = Dataset::open(&bench.to()).unwrap_err().in_full(Surface::CommandLine);
     assert!(error.contains("version is 4, this program reads versions 1 to 3"), "{error}");
 }

@@ -93,7 +93,11 @@ fn a_source_that_changed_is_refused_with_what_changed() {
         file.set_modified(if keep_time { time } else { later }).unwrap();
     };
     let refusal = |words: &str| {
-        let error = Dataset::open(&bench.to()).unwrap().read_sample(5).unwrap_err().to_string();
+        let error = Dataset::open(&bench.to())
+            .unwrap()
+            .read_sample(5)
+            .unwrap_err()
+            .in_full(Surface::CommandLine);
         let name = path.display().to_string();
         assert!(error.contains(words) && error.contains(&name), "{error}");
         let found = problems(&bench.to());
@@ -138,7 +142,7 @@ fn a_link_out_of_the_source_is_refused_and_one_inside_is_resolved() {
     std::fs::remove_dir_all(bench.to()).unwrap();
     std::fs::remove_file(&within).unwrap();
     std::os::unix::fs::symlink(&outside, &within).unwrap();
-    let error = indexed(&bench).unwrap_err().to_string();
+    let error = indexed(&bench).unwrap_err().in_full(Surface::CommandLine);
     assert!(error.contains("c0/z.jpg") && error.contains("outside"), "{error}");
     assert_eq!(bench.names(), ["in", "outside.jpg"]);
 }

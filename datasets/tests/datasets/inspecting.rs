@@ -2,7 +2,7 @@
 
 use crate::support::{Bench, jpeg, picture};
 use meetpoint_datasets::{Check, Error, PackOptions, inspect, verify};
-use meetpoint_diagnose::{Command, Diagnose, Remedy};
+use meetpoint_diagnose::{Command, Diagnose, Remedy, Surface};
 use meetpoint_format::dataset::{DatasetError, MANIFEST_NAME};
 
 #[test]
@@ -47,7 +47,7 @@ fn a_damaged_dataset_is_an_error_that_names_the_part() {
     let path = bench.to().join("part-00000.arrow");
     let bytes = std::fs::read(&path).unwrap();
     std::fs::write(&path, &bytes[..bytes.len() - 1]).unwrap();
-    let error = inspect(&bench.to()).unwrap_err().to_string();
+    let error = inspect(&bench.to()).unwrap_err().in_full(Surface::CommandLine);
     assert!(error.contains("part-00000.arrow"), "{error}");
 }
 

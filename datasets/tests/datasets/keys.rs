@@ -3,7 +3,7 @@
 use crate::support::Bench;
 use meetpoint_datasets::index::{check_keys, index_keys};
 use meetpoint_datasets::verify;
-use meetpoint_diagnose::{Command, Diagnose, Remedy};
+use meetpoint_diagnose::{Command, Diagnose, Remedy, Surface};
 use meetpoint_format::key_index::KEY_INDEX_NAME;
 use meetpoint_prepare::{Error, KeyLookup};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
@@ -73,7 +73,7 @@ fn an_index_of_another_dataset_is_not_used() {
     other.lie(|manifest| manifest.provenance.tool = "another".to_owned());
     assert_eq!(other.dataset().key_lookup(), KeyLookup::Scan);
     std::fs::copy(keys_of(&bench), keys_of(&other)).unwrap();
-    let said = other.dataset().find("x").unwrap_err().to_string();
+    let said = other.dataset().find("x").unwrap_err().in_full(Surface::CommandLine);
     assert!(said.contains("another dataset.json"), "{said}");
     assert!(matches!(other.dataset().key_lookup(), KeyLookup::Unusable { .. }));
 }

@@ -4,7 +4,8 @@ use crate::support::{Bench, jpeg};
 use arrow_array::{BinaryArray, Float64Array, Int64Array, RecordBatch};
 use arrow_ipc::writer::FileWriter;
 use meetpoint_datasets::source::{self, Entry, SourceOptions, UnusedLabel};
-use meetpoint_datasets::{Error, PackOptions, PackSummary, Words};
+use meetpoint_datasets::{Error, PackOptions, PackSummary};
+use meetpoint_diagnose::Surface;
 use std::sync::Arc;
 
 /// Two images and a table with these rows, as CSV and as JSON Lines.
@@ -83,7 +84,7 @@ fn a_column_of_other_values_is_a_column_of_its_type_and_is_reported() {
         assert_eq!(summary.unused_labels, [unused("label", data_type, None)], "{first}");
     }
     let said = unused("label", "float64", None);
-    let said = [Words::CommandLine, Words::Python].map(|words| said.in_words(words));
+    let said = [Surface::CommandLine, Surface::Python].map(|surface| said.in_words(surface));
     assert!(said[0].contains("`label` is float64") && said[0].ends_with("--label"), "{}", said[0]);
     assert!(said[1].ends_with("with label=") && !said[1].contains("--"), "{}", said[1]);
 }

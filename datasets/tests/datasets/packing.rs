@@ -3,6 +3,7 @@
 use crate::support::{Bench, jpeg, names};
 use meetpoint_datasets::source::SourceOptions;
 use meetpoint_datasets::{Check, Error, OnError, PackOptions, pack, verify};
+use meetpoint_diagnose::{Diagnose, Surface};
 use std::sync::atomic::Ordering;
 
 fn skip() -> PackOptions {
@@ -69,7 +70,8 @@ fn a_sample_above_the_limit_does_not_read_and_is_named() {
         ..PackOptions::default()
     };
     let limit = longer.len() as u64 - 1;
-    let error = bench.pack_with(&with(limit, OnError::Fail)).unwrap_err().to_string();
+    let error =
+        bench.pack_with(&with(limit, OnError::Fail)).unwrap_err().in_full(Surface::CommandLine);
     let words = format!("b.jpg: {} bytes, the limit is {limit} bytes", limit + 1);
     assert!(error.contains(&words) && error.contains("--on-error skip"), "{error}");
     assert_eq!(bench.names(), ["in"]);

@@ -2,6 +2,7 @@
 
 use crate::support::{Bench, jpeg};
 use meetpoint_datasets::{Error, PackOptions, pack};
+use meetpoint_diagnose::{Diagnose, Surface};
 use rustix::fs::{FlockOperation, flock};
 use std::path::Path;
 
@@ -36,7 +37,7 @@ fn force_does_not_replace_what_is_no_dataset() {
     let bench = Bench::with_images(&["a.jpg"]);
     std::fs::create_dir(bench.to()).unwrap();
     std::fs::write(bench.to().join("thesis.tex"), "years of work").unwrap();
-    let error = bench.pack_with(&force()).unwrap_err().to_string();
+    let error = bench.pack_with(&force()).unwrap_err().in_full(Surface::CommandLine);
     assert!(error.contains("it holds thesis.tex"), "{error}");
     assert!(bench.to().join("thesis.tex").exists());
     std::fs::remove_dir_all(bench.to()).unwrap();
@@ -114,7 +115,7 @@ fn remains_of_a_killed_pack_do_not_open_as_a_dataset() {
         let partial =
             names.iter().find(|name| name.contains(".partial-")).expect("it writes there");
         let opened = meetpoint_prepare::Dataset::open(&bench.path().join(partial));
-        seen.push(opened.unwrap_err().to_string());
+        seen.push(opened.unwrap_err().in_full(Surface::CommandLine));
         assert!(!bench.to().exists());
     })
     .unwrap();

@@ -3,6 +3,7 @@
 use crate::support::{Bench, files, jpeg};
 use meetpoint_datasets::index::check_keys;
 use meetpoint_datasets::{Error, JpegOptions, OnError, PackOptions, PackSummary, pack};
+use meetpoint_diagnose::{Diagnose, Surface};
 use meetpoint_format::dataset::{Form, MANIFEST_NAME, Manifest};
 use meetpoint_format::key_index::HEADER_BYTES;
 use meetpoint_prepare::Dataset;
@@ -199,12 +200,14 @@ fn what_was_begun_with_other_options_or_another_source_is_not_gone_on_with() {
     let bench = bench();
     stop_after(&bench, 100, &options());
     let compact = JpegOptions { form: Form::Compact, ..JpegOptions::default() };
-    let error = go_on(&bench, PackOptions { jpeg: compact, ..options() }).unwrap_err().to_string();
-    assert!(error.contains("form was \"jpeg\", is \"compact\" now"), "{error}");
+    let error = go_on(&bench, PackOptions { jpeg: compact, ..options() })
+        .unwrap_err()
+        .in_full(Surface::CommandLine);
+    assert!(error.contains("--form was \"jpeg\", is \"compact\" now"), "{error}");
     assert!(error.contains("without --resume"), "{error}");
     bench.put("class0/another.jpg", &jpeg(9, 9, 9));
-    let error = go_on(&bench, options()).unwrap_err().to_string();
-    assert!(error.contains("files of the source was"), "{error}");
+    let error = go_on(&bench, options()).unwrap_err().in_full(Surface::CommandLine);
+    assert!(error.contains("files of the source"), "{error}");
     assert!(partial(&bench).is_some(), "a refusal removes nothing");
 }
 
@@ -233,8 +236,8 @@ fn what_holds_a_strange_file_or_has_lost_its_journal_is_refused_and_stays() {
     std::fs::remove_dir_all(bench.to()).unwrap();
     std::fs::remove_file(&strange).unwrap();
     std::fs::write(place.join("journal.jsonl"), "{}\n").unwrap();
-    let error = go_on(&bench, options()).unwrap_err().to_string();
-    assert!(error.contains("its journal.jsonl does not read"), "{error}");
+    let error = go_on(&bench, options()).unwrap_err().in_full(Surface::CommandLine);
+    assert!(error.contains("its journal does not read"), "{error}");
     assert!(place.join("part-00000.arrow").exists(), "a refusal removes nothing");
 }
 
@@ -243,7 +246,7 @@ fn only_one_pack_at_a_time_may_go_on_to_a_destination() {
     let bench = bench();
     let mut refused = Vec::new();
     let beside = |refused: &mut Vec<String>| {
-        refused.push(bench.pack_with(&options()).unwrap_err().to_string());
+        refused.push(bench.pack_with(&options()).unwrap_err().in_full(Surface::CommandLine));
     };
     // With nothing to go on with, and with something.
     pack(&bench.from(), &bench.to(), &options(), &mut |step| {

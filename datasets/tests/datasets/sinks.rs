@@ -15,6 +15,7 @@ use meetpoint_datasets::source::{
 use meetpoint_datasets::{
     ConvertSummary, Error, OnError, PackOptions, Shards, SinkKind, UnpackOptions, convert, unpack,
 };
+use meetpoint_diagnose::{Diagnose, Surface};
 use meetpoint_format::dataset::Form;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -373,7 +374,7 @@ fn what_a_sink_cannot_hold_is_refused_with_the_column_and_a_remedy() {
     ] {
         let bench = Bench::new();
         let source = memory(samples(8), Some(columns.clone()), &[]);
-        let error = converted(&bench, source, &to(sink)).unwrap_err().to_string();
+        let error = converted(&bench, source, &to(sink)).unwrap_err().in_full(Surface::CommandLine);
         assert!(error.contains(&format!("--without {column}")), "{error}");
         assert_eq!(bench.names(), ["in"], "{sink:?}");
         let options = UnpackOptions { without: vec![column.to_owned()], ..to(sink) };
@@ -414,7 +415,7 @@ fn samples_that_a_sink_cannot_hold_fail_or_are_skipped_by_name() {
             labels: Vec::new(),
         };
         let bench = Bench::new();
-        let error = converted(&bench, source, &to(sink)).unwrap_err().to_string();
+        let error = converted(&bench, source, &to(sink)).unwrap_err().in_full(Surface::CommandLine);
         assert!(error.contains(words) && error.contains("1 of 10"), "{error}");
         assert_eq!(bench.names(), ["in"]);
         let options = UnpackOptions { on_error: OnError::Skip, ..to(sink) };
@@ -439,7 +440,7 @@ fn every_sample_that_a_sink_cannot_hold_is_counted_and_its_column_named() {
     ] {
         let bench = Bench::new();
         let source = memory(pictures(10), Some(columns), &[]);
-        let error = converted(&bench, source, &to(sink)).unwrap_err().to_string();
+        let error = converted(&bench, source, &to(sink)).unwrap_err().in_full(Surface::CommandLine);
         assert!(error.contains("4 of 10"), "{error}");
         assert!(error.contains(&format!("--without {column}, or")), "{error}");
         assert_eq!(bench.names(), ["in"]);

@@ -4,6 +4,7 @@ use crate::support::{Bench, golden, jpeg, picture, tiff};
 use image::ImageFormat;
 use meetpoint_datasets::source::{self, SourceOptions};
 use meetpoint_datasets::{Error, OnError, PackOptions, pack};
+use meetpoint_diagnose::{Diagnose, Surface};
 use rustix::fs::{CWD, FileType, Mode, OFlags, mkdirat, mknodat, openat};
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -94,7 +95,9 @@ fn a_source_that_is_missing_or_a_file_is_refused() {
     let bench = Bench::with_images(&["a.jpg"]);
     let pack = |from: &str| {
         let from = bench.from().join(from);
-        pack(&from, &bench.to(), &Default::default(), &mut |_| ()).unwrap_err().to_string()
+        pack(&from, &bench.to(), &Default::default(), &mut |_| ())
+            .unwrap_err()
+            .in_full(Surface::CommandLine)
     };
     assert!(pack("nothing").contains("nothing: No such file"));
     assert!(pack("a.jpg").contains("cannot determine the format of"));
@@ -114,7 +117,7 @@ fn names_that_are_not_utf_8_are_all_named_and_can_be_left_out() {
     put(b"f\xf6lder/c.jpg", &jpeg(8, 8, 3));
     put(b"f\xf6lder/notes.txt", b"text");
     bench.refuses("4 of 6 samples do not read");
-    let error = bench.pack().unwrap_err().to_string();
+    let error = bench.pack().unwrap_err().in_full(Surface::CommandLine);
     let names = [r"cat/caf\xE9.jpg", r"cat/\xFF\xFE", r"f\xF6lder/c.jpg", "dog/broken.jpg"];
     for words in names.into_iter().chain(["not UTF-8", "rename", "--on-error skip"]) {
         assert!(error.contains(words), "{error:?} does not say {words:?}");

@@ -3,6 +3,7 @@
 use meetpoint_datasets::{
     Error, PackOptions, PackSummary, UnpackOptions, UnpackSummary, pack, unpack,
 };
+use meetpoint_diagnose::{Diagnose, Surface};
 use meetpoint_format::dataset::{
     Columns, MANIFEST_NAME, Manifest, PartEncoder, PartEntry, Provenance, Row, Stored, part_name,
 };
@@ -78,7 +79,7 @@ impl Bench {
 
     /// Packs, and expects words in the error and nothing beside the source.
     pub(crate) fn refuses(&self, words: &str) {
-        let error = self.pack().unwrap_err().to_string();
+        let error = self.pack().unwrap_err().in_full(Surface::CommandLine);
         assert!(error.contains(words), "{error:?} does not say {words:?}");
         assert_eq!(self.names(), ["in"]);
     }

@@ -2,6 +2,7 @@
 
 use crate::support::{Bench, files, names};
 use meetpoint_datasets::{Error, OnError, UnpackOptions, unpack};
+use meetpoint_diagnose::{Diagnose, Surface};
 use meetpoint_format::dataset::{Row, Stored};
 use std::os::unix::fs::symlink;
 use std::sync::Arc;
@@ -36,7 +37,7 @@ fn a_folder_that_is_not_empty_is_only_replaced_on_request() {
     let bench = packed();
     std::fs::create_dir(bench.back()).unwrap();
     assert!(bench.unpack().unwrap().replaced, "an empty folder is as good as none");
-    let error = bench.unpack().unwrap_err().to_string();
+    let error = bench.unpack().unwrap_err().in_full(Surface::CommandLine);
     assert!(error.contains("back exists") && error.contains("--force"), "{error}");
     std::fs::write(bench.back().join("cat/a.jpg"), "changed").unwrap();
     assert!(bench.unpack_with(&force()).unwrap().replaced);
@@ -79,7 +80,8 @@ fn damaged_samples_fail_an_unpack_that_names_them_all_and_writes_nothing() {
     let Error::Damaged { samples, checked, remedy } = bench.unpack().unwrap_err() else {
         panic!("another error")
     };
-    assert!(remedy.to_string().starts_with("restore the dataset, or leave these"), "{remedy}");
+    let remedy = remedy.spelled(Surface::CommandLine);
+    assert!(remedy.starts_with("restore the dataset, or leave these"), "{remedy}");
     let listed: Vec<_> = samples.iter().map(|sample| sample.path.as_str()).collect();
     assert_eq!((listed, checked), (vec!["cat/a.jpg", "dog/c.jpg"], 3));
     assert!(samples[0].reason.to_string().contains("checksum"), "{samples:?}");
@@ -112,10 +114,8 @@ fn hostile_keys_are_named_and_write_nothing_outside() {
     let Error::Damaged { samples, remedy, .. } = bench.unpack().unwrap_err() else {
         panic!("another error")
     };
-    assert!(
-        remedy.to_string().contains("sink with --to") && !remedy.to_string().contains("restore"),
-        "{remedy}"
-    );
+    let remedy = remedy.spelled(Surface::CommandLine);
+    assert!(remedy.contains("with --to") && !remedy.contains("restore"), "{remedy}");
     assert_eq!(samples.len(), 6);
     assert_eq!(bench.names(), ["in", "out"]);
     let summary = bench.unpack_with(&skip()).unwrap();
@@ -138,7 +138,7 @@ fn keys_that_clash_are_named() {
     for keys in [["a", "a"], ["a", "a/b"], ["a/b", "a"]] {
         let bench = Bench::new();
         bench.write_dataset(&keys.map(row), Stored::default());
-        let error = bench.unpack().unwrap_err().to_string();
+        let error = bench.unpack().unwrap_err().in_full(Surface::CommandLine);
         assert!(error.contains("1 of 2") && error.contains("occurs twice"), "{keys:?}: {error}");
         assert_eq!(bench.names(), ["in", "out"]);
     }

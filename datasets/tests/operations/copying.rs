@@ -5,6 +5,7 @@ use meetpoint_datasets::operations::{
     Amount, CopyOptions, MergeOrder, Progress, Selection, Share, merge, sample, select, shuffle,
 };
 use meetpoint_datasets::{JpegOptions, PackOptions, pack, verify, verify_deep};
+use meetpoint_diagnose::{Diagnose, Surface};
 use meetpoint_format::dataset::{EntryPointSpacing, Form};
 use meetpoint_format::order::Order;
 use meetpoint_prepare::Dataset;
@@ -108,9 +109,11 @@ fn more_than_there_is_and_nothing_are_refused() {
     let from = place.write_some("a", 5);
     let refusal = |amount| {
         let to = place.path("b");
-        sample(&from, &to, amount, false, 0, &options(), &mut silent).unwrap_err().to_string()
+        sample(&from, &to, amount, false, 0, &options(), &mut silent)
+            .unwrap_err()
+            .in_full(Surface::CommandLine)
     };
-    assert_eq!(refusal(Amount::Samples(6)), "6 samples of 5; ask for fewer");
+    assert_eq!(refusal(Amount::Samples(6)), "6 samples of 5; ask for at most 5");
     assert!(refusal(Amount::Samples(0)).contains("has no samples"));
     assert!(refusal(Amount::Fraction(Share::parse("1.5").unwrap())).contains("at most 1"));
     assert_eq!(place.names(), ["a"]);
@@ -147,7 +150,9 @@ fn what_no_dataset_can_be_selected_by_is_refused() {
     let from = place.write_some("a", 9);
     let refusal = |selection: &Selection| {
         let to = place.path("b");
-        select(&from, &to, selection, &options(), &mut silent).unwrap_err().to_string()
+        select(&from, &to, selection, &options(), &mut silent)
+            .unwrap_err()
+            .in_full(Surface::CommandLine)
     };
     let labels = vec!["clas0".to_owned()];
     assert!(refusal(&Selection { labels, ..Selection::default() }).contains("no label \"clas0\""));
@@ -194,11 +199,16 @@ fn a_key_in_two_datasets_is_refused_or_told_apart_by_a_prefix() {
     let merged = |prefixes: &[String]| {
         merge(&from, &to, MergeOrder::Concat, prefixes, &options(), &mut silent)
     };
-    let refusal = merged(&[]).unwrap_err().to_string();
+    let refusal = merged(&[]).unwrap_err().in_full(Surface::CommandLine);
     for word in ["class", "/a (sample", "/b (sample", "--prefix"] {
         assert!(refusal.contains(word), "{word}: {refusal}");
     }
-    assert!(merged(&["x".to_owned()]).unwrap_err().to_string().contains("1 prefixes for 2"));
+    assert!(
+        merged(&["x".to_owned()])
+            .unwrap_err()
+            .in_full(Surface::CommandLine)
+            .contains("1 prefixes for 2")
+    );
     merged(&["x/".to_owned(), String::new()]).unwrap();
     let keys: Vec<String> = read(&to).into_iter().map(|made| made.key).collect();
     assert_eq!(keys[0], "x/class0/0.bin");
@@ -226,7 +236,7 @@ fn datasets_in_other_forms_are_refused_by_what_differs() {
         let to = place.path("merged");
         merge(&from, &to, MergeOrder::Concat, &prefixes, &options(), &mut silent)
     };
-    let refusal = |left, right| merged(left, right).unwrap_err().to_string();
+    let refusal = |left, right| merged(left, right).unwrap_err().in_full(Surface::CommandLine);
     assert!(refusal(&compact, &fast).contains("forms are compact and fast"));
     assert!(refusal(&jpeg, &bare).contains("entry points are one a row and none"));
     merged(&jpeg, &compact).unwrap();
@@ -244,6 +254,6 @@ fn datasets_with_other_columns_are_refused_by_the_column() {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/version-2");
     let from = [first, golden];
     let merged = merge(&from, &place.path("c"), MergeOrder::Concat, &[], &options(), &mut silent);
-    let refusal = merged.unwrap_err().to_string();
+    let refusal = merged.unwrap_err().in_full(Surface::CommandLine);
     assert!(refusal.contains("content is bytes and image"), "{refusal}");
 }

@@ -5,6 +5,7 @@ use meetpoint_datasets::Error;
 use meetpoint_datasets::operations::{
     LabelsFrom, ManifestState, OperationError, RepairSummary, RepairTo, repair,
 };
+use meetpoint_diagnose::{Diagnose, Surface};
 use meetpoint_format::dataset::{PartBytes, PartLayout};
 use meetpoint_prepare::Dataset;
 use proptest::prelude::*;
@@ -288,7 +289,8 @@ fn in_place_a_sound_dataset_stays_and_a_damaged_one_is_replaced() {
 #[test]
 fn nothing_is_made_of_nothing() {
     let place = Place::new();
-    let refusal = |from: &Path| repaired(from, &place.path("b")).unwrap_err().to_string();
+    let refusal =
+        |from: &Path| repaired(from, &place.path("b")).unwrap_err().in_full(Surface::CommandLine);
     assert!(refusal(&place.path("none")).contains("no folder"));
     std::fs::create_dir(place.path("empty")).unwrap();
     assert!(refusal(&place.path("empty")).contains("neither a manifest"));

@@ -1,10 +1,11 @@
 //! A split is a partition, and a merge brings it back together.
 
 use crate::support::{Made, Place, cases, made, options, read, silent, sorted};
+use meetpoint_datasets::Error;
 use meetpoint_datasets::operations::{
     Amount, CopyOptions, MergeOrder, OperationError, Share, SplitBy, diff, merge, sample, split,
 };
-use meetpoint_datasets::{Error, Setting};
+use meetpoint_diagnose::{Diagnose, Setting, Surface};
 use proptest::prelude::*;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -112,7 +113,9 @@ fn a_column_splits_by_its_values() {
 fn what_is_no_split_is_refused_and_nothing_is_written() {
     let place = Place::new();
     let from = place.write_some("a", 5);
-    let refusal = |by: &SplitBy| split(&from, by, &options(), &mut silent).unwrap_err().to_string();
+    let refusal = |by: &SplitBy| {
+        split(&from, by, &options(), &mut silent).unwrap_err().in_full(Surface::CommandLine)
+    };
     assert!(refusal(&by_shares(&place, &["1"], false, 0)).contains("1 part is no split"));
     let empty = refusal(&by_shares(&place, &["0.99", "0.01"], false, 0));
     assert!(empty.contains("part1 has no samples"), "{empty}");
@@ -126,7 +129,7 @@ fn what_is_no_split_is_refused_and_nothing_is_written() {
         let column = column.to_owned();
         refusal(&SplitBy::Column { column, folder: place.path("parts") })
     };
-    assert!(column("none").contains("there are label, fold, number"));
+    assert!(column("none").contains("choose one of label, fold, number"));
     assert_eq!(place.names(), ["a"]);
     place.write_some("part1", 3);
     let exists = refusal(&by_shares(&place, &["1", "1"], false, 0));
@@ -168,7 +171,8 @@ fn values_that_are_no_folder_names_are_refused() {
     all[1].fold = Some("../evil".to_owned());
     let from = place.write("a", &["class0", "class1"], &all, 500);
     let by = SplitBy::Column { column: "fold".to_owned(), folder: place.path("parts") };
-    let refusal = split(&from, &by, &options(), &mut silent).unwrap_err().to_string();
+    let refusal =
+        split(&from, &by, &options(), &mut silent).unwrap_err().in_full(Surface::CommandLine);
     assert!(refusal.contains("../evil"), "{refusal}");
     assert_eq!(place.names(), ["a"]);
 }

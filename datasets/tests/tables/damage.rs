@@ -2,6 +2,7 @@
 
 use crate::memory::most;
 use crate::support::{SOURCES, copy, options, read, recognised, tables};
+use meetpoint_diagnose::{Diagnose, Surface};
 use proptest::prelude::*;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ fn error_of(path: &Path, name: &str, values: &serde_json::Value) -> String {
     let result = open(path, &options(values)).and_then(read);
     match result {
         Ok(got) => panic!("{}: {} samples", path.display(), got.items.len()),
-        Err(error) => error.to_string(),
+        Err(error) => error.in_full(Surface::CommandLine),
     }
 }
 

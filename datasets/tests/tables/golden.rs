@@ -2,6 +2,7 @@
 
 use crate::support::{bytes_of, options, read, recognised, sample, tables};
 use meetpoint_datasets::source::Content;
+use meetpoint_diagnose::{Diagnose, Surface};
 use serde_json::Value;
 
 /// What the scripts make_b.py and make_ffcv.py say that each source yields.
@@ -103,7 +104,7 @@ fn the_checksums_of_datadings_are_right_and_damage_is_seen() {
         let mut damaged = sound.clone();
         damaged[at] ^= 1;
         std::fs::write(&file, damaged).unwrap();
-        let error = verify(&path).unwrap_err().to_string();
+        let error = verify(&path).unwrap_err().in_full(Surface::CommandLine);
         assert!(error.contains(words) && error.contains(name), "{error}");
         std::fs::write(&file, sound).unwrap();
     }
@@ -112,6 +113,6 @@ fn the_checksums_of_datadings_are_right_and_damage_is_seen() {
     let mut damaged = std::fs::read(&hashes).unwrap();
     damaged[9] ^= 1;
     std::fs::write(&hashes, damaged).unwrap();
-    let error = verify(&path).unwrap_err().to_string();
+    let error = verify(&path).unwrap_err().in_full(Surface::CommandLine);
     assert!(error.contains("hash") && error.contains("c/0.jpg"), "{error}");
 }

@@ -4,6 +4,7 @@ use crate::support::{Yield, options, read, recognised, sample, tables};
 use meetpoint_datasets::source::SourceOptions;
 use meetpoint_datasets::source::meetpoint::{Pick, open_picked};
 use meetpoint_datasets::{JpegOptions, PackOptions, pack};
+use meetpoint_diagnose::{Diagnose, Surface};
 use meetpoint_format::dataset::Form;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -69,7 +70,7 @@ fn samples_are_picked_by_place_key_label_and_chance() {
         (Pick { labels: Some(vec!["cow".into()]), ..pick() }, "cat, dog, eel"),
         (Pick { keys: Some("[".into()), ..pick() }, "pattern"),
     ] {
-        let error = keys(pick).unwrap_err().to_string();
+        let error = keys(pick).unwrap_err().in_full(Surface::CommandLine);
         assert!(error.contains(words), "{error}");
     }
 }

@@ -6,7 +6,7 @@ use crate::support::{
     write_parts,
 };
 use meetpoint_device::{ServeOptions, probe};
-use meetpoint_diagnose::{Change, Setting, Step};
+use meetpoint_diagnose::{Change, Remedy, Setting};
 use meetpoint_format::slot::SlotHeader;
 use meetpoint_format::wire::host_message::Message;
 use meetpoint_format::wire::{LoadRequest, Release, SpoolKind};
@@ -172,7 +172,7 @@ fn one_more_host_than_the_device_takes_is_told_whom_it_works_for() {
         let told = format!("works for 2 hosts (process ids {own}, {own})");
         assert!(status.message().contains(&told), "{status}");
         let remedy = meetpoint_link::refusal::remedy(&status).unwrap();
-        let more = Step::Set { setting: Setting::DeviceHosts, change: Change::Raise };
+        let more = Remedy::set(Setting::DeviceHosts, Change::Raise).steps()[0].clone();
         assert!(remedy.steps().contains(&more), "{remedy:?}");
         drop(first);
         let gone = || async { probe_of(&device).await.hosts.len() == 1 };

@@ -163,7 +163,11 @@ fn values_that_dataset_or_machine_do_not_allow_are_refused_with_place_and_remedy
     change("\"small.set\"", "\"absent.set\"", &["job.toml:1:11: ", "absent.set", "meetpoint pack"]);
     change("\"small.set\"", "\".\"", &["job.toml:1:11: ", "dataset.json", "meetpoint pack"]);
     change("batch_size = 4", "batch_size = 64", &["job.toml:2:14: ", "64", "at most 48"]);
-    change("seed = 7", "seed = 7\nhost_cores = [0, 1000]", &["job.toml:4:18: ", "name one of the cores 0"]);
+    change(
+        "seed = 7",
+        "seed = 7\nhost_cores = [0, 1000]",
+        &["job.toml:4:18: ", "name one of the cores 0"],
+    );
     let device = |line: &str, words: &[&str]| {
         change("allow_shared = true", &format!("allow_shared = true\n{line}"), words);
     };

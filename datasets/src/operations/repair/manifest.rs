@@ -3,8 +3,10 @@
 use super::super::copy::history;
 use super::super::error::OperationError;
 use crate::jpeg::{entry_points, form_of};
+use crate::message::Message;
 use crate::writer::{TOOL, utc_time};
 use crate::{Error, natural_order};
+use meetpoint_diagnose::Remedy;
 use meetpoint_format::dataset::{
     EntryPointSpacing, EntryPointsStored, Form, Kept, MANIFEST_BYTES_MAX, MANIFEST_NAME, Manifest,
     PartEntry, Provenance, Row, Stored,
@@ -98,7 +100,8 @@ impl Before {
             }
         }
         if names.is_empty() {
-            let problem = "it has neither a manifest that reads nor parts".to_owned();
+            let problem = Message::from("it has neither a manifest that reads nor parts")
+                .remedy(Remedy::advice("restore a part").or("pack again"));
             return Err(OperationError::Hopeless { path: from.to_path_buf(), problem }.into());
         }
         names.sort_by(|left, right| natural_order(left, right));

@@ -12,10 +12,12 @@ use super::error::OperationError;
 use super::gather::is_place;
 use crate::Error;
 use crate::index::index_keys;
+use crate::message::Message;
 use crate::verify::{VerifyOptions, verify_with};
 use crate::writer::{Writer, WriterOptions};
 use manifest::{Before, Saved};
 pub use manifest::{LabelsFrom, ManifestState};
+use meetpoint_diagnose::{Command, Remedy};
 use meetpoint_format::dataset::Columns;
 use meetpoint_format::key_index::KEY_INDEX_NAME;
 use meetpoint_prepare::Dataset;
@@ -90,18 +92,21 @@ pub fn repair(
     let before = Before::read(from)?;
     let mut found = Found::default();
     let parts = open_parts(from, &before, &mut found)?;
-    let hopeless = |problem: &str| OperationError::Hopeless {
-        path: from.to_path_buf(),
-        problem: problem.to_owned(),
-    };
+    let hopeless =
+        |problem: Message| OperationError::Hopeless { path: from.to_path_buf(), problem };
     let columns = columns(&parts).ok_or_else(|| {
         hopeless(
-            "none of its parts has a footer that reads, which says where its rows lie; restore a \
-             part, or pack again",
+            Message::from(
+                "none of its parts has a footer that reads, which says where its rows lie",
+            )
+            .remedy(Remedy::advice("restore a part").or("pack again")),
         )
     })?;
     if columns.extra.fields().iter().any(|field| is_place(field)) {
-        return Err(hopeless("its content lies elsewhere; `meetpoint index` it again").into());
+        return Err(hopeless(
+            Message::from("its content lies elsewhere").remedy(Remedy::run(Command::Index)),
+        )
+        .into());
     }
     let (path, sources, force) = match to {
         RepairTo::Dataset(to) => (to.as_path(), vec![from.to_path_buf()], options.force),
@@ -114,7 +119,7 @@ pub fn repair(
     save(&parts, &mut writer, &mut saved, &mut found, options, progress)?;
     let samples = writer.samples();
     if samples == 0 {
-        return Err(hopeless("no sample of it can be proven to be as it was written").into());
+        return Err(hopeless("no sample of it can be proven to be as it was written".into()).into());
     }
     let samples_lost = found.lost.iter().map(|lost| lost.samples).sum();
     let is_sound = found.lost.is_empty()

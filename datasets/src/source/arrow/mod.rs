@@ -19,7 +19,7 @@ use crate::Error;
 use crate::message::Message;
 use crate::source::budget::MemoryBudget;
 use crate::source::files::open_regular;
-use crate::words::Setting;
+use meetpoint_diagnose::{Change, Remedy, Setting};
 use serde_json::Value;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -67,9 +67,8 @@ pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Err
 fn files_of(path: &Path, options: &SourceOptions) -> Result<(Vec<PathBuf>, Option<Value>), Error> {
     if !path.is_dir() {
         if let Some(split) = &options.split {
-            let problem =
-                Message::from(format!("holds one set, not a split {split:?}; leave out "));
-            let problem = problem.name(Setting::Split);
+            let problem = Message::from(format!("holds one set, not a split {split:?}"))
+                .remedy(Remedy::set(Setting::Split, Change::Off));
             return Err(malformed(path, None, problem));
         }
         return Ok((vec![path.to_path_buf()], None));
@@ -95,8 +94,8 @@ fn files_of(path: &Path, options: &SourceOptions) -> Result<(Vec<PathBuf>, Optio
         && let Some(split) = &options.split
         && state["_split"].as_str() != Some(split)
     {
-        let problem =
-            Message::from(format!("is no split {split:?}; leave out ")).name(Setting::Split);
+        let problem = Message::from(format!("is no split {split:?}"))
+            .remedy(Remedy::set(Setting::Split, Change::Off));
         return Err(malformed(&folder, None, problem));
     }
     let mut files = Vec::new();
@@ -105,11 +104,15 @@ fn files_of(path: &Path, options: &SourceOptions) -> Result<(Vec<PathBuf>, Optio
         files.push(folder.join(plain_name(&state_path, name)?));
     }
     if files.is_empty() {
-        return Err(malformed(&state_path, None, "lists no data files; save the dataset again"));
+        return Err(malformed(
+            &state_path,
+            None,
+            Message::from("lists no data files").remedy("save the dataset again"),
+        ));
     }
     if state["_indices_data_files"].as_array().is_some_and(|files| !files.is_empty()) {
-        let problem = "the rows are picked by an indices file, which is not read; call \
-                       flatten_indices() and save the dataset again";
+        let problem = Message::from("the rows are picked by an indices file, which is not read")
+            .remedy("call flatten_indices() and save the dataset again");
         return Err(malformed(&state_path, None, problem));
     }
     Ok((files, info))
@@ -127,15 +130,20 @@ pub(crate) fn chosen_split(
             plain_name(path, wanted).map(str::to_owned)
         }
         (_, Some(wanted)) => {
-            Err(malformed(path, None, format!("has no split {wanted:?}; it has {}", list())))
+            let problem = Message::from(format!("has no split {wanted:?}"))
+                .remedy(format!("choose one of {}", list()));
+            Err(malformed(path, None, problem))
         }
         ([only], None) => plain_name(path, only).map(str::to_owned),
         ([], None) => Err(malformed(path, None, "lists no splits")),
         _ => Err(malformed(
             path,
             None,
-            Message::from(format!("holds several splits ({}); choose one with ", list()))
-                + Setting::Split,
+            Message::from(format!("holds several splits ({})", list())).remedy(Remedy::by(
+                "choose one",
+                Setting::Split,
+                Change::Other,
+            )),
         )),
     }
 }

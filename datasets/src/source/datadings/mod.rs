@@ -16,6 +16,7 @@ use super::rows::table::{open_file, read_at, too_large};
 use super::rows::value::{Kind, Value};
 use super::rows::{RowSource, malformed};
 use super::{OpenFile, Source, SourceOptions};
+use crate::message::Message;
 use crate::source::files::open_regular;
 use crate::{Error, natural_order};
 use index::Index;
@@ -79,11 +80,12 @@ pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Err
         [file] => file.as_path(),
         [] => return Err(malformed(path, None, "holds no .msgpack file with its index beside it")),
         [first, second, ..] => {
-            let problem = format!(
-                "holds several datadings files, {} and {}; name one of them",
+            let problem = Message::from(format!(
+                "holds several datadings files, {} and {}",
                 first.display(),
                 second.display()
-            );
+            ))
+            .remedy("name one of them");
             return Err(malformed(path, None, problem));
         }
     };

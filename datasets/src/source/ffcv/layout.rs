@@ -1,6 +1,7 @@
 //! Header, descriptors of fields and table of allocations of a `.beton` file.
 
 use crate::Error;
+use crate::message::Message;
 use crate::source::OpenFile;
 use crate::source::rows::malformed;
 use crate::source::rows::table::read_at;
@@ -120,7 +121,8 @@ impl Layout {
 
 fn allocations(file: &OpenFile, at: u64, end: u64) -> Result<Vec<(u64, u64)>, Error> {
     if !(end - at).is_multiple_of(ALLOCATION_BYTES) {
-        let problem = "a table of allocations that is cut off; fetch the file again";
+        let problem =
+            Message::from("a table of allocations that is cut off").remedy("fetch the file again");
         return Err(malformed(&file.path, Some(at), problem));
     }
     let mut allocations = Vec::new();

@@ -134,7 +134,8 @@ impl Shard {
 fn check_file(path: &Path, bytes: u64, entry: &FileEntry) -> Result<(), Error> {
     if bytes != entry.bytes {
         let problem =
-            format!("has {bytes} bytes, where the index claims {}; fetch it again", entry.bytes);
+            Message::from(format!("has {bytes} bytes, where the index claims {}", entry.bytes))
+                .remedy("fetch it again");
         return Err(malformed(path, None, problem));
     }
     let mut known = 0;
@@ -144,21 +145,20 @@ fn check_file(path: &Path, bytes: u64, entry: &FileEntry) -> Result<(), Error> {
         let Some(got) = got else { continue };
         known += 1;
         if !got.eq_ignore_ascii_case(stored) {
-            let problem = format!(
-                "{algorithm} {stored} is in the index, the file gives {got}; it is damaged, fetch \
-                 it again"
-            );
+            let problem = Message::from(format!(
+                "{algorithm} {stored} is in the index, the file gives {got}: it is damaged"
+            ))
+            .remedy("fetch it again");
             return Err(malformed(path, None, problem));
         }
     }
     if known == 0 && !entry.hashes.is_empty() {
         let names: Vec<&str> = entry.hashes.iter().map(|(name, _)| name.as_str()).collect();
-        let problem = format!(
-            "the index has checksums of kinds that are not known here ({}); take them out of \
-             {} to read the shard unchecked",
-            names.join(", "),
-            super::INDEX_NAME
-        );
+        let problem = Message::from(format!(
+            "the index has checksums of kinds that are not known here ({})",
+            names.join(", ")
+        ))
+        .remedy(format!("take them out of {} to read the shard unchecked", super::INDEX_NAME));
         return Err(malformed(path, None, problem));
     }
     Ok(())

@@ -15,7 +15,7 @@ use super::{Source, SourceOptions};
 use crate::Error;
 use crate::source::budget::MemoryBudget;
 use crate::source::files::open_regular;
-use crate::words::Setting;
+use meetpoint_diagnose::Setting;
 use std::io::Read;
 use std::path::Path;
 use table::ParquetTable;

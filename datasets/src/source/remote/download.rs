@@ -5,8 +5,8 @@ use super::listing::{Object, modified, tag};
 use super::store::{Store, refused};
 use super::{RemoteError, Watch};
 use crate::message::Message;
-use crate::words::Setting;
 use futures_util::TryStreamExt;
+use meetpoint_diagnose::{Change, Remedy, Setting};
 use object_store::{GetOptions, GetRange, ObjectStoreScheme as Scheme};
 use std::fs::File;
 use std::io::Write;
@@ -150,7 +150,6 @@ fn short(url: &str, got: u64, object: &Object) -> RemoteError {
         url: url.to_owned(),
         status: None,
         problem: format!("the transfer ended after {got} of {} bytes", object.bytes),
-        remedy: Message::from("check the network; `meetpoint pack` resumes with ")
-            + Setting::Resume,
+        remedy: Remedy::by("check the network, and resume", Setting::Resume, Change::On),
     }
 }

@@ -1,7 +1,8 @@
 //! What can go wrong with a source elsewhere.
 
 use crate::message::Message;
-use crate::words::{Setting, Words};
+use meetpoint_diagnose::{Change, Diagnose, Remedy, Setting, Surface};
+use meetpoint_format::units::show_bytes_at_least;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -35,7 +36,7 @@ pub enum RemoteError {
         /// What it said.
         problem: String,
         /// What to do about it.
-        remedy: Message,
+        remedy: Remedy,
     },
     /// Nothing lies there.
     Nothing {
@@ -88,69 +89,97 @@ pub enum RemoteError {
 }
 
 impl RemoteError {
-    /// What failed, and what to do.
+    /// What failed.
     pub fn message(&self) -> Message {
         let text = match self {
-            Self::Refused { url, status, problem, remedy } => {
+            Self::Refused { url, status, problem, .. } => {
                 let status =
                     status.map_or_else(String::new, |status| format!(" (HTTP status {status})"));
-                return Message::from(format!("failed to read {url}{status}: {problem}\n"))
-                    + remedy.clone();
+                format!("failed to read {url}{status}: {problem}")
             }
             Self::Address { url, problem } => {
                 return Message::from(format!("{url}: ")) + problem.clone();
             }
             Self::TooLarge { url, bytes, limit } => {
-                return Message::from(format!(
-                    "{url} has {bytes} bytes, and the cache may hold {limit} bytes of objects; \
-                     allow more with "
-                )) + Setting::CacheSize;
+                format!("{url} has {bytes} bytes, and the cache may hold {limit} bytes of objects")
             }
             Self::Cache { path, problem } => {
-                return Message::from(format!(
-                    "failed to write {}, in the cache of objects: {problem}; choose another \
-                     folder with ",
-                    path.display()
-                )) + Setting::Cache;
+                format!("failed to write {}, in the cache of objects: {problem}", path.display())
             }
             Self::NotPrivate { path, problem } => {
-                return Message::from(format!(
-                    "cannot cache objects in {}: {problem}; choose another folder with ",
-                    path.display()
-                )) + Setting::Cache;
+                format!("cannot cache objects in {}: {problem}", path.display())
             }
             Self::NoCache => {
-                return Message::from(
-                    "no folder to cache objects in: neither XDG_CACHE_HOME nor HOME is set; \
-                     choose a folder with ",
-                ) + Setting::Cache;
+                "no folder to cache objects in: neither XDG_CACHE_HOME nor HOME is set".to_owned()
             }
-            Self::NotBuilt { url } => format!(
-                "{url} cannot be read by this build, which does not support object stores; \
-                 install one that does: cargo install --path cli --features remote"
-            ),
-            Self::Destination { url } => format!(
-                "{url} cannot be written to; name a folder on this machine, and copy it from there"
-            ),
+            Self::NotBuilt { url } => {
+                format!("{url} cannot be read by this build, which does not support object stores")
+            }
+            Self::Destination { url } => format!("{url} cannot be written to"),
             Self::Nothing { url } => format!(
                 "{url} names nothing: there is neither an object of that name nor one below it"
             ),
-            Self::Changed { url, what } => format!(
-                "{url} changed while it was read ({what}); pack again when nothing writes to it"
-            ),
-            Self::Name { url, key, problem } => format!(
-                "{url} holds an object {key:?}, which {problem}; name something that is without it"
-            ),
+            Self::Changed { url, what } => format!("{url} changed while it was read ({what})"),
+            Self::Name { url, key, problem } => {
+                format!("{url} holds an object {key:?}, which {problem}")
+            }
             Self::Interrupted => "interrupted".to_owned(),
         };
         text.into()
     }
 }
 
+impl Diagnose for RemoteError {
+    fn cause(&self) -> &'static str {
+        match self {
+            Self::NotBuilt { .. } => "remote_not_built",
+            Self::Address { .. } => "remote_address",
+            Self::Destination { .. } => "remote_destination",
+            Self::Refused { .. } => "remote_refused",
+            Self::Nothing { .. } => "remote_nothing",
+            Self::Changed { .. } => "source_changed",
+            Self::TooLarge { .. } => "cache_too_small",
+            Self::Name { .. } => "remote_name",
+            Self::Cache { .. } => "cache_not_written",
+            Self::NotPrivate { .. } => "cache_not_private",
+            Self::NoCache => "no_cache",
+            Self::Interrupted => "interrupted",
+        }
+    }
+
+    fn message(&self, surface: Surface) -> String {
+        self.message().in_words(surface)
+    }
+
+    fn remedy(&self) -> Option<Remedy> {
+        Some(match self {
+            Self::Refused { remedy, .. } => remedy.clone(),
+            Self::Address { problem, .. } => return problem.advice().cloned(),
+            Self::TooLarge { bytes, .. } => {
+                Remedy::set(Setting::CacheSize, Change::AtLeast(show_bytes_at_least(*bytes)))
+            }
+            Self::Cache { .. } | Self::NotPrivate { .. } => {
+                Remedy::by("choose another folder", Setting::Cache, Change::Other)
+            }
+            Self::NoCache => Remedy::by("choose a folder", Setting::Cache, Change::Other),
+            Self::NotBuilt { .. } => {
+                "install one that does: cargo install --path cli --features remote".into()
+            }
+            Self::Destination { .. } => {
+                "name a folder on this machine, and copy it from there".into()
+            }
+            Self::Nothing { .. } => "correct the name".into(),
+            Self::Changed { .. } => "pack again when nothing writes to it".into(),
+            Self::Name { .. } => "name something that is without it".into(),
+            Self::Interrupted => return None,
+        })
+    }
+}
+
 /// As on the command line.
 impl fmt::Display for RemoteError {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        to.write_str(&self.message().in_words(Words::CommandLine))
+        to.write_str(&self.message().in_words(Surface::CommandLine))
     }
 }
 

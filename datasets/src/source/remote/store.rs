@@ -3,7 +3,7 @@
 use super::address::Address;
 use super::{RemoteError, RemoteOptions};
 use crate::message::Message;
-use crate::words::Setting;
+use meetpoint_diagnose::{Change, Remedy, Setting};
 use object_store::aws::AmazonS3Builder;
 use object_store::azure::MicrosoftAzureBuilder;
 use object_store::gcp::GoogleCloudStorageBuilder;
@@ -131,10 +131,15 @@ pub(super) fn credentials(scheme: &Scheme) -> Message {
         }
         // Others are refused when an address is parsed.
         _ => {
-            return "web servers receive no credentials; fetch it with another program".into();
+            return "fetch it with another program, since web servers receive no credentials"
+                .into();
         }
     };
-    Message::from(from) + "; to send none, give " + Setting::Anonymous
+    Remedy::advice(format!("correct the credentials: {from}")).or_by(
+        "send none",
+        Setting::Anonymous,
+        Change::On,
+    )
 }
 
 /// What an error of a store means.
@@ -148,14 +153,9 @@ pub(super) fn refused(url: String, scheme: &Scheme, error: &object_store::Error)
             _ => "check the spelling of its name, and that of the bucket or container".into(),
         },
         Some(301 | 307 | 308) => {
-            Message::from("it may be in another region; ") + credentials(scheme)
+            Remedy::advice("name the region that it is in").or_all(credentials(scheme))
         }
-        Some(429 | 500..) => {
-            Message::from(
-                "the server failed or is busy; try again later (`meetpoint pack` resumes with ",
-            ) + Setting::Resume
-                + ")"
-        }
+        Some(429 | 500..) => Remedy::by("try again later, and resume", Setting::Resume, Change::On),
         Some(_) => credentials(scheme),
         None => {
             let variables = match scheme {
@@ -164,7 +164,7 @@ pub(super) fn refused(url: String, scheme: &Scheme, error: &object_store::Error)
                 Scheme::MicrosoftAzure => " and AZURE_STORAGE_ENDPOINT",
                 _ => "",
             };
-            format!("no valid answer; check host and network{variables}").into()
+            format!("check host and network{variables}").into()
         }
     };
     RemoteError::Refused { url, status, problem: text, remedy }

@@ -2,7 +2,6 @@
 
 use super::value::{Axes, Kind, Value};
 use crate::message::Message;
-use crate::words::Setting;
 use arrow_array::builder::{
     BinaryBuilder, BooleanBuilder, Float64Builder, Int64Builder, StringBuilder, UInt64Builder,
 };
@@ -14,6 +13,7 @@ use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer};
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_data::ArrayData;
 use arrow_schema::{DataType, Field, Fields};
+use meetpoint_diagnose::Setting;
 use std::sync::Arc;
 
 /// Largest offset of a column of lists or strings: Arrow's have 32 bits.

@@ -5,6 +5,7 @@ use super::hugging_face::{Features, METADATA_KEY};
 use super::plain::{difference, plain_schema};
 use super::table::malformed;
 use crate::Error;
+use crate::message::Message;
 use arrow_schema::SchemaRef;
 use std::path::{Path, PathBuf};
 
@@ -42,7 +43,7 @@ impl Files {
             let schema = plain_schema(&seen.schema);
             if let Some((first, _)) = &first {
                 if let Some(difference) = difference(first, &schema) {
-                    let problem = format!("{difference}; the files are of different datasets");
+                    let problem = Message::from(difference).remedy("name files of one dataset");
                     return Err(malformed(path, None, problem));
                 }
             } else {

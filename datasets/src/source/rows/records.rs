@@ -12,9 +12,9 @@ use crate::Error;
 use crate::message::Message;
 use crate::source::budget::Held;
 use crate::source::{Content, OpenFile, Whence};
-use crate::words::Setting;
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
 use arrow_schema::{Schema, SchemaRef};
+use meetpoint_diagnose::{Change, Remedy, Setting};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -177,9 +177,13 @@ impl<R: Records> RecordTable<R> {
                 self.records.noun(),
                 Message::from(format!(
                     "has a field {name:?}, which none of the first records has, and those define \
-                     the columns; choose columns with "
-                )) + Setting::Columns
-                    + " to ignore others",
+                     the columns"
+                ))
+                .remedy(Remedy::by(
+                    "ignore it by choosing columns",
+                    Setting::Columns,
+                    Change::Other,
+                )),
             )),
             _ => Ok(()),
         }

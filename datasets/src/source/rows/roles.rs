@@ -9,8 +9,8 @@ use crate::Error;
 use crate::message::Message;
 use crate::source::unused_label::{LABEL_NAME, UnusedLabel};
 use crate::source::{ContentKind, SourceOptions, Whence};
-use crate::words::Setting;
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
+use meetpoint_diagnose::{Change, Remedy, Setting};
 use meetpoint_kernels::decode::TIFF_MAGIC;
 use std::sync::Arc;
 
@@ -193,8 +193,13 @@ fn content_column(
                 let data_type = schema.field(index).data_type();
                 let problem = Message::from(format!(
                     "column {name:?} is of type {data_type}, and content is bytes, text, or a \
-                     struct with a field `bytes`; name another with "
-                )) + Setting::Content;
+                     struct with a field `bytes`"
+                ))
+                .remedy(Remedy::by(
+                    "name another",
+                    Setting::Content,
+                    Change::Other,
+                ));
                 Err(bad(file, problem))
             }
         };
@@ -218,12 +223,12 @@ fn content_column(
     if all.len() > 1 {
         let names: Vec<&str> =
             all.iter().map(|column| schema.field(column.column).name().as_str()).collect();
-        let problem = Message::from(format!(
-            "several columns hold bytes ({}); name the content with ",
-            names.join(", ")
-        )) + Setting::Content
-            + Message::from(", or give ").set_to(Setting::Kind, ContentKind::None.name())
-            + " to take all of them as further columns";
+        let problem = Message::from(format!("several columns hold bytes ({})", names.join(", ")))
+            .remedy(Remedy::by("name the content", Setting::Content, Change::Other).or_by(
+                "take all of them as further columns",
+                Setting::Kind,
+                Change::To(ContentKind::None.name().to_owned()),
+            ));
         return Err(bad(file, problem));
     }
     let text = TEXT_NAMES.iter().find_map(|name| {
@@ -351,7 +356,7 @@ fn named(schema: &Schema, name: &str, option: Setting, file: &str) -> Result<usi
         let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
         let problem = Message::from(format!("has no column {name:?} ("))
             + option
-            + format!("); it has {}", names.join(", "));
+            + Message::from(")").remedy(format!("choose one of {}", names.join(", ")));
         bad(file, problem)
     })
 }
@@ -372,6 +377,7 @@ fn is_bytes(data_type: &DataType) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use meetpoint_diagnose::{Diagnose, Surface};
 
     fn schema(fields: &[(&str, DataType)]) -> Schema {
         Schema::new(
@@ -416,7 +422,8 @@ mod tests {
         let schema = schema(&[("a", DataType::Binary), ("b", DataType::Binary)]);
         let features = Features::default();
         let with = |options: SourceOptions| {
-            choose(&schema, &features, &options, "f.parquet").map_err(|error| error.to_string())
+            choose(&schema, &features, &options, "f.parquet")
+                .map_err(|error| error.in_full(Surface::CommandLine))
         };
         let error = with(SourceOptions::default()).unwrap_err();
         assert!(error.contains("a, b") && error.contains("--content"), "{error}");

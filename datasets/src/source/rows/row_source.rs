@@ -7,11 +7,11 @@ use crate::message::Message;
 use crate::source::{
     Content, ContentKind, Entry, Finished, Item, Size, Source, SourceOptions, SourceSchema, Whence,
 };
-use crate::words::Setting;
 use crate::{Error, LeftOut};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, StructArray};
 use arrow_schema::{DataType, Schema};
+use meetpoint_diagnose::{Change, Remedy, Setting};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -233,10 +233,10 @@ impl<T: Table> RowSource<T> {
                     Err(format!("label {number}, but the file names {names} labels from 0").into())
                 }
                 (Ok(label @ 0..), None) => Ok(Some(label)),
-                (_, None) => Err(Message::from(format!(
-                    "label {number}, but labels are 0 to {}; name another column with ",
-                    i32::MAX
-                )) + Setting::Label),
+                (_, None) => {
+                    Err(Message::from(format!("label {number}, but labels are 0 to {}", i32::MAX))
+                        .remedy(Remedy::by("name another column", Setting::Label, Change::Other)))
+                }
             };
         }
         let name = labels.as_string::<i32>().value(row);
@@ -244,9 +244,8 @@ impl<T: Table> RowSource<T> {
             return Ok(Some(*index));
         }
         if self.labels.names.len() >= LABELS_MAX {
-            return Err(Message::from(format!(
-                "more than {LABELS_MAX} different labels; name another column with "
-            )) + Setting::Label);
+            return Err(Message::from(format!("more than {LABELS_MAX} different labels"))
+                .remedy(Remedy::by("name another column", Setting::Label, Change::Other)));
         }
         let index = i32::try_from(self.labels.names.len()).expect("at most LABELS_MAX");
         self.labels.names.push(name.to_owned());

@@ -3,8 +3,8 @@
 use super::malformed;
 use crate::message::Message;
 use crate::source::arrow::chosen_split;
-use crate::words::Setting;
 use crate::{Error, natural_order};
+use meetpoint_diagnose::{Change, Remedy, Setting};
 use std::path::{Path, PathBuf};
 
 /// How deep files may lie: `data/default/train/0000.parquet`.
@@ -70,8 +70,8 @@ pub(crate) fn choose(
 ) -> Result<Vec<PathBuf>, Error> {
     if !path.is_dir() {
         if let Some(split) = split {
-            let problem = Message::from(format!("is one file, not a split {split:?}; leave out "));
-            let problem = problem.name(Setting::Split);
+            let problem = Message::from(format!("is one file, not a split {split:?}"))
+                .remedy(Remedy::set(Setting::Split, Change::Off));
             return Err(malformed(path, None, problem));
         }
         return Ok(vec![path.to_path_buf()]);
@@ -91,9 +91,10 @@ pub(crate) fn choose(
     }
     if let (None, Some(file)) = (split, files.iter().find(|file| file.split.is_none())) {
         let problem = Message::from(format!(
-            "belongs to no split, where other files do ({}); choose one with ",
+            "belongs to no split, where other files do ({})",
             splits.join(", ")
-        )) + Setting::Split;
+        ))
+        .remedy(Remedy::by("choose one", Setting::Split, Change::Other));
         return Err(malformed(&file.path, None, problem));
     }
     let chosen = chosen_split(path, &splits, split)?;
@@ -131,6 +132,7 @@ fn before_shard_number(stem: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use meetpoint_diagnose::{Diagnose, Surface};
 
     #[test]
     fn splits_are_read_from_names_and_folders() {
@@ -152,11 +154,14 @@ mod tests {
             std::fs::write(folder.path().join(format!("{name}.parquet")), b"").unwrap();
         }
         let is_parquet = |name: &str| name.ends_with(".parquet");
-        let error = choose(folder.path(), "files", is_parquet, None).unwrap_err().to_string();
+        let error = choose(folder.path(), "files", is_parquet, None)
+            .unwrap_err()
+            .in_full(Surface::CommandLine);
         assert!(error.contains("test, train") && error.contains("--split"), "{error}");
         assert_eq!(choose(folder.path(), "files", is_parquet, Some("train")).unwrap().len(), 2);
-        let error =
-            choose(folder.path(), "files", is_parquet, Some("dev")).unwrap_err().to_string();
+        let error = choose(folder.path(), "files", is_parquet, Some("dev"))
+            .unwrap_err()
+            .in_full(Surface::CommandLine);
         assert!(error.contains("\"dev\"") && error.contains("test, train"), "{error}");
     }
 }

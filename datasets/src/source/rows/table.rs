@@ -133,7 +133,7 @@ pub(crate) fn open_file(path: &Path) -> Result<(Arc<OpenFile>, u64), Error> {
     let file = open_regular(path).map_err(|error| unreadable(path, error))?;
     let metadata = file.metadata().map_err(|error| unreadable(path, error))?;
     if !metadata.is_file() {
-        return Err(malformed(path, None, "no regular file; name a file"));
+        return Err(malformed(path, None, Message::from("no regular file").remedy("name a file")));
     }
     Ok((Arc::new(OpenFile { path: path.to_path_buf(), file }), metadata.len()))
 }
@@ -144,10 +144,10 @@ pub(crate) fn read_at(file: &OpenFile, bytes: &mut [u8], offset: u64) -> Result<
     file.file.read_exact_at(bytes, offset).map_err(|error| {
         if error.kind() == std::io::ErrorKind::UnexpectedEof {
             let wanted = bytes.len();
-            let problem = format!(
-                "ends within the {wanted} bytes that should be there; the file is cut off, \
-                 fetch it again"
-            );
+            let problem = Message::from(format!(
+                "ends within the {wanted} bytes that should be there: it is cut off"
+            ))
+            .remedy("fetch the file again");
             malformed(&file.path, Some(offset), problem)
         } else {
             unreadable(&file.path, error)
@@ -163,7 +163,8 @@ pub(crate) fn guarded<T>(
 ) -> Result<T, Error> {
     contain_panic(decode).unwrap_or_else(|_| {
         let problem =
-            format!("the {what} is damaged such that it cannot be decoded; fetch it again");
+            Message::from(format!("the {what} is damaged such that it cannot be decoded"))
+                .remedy("fetch it again");
         Err(malformed(path, None, problem))
     })
 }

@@ -9,8 +9,8 @@ use super::types::Columns;
 use super::{FILE_COLUMNS, find, no_file_column};
 use crate::message::Message;
 use crate::source::{SourceOptions, Whence};
-use crate::words::Setting;
 use crate::{Error, natural_order};
+use meetpoint_diagnose::{Change, Remedy, Setting};
 use meetpoint_storage::is_of_the_file;
 use std::path::{Path, PathBuf};
 
@@ -91,9 +91,8 @@ pub(super) fn locate(path: &Path, options: &SourceOptions) -> Result<Located, Er
     };
     if let Some(table) = named {
         if let Some(split) = &options.split {
-            let problem =
-                Message::from(format!("is one table, not the split {split:?}; leave out "));
-            return Err(wrong(&table, problem.name(Setting::Split)));
+            let problem = Message::from(format!("is one table, not the split {split:?}"));
+            return Err(wrong(&table, problem.remedy(Remedy::set(Setting::Split, Change::Off))));
         }
         let root = options.root.clone().unwrap_or_else(|| beside(&table));
         return Ok(Located { table, bounds: root.clone(), root, folder: None });
@@ -129,19 +128,28 @@ fn at_top(path: &Path, options: &SourceOptions) -> Result<Option<PathBuf>, Error
     }
     match tables.as_slice() {
         [table] => Ok(Some(table.clone())),
-        [] => Err(wrong(path, Message::from("no table in it; name one with ") + Setting::Table)),
+        [] => {
+            let remedy = Remedy::by("name one", Setting::Table, Change::Other);
+            Err(wrong(path, Message::from("no table in it").remedy(remedy)))
+        }
         [first, second, ..] => Err(wrong(path, several(first, second))),
     }
+}
+
+/// The kind of source that has no table.
+fn as_folder() -> Change {
+    Change::To("folder".to_owned())
 }
 
 /// What to do about two tables.
 fn several(first: &Path, second: &Path) -> Message {
     let (first, second) = (first.display(), second.display());
-    Message::from(format!("several tables in it, {first} and {second}; name one with "))
-        .set_to(Setting::From, "table")
-        + " and "
-        + Setting::Table
-        + Message::from(", or leave them out with ").set_to(Setting::From, "folder")
+    let remedy = Remedy::by("name one", Setting::Table, Change::Other);
+    Message::from(format!("several tables in it, {first} and {second}")).remedy(remedy.or_by(
+        "leave them out",
+        Setting::From,
+        as_folder(),
+    ))
 }
 
 /// Looks at the names of the columns and the first row of a table.
@@ -175,9 +183,12 @@ fn with_way_out(error: Error, table: &Path) -> Error {
     match error {
         Error::Malformed { whence, problem } => {
             let name = table.file_name().unwrap_or_default().to_string_lossy();
-            let problem = problem + format!("; to pack without {name}, use ");
-            let problem = problem.set_to(Setting::From, "folder");
-            Error::Malformed { whence, problem }
+            let purpose = format!("pack without {name}");
+            let remedy = match problem.advice().cloned() {
+                Some(remedy) => remedy.or_by(purpose, Setting::From, as_folder()),
+                None => Remedy::by(purpose, Setting::From, as_folder()),
+            };
+            Error::Malformed { whence, problem: problem.remedy(remedy) }
         }
         error => error,
     }
@@ -247,12 +258,16 @@ fn check(table: &Path) -> Result<(), Error> {
     let problem = match kind {
         Ok(kind) if kind.is_file() && Format::of(table).is_some() => return Ok(()),
         Ok(kind) if kind.is_file() => {
-            "tables of files are read from CSV, TSV and JSON Lines; write it as metadata.csv"
+            Message::from("tables of files are read from CSV, TSV and JSON Lines")
+                .remedy("write it as metadata.csv")
         }
-        Ok(kind) if kind.is_dir() => "a folder that has the name of a table; rename it",
-        Ok(_) => "a pipe, socket or device, not a regular file; replace it with the table",
+        Ok(kind) if kind.is_dir() => {
+            Message::from("a folder that has the name of a table").remedy("rename it")
+        }
+        Ok(_) => Message::from("a pipe, socket or device, not a regular file")
+            .remedy("replace it with the table"),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            "a link that leads nowhere; replace it with the table"
+            Message::from("a link that leads nowhere").remedy("replace it with the table")
         }
         Err(source) => return Err(Error::Source { path: table.to_path_buf(), source }),
     };
@@ -315,21 +330,28 @@ fn chosen_split(path: &Path, options: &SourceOptions) -> Result<Split, Error> {
         Some(asked) => match splits.into_iter().find(|split| split.name == *asked) {
             Some(split) => Ok(split),
             None if names.is_empty() => {
-                let problem = Message::from("no sub-folder with a table in it; leave out ");
-                Err(wrong(path, problem.name(Setting::Split)))
+                let remedy = Remedy::set(Setting::Split, Change::Off);
+                Err(wrong(path, Message::from("no sub-folder with a table in it").remedy(remedy)))
             }
-            None => Err(wrong(path, format!("has no split {asked:?}; it has {names}"))),
+            None => {
+                let problem = Message::from(format!("has no split {asked:?}"));
+                Err(wrong(path, problem.remedy(format!("choose one of {names}"))))
+            }
         },
         None => match (splits.pop(), folders_in(path)?.len()) {
             (Some(only), 1) => Ok(only),
             _ => Err(wrong(
                 path,
                 Message::from(format!(
-                    "sub-folders have tables of their own ({names}), each a dataset; choose one \
-                     with "
-                )) + Setting::Split
-                    + Message::from(", or leave the tables out with ")
-                        .set_to(Setting::From, "folder"),
+                    "sub-folders have tables of their own ({names}), each a dataset"
+                ))
+                .remedy(
+                    Remedy::by("choose one", Setting::Split, Change::Other).or_by(
+                        "leave the tables out",
+                        Setting::From,
+                        as_folder(),
+                    ),
+                ),
             )),
         },
     }

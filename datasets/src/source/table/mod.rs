@@ -24,10 +24,10 @@ use super::{
 };
 use crate::error::link_leads_out;
 use crate::message::Message;
-use crate::words::Setting;
 use crate::{Error, LeftOut, natural_order};
 pub use locate::recognise;
 use locate::{Located, locate};
+use meetpoint_diagnose::{Change, Remedy, Setting};
 use meetpoint_format::dataset::schema::{IMAGE_BYTES_MAX, KEY_BYTES_MAX};
 use row::Row;
 use rows::{Format, Rows, malformed};
@@ -62,11 +62,14 @@ const RESERVED: [&str; 4] = ["key", "label", "crc32c", "entry_points"];
 const CLASSES_MAX: usize = 1 << 20;
 
 fn no_file_column(columns: &Columns) -> Message {
-    Message::from("no column with the names of the files, such as file_name; name it with ")
-        .set_to(Setting::From, "table")
-        + " and "
-        + Setting::Content
-        + format!(": {}", names(columns))
+    let purpose = format!("name it, one of {},", names(columns));
+    Message::from("no column with the names of the files, such as file_name").remedy(
+        Remedy::by(purpose, Setting::Content, Change::Other).or_by(
+            "pack the table itself",
+            Setting::From,
+            Change::To("table".to_owned()),
+        ),
+    )
 }
 
 /// The column of one of these names.
@@ -232,9 +235,8 @@ impl Plan {
         if label.is_some_and(|index| columns.all[index].shape() == Shape::Text) {
             if texts.len() > CLASSES_MAX {
                 return Err(wrong(
-                    Message::from(format!(
-                        "more than {CLASSES_MAX} different labels; name another column with "
-                    )) + Setting::Label,
+                    Message::from(format!("more than {CLASSES_MAX} different labels"))
+                        .remedy(Remedy::by("name another column", Setting::Label, Change::Other)),
                 ));
             }
             labels = texts.into_iter().collect();
@@ -307,7 +309,9 @@ fn label(
                 Shape::Float => "has numbers that are not whole".to_owned(),
                 shape => format!("is {}", shape.name()),
             };
-            Err(format!("{asked} {problem}; a label is an integer or a name").into())
+            Err(Message::from(format!("{asked} {problem}"))
+                .remedy("name a column of integers or names")
+                .into())
         }
     }
 }
@@ -337,7 +341,7 @@ fn unused_labels(
 fn no_column(name: &str, option: Setting, columns: &Columns) -> Message {
     Message::from(format!("no column {name} ("))
         + option
-        + format!("); there are {}", names(columns))
+        + Message::from(")").remedy(format!("choose one of {}", names(columns)))
 }
 
 fn names(columns: &Columns) -> String {
@@ -418,7 +422,7 @@ impl Advance for TableSource {
     }
 
     fn changed(&self, problem: &str) -> Error {
-        let problem = format!("{problem}; nothing may write to a source while it is packed");
+        let problem = Message::from(problem).remedy("pack again when nothing writes to it");
         malformed(&self.shown, format!("row {}", self.rows.count), problem)
     }
 

@@ -9,7 +9,7 @@ use crate::message::Message;
 use crate::source::input::{Input, read_up_to};
 use crate::source::json;
 use crate::source::names::extension;
-use crate::words::Setting;
+use meetpoint_diagnose::Setting;
 use serde_json::Value;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
@@ -126,13 +126,14 @@ fn begin_of(path: &Path, shown: &str) -> Result<Vec<u8>, Error> {
     let mut begin = vec![0; LOOK_BYTES];
     let got = read_up_to(&mut input, &mut begin).map_err(|error| input.unreadable(None, &error))?;
     begin.truncate(got);
-    let wrong = |problem| Err(malformed(shown, "line 1".to_owned(), problem));
+    let wrong = |problem: Message| Err(malformed(shown, "line 1".to_owned(), problem));
     match begin.as_slice() {
-        [] => wrong("the table is empty"),
+        [] => wrong("the table is empty".into()),
         // The byte order marks of UTF-16; without one, every other byte of plain letters is zero.
-        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [0, ..] | [_, 0, ..] => {
-            wrong("the table is UTF-16; convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)")
-        }
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [0, ..] | [_, 0, ..] => wrong(
+            Message::from("the table is UTF-16")
+                .remedy("convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)"),
+        ),
         _ => Ok(begin),
     }
 }
@@ -166,12 +167,14 @@ pub(super) fn malformed(table: &str, place: String, problem: impl Into<Message>)
 fn broken(shown: &str, count: u64, error: &csv::Error) -> Error {
     let mut line = error.position().map(csv::Position::line);
     let problem: Message = match error.kind() {
-        csv::ErrorKind::UnequalLengths { expected_len, len, .. } => format!(
-            "{len} fields, but the table has {expected_len} columns; put fields with a separator \
-             in them into double quotes"
-        )
-        .into(),
-        csv::ErrorKind::Utf8 { .. } => "not UTF-8; save the table as UTF-8".into(),
+        csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
+            Message::from(format!("{len} fields, but the table has {expected_len} columns"))
+                .remedy("put fields with a separator in them into double quotes")
+                .into()
+        }
+        csv::ErrorKind::Utf8 { .. } => {
+            Message::from("not UTF-8").remedy("save the table as UTF-8").into()
+        }
         csv::ErrorKind::Io(error) => {
             let open = error.get_ref().and_then(|inner| inner.downcast_ref::<OpenQuote>());
             line = open.map(|open| open.line).or(line);

@@ -5,6 +5,7 @@
 //! that a file that was cut short is told from a whole one.
 
 use crate::Error;
+use crate::message::Message;
 use crate::source::budget::{HeldBytes, MemoryBudget};
 use crate::source::input::{Compression, Input, read_up_to};
 use crate::source::names::shown;
@@ -133,7 +134,7 @@ impl Members {
                 return Err(self.input.malformed(
                     Some(format!("member {}", shown(&name))),
                     start,
-                    "a file with holes; archive it again without --sparse",
+                    Message::from("a file with holes").remedy("archive it again without --sparse"),
                 ));
             }
             return Ok(Some(Member { name, kind, offset, bytes }));
@@ -159,8 +160,8 @@ impl Members {
 
     fn cut_short(&self, member: Option<String>) -> Error {
         let position = self.input.position();
-        let problem = "the archive ends here, within a member; it was cut short, fetch or make it \
-                       again";
+        let problem = Message::from("the archive ends here, within a member: it was cut short")
+            .remedy("fetch or make it again");
         self.input.malformed(member, position, problem)
     }
 
@@ -171,8 +172,9 @@ impl Members {
         let got = read_up_to(&mut self.input, &mut block);
         let got = got.map_err(|error| self.input.unreadable(None, &error))?;
         if got < block.len() {
-            let problem = "the archive ends here, without an end mark; it was cut short, fetch or \
-                           make it again";
+            let problem =
+                Message::from("the archive ends here, without an end mark: it was cut short")
+                    .remedy("fetch or make it again");
             return Err(self.input.malformed(None, start, problem));
         }
         if block.iter().all(|byte| *byte == 0) {
@@ -181,8 +183,8 @@ impl Members {
             return Ok(None);
         }
         if !has_checksum(&block) {
-            let problem = "no header of a tar member (its checksum is wrong); the archive is \
-                           damaged, fetch or make it again";
+            let problem = Message::from("no header of a tar member (its checksum is wrong)")
+                .remedy("fetch or make the archive again");
             return Err(self.input.malformed(None, start, problem));
         }
         Ok(Some(block))
@@ -201,10 +203,9 @@ impl Members {
             }
             let too_much = at + got as u64 > end + PADDING_BYTES_MAX;
             if too_much || buffer[..got].iter().any(|byte| *byte != 0) {
-                let problem = format!(
-                    "the archive ends at byte {end}, and other data follow; unpack what was \
-                     appended, and archive it as a shard of its own"
-                );
+                let problem =
+                    Message::from(format!("the archive ends at byte {end}, and other data follow"))
+                        .remedy("unpack what was appended, and archive it as a shard of its own");
                 return Err(self.input.malformed(None, at, problem));
             }
         }
@@ -222,10 +223,10 @@ impl Members {
             _ => Err(self.input.malformed(
                 Some(format!("member {}", shown(name))),
                 offset,
-                format!(
-                    "its header says {bytes} bytes, more than the archive has; it was cut short, \
-                     fetch or make it again"
-                ),
+                Message::from(format!(
+                    "its header says {bytes} bytes, more than the archive has: it was cut short"
+                ))
+                .remedy("fetch or make it again"),
             )),
         }
     }
@@ -239,10 +240,8 @@ impl Members {
     ) -> Result<(), Error> {
         let start = self.input.position();
         if bytes > HEADER_BYTES_MAX {
-            let problem = format!(
-                "the name of a member, or what else is said ahead of it, takes {bytes} bytes, and \
-                 {HEADER_BYTES_MAX} are read; archive it with shorter names"
-            );
+            let problem = Message::from(format!("the name of a member, or what else is said ahead of it, takes {bytes} bytes, and {HEADER_BYTES_MAX} are read"
+            )).remedy("archive it with shorter names");
             return Err(self.input.malformed(None, start, problem));
         }
         let got = self.input.read_at_most(bytes);

@@ -19,8 +19,8 @@ use super::json::whole_number;
 use super::names::Seen;
 use super::{Content, Entry, Finished, Item, Size, Source, SourceOptions, SourceSchema, Whence};
 use crate::message::Message;
-use crate::words::Setting;
 use crate::{Error, LeftOut};
+use meetpoint_diagnose::Setting;
 use meetpoint_format::dataset::schema::{IMAGE_BYTES_MAX, KEY_BYTES_MAX};
 pub(crate) use plan::WHOLE_KEY;
 use plan::{From, Plan};
@@ -114,9 +114,11 @@ fn check_names_differ(shards: &[PathBuf]) -> Result<(), Error> {
         None => Ok(()),
         Some(shard) => Err(Error::Malformed {
             whence: Box::new(Whence { file: shard.display().to_string(), ..Whence::default() }),
-            problem: "another shard has the same name, and samples have the same keys; rename one \
-                      of the shards"
-                .into(),
+            problem: Message::from(
+                "another shard has the same name, and samples have the same keys",
+            )
+            .remedy("rename one of the shards")
+            .into(),
         }),
     }
 }
@@ -173,7 +175,7 @@ impl Advance for TarSource {
         let shard = &self.shards[self.next_shard.saturating_sub(1)];
         Error::Malformed {
             whence: Box::new(Whence { file: shard.display().to_string(), ..Whence::default() }),
-            problem: format!("{problem}; nothing may write to a source while it is packed").into(),
+            problem: Message::from(problem).remedy("pack again when nothing writes to it"),
         }
     }
 

@@ -6,7 +6,7 @@ use crate::natural_order;
 use crate::source::columns::Shape;
 use crate::source::unused_label::{LABEL_NAME, UnusedLabel};
 use crate::source::{ContentKind, SourceOptions};
-use crate::words::Setting;
+use meetpoint_diagnose::Setting;
 use std::collections::{BTreeSet, HashMap};
 
 /// Field of a sample's JSON that holds its whole key, where the name of its members cannot.
@@ -139,7 +139,9 @@ fn label_of(
                 Ok((Some(From::Part(part.name.clone())), words.clone()))
             }
             (Role::Word, _) => Ok((Some(From::Part(part.name.clone())), none)),
-            _ => Err(format!("{} is no label; a label is an integer or a name", part.name).into()),
+            _ => Err(Message::from(format!("{} is no label", part.name))
+                .remedy("name a column of integers or names")
+                .into()),
         };
     }
     for part in
@@ -161,7 +163,9 @@ fn label_of(
             (Shape::Text, Some(asked)) => return Err(too_many(asked)),
             (shape, Some(asked)) => {
                 let shape = shape.name();
-                return Err(format!("{asked} is {shape}; a label is an integer or a name").into());
+                return Err(Message::from(format!("{asked} is {shape}"))
+                    .remedy("name a column of integers or names")
+                    .into());
             }
             (_, None) => {}
         }
@@ -251,7 +255,9 @@ fn columns_of(
     }
     let mut once = BTreeSet::new();
     match columns.iter().find(|column| !once.insert(column.name.as_str())) {
-        Some(twice) => Err(format!("two columns would be named {}; rename one", twice.name).into()),
+        Some(twice) => Err(Message::from(format!("two columns would be named {}", twice.name))
+            .remedy("rename one")
+            .into()),
         None => Ok(columns),
     }
 }
@@ -266,7 +272,7 @@ fn chosen(columns: Vec<Column>, asked: Option<&[String]>) -> Result<Vec<Column>,
             let known: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
             Message::from(format!("there is no column {name} ("))
                 + Setting::Columns
-                + format!("); there are {}", known.join(", "))
+                + Message::from(")").remedy(format!("choose columns of {}", known.join(", ")))
         })
     };
     asked.iter().map(find).collect()
@@ -276,7 +282,7 @@ fn chosen(columns: Vec<Column>, asked: Option<&[String]>) -> Result<Vec<Column>,
 fn absent(asked: &str, option: Setting, survey: &Survey) -> Message {
     Message::from(format!("no sample has {asked} ("))
         + option
-        + format!("); they have {}", names(survey))
+        + Message::from(")").remedy(format!("choose one of {}", names(survey)))
 }
 
 fn names(survey: &Survey) -> String {

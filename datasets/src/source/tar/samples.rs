@@ -9,6 +9,7 @@ use crate::source::budget::{HeldBytes, MemoryBudget};
 use crate::source::names::{Seen, relative_path, shown};
 use crate::source::{Entry, Whence};
 use crate::{Error, LeftOut};
+use meetpoint_diagnose::Remedy;
 use meetpoint_format::dataset::schema::IMAGE_BYTES_MAX;
 use std::collections::VecDeque;
 use std::path::Path;
@@ -173,14 +174,14 @@ impl Samples {
             return Err(self.members.input().malformed(
                 Some(member.shown()),
                 member.offset,
-                "it is there twice; remove one of them",
+                Message::from("it is there twice").remedy("remove one of them"),
             ));
         }
         if group.parts.len() == MEMBERS_MAX {
-            let problem = format!(
-                "sample {key} has more than {MEMBERS_MAX} members; a key ends at the first dot of \
-                 a name, so dots within a key join samples: rename them"
-            );
+            let problem = Message::from(format!(
+                "sample {key} has more than {MEMBERS_MAX} members"
+            ))
+            .remedy("rename members with dots within their key, which ends at the first dot");
             return Err(self.members.input().malformed(
                 Some(member.shown()),
                 member.offset,
@@ -198,9 +199,11 @@ impl Samples {
         }
         self.ready.extend(self.open.take().map(Yield::Group));
         if !self.seen.insert(key) {
-            let problem = format!(
-                "sample {key} comes a second time; members of a sample stand one behind the \
-                 other, each once: archive with --sort=name, or rename one of the samples"
+            let problem = Message::from(format!("sample {key} comes a second time")).remedy(
+                Remedy::advice(
+                    "archive with --sort=name, so that members of a sample are adjacent",
+                )
+                .or("rename one of the samples"),
             );
             return Err(self.members.input().malformed(
                 Some(member.shown()),

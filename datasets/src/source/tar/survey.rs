@@ -5,6 +5,7 @@
 
 use super::samples::{Group, Samples, Wish, Yield};
 use crate::Error;
+use crate::message::Message;
 use crate::source::budget::{Held, MemoryBudget};
 use crate::source::columns::Shape;
 use crate::source::json::has_fraction;
@@ -158,11 +159,9 @@ impl Survey {
             };
             widened.map_err(|problem| Error::Malformed {
                 whence: Box::new(group.whence.clone()),
-                problem: format!(
-                    "{}.{}: {problem}; one column has one type: make it the same in all samples",
-                    group.key, part.name
-                )
-                .into(),
+                problem: Message::from(format!("{}.{}: {problem}", group.key, part.name))
+                    .remedy("make the type the same in all samples")
+                    .into(),
             })?;
         }
         Ok(())
@@ -175,10 +174,10 @@ impl Survey {
         if self.parts.len() == PARTS_MAX {
             return Err(Error::Malformed {
                 whence: Box::new(whence.clone()),
-                problem: format!(
-                    "samples have more than {PARTS_MAX} different parts, the last one {name}; a \
-                     key ends at the first dot of a name: rename members with dots in their key"
-                )
+                problem: Message::from(format!(
+                    "samples have more than {PARTS_MAX} different parts, the last one {name}"
+                ))
+                .remedy("rename members with dots in their key, which ends at the first dot")
                 .into(),
             });
         }

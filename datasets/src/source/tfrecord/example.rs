@@ -10,8 +10,8 @@ use crate::source::OverBudget;
 use crate::source::budget::Held;
 use crate::source::rows::value::FIELDS_MAX;
 use crate::source::rows::value::{Kind, Value};
-use crate::words::Setting;
 use arrow_schema::DataType;
+use meetpoint_diagnose::{Change, Remedy, Setting};
 use std::ops::Range;
 
 /// Memory of a byte string: its range, then its value.
@@ -82,9 +82,10 @@ impl Feature {
         let is_list = matches!(kind, Kind::List(_) | Kind::Numbers(_));
         if !is_list && self.len() > 1 {
             return Err(Message::from(format!(
-                "{} values, where the first records have one each; leave it out with ",
+                "{} values, where the first records have one each",
                 self.len()
-            )) + Setting::Columns);
+            ))
+            .remedy(Remedy::by("leave it out", Setting::Columns, Change::Other)));
         }
         let is_text = match kind {
             Kind::Text => true,

@@ -18,9 +18,9 @@ use super::rows::value::{Kind, Value};
 use super::rows::{RowSource, malformed, shards};
 use super::{Source, SourceOptions};
 use crate::Error;
-use crate::words::Setting;
 use example::{Fault, Feature};
 use framing::{Frame, Frames};
+use meetpoint_diagnose::Setting;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

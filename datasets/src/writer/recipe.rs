@@ -1,0 +1,162 @@
+//! What decides on the bytes that a writer writes, and how two of these differ.
+
+use crate::message::Message;
+use meetpoint_diagnose::Setting;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Something that decides on what is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Decider {
+    /// The folder or file that is read.
+    Source,
+    /// The files that it holds.
+    SourceFiles,
+    /// Whether the content stays in the files of the source.
+    InPlace,
+    /// The operation on datasets, with its options.
+    Operation,
+    /// The datasets that it reads.
+    Parents,
+    /// The value of an option.
+    Option(Setting),
+}
+
+/// The value of a decider.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Value {
+    /// True or false.
+    Flag(bool),
+    /// A whole number.
+    Number(u64),
+    /// A text.
+    Text(String),
+    /// Several texts in order.
+    List(Vec<String>),
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Flag(flag) => write!(f, "{flag}"),
+            Self::Number(number) => write!(f, "{number}"),
+            Self::Text(text) => write!(f, "{text:?}"),
+            Self::List(texts) => f.write_str(&texts.join(",")),
+        }
+    }
+}
+
+impl From<bool> for Value {
+    fn from(flag: bool) -> Self {
+        Self::Flag(flag)
+    }
+}
+
+impl From<u64> for Value {
+    fn from(number: u64) -> Self {
+        Self::Number(number)
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        text.to_owned().into()
+    }
+}
+
+/// Everything that decides on what is written: a writer resumes only where all of it is the same.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Recipe(Vec<(Decider, Value)>);
+
+impl Recipe {
+    /// Adds the value of a decider.
+    #[must_use]
+    pub fn with(mut self, decider: Decider, value: impl Into<Value>) -> Self {
+        self.0.push((decider, value.into()));
+        self
+    }
+
+    /// Adds the value of an option; one that is not given is left out.
+    #[must_use]
+    pub fn option(self, setting: Setting, value: Option<impl Into<Value>>) -> Self {
+        match value {
+            Some(value) => self.with(Decider::Option(setting), value),
+            None => self,
+        }
+    }
+
+    fn value(&self, decider: Decider) -> Option<&Value> {
+        self.0.iter().find(|(name, _)| *name == decider).map(|(_, value)| value)
+    }
+
+    /// The first decider whose value is another one in `now`.
+    pub(super) fn difference(&self, now: &Self) -> Option<Difference> {
+        let deciders = now.0.iter().chain(&self.0).map(|(decider, _)| *decider);
+        let values = |decider| (self.value(decider).cloned(), now.value(decider).cloned());
+        deciders
+            .map(|decider| (decider, values(decider)))
+            .find(|(_, (before, now))| before != now)
+            .map(|(decider, (before, now))| Difference::Decider { decider, before, now })
+    }
+}
+
+/// Why an interrupted command cannot resume.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Difference {
+    /// It was begun by another version of the program.
+    Tool {
+        /// That began it.
+        before: String,
+        /// This one.
+        now: String,
+    },
+    /// Something that decides on what is written.
+    Decider {
+        /// Which.
+        decider: Decider,
+        /// Its value when the command began; `None`: not given.
+        before: Option<Value>,
+        /// Its value now.
+        now: Option<Value>,
+    },
+    /// Its journal does not read.
+    Journal {
+        /// Why not.
+        problem: String,
+    },
+}
+
+impl Difference {
+    /// What differs, with both values.
+    pub fn message(&self) -> Message {
+        let shown = |value: &Option<Value>| {
+            value.as_ref().map_or_else(|| "not given".to_owned(), Value::to_string)
+        };
+        match self {
+            Self::Tool { before, now } => format!("it was begun by {before}, this is {now}").into(),
+            Self::Journal { problem } => format!("its journal does not read: {problem}").into(),
+            Self::Decider { decider, before, now } => {
+                let what = match decider {
+                    Decider::Source => "the source".into(),
+                    Decider::SourceFiles => {
+                        return "the files of the source are not those of then".into();
+                    }
+                    Decider::InPlace => "indexing in place".into(),
+                    Decider::Operation => "the operation".into(),
+                    Decider::Parents => "the datasets read".into(),
+                    Decider::Option(setting) => Message::default().name(*setting),
+                };
+                what + format!(" was {}, is {} now", shown(before), shown(now))
+            }
+        }
+    }
+}
