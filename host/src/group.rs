@@ -3,6 +3,7 @@
 use crate::collective::Threads;
 use crate::config::{DeviceSource, LoaderConfig};
 use crate::device_link::SharedDevice;
+use crate::notice::Notice;
 use crate::stats::EpochStats;
 use crate::{Accelerator, Error, Loader, StopHandle};
 use meetpoint_link::DeviceInfo;
@@ -24,7 +25,7 @@ pub struct RankOutcome {
     /// Slots of its spools; `None` where no device is used.
     pub spool_slots: Option<u32>,
     /// Fallbacks and limits that were reached, as sentences.
-    pub notices: Vec<String>,
+    pub notices: Vec<Notice>,
 }
 
 /// Where a rank is.

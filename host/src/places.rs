@@ -1,10 +1,10 @@
 //! How far both ends may work ahead in the memory that they were given.
 
 use crate::config::{LoaderConfig, SpoolConfig};
+use crate::notice::Notice;
 use crate::ring::place_bytes;
 use crate::{Error, SpoolKind};
 use meetpoint_format::slot::slot_bytes;
-use meetpoint_format::units::show_bytes;
 
 /// Batches that a consumer may have in its hands while the next is prepared: the one of this step
 /// and the one before, which many loops drop only after they got the next.
@@ -29,8 +29,8 @@ pub(crate) struct Limits {
     pub(crate) fetch_ahead: u32,
     /// The spool of each device; empty without one.
     pub(crate) spools: Vec<SpoolLimits>,
-    /// What had to be made smaller, as sentences.
-    pub(crate) notices: Vec<String>,
+    /// What had to be made smaller.
+    pub(crate) notices: Vec<Notice>,
 }
 
 /// Limits of a spool.
@@ -89,12 +89,11 @@ impl Limits {
             fetch_places += more(FETCH_AHEAD - fetch_places.min(FETCH_AHEAD));
         }
         let notices = (host_ahead < host_asked)
-            .then(|| {
-                format!(
-                    "the memory budget of {} holds {places} batches: {host_ahead} are prepared \
-                     ahead instead of {host_asked}",
-                    show_bytes(config.memory_budget_bytes / shares)
-                )
+            .then(|| Notice::PreparedAhead {
+                memory_budget_bytes: config.memory_budget_bytes / shares,
+                places: u64::from(places),
+                asked: u64::from(host_asked),
+                prepared: u64::from(host_ahead),
             })
             .into_iter()
             .collect();
@@ -195,7 +194,10 @@ mod tests {
         let narrow = config(AnyStrategy::HostOnly(HostOnly), SpoolKind::Memory, 9 * MIB, 3);
         let limits = Limits::plan(&narrow, 2 * MIB, &[]).unwrap();
         assert_eq!((limits.host_ahead, limits.places), (2, 4));
-        assert!(limits.notices[0].contains("2 are prepared ahead instead of 6"));
+        assert!(matches!(
+            limits.notices[..],
+            [Notice::PreparedAhead { asked: 6, prepared: 2, .. }]
+        ));
     }
 
     #[test]

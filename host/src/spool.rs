@@ -11,6 +11,7 @@
 
 use crate::config::{SpoolConfig, SpoolKind};
 use crate::job::free_bytes;
+use crate::notice::Notice;
 use crate::places::SpoolLimits;
 use crate::{Error, clock};
 use meetpoint_diagnose::{Change, Remedy, Setting};
@@ -36,8 +37,8 @@ pub(crate) struct Spool {
     mapping: Option<Mapping>,
     /// By which the device will know it.
     token: u64,
-    /// What it had to do without, as sentences.
-    notices: Vec<String>,
+    /// What it had to do without.
+    notices: Vec<Notice>,
 }
 
 /// A view of all slots, shared with the device.
@@ -96,7 +97,7 @@ impl Spool {
         self.token
     }
 
-    pub(crate) fn notices(&self) -> &[String] {
+    pub(crate) fn notices(&self) -> &[Notice] {
         &self.notices
     }
 
@@ -181,7 +182,7 @@ fn memory_file(bytes: u64) -> std::io::Result<File> {
 }
 
 /// A file without a name, all of its blocks reserved.
-fn unnamed_file(directory: &Path, bytes: u64) -> std::io::Result<(File, Option<String>)> {
+fn unnamed_file(directory: &Path, bytes: u64) -> std::io::Result<(File, Option<Notice>)> {
     // Without the name that was tried, which says nothing to a user.
     let file = tempfile::tempfile_in(directory).map_err(|error| match error.raw_os_error() {
         Some(_) => error,
@@ -191,11 +192,7 @@ fn unnamed_file(directory: &Path, bytes: u64) -> std::io::Result<(File, Option<S
         Ok(()) => Ok((file, None)),
         Err(Errno::OPNOTSUPP) => {
             file.set_len(bytes)?;
-            let notice = format!(
-                "the file system of {} cannot reserve blocks: a full disk will show only while \
-                 the device writes, and the host then prepares those batches",
-                directory.display()
-            );
+            let notice = Notice::SpoolNotReserved { directory: directory.to_path_buf() };
             Ok((file, Some(notice)))
         }
         Err(error) => Err(error.into()),

@@ -102,7 +102,7 @@ impl Energy {
                     "joules": meter.joules,
                     "failure": meter.failure,
                 })).collect::<Vec<Value>>(),
-                "nothing_because": measurement.nothing_because,
+                "nothing_because": measurement.nothing_because.as_ref().map(ToString::to_string),
             });
             json!({
                 "seconds": ns as f64 / 1e9,

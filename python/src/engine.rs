@@ -5,6 +5,7 @@
 //! looks at its signals. What was asked for and not waited for is there for the next who asks.
 
 use meetpoint_format::batching::Batching;
+use meetpoint_host::Notice;
 use meetpoint_host::collective::{CollectiveError, Meeting, Processes};
 use meetpoint_host::stats::{EpochStats, Event};
 use meetpoint_host::{
@@ -26,7 +27,7 @@ pub(crate) struct Opened {
     pub(crate) manifest_sha256: [u8; 32],
     pub(crate) labels: Vec<String>,
     pub(crate) devices: Vec<Option<DeviceInfo>>,
-    pub(crate) notices: Vec<String>,
+    pub(crate) notices: Vec<Notice>,
     pub(crate) workers: u32,
     /// Bytes of the tensors of a whole batch.
     pub(crate) batch_bytes: u64,

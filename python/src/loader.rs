@@ -7,8 +7,10 @@ use crate::exporter::{self, ExportSettings, MetricsExporter};
 use crate::settings::Settings;
 use crate::tensor::Batch;
 use crate::{errors, guarded, panics, recipe};
+use meetpoint_diagnose::{Diagnose, Surface};
 use meetpoint_format::batching::Rank;
 use meetpoint_format::recipe::TensorSpec;
+use meetpoint_host::Notice;
 use meetpoint_host::explain::{Surroundings, explain};
 use meetpoint_host::stats::{EpochStats, Event};
 use meetpoint_host::trace::{Process, TRACE_BATCHES_MAX, write};
@@ -233,8 +235,14 @@ impl Loader {
     }
 
     #[getter]
+    /// As JSON, each with its sentence as `message`.
     fn notices(&self) -> Vec<String> {
-        self.opened.notices.clone()
+        let json = |notice: &Notice| {
+            let mut value = serde_json::to_value(notice).expect("notices are plain data");
+            value["message"] = notice.in_full(Surface::Python).into();
+            value.to_string()
+        };
+        self.opened.notices.iter().map(json).collect()
     }
 
     #[getter]

@@ -236,7 +236,7 @@ def test_another_number_of_ranks_goes_on_where_others_left(
                 batches = iter(loader)
                 lengths.add(len(batches))
                 rest += [batch["sample"] for batch in batches]
-                (said,) = loader.report()["notices"]
+                (said,) = [it["message"] for it in loader.report()["notices"]]
                 assert f"begun by {before} ranks, goes on with {after}" in said
                 # The next epoch is a whole one.
                 assert len(list(loader)) == -(-22 // after) and loader.epoch == 1

@@ -84,7 +84,7 @@ def test_a_launcher_s_environment_says_which_rank_this_is(dataset: str, ranks: R
             state = loader.state_dict()
             assert (state["rank"], state["world_size"]) == (rank, 2)
             shares += seen(loader)
-            (said,) = loader.report()["notices"]
+            (said,) = [it["message"] for it in loader.report()["notices"]]
             assert f"rank {rank} of 2" in said and "world_size=1" in said
     assert sorted(shares) == list(range(COUNT))
 

@@ -1,7 +1,8 @@
 //! From what the runtime measured to what a report holds: units, sums and peaks.
 
 use super::{
-    Batch, Device, Displacement, Epoch, Knob, Learned, Quantiles, RunEvent, Source, Totals, profile,
+    Batch, Device, Displacement, Epoch, Knob, Learned, Picked, Quantiles, RunEvent, Source, Totals,
+    profile,
 };
 use meetpoint_host::Targets;
 use meetpoint_host::stats::{self, EpochStats, Preparer};
@@ -34,7 +35,10 @@ pub fn epoch(stats: &EpochStats, ranks: &[&[EpochStats]], workers: u32) -> Epoch
             None => stats.schedule.record.as_ref().map(ToString::to_string),
             Some(_) => None,
         },
-        picked: stats.schedule.picked.as_ref().map(ToString::to_string),
+        picked: stats.schedule.picked.map(|picked| Picked {
+            strategy: picked.strategy.name().as_str().to_owned(),
+            why: picked.why,
+        }),
         learned: learned(&stats.schedule.learned),
         ahead_batches: stats.ahead_batches,
         reused_batches: stats.reused_batches,

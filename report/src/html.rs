@@ -220,8 +220,9 @@ fn ranks(report: &Report) -> String {
 fn energies(report: &Report) -> String {
     let measured = tables::measured(report);
     let shown = if measured.rows.is_empty() {
-        let why = tables::why_nothing(report).unwrap_or(&report.machine.measured_energy);
-        format!("<p>Measured energy: none; {}.</p>\n", escape(why))
+        let why = tables::why_nothing(report);
+        let why = why.unwrap_or_else(|| report.machine.energy_meters.to_string());
+        format!("<p>Measured energy: none; {}.</p>\n", escape(&why))
     } else {
         grid(&measured)
     };
@@ -247,8 +248,8 @@ fn energies(report: &Report) -> String {
 
 fn events(report: &Report) -> String {
     let mut items = String::new();
-    for notice in &report.notices {
-        items.push_str(&format!("<li>{}</li>\n", escape(notice)));
+    for notice in report.notice_lines() {
+        items.push_str(&format!("<li>{}</li>\n", escape(&notice)));
     }
     for run in &report.runs {
         for event in run.event_lines() {
@@ -286,10 +287,10 @@ fn setting(report: &Report) -> String {
         ),
         ("memory budget", units::bytes(job.memory_budget_bytes)),
         ("devices", devices),
-        ("device is given", job.choice.clone()),
+        ("device is given", job.choice.to_string()),
         ("ranks", job.ranks.to_string()),
-        ("spool", job.spool.clone()),
-        ("accelerator", job.accelerator.clone()),
+        ("spool", job.spool.to_string()),
+        ("accelerator", job.accelerator.to_string()),
         ("recipe", job.recipe_sha256.clone()),
         (
             "processor",
@@ -325,7 +326,9 @@ fn options(strategy: &AnyStrategy) -> String {
 #[cfg(test)]
 mod tests {
     use super::of_report;
+    use crate::{Fact, Notice};
     use crate::{Verdict, made_up};
+    use meetpoint_host::energy::{NoMeters, UnusableMeter};
 
     /// Elements that stand open, in order; a page is well formed when none is left.
     fn unclosed(html: &str) -> Vec<String> {
@@ -357,10 +360,11 @@ mod tests {
         let mut report = made_up::report(8);
         let hostile = "<img src=x onerror=alert(1)>";
         report.job.dataset = hostile.into();
-        report.notices.push(hostile.into());
+        report.notices.push(Notice::Storage { device: None, reason: hostile.into() });
         report.runs[0].strategy = hostile.into();
         report.runs[0].events.push(made_up::loss(hostile));
-        report.runs[0].levels[0].how = hostile.into();
+        let fact = Fact::OrderOfRecord { record: hostile.into() };
+        report.runs[0].levels[0].findings = vec![fact.into()];
         let html = of_report(&report);
         assert!(!html.contains("<img"));
         assert_eq!(unclosed(&html), Vec::<String>::new());
@@ -382,7 +386,7 @@ mod tests {
         let html = of_report(&report);
         let top = html.split("<section>").next().unwrap();
         assert!(top.contains("strategy wrr failed: &lt;no device&gt;"), "{top}");
-        assert!(top.contains("mte broke C0: every index once"), "{top}");
+        assert!(top.contains("mte broke C0: each of"), "{top}");
         assert!(html.contains("<td class=\"bad\">FAILED</td>"));
     }
 
@@ -393,7 +397,8 @@ mod tests {
         assert!(html.contains("<th class=\"number\">modelled total</th>"));
         let mut report = made_up::report(8);
         report.runs.iter_mut().for_each(|run| run.measured_energy = None);
-        report.machine.measured_energy = "no meter <here>".into();
-        assert!(of_report(&report).contains("Measured energy: none; no meter &lt;here&gt;."));
+        let unusable = vec![UnusableMeter { meter: "rapl".into(), reason: "not <here>".into() }];
+        report.machine.energy_meters.none_because = Some(NoMeters { unusable });
+        assert!(of_report(&report).contains("(rapl: not &lt;here&gt;)."));
     }
 }

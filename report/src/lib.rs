@@ -14,6 +14,7 @@ pub mod plots;
 pub mod predict;
 pub mod profile;
 pub mod render;
+pub mod setup;
 pub mod svg;
 pub mod table;
 pub mod units;
@@ -23,6 +24,9 @@ pub mod write;
 pub mod made_up;
 
 pub use energy::{Consumption, MeasuredEnergy, ModelledEnergy};
+pub use meetpoint_host::Notice;
+pub use meetpoint_host::verify::{Fact, Finding};
+pub use setup::{Accelerator, Choice, EnergyMeters, Picked, Spool};
 
 use meetpoint_diagnose::{Diagnose, Remedy, Surface};
 use meetpoint_host::MemoryKind;
@@ -32,7 +36,7 @@ use meetpoint_scheduler::StrategyOptions;
 use serde::{Deserialize, Serialize};
 
 /// Version of the schema; raised when a field changes its meaning or goes.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// Most that a knob of the emulated device may be off its target, as a share.
 pub const KNOB_OFF_MAX: f64 = 0.05;
@@ -60,8 +64,8 @@ pub struct Report {
     pub runs: Vec<Run>,
     /// What was asked for and could not be run to its end.
     pub failures: Vec<Failure>,
-    /// Fallbacks and other things worth knowing, as sentences.
-    pub notices: Vec<String>,
+    /// Fallbacks and other things worth knowing.
+    pub notices: Vec<Notice>,
 }
 
 /// A strategy that failed, or the verification of those that did not.
@@ -93,8 +97,8 @@ pub struct Machine {
     pub kernel: String,
     /// Instruction set of the kernels.
     pub instruction_set: String,
-    /// Meters of energy that are read here, or why there is none, as a sentence.
-    pub measured_energy: String,
+    /// Meters of energy that are read here, or why there is none.
+    pub energy_meters: EnergyMeters,
 }
 
 /// The job, with every default filled in.
@@ -132,10 +136,10 @@ pub struct Job {
     pub memory_budget_bytes: u64,
     /// The options of every strategy.
     pub strategies: StrategyOptions,
-    /// Where device batches land, as a sentence.
-    pub spool: String,
-    /// What consumes batches, as a sentence.
-    pub accelerator: String,
+    /// Where device batches are stored.
+    pub spool: Spool,
+    /// What consumes batches.
+    pub accelerator: Accelerator,
     /// What prepares at the other end, a sentence for each device; empty without any.
     pub devices: Vec<String>,
     /// Whether every device can prepare every batch, or each holds parts of its own.
@@ -146,8 +150,8 @@ pub struct Job {
     pub run_ahead: bool,
     /// Whether device batches that every epoch has are kept.
     pub reuse: bool,
-    /// Which samples are given to the device, as a sentence.
-    pub choice: String,
+    /// Which batches the devices get.
+    pub choice: Choice,
 }
 
 /// A column of a batch.
@@ -251,8 +255,8 @@ pub struct Epoch {
     /// What replays this epoch with `--replay`; `None` where the order follows from the strategy
     /// alone, or from nothing.
     pub record: Option<String>,
-    /// What `auto` picked and why, as a sentence; `None` under any other strategy.
-    pub picked: Option<String>,
+    /// What `auto` picked and why; `None` under any other strategy.
+    pub picked: Option<Picked>,
     /// What the scheduler knew at the end: the next epoch begins with it.
     pub learned: Learned,
     /// Device batches that were prepared before the epoch began.
@@ -369,8 +373,8 @@ pub struct Level {
     pub level: String,
     /// What became of it.
     pub verdict: Verdict,
-    /// How it was verified, where it failed, or why it was not looked at.
-    pub how: String,
+    /// How it was verified, where it failed, or why it was not checked.
+    pub findings: Vec<Finding>,
 }
 
 /// What became of a level.
@@ -478,9 +482,23 @@ impl Report {
         });
         let broken = self.runs.iter().flat_map(|run| {
             let of_run = run.failed_levels().into_iter();
-            of_run.map(|level| format!("{} broke {}: {}", run.strategy, level.level, level.how))
+            of_run.map(|level| format!("{} broke {}: {}", run.strategy, level.level, level.how()))
         });
         ended.chain(broken).collect()
+    }
+}
+
+impl Level {
+    /// The findings in one sentence.
+    pub fn how(&self) -> String {
+        self.findings.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+    }
+}
+
+impl Report {
+    /// The notices as sentences.
+    pub fn notice_lines(&self) -> impl Iterator<Item = String> {
+        self.notices.iter().map(|notice| notice.in_full(Surface::CommandLine))
     }
 }
 

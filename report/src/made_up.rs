@@ -2,7 +2,9 @@
 
 use super::*;
 use meetpoint_host::MemoryKind;
+use meetpoint_host::energy::NoMeters;
 use meetpoint_host::stats::{DeviceLabel, EventKind, Phase, Remaining};
+use meetpoint_host::verify::Origin;
 use meetpoint_scheduler::StrategyOptions;
 
 const HOST: f64 = 0.060;
@@ -25,7 +27,10 @@ pub fn report(count: u32) -> Report {
             memory_bytes: 8 << 30,
             kernel: "Linux 6.1.0".into(),
             instruction_set: "avx2".into(),
-            measured_energy: "no meter on this machine".into(),
+            energy_meters: EnergyMeters {
+                read: Vec::new(),
+                none_because: Some(NoMeters { unusable: Vec::new() }),
+            },
         },
         job: Job {
             dataset: "/data/photos.set".into(),
@@ -49,14 +54,14 @@ pub fn report(count: u32) -> Report {
             prefetch: 2,
             memory_budget_bytes: 512 << 20,
             strategies: StrategyOptions::default(),
-            spool: "memory".into(),
-            accelerator: "emulated, 20.0 ms a step".into(),
+            spool: Spool::Memory { quota_bytes: 256 << 20 },
+            accelerator: Accelerator::Emulated { step_seconds: 0.02 },
             devices: vec!["emulated, CPU ratio 0.5".into()],
             shared: false,
             ranks: 1,
             run_ahead: false,
             reuse: false,
-            choice: "the end of the order".into(),
+            choice: Choice::Tail,
         },
         runs: vec![
             run("host-only", alone, None),
@@ -64,7 +69,10 @@ pub fn report(count: u32) -> Report {
             run("wrr", mixed, Some(device(1.08))),
         ],
         failures: Vec::new(),
-        notices: vec!["io_uring is not available: blocking reads are used".into()],
+        notices: vec![Notice::Storage {
+            device: None,
+            reason: "io_uring is not available: blocking reads are used".into(),
+        }],
     }
 }
 
@@ -109,8 +117,13 @@ fn run(name: &str, epoch: Epoch, device: Option<Device>) -> Run {
         device_bytes_read: of(Source::Device) * 32 * 110_000,
         device_bytes_written: of(Source::Device) * 32 * 150_528,
     };
-    let level =
-        |level: &str, verdict, how: &str| Level { level: level.into(), verdict, how: how.into() };
+    let level = |level: &str, verdict, fact: Fact| Level {
+        level: level.into(),
+        verdict,
+        findings: vec![fact.into()],
+    };
+    let origin = Origin::HostAlone;
+    let equal = Fact::TensorsEqual { samples: 3200, of_devices: 1280, origin };
     let events = if name == "wrr" { vec![loss("it was killed by SIGKILL")] } else { Vec::new() };
     Run {
         damage: Vec::new(),
@@ -122,9 +135,9 @@ fn run(name: &str, epoch: Epoch, device: Option<Device>) -> Run {
             form: "T = N·t_c·t_s/(t_s+t_c−t_g)".into(),
         },
         levels: vec![
-            level("C0", Verdict::Verified, "every index once"),
-            level("C2", Verdict::Verified, "checksums of 3200 samples equal host-only's"),
-            level("C4", Verdict::NotClaimed, "the order depends on timing"),
+            level("C0", Verdict::Verified, Fact::EachConsumedOnce { batches: 100 }),
+            level("C2", Verdict::Verified, equal),
+            level("C4", Verdict::NotClaimed, Fact::NotClaimed),
         ],
         measured_energy: Some(energy::MeasuredEnergy {
             measured_seconds: epoch.seconds + 0.01,

@@ -167,7 +167,7 @@ fn decided(epoch: &Epoch) -> String {
         format!("batches moved by {mean:.1} on average and {most} at most")
     });
     let parts = [
-        epoch.picked.clone(),
+        epoch.picked.as_ref().map(ToString::to_string),
         count(epoch.ahead_batches, "prepared before it began"),
         count(epoch.reused_batches, "kept from before"),
         displacement,
@@ -206,7 +206,7 @@ pub fn level_details(report: &Report) -> Grid {
                 run.strategy.clone(),
                 level.level.clone(),
                 verdict(level.verdict).to_owned(),
-                level.how.clone(),
+                level.how(),
             ]);
         }
     }
@@ -310,7 +310,7 @@ pub fn text(report: &Report, style: Style) -> String {
     for run in &report.runs {
         text.push_str(&format!("{}: {}\n", run.strategy, levels_in_a_line(run)));
         for level in run.failed_levels() {
-            text.push_str(&format!("  {} FAILED: {}\n", level.level, level.how));
+            text.push_str(&format!("  {} FAILED: {}\n", level.level, level.how()));
         }
         for epoch in &run.epochs {
             for line in epoch_lines(run, epoch) {

@@ -117,9 +117,9 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     let mut report = runner::run(&job, &plan, &power, &stop, output)?;
     // A replay that went another way is told after the report, which shows how.
     let compared = recorded.map_or(Ok(None), |recorded| recorded.compare(&report));
-    if let Ok(Some(words)) = &compared {
-        report.notices.push(words.clone());
-        output.line(words);
+    if let Ok(Some(notice)) = &compared {
+        report.notices.push(notice.clone());
+        output.line(&notice.to_string());
     }
     runner::finish(&report, &arguments.report, output)?;
     compared.map(|_| ())

@@ -34,9 +34,9 @@ pub(super) fn job(
         strategies: file.options,
         spool: spool(file),
         accelerator: match file.accelerator {
-            AcceleratorJob::Null => "none: what is measured is the loader alone".to_owned(),
+            AcceleratorJob::Null => report::Accelerator::None,
             AcceleratorJob::Emulated { step } => {
-                format!("emulated, {} a step, no CPU", units::seconds(step.as_secs_f64()))
+                report::Accelerator::Emulated { step_seconds: step.as_secs_f64() }
             }
         },
         devices: file.devices.iter().map(device).collect(),
@@ -45,8 +45,8 @@ pub(super) fn job(
         run_ahead: file.run_ahead,
         reuse: file.reuse,
         choice: match file.choice {
-            Choice::Tail => "the end of the order".to_owned(),
-            Choice::Saving => "where it saves most host time for its own".to_owned(),
+            Choice::Tail => report::Choice::Tail,
+            Choice::Saving => report::Choice::Saving,
         },
     })
 }
@@ -78,12 +78,12 @@ fn device(device: &DeviceJob) -> String {
     }
 }
 
-fn spool(file: &JobFile) -> String {
-    let quota = units::bytes(file.spool.quota_bytes);
+fn spool(file: &JobFile) -> report::Spool {
+    let quota_bytes = file.spool.quota_bytes;
     match &file.spool.kind {
-        SpoolKind::Memory => format!("memory, at most {quota}"),
+        SpoolKind::Memory => report::Spool::Memory { quota_bytes },
         SpoolKind::File { directory } => {
-            format!("a file in {}, at most {quota}", directory.display())
+            report::Spool::File { directory: directory.clone(), quota_bytes }
         }
     }
 }

@@ -6,7 +6,7 @@ use meetpoint_host::explain::{Explanation, Surroundings, explain};
 use meetpoint_host::group::RankOutcome;
 use meetpoint_host::stats::EpochStats;
 use meetpoint_host::verify::{
-    LevelVerdict, RankRuns, Reference, Verdict as HostVerdict, verify_ranks,
+    Fact, LevelVerdict, RankRuns, Reference, Verdict as HostVerdict, verify_ranks,
 };
 use meetpoint_host::{AcceleratorJob, DeviceKind, JobFile, SpoolKind};
 use meetpoint_report as report;
@@ -19,7 +19,7 @@ use meetpoint_sim::power::PowerModel;
 pub(super) fn judge(
     job: &JobFile,
     measured: &Measured,
-    reference: Result<&Reference, &str>,
+    reference: Result<&Reference, &Fact>,
 ) -> Run {
     let totals = collect::totals(&measured.epochs);
     let ranks: Vec<&[EpochStats]> = measured.ranks.iter().map(|it| &it.epochs[..]).collect();
@@ -94,14 +94,14 @@ fn inputs(job: &JobFile, measured: &Measured, epoch: &report::Epoch, stats: &Epo
     }
 }
 
-fn levels<'m>(measured: &'m Measured, reference: Result<&Reference, &str>) -> Vec<Level> {
+fn levels<'m>(measured: &'m Measured, reference: Result<&Reference, &Fact>) -> Vec<Level> {
     let reference = match reference {
         Ok(reference) => reference,
         Err(why) => {
             let claimed = measured.strategy.levels().iter().map(|level| Level {
                 level: format!("{level:?}"),
                 verdict: Verdict::NotChecked,
-                how: why.to_owned(),
+                findings: vec![why.clone().into()],
             });
             return claimed.collect();
         }
@@ -112,13 +112,13 @@ fn levels<'m>(measured: &'m Measured, reference: Result<&Reference, &str>) -> Ve
 }
 
 fn level(judged: LevelVerdict) -> Level {
-    let (verdict, how) = match judged.verdict {
+    let (verdict, findings) = match judged.verdict {
         HostVerdict::Verified { how } => (Verdict::Verified, how),
-        HostVerdict::Failed { place } => (Verdict::Failed, place),
-        HostVerdict::NotChecked { why } => (Verdict::NotChecked, why),
-        HostVerdict::NotClaimed => (Verdict::NotClaimed, "the strategy does not claim it".into()),
+        HostVerdict::Failed { place } => (Verdict::Failed, vec![place]),
+        HostVerdict::NotChecked { why } => (Verdict::NotChecked, vec![why]),
+        HostVerdict::NotClaimed => (Verdict::NotClaimed, vec![Fact::NotClaimed.into()]),
     };
-    Level { level: format!("{:?}", judged.level), verdict, how }
+    Level { level: format!("{:?}", judged.level), verdict, findings }
 }
 
 /// Adds what the model makes of a run: energy, memory traffic, wear, cost.

@@ -2,7 +2,7 @@
 
 use crate::doctor::{self, System};
 use meetpoint_host::energy::Meters;
-use meetpoint_report::Machine;
+use meetpoint_report::{EnergyMeters, Machine};
 
 /// Describes this machine.
 pub(crate) fn describe(meters: &Meters) -> Machine {
@@ -18,14 +18,9 @@ pub(crate) fn describe(meters: &Meters) -> Machine {
             uname.release().to_string_lossy()
         ),
         instruction_set: meetpoint_kernels::Cpu::detect().name().to_owned(),
-        measured_energy: energy_meters(meters),
+        energy_meters: EnergyMeters {
+            read: meters.used().map(|about| about.name.clone()).collect(),
+            none_because: meters.why_none(),
+        },
     }
-}
-
-/// Which meters are read, or why none is.
-fn energy_meters(meters: &Meters) -> String {
-    meters.why_none().unwrap_or_else(|| {
-        let names: Vec<&str> = meters.used().map(|about| about.name.as_str()).collect();
-        format!("read from {}", names.join(", "))
-    })
 }

@@ -65,7 +65,7 @@ mod tests {
         metering.begin();
         metering.begin();
         let (measurement, meters) = metering.end();
-        let because = measurement.unwrap().nothing_because.unwrap();
+        let because = measurement.unwrap().nothing_because.unwrap().to_string();
         assert!(because.contains("no library"), "{because}");
         assert_eq!(meters.listed().len(), 5);
     }

@@ -24,14 +24,15 @@ use crate::surface::progress::Progress;
 use crate::surface::report_files::ReportFiles;
 use crate::surface::{Output, Stop, output, units};
 use anyhow::{Context, bail};
+use meetpoint_diagnose::{Diagnose, Surface};
 use meetpoint_format::batching::{Batching, Cut, Rank};
 use meetpoint_host::energy::{Machine, Measurement, Meters};
 use meetpoint_host::group::{self, Conductor, RankOutcome};
 use meetpoint_host::stats::EpochStats;
-use meetpoint_host::verify::Reference;
+use meetpoint_host::verify::{Fact, Reference};
 use meetpoint_host::{
-    Accelerator, AcceleratorJob, Emulated, Error, JobFile, Loader, Notify, Null, StopHandle,
-    StrategyName,
+    Accelerator, AcceleratorJob, Emulated, Error, JobFile, Loader, Notice, Notify, Null,
+    StopHandle, StrategyName,
 };
 use meetpoint_kernels::Cpu;
 use meetpoint_prepare::Job;
@@ -61,15 +62,15 @@ struct Measured {
 /// What goes into the report beside measurements.
 #[derive(Default)]
 struct Told {
-    notices: Vec<String>,
+    notices: Vec<Notice>,
     failures: Vec<Failure>,
 }
 
 impl Told {
     /// Prints a notice once and keeps it.
-    fn notice(&mut self, notice: String) {
+    fn notice(&mut self, notice: Notice) {
         if !self.notices.contains(&notice) {
-            output::notice(&notice);
+            output::notice(&notice.in_full(Surface::CommandLine));
             self.notices.push(notice);
         }
     }
@@ -110,8 +111,7 @@ pub(crate) fn run(
     let waker = switch.clone();
     stop.on_signal(move || waker.stop());
     if cfg!(debug_assertions) {
-        let text = "this is an unoptimised build, so its times say little; build with --release";
-        told.notice(text.to_owned());
+        told.notice(Notice::UnoptimisedBuild);
     }
     if let Some(path) = &plan.trace {
         trace::check(path)?;
@@ -133,19 +133,19 @@ pub(crate) fn run(
         told.notice(trace::write(path, &measured)?);
     }
     let reference = match job.verify.then(|| reference(job, first, &switch)) {
-        None => Err("verification was turned off"),
+        None => Err(Fact::TurnedOff),
         Some(Ok(reference)) => Ok(reference),
         Some(Err(error)) if error.is::<Interrupted>() => return Err(error),
         Some(Err(error)) => {
             told.failure(report::VERIFICATION, &error);
-            Err("verification failed")
+            Err(Fact::NoReference)
         }
     };
     let description = describe::job(job, first.epochs.first(), &first.ranks[0].job)?;
     let runs = measured
         .iter()
         .map(|run| {
-            let judged = judge::judge(job, run, reference.as_ref().map_err(|why| *why));
+            let judged = judge::judge(job, run, reference.as_ref());
             judge::with_energy(job, run, judged, power, machine.cores)
         })
         .collect();

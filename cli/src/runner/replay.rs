@@ -2,6 +2,7 @@
 
 use crate::surface::fault::Fault;
 use anyhow::Context;
+use meetpoint_host::Notice;
 use meetpoint_host::{JobFile, StrategyName};
 use meetpoint_report::{self as report, Report};
 use meetpoint_scheduler::{Record, RecordKind};
@@ -40,7 +41,7 @@ impl Recorded {
 
     /// Holds the order of every replayed epoch against the recorded one. Returns a sentence where
     /// they are equal.
-    pub(crate) fn compare(&self, replayed: &Report) -> anyhow::Result<Option<String>> {
+    pub(crate) fn compare(&self, replayed: &Report) -> anyhow::Result<Option<Notice>> {
         let (Some((_, hashes)), Some(run)) = (&self.run, replayed.runs.first()) else {
             return Ok(None);
         };
@@ -55,7 +56,7 @@ impl Recorded {
             }
         }
         let epochs = run.epochs.len().min(hashes.len());
-        Ok(Some(format!("replayed: the order of {epochs} of {epochs} epochs is the recorded one")))
+        Ok(Some(meetpoint_host::Notice::Replayed { epochs: epochs as u64 }))
     }
 }
 
@@ -135,7 +136,8 @@ mod tests {
         assert_eq!(texts, ["mte:4"]);
         // The same run again has the order that was recorded; another is told.
         report.runs.swap(0, 1);
-        assert!(found.compare(&report).unwrap().unwrap().contains("1 of 1 epochs"));
+        let compared = found.compare(&report).unwrap();
+        assert_eq!(compared, Some(meetpoint_host::Notice::Replayed { epochs: 1 }));
         report.runs[0].epochs[0].order_hash = "0".to_owned();
         let error = found.compare(&report).unwrap_err().to_string();
         assert!(error.contains("epoch 0 was not replayed"), "{error}");

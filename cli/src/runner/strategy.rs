@@ -1,7 +1,6 @@
 //! Which strategies are run, and which one is left out for taking absurdly long.
 
-use crate::surface::units;
-use meetpoint_host::{JobFile, StrategyName};
+use meetpoint_host::{JobFile, Notice, StrategyName};
 use std::path::PathBuf;
 
 /// `all` leaves out `device-only` when it would take more than this many times as long as
@@ -66,21 +65,17 @@ impl Plan {
     }
 
     /// Why a strategy is left out after what was measured; `None`: it is run.
-    pub(super) fn reason_to_skip(&self, name: StrategyName, measured: &[Times]) -> Option<String> {
+    pub(super) fn reason_to_skip(&self, name: StrategyName, measured: &[Times]) -> Option<Notice> {
         if !self.may_skip || name != StrategyName::DeviceOnly {
             return None;
         }
         let host = measured.iter().find(|times| times.name == StrategyName::HostOnly)?;
         let device = measured.iter().rev().find(|times| times.t_s_ns > 0)?;
         let expected_ns = device.t_s_ns.saturating_mul(device.batches.into());
-        let ratio = expected_ns as f64 / host.epoch_ns.max(1) as f64;
-        (ratio > ABSURD).then(|| {
-            format!(
-                "device-only is left out: it would take {} an epoch, {ratio:.0} times as long as \
-                 host-only (ask for it with --strategy device-only)",
-                units::nanoseconds(expected_ns)
-            )
-        })
+        let host_only_ns = host.epoch_ns;
+        let ratio = expected_ns as f64 / host_only_ns.max(1) as f64;
+        let left_out = Notice::StrategyLeftOut { strategy: name, expected_ns, host_only_ns };
+        (ratio > ABSURD).then_some(left_out)
     }
 }
 
@@ -98,7 +93,7 @@ mod tests {
         let all = Plan::all();
         assert_eq!(all.reason_to_skip(StrategyName::DeviceOnly, &measured(200)), None);
         let reason = all.reason_to_skip(StrategyName::DeviceOnly, &measured(2_000)).unwrap();
-        assert!(reason.contains("20 times as long"), "{reason}");
+        assert!(reason.to_string().contains("20 times as long"), "{reason}");
         assert_eq!(all.reason_to_skip(StrategyName::Wrr, &measured(2_000)), None);
     }
 

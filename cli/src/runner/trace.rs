@@ -3,6 +3,7 @@
 use super::Measured;
 use crate::surface::fault::Fault;
 use anyhow::Context;
+use meetpoint_host::Notice;
 use meetpoint_host::trace::{Process, TRACE_BATCHES_MAX, write as write_events};
 use std::fs::File;
 use std::io::BufWriter;
@@ -13,8 +14,8 @@ pub(super) fn check(path: &Path) -> anyhow::Result<()> {
     File::create(path).map(drop).with_context(|| failed(path))
 }
 
-/// Writes the epochs of every strategy and rank; returns a sentence that says so.
-pub(super) fn write(path: &Path, measured: &[Measured]) -> anyhow::Result<String> {
+/// Writes the epochs of every strategy and rank.
+pub(super) fn write(path: &Path, measured: &[Measured]) -> anyhow::Result<Notice> {
     let processes: Vec<Process<'_>> = measured
         .iter()
         .flat_map(|run| {
@@ -31,15 +32,11 @@ pub(super) fn write(path: &Path, measured: &[Measured]) -> anyhow::Result<String
     let file = File::create(path).with_context(|| failed(path))?;
     let written = write_events(BufWriter::new(file), &processes, TRACE_BATCHES_MAX)
         .with_context(|| failed(path))?;
-    let left_out = match written.batches_left_out {
-        0 => String::new(),
-        batches => format!("; the first {batches} batches are not in it"),
-    };
-    Ok(format!(
-        "{} events are in {}; open it at https://ui.perfetto.dev{left_out}",
-        written.events,
-        path.display()
-    ))
+    Ok(Notice::TraceWritten {
+        file: path.to_path_buf(),
+        events: written.events as u64,
+        batches_left_out: written.batches_left_out as u64,
+    })
 }
 
 fn failed(path: &Path) -> Fault {

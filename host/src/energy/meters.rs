@@ -1,5 +1,7 @@
 //! Which meters this machine has, and which of them are read.
 
+use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -89,23 +91,16 @@ impl Meters {
         }
     }
 
-    /// Why nothing can be measured here, as a sentence; `None` where something can.
-    pub fn why_none(&self) -> Option<String> {
+    /// Why nothing can be measured here; `None` where something can.
+    pub fn why_none(&self) -> Option<NoMeters> {
         if self.used().next().is_some() {
             return None;
         }
-        let reasons: Vec<String> = self
-            .listed
-            .iter()
-            .filter_map(|listed| {
-                let unusable = listed.meter.as_ref().err()?;
-                Some(format!("{}: {}", listed.about.name, unusable.reason))
-            })
-            .collect();
-        if reasons.is_empty() {
-            return Some("the meters of energy were given up: one did not answer".to_owned());
-        }
-        Some(format!("no meter of energy works here ({})", reasons.join("; ")))
+        let unusable = self.listed.iter().filter_map(|listed| {
+            let reason = listed.meter.as_ref().err()?.reason.clone();
+            Some(UnusableMeter { meter: listed.about.name.clone(), reason })
+        });
+        Some(NoMeters { unusable: unusable.collect() })
     }
 
     /// Those that are read, each with what it says of itself.
@@ -114,6 +109,35 @@ impl Meters {
             let meter = listed.meter.as_mut().ok()?;
             Some((&listed.about, meter))
         })
+    }
+}
+
+/// Why no meter of energy is read: none of these works, or, if there are none, they were given up
+/// because one did not answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct NoMeters {
+    /// Those that were tried.
+    pub unusable: Vec<UnusableMeter>,
+}
+
+/// A meter that does not work here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnusableMeter {
+    /// Its name.
+    pub meter: String,
+    /// Why not, in the words of the system.
+    pub reason: String,
+}
+
+impl fmt::Display for NoMeters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.unusable.is_empty() {
+            return f.write_str("the meters of energy were given up: one did not answer");
+        }
+        let reasons = self.unusable.iter().map(|it| format!("{}: {}", it.meter, it.reason));
+        let reasons: Vec<String> = reasons.collect();
+        write!(f, "no meter of energy works here ({})", reasons.join("; "))
     }
 }
 

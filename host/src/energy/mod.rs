@@ -26,7 +26,7 @@ mod tests;
 
 pub use error::MeterError;
 pub use gpu::{GpuError, Gpus};
-pub use meters::{Machine, Meters};
+pub use meters::{Machine, Meters, NoMeters, UnusableMeter};
 pub use nvml::Nvml;
 pub use perf_event::{Counters, Kernel};
 pub use recorder::{Measured, Measurement, Recorder};

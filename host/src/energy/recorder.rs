@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::integrate::Integrator;
-use super::{About, MeterError, Meters, Reading, Scope};
+use super::{About, MeterError, Meters, NoMeters, Reading, Scope};
 use crate::clock::monotonic_ns;
 
 /// Between two readings where a sensor shows power and must be sampled.
@@ -43,7 +43,7 @@ pub struct Measurement {
     /// Meter by meter; empty where none works.
     pub meters: Vec<Measured>,
     /// Why nothing was measured.
-    pub nothing_because: Option<String>,
+    pub nothing_because: Option<NoMeters>,
 }
 
 impl Measurement {

@@ -3,6 +3,7 @@
 use super::error::{CAUSE, JobError};
 use super::{Choice, DeviceKind, JobFile};
 use crate::error::memory_of;
+use crate::notice::Notice;
 use crate::{Error, SpoolKind};
 use meetpoint_diagnose::{Change, Command, Diagnose, Remedy, Setting};
 use meetpoint_format::batching::{Batching, Cut, Rank};
@@ -38,8 +39,8 @@ impl JobFile {
     }
 
     /// Refuses a job that its dataset or this machine cannot do, before anything is started.
-    /// Returns what is worth knowing and no fault, as sentences.
-    pub fn check(&self) -> Result<Vec<String>, Error> {
+    /// Returns what is worth knowing and no fault.
+    pub fn check(&self) -> Result<Vec<Notice>, Error> {
         self.check_combination()?;
         self.check_dataset()?;
         self.check_cores()?;
@@ -318,7 +319,7 @@ impl JobFile {
         }
     }
 
-    fn check_spool(&self) -> Result<Vec<String>, JobError> {
+    fn check_spool(&self) -> Result<Vec<Notice>, JobError> {
         let SpoolKind::File { directory } = &self.spool.kind else { return Ok(Vec::new()) };
         let refuse = |problem: String| {
             let remedy = "name a folder that can be written, relative to the job file's folder";
@@ -334,14 +335,10 @@ impl JobFile {
         let quota = self.spool.quota_bytes;
         Ok(free_bytes(directory)
             .filter(|&free| free < quota)
-            .map(|free| {
-                format!(
-                    "`spool.quota` is {}, and {} are free in {}: the spool takes no more than its \
-                     batches need, and it is an error if that is more than there is",
-                    show_bytes(quota),
-                    show_bytes(free),
-                    directory.display()
-                )
+            .map(|free_bytes| Notice::SpoolSpace {
+                directory: directory.clone(),
+                quota_bytes: quota,
+                free_bytes,
             })
             .into_iter()
             .collect())

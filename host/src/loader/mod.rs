@@ -21,13 +21,13 @@ use crate::device_link::fetch::Fetcher;
 use crate::device_link::{DeviceLink, LinkSetup};
 use crate::driver::{Driver, Labels, Prepared, RunSetup};
 use crate::events::{Attempt, DeviceLabel, EventKind, Phase, Remaining};
+use crate::notice::Notice;
 use crate::places::{DEVICE_AHEAD, Limits};
 use crate::ring::Ring;
 use crate::worker::HostPreparer;
 use crate::{Error, StopHandle, worker};
 use meetpoint_format::column::{BatchColumns, BatchLayout};
 use meetpoint_format::recipe::TensorSpec;
-use meetpoint_format::units::show_bytes_at_least;
 use meetpoint_kernels::Interrupt;
 use meetpoint_link::DeviceInfo;
 use meetpoint_prepare::{DecodeMemory, Job};
@@ -64,7 +64,7 @@ pub struct Loader {
     devices: Vec<Option<DeviceInfo>>,
     /// Devices that were lost before they served, and how; for the events of the first epoch.
     lost_at_start: Vec<(usize, String)>,
-    notices: Vec<String>,
+    notices: Vec<Notice>,
     next_generation: u32,
     /// What the epochs so far learned.
     learned: Learned,
@@ -149,17 +149,10 @@ impl Loader {
             return;
         }
         let (spool, config) = (self.limits.spools[number], self.config.spool_of(number));
-        let name = DeviceLabel::new(number, self.limits.spools.len());
+        let device = DeviceLabel::new(number, self.limits.spools.len());
         let quota = spool.quota_for(config, self.config.shares, DEVICE_AHEAD + 2);
-        self.notice(match quota > config.quota_bytes {
-            true => format!(
-                "reuse keeps no batch of {name}: its spool has {} slots; raise spool.quota to {} \
-                 or more",
-                spool.slots,
-                show_bytes_at_least(quota)
-            ),
-            false => format!("reuse keeps no batch of {name}: an epoch has too few batches"),
-        });
+        let quota_bytes = (quota > config.quota_bytes).then_some(quota);
+        self.notice(Notice::NothingReused { device, slots: spool.slots, quota_bytes });
     }
 
     fn start_threads(&mut self) -> Result<(), Error> {
@@ -172,7 +165,8 @@ impl Loader {
         for number in 0..self.config.workers.max(1) {
             let of_loader = (&self.config, &self.job, &self.ring, &self.driver);
             let (preparer, notes) = HostPreparer::open(of_loader, &memory)?;
-            notes.into_iter().for_each(|note| self.notice(note));
+            let notices = notes.into_iter().map(|reason| Notice::Storage { device: None, reason });
+            notices.for_each(|notice| self.notice(notice));
             if self.config.workers == 0 {
                 self.own = Some(preparer);
             } else {
@@ -209,9 +203,8 @@ impl Loader {
         notices.into_iter().for_each(|notice| self.notice(notice));
         let info = link.info().clone();
         if !info.storage_note.is_empty() {
-            let name = DeviceLabel::new(number, self.links.len()).to_string();
-            let name = name.trim_start_matches("the ");
-            self.notice(format!("{name}: {}", info.storage_note));
+            let device = Some(DeviceLabel::new(number, self.links.len()));
+            self.notice(Notice::Storage { device, reason: info.storage_note.clone() });
         }
         self.devices[number] = Some(info);
         self.links[number] = Some(link);
@@ -219,7 +212,7 @@ impl Loader {
     }
 
     /// Keeps a notice, once.
-    fn notice(&mut self, notice: String) {
+    fn notice(&mut self, notice: Notice) {
         if !self.notices.contains(&notice) {
             self.notices.push(notice);
         }
@@ -272,8 +265,8 @@ impl Loader {
         &self.learned
     }
 
-    /// Fallbacks and limits that were reached, as sentences to be printed.
-    pub fn notices(&self) -> Vec<String> {
+    /// Fallbacks and limits that were reached.
+    pub fn notices(&self) -> Vec<Notice> {
         self.notices.clone()
     }
 

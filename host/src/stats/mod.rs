@@ -12,7 +12,7 @@ pub(crate) use meters::{Meter, peak_resident_bytes, reset_peak_resident};
 use meetpoint_format::wire;
 use meetpoint_prepare::MemoryKind;
 use meetpoint_scheduler::{DeviceId, Epoch as Scheduler, Learned, Picked, Record, Source};
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 use std::fmt::Display;
 
 /// How far batches are from their positions in the order of the epoch.
@@ -87,7 +87,7 @@ pub struct EpochStats {
 }
 
 /// Who prepared a batch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Preparer {
     /// The host.

@@ -1,12 +1,14 @@
 //! Which consistency levels a run really gave: what was consumed against a preparation by the host
 //! alone.
 //!
-//! In reading order: this file (the epochs of one rank), `ranks` (those of several),
-//! `replay` (the order that a record stands for).
+//! In reading order: [`Finding`] (what was found), this file (the epochs of one rank), `ranks`
+//! (those of several), `replay` (the order that a record stands for).
 
+mod finding;
 mod ranks;
 mod replay;
 
+pub use finding::{Fact, Finding, Origin};
 pub use ranks::{RankRuns, verify_ranks};
 
 use crate::batch::Table;
@@ -20,7 +22,6 @@ use meetpoint_kernels::{Cpu, Interrupt};
 use meetpoint_prepare::{CpuPreparer, Job, Preparer as _};
 use meetpoint_scheduler::{AnyStrategy, Level, Order};
 use meetpoint_storage::{EngineKind, open_engine};
-use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -32,28 +33,27 @@ const READ_DEPTH: usize = 32;
 pub struct Reference {
     /// By epoch, and key of the random parameters of a sample.
     epochs: BTreeMap<u32, HashMap<u64, u32>>,
-    /// Where it comes from, to be put after "equals".
-    origin: String,
+    /// Where it comes from.
+    origin: Origin,
 }
 
 /// What became of a level.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// Claimed by the strategy and true in this run.
     Verified {
         /// What was compared.
-        how: String,
+        how: Vec<Finding>,
     },
     /// Claimed by the strategy and not true in this run.
     Failed {
         /// The first place where it is not.
-        place: String,
+        place: Finding,
     },
     /// Claimed by the strategy; this run could not tell.
     NotChecked {
         /// Why not.
-        why: String,
+        why: Finding,
     },
     /// Not claimed by the strategy.
     NotClaimed,
@@ -109,7 +109,7 @@ impl Reference {
             }
             reference.insert(epoch, samples);
         }
-        let origin = format!("a preparation of its own with {} kernels", cpu.name());
+        let origin = Origin::Prepared { kernels: cpu.name().to_owned() };
         Ok(Self { epochs: reference, origin })
     }
 
@@ -126,12 +126,12 @@ impl Reference {
                 samples.extend(keys.zip(check.crc32c.iter().copied()));
             }
         }
-        Self { epochs, origin: "what the host alone prepared".to_owned() }
+        Self { epochs, origin: Origin::HostAlone }
     }
 
     /// What several have together: those of the ranks of a job.
     pub fn merge(references: impl IntoIterator<Item = Self>) -> Self {
-        let mut merged = Self { epochs: BTreeMap::new(), origin: String::new() };
+        let mut merged = Self { epochs: BTreeMap::new(), origin: Origin::HostAlone };
         for reference in references {
             for (epoch, samples) in reference.epochs {
                 merged.epochs.entry(epoch).or_default().extend(samples);
@@ -173,60 +173,71 @@ pub fn verify(
             C2 => each(runs, |run| equality(run, reference, &job.batching)),
             C3 => each(runs, |run| planned_order(run, strategy, &job.batching)),
             C4 => each(runs, ascending_order),
-            C5 => return Verdict::NotChecked { why: "there is one rank".to_owned() },
+            C5 => return Verdict::NotChecked { why: Fact::OneRank.into() },
             C6 => each(runs, |run| isolation(run, runs, reference, job)),
         };
-        match outcome {
-            Ok(how) => Verdict::Verified { how },
-            Err(Doubt::Failed(place)) => Verdict::Failed { place },
-            Err(Doubt::Unknown(why)) => Verdict::NotChecked { why },
-        }
+        verdict(outcome)
     };
     all.into_iter().map(|level| LevelVerdict { level, verdict: judge(level) }).collect()
 }
 
 /// Why a level is not verified.
 enum Doubt {
-    Failed(String),
-    Unknown(String),
+    Failed(Finding),
+    Unknown(Finding),
 }
 
-/// Applies a check to every epoch; the sentence of the last stands for all.
+fn verdict(outcome: Result<Fact, Doubt>) -> Verdict {
+    match outcome {
+        Ok(fact) => Verdict::Verified { how: vec![fact.into()] },
+        Err(Doubt::Failed(place)) => Verdict::Failed { place },
+        Err(Doubt::Unknown(why)) => Verdict::NotChecked { why },
+    }
+}
+
+/// Applies a check to every epoch; the fact of the last stands for all.
 fn each(
     runs: &[EpochStats],
-    check: impl Fn(&EpochStats) -> Result<String, Doubt>,
-) -> Result<String, Doubt> {
-    let mut how = Err(Doubt::Unknown("no epoch was run".to_owned()));
+    check: impl Fn(&EpochStats) -> Result<Fact, Doubt>,
+) -> Result<Fact, Doubt> {
+    let mut how = unknown(Fact::NoEpoch);
     for run in runs {
         how = Ok(check(run).map_err(|doubt| match doubt {
-            Doubt::Failed(place) => Doubt::Failed(format!("epoch {}: {place}", run.epoch)),
+            Doubt::Failed(place) => Doubt::Failed(Finding { epoch: Some(run.epoch), ..place }),
             Doubt::Unknown(why) => Doubt::Unknown(why),
         })?);
     }
     how
 }
 
-fn failed<T>(place: String) -> Result<T, Doubt> {
-    Err(Doubt::Failed(place))
+fn failed<T>(place: Fact) -> Result<T, Doubt> {
+    Err(Doubt::Failed(place.into()))
+}
+
+fn unknown<T>(why: Fact) -> Result<T, Doubt> {
+    Err(Doubt::Unknown(why.into()))
 }
 
 /// C0: every index exactly once.
-fn coverage(run: &EpochStats) -> Result<String, Doubt> {
+fn coverage(run: &EpochStats) -> Result<Fact, Doubt> {
     let mut times = vec![0_u32; run.batches as usize];
     for record in &run.records {
         match times.get_mut(record.batch as usize) {
             Some(times) => *times += 1,
-            None => return failed(format!("batch {} does not exist", record.batch)),
+            None => return failed(Fact::NoSuchBatch { batch: record.batch }),
         }
     }
     match times.iter().position(|&times| times != 1) {
-        Some(batch) => failed(format!("batch {batch} was consumed {} times", times[batch])),
-        None => Ok(format!("each of {} batches was consumed once", run.batches)),
+        Some(at) => {
+            let batch = u32::try_from(at).expect("batches have 32 bits");
+            failed(Fact::ConsumedTimes { batch, times: times[at] })
+        }
+        None => Ok(Fact::EachConsumedOnce { batches: run.batches }),
     }
 }
 
 /// C1: a batch holds the samples that (seed, epoch, index) give it.
-fn content(run: &EpochStats, batching: &Batching) -> Result<String, Doubt> {
+fn content(run: &EpochStats, batching: &Batching) -> Result<Fact, Doubt> {
     let order = batching.order(run.epoch);
     for check in checks(run)? {
         let wanted = batching.entries_of(&order, check.batch);
@@ -236,21 +247,19 @@ fn content(run: &EpochStats, batching: &Batching) -> Result<String, Doubt> {
             && check.samples.len() + check.left_out.len()
                 == batching.batch_len(check.batch) as usize;
         if !is_whole || left_out < check.left_out.len() {
-            return failed(format!("batch {} holds other samples", check.batch));
+            return failed(Fact::OtherSamples { batch: check.batch });
         }
         if check.crc32c.len() != check.samples.len() {
-            return failed(format!("batch {} is not whole", check.batch));
+            return failed(Fact::NotWhole { batch: check.batch });
         }
     }
-    Ok("every batch holds the samples that seed, epoch and index give it, each with the tensor \
-        that C2 checks"
-        .to_owned())
+    Ok(Fact::SamplesAsGiven)
 }
 
 /// C2: a sample's tensor is the reference's, whoever prepared it.
-fn equality(run: &EpochStats, reference: &Reference, batching: &Batching) -> Result<String, Doubt> {
+fn equality(run: &EpochStats, reference: &Reference, batching: &Batching) -> Result<Fact, Doubt> {
     let Some(expected) = reference.epochs.get(&run.epoch) else {
-        return Err(Doubt::Unknown(format!("the reference lacks epoch {}", run.epoch)));
+        return unknown(Fact::NoReferenceEpoch { missing: run.epoch });
     };
     let (mut samples, mut of_device) = (0_u64, 0_u64);
     let order = batching.order(run.epoch);
@@ -259,27 +268,25 @@ fn equality(run: &EpochStats, reference: &Reference, batching: &Batching) -> Res
         let tensors = check.samples.iter().zip(&check.crc32c).zip(keys);
         for (row, ((sample, got), key)) in tensors.enumerate() {
             let Some(expected) = expected.get(&key) else {
-                return Err(Doubt::Unknown(format!("the reference lacks sample {sample}")));
+                return unknown(Fact::NoReferenceSample { sample: *sample });
             };
             if got != expected {
-                let who = match check.device {
-                    None => "the host".to_owned(),
-                    Some(number) => DeviceLabel::new(number.into(), run.devices.len()).to_string(),
-                };
-                return failed(format!(
-                    "batch {} by {who}, row {row}, sample {sample}: CRC-32C is {got:#010x}, \
-                     the reference has {expected:#010x}",
-                    check.batch
-                ));
+                let label = |number: u16| DeviceLabel::new(number.into(), run.devices.len());
+                return failed(Fact::OtherTensor {
+                    batch: check.batch,
+                    device: check.device.map(label),
+                    row: row as u64,
+                    sample: *sample,
+                    got_crc32c: *got,
+                    expected_crc32c: *expected,
+                });
             }
             samples += 1;
             of_device += u64::from(check.source == Preparer::Device);
         }
     }
-    Ok(format!(
-        "the CRC-32C of each of {samples} tensors, {of_device} of them by the device, equals {}",
-        reference.origin
-    ))
+    let origin = reference.origin.clone();
+    Ok(Fact::TensorsEqual { samples, of_devices: of_device, origin })
 }
 
 /// C3: the order is the one that the record of the epoch implies, or that of the host alone.
@@ -287,34 +294,37 @@ fn planned_order(
     run: &EpochStats,
     strategy: AnyStrategy,
     batching: &Batching,
-) -> Result<String, Doubt> {
+) -> Result<Fact, Doubt> {
     let Some(record) = &run.schedule.record else { return ascending_order(run) };
     match (strategy.order(), record.share()) {
         (Order::Baseline, _) => ascending_order(run),
         (Order::Any | Order::Replayable, Some(share)) if run.devices.len() == 1 => {
             let split = u32::try_from(share).ok().filter(|split| *split <= run.batches);
             let split = split.ok_or_else(|| {
-                let batches = run.batches;
-                Doubt::Unknown(format!("the record {record} has a share of more than {batches}"))
+                let (record, batches) = (record.to_string(), run.batches);
+                Doubt::Unknown(Fact::ShareTooLarge { record, batches }.into())
             })?;
             let begin = run.batches - split;
             compare(run, (0..begin).chain((begin..run.batches).rev()))?;
-            Ok(format!("the order is that of a split of {split} of {} batches", run.batches))
+            Ok(Fact::OrderOfSplit { split, batches: run.batches })
         }
         (Order::Any | Order::Replayable, _) => {
             let order = replay::order(record, batching, run.batches, run.devices.len());
-            let unknown =
-                |why| Doubt::Unknown(format!("the record {record} replays nothing: {why}"));
+            let record = record.to_string();
+            let unknown = |reason| {
+                let record = record.clone();
+                Doubt::Unknown(Fact::NotReplayed { record, reason }.into())
+            };
             compare(run, order.map_err(unknown)?.into_iter())?;
-            Ok(format!("the order is the one that the record {record} replays"))
+            Ok(Fact::OrderOfRecord { record })
         }
     }
 }
 
 /// C4: 0, 1, 2, …
-fn ascending_order(run: &EpochStats) -> Result<String, Doubt> {
+fn ascending_order(run: &EpochStats) -> Result<Fact, Doubt> {
     compare(run, 0..run.batches)?;
-    Ok(format!("the order is 0 to {}", run.batches - 1))
+    Ok(Fact::OrderAscending { batches: run.batches })
 }
 
 fn compare(run: &EpochStats, expected: impl Iterator<Item = u32>) -> Result<(), Doubt> {
@@ -322,12 +332,11 @@ fn compare(run: &EpochStats, expected: impl Iterator<Item = u32>) -> Result<(), 
     for (step, expected) in expected.enumerate() {
         let got = got.next();
         if got != Some(expected) {
-            let got = got.map_or("nothing".to_owned(), |got| format!("batch {got}"));
-            return failed(format!("step {step} consumed {got}, not batch {expected}"));
+            return failed(Fact::OtherBatch { step: step as u64, got, expected });
         }
     }
     match got.next() {
-        Some(batch) => failed(format!("batch {batch} was consumed after the last")),
+        Some(batch) => failed(Fact::BehindTheLast { batch }),
         None => Ok(()),
     }
 }
@@ -338,29 +347,20 @@ fn isolation(
     runs: &[EpochStats],
     reference: &Reference,
     job: &Job,
-) -> Result<String, Doubt> {
+) -> Result<Fact, Doubt> {
     let early = run.records.iter().find(|record| record.ready_ns > record.consume_ns);
     if let Some(record) = early {
-        return failed(format!("batch {} was consumed before it was ready", record.batch));
+        return failed(Fact::NotReady { batch: record.batch });
     }
     equality(run, reference, &job.batching)?;
     if runs.len() > 1 && !job.recipe.is_deterministic() {
-        return Ok(
-            "the tensors are those of this epoch's random draws and of no other's".to_owned()
-        );
+        return Ok(Fact::DrawsOfEpoch);
     }
     let of_device = run.schedule.device_batches;
     if run.reused_batches > 0 {
-        let kept = run.reused_batches;
-        return Ok(format!(
-            "{kept} batches were kept from an epoch before, where recipe and order are the same \
-             in every epoch; each slot carried the numbers that it was published with"
-        ));
+        return Ok(Fact::BatchesReused { batches: run.reused_batches });
     }
-    Ok(format!(
-        "each of {of_device} slots used carried this epoch's number and generation, and the \
-         tensors are this epoch's"
-    ))
+    Ok(Fact::SlotsOfEpoch { slots: of_device })
 }
 
 /// The keys of the random parameters of the samples that a batch holds, as far as it holds those
@@ -388,5 +388,5 @@ fn checks(run: &EpochStats) -> Result<&[BatchCheck], Doubt> {
     if run.checks.len() == run.records.len() {
         return Ok(&run.checks);
     }
-    Err(Doubt::Unknown("the run kept no checksums of samples".to_owned()))
+    unknown(Fact::NoChecksums)
 }

@@ -1,7 +1,9 @@
 //! What holds of all ranks together: equal steps from the same kind of source, and every sample
 //! once.
 
-use super::{Doubt, LevelVerdict, Reference, Verdict, failed, verify};
+use super::{
+    Doubt, Fact, Finding, LevelVerdict, Reference, Verdict, failed, unknown, verdict, verify,
+};
 use crate::stats::{EpochStats, Preparer};
 use meetpoint_format::batching::Entry;
 use meetpoint_prepare::Job;
@@ -44,29 +46,25 @@ pub fn verify_ranks(
     first.iter().map(|judged| judged.level).enumerate().map(together).collect()
 }
 
-fn verdict(outcome: Result<String, Doubt>) -> Verdict {
-    match outcome {
-        Ok(how) => Verdict::Verified { how },
-        Err(Doubt::Failed(place)) => Verdict::Failed { place },
-        Err(Doubt::Unknown(why)) => Verdict::NotChecked { why },
-    }
-}
-
 /// What holds of every rank; the first that failed, or could not tell, speaks for all.
 fn of_every_rank<'v>(alone: impl Iterator<Item = &'v Verdict> + Clone) -> Verdict {
-    let ranks = alone.clone().count();
+    let ranks = number(alone.clone().count());
     let mut unknown = None;
     let mut last = Verdict::NotClaimed;
     for (rank, verdict) in alone.enumerate() {
         match verdict {
             Verdict::Failed { place } => {
-                return Verdict::Failed { place: format!("rank {rank}: {place}") };
+                let place = Finding { rank: Some(number(rank)), ..place.clone() };
+                return Verdict::Failed { place };
             }
             Verdict::NotChecked { why } => {
-                unknown.get_or_insert(Verdict::NotChecked { why: format!("rank {rank}: {why}") });
+                let why = Finding { rank: Some(number(rank)), ..why.clone() };
+                unknown.get_or_insert(Verdict::NotChecked { why });
             }
             Verdict::Verified { how } => {
-                last = Verdict::Verified { how: format!("on each of {ranks} ranks: {how}") };
+                let how = how.iter().cloned();
+                let how = how.map(|found| Finding { ranks: Some(ranks), ..found }).collect();
+                last = Verdict::Verified { how };
             }
             Verdict::NotClaimed => {}
         }
@@ -74,11 +72,11 @@ fn of_every_rank<'v>(alone: impl Iterator<Item = &'v Verdict> + Clone) -> Verdic
     unknown.unwrap_or(last)
 }
 
-/// Both, in one sentence.
+/// Both.
 fn and(first: Verdict, second: impl FnOnce() -> Verdict) -> Verdict {
     let Verdict::Verified { how } = first else { return first };
     match second() {
-        Verdict::Verified { how: also } => Verdict::Verified { how: format!("{how}; {also}") },
+        Verdict::Verified { how: also } => Verdict::Verified { how: [how, also].concat() },
         other => other,
     }
 }
@@ -87,12 +85,16 @@ fn and(first: Verdict, second: impl FnOnce() -> Verdict) -> Verdict {
 fn epochs<'r>(ranks: &'r [RankRuns<'_>]) -> Result<Vec<Vec<&'r EpochStats>>, Doubt> {
     let count = ranks.iter().map(|rank| rank.runs.len()).max().unwrap_or(0);
     if count == 0 {
-        return Err(Doubt::Unknown("no epoch was run".to_owned()));
+        return unknown(Fact::NoEpoch);
     }
     let of_all = |at: usize| {
         let run = |(rank, runs): (usize, &'r RankRuns<'_>)| match runs.runs.get(at) {
             Some(run) => Ok(run),
-            None => failed(format!("rank {rank} ran {at} epochs, another {count}")),
+            None => failed(Fact::FewerEpochs {
+                of_rank: number(rank),
+                epochs: at as u64,
+                most: count as u64,
+            }),
         };
         ranks.iter().enumerate().map(run).collect()
     };
@@ -100,45 +102,45 @@ fn epochs<'r>(ranks: &'r [RankRuns<'_>]) -> Result<Vec<Vec<&'r EpochStats>>, Dou
 }
 
 /// C5: equal steps, and the same kind of source in each.
-fn agreement(ranks: &[RankRuns<'_>]) -> Result<String, Doubt> {
+fn agreement(ranks: &[RankRuns<'_>]) -> Result<Fact, Doubt> {
     let (mut steps, mut of_device) = (0, 0);
     for runs in epochs(ranks)? {
         let first = runs[0];
         for (rank, run) in runs.iter().enumerate().skip(1) {
             let epoch = first.epoch;
             if run.records.len() != first.records.len() {
-                return failed(format!(
-                    "epoch {epoch}: rank {rank} took {} steps, rank 0 took {}",
-                    run.records.len(),
-                    first.records.len()
-                ));
+                return failed_in(
+                    epoch,
+                    Fact::OtherSteps {
+                        of_rank: number(rank),
+                        steps: run.records.len() as u64,
+                        expected: first.records.len() as u64,
+                    },
+                );
             }
             let mut pairs = run.records.iter().zip(&first.records);
             if let Some(step) = pairs.position(|(own, other)| own.source != other.source) {
-                let name = |source: Preparer| match source {
-                    Preparer::Host => "the host",
-                    Preparer::Device => "a device",
-                };
-                return failed(format!(
-                    "epoch {epoch}, step {step}: rank {rank} took a batch of {}, rank 0 of {}",
-                    name(run.records[step].source),
-                    name(first.records[step].source)
-                ));
+                return failed_in(
+                    epoch,
+                    Fact::OtherSource {
+                        of_rank: number(rank),
+                        step: step as u64,
+                        source: run.records[step].source,
+                        expected: first.records[step].source,
+                    },
+                );
             }
         }
         steps += first.records.len();
         let sources = first.records.iter().map(|record| record.source);
         of_device += sources.filter(|source| *source == Preparer::Device).count();
     }
-    Ok(format!(
-        "{} ranks took {steps} steps each, {of_device} of them on batches of devices, and the same \
-         kind of source in every step",
-        ranks.len()
-    ))
+    let (ranks, of_devices) = (number(ranks.len()), of_device as u64);
+    Ok(Fact::EqualSteps { ranks, steps: steps as u64, of_devices })
 }
 
 /// Of C0: the ranks consumed every position of the epoch once.
-fn partition(ranks: &[RankRuns<'_>]) -> Result<String, Doubt> {
+fn partition(ranks: &[RankRuns<'_>]) -> Result<Fact, Doubt> {
     let batching = &ranks[0].job.batching;
     let expected = batching.positions() - batching.left_out();
     for runs in epochs(ranks)? {
@@ -149,27 +151,24 @@ fn partition(ranks: &[RankRuns<'_>]) -> Result<String, Doubt> {
             for record in own {
                 for Entry { sample, key } in job.batching.entries_of(&order, record.batch) {
                     if !seen.insert(key) {
-                        return failed(format!(
-                            "epoch {}: sample {sample} in batch {} of rank {rank} was consumed by \
-                             another rank too",
-                            run.epoch, record.batch
-                        ));
+                        let (batch, of_rank) = (record.batch, number(rank));
+                        return failed_in(run.epoch, Fact::SampleTwice { sample, batch, of_rank });
                     }
                 }
             }
         }
         if seen.len() as u64 != expected {
-            let epoch = runs[0].epoch;
-            return failed(format!(
-                "epoch {epoch}: {} samples were consumed, not {expected}",
-                seen.len()
-            ));
+            let samples = seen.len() as u64;
+            return failed_in(runs[0].epoch, Fact::OtherCount { samples, expected });
         }
     }
-    let padded = batching.padded();
-    let repeated = match padded {
-        0 => String::new(),
-        padded => format!(", {padded} batches aside that repeat others to make steps whole"),
-    };
-    Ok(format!("the ranks consumed each of {expected} samples once{repeated}"))
+    Ok(Fact::SamplesOnce { samples: expected, padded: u64::from(batching.padded()) })
+}
+
+fn number(rank: usize) -> u32 {
+    u32::try_from(rank).expect("ranks have 32 bits")
+}
+
+fn failed_in<T>(epoch: u32, place: Fact) -> Result<T, Doubt> {
+    Err(Doubt::Failed(Finding { epoch: Some(epoch), ..place.into() }))
 }

@@ -4,6 +4,7 @@ use meetpoint_diagnose::{Diagnose, Surface};
 use meetpoint_format::batching::{Batching, Cut};
 use meetpoint_format::recipe::Recipe;
 use meetpoint_format::sampler::{Sampling, Sequential};
+use meetpoint_host::Notice;
 use meetpoint_host::stats::{EventKind, Preparer};
 use meetpoint_host::verify::{Reference, Verdict, verify};
 use meetpoint_host::{Accelerator, DeviceSource, Emulated, Error, Loader, Null, StopHandle};
@@ -261,7 +262,7 @@ fn a_small_budget_prepares_less_ahead_and_says_so() {
     config.memory_budget_bytes = 8 << 20;
     let mut loader = Loader::open(config).unwrap();
     assert!(
-        loader.notices().iter().any(|it| it.contains("instead of 6")),
+        loader.notices().iter().any(|it| matches!(it, Notice::PreparedAhead { asked: 6, .. })),
         "{:?}",
         loader.notices()
     );

@@ -56,8 +56,8 @@ class Measured:
     def report(self) -> Dict[str, Any]:
         """The measurements: ``epochs`` and ``notices``.
 
-        Epochs are as in the reports of `meetpoint run`; each of their ``events`` also has a
-        ``message``, a sentence.
+        Epochs and notices are as in the reports of `meetpoint run`; each notice, and each of the
+        ``events`` of an epoch, also has a ``message``, a sentence.
 
         The epoch under way is not included.
         """
@@ -73,13 +73,18 @@ class Measured:
             "batches": self._batches,
             "samples": self._native.samples,
             "epochs": list(self._epochs),
-            "notices": [*self._native.notices, *self._resumed, *self._notices_of_rank()],
+            "notices": [
+                *map(json.loads, self._native.notices),
+                *({"kind": "resumed", "message": text} for text in self._resumed),
+                *self._notices_of_rank(),
+            ],
         }
 
-    def _notices_of_rank(self) -> List[str]:
+    def _notices_of_rank(self) -> List[Dict[str, Any]]:
         if self._world.source != _world.ENVIRONMENT or self._world.size == 1:
             return []
-        return [f"this is {self._world}; rank=0 and world_size=1 load everything in this process"]
+        message = f"this is {self._world}; rank=0 and world_size=1 load everything in this process"
+        return [{"kind": "world", "message": message}]
 
     def explain(self) -> Optional["Explanation"]:
         """Whether loading delayed the last epoch, which stage did, and the possible gain.

@@ -8,6 +8,7 @@ pub mod measure;
 pub mod model;
 pub mod tables;
 
+use meetpoint_host::energy::NoMeters;
 use serde::{Deserialize, Serialize};
 
 /// What the meters of this machine showed while the epochs ran.
@@ -21,7 +22,7 @@ pub struct MeasuredEnergy {
     /// Meter by meter; empty where none works.
     pub meters: Vec<MeasuredPart>,
     /// Why nothing was measured.
-    pub nothing_because: Option<String>,
+    pub nothing_because: Option<NoMeters>,
 }
 
 /// What one meter showed.

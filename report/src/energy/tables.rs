@@ -165,9 +165,9 @@ pub fn lines(report: &Report) -> String {
 }
 
 /// Why no run has measured energy.
-pub fn why_nothing(report: &Report) -> Option<&str> {
+pub fn why_nothing(report: &Report) -> Option<String> {
     let mut energies = report.runs.iter().filter_map(|run| run.measured_energy.as_ref());
-    energies.find_map(|energy| energy.nothing_because.as_deref())
+    energies.find_map(|energy| energy.nothing_because.as_ref()).map(ToString::to_string)
 }
 
 fn sum(energy: &MeasuredEnergy) -> Option<String> {
@@ -199,6 +199,7 @@ fn small(value: f64) -> String {
 mod tests {
     use super::*;
     use crate::made_up;
+    use meetpoint_host::energy::{NoMeters, UnusableMeter};
 
     #[test]
     fn measured_and_modelled_columns_are_apart() {
@@ -245,7 +246,8 @@ mod tests {
             let energy = run.measured_energy.as_mut().unwrap();
             energy.meters.clear();
             energy.measured_joules = None;
-            energy.nothing_because = Some("no meter of energy works here (rapl: none)".into());
+            let unusable = vec![UnusableMeter { meter: "rapl".into(), reason: "none".into() }];
+            energy.nothing_because = Some(NoMeters { unusable });
         }
         let text = lines(&report);
         assert!(text.starts_with("measured energy: none; no meter of energy works here"), "{text}");

@@ -61,7 +61,7 @@ fn lines(report: &Report) -> Vec<String> {
     });
     let is_invalid = report.runs.iter().any(|run| !run.invalid().is_empty());
     let invalid = is_invalid.then(|| format!("INVALID: {INVALID}"));
-    failures.chain(report.notices.iter().cloned()).chain(of_runs).chain(invalid).collect()
+    failures.chain(report.notice_lines()).chain(of_runs).chain(invalid).collect()
 }
 
 /// A table, numbers to the right.

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use super::AnyStrategy;
 
 /// What `auto` decided for an epoch.
@@ -14,7 +16,8 @@ pub struct Picked {
 }
 
 /// Why `auto` picked what it did. Display gives a sentence.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "why", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Why {
     /// There is no device.
@@ -43,28 +46,30 @@ pub enum Why {
 
 impl fmt::Display for Picked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = self.strategy.name();
-        match self.why {
-            Why::NoDevice => write!(f, "{name}: there is no device"),
-            Why::NothingKnown => {
-                write!(f, "{name}: nothing is known of the devices yet, and it adapts by itself")
+        write!(f, "{}: {}", self.strategy.name(), self.why)
+    }
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoDevice => f.write_str("there is no device"),
+            Self::NothingKnown => {
+                f.write_str("nothing is known of the devices yet, and it adapts by itself")
             }
-            Why::Fastest { expected_ns, host_only_ns } => {
-                let saved = 1.0 - expected_ns as f64 / host_only_ns.max(1) as f64;
+            Self::Fastest { expected_ns, host_only_ns } => {
+                let saved = 1.0 - *expected_ns as f64 / (*host_only_ns).max(1) as f64;
                 write!(
                     f,
-                    "{name}: by the times learned beside the devices, {:.1} % less than the host \
-                     alone",
+                    "by the times learned beside the devices, {:.1} % less than the host alone",
                     saved * 100.0
                 )
             }
-            Why::Replayed => write!(f, "{name}: as recorded"),
-            Why::Adapts => {
-                write!(f, "{name}: all ranks run it, and agree on each step as they go")
-            }
-            Why::NoGain => write!(f, "{name}: no device is expected to make the epoch shorter"),
-            Why::BestMix { share } => {
-                write!(f, "{name}: the goal is best met with {share} batches at the devices")
+            Self::Replayed => f.write_str("as recorded"),
+            Self::Adapts => f.write_str("all ranks run it, and agree on each step as they go"),
+            Self::NoGain => f.write_str("no device is expected to make the epoch shorter"),
+            Self::BestMix { share } => {
+                write!(f, "the goal is best met with {share} batches at the devices")
             }
         }
     }

@@ -1,0 +1,194 @@
+//! What is worth knowing of a run and is no fault: fallbacks, limits that were reached, files written.
+
+use crate::events::DeviceLabel;
+use meetpoint_diagnose::{Change, Diagnose, Remedy, Setting};
+use meetpoint_format::units::{show_bytes, show_bytes_at_least};
+use meetpoint_scheduler::StrategyName;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::path::PathBuf;
+
+/// A notice. `Display` is the sentence, without the remedy.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Notice {
+    /// An engine of storage had to do without something.
+    Storage {
+        /// The device that reads with it; `None`: the host.
+        device: Option<DeviceLabel>,
+        /// What, in the words of the engine.
+        reason: String,
+    },
+    /// The memory budget holds fewer batches than workers would prepare ahead.
+    PreparedAhead {
+        /// The budget.
+        memory_budget_bytes: u64,
+        /// Batches that it holds.
+        places: u64,
+        /// Batches that would be prepared ahead.
+        asked: u64,
+        /// Batches that are.
+        prepared: u64,
+    },
+    /// No batch of a device is reused in the next epoch.
+    NothingReused {
+        /// Which.
+        device: DeviceLabel,
+        /// Slots of its spool.
+        slots: u32,
+        /// The quota of the spools that would hold some; `None`: an epoch has too few batches.
+        quota_bytes: Option<u64>,
+    },
+    /// The file system of a spool cannot reserve blocks.
+    SpoolNotReserved {
+        /// Folder of the spool.
+        directory: PathBuf,
+    },
+    /// The file system of a spool has less free than its quota.
+    SpoolSpace {
+        /// Folder of the spool.
+        directory: PathBuf,
+        /// The quota.
+        quota_bytes: u64,
+        /// Free bytes.
+        free_bytes: u64,
+    },
+    /// The program was built without optimisation.
+    UnoptimisedBuild,
+    /// A strategy was left out, as it would take too long.
+    StrategyLeftOut {
+        /// Which.
+        strategy: StrategyName,
+        /// Expected time of an epoch, in nanoseconds.
+        expected_ns: u64,
+        /// Time of an epoch under `host-only`, in nanoseconds.
+        host_only_ns: u64,
+    },
+    /// A trace was written.
+    TraceWritten {
+        /// Its file.
+        file: PathBuf,
+        /// Events in it.
+        events: u64,
+        /// Batches at the beginning that are not in it.
+        batches_left_out: u64,
+    },
+    /// The order of recorded epochs was replayed.
+    Replayed {
+        /// How many.
+        epochs: u64,
+    },
+}
+
+impl fmt::Display for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Storage { device: None, reason } => f.write_str(reason),
+            Self::Storage { device: Some(device), reason } => {
+                let device = device.to_string();
+                write!(f, "{}: {reason}", device.trim_start_matches("the "))
+            }
+            Self::PreparedAhead { memory_budget_bytes, places, asked, prepared } => write!(
+                f,
+                "the memory budget of {} holds {places} batches: {prepared} are prepared ahead \
+                 instead of {asked}",
+                show_bytes(*memory_budget_bytes)
+            ),
+            Self::NothingReused { device, slots, quota_bytes: Some(_) } => {
+                write!(f, "reuse keeps no batch of {device}: its spool has {slots} slots")
+            }
+            Self::NothingReused { device, quota_bytes: None, .. } => {
+                write!(f, "reuse keeps no batch of {device}: an epoch has too few batches")
+            }
+            Self::SpoolNotReserved { directory } => write!(
+                f,
+                "the file system of {} cannot reserve blocks: a full disk will show only while \
+                 the device writes, and the host then prepares those batches",
+                directory.display()
+            ),
+            Self::SpoolSpace { directory, quota_bytes, free_bytes } => write!(
+                f,
+                "`spool.quota` is {}, and {} are free in {}: the spool takes no more than its \
+                 batches need, and it is an error if that is more than there is",
+                show_bytes(*quota_bytes),
+                show_bytes(*free_bytes),
+                directory.display()
+            ),
+            Self::UnoptimisedBuild => {
+                f.write_str("this is an unoptimised build, so its times say little")
+            }
+            Self::StrategyLeftOut { strategy, expected_ns, host_only_ns } => {
+                let ratio = *expected_ns as f64 / (*host_only_ns).max(1) as f64;
+                write!(
+                    f,
+                    "{} is left out: an epoch would take {:.1} s, {ratio:.0} times as long as \
+                     under host-only",
+                    strategy.as_str(),
+                    *expected_ns as f64 / 1e9
+                )
+            }
+            Self::TraceWritten { file, events, batches_left_out } => {
+                write!(f, "{events} events are in {}", file.display())?;
+                match batches_left_out {
+                    0 => Ok(()),
+                    batches => write!(f, "; the first {batches} batches are not in it"),
+                }
+            }
+            Self::Replayed { epochs } => {
+                write!(f, "replayed: the order of {epochs} of {epochs} epochs is the recorded one")
+            }
+        }
+    }
+}
+
+impl Diagnose for Notice {
+    fn cause(&self) -> &'static str {
+        match self {
+            Self::Storage { .. } => "storage",
+            Self::PreparedAhead { .. } => "prepared_ahead",
+            Self::NothingReused { .. } => "nothing_reused",
+            Self::SpoolNotReserved { .. } => "spool_not_reserved",
+            Self::SpoolSpace { .. } => "spool_space",
+            Self::UnoptimisedBuild => "unoptimised_build",
+            Self::StrategyLeftOut { .. } => "strategy_left_out",
+            Self::TraceWritten { .. } => "trace_written",
+            Self::Replayed { .. } => "replayed",
+        }
+    }
+
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::PreparedAhead { .. } => Some(Remedy::set(Setting::MemoryBudget, Change::Raise)),
+            Self::NothingReused { quota_bytes: Some(bytes), .. } => {
+                Some(Remedy::set(Setting::SpoolQuota, Change::AtLeast(show_bytes_at_least(*bytes))))
+            }
+            Self::UnoptimisedBuild => Some("build with --release".into()),
+            Self::StrategyLeftOut { strategy, .. } => {
+                let name = strategy.as_str().to_owned();
+                Some(Remedy::by("ask for it", Setting::Strategy, Change::To(name)))
+            }
+            Self::TraceWritten { .. } => Some("open it at https://ui.perfetto.dev".into()),
+            Self::Storage { .. }
+            | Self::NothingReused { .. }
+            | Self::SpoolNotReserved { .. }
+            | Self::SpoolSpace { .. }
+            | Self::Replayed { .. } => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Notice;
+    use crate::events::DeviceLabel;
+
+    #[test]
+    fn a_notice_survives_json_and_is_flat() {
+        let device = DeviceLabel { number: 0, of: 1 };
+        let notice = Notice::NothingReused { device, slots: 2, quota_bytes: Some(1 << 20) };
+        let json = serde_json::to_value(&notice).unwrap();
+        assert_eq!((&json["kind"], &json["slots"]), (&"nothing_reused".into(), &2.into()));
+        assert_eq!(serde_json::from_value::<Notice>(json).unwrap(), notice);
+    }
+}

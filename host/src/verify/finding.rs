@@ -1,0 +1,283 @@
+//! What verification found of a consistency level: values, whose `Display` is the sentence.
+
+use crate::events::DeviceLabel;
+use crate::stats::Preparer;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// A fact, and where it holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// The epoch that it is about; `None`: all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub epoch: Option<u32>,
+    /// The rank that it is about; `None`: all of them, or the only one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rank: Option<u32>,
+    /// Number of ranks, where it holds of each of several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ranks: Option<u32>,
+    /// The fact.
+    #[serde(flatten)]
+    pub fact: Fact,
+}
+
+/// Where the tensors come from that a run is compared with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "reference", rename_all = "snake_case")]
+pub enum Origin {
+    /// A preparation of its own.
+    Prepared {
+        /// Instruction set of its kernels.
+        kernels: String,
+    },
+    /// A run of the host alone.
+    HostAlone,
+}
+
+/// What was compared, where a level does not hold, or why that cannot be told.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the fields are the numbers of the sentence above them")]
+#[non_exhaustive]
+pub enum Fact {
+    /// Each batch was consumed once.
+    EachConsumedOnce { batches: u32 },
+    /// Every batch holds the samples that seed, epoch and index give it.
+    SamplesAsGiven,
+    /// Every tensor equals that of the reference.
+    TensorsEqual {
+        samples: u64,
+        of_devices: u64,
+        #[serde(flatten)]
+        origin: Origin,
+    },
+    /// The order is that of a split.
+    OrderOfSplit { split: u32, batches: u32 },
+    /// The order is the one that the record of the epoch replays.
+    OrderOfRecord { record: String },
+    /// The order is ascending.
+    OrderAscending { batches: u32 },
+    /// The tensors are those of the random draws of the epoch.
+    DrawsOfEpoch,
+    /// Batches were reused from an epoch before, where every epoch has the same.
+    BatchesReused { batches: u32 },
+    /// Each slot carried the number and generation of the epoch.
+    SlotsOfEpoch { slots: u32 },
+    /// The ranks took equal steps, each from the same kind of source.
+    EqualSteps { ranks: u32, steps: u64, of_devices: u64 },
+    /// The ranks consumed each sample once.
+    SamplesOnce { samples: u64, padded: u64 },
+    /// The level is not claimed.
+    NotClaimed,
+
+    /// A batch was consumed that does not exist.
+    NoSuchBatch { batch: u32 },
+    /// A batch was not consumed once.
+    ConsumedTimes { batch: u32, times: u32 },
+    /// A batch holds other samples.
+    OtherSamples { batch: u32 },
+    /// A batch is not whole.
+    NotWhole { batch: u32 },
+    /// A tensor differs from that of the reference.
+    OtherTensor {
+        batch: u32,
+        /// The device that prepared it; `None`: the host.
+        device: Option<DeviceLabel>,
+        row: u64,
+        sample: u64,
+        got_crc32c: u32,
+        expected_crc32c: u32,
+    },
+    /// A step consumed another batch, or none.
+    OtherBatch { step: u64, got: Option<u32>, expected: u32 },
+    /// A batch was consumed after the last.
+    BehindTheLast { batch: u32 },
+    /// A batch was consumed before it was ready.
+    NotReady { batch: u32 },
+    /// A rank ran fewer epochs than another.
+    FewerEpochs { of_rank: u32, epochs: u64, most: u64 },
+    /// A rank took another number of steps than rank 0.
+    OtherSteps { of_rank: u32, steps: u64, expected: u64 },
+    /// A rank took a batch from another kind of source than rank 0.
+    OtherSource { of_rank: u32, step: u64, source: Preparer, expected: Preparer },
+    /// A sample was consumed by two ranks.
+    SampleTwice { sample: u64, batch: u32, of_rank: u32 },
+    /// The ranks consumed another number of samples.
+    OtherCount { samples: u64, expected: u64 },
+
+    /// No epoch was run.
+    NoEpoch,
+    /// There is one rank, and the level is about several.
+    OneRank,
+    /// The reference lacks an epoch.
+    NoReferenceEpoch { missing: u32 },
+    /// The reference lacks a sample.
+    NoReferenceSample { sample: u64 },
+    /// The record of an epoch has a share that is more than the epoch.
+    ShareTooLarge { record: String, batches: u32 },
+    /// The record of an epoch replays nothing.
+    NotReplayed { record: String, reason: String },
+    /// The run kept no checksums of samples.
+    NoChecksums,
+    /// Verification was turned off.
+    TurnedOff,
+    /// The reference could not be prepared.
+    NoReference,
+}
+
+impl From<Fact> for Finding {
+    fn from(fact: Fact) -> Self {
+        Self { epoch: None, rank: None, ranks: None, fact }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(ranks) = self.ranks {
+            write!(f, "on each of {ranks} ranks: ")?;
+        }
+        if let Some(rank) = self.rank {
+            write!(f, "rank {rank}: ")?;
+        }
+        if let Some(epoch) = self.epoch {
+            write!(f, "epoch {epoch}: ")?;
+        }
+        self.fact.fmt(f)
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Prepared { kernels } => {
+                write!(f, "a preparation of its own with {kernels} kernels")
+            }
+            Self::HostAlone => f.write_str("what the host alone prepared"),
+        }
+    }
+}
+
+fn source(source: Preparer) -> &'static str {
+    match source {
+        Preparer::Host => "the host",
+        Preparer::Device => "a device",
+    }
+}
+
+impl fmt::Display for Fact {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::EachConsumedOnce { batches } => {
+                write!(f, "each of {batches} batches was consumed once")
+            }
+            Self::SamplesAsGiven => f.write_str(
+                "every batch holds the samples that seed, epoch and index give it, each with the \
+                 tensor that C2 checks",
+            ),
+            Self::TensorsEqual { samples, of_devices, origin } => write!(
+                f,
+                "the CRC-32C of each of {samples} tensors, {of_devices} of them by the device, \
+                 equals {origin}"
+            ),
+            Self::OrderOfSplit { split, batches } => {
+                write!(f, "the order is that of a split of {split} of {batches} batches")
+            }
+            Self::OrderOfRecord { record } => {
+                write!(f, "the order is the one that the record {record} replays")
+            }
+            Self::OrderAscending { batches } => {
+                write!(f, "the order is 0 to {}", batches.saturating_sub(1))
+            }
+            Self::DrawsOfEpoch => {
+                f.write_str("the tensors are those of this epoch's random draws and of no other's")
+            }
+            Self::BatchesReused { batches } => write!(
+                f,
+                "{batches} batches were kept from an epoch before, where recipe and order are the \
+                 same in every epoch; each slot carried the numbers that it was published with"
+            ),
+            Self::SlotsOfEpoch { slots } => write!(
+                f,
+                "each of {slots} slots used carried this epoch's number and generation, and the \
+                 tensors are this epoch's"
+            ),
+            Self::EqualSteps { ranks, steps, of_devices } => write!(
+                f,
+                "{ranks} ranks took {steps} steps each, {of_devices} of them on batches of \
+                 devices, and the same kind of source in every step"
+            ),
+            Self::SamplesOnce { samples, padded } => {
+                write!(f, "the ranks consumed each of {samples} samples once")?;
+                match padded {
+                    0 => Ok(()),
+                    padded => {
+                        write!(f, ", {padded} batches aside that repeat others to make steps whole")
+                    }
+                }
+            }
+            Self::NotClaimed => f.write_str("the strategy does not claim it"),
+            Self::NoSuchBatch { batch } => write!(f, "batch {batch} does not exist"),
+            Self::ConsumedTimes { batch, times } => {
+                write!(f, "batch {batch} was consumed {times} times")
+            }
+            Self::OtherSamples { batch } => write!(f, "batch {batch} holds other samples"),
+            Self::NotWhole { batch } => write!(f, "batch {batch} is not whole"),
+            Self::OtherTensor { batch, device, row, sample, got_crc32c, expected_crc32c } => {
+                let who = device.map_or_else(|| "the host".to_owned(), |it| it.to_string());
+                write!(
+                    f,
+                    "batch {batch} by {who}, row {row}, sample {sample}: CRC-32C is \
+                     {got_crc32c:#010x}, the reference has {expected_crc32c:#010x}"
+                )
+            }
+            Self::OtherBatch { step, got, expected } => {
+                let got = got.map_or_else(|| "nothing".to_owned(), |got| format!("batch {got}"));
+                write!(f, "step {step} consumed {got}, not batch {expected}")
+            }
+            Self::BehindTheLast { batch } => {
+                write!(f, "batch {batch} was consumed after the last")
+            }
+            Self::NotReady { batch } => {
+                write!(f, "batch {batch} was consumed before it was ready")
+            }
+            Self::FewerEpochs { of_rank, epochs, most } => {
+                write!(f, "rank {of_rank} ran {epochs} epochs, another {most}")
+            }
+            Self::OtherSteps { of_rank, steps, expected } => {
+                write!(f, "rank {of_rank} took {steps} steps, rank 0 took {expected}")
+            }
+            Self::OtherSource { of_rank, step, source: got, expected } => write!(
+                f,
+                "step {step}: rank {of_rank} took a batch of {}, rank 0 of {}",
+                source(*got),
+                source(*expected)
+            ),
+            Self::SampleTwice { sample, batch, of_rank } => write!(
+                f,
+                "sample {sample} in batch {batch} of rank {of_rank} was consumed by another rank \
+                 too"
+            ),
+            Self::OtherCount { samples, expected } => {
+                write!(f, "{samples} samples were consumed, not {expected}")
+            }
+            Self::NoEpoch => f.write_str("no epoch was run"),
+            Self::OneRank => f.write_str("there is one rank"),
+            Self::NoReferenceEpoch { missing } => {
+                write!(f, "the reference lacks epoch {missing}")
+            }
+            Self::NoReferenceSample { sample } => {
+                write!(f, "the reference lacks sample {sample}")
+            }
+            Self::ShareTooLarge { record, batches } => {
+                write!(f, "the record {record} has a share of more than {batches}")
+            }
+            Self::NotReplayed { record, reason } => {
+                write!(f, "the record {record} replays nothing: {reason}")
+            }
+            Self::NoChecksums => f.write_str("the run kept no checksums of samples"),
+            Self::TurnedOff => f.write_str("verification was turned off"),
+            Self::NoReference => f.write_str("verification failed"),
+        }
+    }
+}

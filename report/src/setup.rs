@@ -1,0 +1,117 @@
+//! The setup of a run as values; `Display` gives the words of tables and pages.
+
+use crate::units;
+use meetpoint_host::energy::NoMeters;
+use meetpoint_scheduler::Why;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::path::PathBuf;
+
+/// Where the batches of devices are stored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Spool {
+    /// Memory that host and device share.
+    Memory {
+        /// Most bytes.
+        quota_bytes: u64,
+    },
+    /// A file.
+    File {
+        /// Its folder.
+        directory: PathBuf,
+        /// Most bytes.
+        quota_bytes: u64,
+    },
+}
+
+/// What consumes batches.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Accelerator {
+    /// Nothing: what is measured is the loader alone.
+    None,
+    /// Steps that take this long and no CPU.
+    Emulated {
+        /// One step.
+        step_seconds: f64,
+    },
+}
+
+/// Which batches the devices get.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Choice {
+    /// Those at the end of the order.
+    Tail,
+    /// Those where most host time is saved for that of the device.
+    Saving,
+}
+
+/// The meters of energy of a machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EnergyMeters {
+    /// Names of those that are read.
+    pub read: Vec<String>,
+    /// Why there is none; `None` where there is one.
+    pub none_because: Option<NoMeters>,
+}
+
+/// What `auto` picked for an epoch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Picked {
+    /// Name of the strategy.
+    pub strategy: String,
+    /// Why.
+    #[serde(flatten)]
+    pub why: Why,
+}
+
+impl fmt::Display for Spool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Memory { quota_bytes } => {
+                write!(f, "memory, at most {}", units::bytes(*quota_bytes))
+            }
+            Self::File { directory, quota_bytes } => {
+                let quota = units::bytes(*quota_bytes);
+                write!(f, "a file in {}, at most {quota}", directory.display())
+            }
+        }
+    }
+}
+
+impl fmt::Display for Accelerator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.write_str("none: what is measured is the loader alone"),
+            Self::Emulated { step_seconds } => {
+                write!(f, "emulated, {} a step, no CPU", units::seconds(*step_seconds))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Tail => "the end of the order",
+            Self::Saving => "where it saves most host time for its own",
+        })
+    }
+}
+
+impl fmt::Display for EnergyMeters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.none_because {
+            Some(why) => why.fmt(f),
+            None => write!(f, "read from {}", self.read.join(", ")),
+        }
+    }
+}
+
+impl fmt::Display for Picked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.strategy, self.why)
+    }
+}
