@@ -39,7 +39,7 @@ pub(crate) fn policy(py: Python<'_>, on_error: Py<PyAny>, raised: &Raised) -> Py
 }
 
 fn expected(got: &str) -> (String, &'static str) {
-    let remedy = "it takes \"raise\", \"skip\", \"replace\", or a function from a \
+    let remedy = "set on_error to \"raise\", \"skip\", \"replace\", or a function from a \
                   meetpoint.DamagedSample to one of these";
     (format!("on_error is {got}"), remedy)
 }

@@ -7,7 +7,7 @@ use crate::panics;
 use meetpoint_datasets::Error as DatasetsError;
 use meetpoint_datasets::operations::OperationError;
 use meetpoint_diagnose::{Diagnose, Surface};
-use meetpoint_format::recipe::RecipeError;
+use meetpoint_format::recipe::{OperationPlace, RecipeError};
 use meetpoint_host::Error as HostError;
 use meetpoint_prepare::Error as PrepareError;
 use pyo3::exceptions::PyKeyboardInterrupt;
@@ -120,6 +120,38 @@ fn place_of(error: &PrepareError) -> Place {
 /// A recipe that cannot be followed.
 pub(crate) fn of_recipe(py: Python<'_>, error: &RecipeError) -> PyErr {
     plain(py, "RecipeError", Said::of(error))
+}
+
+/// A recipe that was made of transforms: what is wrong with which of them.
+pub(crate) fn of_transforms(
+    py: Python<'_>,
+    error: &RecipeError,
+    transforms: &[(usize, String)],
+) -> PyErr {
+    let Some(OperationPlace { path, names }) = &error.operation else {
+        let said = Said::new(error.problem.clone(), error);
+        return plain(py, "RecipeError", said);
+    };
+    let (position, class) =
+        transforms.get(path[0]).cloned().unwrap_or_else(|| (path[0] + 1, class_of(&names[0])));
+    let inner = names[..names.len() - 1].iter().map(|name| class_of(name));
+    let classes: Vec<String> = inner.chain([class]).collect();
+    let positions = path[1..].iter().map(|index| index + 1);
+    let positions: Vec<String> =
+        [position].into_iter().chain(positions).map(|number| number.to_string()).collect();
+    let message =
+        format!("operation {} ({}): {}", positions.join("."), classes.join(" in "), error.problem);
+    plain(py, "RecipeError", Said::new(message, error))
+}
+
+/// The class of an operation: `RandomCrop` for `random_crop`.
+fn class_of(name: &str) -> String {
+    let word = |word: &str| {
+        let mut letters = word.chars();
+        let first = letters.next().map(|letter| letter.to_ascii_uppercase());
+        first.into_iter().chain(letters).collect::<String>()
+    };
+    name.split('_').map(word).collect()
 }
 
 /// A dataset or a folder of files that cannot be written, or a dataset that cannot be read.

@@ -32,6 +32,13 @@ impl Said {
     }
 }
 
+impl Said {
+    /// The cause and the remedy of an error with a message of its own.
+    pub(crate) fn new<E: Diagnose + ?Sized>(message: String, error: &E) -> Self {
+        Self { message, ..Self::of(error) }
+    }
+}
+
 impl From<&str> for Said {
     fn from(message: &str) -> Self {
         message.to_owned().into()

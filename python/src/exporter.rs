@@ -78,7 +78,8 @@ impl MetricsExporter {
             return Err(errors::forked(py));
         }
         let refused = |_| {
-            let said = (format!("timeout is {timeout}"), "it takes a number of seconds from 0");
+            let remedy = "set timeout to a number of seconds from 0";
+            let said = (format!("timeout is {timeout}"), remedy);
             errors::plain(py, "SettingError", said)
         };
         let limit = Duration::try_from_secs_f64(timeout).map_err(refused)?;

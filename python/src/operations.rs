@@ -45,7 +45,7 @@ fn run<T: Serialize + Send>(
 /// A share as it is typed.
 fn share(py: Python<'_>, option: &str, text: &str) -> PyResult<Share> {
     Share::parse(text).ok_or_else(|| {
-        let remedy = "it takes a number above 0, or one with a \"%\"";
+        let remedy = format!("set {option} to a number above 0, or one with a \"%\"");
         refused(py, (format!("{option} is {text}"), remedy))
     })
 }

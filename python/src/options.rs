@@ -25,7 +25,7 @@ pub(crate) type Stop = Arc<AtomicBool>;
 pub(crate) fn choice<T: Choice>(py: Python<'_>, option: &str, name: &str) -> PyResult<T> {
     T::named(name).ok_or_else(|| {
         let names: Vec<String> = T::ALL.iter().map(|it| format!("{:?}", it.name())).collect();
-        let remedy = format!("it takes {}", names.join(", "));
+        let remedy = format!("set {option} to one of {}", names.join(", "));
         refused(py, (format!("{option} is {name:?}"), remedy))
     })
 }
@@ -46,7 +46,7 @@ fn on_error(py: Python<'_>, word: &str) -> PyResult<OnError> {
         "raise" => Ok(OnError::Fail),
         "skip" => Ok(OnError::Skip),
         _ => {
-            let remedy = "it takes \"raise\" or \"skip\"";
+            let remedy = "set on_error to \"raise\" or \"skip\"";
             Err(refused(py, (format!("on_error is {word:?}"), remedy)))
         }
     }

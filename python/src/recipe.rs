@@ -8,10 +8,21 @@ use pyo3::types::PyDict;
 use std::path::PathBuf;
 
 /// Reads a recipe in TOML; returns its canonical TOML and JSON, its hash and what comes out.
+///
+/// `made_of` are the transforms that the text was made of, for errors: for each operation the
+/// position of its transform, from 1, and its class; 0 for one that was added.
 #[guarded]
 #[pyfunction]
-pub(crate) fn describe_recipe<'py>(py: Python<'py>, toml: &str) -> PyResult<Bound<'py, PyDict>> {
-    let recipe = read(py, toml)?;
+#[pyo3(signature = (toml, made_of=None))]
+pub(crate) fn describe_recipe<'py>(
+    py: Python<'py>,
+    toml: &str,
+    made_of: Option<Vec<(usize, String)>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let recipe = Recipe::from_toml(toml).map_err(|error| match &made_of {
+        Some(transforms) => errors::of_transforms(py, &error, transforms),
+        None => errors::of_recipe(py, &error),
+    })?;
     let described = PyDict::new(py);
     described.set_item("toml", recipe.to_toml())?;
     described.set_item("canonical", recipe.canonical())?;

@@ -1,6 +1,7 @@
 //! The sampler of a loader, as the package hands it over.
 
 use crate::errors;
+use crate::exceptions::Said;
 use meetpoint_format::sampler::{Sampler, Value};
 use pyo3::prelude::*;
 
@@ -20,8 +21,9 @@ pub(crate) enum Setting {
 /// The sampler, or a `SettingError`.
 pub(crate) fn read(py: Python<'_>, (name, options): Given) -> PyResult<Sampler> {
     let options = options.into_iter().map(|(option, given)| (option, value(given))).collect();
-    Sampler::read(&name, options)
-        .map_err(|error| errors::plain(py, "SettingError", format!("sampler: {error}")))
+    Sampler::read(&name, options).map_err(|error| {
+        errors::plain(py, "SettingError", Said::new(format!("sampler: {error}"), &error))
+    })
 }
 
 fn value(given: Setting) -> Value {

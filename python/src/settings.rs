@@ -85,7 +85,8 @@ impl Settings {
         let strategy = self.strategy(py)?;
         let on_error = damage::policy(py, self.on_error, raised)?;
         let time = |name: &str, seconds: f64| {
-            let said = (format!("{name} is {seconds}"), "it takes a number of seconds from 0");
+            let remedy = format!("set {name} to a number of seconds from 0");
+            let said = (format!("{name} is {seconds}"), remedy);
             let time = Duration::try_from_secs_f64(seconds);
             time.map_err(|_| errors::plain(py, "SettingError", said))
         };
@@ -157,7 +158,7 @@ impl Settings {
             let Some(given) = given else { continue };
             for (owner, spec) in options().filter(|(_, spec)| spec.name == argument) {
                 let value = given.value(&spec.takes).ok_or_else(|| {
-                    let remedy = format!("it takes {}", spec.takes);
+                    let remedy = format!("set {argument} to {}", spec.takes);
                     wrong((format!("{argument} is {given}"), remedy).into())
                 })?;
                 if owner == strategy.name() {

@@ -313,6 +313,21 @@ impl Batch {
         Some(Tensor { memory: Memory::new(elements), offset: 0, axes, element })
     }
 
+    #[pyo3(signature = (*, narrow=false))]
+    fn sample_numbers(&self, narrow: bool) -> Tensor {
+        let axes = vec![i64::try_from(self.samples.len()).expect("a batch fits memory")];
+        let short = self.samples.iter().map(|sample| i32::try_from(*sample).ok());
+        let short: Option<Vec<i32>> = if narrow { short.collect() } else { None };
+        let (elements, element) = match short {
+            Some(short) => (Elements::Int32(short), ElementType::Int32),
+            None => {
+                let wide = self.samples.iter().map(|sample| sample.cast_signed()).collect();
+                (Elements::Int64(wide), ElementType::Int64)
+            }
+        };
+        Tensor { memory: Memory::new(elements), offset: 0, axes, element }
+    }
+
     #[getter]
     fn samples(&self) -> Vec<u64> {
         self.samples.clone()

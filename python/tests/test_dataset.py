@@ -124,9 +124,9 @@ def test_columns_that_are_no_names_are_refused(dataset: str, wrong: Any) -> None
 
 def test_a_path_that_is_none_is_refused() -> None:
     for path in (5, "", None):
-        with pytest.raises(meetpoint.SettingError, match="path is .*; it takes a path"):
+        with pytest.raises(meetpoint.SettingError, match="path is .*; set path to a path"):
             meetpoint.open(cast(Any, path))
-        with pytest.raises(meetpoint.SettingError, match="path is .*; it takes a path"):
+        with pytest.raises(meetpoint.SettingError, match="path is .*; set path to a path"):
             meetpoint.Writer(cast(Any, path))
 
 

@@ -160,7 +160,7 @@ def test_intervals_that_are_none_are_refused(dataset: str, interval: float) -> N
             loader.export_metrics("http://127.0.0.1:1", interval=interval)
         with pytest.raises(meetpoint.SettingError, match="name an endpoint without TLS"):
             loader.export_metrics("https://127.0.0.1:1")
-        with pytest.raises(meetpoint.SettingError, match="endpoint is 5; it takes a text"):
+        with pytest.raises(meetpoint.SettingError, match="endpoint is 5; set endpoint to a text"):
             loader.export_metrics(5)  # type: ignore[arg-type]
 
 

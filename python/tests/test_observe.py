@@ -88,18 +88,18 @@ def test_metrics_count_what_was_handed_out_and_can_be_scraped(dataset: str) -> N
 def test_what_cannot_be_served_or_written_is_a_setting_error(dataset: str) -> None:
     with loader_of(dataset) as loader:
         for port in (-1, 65536, "http"):
-            with pytest.raises(meetpoint.SettingError, match=f"port is {port!r}; it takes a whole"):
+            with pytest.raises(meetpoint.SettingError, match=f"port is {port!r}; set port to a whole"):
                 loader.serve_metrics(cast(Any, port))
-        with pytest.raises(meetpoint.SettingError, match="host is 5; it takes a text"):
+        with pytest.raises(meetpoint.SettingError, match="host is 5; set host to a text"):
             loader.serve_metrics(host=cast(Any, 5))
         with loader.serve_metrics() as server:
             with pytest.raises(meetpoint.SettingError, match="another port, or 0") as caught:
                 loader.serve_metrics(server.port)
         assert isinstance(caught.value.__cause__, OSError)
         for path in (5, "", "a\0b"):
-            with pytest.raises(meetpoint.SettingError, match="it takes a path"):
+            with pytest.raises(meetpoint.SettingError, match="to a path"):
                 loader.trace(cast(Any, path))
-        with pytest.raises(meetpoint.SettingError, match="power is 5; it takes a path"):
+        with pytest.raises(meetpoint.SettingError, match="power is 5; set power to a path"):
             loader.energy(cast(Any, 5))
 
 

@@ -1,21 +1,52 @@
 //! Why a recipe is refused, where, and what would be right.
 
 use meetpoint_diagnose::{Diagnose, Remedy};
+use std::fmt;
 
 /// A recipe that cannot be executed. Line and column count from 1 and are absent for recipes that
 /// were not read from text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{}{problem}",
-    .place.map(|(line, column)| format!("line {line}, column {column}: ")).unwrap_or_default()
+    "{}{}",
+    .place.map(|(line, column)| format!("line {line}, column {column}: ")).unwrap_or_default(),
+    self.located()
 )]
 pub struct RecipeError {
     /// Line and column of the offending key or value.
     pub place: Option<(usize, usize)>,
+    /// The operation that it is about; `None`: the recipe as a whole.
+    pub operation: Option<OperationPlace>,
     /// What is wrong, naming the key.
     pub problem: String,
     /// What would be right.
     pub remedy: String,
+}
+
+/// Where an operation is in a recipe.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OperationPlace {
+    /// Its index, from 0, in the recipe, or that of the one that contains it; then the index in
+    /// that one, and so on. At least one.
+    pub path: Vec<usize>,
+    /// Its name, then that of the one that contains it, and so on.
+    pub names: Vec<String>,
+}
+
+impl fmt::Display for OperationPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path: Vec<String> = self.path.iter().map(|index| (index + 1).to_string()).collect();
+        write!(f, "operation {} ({})", path.join("."), self.names.join(" in "))
+    }
+}
+
+impl RecipeError {
+    /// The problem with the operation that it is about.
+    pub fn located(&self) -> String {
+        match &self.operation {
+            Some(operation) => format!("{operation}: {}", self.problem),
+            None => self.problem.clone(),
+        }
+    }
 }
 
 impl Diagnose for RecipeError {
@@ -93,12 +124,7 @@ impl Problem {
     /// The error at a position: line and column.
     pub(super) fn at(self, place: Option<(usize, usize)>) -> RecipeError {
         let Self { path, names, problem, remedy, .. } = self;
-        let problem = if path.is_empty() {
-            problem
-        } else {
-            let path: Vec<String> = path.iter().map(|index| (index + 1).to_string()).collect();
-            format!("operation {} ({}): {problem}", path.join("."), names.join(" in "))
-        };
-        RecipeError { place, problem, remedy }
+        let operation = (!path.is_empty()).then_some(OperationPlace { path, names });
+        RecipeError { place, operation, problem, remedy }
     }
 }

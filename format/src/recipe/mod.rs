@@ -51,7 +51,7 @@ pub use declaration::{
     Bounds, Declaration, Gives, Key, Kind, Needs, Place, Presence, Property, RandomParameter,
     Takes, ValueKind, WholeSize,
 };
-pub use error::RecipeError;
+pub use error::{OperationPlace, RecipeError};
 pub use operations::*;
 pub use sample_type::{PIXELS_MAX, SampleType, TensorSpec};
 pub use schema::{Schema, TextTable, keys_table, operations_table, schema};

@@ -19,6 +19,7 @@ pub(super) fn from_toml<T>(
     let at = |offset: usize| Some(line_and_column(text, offset));
     let document = DeTable::parse(text).map_err(|error| RecipeError {
         place: error.span().and_then(|span| at(span.start)),
+        operation: None,
         problem: format!("the recipe is not TOML: {}", error.message().replace('\n', ", ")),
         remedy: "correct the text; https://toml.io has the grammar".to_owned(),
     })?;

@@ -36,7 +36,7 @@ fn from_file(table: &Table<'_>, path: PathBuf) -> Result<Recipe, JobError> {
         file: path,
         place: error.place,
         cause: error.cause(),
-        problem: error.problem,
+        problem: error.located(),
         remedy: error.remedy.into(),
     })
 }
@@ -120,7 +120,8 @@ fn quoted(text: &str) -> String {
 
 fn put_back(source: &Source<'_>, lines: &[Line], error: RecipeError) -> JobError {
     let cause = error.cause();
-    let RecipeError { place, problem, remedy } = error;
+    let problem = error.located();
+    let RecipeError { place, remedy, .. } = error;
     let found = place.and_then(|(line, column)| Some((lines.get(line.checked_sub(1)?)?, column)));
     let offset = found.map(|(line, column)| match column > line.value_column {
         true => line.value_at,

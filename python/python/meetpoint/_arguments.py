@@ -83,7 +83,7 @@ def refuse_unknown(names: Dict[str, Any]) -> None:
             continue
         why = _VALUES.get(name) or _REFUSED.get(name)
         if why is None and name in _AS_IT_IS:
-            why = f"it takes {' or '.join(map(repr, _AS_IT_IS[name]))}"
+            why = f"set it to {' or '.join(map(repr, _AS_IT_IS[name]))}"
         if why is None:
             raise TypeError(f"Loader has no argument {name!r}{_suggestion(name)}")
         raise TypeError(f"Loader does not take {name}={value!r}: {why}")
@@ -97,7 +97,7 @@ def whole(name: str, value: Any, most: int = U32, least: int = 0) -> int:
         number = None
     if number is None or not least <= number <= most:
         raise SettingError(
-            f"{name} is {value!r}", remedy=f"it takes a whole number from {least} to {most}"
+            f"{name} is {value!r}", remedy=f"set {name} to a whole number from {least} to {most}"
         )
     return number
 
@@ -111,7 +111,7 @@ def number(name: str, value: Any, least: float, most: float) -> float:
     """A number in a range."""
     if isinstance(value, (str, bytes)) or not _is_number(value) or not least <= value <= most:
         raise SettingError(
-            f"{name} is {value!r}", remedy=f"it takes a number from {least} to {most}"
+            f"{name} is {value!r}", remedy=f"set {name} to a number from {least} to {most}"
         )
     return float(value)
 
@@ -119,7 +119,7 @@ def number(name: str, value: Any, least: float, most: float) -> float:
 def seconds(name: str, value: Any) -> float:
     """A number; whether it is a time that can be, those say who wait for it."""
     if isinstance(value, (str, bytes)) or not _is_number(value):
-        raise SettingError(f"{name} is {value!r}", remedy="it takes a number of seconds")
+        raise SettingError(f"{name} is {value!r}", remedy=f"set {name} to a number of seconds")
     return float(value)
 
 
@@ -138,7 +138,7 @@ def flag(name: str, value: Any) -> bool:
     except (AttributeError, TypeError, ValueError):
         number = None
     if number not in (0, 1):
-        raise SettingError(f"{name} is {value!r}", remedy="it takes True or False")
+        raise SettingError(f"{name} is {value!r}", remedy=f"set {name} to True or False")
     return bool(number)
 
 
@@ -147,13 +147,13 @@ def items(name: str, value: Any, what: str) -> List[Any]:
     try:
         return list(value)
     except TypeError:
-        raise SettingError(f"{name} is {value!r}", remedy=f"it takes a list of {what}") from None
+        raise SettingError(f"{name} is {value!r}", remedy=f"set {name} to a list of {what}") from None
 
 
 def text(name: str, value: Any) -> str:
     """A word or a sentence, of characters that there are."""
     if not isinstance(value, str) or any(0xD800 <= ord(letter) < 0xE000 for letter in value):
-        raise SettingError(f"{name} is {value!r}", remedy="it takes a text")
+        raise SettingError(f"{name} is {value!r}", remedy=f"set {name} to a text")
     return value
 
 
@@ -170,7 +170,7 @@ def path(name: str, value: Any) -> str:
     except (TypeError, UnicodeError):
         given = "\0"
     if not given or "\0" in given:
-        raise SettingError(f"{name} is {value!r}", remedy="it takes a path")
+        raise SettingError(f"{name} is {value!r}", remedy=f"set {name} to a path")
     return given
 
 
@@ -218,7 +218,7 @@ def compose(recipe: Recipe) -> Compose:
     raise SettingError(
         f"recipe is {recipe!r}",
         remedy=(
-            "it takes a meetpoint.transforms.Compose, a list of transforms, "
+            "set recipe to a meetpoint.transforms.Compose, a list of transforms, "
             "torchvision transforms, or the path of a recipe file"
         ),
     )

@@ -185,7 +185,7 @@ def index(
         with shown(progress, _name(of)) as report:
             return of_json(IndexedKeys, _native.index_keys(of, report))
     if destination is None:
-        raise SettingError("destination is None", remedy="it takes a path, unless keys=True")
+        raise SettingError("destination is None", remedy="set destination to a path, or give keys=True")
     to = path("destination", destination)
     with shown(progress, _name(to)) as report:
         return of_json(Packed, _native.index(of, to, given, report))

@@ -88,7 +88,7 @@ def sources(device: Devices) -> Tuple[List[str], List[List[str]]]:
             raise SettingError(
                 f"device is {one!r}",
                 remedy=(
-                    'it takes None, "emulated", meetpoint.Emulated(...), '
+                    'set device to None, "emulated", meetpoint.Emulated(...), '
                     '"unix:PATH", or a list of devices'
                 ),
             )

@@ -107,7 +107,7 @@ class Loader(Measured, Closing, Generic[BatchT]):
         takes with its ``from_dlpack``. Nothing is copied, but with torch's ``pin_memory=True``
         where torch finds CUDA: then every batch is copied into pinned memory.
     :param columns: names of the columns of a batch: ``"image"``, ``"label"``, ``"key"``,
-        ``"sample"`` (number in the dataset) and further columns of the dataset. Iterating then
+        ``"sample"`` (number in the dataset, int64) and further columns of the dataset. Iterating then
         gives dictionaries of these, in this order: arrays [batch, ...] of numbers, a
         :class:`Ragged` where samples have lists of different lengths, lists of ``str`` and of
         ``bytes``. Columns of variable length are read once when the loader opens, for the memory
@@ -628,7 +628,8 @@ class Loader(Measured, Closing, Generic[BatchT]):
             labels = batch.labels(narrow=_output.has_narrow_integers(self._convert))
             return None if labels is None else self._convert(labels)
         if name == "sample":
-            return batch.samples
+            narrow = _output.has_narrow_integers(self._convert)
+            return self._convert(batch.sample_numbers(narrow=narrow))
         values = batch.column(name)
         if isinstance(values, tuple):
             return Ragged(*(self._convert(part) for part in values))

@@ -141,6 +141,9 @@ class Batch:
     @property
     def has_labels(self) -> bool:
         """Whether the dataset has labels, and batches a column with them."""
+    def sample_numbers(self, *, narrow: bool = False) -> Tensor:
+        """Numbers of its samples in the dataset: int64, or int32 where asked and enough."""
+
     def labels(self, *, narrow: bool = False) -> Optional[Tensor]:
         """[batch], int64, or int32 where ``narrow``; ``None`` where there are none."""
     @property
@@ -303,8 +306,11 @@ class Writer:
     def discard(self) -> None:
         """Leaves nothing."""
 
-def describe_recipe(toml: str) -> Described:
-    """Reads and checks a recipe."""
+def describe_recipe(
+    toml: str, made_of: Optional[Sequence[Tuple[int, str]]] = None
+) -> Described:
+    """Reads and checks a recipe; ``made_of`` are position and class of the transform of each
+    operation, which errors then name."""
 
 def read_text(path: Union[str, "PathLike[str]"]) -> str:
     """A text file, at most 1 MiB; raises ``OSError`` for a device, a pipe or a folder."""

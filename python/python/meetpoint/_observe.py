@@ -264,7 +264,7 @@ class MetricsExporter(Closing):
     ) -> None:
         if not isinstance(attributes, Mapping):
             raise SettingError(
-                f"attributes is {attributes!r}", remedy="it takes names and their values"
+                f"attributes is {attributes!r}", remedy="set attributes to names and their values"
             )
         self._settings: _native.ExportSettings = {
             "endpoint": text_or_none("endpoint", endpoint),

@@ -19,7 +19,7 @@ def _size(name: str, value: Any) -> int:
     if isinstance(value, str):
         size = _native.parse_bytes(value)
         if not size:
-            raise SettingError(f"{name} is {value!r}", remedy='it takes a size such as "256MiB"')
+            raise SettingError(f"{name} is {value!r}", remedy=f'set {name} to a size such as "256MiB"')
         return size
     return whole(name, value, U64, least=1)
 
@@ -63,7 +63,7 @@ def _restarts(name: str, value: Any) -> Optional[str]:
 def _range(name: str, value: Any) -> Optional[str]:
     if isinstance(value, range):
         if value.step != 1 or value.start < 0 or value.stop < 0:
-            raise SettingError(f"{name} is {value!r}", remedy="it takes a range of step 1")
+            raise SettingError(f"{name} is {value!r}", remedy=f"set {name} to a range of step 1")
         return f"{value.start}..{value.stop}"
     return text_or_none(name, value)
 
@@ -76,7 +76,7 @@ def share(name: str, value: Any) -> str:
         return format(Decimal(repr(float(value))), "f")
     except (TypeError, ValueError):
         raise SettingError(
-            f"{name} is {value!r}", remedy='it takes a number or text like "80%"'
+            f"{name} is {value!r}", remedy=f'set {name} to a number or text like "80%"'
         ) from None
 
 

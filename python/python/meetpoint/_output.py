@@ -25,7 +25,7 @@ def converter(output: str, *, pin: bool = False) -> Converter:
     }
     if not isinstance(output, str) or output not in converters:
         raise SettingError(
-            f"output is {output!r}", remedy=f"it takes one of {', '.join(converters)}"
+            f"output is {output!r}", remedy=f"set output to one of {', '.join(converters)}"
         )
     if pin:
         from ._pinned import converter as pinned

@@ -24,7 +24,7 @@ def shown(
         return
     if progress is not True:
         if not callable(progress):
-            raise SettingError(f"progress is {progress!r}", remedy="it takes True or a function")
+            raise SettingError(f"progress is {progress!r}", remedy="set progress to True or a function")
         yield progress
         return
     from tqdm.auto import tqdm  # type: ignore[import-untyped,unused-ignore]

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Dict, List, Tuple, cast
+import difflib
+import functools
+import inspect
+from inspect import Signature
+from typing import Any, Callable, ClassVar, Dict, List, Tuple, cast
 
 from .errors import RecipeError
 
@@ -11,6 +15,11 @@ class Transform:
     """One operation of a recipe. Two are equal where they have the same values."""
 
     _name: ClassVar[str]
+
+    def __init_subclass__(cls, **keys: Any) -> None:
+        super().__init_subclass__(**keys)
+        if "__init__" in vars(cls):
+            setattr(cls, "__init__", _naming_arguments(vars(cls)["__init__"], cls))
 
     def __init__(self, **keys: Any) -> None:
         if "operations" in keys:
@@ -34,19 +43,47 @@ class Transform:
         return f"{type(self).__name__}({keys})"
 
 
+_TORCHVISION = {
+    "transforms": ("operations", "give operations"),
+    "inplace": (None, "leave it out, since a recipe never changes what it was given"),
+}
+"""Arguments of torchvision that have another name here, or none."""
+
+
+def _naming_arguments(init: Callable[..., None], cls: type) -> Callable[..., None]:
+    """The same, with an error for an unknown argument that says which one was meant."""
+    signature: Signature = vars(cls).get("__signature__") or inspect.signature(init)
+    known = [name for name in signature.parameters if name != "self"]
+
+    @functools.wraps(init)
+    def checked(self: Any, *values: Any, **keys: Any) -> None:
+        unknown = next((name for name in keys if name not in known), None)
+        if unknown is not None and type(self) is cls:
+            ours, hint = _TORCHVISION.get(unknown, (None, None))
+            if hint is None or (ours is not None and ours not in known):
+                near = difflib.get_close_matches(unknown, known, n=1)
+                hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(known)}"
+            raise TypeError(f"{cls.__name__} has no argument {unknown!r}; {hint}")
+        init(self, *values, **keys)
+
+    return checked
+
+
 def _contained(operation: Any) -> Transform:
     """An operation inside of another: a transform, its name and keys, or a sequence of them."""
     from . import transforms
 
     if isinstance(operation, Transform):
         return operation
+    if isinstance(operation, transforms.Compose):
+        return transforms.RandomApply(operation._transforms, 1.0)
     if isinstance(operation, dict):
         return transforms._from_operation(dict(cast(Dict[str, Any], operation)))
     if isinstance(operation, (list, tuple)):
         return transforms.RandomApply(cast(List[Any], operation), 1.0)
     raise RecipeError(
-        f"{operation!r} is not a transform of meetpoint.transforms, nor a list of them; "
-        "from_torchvision translates those of torchvision"
+        f"{operation!r} is not a transform of meetpoint.transforms, nor a list of them",
+        remedy="translate those of torchvision with from_torchvision",
     )
 
 
@@ -55,7 +92,8 @@ def _inline(transform: Transform) -> str:
     operations = transform._operations()
     if len(operations) != 1:
         raise RecipeError(
-            f"{transform!r} is several operations; inside of another, give them one by one"
+            f"{transform!r} is several operations",
+            remedy="give them one by one inside of another",
         )
     name, keys = operations[0]
     members = [f"{key} = {spell(value)}" for key, value in {"name": name, **keys}.items()]

@@ -119,7 +119,7 @@ def _part(pair: Any) -> Tuple[str, str]:
         place, size = pair
     except (TypeError, ValueError):
         raise SettingError(
-            f"parts holds {pair!r}", remedy="it takes pairs of a path and a share"
+            f"parts holds {pair!r}", remedy="set parts to pairs of a path and a share"
         ) from None
     return path("parts", place), share("parts", size)
 

@@ -29,7 +29,7 @@ and ``remedy`` says what helps; the message ends with it.
 
 from __future__ import annotations
 
-from typing import Optional
+from typing import ClassVar, Optional
 
 __all__ = [
     "BudgetError",
@@ -61,6 +61,9 @@ def __dir__() -> "list[str]":
 class MeetpointError(Exception):
     """Anything that goes wrong in Meetpoint."""
 
+    _cause: ClassVar[str] = "failed"
+    """The cause of those without a more specific one."""
+
     def __init__(
         self,
         message: str,
@@ -78,8 +81,8 @@ class MeetpointError(Exception):
         """Row of the sample in that part, from 0."""
         self.key = key
         """Key of the sample."""
-        self.cause = cause
-        """Stable name of what is wrong, such as ``"device_unreachable"``, where it has one."""
+        self.cause = self._cause if cause is None else cause
+        """Stable name of what is wrong, such as ``"device_unreachable"``."""
         self.remedy = remedy
         """What helps; the end of the message. ``None`` where nothing is known to."""
 
@@ -87,53 +90,79 @@ class MeetpointError(Exception):
 class DatasetError(MeetpointError):
     """A dataset that does not open or is damaged."""
 
+    _cause = "dataset"
+
 
 class SampleError(DatasetError):
     """A sample that does not read or decode."""
+
+    _cause = "sample"
 
 
 class DamageLimitError(DatasetError):
     """More samples of an epoch are damaged than ``max_errors`` allows."""
 
+    _cause = "damage_limit"
+
 
 class PackError(MeetpointError):
     """A dataset or a folder of files that cannot be written. The destination is unchanged."""
+
+    _cause = "pack"
 
 
 class RecipeError(MeetpointError, ValueError):
     """A recipe that cannot be followed."""
 
+    _cause = "recipe"
+
 
 class SettingError(MeetpointError, ValueError):
     """An argument out of its range."""
+
+    _cause = "setting"
 
 
 class StateError(MeetpointError, ValueError):
     """A state that this loader cannot go on from."""
 
+    _cause = "state"
+
 
 class BudgetError(MeetpointError, MemoryError):
     """The memory budget is too small for the batches in use or for decoding, or exceeds a limit."""
+
+    _cause = "budget"
 
 
 class DeviceError(MeetpointError):
     """A device that cannot be started or reached."""
 
+    _cause = "device"
+
 
 class RankError(MeetpointError):
     """Ranks that came to no decision."""
+
+    _cause = "rank"
 
 
 class StorageError(MeetpointError, OSError):
     """Blocks that cannot be read, or memory that the system does not give."""
 
+    _cause = "storage"
+
 
 class ForkError(MeetpointError, RuntimeError):
     """A loader was used in a child of the process that made it."""
 
+    _cause = "fork"
+
 
 class ClosedError(MeetpointError, RuntimeError):
     """A loader or dataset that was closed, or an iteration that another one ended."""
+
+    _cause = "closed"
 
 
 class InternalError(MeetpointError, RuntimeError):
@@ -141,6 +170,8 @@ class InternalError(MeetpointError, RuntimeError):
 
     The call has ended; close the object that it was made on, and do not use it further.
     """
+
+    _cause = "defect"
 
 
 class DamageWarning(UserWarning):

@@ -163,7 +163,9 @@ def _whole(name: str, value: Any) -> int:
     except TypeError:
         number = -1
     if not 1 <= number < 2**64:
-        raise SettingError(f"{name} is {value!r}; it takes a whole number of at least 1")
+        raise SettingError(
+            f"{name} is {value!r}", remedy=f"set {name} to a whole number of at least 1"
+        )
     return number
 
 
@@ -173,13 +175,13 @@ def _length(value: Optional[int]) -> Optional[int]:
 
 def _flag(name: str, value: Any) -> bool:
     if not isinstance(value, bool) and value not in (0, 1):
-        raise SettingError(f"{name} is {value!r}; it takes True or False")
+        raise SettingError(f"{name} is {value!r}", remedy=f"set {name} to True or False")
     return bool(value)
 
 
 def _text(name: str, value: Any) -> str:
     if not isinstance(value, str):
-        raise SettingError(f"{name} is {value!r}; it takes a text")
+        raise SettingError(f"{name} is {value!r}", remedy=f"set {name} to a text")
     return value
 
 
@@ -190,7 +192,8 @@ def _wholes(name: str, values: Any) -> Tuple[str, bytes]:
     is_whole = array.dtype.kind in "iu" or array.size == 0
     if not is_whole or (array.size and int(array.min()) < 0):
         raise SettingError(
-            f"{name} holds {_first_wrong(array, is_whole)}; it takes whole numbers of at least 0"
+            f"{name} holds {_first_wrong(array, is_whole)}",
+            remedy=f"set {name} to a list of whole numbers of at least 0",
         )
     return "u8", array.astype(np.dtype("<u8")).tobytes()
 
@@ -200,7 +203,11 @@ def _numbers(name: str, values: Any) -> Tuple[str, bytes]:
 
     array = _array(name, values, "numbers, or the name of a column")
     if array.dtype.kind not in "iuf" and array.size:
-        raise SettingError(f"{name} holds {array.dtype}; it takes numbers")
+        wrong = next(at for at, it in enumerate(array.tolist()) if not isinstance(it, (int, float)))
+        raise SettingError(
+            f"{name} holds {array.tolist()[wrong]!r} at position {wrong}, which is no number",
+            remedy=f"set {name} to a list of numbers, or to the name of a column",
+        )
     return "f8", array.astype(np.dtype("<f8")).tobytes()
 
 
@@ -212,7 +219,7 @@ def _array(name: str, values: Any, what: str) -> Any:
     except (TypeError, ValueError, OverflowError):
         array = np.zeros((0, 0))
     if array.ndim != 1 or array.dtype.kind == "O":
-        raise SettingError(f"{name} is {_short(values)}; it takes a list of {what}")
+        raise SettingError(f"{name} is {_short(values)}", remedy=f"set {name} to a list of {what}")
     return array
 
 

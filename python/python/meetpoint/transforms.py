@@ -348,23 +348,32 @@ class ToTensor(Transform):
 
 
 class Compose:
-    """Operations in order: a recipe, checked when it is made.
+    """Operations in order: a recipe, checked when it is made. One inside of another is a sequence.
 
     :raises RecipeError: an operation, key or order that cannot be followed.
     """
 
-    def __init__(self, transforms: Sequence[Transform]) -> None:
+    def __init__(self, transforms: Sequence[Union[Transform, Compose]]) -> None:
+        flat: List[Any] = []
         for transform in transforms:
+            flat.extend(transform._transforms if isinstance(transform, Compose) else [transform])
+        for transform in flat:
             if not isinstance(transform, Transform):
                 raise RecipeError(
                     f"{transform!r} is not a transform of meetpoint.transforms",
                     remedy="from_torchvision translates those of torchvision",
                 )
-        self._transforms = list(transforms)
-        operations = [it for transform in transforms for it in transform._operations()]
+        self._transforms: List[Transform] = flat
+        operations: List[Tuple[str, Dict[str, Any]]] = []
+        made_of: List[Tuple[int, str]] = []
+        for position, transform in enumerate(flat, 1):
+            for operation in transform._operations():
+                operations.append(operation)
+                made_of.append((position, type(transform).__name__))
         if not operations or operations[0][0] != "decode":
             operations.insert(0, ("decode", {}))
-        self._described = _native.describe_recipe(_to_toml(operations))
+            made_of.insert(0, (0, "Decode"))
+        self._described = _native.describe_recipe(_to_toml(operations), made_of)
 
     @classmethod
     def from_toml(cls, text: str) -> Compose:

@@ -76,7 +76,7 @@ pub enum WrongOption {
         known: Vec<&'static str>,
     },
     /// The option does not take the value.
-    #[error("{strategy}.{option} is {value}; it takes {takes}")]
+    #[error("{strategy}.{option} is {value}; set it to {takes}")]
     Value {
         /// The strategy.
         strategy: StrategyName,

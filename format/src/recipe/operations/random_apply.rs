@@ -41,9 +41,13 @@ impl Data for RandomApply {
         &self.operations
     }
 
-    /// The size of the input where the operations leave it as it is.
+    /// That of the result where the operations are always applied; otherwise the size of the input
+    /// where they leave it as it is.
     fn size(&self, input: Option<(u32, u32)>) -> Option<(u32, u32)> {
         let output = self.operations.iter().fold(input, |size, inner| inner.size(size));
-        input.filter(|_| output == input)
+        match self.p >= 1.0 {
+            true => output,
+            false => input.filter(|_| output == input),
+        }
     }
 }

@@ -120,7 +120,7 @@ fn an_operation_that_takes_no_tensor_is_refused_after_one_and_the_error_names_bo
             "operation 3 ({}): takes an image and cannot follow `layout`, which gives a tensor",
             declaration.name
         );
-        assert_eq!(error.problem, problem);
+        assert_eq!(error.located(), problem);
         assert_eq!(error.remedy, "move it up, before `layout`");
     }
 }
