@@ -46,14 +46,14 @@ def main() -> None:
         seen: List[int] = []
         with make() as loader:
             for step, batch in enumerate(loader):
-                seen += batch["sample"]
+                seen += batch["sample"].tolist()
                 if step == 4:
                     checkpoint.write_text(json.dumps(loader.state_dict()))
                     break
         with make() as loader:
             loader.load_state_dict(json.loads(checkpoint.read_text()))
             for batch in loader:
-                seen += batch["sample"]
+                seen += batch["sample"].tolist()
             assert sorted(seen) == list(range(loader.samples))
         print(f"every one of {len(seen)} samples came once")
 

@@ -68,7 +68,8 @@ def make(table: str, strategy: str = "host-only", **more: Any) -> "meetpoint.Loa
 def check(batch: Any, as_numpy: Any) -> List[int]:
     """Compares a batch with what its samples hold; returns their numbers."""
     assert list(batch) == ALL and "ids" in batch and "boxes" not in batch
-    samples: List[int] = list(batch["sample"])
+    assert as_numpy(batch["sample"]).dtype == numpy.int64
+    samples: List[int] = as_numpy(batch["sample"]).tolist()
     assert batch["caption"] == [caption_of(sample) for sample in samples]
     assert batch["key"] == [f"{sample:02}.png" for sample in samples]
     area, flag = as_numpy(batch["area"]), as_numpy(batch["flag"])
@@ -125,7 +126,7 @@ def test_every_column_is_an_array_of_jax(table: str) -> None:
 
 def test_arrays_of_a_batch_live_as_long_as_they_are_used(table: str) -> None:
     with make(table) as loader:
-        batches = [(batch["area"], batch["ids"], list(batch["sample"])) for batch in loader]
+        batches = [(batch["area"], batch["ids"], batch["sample"].tolist()) for batch in loader]
     for area, ids, samples in batches:
         assert area.tolist() == [sample / 8 for sample in samples]
         assert ids.to_list() == [ids_of(sample) for sample in samples]
@@ -154,7 +155,7 @@ def test_a_null_is_damage_of_its_sample(table: str) -> None:
     with make(table, columns=columns, on_error="skip") as loader:
         seen = {}
         for batch in loader:
-            seen.update(zip(batch["sample"], zip(batch["spotty"].tolist(), batch["caption"])))
+            seen.update(zip(batch["sample"].tolist(), zip(batch["spotty"].tolist(), batch["caption"])))
         assert seen == {at: (at, caption_of(at)) for at in range(COUNT) if at != 5}
         assert [error.sample for error in loader.errors()] == [5]
 

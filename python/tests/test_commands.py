@@ -150,8 +150,13 @@ def test_what_was_packed_is_unpacked_and_converted(
     assert (tmp_path / "a" / picture).read_bytes() == (pictures / picture).read_bytes()
     shards = meetpoint.convert(pictures, tmp_path / "b", to="webdataset", shard_samples=50)
     assert shards.sink == "webdataset" and shards.samples == COUNT and shards.files >= 2
-    with pytest.raises(meetpoint.PackError):
+    with pytest.raises(meetpoint.PackError) as refused:
         meetpoint.unpack(dataset, pictures)
+    assert refused.value.cause and refused.value.remedy
+    assert str(refused.value).endswith(refused.value.remedy)
+    with pytest.raises(meetpoint.PackError) as exists:
+        meetpoint.pack(pictures, dataset)
+    assert (exists.value.cause, "force=True" in str(exists.value.remedy)) == ("exists", True)
 
 
 def test_an_index_leaves_content_in_place(pictures: Path, tmp_path: Path) -> None:
@@ -229,7 +234,7 @@ def test_datasets_are_shuffled_split_merged_sampled_and_selected(
         (lambda d, t: meetpoint.dataset.sample(d, t), "fraction"),
         (lambda d, t: meetpoint.dataset.sample(d, t, n=1, fraction=0.5), "fraction"),
         (lambda d, t: meetpoint.dataset.sample(d, t, fraction="half"), "fraction"),
-        (lambda d, t: meetpoint.dataset.sample(d, t, n=10**6), "ask for fewer"),
+        (lambda d, t: meetpoint.dataset.sample(d, t, n=10**6), "ask for at most 66"),
         (lambda d, t: meetpoint.dataset.split(d), "parts"),
         (lambda d, t: meetpoint.dataset.split(d, ["a"]), "parts"),
         (lambda d, t: meetpoint.dataset.split(d, {"a": 1}, by="label", to=t), "parts"),

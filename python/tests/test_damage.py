@@ -66,7 +66,7 @@ def test_a_damaged_sample_is_an_exception_that_names_it(damaged: str) -> None:
 @pytest.mark.parametrize("strategy", ["host-only", "device-only", "mte", "wrr", "windowed"])
 def test_replacing_is_the_same_under_every_strategy(damaged: str, strategy: str) -> None:
     with loader_of(damaged, on_error="replace", workers=0) as alone:
-        expected = {tuple(batch["sample"]): batch for batch in drained(alone)}
+        expected = {tuple(batch["sample"].tolist()): batch for batch in drained(alone)}
         records = sorted(alone.errors())
     assert [record.sample for record in records] == list(DAMAGED)
     device = None if strategy == "host-only" else meetpoint.Emulated(allow_shared=True)
@@ -75,15 +75,15 @@ def test_replacing_is_the_same_under_every_strategy(damaged: str, strategy: str)
         assert sorted(loader.errors()) == records
     assert sum(len(batch["sample"]) for batch in batches) == COUNT
     for batch in batches:
-        assert same([batch], [expected[tuple(batch["sample"])]])
-        for image, label, sample in zip(batch["image"], batch["label"], batch["sample"]):
+        assert same([batch], [expected[tuple(batch["sample"].tolist())]])
+        for image, label, sample in zip(batch["image"], batch["label"], batch["sample"].tolist()):
             assert sample not in DAMAGED and label == sample // 22
             assert numpy.array_equal(image, pixels(int(sample))[2:18, 4:20])
 
 
 def test_leaving_out_shortens_batches_and_hands_out_no_empty_one(damaged: str) -> None:
     with loader_of(damaged, on_error="skip") as loader:
-        samples = [sample for batch in loader for sample in batch["sample"]]
+        samples = [sample for batch in loader for sample in batch["sample"].tolist()]
         assert sorted(samples) == [it for it in range(COUNT) if it not in DAMAGED]
         assert {record.action for record in loader.errors()} == {"skip"}
     with loader_of(damaged, on_error="skip", batch_size=1) as loader:

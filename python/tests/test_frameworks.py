@@ -28,8 +28,8 @@ def torch_loader(loader: Any, skip: int = 0) -> List[List[int]]:
     for at, indices in enumerate(loader.batch_sampler):
         if at >= skip:
             batch = loader.collate_fn(loader.dataset.__getitems__(indices))
-            assert list(indices) == batch["sample"]
-            given.append(batch["sample"])
+            assert list(indices) == batch["sample"].tolist()
+            given.append(batch["sample"].tolist())
     return given
 
 
@@ -51,12 +51,12 @@ def test_samplers_name_the_samples_of_the_next_epoch_in_order(dataset: str) -> N
         for _ in range(2):
             named = [list(indices) for indices in loader.batch_sampler]
             assert list(loader.sampler) == [sample for batch in named for sample in batch]
-            assert [batch["sample"] for batch in loader] == named
+            assert [batch["sample"].tolist() for batch in loader] == named
 
 
 def test_a_dataloader_built_of_the_parts_gives_the_loader_s_batches(dataset: str) -> None:
     with make(dataset) as loader:
-        expected = [[batch["sample"] for batch in loader] for _ in range(2)]
+        expected = [[batch["sample"].tolist() for batch in loader] for _ in range(2)]
         loader.set_epoch(0)
         assert [torch_loader(loader) for _ in range(2)] == expected
     with make(dataset) as loader:
@@ -103,10 +103,10 @@ def test_an_epoch_that_was_loaded_comes_first_where_passes_are_counted_from_0(
     dataset: str,
 ) -> None:
     with make(dataset) as loader:
-        expected = [[batch["sample"] for batch in loader] for _ in range(4)]
+        expected = [[batch["sample"].tolist() for batch in loader] for _ in range(4)]
         loader.set_epoch(2)
         batches = iter(loader)
-        begun = [next(batches)["sample"] for _ in range(3)]
+        begun = [next(batches)["sample"].tolist() for _ in range(3)]
         state = loader.state_dict()
     assert begun == expected[2][:3]
     with make(dataset) as loader:
@@ -114,7 +114,7 @@ def test_an_epoch_that_was_loaded_comes_first_where_passes_are_counted_from_0(
         resumed = []
         for number in range(2):
             loader.sampler.set_epoch(number)
-            resumed += [batch["sample"] for batch in loader]
+            resumed += [batch["sample"].tolist() for batch in loader]
         assert resumed == expected[2][3:] + expected[3]
 
 

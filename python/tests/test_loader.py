@@ -43,7 +43,7 @@ def test_every_sample_comes_once_with_its_pixels_and_label(
         assert len(loader) == 17
         seen: List[int] = []
         for batch in loader:
-            for sample, image, label in zip(batch["sample"], batch["image"], batch["label"]):
+            for sample, image, label in zip(batch["sample"].tolist(), batch["image"], batch["label"]):
                 numpy.testing.assert_array_equal(image, pixels(sample))
                 assert label == sample // (COUNT // len(CLASSES))
                 seen.append(sample)
@@ -58,7 +58,7 @@ def test_random_draws_are_the_same_whoever_makes_them(dataset: str) -> None:
     def all_of(strategy: str) -> numpy.ndarray:
         with make(dataset, strategy, recipe=RANDOM, columns=["sample", "image"]) as loader:
             loader.set_epoch(3)
-            pictures = {s: i for b in loader for s, i in zip(b["sample"], b["image"])}
+            pictures = {s: i for b in loader for s, i in zip(b["sample"].tolist(), b["image"])}
         return numpy.stack([pictures[sample] for sample in range(COUNT)])
 
     host = all_of("host-only")
@@ -83,7 +83,7 @@ def test_images_and_labels_have_the_types_that_the_recipe_says(dataset: str) -> 
 
 def test_epochs_differ_and_are_reproduced(dataset: str) -> None:
     def order(loader: meetpoint.Loader) -> List[int]:
-        return [sample for batch in loader for sample in batch["sample"]]
+        return [sample for batch in loader for sample in batch["sample"].tolist()]
 
     with make(dataset, shuffle=True, seed=5, columns=["sample"]) as loader:
         first, second = order(loader), order(loader)
@@ -145,7 +145,7 @@ def test_a_kept_batch_is_never_overwritten_and_outlives_its_loader(
     kept = []
     for step, batch in enumerate(loader):
         if step % 6 == 0:
-            kept.append((batch["sample"][0], batch["image"]))
+            kept.append((batch["sample"].tolist()[0], batch["image"]))
     for _ in loader:
         pass
     loader.close()
@@ -259,7 +259,7 @@ def test_two_threads_share_an_epoch(dataset: str) -> None:
 
         def work() -> None:
             for batch in batches:
-                seen.extend(batch["sample"])
+                seen.extend(batch["sample"].tolist())
 
         threads = [threading.Thread(target=work) for _ in range(2)]
         for thread in threads:
@@ -274,7 +274,7 @@ def test_ranks_share_an_epoch_in_equal_steps(dataset: str) -> None:
     steps = set()
     for rank in range(4):
         with make(dataset, rank=rank, world_size=4, shuffle=True, columns=["sample"]) as loader:
-            batches = [batch["sample"] for batch in loader]
+            batches = [batch["sample"].tolist() for batch in loader]
             assert len(batches) == len(loader)
         steps.add(len(batches))
         seen += [sample for batch in batches for sample in batch]
@@ -285,10 +285,10 @@ def test_ranks_share_an_epoch_in_equal_steps(dataset: str) -> None:
 def test_a_loader_that_is_pickled_is_made_again_where_it_was(dataset: str) -> None:
     with make(dataset, shuffle=True, columns=["sample"]) as loader:
         batches = iter(loader)
-        begun = [next(batches)["sample"] for _ in range(3)]
+        begun = [next(batches)["sample"].tolist() for _ in range(3)]
         with pickle.loads(pickle.dumps(loader)) as other:
-            rest = [batch["sample"] for batch in other]
-        assert rest == [batch["sample"] for batch in batches]
+            rest = [batch["sample"].tolist() for batch in other]
+        assert rest == [batch["sample"].tolist() for batch in batches]
         assert len(begun) + len(rest) == 17
 
 
@@ -380,6 +380,6 @@ def test_numbers_of_numpy_are_numbers(dataset: str) -> None:
         stall_timeout=numpy.float32(2),
         columns=["sample"],
     ) as loader:
-        seen = [batch["sample"] for batch in loader]
+        seen = [batch["sample"].tolist() for batch in loader]
     with make(dataset, batch_size=4, seed=7, shuffle=True, columns=["sample"]) as loader:
-        assert seen == [batch["sample"] for batch in loader]
+        assert seen == [batch["sample"].tolist() for batch in loader]

@@ -42,7 +42,7 @@ if doing == "break" and rank == ranks - 1:
     loader.set_epoch(1)
     sys.stdin.read()
 try:
-    epochs = [[list(batch["sample"]) for batch in loader] for _ in range(2)]
+    epochs = [[list(batch["sample"].tolist()) for batch in loader] for _ in range(2)]
 except meetpoint.RankError as error:
     print(json.dumps({"error": str(error)}))
 else:
@@ -225,7 +225,7 @@ def test_another_number_of_ranks_goes_on_where_others_left(
     for rank in range(before):
         with make(dataset, rank, before) as loader:
             batches = iter(loader)
-            begun += [next(batches)["sample"] for _ in range(2)]
+            begun += [next(batches)["sample"].tolist() for _ in range(2)]
             states.append(json.loads(json.dumps(loader.state_dict())))
     for given in (states, states[0]):
         rest: List[List[int]] = []
@@ -235,7 +235,7 @@ def test_another_number_of_ranks_goes_on_where_others_left(
                 loader.load_state_dict(given)
                 batches = iter(loader)
                 lengths.add(len(batches))
-                rest += [batch["sample"] for batch in batches]
+                rest += [batch["sample"].tolist() for batch in batches]
                 (said,) = [it["message"] for it in loader.report()["notices"]]
                 assert f"begun by {before} ranks, goes on with {after}" in said
                 # The next epoch is a whole one.

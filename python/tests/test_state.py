@@ -34,7 +34,7 @@ def make(dataset: str, strategy: str, **more: Any) -> meetpoint.Loader:
 
 
 def take(batches: Any, count: int) -> List[Tuple[int, ...]]:
-    return [tuple(next(batches)["sample"]) for _ in range(count)]
+    return [tuple(next(batches)["sample"].tolist()) for _ in range(count)]
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -42,7 +42,7 @@ def take(batches: Any, count: int) -> List[Tuple[int, ...]]:
 def test_what_is_left_comes_after_a_resume(dataset: str, strategy: str, at: int) -> None:
     with make(dataset, "host-only") as whole:
         whole.set_epoch(2)
-        order = [tuple(batch["sample"]) for batch in whole]
+        order = [tuple(batch["sample"].tolist()) for batch in whole]
     assert len(order) == 22
     with make(dataset, strategy) as loader:
         loader.set_epoch(2)
@@ -55,13 +55,13 @@ def test_what_is_left_comes_after_a_resume(dataset: str, strategy: str, at: int)
         other.set_epoch(2)
         batches = iter(other)
         assert len(batches) == 22 - at
-        rest = [tuple(batch["sample"]) for batch in batches]
+        rest = [tuple(batch["sample"].tolist()) for batch in batches]
         assert other.epoch == 2
         assert sorted(begun + rest) == sorted(order)
         if strategy in IN_ORDER:
             assert begun + rest == order
         # The next epoch is a whole one again.
-        following = [sample for batch in other for sample in batch["sample"]]
+        following = [sample for batch in other for sample in batch["sample"].tolist()]
         assert sorted(following) == list(range(COUNT)) and other.epoch == 3
 
 
@@ -73,11 +73,11 @@ def test_the_order_of_mte_goes_on_as_it_was(dataset: str, at: int) -> None:
         batches = iter(loader)
         begun = take(batches, at)
         state = loader.state_dict()
-        would_come = [tuple(batch["sample"]) for batch in batches]
+        would_come = [tuple(batch["sample"].tolist()) for batch in batches]
     assert state["record"].startswith("mte:")
     with make(dataset, "mte") as other:
         other.load_state_dict(state)
-        assert [tuple(batch["sample"]) for batch in other] == would_come
+        assert [tuple(batch["sample"].tolist()) for batch in other] == would_come
     assert len(begun) + len(would_come) == 22
 
 
@@ -87,7 +87,7 @@ def test_a_resume_can_be_resumed(dataset: str) -> None:
         for _ in range(4):
             seen += take(iter(loader), 5)
             loader.load_state_dict(loader.state_dict())
-        seen += [tuple(batch["sample"]) for batch in loader]
+        seen += [tuple(batch["sample"].tolist()) for batch in loader]
         assert loader.epoch == 0
     assert sorted(sample for batch in seen for sample in batch) == list(range(COUNT))
 
@@ -100,7 +100,7 @@ def test_an_iteration_that_nothing_was_taken_from_is_begun_anew(dataset: str) ->
         begun = take(batches, 3)
         loader.load_state_dict(loader.state_dict())
         iter(loader)
-        rest = [tuple(batch["sample"]) for batch in loader]
+        rest = [tuple(batch["sample"].tolist()) for batch in loader]
         assert loader.epoch == 0 and len(begun + rest) == 22
         assert sorted(sample for batch in begun + rest for sample in batch) == list(range(COUNT))
 
@@ -111,9 +111,9 @@ def test_states_between_epochs(dataset: str) -> None:
         list(loader)
         state = loader.state_dict()
         assert (state["epoch"], state["consumed"]) == (1, [])
-        second = [tuple(batch["sample"]) for batch in loader]
+        second = [tuple(batch["sample"].tolist()) for batch in loader]
         loader.load_state_dict(state)
-        assert [tuple(batch["sample"]) for batch in loader] == second
+        assert [tuple(batch["sample"].tolist()) for batch in loader] == second
 
 
 @pytest.mark.parametrize(

@@ -83,10 +83,10 @@ def test_equality_is_of_meaning() -> None:
 @pytest.mark.parametrize(
     ("transforms", "words"),
     [
-        ([T.ToTensor(), T.CenterCrop(8)], "center_crop"),
+        ([T.ToTensor(), T.CenterCrop(8)], r"operation 2 \(CenterCrop\): takes an image"),
         ([T.Resize(0)], "size"),
-        ([T.RandomHorizontalFlip(float("nan"))], "random_horizontal_flip"),
-        ([T.Normalize([0.5] * 3, [0.0] * 3)], "normalize"),
+        ([T.RandomHorizontalFlip(float("nan"))], r"operation 1 \(RandomHorizontalFlip\): `p`"),
+        ([T.Normalize([0.5] * 3, [0.0] * 3)], r"operation 1 \(Normalize\)"),
         ([T.Resize(8, "mitchell")], "mitchell"),
         ([T.Resize(8, max_size=8)], "max_size"),
         ([T.Resize((8, 9), max_size=20)], "max_size"),
@@ -116,7 +116,7 @@ def test_equality_is_of_meaning() -> None:
         ([T.Grayscale(2)], "num_output_channels"),
         ([T.Grayscale(), T.ToDtype("float32"), T.Normalize([0.5] * 3, [0.5] * 3)], "channels is 1"),
         ([lambda picture: picture], "from_torchvision"),
-        ([T.RandomApply([T.Grayscale()])], "operation 2.1 .grayscale in random_apply.*channels"),
+        ([T.RandomApply([T.Grayscale()])], "operation 1.1 .Grayscale in RandomApply.*channels"),
         ([T.RandomApply([])], "operations"),
         ([T.RandomChoice([T.RandomInvert()], p=[0])], "not all 0"),
         ([T.RandomChoice([T.RandomInvert()], p=[1, 2])], "2 weights"),
@@ -144,6 +144,47 @@ def imitation(name: str, **attributes: Any) -> Any:
     made = type(name, (), {"__module__": "torchvision.transforms.v2._imitation"})()
     vars(made).update(attributes)
     return made
+
+
+def test_an_error_names_the_argument_and_no_line_of_a_text() -> None:
+    with pytest.raises(meetpoint.RecipeError) as refused:
+        T.Compose([T.ToTensor(), T.Resize(0)])
+    assert "line" not in str(refused.value) and "`size` holds 0" in str(refused.value)
+    assert refused.value.cause == "recipe"
+    assert refused.value.remedy == "set `size` to pixels from 1 to 65535, or [height, width]"
+
+
+def test_a_sequence_inside_of_another_transform_is_one_operation() -> None:
+    inner = T.Compose([T.RandomCrop(8), T.RandomInvert(0.5)])
+    chosen = T.Compose([T.Resize(16), T.RandomChoice([inner, T.CenterCrop(8)])])
+    listed = T.RandomChoice([[T.RandomCrop(8), T.RandomInvert(0.5)], T.CenterCrop(8)])
+    assert chosen == T.Compose([T.Resize(16), listed])
+    assert chosen.output is not None and chosen.output["shape"] == [8, 8, 3]
+    flat = T.Compose([T.Compose([T.Resize(16)]), T.CenterCrop(8)])
+    assert flat == T.Compose([T.Resize(16), T.CenterCrop(8)])
+
+
+def test_operations_that_are_always_applied_fix_the_size() -> None:
+    always, seldom = (T.Compose([T.RandomApply([T.CenterCrop(8)], p)]) for p in (1.0, 0.5))
+    assert always.output is not None and always.output["shape"] == [8, 8, 3]
+    assert seldom.output is None
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: T.RandomApply(transforms=[T.Grayscale()]), "give operations"),
+        (lambda: T.RandomChoice(transforms=[T.Grayscale()]), "give operations"),
+        (lambda: T.RandomOrder(transforms=[T.Grayscale()]), "give operations"),
+        (lambda: T.Normalize([0.5], [0.5], inplace=True), "leave it out"),
+        (lambda: T.RandomErasing(inplace=False), "leave it out"),
+        (lambda: T.Resize(sise=3), "did you mean size"),
+        (lambda: T.AdjustGamma(gama=2.0), "did you mean gamma"),
+    ],
+)
+def test_an_unknown_argument_is_refused_with_the_one_that_was_meant(make: Any, words: str) -> None:
+    with pytest.raises(TypeError, match=words):
+        make()
 
 
 def test_objects_of_torchvision_are_translated() -> None:

@@ -72,7 +72,7 @@ def make(dataset: str, **more: Any) -> meetpoint.Loader[Dict[str, Any]]:
 
 
 def seen(loader: meetpoint.Loader[Dict[str, Any]]) -> List[int]:
-    return [sample for batch in loader for sample in batch["sample"]]
+    return [sample for batch in loader for sample in batch["sample"].tolist()]
 
 
 def test_a_launcher_s_environment_says_which_rank_this_is(dataset: str, ranks: Ranks) -> None:
@@ -173,7 +173,7 @@ def test_arguments_that_contradict_the_process_group_are_refused(
 def test_a_loader_that_was_iterated_does_not_change_its_rank(dataset: str, ranks: Ranks) -> None:
     with make(dataset) as loader:
         batches = iter(loader)
-        begun = next(batches)["sample"]
+        begun = next(batches)["sample"].tolist()
         state = loader.state_dict()
         ranks.initialise(1, 2)
         assert len(loader) == BATCHES and loader.state_dict()["world_size"] == 1
@@ -196,7 +196,7 @@ def test_a_state_that_was_loaded_before_the_rank_was_known_is_cut_for_it(
 ) -> None:
     with make(dataset) as loader:
         batches = iter(loader)
-        begun = [sample for _ in range(4) for sample in next(batches)["sample"]]
+        begun = [sample for _ in range(4) for sample in next(batches)["sample"].tolist()]
         state = loader.state_dict()
     rest: List[int] = []
     for rank in range(2):
@@ -247,7 +247,7 @@ from meetpoint import transforms as T
 loader = meetpoint.Loader(sys.argv[1], recipe=T.Compose([T.CenterCrop(8)]), batch_size=3,
     shuffle=True, strategy="wrr", device=meetpoint.Emulated(allow_shared=True), workers=1,
     columns=["sample"])
-print(json.dumps([sample for batch in loader for sample in batch["sample"]]))
+print(json.dumps([sample for batch in loader for sample in batch["sample"].tolist()]))
 loader.close()
 """
 

@@ -174,6 +174,14 @@ mod of_datasets {
     }
 
     #[test]
+    fn a_column_of_the_dataset_is_never_taken_for_the_sample_numbers() {
+        let dataset = dataset(vec![Field::new("sample", T::Int8, false)]);
+        let ambiguous = Err(ColumnError::Ambiguous { name: "sample".to_owned() });
+        assert_eq!(select(&["sample"], &dataset), ambiguous);
+        assert!(select(&["image"], &dataset).is_ok());
+    }
+
+    #[test]
     fn the_content_has_the_name_that_its_dataset_gives_it_too() {
         let dataset = Columns { name: "jpg".to_owned(), ..Columns::images() };
         let columns = select(&["jpg"], &dataset).unwrap();

@@ -513,8 +513,13 @@ impl Key {
         }
     }
 
-    /// What a right value is, for remedies.
-    pub(super) fn expected(&self) -> String {
+    /// What to do about a wrong value.
+    pub(super) fn instruction(&self) -> String {
+        format!("set `{}` to {}", self.name, self.expected())
+    }
+
+    /// What a right value is.
+    fn expected(&self) -> String {
         let (about, range) = (self.about, self.kind.range_text());
         match self.kind {
             Kind::Switch => "true or false".to_owned(),
@@ -522,7 +527,7 @@ impl Key {
             Kind::SwitchOrWord { choices } => format!("true, false or {}", quoted(choices)),
             Kind::Size { .. } => format!("pixels from {range}, or [height, width]"),
             Kind::Whole { .. } => range,
-            Kind::Number(_) => format!("{about}, from {range}"),
+            Kind::Number(_) => format!("a number from {range}: {about}"),
             Kind::Interval { middle: None, .. } => format!("[low, high], {about}, with {range}"),
             Kind::Interval { bounds, middle: Some(middle) } => {
                 let number = match bounds.most {
@@ -532,7 +537,7 @@ impl Key {
                 format!("{number}, or [low, high] with {range}")
             }
             Kind::PerChannel => "one number per channel, such as [0.485, 0.456, 0.406]".to_owned(),
-            Kind::WholeIn { .. } => format!("{about}, from {range}"),
+            Kind::WholeIn { .. } => format!("a whole number from {range}: {about}"),
             Kind::WholeOrWord { .. }
             | Kind::WholeList { .. }
             | Kind::Wholes { .. }
@@ -541,7 +546,7 @@ impl Key {
             }
             Kind::Weights => format!("one number per operation, each {range}"),
             Kind::Operations => {
-                "at least one operation, such as [{ name = \"random_grayscale\" }]".to_owned()
+                "a list of at least one operation, such as `random_grayscale`".to_owned()
             }
         }
     }

@@ -122,7 +122,9 @@ impl<'t> Keys<'t> {
             let value = match (self.entries.get(key.name), &key.presence) {
                 (Some(value), _) => self.value(key, value)?,
                 (None, Presence::Default(default)) => default.clone(),
-                (None, Presence::Example(_)) => return Err(self.missing(key.name, &key.expected())),
+                (None, Presence::Example(_)) => {
+                    return Err(self.missing(key.name, &key.instruction()));
+                }
             };
             Ok((key.name, value))
         };
@@ -131,7 +133,7 @@ impl<'t> Keys<'t> {
 
     /// A value of the type that the key declares.
     fn value(&self, key: &Key, value: &Spanned<DeValue<'_>>) -> Result<Value, RecipeError> {
-        let wrong_type = || Err(self.wrong_type(key.name, value, &key.expected()));
+        let wrong_type = || Err(self.wrong_type(key.name, value, &key.instruction()));
         let found = value.get_ref();
         match key.kind {
             Kind::Switch => match found {
@@ -172,7 +174,7 @@ impl<'t> Keys<'t> {
                     let is_beyond = bounds.most.is_some_and(|most| middle + side > most);
                     if side.is_nan() || side < 0.0 || is_beyond {
                         let problem = format!("`{}` is {side:?}", key.name);
-                        return Err(self.fault(value.span().start, &problem, &key.expected()));
+                        return Err(self.fault(value.span().start, &problem, &key.instruction()));
                     }
                     Ok((bounds.least.max(middle - side), middle + side).into())
                 }
@@ -232,7 +234,7 @@ impl<'t> Keys<'t> {
         lengths: Option<&[usize]>,
     ) -> Result<Value, RecipeError> {
         let DeValue::Array(elements) = value.get_ref() else {
-            return Err(self.wrong_type(key.name, value, &key.expected()));
+            return Err(self.wrong_type(key.name, value, &key.instruction()));
         };
         let numbers: Vec<f64> =
             elements.iter().map(|element| self.number(key, element)).collect::<Result<_, _>>()?;
@@ -255,7 +257,7 @@ impl<'t> Keys<'t> {
         }
         let guess = nearest(found, choices).map(|near| format!("did you mean \"{near}\"? "));
         let problem = format!("`{}` is {found:?}", key.name);
-        let remedy = guess.unwrap_or_default() + &key.expected();
+        let remedy = guess.unwrap_or_default() + &key.instruction();
         Err(self.fault(value.span().start, &problem, &remedy))
     }
 
@@ -275,11 +277,11 @@ impl<'t> Keys<'t> {
     /// A whole number that 32 bits hold.
     fn whole(&self, key: &Key, value: &Spanned<DeValue<'_>>) -> Result<u32, RecipeError> {
         let DeValue::Integer(number) = value.get_ref() else {
-            return Err(self.wrong_type(key.name, value, &key.expected()));
+            return Err(self.wrong_type(key.name, value, &key.instruction()));
         };
         u32::from_str_radix(number.as_str(), number.radix()).map_err(|_| {
             let problem = format!("`{}` holds {number}", key.name);
-            self.fault(value.span().start, &problem, &key.expected())
+            self.fault(value.span().start, &problem, &key.instruction())
         })
     }
 
@@ -296,7 +298,7 @@ impl<'t> Keys<'t> {
             return Ok(number);
         }
         let problem = format!("`{}` holds {number}", key.name);
-        Err(self.fault(value.span().start, &problem, &key.expected()))
+        Err(self.fault(value.span().start, &problem, &key.instruction()))
     }
 
     /// A float, or an integer where a float is meant.
@@ -308,7 +310,7 @@ impl<'t> Keys<'t> {
             }
             _ => None,
         }
-        .ok_or_else(|| self.wrong_type(key.name, value, &key.expected()))
+        .ok_or_else(|| self.wrong_type(key.name, value, &key.instruction()))
     }
 
     fn wrong_type(&self, key: &str, value: &Spanned<DeValue<'_>>, remedy: &str) -> RecipeError {
@@ -318,7 +320,7 @@ impl<'t> Keys<'t> {
 
     fn wrong_length(&self, key: &Key, value: &Spanned<DeValue<'_>>, got: usize) -> RecipeError {
         let problem = format!("`{}` is an array of {got}", key.name);
-        self.fault(value.span().start, &problem, &key.expected())
+        self.fault(value.span().start, &problem, &key.instruction())
     }
 }
 

@@ -153,7 +153,7 @@ fn check_value(key: &Key, value: &Value) -> Result<(), Fault> {
         (_, Value::Whole(number)) => format!("holds {number}"),
         (_, value) => format!("is {}", value.to_toml()),
     };
-    Err(Fault::of_value(key.name, problem, key.expected()))
+    Err(Fault::of_value(key.name, problem, key.instruction()))
 }
 
 /// Whether there are none, or each is finite and not negative and not all are 0.
@@ -190,7 +190,10 @@ fn check_input(takes: &[Takes], sample: &SampleType, giver: &str) -> Result<(), 
     let dtypes: Vec<&str> = takes.iter().flat_map(|it| it.dtypes).copied().collect();
     let problem =
         format!("takes a tensor of {}, but the values are {dtype} here", dtypes.join(" or "));
-    Err(Fault::new(problem, "put to_dtype with dtype = \"float32\" (and scale = true) before it"))
+    Err(Fault::new(
+        problem,
+        "put `to_dtype` to float32 before it, with `scale` where values are to be from 0 to 1",
+    ))
 }
 
 /// Checks the number of pixels of a result, where it is the same for every picture.

@@ -168,6 +168,19 @@ fn values_that_dataset_or_machine_do_not_allow_are_refused_with_place_and_remedy
         "seed = 7\nhost_cores = [0, 1000]",
         &["job.toml:4:18: ", "name one of the cores 0"],
     );
+    change(
+        "seed = 7",
+        "seed = 7\ncolumns = [\"image\", \"lable\"]",
+        &["job.toml:4:21: ", "\"lable\"", "did you mean \"label\"?"],
+    );
+    change(
+        "seed = 7",
+        "seed = 7\nsampler = { name = \"indices\", indices = [48] }",
+        &["job.toml:4:", "sample 48 at position 0", "from 0 to 47"],
+    );
+    std::fs::write(folder.path().join("job.toml"), &good).unwrap();
+    let needs = run(folder.path(), &["run", "job.toml", "--sampler", "weighted"]);
+    needs.refused(&["--sampler weighted", "`weights`", "[sampler]"]);
     let device = |line: &str, words: &[&str]| {
         change("allow_shared = true", &format!("allow_shared = true\n{line}"), words);
     };

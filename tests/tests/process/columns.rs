@@ -71,7 +71,7 @@ fn columns_of_every_kind_are_verified_at_both_ends_and_named_in_the_report() {
     }
     // The option replaces those of the job.
     let job = format!("{asked}\n{}", job("wrr", 0, ""));
-    let report = report(folder.path(), &job, &["--columns", "label,ids"]);
+    let report = report(folder.path(), &job, &["--columns", "label, ids"]);
     check_run(&report["runs"][0]);
     let names = report["job"]["columns"].as_array().expect("a list").iter();
     let names: Vec<&str> = names.map(|column| column["name"].as_str().expect("a name")).collect();

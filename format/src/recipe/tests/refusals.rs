@@ -245,7 +245,7 @@ fn a_recipe_made_in_code_is_checked_too_and_has_no_place() {
     let crop = Operation::CenterCrop(CenterCrop { height: 0, width: 5 });
     let error = Recipe::new(vec![Operation::Decode(Decode::EXACT), crop]).unwrap_err();
     assert_eq!(error.to_string(), "operation 2 (center_crop): `size` holds 0");
-    assert_eq!(error.remedy, "pixels from 1 to 65535, or [height, width]");
+    assert_eq!(error.remedy, "set `size` to pixels from 1 to 65535, or [height, width]");
     let flip = Operation::RandomHorizontalFlip(RandomHorizontalFlip { p: f64::NAN });
     assert!(Recipe::new(vec![Operation::Decode(Decode::EXACT), flip]).is_err());
 }
