@@ -10,6 +10,9 @@ use rustix::process::{Resource, getrlimit};
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
+/// What an interrupted command is repeated for.
+const RESUME: &str = "to resume from there, repeat this";
+
 impl Diagnose for Error {
     fn cause(&self) -> &'static str {
         match self {
@@ -66,17 +69,10 @@ impl Diagnose for Error {
     fn remedy(&self) -> Option<Remedy> {
         let restore = || Remedy::advice("repair the source").or("fetch it again");
         Some(match self {
-            Self::Kept { error, .. } => {
-                let purpose = "resume from the complete parts";
-                return Some(match error.remedy() {
-                    Some(remedy) => remedy.or_by(
-                        "when the cause is gone, resume from the complete parts",
-                        Setting::Resume,
-                        Change::On,
-                    ),
-                    None => Remedy::by(purpose, Setting::Resume, Change::On),
-                });
-            }
+            Self::Kept { error, .. } => match error.remedy() {
+                Some(remedy) => remedy.or_by(RESUME, Setting::Resume, Change::On),
+                None => Remedy::by(RESUME, Setting::Resume, Change::On),
+            },
             Self::Row(source) => return source.remedy(),
             Self::Dataset(source) => return source.remedy(),
             Self::Operation(source) => return source.remedy(),
@@ -171,7 +167,7 @@ impl Diagnose for Error {
             Self::Thread { .. } => Remedy::set(Setting::Threads, Change::Lower)
                 .or("raise the limits of processes and memory (ulimit -u, -v)"),
             Self::Interrupted => return None,
-            Self::Stopped { .. } => Remedy::by("resume from there", Setting::Resume, Change::On),
+            Self::Stopped { .. } => Remedy::by(RESUME, Setting::Resume, Change::On),
         })
     }
 }

@@ -14,7 +14,8 @@ use std::ops::Add;
 /// let message = Message::from("no column `age` (") + Setting::Columns + ")";
 /// assert_eq!(message.to_string(), "no column `age` (--columns)");
 /// assert_eq!(message.in_words(Surface::Python), "no column `age` (columns=)");
-/// assert_eq!(message.remedy("leave it out").to_string(), "no column `age` (--columns); leave it out");
+/// let message = message.remedy("leave it out");
+/// assert_eq!(message.to_string(), "no column `age` (--columns); leave it out");
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Message {

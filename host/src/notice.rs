@@ -1,4 +1,5 @@
-//! What is worth knowing of a run and is no fault: fallbacks, limits that were reached, files written.
+//! What is worth knowing of a run and is no fault: fallbacks, limits that were reached, files
+//! written.
 
 use crate::events::DeviceLabel;
 use meetpoint_diagnose::{Change, Diagnose, Remedy, Setting};

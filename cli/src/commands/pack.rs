@@ -167,7 +167,7 @@ pub(crate) fn pack_with_bar(
 pub(super) fn told(error: Error) -> anyhow::Error {
     match error {
         Error::Interrupted => Interrupted.into(),
-        Error::SampleLimit { .. } => Fault::usage(error.to_string(), "give a smaller limit").into(),
+        Error::SampleLimit { .. } => Fault::usage_of(&error).into(),
         error => error.into(),
     }
 }

@@ -155,7 +155,8 @@ pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Err
         if !file.bytes.is_multiple_of(record) || file.bytes == 0 {
             return Err(wrong(
                 Message::from(format!(
-                    "{} has {} bytes, which is not a number of records of {record}: it is cut short",
+                    "{} has {} bytes, which is not a number of records of {record}: it is cut \
+                     short",
                     file.name, file.bytes
                 ))
                 .remedy("fetch it again"),

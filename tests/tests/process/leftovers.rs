@@ -77,7 +77,7 @@ fn an_interrupted_pack_says_what_it_keeps_and_how_to_go_on() {
     if !whole.exists() {
         assert_eq!(done.code(), Some(1), "{done:?}");
         assert!(done.stderr.starts_with("interrupted; "), "{done:?}");
-        let words = "to.set.partial-0-0; the same command with --resume resumes from there\n";
+        let words = "to.set.partial-0-0; to resume from there, repeat this with --resume\n";
         assert!(done.stderr.contains(" complete part") && done.stderr.ends_with(words), "{done:?}");
         let done = super::support::run(folder.path(), &packing).success();
         assert!(done.stdout.contains("of the parts were there already"), "{done:?}");

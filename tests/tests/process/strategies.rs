@@ -78,12 +78,12 @@ fn auto_says_what_it_picked_with_and_without_a_device() {
     let folder = tempfile::tempdir().unwrap();
     packed(folder.path(), SAMPLES);
     let with = only_run(folder.path(), &job("auto", 0, ""), &[]);
-    assert!(!with["epochs"][0]["picked"].as_str().expect("a sentence").is_empty());
+    assert!(with["epochs"][0]["picked"]["why"].is_string(), "{with}");
     let without =
         job("auto", 0, "").replace("kind = \"emulated\"\nallow_shared = true", "kind = \"none\"");
     let without = only_run(folder.path(), &without, &[]);
-    let said = without["epochs"][0]["picked"].as_str().expect("a sentence").to_owned();
-    assert!(said.starts_with("host-only"), "{said}");
+    let picked = &without["epochs"][0]["picked"];
+    assert_eq!([&picked["strategy"], &picked["why"]], ["host-only", "no_device"]);
     assert_eq!(number(&without, "/totals/host_batches"), BATCHES);
 }
 

@@ -240,8 +240,11 @@ impl Members {
     ) -> Result<(), Error> {
         let start = self.input.position();
         if bytes > HEADER_BYTES_MAX {
-            let problem = Message::from(format!("the name of a member, or what else is said ahead of it, takes {bytes} bytes, and {HEADER_BYTES_MAX} are read"
-            )).remedy("archive it with shorter names");
+            let problem = format!(
+                "the name of a member, or what else is said ahead of it, takes {bytes} bytes, and \
+                 {HEADER_BYTES_MAX} are read"
+            );
+            let problem = Message::from(problem).remedy("archive it with shorter names");
             return Err(self.input.malformed(None, start, problem));
         }
         let got = self.input.read_at_most(bytes);
