@@ -91,7 +91,7 @@ impl Limits {
         let notices = (host_ahead < host_asked)
             .then(|| Notice::PreparedAhead {
                 memory_budget_bytes: config.memory_budget_bytes / shares,
-                places: u64::from(places),
+                places,
                 asked: u64::from(host_asked),
                 prepared: u64::from(host_ahead),
             })

@@ -162,7 +162,7 @@ fn partition(ranks: &[RankRuns<'_>]) -> Result<Fact, Doubt> {
             return failed_in(runs[0].epoch, Fact::OtherCount { samples, expected });
         }
     }
-    Ok(Fact::SamplesOnce { samples: expected, padded: u64::from(batching.padded()) })
+    Ok(Fact::SamplesOnce { samples: expected, padded: batching.padded() })
 }
 
 fn number(rank: usize) -> u32 {

@@ -310,8 +310,7 @@ fn label(
                 shape => format!("is {}", shape.name()),
             };
             Err(Message::from(format!("{asked} {problem}"))
-                .remedy("name a column of integers or names")
-                .into())
+                .remedy("name a column of integers or names"))
         }
     }
 }

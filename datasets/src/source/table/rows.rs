@@ -170,11 +170,8 @@ fn broken(shown: &str, count: u64, error: &csv::Error) -> Error {
         csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
             Message::from(format!("{len} fields, but the table has {expected_len} columns"))
                 .remedy("put fields with a separator in them into double quotes")
-                .into()
         }
-        csv::ErrorKind::Utf8 { .. } => {
-            Message::from("not UTF-8").remedy("save the table as UTF-8").into()
-        }
+        csv::ErrorKind::Utf8 { .. } => Message::from("not UTF-8").remedy("save the table as UTF-8"),
         csv::ErrorKind::Io(error) => {
             let open = error.get_ref().and_then(|inner| inner.downcast_ref::<OpenQuote>());
             line = open.map(|open| open.line).or(line);

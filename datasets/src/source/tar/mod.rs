@@ -117,8 +117,7 @@ fn check_names_differ(shards: &[PathBuf]) -> Result<(), Error> {
             problem: Message::from(
                 "another shard has the same name, and samples have the same keys",
             )
-            .remedy("rename one of the shards")
-            .into(),
+            .remedy("rename one of the shards"),
         }),
     }
 }

@@ -140,8 +140,7 @@ fn label_of(
             }
             (Role::Word, _) => Ok((Some(From::Part(part.name.clone())), none)),
             _ => Err(Message::from(format!("{} is no label", part.name))
-                .remedy("name a column of integers or names")
-                .into()),
+                .remedy("name a column of integers or names")),
         };
     }
     for part in
@@ -164,8 +163,7 @@ fn label_of(
             (shape, Some(asked)) => {
                 let shape = shape.name();
                 return Err(Message::from(format!("{asked} is {shape}"))
-                    .remedy("name a column of integers or names")
-                    .into());
+                    .remedy("name a column of integers or names"));
             }
             (_, None) => {}
         }
@@ -256,8 +254,7 @@ fn columns_of(
     let mut once = BTreeSet::new();
     match columns.iter().find(|column| !once.insert(column.name.as_str())) {
         Some(twice) => Err(Message::from(format!("two columns would be named {}", twice.name))
-            .remedy("rename one")
-            .into()),
+            .remedy("rename one")),
         None => Ok(columns),
     }
 }

@@ -160,8 +160,7 @@ impl Survey {
             widened.map_err(|problem| Error::Malformed {
                 whence: Box::new(group.whence.clone()),
                 problem: Message::from(format!("{}.{}: {problem}", group.key, part.name))
-                    .remedy("make the type the same in all samples")
-                    .into(),
+                    .remedy("make the type the same in all samples"),
             })?;
         }
         Ok(())
@@ -177,8 +176,7 @@ impl Survey {
                 problem: Message::from(format!(
                     "samples have more than {PARTS_MAX} different parts, the last one {name}"
                 ))
-                .remedy("rename members with dots in their key, which ends at the first dot")
-                .into(),
+                .remedy("rename members with dots in their key, which ends at the first dot"),
             });
         }
         self.parts.push(PartSeen {
