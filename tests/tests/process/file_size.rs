@@ -111,16 +111,20 @@ fn a_file_beyond_the_limit_is_named_with_it_and_nothing_is_left() {
     let folder = tempfile::tempdir().unwrap();
     pictures(folder.path(), 60);
     run(folder.path(), &["pack", "pictures", "there.set"]).success();
-    const PART: &str = "raise it, or make the files smaller with --part-size\n";
-    const SHARD: &str = "raise it, or make the files smaller with --shard-size\n";
+    const PART: &str = "or make the files smaller with --part-size\n";
+    const SHARD: &str = "or make the files smaller with --shard-size\n";
     for (arguments, file, remedy) in [
         (&["pack", "pictures", "to"][..], "part-00000.arrow", PART),
         (&["index", "pictures", "to"], "part-00000.arrow", PART),
         (&["unpack", "there.set", "to", "--to", "webdataset"], ".tar", SHARD),
         (&["unpack", "there.set", "to", "--to", "mds"], ".mds", SHARD),
-        (&["unpack", "there.set", "to", "--to", "folder"], ".jpg", "raise it\n"),
+        (&["unpack", "there.set", "to", "--to", "folder"], ".jpg", "raise the limit (ulimit -f)\n"),
         (&["convert", "pictures", "to", "--to", "parquet"], ".parquet", SHARD),
-        (&["convert", "pictures", "to", "--to", "datadings"], ".msgpack", "raise it\n"),
+        (
+            &["convert", "pictures", "to", "--to", "datadings"],
+            ".msgpack",
+            "raise the limit (ulimit -f)\n",
+        ),
         (&["convert", "pictures", "to", "--to", "tfrecord"], ".tfrecord", SHARD),
         (&["dataset", "shuffle", "there.set", "to"], "part-00000.arrow", PART),
     ] {
@@ -181,7 +185,7 @@ fn what_is_whole_is_kept_for_a_pack_that_goes_on() {
         match done.stderr.contains("retained in") {
             true => {
                 kept += 1;
-                done.refused(&["(ulimit -f)", "mixed.partial-0-0; the same command"]);
+                done.refused(&["(ulimit -f)", "repeat this with --resume"]);
                 run(folder.path(), &seeded(seed)).success();
                 std::fs::remove_dir_all(folder.path().join("mixed")).unwrap();
             }
