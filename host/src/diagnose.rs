@@ -64,7 +64,7 @@ impl Diagnose for Error {
             Self::Job(source) => return source.remedy(),
             Self::Collective(source) => return source.remedy(),
             Self::OfRank { source, .. } | Self::OfDevice { source, .. } => return source.remedy(),
-            Self::Setting { field, expected, .. } => format!("choose {field} {expected}").into(),
+            Self::Setting { field, expected, .. } => format!("set {field} to {expected}").into(),
             Self::BatchLargerThanDataset { samples, .. } => {
                 Remedy::set(Setting::BatchSize, Change::AtMost(samples.to_string()))
             }
@@ -74,7 +74,7 @@ impl Diagnose for Error {
                 .or_set(Setting::Strategy, Change::To("host-only".to_owned())),
             Self::BudgetTooSmall { place_bytes, least, .. } => smaller_batches(Remedy::set(
                 Setting::MemoryBudget,
-                Change::AtLeast(show_bytes(least * place_bytes)),
+                Change::AtLeast(show_bytes_at_least(least * place_bytes)),
             )),
             Self::BudgetTooLarge { limit, .. } => {
                 Remedy::set(Setting::MemoryBudget, Change::AtMost(show_bytes(limit.bytes)))

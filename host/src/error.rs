@@ -125,7 +125,7 @@ pub enum Error {
     #[error("failed to plan the epoch: {0}")]
     Plan(#[from] meetpoint_scheduler::Error),
     /// A setting out of its range.
-    #[error("{field} is {got}, must be {expected}")]
+    #[error("{field} is {got}")]
     Setting {
         /// Its name.
         field: &'static str,
@@ -169,7 +169,8 @@ pub enum Error {
     },
     /// The ring cannot hold what is needed at the least.
     #[error(
-        "memory budget of {} is too small: a batch takes {} and {least} are needed at the least",
+        "the memory budget of {} is too small: it must hold {least} batches, each of which takes \
+         {} in whole huge pages",
         show_bytes(*budget_bytes), show_bytes(*place_bytes)
     )]
     BudgetTooSmall {
@@ -211,7 +212,7 @@ pub enum Error {
     },
     /// The spool cannot hold what is needed at the least.
     #[error(
-        "spool quota of {} is too small: a slot takes {} and {least} are needed at the least",
+        "the spool quota of {} is too small: it must hold {least} slots of {}",
         show_bytes(*quota_bytes), show_bytes(*slot_bytes)
     )]
     QuotaTooSmall {

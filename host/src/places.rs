@@ -256,7 +256,7 @@ mod tests {
         assert_eq!(limits.places, 8, "of 16 MiB");
         config.spool.quota_bytes = 10 * MIB;
         let error = Limits::plan(&config, 2 * MIB, &[100]).unwrap_err().to_string();
-        assert!(error.contains("8 are needed at the least"), "{error}");
+        assert!(error.contains("hold 8 slots of"), "{error}");
     }
 
     #[test]

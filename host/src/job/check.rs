@@ -310,7 +310,8 @@ impl JobFile {
             }
             let problem =
                 format!("`{key}` is {}, more than {}", show_bytes(bytes), memory_of(limit));
-            Err(self.fault(key, problem, "set it to a part of that"))
+            let remedy = format!("set `{key}` to less than {}", show_bytes(limit.bytes));
+            Err(self.fault(key, problem, remedy))
         };
         check("memory_budget", self.memory_budget_bytes)?;
         match self.spool.kind {

@@ -25,13 +25,13 @@ pub(super) fn check(config: &LoaderConfig) -> Result<(), Error> {
         return refuse("prefetch", 0, "at least 1");
     }
     if config.stall_timeout.is_zero() {
-        return refuse("stall_timeout", 0, "longer than nothing");
+        return refuse("stall_timeout", 0, "a time above 0");
     }
     if config.host_cores.as_ref().is_some_and(Vec::is_empty) {
         return refuse("host_cores", 0, "at least one core");
     }
     if config.devices.len() > DEVICES_MAX {
-        return refuse("the number of devices", config.devices.len() as u64, "at most 1024");
+        return refuse("number of devices", config.devices.len() as u64, "at most 1024");
     }
     if config.strategy.needs_device() && config.devices.is_empty() {
         return Err(Error::NoDevice { strategy: config.strategy.name() });
@@ -52,19 +52,19 @@ pub(super) fn check(config: &LoaderConfig) -> Result<(), Error> {
         return Err(Error::Choice { conflict: ChoiceConflict::Replay });
     }
     if config.ranks == 0 || config.ranks > RANKS_MAX {
-        return refuse("ranks", config.ranks.into(), "from 1 to 65536");
+        return refuse("ranks", config.ranks.into(), "1 to 65536");
     }
     if config.shares == 0 {
         return refuse("shares", 0, "at least 1");
     }
     if config.rank >= config.ranks {
-        return refuse("rank", config.rank.into(), "less than ranks");
+        return refuse("rank", config.rank.into(), "a number below ranks");
     }
     if config.ranks > 1 && config.collective.is_none() {
         return refuse("ranks", config.ranks.into(), "1 where no collective joins them");
     }
     if config.rank_timeout.is_zero() {
-        return refuse("rank_timeout", 0, "longer than nothing");
+        return refuse("rank_timeout", 0, "a time above 0");
     }
     check_memory(config, MemoryLimit::of_this_process())
 }

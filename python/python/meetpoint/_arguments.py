@@ -195,8 +195,8 @@ def sampler(given: Any, shuffle: bool) -> Sampler:
         )
     if shuffle:
         raise SettingError(
-            "shuffle and sampler both set the order; leave shuffle out, and set the shuffle of "
-            "the sampler where it has one"
+            "shuffle and sampler both set the order",
+            remedy="leave shuffle out, and set the shuffle of the sampler where it has one",
         )
     return given
 

@@ -170,8 +170,8 @@ class RandomErasing(Transform):
         if isinstance(value, str):
             if value != "random" or mode not in (None, "pixel"):
                 raise RecipeError(
-                    f"random_erasing: value is {value!r} with mode={mode!r}; give a number, one "
-                    'per channel, or value="random" alone'
+                    f"RandomErasing: value is {value!r} with mode={mode!r}",
+                    remedy='give a number, one per channel, or value="random" alone',
                 )
             mode = "pixel"
         elif value is not None:

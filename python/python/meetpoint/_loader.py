@@ -522,8 +522,10 @@ class Loader(Measured, Closing, Generic[BatchT]):
         if step and not self._native.has_host_order:
             raise StateError(
                 f"cannot seek step {step}: with strategy {self._strategy!r} the order of batches "
-                "differs between runs; resume with load_state_dict(), or make the loader with "
-                'order="baseline"'
+                "differs between runs",
+                remedy=(
+                    'resume with load_state_dict(), or make the loader with order="baseline"'
+                ),
             )
         position = Position(epoch=self._upcoming().epoch)
         self._loaded = None

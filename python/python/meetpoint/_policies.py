@@ -275,4 +275,4 @@ def _section(config: str, section: str) -> Tuple[str, Union[int, float, bool]]:
 
 
 def _refused(config: str, problem: str, remedy: str) -> RecipeError:
-    return RecipeError(f"timm's configuration {config!r}: {problem}; {remedy}")
+    return RecipeError(f"timm's configuration {config!r}: {problem}", remedy=remedy)

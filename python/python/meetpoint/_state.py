@@ -16,6 +16,9 @@ _WORDS = {
     "seed": "seed",
 }
 
+_DAMAGED = "load the state of another checkpoint"
+"""What helps against a state that no loader gave."""
+
 State = Dict[str, Any]
 States = Union[State, Sequence[State]]
 
@@ -161,7 +164,9 @@ def _check_state(state: State, fixed: State, samples: int) -> None:
             )
     rank, world_size = state.get("rank"), state.get("world_size")
     if not isinstance(rank, int) or not isinstance(world_size, int) or not 0 <= rank < world_size:
-        raise StateError(f"the state is damaged: it is of rank {rank!r} of {world_size!r}")
+        raise StateError(
+            f"the state is damaged: it is of rank {rank!r} of {world_size!r}", remedy=_DAMAGED
+        )
     _ranges(state, -(-samples // fixed["batch_size"]))
 
 
@@ -175,6 +180,8 @@ def _ranges(state: State, batches: int) -> List[Tuple[int, int]]:
     ranges: List[Tuple[int, int]] = []
     for start, end in state["consumed"]:
         if not (0 <= start < end <= batches) or (ranges and start <= ranges[-1][1]):
-            raise StateError("the state is damaged: its batches are not those of an epoch")
+            raise StateError(
+                "the state is damaged: its batches are not those of an epoch", remedy=_DAMAGED
+            )
         ranges.append((int(start), int(end)))
     return ranges
