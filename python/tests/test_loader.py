@@ -314,7 +314,7 @@ def test_a_loader_that_is_pickled_is_made_again_where_it_was(dataset: str) -> No
         ({"batch_size": 0}, ValueError, "at least 1"),
         ({"batch_size": 1000}, ValueError, "66 samples"),
         ({"rank": 1}, ValueError, "both or neither"),
-        ({"rank": 4, "world_size": 4}, ValueError, "less than ranks"),
+        ({"rank": 4, "world_size": 4}, ValueError, "a number below ranks"),
         ({"recipe": 3}, ValueError, "Compose"),
         ({"recipe": [T.RandomHorizontalFlip()]}, ValueError, "no fixed shape"),
         ({"memory_budget": 1}, ValueError, "memory_budget"),

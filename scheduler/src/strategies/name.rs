@@ -10,7 +10,7 @@ for_each_strategy!(define_names);
 
 /// A text that names no strategy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is not a strategy; it takes one of {}", StrategyName::TEXTS.join(", "))]
+#[error("{text:?} is not a strategy; choose one of {}", StrategyName::TEXTS.join(", "))]
 pub struct UnknownStrategy {
     /// As given.
     pub text: String,
